@@ -1,11 +1,11 @@
-//! How a chain of hops fares: as well as the worst of them.
+//! Health of a chain of hops: the worst of its hops.
 
 use gateway_model::kinds::chain::{Chain, ChainLive, ChainStatus};
 use gateway_model::kinds::routing_policy::HopType;
 
 use crate::compile::{Compiled, Leg};
 
-/// What a tunnel inside another one loses of a packet: WireGuard over IPv6 (40 + 8 + 32).
+/// Bytes that a tunnel inside another one loses of a packet: WireGuard over IPv6 (40 + 8 + 32).
 const OVERHEAD: u16 = 80;
 
 /// The chain by the ways out as they are.

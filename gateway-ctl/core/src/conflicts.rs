@@ -50,7 +50,7 @@ pub fn conflicts(input: &Input<'_>, compiled: &Compiled) -> Vec<Conflict> {
     found
 }
 
-/// Whether two policies do the same to what they match.
+/// Reports whether two policies do the same with their matches.
 fn same_way(one: &RoutingPolicy, other: &RoutingPolicy) -> bool {
     let mode = |policy: &RoutingPolicy| match policy.hops.len() {
         0 | 1 => HopMode::Path,

@@ -1,4 +1,4 @@
-//! What the resolver answers and why: names, filters, zones. Never how: nothing here knows of sockets or caches.
+//! Answers of the resolver and their reasons: names, filters, zones. Knows neither sockets nor caches.
 
 pub mod address_set;
 pub mod decision;

@@ -193,7 +193,7 @@ fn exceptions_of(input: &Input<'_>, device: &Device) -> Vec<ActiveException> {
         .collect()
 }
 
-/// How many policies differ between what is stored and what is applied.
+/// Returns the number of policies that differ between the stored and the applied state.
 pub fn pending_changes(input: &Input<'_>) -> usize {
     input.state.pending_policies()
 }

@@ -69,7 +69,7 @@ pub struct DefaultRoute {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TunnelFact {
     pub usable: bool,
-    /// Why it is not usable, in words for people.
+    /// Human-readable reason for which it is not usable.
     pub reason: String,
     /// Addresses of this end that the far end gave out.
     pub addresses: Vec<IpAddr>,
@@ -80,14 +80,14 @@ pub struct TunnelFact {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TransportFact {
     pub connected: bool,
-    /// Why it is not connected, in words for people.
+    /// Human-readable reason for which it is not connected.
     pub reason: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ProxyFact {
     pub usable: bool,
-    /// Why it is not usable, in words for people.
+    /// Human-readable reason for which it is not usable.
     pub reason: String,
     /// It takes UDP, too.
     pub udp: bool,

@@ -1,4 +1,4 @@
-//! What clients were told of addresses: what the dataplane has to know of it under the policies in force.
+//! Addresses that clients resolved, as entries of the dataplane under the policies in force.
 //!
 //! An entry outlives its time to live by far, because connections that began in time go on; for new ones the dataplane
 //! looks at its end.
@@ -15,7 +15,7 @@ use crate::plan::{Dataplane, DomainRule};
 /// Clients keep answers longer than they may: browsers do for a minute.
 const FLOOR: u64 = 300;
 const SLOP: u64 = 60;
-/// How long connections are taken to go on after an answer has ended.
+/// Assumed duration of connections after an answer has expired.
 const KEPT: u32 = ticks(24 * 3600);
 /// An entry is written anew so long before a name of it ends that others outlive.
 const AHEAD: u32 = ticks(10);
@@ -25,7 +25,7 @@ const fn ticks(seconds: u64) -> u32 {
     ((seconds * 1_000_000_000) >> FLOW_TICK_SHIFT) as u32 + 1
 }
 
-/// Whose and what.
+/// Client and address.
 pub type Key = (ClientKey, Address);
 
 /// All that was told, and under which policies.
@@ -36,7 +36,7 @@ pub struct FqdnCache {
     /// Ranks of the policies with domains, by the number of the policy.
     ranks: HashMap<u32, u32>,
     entries: HashMap<Key, Vec<FqdnEntry>>,
-    /// What made room for others and is to go from the dataplane.
+    /// Evicted keys that the dataplane must remove.
     forgotten: Vec<Key>,
 }
 
@@ -75,7 +75,7 @@ impl FqdnCache {
         }
     }
 
-    /// Whether these are the policies in force.
+    /// Reports whether these are the policies in force.
     pub fn is_under(&self, rules: &[DomainRule]) -> bool {
         self.rules == rules
     }
@@ -119,7 +119,7 @@ impl FqdnCache {
         Ok(self.value(&key, now))
     }
 
-    /// What was forgotten to make room, each key once.
+    /// Returns the evicted keys, each once.
     pub fn take_forgotten(&mut self) -> Vec<Key> {
         std::mem::take(&mut self.forgotten)
     }
@@ -134,7 +134,7 @@ impl FqdnCache {
             .collect()
     }
 
-    /// What has to be written anew because a name of it is about to end, and what has ended long ago.
+    /// Returns the entries to renew because one of their names is about to expire, and the keys that expired long ago.
     pub fn sweep(&mut self, now: u32) -> (Vec<(Key, FqdnIpValue)>, Vec<Key>) {
         let mut gone = Vec::new();
         let mut changing = Vec::new();

@@ -1,4 +1,4 @@
-//! Which policies match a name that a client asks for.
+//! Policies that match the queried name of a client.
 
 use std::collections::HashMap;
 
@@ -75,7 +75,7 @@ impl Domains {
     }
 }
 
-/// Whether a pattern matches a name. For many names and patterns there is [`Domains`].
+/// Reports whether a pattern matches a name. [`Domains`] does so for many names and patterns.
 pub fn matches(pattern: &DomainPattern, name: NameRef<'_>) -> bool {
     let wire = |text: &str| DomainName::parse(text).map(|name| Name::from(&name));
     match pattern {
@@ -90,7 +90,7 @@ pub fn matches(pattern: &DomainPattern, name: NameRef<'_>) -> bool {
     }
 }
 
-/// Whether a pattern matches all that another one does, as far as that can be told.
+/// Reports whether a pattern is known to match every name that another one matches.
 pub fn covers(pattern: &DomainPattern, other: &DomainPattern) -> bool {
     let within = |zone: &str, name: &str| {
         name.strip_suffix(zone).map(|front| (front.is_empty(), front.ends_with('.')))
@@ -111,7 +111,7 @@ pub fn covers(pattern: &DomainPattern, other: &DomainPattern) -> bool {
     }
 }
 
-/// What a client that asked for these names has learned of an address: rank of the first policy that matches one of them.
+/// Returns the rank of the first policy that matches one of the names that a client resolved to an address.
 pub fn fqdn_rank(rules: &[DomainRule], names: &[Name], device: u32) -> u32 {
     let for_it = rules.iter().filter(|rule| rule.device.is_none_or(|only| only == device));
     let matching = for_it.filter(|rule| names.iter().any(|name| matches(&rule.pattern, name.as_ref())));

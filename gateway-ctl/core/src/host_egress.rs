@@ -1,4 +1,4 @@
-//! How questions to resolvers outside leave: for a client as its own question would, for a name as its policy says.
+//! Egress of DNS queries to external resolvers: for a client that of its own query, for a name that of its policy.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,9 +11,9 @@ use crate::compile::{Compiled, Input, by_leg, named_leg, proxy_address, proxy_lo
 use crate::evaluate::{Entry, Protocol, decide_packet, packet, public_address};
 use crate::plan::ProxyLogin;
 
-/// Where a resolver listens.
+/// Port of resolvers.
 const DOMAIN: u16 = 53;
-/// Where a host that may not ask resolvers would go.
+/// Port for hosts that may not query resolvers.
 const ANY: u16 = 443;
 
 /// A way for what the gateway sends itself.
@@ -25,11 +25,11 @@ pub enum HostEgress {
     Legs(Vec<u8>),
     /// Over a proxy that is reached by this leg (0: the default way).
     Proxy { address: SocketAddr, leg: u8, login: Option<ProxyLogin> },
-    /// Why nothing leaves, in words for people.
+    /// Human-readable reason for which nothing leaves.
     Blocked(String),
 }
 
-/// Who asks.
+/// Client of the query.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
     pub mac: Option<MacAddr>,

@@ -51,7 +51,7 @@ pub enum Risk {
     High,
 }
 
-/// What one policy does when its hops fail.
+/// Behaviour of one policy when its hops fail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailRow {
     pub policy_id: Id,
@@ -71,7 +71,7 @@ pub struct FailHop {
     pub r#type: HopType,
     pub target: String,
     pub healthy: bool,
-    /// Why it is not; empty when it is.
+    /// Human-readable reason for which it is not usable. Empty if it is.
     pub reason: String,
 }
 
@@ -82,7 +82,7 @@ pub fn leak_matrix(input: &Input<'_>) -> LeakMatrix {
     rows_of(input, &Worlds::of(input)).0
 }
 
-/// What each policy at work does now and when hops fail. `compiled` is the plan of the present facts.
+/// Returns the behaviour of each policy in force, now and when hops fail. `compiled` is the plan of the present facts.
 pub fn fail_matrix(input: &Input<'_>, compiled: &Compiled) -> Vec<FailRow> {
     let worlds = Worlds::of(input);
     let (matrix, degraded) = rows_of(input, &worlds);
@@ -212,7 +212,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// How bad a cell is: a leak, then no service, then a detour.
+/// Returns the severity of a cell: a leak, then no service, then a detour.
 fn severity(cell: &Cell) -> u8 {
     match (cell.leak, cell.outcome) {
         (true, _) => 3,
@@ -241,7 +241,7 @@ fn risk(policy: &CompiledPolicy, stored: &RoutingPolicy, cells: &Cells) -> Risk 
     }
 }
 
-/// What the cells of one row have in common.
+/// Common input of the cells of one row.
 struct View<'a> {
     input: &'a Input<'a>,
     usual: &'a [Reach; 2],

@@ -22,7 +22,7 @@ use crate::matrix::{World, up_and_down};
 /// So many failures of one definition are told.
 const TOLD: usize = 20;
 
-/// How a definition came out.
+/// Result of a test definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TestResult {
     pub id: String,
@@ -92,7 +92,7 @@ fn result(input: &Input<'_>, worlds: &[World; 2], definition: &TestDefinition) -
     result
 }
 
-/// Who sends: a name for people and the beginning of a question.
+/// Source of a test: a display name and the source fields of a request.
 struct Source {
     label: String,
     request: Request,
@@ -195,7 +195,7 @@ impl Test<'_> {
         }
     }
 
-    /// What becomes of packets to the destination, or to the internet at large.
+    /// Returns the verdicts for packets to the destination, or to the internet.
     fn ask(&mut self, world: &World, endpoint: Option<&Endpoint>) -> Vec<FamilyVerdict> {
         let mut request = self.source.request.clone();
         match endpoint.map(|endpoint| (&endpoint.host, endpoint)) {

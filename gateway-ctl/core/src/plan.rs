@@ -20,7 +20,7 @@ use serde::Serialize;
 pub struct Plan {
     /// The policy maps of the dataplane: one generation of them.
     pub dataplane: Dataplane,
-    /// Which programs stand on which interface.
+    /// Programs of each interface.
     pub attach: BTreeMap<String, Attachment>,
     /// WireGuard devices by interface name.
     pub wireguard: BTreeMap<String, WireGuardDevice>,
@@ -70,7 +70,7 @@ pub struct Dataplane {
     ///
     /// [`SourceKind`]: gateway_common::wire::SourceKind
     pub lan_sources: BTreeMap<(u16, IpNet), u32>,
-    /// Which mark may leave by which interface, and the interface's addresses.
+    /// Pairs of fwmark and interface that may leave, with the addresses of the interface.
     pub authorised: BTreeMap<EgressAllowKey, EgressAllowValue>,
     /// The legs of uplinks and tunnels, by interface index.
     pub egress_legs: BTreeMap<u32, u32>,
@@ -119,7 +119,7 @@ pub struct WireGuardPeer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenVpnProcess {
     pub interface: String,
-    /// What OpenVPN reads, keys included; credentials are given when it asks for them.
+    /// Configuration of OpenVPN with its keys. Credentials are passed when it requests them.
     pub config: Secret,
     pub username: Secret,
     pub password: Secret,
@@ -148,7 +148,7 @@ pub struct ProxyTarget {
     /// Literal address, or the address its name was last resolved to (from the facts).
     pub address: Option<SocketAddr>,
     pub login: Option<ProxyLogin>,
-    /// Whether it shall be asked to carry datagrams.
+    /// True if the proxy shall relay UDP.
     pub udp: bool,
     /// The legs by which policies reach it, 0 for the default way: connections by others have to end.
     pub legs: BTreeSet<u8>,
@@ -163,12 +163,12 @@ pub struct ProxyLogin {
     pub password: Secret,
 }
 
-/// What carries the outer packets of one tunnel.
+/// Transport of the outer packets of one tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportTarget {
     pub bridge_id: String,
     pub kind: TransportKind,
-    /// Where it takes the tunnel's datagrams: on this host only.
+    /// Address for the datagrams of the tunnel, on this host only.
     pub near: SocketAddr,
     /// Literal address, or the address its name was last resolved to (from the facts).
     pub address: Option<SocketAddr>,
@@ -301,9 +301,9 @@ pub mod names {
     pub const TABLE_REJECT: u32 = 47999;
     /// Table whose only routes lead to this host itself: for traffic that the relay takes, or that our table resets.
     pub const TABLE_RELAY: u32 = 47998;
-    /// Where the relay listens, on loopback addresses only.
+    /// Port of the relay, on loopback addresses only.
     pub const RELAY_PORT: u16 = 4702;
-    /// Where transport bridges take the datagrams of tunnels: at 127.71.0.LL for leg LL.
+    /// Port at which transport bridges take the datagrams of tunnels: at 127.71.0.LL for leg LL.
     pub const BRIDGE_PORT: u16 = 4703;
     pub const NFT_TABLE: &str = "gateway";
     /// Metric of the last route of a leg's table.

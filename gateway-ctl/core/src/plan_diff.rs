@@ -1,4 +1,4 @@
-//! What a change of the state changes in the dataplane: two compiled plans, compared line by line as they are rendered.
+//! Changes of the dataplane by a change of the state: two compiled plans, compared line by line as they are rendered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub struct PlanDiff {
     pub parts: BTreeMap<String, PartDiff>,
 }
 
-/// What comes and goes in a part of the plan.
+/// Added and removed lines in a part of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PartDiff {
     /// The first hundred lines of each.

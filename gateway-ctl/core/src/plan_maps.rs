@@ -24,7 +24,7 @@ pub struct PlanMaps<'a> {
     /// New flows of each budget.
     pub new_flows: RefCell<BTreeMap<u32, NewFlows>>,
     pub turns: RefCell<BTreeMap<u32, u64>>,
-    /// What clients learned from the resolver.
+    /// Addresses that clients resolved.
     pub domains: RefCell<BTreeMap<(ClientKey, Address), FqdnIpValue>>,
 }
 

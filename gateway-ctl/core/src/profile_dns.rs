@@ -1,4 +1,4 @@
-//! Whom a question asks whose policy's profile has a word in it. By which way it leaves is the policy's alone.
+//! Upstreams of DNS queries whose policy's profile configures DNS. The policy alone decides the egress.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use gateway_model::kinds::profile::{Profile, ProfileDnsMode};
 use crate::compile::{Compiled, Input, LegKind};
 use crate::host_egress::HostEgress;
 
-/// Who is asked for names that no forwarder is set for.
+/// Upstreams for names without a forwarder.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NameServers {
     /// As for everything else.

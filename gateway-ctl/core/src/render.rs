@@ -30,7 +30,7 @@ pub struct Render {
     pub backend: &'static str,
     /// By the names that the kernel shows.
     pub maps: BTreeMap<&'static str, MapView>,
-    /// What policies do, by rank; then ip rules; then the nftables table.
+    /// Actions of policies by rank, then IP rules, then the nftables table.
     pub rules: Vec<String>,
     pub routes: Vec<String>,
     /// Destinations that no policy routes: own addresses, networks of the LAN, multicast.

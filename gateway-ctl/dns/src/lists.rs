@@ -41,14 +41,14 @@ pub enum State {
     Error,
 }
 
-/// How a list stands.
+/// State of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// None before anything is known.
     pub state: Option<State>,
-    /// What became of the lines of the list in use.
+    /// Result of reading the list in use.
     pub report: Option<Report>,
-    /// When its contents came.
+    /// Time at which its contents were downloaded.
     pub last_updated: Option<Timestamp>,
     pub next_update: Option<Timestamp>,
     pub etag: Option<String>,
@@ -56,7 +56,7 @@ pub struct Status {
     pub error: Option<String>,
 }
 
-/// What is done with a list that was read: it takes the place of the one before.
+/// Receiver of lists that were read. A list replaces the one before.
 pub trait Deliver: Send + Sync + 'static {
     fn deliver(&self, id: Id, list: List);
     /// The last look at a list went well, whether it had changed or not.

@@ -92,7 +92,7 @@ impl QueryLog {
         lock(&self.journal).set(settings, self.wall.now());
     }
 
-    /// Why nothing is written to files.
+    /// Returns the reason for which nothing is written to files.
     pub fn error(&self) -> Option<String> {
         lock(&self.journal).error()
     }
@@ -108,7 +108,8 @@ impl QueryLog {
         page.rows
     }
 
-    /// How often filter rules have decided since the start, and when last; those that never did are left out.
+    /// Returns how often filter rules have decided since the start, and the last time. Rules that never decided are
+    /// left out.
     pub fn hits(&self) -> RuleHits {
         self.collect(self.wall.now());
         lock(&self.journal).hits()
@@ -151,7 +152,7 @@ impl QueryLog {
     }
 }
 
-/// What is behind these locks is whole between calls.
+/// Locks a mutex. The data is consistent between calls, so a poisoned lock is usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

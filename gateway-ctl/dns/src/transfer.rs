@@ -34,23 +34,23 @@ const SHORTEST: u32 = 30;
 const LONGEST: u32 = 28 * 24 * 3600;
 /// Waits after failures while there is no copy.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(600));
-/// How a copy stands.
+/// State of a secondary zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// None: there is none that holds.
     pub serial: Option<u32>,
     pub records: usize,
-    /// When it came.
+    /// Time of the last transfer.
     pub last_updated: Option<Timestamp>,
-    /// When it was last known to be what its servers have.
+    /// Time at which the zone was last known to equal that of its primaries.
     pub checked: Option<Timestamp>,
-    /// When it is given up unless that is known again.
+    /// Time at which the zone expires unless it is confirmed before.
     pub expires: Option<Timestamp>,
     /// Of the last look, if it failed.
     pub error: Option<String>,
 }
 
-/// What is done with a copy: it takes the place of the one before, or none does.
+/// Receiver of secondary zones. A zone replaces the one before; `None` removes it.
 pub trait Deliver: Send + Sync + 'static {
     fn deliver(&self, id: Id, copy: Option<Copy>);
     /// The last look at a zone failed; for alerts.
@@ -82,7 +82,7 @@ impl ZoneCopy {
     }
 }
 
-/// When a zone is looked at: within bounds, and never given up before it was looked at twice.
+/// Schedule of refreshes of a zone: within bounds, with at least two refreshes before it expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pace {
     refresh: Duration,

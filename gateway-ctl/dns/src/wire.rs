@@ -31,10 +31,10 @@ pub use write::Writer;
 /// Length of a header.
 pub const HEADER: usize = 12;
 
-/// What one datagram carries at most, either way: no path cuts it (DNS flag day 2020).
+/// Maximum datagram in either direction, which no path fragments (DNS flag day 2020).
 pub const PAYLOAD: usize = 1232;
 
-/// What one datagram carries to those who do not say more (RFC 1035, section 4.2.1).
+/// Maximum datagram for clients without EDNS (RFC 1035, section 4.2.1).
 pub const PLAIN_PAYLOAD: usize = 512;
 
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

@@ -30,7 +30,7 @@ use crate::state::State;
 /// After so many problems nobody reads on.
 const MAX_PROBLEMS: usize = 500;
 
-/// What an order leaves unsaid.
+/// Treatment of objects and fields that a plan does not name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -42,7 +42,7 @@ pub enum Mode {
     Replace,
 }
 
-/// What shall be.
+/// Desired state of objects.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
     pub mode: Mode,
@@ -56,7 +56,7 @@ pub struct Order {
     pub freeze: bool,
 }
 
-/// What it came to.
+/// Result of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Each item of the order, by kind, and then what follows from them.
@@ -400,7 +400,7 @@ fn delete(
     }
 }
 
-/// What became of each item, and what else changed.
+/// Returns the change of each item, and all other changes.
 fn account(before: &State, draft: &State, items: &[Item]) -> Vec<ItemChange> {
     let mut changed: BTreeMap<(&str, Id), ItemChange> =
         diff(before, draft).into_iter().map(|change| ((change.kind, change.id), change)).collect();
@@ -428,7 +428,7 @@ fn account(before: &State, draft: &State, items: &[Item]) -> Vec<ItemChange> {
     changes
 }
 
-/// What refuses an edit, as problems of an item of a plan.
+/// Adds the reason of a refused edit as problems of an item of a plan.
 fn report(path: &str, error: EditError, problems: &mut Problems) {
     match error {
         EditError::Invalid(found) => {
@@ -472,7 +472,7 @@ fn position(kind: &Kind) -> usize {
     KINDS.iter().position(|other| other.noun == kind.noun).unwrap_or(usize::MAX)
 }
 
-/// What can be exported, by collection.
+/// Returns all objects that can be exported, by collection.
 pub fn export(state: &State, secrets: bool) -> Map<String, Value> {
     let kinds = KINDS.iter().filter(|kind| kind.exported);
     kinds.map(|kind| (kind.collection.to_owned(), (kind.ops.export)(state, secrets).into())).collect()

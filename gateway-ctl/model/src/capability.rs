@@ -4,7 +4,7 @@
 //! What takes a setting for it warns by `Problems::lacks`; rows of the API that need it answer 501. A capability that
 //! lands gets the standing `InForce`: its warnings end.
 
-/// How much of a capability this version has.
+/// State of a capability in this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     Missing,
@@ -36,7 +36,7 @@ macro_rules! capabilities {
                 }
             }
 
-            /// What an operation that is not built needs: `the mesh layer, which this version does not have`.
+            /// Returns what an operation needs that is not built: `the mesh layer, which this version does not have`.
             pub const fn needs(self) -> &'static str {
                 match self {
                     $(Capability::$name => concat!($needs, ", which this version does not have"),)+

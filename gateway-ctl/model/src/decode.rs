@@ -12,7 +12,7 @@ use crate::problem::{Problems, code};
 /// After so many problems nobody reads on.
 const MAX_PROBLEMS: usize = 200;
 
-/// What became of an input.
+/// Decoded input with its warnings.
 #[derive(Debug)]
 pub struct Decoded<T> {
     pub value: T,

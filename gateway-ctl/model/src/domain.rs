@@ -19,7 +19,7 @@ pub const MAX_NAME: usize = 253;
 #[serde(transparent)]
 pub struct DomainName(String);
 
-/// Why a text is no domain name.
+/// Reason for which a text is not a domain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DomainError {
     #[error("expected a domain name such as example.com")]
@@ -82,12 +82,12 @@ impl DomainName {
         if text.trim() == "." { Ok(DomainName::root()) } else { DomainName::parse(text) }
     }
 
-    /// Whether it is `zone` or below it.
+    /// Reports whether the name is `zone` or below it.
     pub fn is_within(&self, zone: &DomainName) -> bool {
         zone.is_root() || self.relative_to(zone).is_some()
     }
 
-    /// What stands before `zone`; empty for the zone itself.
+    /// Returns the labels before `zone`, empty for the zone itself.
     pub fn relative_to<'a>(&'a self, zone: &DomainName) -> Option<&'a str> {
         let front = self.0.strip_suffix(zone.0.as_str())?;
         if front.is_empty() { Some("") } else { front.strip_suffix('.') }

@@ -1,4 +1,4 @@
-//! What an edit of the state answers, and why it may be refused.
+//! Results of edits of the state, and reasons for refusals.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,8 +25,7 @@ pub struct Deleted {
     pub deleted: bool,
 }
 
-/// Why an edit was refused. Carries what the error bodies of the API show.
-/// What references can forbid.
+/// Reason for a refused edit, with the data for the error body of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Delete,

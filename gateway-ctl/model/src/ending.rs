@@ -12,7 +12,7 @@ use crate::id::Id;
 use crate::kinds::{ApiKey, Exception, RoutingPolicy};
 use crate::state::State;
 
-/// What is over and not recorded as ended.
+/// Objects that have ended but are not recorded as ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overdue {
     pub exceptions: Vec<Id>,

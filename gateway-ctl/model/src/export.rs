@@ -117,7 +117,7 @@ impl Document {
         Err(problems)
     }
 
-    /// What taking the objects in means.
+    /// Returns the plan that imports the objects.
     pub fn order(&self, mode: Mode) -> Order {
         Order { mode, resources: self.resources.clone(), force: true, redacted: !self.secrets, freeze: true }
     }
@@ -176,7 +176,7 @@ impl Document {
         if problems.is_empty() { Ok(outcome) } else { Err(problems) }
     }
 
-    /// What cannot do without a secret that the document does not have is taken in switched off.
+    /// Imports an object disabled if it cannot work without a secret that the document lacks.
     fn put_group(
         &self,
         draft: &mut State,

@@ -19,7 +19,7 @@ impl Filter {
         self.0.iter().map(|(field, _)| field.as_str())
     }
 
-    /// Whether a shown object meets all conditions. A list meets one if an element of it does.
+    /// Reports whether a shown object meets all conditions. A list meets a condition if one of its elements does.
     pub fn matches(&self, shown: &Value) -> bool {
         self.0.iter().all(|(field, want)| match shown.get(field) {
             Some(Value::Array(list)) => list.iter().any(|element| same(element, want)),

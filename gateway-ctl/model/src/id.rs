@@ -25,7 +25,7 @@ impl Id {
         Id(Uuid::from_bytes(bytes))
     }
 
-    /// Whether it is of an object that every installation has: see `Meta::builtin`.
+    /// Reports whether the object is built in: see `Meta::builtin`.
     pub const fn is_builtin(&self) -> bool {
         self.0.as_u128() >> 48 == 0x6761_7465_7761_4000_8000
     }
@@ -79,12 +79,12 @@ impl MacAddr {
         self.0
     }
 
-    /// Whether it names a group of stations instead of one.
+    /// Reports whether the address is a group address.
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Whether it was made up by software, as devices do that randomise their address.
+    /// Reports whether the address is locally administered, as randomised addresses are.
     pub const fn is_local(self) -> bool {
         self.0[0] & 2 != 0
     }

@@ -33,7 +33,7 @@ pub struct Ovpn {
     pub asks_credentials: bool,
     /// Those that stand in the file itself.
     pub credentials: Option<Credentials>,
-    /// What was left out and may be missed, in order of appearance.
+    /// Directives that were dropped and may be missed, in order of appearance.
     pub dropped: Vec<Dropped>,
 }
 
@@ -65,7 +65,7 @@ pub struct Directive {
     pub arguments: Vec<String>,
 }
 
-/// What stands between `<ca>` and `</ca>`.
+/// Text between `<ca>` and `</ca>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     pub tag: Tag,
@@ -73,7 +73,7 @@ pub struct Block {
 }
 
 text_enum! {
-    /// Which block.
+    /// Name of the block.
     pub enum Tag {
         Ca = "ca",
         Cert = "cert",
@@ -89,7 +89,7 @@ text_enum! {
 }
 
 impl Tag {
-    /// Whether it holds a key.
+    /// Reports whether the block holds a key.
     pub const fn is_secret(self) -> bool {
         matches!(self, Tag::Key | Tag::Pkcs12 | Tag::TlsAuth | Tag::TlsCrypt | Tag::TlsCryptV2)
     }
@@ -116,7 +116,7 @@ impl fmt::Display for Dropped {
     }
 }
 
-/// What is wrong, and where. Line 0 means the text as a whole. Never quotes an argument: it may be a secret.
+/// Fault and its line. Line 0 means the text as a whole. Never quotes an argument, which may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OvpnError {
     pub line: usize,

@@ -1,6 +1,6 @@
 //! Patterns of names in filter rules: a name, a wildcard, a regular expression, a rule in adblock syntax.
 //!
-//! What is read here is what the resolver's filter will match with: nothing is accepted that it could not compile.
+//! The resolver's filter matches with these patterns: everything that is accepted here compiles there.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ mod adblock;
 pub use adblock::{AdblockRule, AdblockTarget};
 
 text_enum! {
-    /// How a pattern is matched against the name that was asked for.
+    /// Comparison of a pattern with the queried name.
     #[derive(Default)]
     pub enum Match {
         /// This name only.
@@ -71,7 +71,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the pattern itself matches a name in its one spelling; modifiers apart.
+    /// Reports whether the pattern matches a name in canonical form, without its modifiers.
     pub fn matches(&self, asked: &DomainName) -> bool {
         match self {
             Pattern::Exact(name) => name == asked,
@@ -145,8 +145,8 @@ pub(crate) fn regex(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// Whether a text is of this pattern, in which `*` stands for any bytes. Greedy with one point of return: linear for one
-/// star, at worst the product of the lengths.
+/// Reports whether a text matches this pattern, in which `*` stands for any bytes. Greedy with one backtracking point:
+/// linear for one star, at worst the product of the lengths.
 pub fn matches_wildcard(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {

@@ -1,4 +1,4 @@
-//! What is wrong with an input, collected whole, each with the path of the field.
+//! Faults of an input, collected completely, each with the path of the field.
 
 use std::fmt;
 
@@ -36,11 +36,11 @@ pub mod code {
 /// One wrong field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
-    /// Where: `hops[1].type`; empty for the whole body.
+    /// Path of the field, such as `hops[1].type`. Empty for the whole body.
     pub path: String,
     /// The same as a JSON pointer: `/hops/1/type`.
     pub pointer: String,
-    /// Which rule was broken, one of [`code`].
+    /// Violated rule, one of [`code`].
     #[serde(rename = "rule")]
     pub code: &'static str,
     /// A sentence for people.
@@ -99,12 +99,12 @@ impl Problems {
         (self.list, self.warnings)
     }
 
-    /// Whether every problem has this code.
+    /// Reports whether every problem has this code.
     pub fn all_are(&self, code: &str) -> bool {
         !self.list.is_empty() && self.list.iter().all(|problem| problem.code == code)
     }
 
-    /// Whether something about this field was found already.
+    /// Reports whether a problem of this field was found already.
     pub fn has(&self, path: &str) -> bool {
         self.list.iter().any(|problem| problem.path == path)
     }

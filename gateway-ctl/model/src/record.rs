@@ -39,7 +39,7 @@ text_enum! {
 }
 
 impl RecordType {
-    /// Whether its value comes with a priority.
+    /// Reports whether the value has a priority.
     pub const fn has_priority(self) -> bool {
         matches!(self, RecordType::Mx | RecordType::Srv | RecordType::Https | RecordType::Svcb)
     }
@@ -56,7 +56,7 @@ impl RecordType {
 /// Longest text of a TXT record: what fits a message beside its header.
 const MAX_TXT: usize = 4096;
 
-/// What a record says.
+/// Data of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordData {
     A(Ipv4Addr),

@@ -1,4 +1,4 @@
-//! Who refers to whom: counts for `/references` and the reason why something cannot be deleted.
+//! References between objects: counts for `/references`, and reasons why an object cannot be deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::id::Id;
 
-/// What the referring object loses when the other one goes.
+/// Effect on the referring object when the target is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hold {
     /// The target cannot be deleted as long as this reference stands.
@@ -46,7 +46,7 @@ pub struct References {
     /// Collection of the referring objects to their number.
     pub referenced_by: BTreeMap<&'static str, usize>,
     pub total: usize,
-    /// How many of them refuse a deletion in any case, and how many yield to force.
+    /// Number of references that always refuse a deletion, and of those that yield to force.
     #[serde(skip)]
     pub firm: usize,
     #[serde(skip)]

@@ -33,7 +33,7 @@ pub struct StoredRow {
     pub json: Option<Vec<u8>>,
 }
 
-/// What an edit did to a row, for the audit trail. Never carries values.
+/// Change of a row by an edit, for the audit trail. Never has values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub noun: &'static str,
@@ -73,7 +73,7 @@ pub struct Kind {
     pub read_only: &'static [&'static str],
     pub required: &'static [&'static str],
     pub exported: bool,
-    /// Whether the store seals the secrets.
+    /// True if the store seals the secrets.
     pub sealed: bool,
     seed: fn(&mut State) -> bool,
     list: fn(&State, &Filter) -> Vec<Value>,
@@ -194,7 +194,7 @@ impl Kind {
         Ok(Deleted { id: id.to_owned(), deleted: true })
     }
 
-    /// Who refers to the object with this id or name.
+    /// Returns the objects that refer to the object with this id or name.
     pub fn references(&self, state: &State, id_or_name: &str) -> Result<References, EditError> {
         let found = self.find(state, id_or_name).and_then(|id| (self.references)(state, id));
         found.ok_or_else(|| self.not_found(id_or_name))
@@ -209,17 +209,17 @@ impl Kind {
         (self.marks)(state).2
     }
 
-    /// How many there are besides those that every installation has.
+    /// Returns the number of objects that are not built in.
     pub fn made(&self, state: &State) -> usize {
         (self.made)(state)
     }
 
-    /// What a body of POST and PUT may have.
+    /// Returns the schema of bodies of POST and PUT.
     pub fn input_schema(&self, generator: &mut SchemaGenerator) -> Schema {
         (self.input_schema)(generator)
     }
 
-    /// What answers have.
+    /// Returns the schema of replies.
     pub fn output_schema(&self, generator: &mut SchemaGenerator) -> Schema {
         (self.output_schema)(generator)
     }
@@ -232,7 +232,7 @@ impl Kind {
         (self.input_schema(&mut input), self.output_schema(&mut output))
     }
 
-    /// Whether the draft wrote or removed a row of the kind.
+    /// Reports whether the draft wrote or removed a row of the kind.
     pub fn is_changed(&self, draft: &State) -> bool {
         self.changed_count(draft) > 0
     }

@@ -1,4 +1,4 @@
-//! What a type must say to be a resource of the service, and its JSON forms.
+//! Properties of a resource of the API, and its JSON forms.
 //!
 //! - *input*: what users send; read-only keys are dropped, unknown ones reported.
 //! - *shown*: what the API answers; plain `Serialize`, secrets as `has_<field>`, plus derived fields.
@@ -23,7 +23,7 @@ use crate::secret::Secret;
 use crate::state::State;
 use crate::table::Table;
 
-/// What the service itself knows of every row. Set by the store, read-only for users.
+/// Metadata of every row. The store sets it; users only read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Meta {
@@ -47,7 +47,7 @@ impl Meta {
 /// Keys of [`Meta`] in JSON.
 pub const META_KEYS: &[&str] = &["id", "created_at", "updated_at", "revision", "slot"];
 
-/// Where a kind lives in the state. Implemented by the list of kinds in [`crate::state`].
+/// Table of a kind in the state. The list of kinds in [`crate::state`] implements it.
 pub trait Stored: Sized {
     fn meta(&self) -> &Meta;
     fn meta_mut(&mut self) -> &mut Meta;
@@ -79,7 +79,7 @@ pub trait Resource:
     /// Keys that an input must have.
     const REQUIRED: &'static [&'static str] = &[];
 
-    /// Whether plans may mean an object by its label. Not where several objects may well have the same one.
+    /// True if plans may refer to an object by its label. False where several objects may have the same label.
     const LABEL_IS_NAME: bool = true;
 
     /// The name for people.
@@ -106,12 +106,12 @@ pub trait Resource:
         Ok(())
     }
 
-    /// Whether it may be deleted, references apart.
+    /// Reports whether the object may be deleted, without regard to references.
     fn admit_delete(&self, _state: &State) -> Result<(), EditError> {
         Ok(())
     }
 
-    /// What stays of a row when it is deleted, for kinds that keep a record of it; nothing for most.
+    /// Returns the record that stays of a deleted row. `None` for most kinds.
     fn retired(&self, _state: &State) -> Option<Self> {
         None
     }
@@ -142,7 +142,7 @@ pub trait Resource:
         None
     }
 
-    /// Whether this unique name is its own, in the one spelling.
+    /// Reports whether the object has this unique name in canonical form.
     fn is_named(&self, name: &str) -> bool {
         self.alias() == Some(name)
     }

@@ -1,4 +1,4 @@
-//! Who may do what: the four roles.
+//! Rights of the four roles.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,8 @@
 //!
 //! A secret serialises as a boolean: whether it is set. The only way to the text is [`Secret::expose`].
 //!
-//! What the store read back is *sealed*: it is opened when somebody needs the text, once, and keeps its sealed form,
-//! so that an object is written anew without sealing its secrets anew. How to seal and open is the store's matter.
+//! A text that the store read back is *sealed*. It is opened once, on demand, and keeps its sealed form, so that
+//! writing the object again does not seal it again. The store knows how to seal and open.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::{Zeroize, Zeroizing};
 
-/// How every sealed text begins.
+/// Prefix of every sealed text.
 pub const SEALED_PREFIX: &str = "enc:";
 
 /// Opens what it sealed.
@@ -61,7 +61,7 @@ impl Secret {
         Secret(Some(Arc::new(Inner { clear: OnceLock::from(Some(text)), sealed: None })))
     }
 
-    /// What was sealed before; opened when it is needed.
+    /// Returns a secret with a sealed text, which is opened on demand.
     pub fn sealed(text: impl Into<Box<str>>, by: Arc<dyn Open>) -> Secret {
         Secret(Some(Arc::new(Inner {
             clear: OnceLock::new(),
@@ -85,7 +85,7 @@ impl Secret {
         self.0.as_ref().and_then(|inner| inner.clear()).unwrap_or_default()
     }
 
-    /// Whether the text is there, which may mean to open it. A secret that is not set is.
+    /// Reports whether the text is available, which may open it. A secret that is not set is readable.
     pub fn is_readable(&self) -> bool {
         self.0.as_ref().is_none_or(|inner| inner.clear().is_some())
     }
@@ -95,7 +95,7 @@ impl Secret {
         self.0.as_ref().is_none_or(|inner| inner.clear.get().is_some())
     }
 
-    /// Whether opening it was tried and failed.
+    /// Reports whether an attempt to open it failed.
     pub fn is_known_unreadable(&self) -> bool {
         self.0.as_ref().is_some_and(|inner| matches!(inner.clear.get(), Some(None)))
     }
@@ -105,19 +105,19 @@ impl Secret {
         Some(&self.0.as_ref()?.sealed.as_ref()?.text)
     }
 
-    /// Whether it has a sealed form by this very opener.
+    /// Reports whether this opener produced the sealed form.
     pub fn is_sealed_by(&self, by: &Arc<dyn Open>) -> bool {
         let sealed = self.0.as_ref().and_then(|inner| inner.sealed.as_ref());
         sealed.is_some_and(|sealed| std::ptr::addr_eq(Arc::as_ptr(&sealed.by), Arc::as_ptr(by)))
     }
 
-    /// What the store keeps of it: the sealed form if there is one, else the text.
+    /// Returns the text for the store: the sealed form if there is one, else the clear text.
     pub fn stored_text(&self) -> &str {
         self.sealed_text().unwrap_or_else(|| self.expose())
     }
 
-    /// What an input keeps of the object that it replaces, for `carry_over`: no secret is opened for it, and one
-    /// that cannot be opened is not lost. `Secret::resume` makes it whole again.
+    /// Returns the text that an input keeps of the object that it replaces, for `carry_over`. It opens no secret, and
+    /// keeps one that cannot be opened. `Secret::resume` restores it.
     pub fn kept(&self) -> &str {
         self.stored_text()
     }
@@ -163,7 +163,7 @@ impl Secret {
         key
     }
 
-    /// Whether both are one and the same value, which needs no look at the text.
+    /// Reports whether both are the same value, without a comparison of the texts.
     pub fn is_same(&self, other: &Secret) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,

@@ -7,22 +7,22 @@ use crate::resource::Resource;
 use crate::secret::Secret;
 use crate::table::Table;
 
-/// Where a secret is.
+/// Location of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretPlace {
     /// `tunnel`, or `setting`.
     pub noun: &'static str,
     /// Id of the object, or key of the setting.
     pub id: String,
-    /// What people call the object; for a setting its key.
+    /// Label of the object; for a setting its key.
     pub name: String,
     /// `peers[0].preshared_key`; empty for a setting.
     pub field: String,
-    /// When the object or the setting was last changed.
+    /// Time of the last change of the object or the setting.
     pub updated_at: Timestamp,
 }
 
-/// Which secrets to visit.
+/// Secrets to visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     All,

@@ -29,7 +29,7 @@ macro_rules! state {
         #[derive(Clone, Debug)]
         pub struct State {
             $(pub $field: Table<$kind>,)*
-            /// What is set at runtime.
+            /// Settings at runtime.
             pub settings: Settings,
             /// The policies that steer traffic: those at the time of the last apply.
             pub applied: Applied,
@@ -186,7 +186,7 @@ impl State {
         self.now
     }
 
-    /// Who makes the draft.
+    /// Returns the author of the draft.
     pub fn author(&self) -> &str {
         &self.author
     }
@@ -332,7 +332,7 @@ impl State {
         }
     }
 
-    /// Who refers to the row, in the current and in the applied policies; each object counts once.
+    /// Returns the objects that refer to the row, in the current and in the applied policies. Each object counts once.
     pub fn references_of<R: Resource>(&self, row: &R) -> References {
         let id = row.meta().id;
         let mut targets = vec![id.to_string()];
@@ -348,7 +348,7 @@ impl State {
         References::count(R::NOUN, id, &found, found.len() > current)
     }
 
-    /// Whether an object refers to the target by this very name.
+    /// Reports whether an object refers to the target by this name.
     pub(crate) fn is_referred_as<R: Resource>(&self, target: &str) -> bool {
         let mut found = Found::new();
         self.referring(R::NOUN, target, &mut found);

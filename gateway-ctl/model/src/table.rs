@@ -118,7 +118,7 @@ impl<R: Resource> Table<R> {
         (next..R::SLOTS).chain(1..next).find(|slot| !self.slots.contains_key(slot))
     }
 
-    /// Which unique key of `row` another row has.
+    /// Returns the unique key of `row` that another row has.
     pub(crate) fn clash(&self, row: &R) -> Option<KeyClash> {
         let id = row.meta().id;
         let keys = Keys::of(row);

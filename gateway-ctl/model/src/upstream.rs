@@ -13,7 +13,7 @@ use crate::problem::{Problems, code};
 use crate::validated::{parse_port, text_enum};
 
 text_enum! {
-    /// How a query travels.
+    /// Transport of a query.
     #[derive(Default)]
     pub enum DnsProtocol {
         #[default]
@@ -49,7 +49,7 @@ pub enum Upstream {
     Https(String),
 }
 
-/// What an upstream may look like.
+/// Valid forms of an upstream.
 const WANT: &str = "Expected the address of a resolver such as 9.9.9.9, [2620:fe::fe]:853, dns.example.net or https://dns.example.net/dns-query.";
 
 impl FromStr for Upstream {
@@ -95,7 +95,7 @@ impl fmt::Display for Upstream {
     }
 }
 
-/// Whether its address has to be found first.
+/// Reports whether its address must be resolved first.
 pub(crate) fn is_by_name(text: &str) -> bool {
     match text.parse() {
         Ok(Upstream::Name { .. }) => true,

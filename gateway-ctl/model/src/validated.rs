@@ -147,8 +147,8 @@ pub(crate) fn named_endpoint(host: &str, port: u16) -> Option<String> {
     (!literal).then(|| format!("{host}:{port}"))
 }
 
-/// Whether this is a host or domain name (RFC 1123; underscores allowed, a last dot too). Four
-/// numbers with dots are an address, or a mistyped one, and no name.
+/// Reports whether the text is a host or domain name (RFC 1123; underscores and a final dot are allowed). Four numbers
+/// with dots are an address, or a mistyped one, and no name.
 pub fn is_host_name(text: &str) -> bool {
     let text = text.strip_suffix('.').unwrap_or(text);
     let label = |label: &str| {

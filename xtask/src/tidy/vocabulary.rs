@@ -84,9 +84,9 @@ fn question_comments(source: &Source) -> Vec<String> {
     let mut is_inside = false;
     for (n, line) in source.lines() {
         let text = line.trim_start();
-        let text = text.strip_prefix("/// ").or_else(|| text.strip_prefix("//! "));
+        let text = text.strip_prefix("///").or_else(|| text.strip_prefix("//!"));
         let begins = !std::mem::replace(&mut is_inside, text.is_some());
-        let Some(text) = text.filter(|_| begins) else { continue };
+        let Some(text) = text.filter(|_| begins).map(str::trim_start) else { continue };
         if let Some(word) = QUESTIONS.iter().find(|word| begins_with(text, word)) {
             found.push(source.at(n, &format!("a doc comment begins with `{word}`")));
         }
@@ -207,6 +207,7 @@ mod tests {
     fn only_the_first_line_of_a_doc_comment_counts() {
         assert_eq!(first_words(&source("/// What a plan has.\nfn a() {}\n")).len(), 2);
         assert!(first_words(&source("/// Header of a plan.\n/// What follows.\nfn a() {}\n")).is_empty());
+        assert!(first_words(&source("/// Header.\n///\n/// When it ends.\nfn a() {}\n")).is_empty());
         assert!(first_words(&source("/// Whatever.\nfn a() {}\n")).is_empty());
     }
 

@@ -31,7 +31,7 @@ pub fn transport<'a>(
     })
 }
 
-/// Why a tunnel cannot be used by its bridge; nothing if it can, or has none.
+/// Returns the reason for which a tunnel cannot use its bridge. `None` if it can, or has no bridge.
 pub fn bridge_refusal(state: &State, facts: &Facts, tunnel: &Tunnel) -> Option<String> {
     let (bridge, transport) = match transport(state, tunnel)? {
         Ok(both) => both,
@@ -48,12 +48,12 @@ pub fn bridge_refusal(state: &State, facts: &Facts, tunnel: &Tunnel) -> Option<S
     }
 }
 
-/// Where a tunnel's bridge takes its datagrams.
+/// Returns the address at which the bridge of a tunnel takes its datagrams.
 pub fn near(leg: u8) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 71, 0, leg)), names::BRIDGE_PORT)
 }
 
-/// What a proxy is told of a tunnel's peer.
+/// Returns the destination that a proxy gets for the peer of a tunnel.
 fn destination(tunnel: &Tunnel) -> Option<String> {
     tunnel.peers.iter().find_map(|peer| peer.endpoint.as_ref()).map(ToString::to_string)
 }
@@ -87,7 +87,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     }
 }
 
-/// What a transport adds to a datagram, in bytes; IP not counted.
+/// Returns the bytes that a transport adds to a datagram, without IP.
 pub fn overhead(transport: &Transport, tunnel: &Tunnel) -> u16 {
     match transport.r#type {
         // TCP with timestamps, and the length.

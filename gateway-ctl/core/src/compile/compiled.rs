@@ -34,7 +34,7 @@ pub struct CompiledPolicy {
     pub hops: Vec<HopState>,
     pub v4: Choice,
     pub v6: Choice,
-    /// What becomes of traffic that its proxy does not take: [`ActionValue::rest`].
+    /// Action for traffic that the proxy does not take: [`ActionValue::rest`].
     pub rest: u8,
     pub status: PolicyStatus,
     /// The hop that decides where traffic leaves now.
@@ -54,7 +54,7 @@ pub struct HopState {
     /// The legs by which the proxy is reached, 0 for the default way; whether it can be used there is another matter.
     pub by: Vec<u8>,
     pub usable: bool,
-    /// Why it is not usable, in words for people; empty when it is.
+    /// Human-readable reason for which the hop is not usable. Empty if it is.
     pub reason: String,
     /// Its share of new flows in a pool.
     pub weight: u32,
@@ -71,7 +71,7 @@ pub struct Finding {
 }
 
 impl CompiledPolicy {
-    /// What the dataplane does for it.
+    /// Returns the action of the policy for the dataplane.
     pub fn action(&self) -> ActionValue {
         ActionValue {
             v4: self.v4,

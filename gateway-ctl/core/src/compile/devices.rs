@@ -37,7 +37,7 @@ pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
     }
 }
 
-/// Whom the resolver here asks, as far as their addresses are given.
+/// Returns the upstreams of the resolver, as far as they are addresses.
 fn resolvers(input: &Input<'_>) -> Vec<IpAddr> {
     let forwarders = input.state.dns_forwarders.iter().filter(|forwarder| forwarder.enabled);
     let named = forwarders.flat_map(|forwarder| &forwarder.upstreams).filter_map(|text| match text.parse() {

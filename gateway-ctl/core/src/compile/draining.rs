@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Input, Legs};
 
-/// How long flows may go on.
+/// Time for which flows may stay on a leg that drains.
 pub const DRAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// Notes until when the tunnels that were taken down keep their flows.
@@ -42,7 +42,7 @@ pub fn settle(input: &Input<'_>, legs: &mut Legs) {
     }
 }
 
-/// Whether flows of the policy keep a leg that new ones do not take. What keeps a source together moves it together.
+/// Reports whether flows of the policy keep a leg that new flows do not take. A sticky source moves as a whole.
 pub fn drains(policy: &RoutingPolicy) -> bool {
     let failover = policy.hop_mode == HopMode::Failover && policy.sticky.unwrap_or_default() == Sticky::Flow;
     policy.is_pool() || failover
@@ -53,19 +53,19 @@ fn takes_new(state: &State, policy: &RoutingPolicy, hop: &Hop, legs: &Legs) -> b
     hop.r#type == HopType::Vpn && enabled && legs.tunnel(&hop.target).is_some_and(|leg| leg.usable)
 }
 
-/// When a tunnel that was taken down has drained.
+/// Returns the end of the drain of a tunnel that was taken down.
 fn end(tunnel: &Tunnel, now: Timestamp) -> Option<Timestamp> {
     let down = tunnel.enabled && tunnel.admin_state == AdminState::Down;
     after(tunnel.down_since.filter(|_| down)?, now)
 }
 
-/// When what was taken out at a time has drained; none if it has.
+/// Returns the end of the drain of a leg that was removed at a time. `None` if it has passed.
 pub fn after(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
     // A clock that was set back does not prolong it.
     since.checked_add(DRAIN).ok().filter(|end| since <= now && now < *end)
 }
 
-/// What is said of a tunnel in the pool of a policy: for this policy, else for all.
+/// Returns the splitting endpoint of a tunnel for the pool of a policy: the one for this policy, else the one for all.
 pub fn endpoint<'a>(state: &'a State, policy: &RoutingPolicy, tunnel: &str) -> Option<&'a SplittingEndpoint> {
     let of =
         |policy| state.splitting_endpoints.iter().find(|one| one.tunnel == tunnel && one.policy_id == policy);

@@ -48,7 +48,7 @@ impl<'a> Input<'a> {
         (exception.r#type == ExceptionType::ServiceAllowlist).then_some(exception.device_id)
     }
 
-    /// When the exception of this id ends; none if there is none.
+    /// Returns the end of the exception with this id.
     pub fn exception_end(&self, id: Id) -> Option<Timestamp> {
         self.state.exceptions.get(id)?.expires_at
     }

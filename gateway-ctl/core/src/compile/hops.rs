@@ -71,7 +71,7 @@ fn tunnels(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<HopSta
     states
 }
 
-/// What a splitting endpoint says of a member of a pool.
+/// Applies the splitting endpoint of a pool member.
 fn share(input: &Input<'_>, policy: &RoutingPolicy, hop: &mut HopState) {
     if hop.hop.r#type != HopType::Vpn {
         return;
@@ -142,7 +142,7 @@ fn proxy(input: &Input<'_>, state: &mut HopState, by: Vec<u8>) {
     state.by = by;
 }
 
-/// What a policy's traffic may take now.
+/// Egresses that the traffic of a policy may take now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedEgress {
     /// Place of the hop by which new flows leave, the first of them in a pool; none means that the failure policy applies.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::facts::Facts;
 use crate::network::Network;
 
-/// What is compiled.
+/// Input of the compiler.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     pub state: &'a State,

@@ -29,7 +29,7 @@ pub struct Leg {
     pub ipv4: bool,
     pub ipv6: bool,
     pub usable: bool,
-    /// Why it is not usable; empty when it is.
+    /// Human-readable reason for which the leg is not usable. Empty if it is.
     pub reason: String,
     /// It takes no new flows, and keeps until then those it has.
     pub draining: Option<Timestamp>,
@@ -46,14 +46,14 @@ pub enum LegKind {
     Tunnel(Id),
 }
 
-/// What takes a leg's outer packets.
+/// Underlay of the outer packets of a leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Underlay {
     /// The default way.
     Default,
     Leg(u8),
-    /// What should carry them is missing: they do not leave.
+    /// The required underlay is missing: the packets do not leave.
     Nowhere,
 }
 

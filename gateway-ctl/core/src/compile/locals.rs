@@ -55,7 +55,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     }
 }
 
-/// Whether an interface is of a tunnel that was deleted and not removed yet.
+/// Reports whether an interface belongs to a deleted tunnel that is not removed yet.
 fn is_left_behind(input: &Input<'_>, name: &str) -> bool {
     let named = name.starts_with("wg-") || name.starts_with("ov-");
     named && input.facts.links.get(name).is_some_and(|link| matches!(link.kind.as_str(), "wireguard" | "tun"))

@@ -54,7 +54,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     }
 }
 
-/// Why what the server gave out is not taken.
+/// Returns the reason for which the addresses and routes of the server are refused.
 pub fn refusal(input: &Input<'_>, interface: &str, fact: &TunnelFact) -> Option<String> {
     fact.addresses.iter().find_map(|address| {
         let why = refused(input, interface, *address)?;

@@ -301,13 +301,13 @@ fn policy_at_work(
     (compiled, action)
 }
 
-/// When a leg that flows keep is kept no longer; none if it stays.
+/// Returns the time until which flows keep a leg. `None` if it stays.
 fn drain_end(hops: &[HopState], leg: u8) -> Option<Timestamp> {
     hops.iter().find(|hop| hop.leg == leg).and_then(|hop| hop.draining)
 }
 
-/// What happens to traffic that the proxy at the end does not take: a policy that fails degraded leaves by the tunnels
-/// before it, if there are such and they carry both families.
+/// Returns the action for traffic that the last hop, a proxy, does not take. A policy that fails degraded uses the
+/// tunnels before the proxy if they exist and carry both families.
 fn rest(policy: &RoutingPolicy, way: &ResolvedEgress, legs: &Legs) -> ChoiceKind {
     let carries = |leg: &Leg| matches!(leg.kind, LegKind::Tunnel(_)) && leg.ipv4 && leg.ipv6;
     let all = way.legs.iter().all(|number| legs.get(*number).is_some_and(carries));
@@ -317,7 +317,7 @@ fn rest(policy: &RoutingPolicy, way: &ResolvedEgress, legs: &Legs) -> ChoiceKind
     failed(policy).kind()
 }
 
-/// What happens when no way is usable.
+/// Returns the action if no egress is usable.
 fn failed(policy: &RoutingPolicy) -> Choice {
     match (policy.fail_policy.unwrap_or_default(), policy.reject) {
         (FailPolicy::Open, _) => Choice::DIRECT,

@@ -42,7 +42,8 @@ pub fn proxy_address(input: &Input<'_>, proxy: &Proxy) -> Option<SocketAddr> {
     }
 }
 
-/// Whether a proxy can be used by a leg (0 is the default way): whether it takes datagrams there, or why not.
+/// Reports whether a proxy is usable by a leg (0 is the default route): whether it takes datagrams there, or the
+/// reason.
 ///
 /// One that has not been looked at yet counts as usable: the relay finds out, and a restart interrupts nothing.
 pub fn by_leg(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<bool, String> {

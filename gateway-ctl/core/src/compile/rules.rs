@@ -81,8 +81,8 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
     }
 }
 
-/// What this host itself sends from a tunnel's address, an answer to a probe from its far end say,
-/// takes the tunnel or nothing: by the main table it would show the address to the uplink.
+/// Adds rules for packets that this host sends from a tunnel's address, such as replies to probes of the remote end.
+/// They take the tunnel or are dropped: the main table would reveal the address to the uplink.
 fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let mut sources: Vec<(IpNet, u8)> = Vec::new();
     for leg in legs.iter().filter(|leg| leg.kind != LegKind::Uplink) {

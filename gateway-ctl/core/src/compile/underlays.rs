@@ -1,5 +1,4 @@
-//! What carries what: which leg takes the outer packets of each tunnel, what that makes of the tunnel, and how large
-//! its packets may be.
+//! Underlays: the leg for the outer packets of each tunnel, the resulting state of the tunnel, and its MTU.
 //!
 //! A tunnel has one underlay at a time. Applied policies demand it, else the tunnel's own setting says. A policy that
 //! fails degraded skips a hop that is unavailable, so the tunnel behind it moves to the hop before, or to the tunnel's own
@@ -17,7 +16,7 @@ use crate::facts::Facts;
 use super::leg::{Leg, LegKind, Legs, Underlay};
 use super::{Input, bridges};
 
-/// What a policy demands to carry a tunnel.
+/// Underlay that a policy demands for a tunnel.
 #[derive(Debug)]
 struct Demand {
     /// The hops before the tunnel, nearest last.
@@ -97,7 +96,7 @@ impl<'a> Settling<'a> {
         self.legs.get(number).is_some_and(|leg| leg.usable)
     }
 
-    /// What carries a tunnel, and why the tunnel cannot be used by that.
+    /// Returns the underlay of a tunnel, and the reason for which the tunnel cannot use it.
     fn carrier(&mut self, number: u8, tunnel: &Tunnel, inside: &mut Vec<u8>) -> (Underlay, Option<String>) {
         let demands: &'a BTreeMap<u8, Vec<Demand>> = self.demands;
         let demands = demands.get(&number).map_or(&[] as &[Demand], Vec::as_slice);
@@ -134,7 +133,7 @@ impl<'a> Settling<'a> {
         }
     }
 
-    /// What the tunnel's own setting says.
+    /// Returns the underlay of the tunnel's own setting.
     fn own(&self, tunnel: &Tunnel) -> (Underlay, Option<String>) {
         let Uplink::Interface(name) = &tunnel.uplink else { return (Underlay::Default, None) };
         match self.legs.uplink(name.as_str()) {
@@ -163,12 +162,12 @@ impl<'a> Settling<'a> {
     }
 }
 
-/// What the internet takes, however large the packets of an uplink may be.
+/// MTU of the internet, however large packets of an uplink may be.
 const ETHERNET: u16 = 1500;
 /// IPv6 needs so much. A tunnel that is left with less sends outer packets in fragments.
 const LEAST: u16 = 1280;
 
-/// What a tunnel adds to a packet.
+/// Returns the bytes that a tunnel adds to a packet.
 fn overhead(state: &State, tunnel: &Tunnel, ipv6: bool) -> u16 {
     let ip = if ipv6 { 40 } else { 20 };
     if let Some(Ok((_, transport))) = bridges::transport(state, tunnel) {

@@ -1,4 +1,4 @@
-//! Which traffic the policies so far take, and whether they leave anything of a source over.
+//! Traffic that the policies so far match, and the rest of a source.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use crate::compile::Input;
 use crate::fqdn_match;
 
-/// What is taken, each by the first policy that takes it, named by its place in the order of trial.
+/// Matched traffic, each part by the first policy that matches it, as its index in the order of evaluation.
 #[derive(Debug)]
 pub struct Cover<'a> {
     input: &'a Input<'a>,
@@ -134,7 +134,7 @@ impl<'a> Cover<'a> {
         }
     }
 
-    /// Who takes all traffic of the family of a network.
+    /// Returns the policy that matches all traffic of the address family of a network.
     fn family(&self, net: &IpNet) -> Option<usize> {
         let whole = match net {
             IpNet::V4(_) => IpNet::V4(Ipv4Net::default()),

@@ -10,7 +10,7 @@ use gateway_model::kinds::routing_policy::{Hop, HopType, RoutingPolicy};
 use super::conflict::{Conflict, ConflictKind, Severity};
 use crate::compile::{Compiled, Input};
 
-/// What of a policy leads nowhere or matches nothing, however the network fares.
+/// Checks the parts of a policy that lead nowhere or match nothing, whatever the state of the network.
 pub fn check(
     input: &Input<'_>,
     compiled: &Compiled,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::matching::Considered;
 
-/// Where traffic goes.
+/// Destination of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
@@ -39,11 +39,11 @@ pub struct Evaluation {
     pub kernel: KernelView,
     /// Policies that are stored and differ from those at work.
     pub pending_changes: usize,
-    /// What was assumed and found, step by step.
+    /// Assumptions and results, step by step.
     pub trace: Vec<String>,
 }
 
-/// Whose traffic was judged.
+/// Device whose traffic was evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EvaluatedDevice {
     /// None: no device record has this MAC address.
@@ -69,16 +69,16 @@ pub struct PolicyRef {
     pub name: String,
 }
 
-/// What holds for the traffic.
+/// Settings in force for the traffic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Effective {
     pub policy: Option<PolicyRef>,
     /// The hop by which it leaves; none if it does not, or leaves the default way.
     pub hop: Option<Hop>,
     pub fail_policy: Option<FailPolicy>,
-    /// What becomes of the device's question to the gateway for the destination, if that is a name, else for names that
-    /// nothing is said of: `192.0.2.53 by wg-a`, `blocked by the blocklist ads.example`. By the name alone: what an answer
-    /// holds may still be blocked. Null without the resolver, which alone knows.
+    /// Result of the device's DNS query to the gateway for the destination if that is a name, else for names without a
+    /// rule: `192.0.2.53 by wg-a`, `blocked by the blocklist ads.example`. Decided by the name only: the addresses of
+    /// an answer may still be blocked. Null without the resolver.
     pub dns: Option<String>,
     /// That of the policy, else that of the device. Of the latter this version enforces only whether exceptions are
     /// allowed.
@@ -94,7 +94,7 @@ pub struct ActiveException {
     pub r#type: ExceptionType,
     pub allow_direct: bool,
     pub expires_at: Option<Timestamp>,
-    /// Whether it changes what happens to traffic.
+    /// True if it changes the treatment of traffic.
     pub effective: bool,
 }
 
@@ -133,7 +133,7 @@ pub struct FamilyVerdict {
     pub proxy: Option<String>,
 }
 
-/// What the packet looks like to the kernel.
+/// The packet as the kernel sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KernelView {
     /// Packet mark; null if the packet is dropped at once.

@@ -10,14 +10,14 @@ use gateway_model::kinds::routing_policy::FailPolicy;
 use super::evaluation::{Decision, FamilyVerdict};
 use crate::compile::{Compiled, CompiledPolicy, HopState, Input, LegKind};
 
-/// What happens, and why, for one family.
+/// Result and reason for one address family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words {
     /// `BLOCKED`, `TUNNEL wg-a (vpn)`, `DIRECT`.
     pub head: String,
     /// The policy that won, if one did.
     pub policy: Option<String>,
-    /// What else there is to say.
+    /// Additional clause.
     pub clause: Option<String>,
 }
 
@@ -82,7 +82,7 @@ pub fn legs_of(choice: &Choice) -> BTreeSet<u8> {
     choice.legs.iter().take(usize::from(choice.count)).copied().collect()
 }
 
-/// Why traffic takes the failure policy although the proxy works.
+/// Returns the reason for which traffic takes the failure policy although the proxy works.
 pub fn not_for_the_proxy(policy: &CompiledPolicy, proxy: &str, packet: &IpPacket) -> String {
     let what = match packet.protocol {
         UDP => "UDP",
@@ -93,7 +93,7 @@ pub fn not_for_the_proxy(policy: &CompiledPolicy, proxy: &str, packet: &IpPacket
     if policy.fail_policy == FailPolicy::Open { format!("{text}, and the policy fails open") } else { text }
 }
 
-/// Why a policy's way ends in its failure policy.
+/// Returns the reason for which the hops of a policy end in its failure policy.
 pub fn failure(policy: &CompiledPolicy, ipv6: bool) -> String {
     let family = if ipv6 { "IPv6" } else { "IPv4" };
     let down: Vec<&HopState> = policy.hops.iter().filter(|hop| !hop.usable).collect();

@@ -1,4 +1,4 @@
-//! Which policies match a packet, told from the list itself.
+//! Policies that match a packet, computed from the list itself.
 //!
 //! Deliberately not the way the kernel finds the winner: that one looks up maps in which the list is
 //! folded. Here each policy is asked in turn, so that both can be held against one another.
@@ -25,7 +25,7 @@ pub struct Considered {
     /// -1 for an exception, which comes before all policies; 1000001 for a profile of devices, which comes last.
     pub priority: i64,
     pub matched: bool,
-    /// Why it matches or does not, in words for people.
+    /// Human-readable reason for which the policy matches or does not.
     pub reason: String,
 }
 
@@ -60,7 +60,7 @@ pub fn device_behind<'a>(input: &Input<'a>, mac: [u8; 6], source: IpAddr) -> Opt
     devices.max_by_key(|device| device.meta.id).map(AsRef::as_ref)
 }
 
-/// What a policy can see of a packet.
+/// Properties of a packet that a policy can match.
 struct Sight<'a> {
     packet: &'a IpPacket,
     source: IpAddr,

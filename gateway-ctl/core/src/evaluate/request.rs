@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dns::Name;
 
-/// Whose traffic, to where. One of `mac` and `device_id` must be given.
+/// Source and destination of the traffic. One of `mac` and `device_id` is required.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Request {
@@ -81,7 +81,7 @@ impl Request {
     }
 }
 
-/// Why a question has no answer.
+/// Reason for which a request has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("the question is not valid: {0}")]

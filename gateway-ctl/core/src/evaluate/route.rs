@@ -1,4 +1,4 @@
-//! Where a mark leads: the rules, routes and guards of a plan, followed as the kernel follows them.
+//! Route of a mark: rules, routes and guards of a plan, followed as the kernel follows them.
 //!
 //! Only for destinations outside: prefixes other than the default are not looked at.
 
@@ -25,7 +25,7 @@ pub struct Kernel<'a> {
     pub relay_gone: bool,
 }
 
-/// How a packet leaves, if it does.
+/// Egress of a packet, or the reason why it has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exit {
     /// Routing table that had the answer, if one had.
@@ -134,7 +134,7 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    /// Whether the outer packets of a tunnel, and of those around it, get out.
+    /// Checks that the outer packets of a tunnel, and of those around it, leave.
     fn carried(&self, interface: &str) -> Result<(), String> {
         let legs = &self.compiled.legs;
         let mut at = legs.by_number.values().find(|leg| leg.interface == interface);

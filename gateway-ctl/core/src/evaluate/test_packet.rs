@@ -15,7 +15,7 @@ use crate::facts::Facts;
 use crate::network::Network;
 use crate::plan_maps::longest;
 
-/// Where HTTPS is served: what a device most likely wants.
+/// Port of HTTPS, the most likely destination of a device.
 const PORT: u16 = 443;
 
 /// A LAN interface as packets are seen there.
@@ -126,7 +126,7 @@ pub fn destination(request: &Request, problems: &mut Problems) -> Option<(IpAddr
     None
 }
 
-/// By which LAN interface the packet enters.
+/// Returns the ingress LAN interface of the packet.
 pub fn entry(
     input: &Input<'_>,
     request: &Request,

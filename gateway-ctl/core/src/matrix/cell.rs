@@ -20,7 +20,7 @@ pub struct Cells {
     pub boot: Cell,
 }
 
-/// What happens to the traffic of a policy in one state.
+/// Treatment of a policy's traffic in one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cell {
     /// Of IPv4.

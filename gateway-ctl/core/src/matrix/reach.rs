@@ -1,4 +1,4 @@
-//! Where the traffic of a policy, and its questions to name servers, end up in one world.
+//! Destinations of a policy's traffic and of its DNS queries in one scenario.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use crate::evaluate::{Entry, Protocol, decide_packet, host_of, leg_name, legs_of
 use crate::plan::Plan;
 use crate::plan_maps::PlanMaps;
 
-/// Where one family of a policy's traffic goes.
+/// Egress of one address family of a policy's traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// Legs that lead out.
@@ -38,7 +38,7 @@ impl Reach {
         Reach::of_choice(exits, if ipv6 { &policy.v6 } else { &policy.v4 }, ipv6)
     }
 
-    /// Where datagrams go: not every proxy takes them.
+    /// Returns the egress of datagrams, which not every proxy takes.
     pub fn of_datagrams(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
         let action = policy.action();
         let choice = if ipv6 { action.v6 } else { action.v4 };
@@ -48,7 +48,7 @@ impl Reach {
         Reach::of_choice(exits, &choice, ipv6)
     }
 
-    /// Where goes what no proxy takes, echo requests for one.
+    /// Returns the egress of traffic that no proxy takes, such as echo requests.
     pub fn of_rest(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
         let action = policy.action();
         let choice = if ipv6 { action.v6 } else { action.v4 };
@@ -119,7 +119,7 @@ impl Reach {
     }
 }
 
-/// What becomes of a question to a name server outside, from where a policy's traffic comes from.
+/// Treatment of a DNS query to an external resolver from a source of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DnsPath {
     /// The policy of this rank has it.
@@ -129,7 +129,8 @@ pub enum DnsPath {
 }
 
 impl DnsPath {
-    /// Which policy wins does not depend on the state of the tunnels, so one verdict serves all states.
+    /// Returns the treatment of the query. The matching policy does not depend on the state of the tunnels, so one
+    /// verdict serves all states.
     pub fn of(input: &Input<'_>, compiled: &Compiled, policy: &RoutingPolicy, ipv6: bool) -> DnsPath {
         let mut questions = policy.sources().into_iter();
         let Some(mut packet) = questions.find_map(|source| question(input, compiled, &source, ipv6)) else {
@@ -170,7 +171,7 @@ impl DnsPath {
     }
 }
 
-/// Whether a policy means its traffic for anything but an uplink.
+/// Reports whether a policy sends its traffic to anything but an uplink.
 pub fn is_bound(policy: &CompiledPolicy) -> bool {
     policy.hops.iter().any(|hop| hop.hop.r#type != HopType::Interface)
 }
@@ -223,7 +224,7 @@ fn mac_of(device: &std::sync::Arc<Device>) -> Option<MacAddr> {
     device.all_macs().first().copied()
 }
 
-/// What happens before a plan is loaded, with the rules of an earlier run and without.
+/// Returns the treatment before a plan is loaded, with the rules of an earlier run and without.
 pub fn without_plan(up: &World) -> Cell {
     let packet = IpPacket { protocol: TCP, destination_port: 443, ..IpPacket::default() };
     let verdict = decide(&Ok(gateway_common::classify::Classified::Ip(packet)), &PlanMaps::default());

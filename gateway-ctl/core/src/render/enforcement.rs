@@ -1,4 +1,4 @@
-//! What is enforced: which traffic is matched where, what happens to it, and what stands in the way.
+//! Enforcement of the plan: matches, actions, and obstacles.
 
 use gateway_common::wire::{Mark, plan_flags};
 use gateway_model::id::Id;
@@ -16,15 +16,15 @@ use crate::plan::{Attachment, names};
 pub struct Enforcement {
     /// In the order of trial.
     pub policies: Vec<PolicyEnforcement>,
-    /// What happens to traffic that no policy matches: `direct` or `reject`.
+    /// Action for traffic that no policy matches: `direct` or `reject`.
     pub unmatched: &'static str,
-    /// What happens while no plan is live.
+    /// Action while no plan is active.
     pub resting: &'static str,
     pub attach: Vec<AttachView>,
     pub legs: Vec<LegView>,
     pub proxies: Vec<ProxyView>,
     pub findings: Vec<FindingView>,
-    /// When the same state would compile to another plan.
+    /// Time at which the same state compiles to another plan.
     pub valid_until: Option<jiff::Timestamp>,
 }
 
@@ -34,7 +34,7 @@ pub struct PolicyEnforcement {
     pub name: String,
     pub rank: u32,
     pub priority: i64,
-    /// What is matched, in words.
+    /// Human-readable matches.
     pub matches: Vec<String>,
     pub action: ActionView,
     /// Numbers of the legs it may use now.
@@ -59,7 +59,7 @@ pub struct AttachView {
     pub interface: String,
     /// `ingress` decides what enters from the LAN, `guard` watches what leaves.
     pub program: &'static str,
-    /// Whether the interface exists.
+    /// True if the interface exists.
     pub present: bool,
 }
 
@@ -76,7 +76,7 @@ pub struct LegView {
     pub ipv4: bool,
     pub ipv6: bool,
     pub usable: bool,
-    /// Why it is not usable; empty when it is.
+    /// Human-readable reason for which it is not usable. Empty if it is.
     pub reason: String,
     /// Number of the leg that carries this one; null for the default way, or for none.
     pub carrier: Option<u8>,
@@ -107,7 +107,7 @@ pub struct FindingView {
     pub message: String,
 }
 
-/// What the plan enforces. `compiled` should come from the same input.
+/// Returns the enforcement of the plan. `compiled` must come from the same input.
 pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
     let plan = &compiled.plan;
     let reject = plan.dataplane.header.flags & plan_flags::UNMATCHED_REJECT != 0;

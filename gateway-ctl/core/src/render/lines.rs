@@ -105,7 +105,7 @@ pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
     }
 }
 
-/// What each policy does, by rank.
+/// Returns the actions of policies, by rank.
 pub fn actions(compiled: &Compiled) -> Vec<String> {
     let line = |policy: &crate::compile::CompiledPolicy| {
         format!(

@@ -17,7 +17,7 @@ pub struct Now {
     pub wall: Timestamp,
     /// Since boot, sleep included.
     pub boot: Duration,
-    /// Whether the wall clock is synchronised.
+    /// True if the wall clock is synchronised.
     pub synced: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct CheckIn {
     pub certain: bool,
 }
 
-/// What to do.
+/// Action of the dead-man switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// This percentage of the period is over.
@@ -127,13 +127,13 @@ impl Deadman {
         self.check_in
     }
 
-    /// What is over of the period; nothing while that is not known.
+    /// Returns the elapsed part of the period. `None` while it is not known.
     pub fn over(&self, now: Now) -> Option<Duration> {
         let (since, over) = self.counting?;
         Some(over + now.boot.saturating_sub(since))
     }
 
-    /// When it fires if nobody comes, by the wall clock.
+    /// Returns the wall-clock time at which it fires without a check-in.
     pub fn deadline(&self, now: Now) -> Option<Timestamp> {
         let left = match self.over(now) {
             Some(over) => self.period?.saturating_sub(over),

@@ -1,4 +1,4 @@
-//! What probes through a tunnel say of it: when the next one is due, and whether the tunnel counts as healthy.
+//! Health of a tunnel by its probes: the time of the next probe, and whether the tunnel counts as healthy.
 //!
 //! Failures and successes count in a row, so that one lost packet does not move anybody's traffic. Probes are spread over
 //! time at random: a fixed beat would give the gateway away to whoever watches the tunnel.
@@ -19,7 +19,7 @@ pub struct TunnelHealth {
     health: Health,
     /// Outcomes in a row that speak against `health`.
     against: u32,
-    /// When the next probe is due; none: at once.
+    /// Time of the next probe. `None`: at once.
     next: Option<Duration>,
     asked: Option<Ticket>,
     last: Ticket,

@@ -145,7 +145,7 @@ fn disabled_and_ended_policies_are_in_nobodys_way() {
     assert_eq!(found(&fixture), []);
 }
 
-/// What the model refuses can still come about: by an end that was put off, or rows of an older version.
+/// Conflicts that the model refuses can still occur: after an end was put off, or in rows of an older version.
 #[test]
 fn the_same_source_and_priority_with_two_ways_is_contradictory() {
     let mut fixture = Fixture::new();

@@ -147,7 +147,7 @@ struct Scene {
     devices: Vec<(Option<usize>, &'static str)>,
     members: Vec<Vec<usize>>,
     group_class: Vec<Option<usize>>,
-    /// Which device was seen with which address.
+    /// Devices that were observed with an address.
     neighbours: Vec<(usize, bool, u8)>,
     lan: Vec<&'static str>,
     missing: Vec<&'static str>,
@@ -193,7 +193,7 @@ struct Probe {
     protocol: u8,
     port: u16,
     fragment: Fragment,
-    /// Which of the names its sender knows the destination by.
+    /// Names by which the sender resolved the destination.
     known_as: Vec<&'static str>,
 }
 
@@ -378,7 +378,7 @@ impl Probe {
     }
 }
 
-/// What must come out, by the rules as a person reads them.
+/// Expected result, by the rules as a reader understands them.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
     Reason(Reason),
@@ -447,7 +447,7 @@ fn lan_interface<'a>(input: &'a Input<'_>, packet: &IpPacket) -> Option<&'a str>
     at(packet.vlan).or_else(|| at(0)).map(String::as_str)
 }
 
-/// Whether the source is one of that LAN, or a link-local one for what is near.
+/// Reports whether the source belongs to that LAN, or is link-local for an on-link destination.
 fn belongs(
     input: &Input<'_>,
     interface: &str,

@@ -15,7 +15,7 @@ use crate::fixture::{Fixture, PEER, PRESHARED_KEY, PRIVATE_KEY};
 /// Between what is given and what comes of it.
 const SEPARATOR: &str = "---\n# The plan. Written by UPDATE=1.\n";
 
-/// What is given, beside what [`Fixture::new`] has already.
+/// Input of a golden test, in addition to that of [`Fixture::new`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct GoldenInput {

@@ -1,4 +1,4 @@
-//! What the plan makes of the host's interfaces.
+//! Interfaces of the host in the plan.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the core makes of states, facts and questions, seen from outside.
+//! Public behaviour of the core for states, facts and queries.
 
 mod bridges;
 mod conflict;

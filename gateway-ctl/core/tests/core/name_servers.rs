@@ -1,4 +1,4 @@
-//! Whom questions ask whose policy's profile has a word in it.
+//! Upstreams of queries whose policy's profile configures DNS.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
 
-/// Who is asked by the one policy there is, whose profile has these hops and says this of names.
+/// Returns the upstreams for the only policy, whose profile has these hops and DNS settings.
 fn asked(fixture: &mut Fixture, hops: Value, dns: Value) -> (HostEgress, NameServers) {
     let profile = json!({"name": "p", "hops": hops, "splitting": true, "dns": dns});
     fixture.create("profile", profile).expect("a profile");

@@ -123,7 +123,7 @@ fn a_leg_that_is_kept_finds_room_among_any_weights() {
     assert!(new.len() <= 15 && new.contains(&16) && new.contains(&17), "{new:?}");
 }
 
-/// How a segment in the middle of a connection is judged whose leg was 16.
+/// Returns the verdict for a segment of an established connection on leg 16.
 fn decided(compiled: &Compiled, opening: bool) -> Verdict {
     let packet = IpPacket {
         source: Address::v4([192, 168, 1, 7]),

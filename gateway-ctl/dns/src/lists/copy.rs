@@ -18,7 +18,7 @@ pub const COPIES: DiskCache = DiskCache("list");
 const HEAD: u64 = 16 * 1024;
 const PIECE: usize = 64 * 1024;
 
-/// What the server said of a list, and when.
+/// Metadata of a downloaded list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     pub url: String,

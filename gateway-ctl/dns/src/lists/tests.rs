@@ -69,7 +69,7 @@ fn context() -> Arc<Context> {
     Arc::new(Context::new(Resolver::default(), || Err("no TLS here".to_owned()), |_| {}))
 }
 
-/// What was delivered and what failed.
+/// Delivered lists and errors.
 #[derive(Clone, Default)]
 struct Seen {
     lists: Arc<Mutex<Vec<(Id, u64)>>>,

@@ -1,5 +1,5 @@
-//! What may be in a block of records, in few bits: a look for one client, one domain or one outcome need not read the
-//! blocks that have nothing of it.
+//! Bloom filter over a block of records: a search for one client, one domain or one outcome skips blocks without a
+//! match.
 //!
 //! Clients and domains are Bloom filters: they never miss what is there, and rarely name what is not. Each block has a salt
 //! of its own, or what looks like another name in one block would do so in all.

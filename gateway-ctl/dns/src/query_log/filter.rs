@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::serve::Status;
 
-/// Which records are wanted. All that is given must hold.
+/// Conditions of wanted records. All conditions that are set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub client: Option<Whose>,
@@ -32,7 +32,7 @@ pub enum Domain {
     Within(Name),
 }
 
-/// Where a page begins: what is older than this, newest first.
+/// Start of a page: older records than this, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     /// The id of the last row of the page before.

@@ -36,7 +36,7 @@ struct Pending {
 pub struct Journal {
     settings: Settings,
     segments: Vec<Arc<Segment>>,
-    /// Whether the last file is of this run, and may be appended to.
+    /// True if this run wrote the last file, and may append to it.
     open: bool,
     error: Option<String>,
     recent: Recent,
@@ -93,7 +93,7 @@ impl Journal {
         self.error = Some(message);
     }
 
-    /// What the files say of today; blocks that began yesterday are looked into.
+    /// Returns the totals of today from the files. Reads blocks that began yesterday.
     fn written_today(&self, now: Timestamp) -> Totals {
         let midnight = i64::try_from(day(now).0.as_nanosecond()).unwrap_or(i64::MAX);
         let mut totals = Totals::default();

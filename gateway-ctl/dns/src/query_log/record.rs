@@ -47,11 +47,11 @@ pub struct Row {
     pub name: Name,
     pub qtype: u16,
     pub status: Status,
-    /// What decided: its kind, its text, and the id of the rule, list or feed.
+    /// Cause of the decision: its kind, its text, and the id of the rule, list or feed.
     pub reason: Option<Cause>,
     pub rule: Option<String>,
     pub list: Option<Id>,
-    /// What was looked at when it was not the name asked for.
+    /// Name that was evaluated, if it is not the queried name.
     pub through: Option<String>,
     pub upstream: Option<String>,
     pub rcode: u16,
@@ -182,7 +182,7 @@ pub fn views(bytes: &[u8]) -> impl Iterator<Item = View<'_>> {
     })
 }
 
-/// What follows the fixed part.
+/// Variable part after the fixed part.
 #[derive(Default)]
 struct Rest<'a> {
     address: Option<IpAddr>,
@@ -272,7 +272,7 @@ impl<'a> View<'a> {
         NameBuf::read(self.rest()?.message, crate::wire::HEADER).map(|(name, _)| name)
     }
 
-    /// Who asked: address, device and name.
+    /// Returns the client: address, device and name.
     pub fn who(&self) -> Option<Who> {
         let rest = self.rest()?;
         let (number, name) = (self.client(), rest.name.map(text));

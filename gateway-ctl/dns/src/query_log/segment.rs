@@ -20,7 +20,7 @@ const PLAIN: [u8; 4] = *b"gdl\x01";
 const PLAIN_HEAD: usize = 56;
 const HEAD: usize = PLAIN_HEAD + bloom::LENGTH;
 
-/// Where a block is, and what is in it.
+/// Position and summary of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Of its records, which follow the head.

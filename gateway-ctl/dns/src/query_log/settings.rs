@@ -5,9 +5,9 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Where the files are; without one, only memory is used.
+    /// Directory of the files. `None`: only memory is used.
     pub directory: Option<PathBuf>,
-    /// How long files are kept.
+    /// Retention of files.
     pub keep: Duration,
     /// Bytes that all files may have.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! How much is asked: today by all, and since the start by each client.
+//! Query statistics: today in total, and since the start by client.
 
 use std::collections::HashMap;
 
@@ -48,7 +48,7 @@ const TURN: u64 = 8;
 /// So many of them are told.
 const TOP: usize = 20;
 
-/// How often a filter rule decided.
+/// Counter of the decisions of a filter rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hits {
     pub count: u64,

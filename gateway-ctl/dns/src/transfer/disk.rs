@@ -21,7 +21,7 @@ pub const COPIES: DiskCache = DiskCache("zone");
 /// Longest file: each record has its name and ten bytes.
 const LONGEST: u64 = BYTES as u64 + RECORDS as u64 * (255 + 10) + 4096;
 
-/// What a copy is.
+/// Metadata of a zone on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     zone: String,
@@ -37,7 +37,7 @@ impl Head {
         Head { zone: zone.to_string(), by: by.to_owned(), fetched, digest: hex(body) }
     }
 
-    /// Whether it is of the zone, by one of its servers.
+    /// Reports whether it is of the zone, by one of its primaries.
     pub fn is_of(&self, zone: &Secondary) -> bool {
         self.zone == zone.zone.to_string() && zone.servers.iter().any(|server| *server.shown == *self.by)
     }

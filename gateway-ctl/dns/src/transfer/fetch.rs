@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// For the whole of it.
 const WHOLE: Duration = Duration::from_secs(600);
 
-/// Why a look at a zone failed.
+/// Reason for a failed refresh of a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the zone has no servers that can be asked")]
@@ -137,7 +137,7 @@ impl<'a> Line<'a> {
         Err(last)
     }
 
-    /// What the zone's start of authority says. Only servers with authority know.
+    /// Returns the serial of the zone's SOA record. Only authoritative replies count.
     async fn serial(&mut self, zone: &Name) -> Result<u32, Error> {
         let id = self.ask(zone, rtype::SOA).await?;
         let message = self.message().await?;

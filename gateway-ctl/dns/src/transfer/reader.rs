@@ -15,7 +15,7 @@ const IN: u16 = 1;
 /// Types that stand in questions and additional sections only (RFC 6895, section 3.1).
 const META: std::ops::RangeInclusive<u16> = 128..=255;
 
-/// Why messages are no zone.
+/// Reason for which messages are not a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     #[error("a message does not hold what its header says")]

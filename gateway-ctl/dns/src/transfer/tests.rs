@@ -127,7 +127,7 @@ fn secondary(at: std::net::SocketAddr) -> Secondary {
     Secondary { id: Id::from_u128(7), zone: name("example"), servers: vec![server] }
 }
 
-/// What was delivered, and what failed.
+/// Delivered zones and errors.
 struct Seen(mpsc::UnboundedSender<Result<Option<Copy>, Error>>);
 
 impl Deliver for Seen {

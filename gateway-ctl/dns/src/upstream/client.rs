@@ -47,11 +47,11 @@ pub struct UpstreamClient {
     folded: AtomicU8,
     /// TLS sessions are resumed by the path they were made by only: a ticket would tie paths together.
     tls: Arc<connection::Tickets>,
-    /// When a question last thought of it.
+    /// Time of the last query.
     wanted: Mutex<Instant>,
 }
 
-/// What came, and how long after the question left.
+/// Reply, and the time between the query and the reply.
 pub type Answer = (Vec<u8>, Head, Duration);
 
 impl UpstreamClient {
@@ -136,7 +136,7 @@ impl UpstreamClient {
         (self.context.tell)(event);
     }
 
-    /// Whether a question can leave at once.
+    /// Reports whether a query can be sent at once.
     fn is_connected(&self) -> bool {
         if self.server.protocol == DnsProtocol::Udp && self.path.proxy.is_none() {
             return true;

@@ -1,4 +1,4 @@
-//! Which upstreams there are for which names: computed from what is stored and from the bootstrap file, and nothing else.
+//! Upstreams by name: computed from the state and the bootstrap file only.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct Group {
     pub servers: Vec<Server>,
 }
 
-/// What the plan is computed from, besides the state.
+/// Input of the upstream configuration, in addition to the state.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
     pub dns: &'a bootstrap::Dns,

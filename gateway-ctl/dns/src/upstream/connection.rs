@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// Whether anything was ever answered by it, where the other side may close after each answer.
+    /// Reports whether a query on it was ever answered, for peers that may close after each reply.
     pub fn has_answered(&self) -> bool {
         match self {
             Connection::Pipelined(pipe) => pipe.has_answered(),
@@ -52,7 +52,7 @@ impl Connection {
         }
     }
 
-    /// Whether both are the same connection.
+    /// Reports whether both are the same connection.
     pub fn is(&self, other: &Connection) -> bool {
         match (self, other) {
             (Connection::Pipelined(one), Connection::Pipelined(other)) => one.is(other),

@@ -1,4 +1,4 @@
-//! What asking takes from the rest of the gateway: sockets, TLS, and somebody who wants to know.
+//! Dependencies of upstream queries: sockets, TLS, and a receiver of events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use gateway_outbound::{KernelSockets, Resolver, Sockets, Tls};
 use hickory_proto::dnssec::TrustAnchors;
 use tokio::sync::Semaphore;
 
-/// What is worth an alert.
+/// Event for an alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An upstream has failed too often and is left out.
@@ -23,7 +23,7 @@ pub struct Context {
     pub names: Resolver,
     /// Called from within the asking: it must not wait.
     pub tell: Box<dyn Fn(Event) + Send + Sync>,
-    /// Where proofs begin.
+    /// Trust anchors for validation.
     pub anchors: Arc<TrustAnchors>,
     /// Everything is waited for so many times as long as usual: 1, but more where ways are slow.
     pub pace: u32,

@@ -37,7 +37,7 @@ pub struct Requests {
 #[derive(Debug)]
 struct Life {
     stall: StallDetector,
-    /// When it was last asked something.
+    /// Time of the last query.
     last: Mutex<Instant>,
 }
 

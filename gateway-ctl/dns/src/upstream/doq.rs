@@ -185,7 +185,7 @@ fn told(error: impl ToString) -> Error {
     Error::Quic(error.to_string().into())
 }
 
-/// Why there is no connection.
+/// Returns the reason for which no connection was made.
 fn refused(error: &ConnectionError) -> Error {
     match error {
         ConnectionError::TransportError(error) if u64::from(error.code) >= ALERTS => {
@@ -199,7 +199,7 @@ fn refused(error: &ConnectionError) -> Error {
     }
 }
 
-/// Why a connection that stood does no more.
+/// Returns the reason for which an established connection ended.
 fn lost(error: ConnectionError) -> Error {
     match error {
         ConnectionError::TransportError(error) => told(error),

@@ -1,4 +1,4 @@
-//! Why one try at one upstream brought no answer.
+//! Reasons for which one attempt at one upstream brought no reply.
 
 use std::io::ErrorKind;
 use std::sync::Arc;

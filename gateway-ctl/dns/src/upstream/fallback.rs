@@ -117,7 +117,7 @@ impl Race {
         }
     }
 
-    /// What whoever reads it could make no sense of is none.
+    /// Refuses a reply that its reader could not parse.
     fn sound(&self, answer: Answer) -> Result<Answer, Error> {
         if !matches!(answer.1.rcode, NOERROR | NXDOMAIN) {
             return Ok(answer);

@@ -1,4 +1,4 @@
-//! How one upstream does by one path: how fast it answers, and whether it does at all.
+//! Health of one upstream over one path: its RTT, and whether it replies.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,7 +28,7 @@ struct HealthState {
     last_error: Option<String>,
 }
 
-/// What is shown.
+/// Statistics of an upstream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     pub rtt: Option<Duration>,
@@ -38,7 +38,7 @@ pub struct Figures {
     pub last_error: Option<String>,
 }
 
-/// What an outcome changed.
+/// Change by an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     None,
@@ -87,7 +87,7 @@ impl Health {
         usual.clamp(Duration::from_millis(200), Duration::from_millis(1000))
     }
 
-    /// So long is waited for one answer.
+    /// Returns the timeout for one reply.
     pub fn timeout(&self) -> Duration {
         let usual = self.known().rtt.map_or(Duration::ZERO, |(rtt, variation)| micros(rtt + variation * 4.0));
         (Duration::from_millis(1500) + usual).min(Duration::from_secs(3))

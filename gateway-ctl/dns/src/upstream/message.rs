@@ -25,7 +25,7 @@ pub const FORMERR: u16 = 1;
 pub const SERVFAIL: u16 = 2;
 pub const NXDOMAIN: u16 = 3;
 
-/// What is asked, apart from how it travels.
+/// Query without its transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     pub name: Name,
@@ -36,7 +36,7 @@ pub struct Asked {
     pub checking_disabled: bool,
 }
 
-/// How a question is written.
+/// Form of a query on the wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Form {
     pub id: u16,
@@ -94,7 +94,7 @@ pub fn question_of(message: &[u8]) -> Option<&[u8]> {
     message.get(HEADER..end)
 }
 
-/// What an answer says besides its records.
+/// Header fields of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// With the upper bits from EDNS.
@@ -178,7 +178,7 @@ fn read(message: &[u8], at: usize, rcode: u16) -> Option<Head> {
     Some(head)
 }
 
-/// Whether an answer says how long the connection may stay idle (RFC 7828).
+/// Reports whether a reply has an idle timeout for the connection (RFC 7828).
 pub fn has_keepalive(message: &[u8]) -> bool {
     let Some(records) = Records::of(message) else {
         return false;
@@ -211,7 +211,7 @@ pub fn addresses(message: &[u8], qtype: u16) -> Option<(Vec<IpAddr>, u32)> {
     Some((found, life))
 }
 
-/// How long all of the answer and its authorities may be kept.
+/// Returns the shortest TTL of the answer and authority sections.
 pub fn shortest_life(message: &[u8]) -> Option<Duration> {
     let records = Records::of(message)?.map_while(Result::ok);
     let kept = records.filter(|record| record.section != Section::Additional);
@@ -230,7 +230,7 @@ pub fn limit_life(message: &mut [u8], most: u32) {
     }
 }
 
-/// What is asked to see whether anybody is there.
+/// Returns a query that probes whether an upstream replies.
 pub fn root_question() -> Asked {
     Asked {
         name: NameRef::ROOT.to_owned(),

@@ -84,7 +84,7 @@ impl PipelinedConnection {
         self.jobs.same_channel(&other.jobs)
     }
 
-    /// Whether anything was ever answered: there are servers that answer one question and close.
+    /// Reports whether any query was answered. Some servers answer one query and close.
     pub fn has_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }

@@ -1,10 +1,10 @@
-//! Which upstream is asked, and who is next: an order of all of them, the dead last.
+//! Order of upstreams for a query: all of them, the dead ones last.
 
 use std::time::Duration;
 
 use gateway_model::settings::groups::RotationMode;
 
-/// What is known of one upstream by the path of the question.
+/// State of one upstream over the path of the query.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     /// Stays the same while its settings do.
@@ -13,7 +13,7 @@ pub struct Candidate {
     pub rtt: Option<Duration>,
 }
 
-/// What the order may depend on.
+/// Input of the order.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
     pub mode: RotationMode,
@@ -121,7 +121,7 @@ mod tests {
         Turn { mode, client: None, count: 0, random: 0 }
     }
 
-    /// How often each is asked first.
+    /// Returns how often each upstream is first.
     fn firsts(candidates: &[Candidate], mode: RotationMode, questions: u64) -> BTreeMap<usize, u64> {
         let mut counts = BTreeMap::new();
         for number in 0..questions {

@@ -43,7 +43,7 @@ struct Set {
     common: Arc<Common>,
 }
 
-/// What all groups of a set have in common.
+/// Common parts of all groups of a set.
 struct Common {
     rotation: DnsRotation,
     called: Called,
@@ -121,7 +121,7 @@ impl Upstreams {
         shown
     }
 
-    /// Who is asked for a name by a way; why nobody is, if so.
+    /// Returns the upstreams for a name by a route, or the reason why there are none.
     pub fn select(&self, name: NameRef<'_>, way: &QueryRoute) -> Result<UpstreamSelection, Arc<str>> {
         let set = self.set.load();
         let group = set.find(name, &way.resolvers).ok_or("no upstream is set")?;

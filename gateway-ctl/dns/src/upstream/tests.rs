@@ -36,7 +36,7 @@ struct Seen {
     sockets: Arc<Mutex<Vec<(SocketAddr, u32)>>>,
     /// Ports that tests cannot have lead to those they have.
     instead: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
-    /// Where everything with this mark ends.
+    /// Destination of all traffic with this mark.
     only: Arc<Mutex<HashMap<u32, SocketAddr>>>,
 }
 

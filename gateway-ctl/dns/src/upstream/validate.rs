@@ -106,7 +106,7 @@ impl Validator {
         Ok(secure)
     }
 
-    /// Whether it is secure, and how long it holds then.
+    /// Returns whether it is secure, and for how long.
     async fn validate(
         &self,
         asked: &Asked,
@@ -140,7 +140,7 @@ impl Validator {
     }
 }
 
-/// Whether an answer that passed is secure; none if a part of it is not what it should be.
+/// Returns whether an accepted answer is secure. `None` if a part of it is bogus.
 fn verdict(response: &Message, query: &Query) -> Option<bool> {
     let proofs = |records: &[Record]| -> Vec<Proof> {
         records.iter().filter(|record| !record.record_type().is_rrsig()).map(|record| record.proof).collect()
@@ -167,7 +167,7 @@ fn shortest(response: &Message) -> Option<u32> {
     proved.filter(|record| record.proof.is_secure()).map(|record| record.ttl).min()
 }
 
-/// What is most likely wrong with an answer, for people.
+/// Returns the most likely fault of an answer as a human-readable text.
 fn reason(read: &Message, asked: &Asked) -> (u16, &'static str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32);
     let signatures = |records: &[Record]| -> Vec<(u32, u32)> {

@@ -16,13 +16,13 @@ pub struct Answer {
     pub rcode: u16,
     pub answers: Vec<Record>,
     pub authorities: Vec<Record>,
-    /// What the upstream says of it (RFC 8914).
+    /// Extended DNS error of the upstream (RFC 8914).
     pub ede: Option<(u16, String)>,
-    /// How long it holds, in seconds; none when nothing says so.
+    /// TTL in seconds. `None` if no record has one.
     pub ttl: Option<u32>,
 }
 
-/// Why an answer is none.
+/// Reason for which an answer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsound {
     #[error("the answer does not hold what its header says")]
@@ -115,7 +115,7 @@ impl Answer {
         };
     }
 
-    /// Whether it says that there is nothing.
+    /// Reports whether the answer is negative.
     pub fn is_negative(&self) -> bool {
         self.rcode == rcode::NXDOMAIN || self.authorities.iter().any(|record| record.rtype == rtype::SOA)
     }
@@ -178,7 +178,7 @@ impl Chain {
         std::iter::once(&self.first).chain(&self.names).position(|there| there.as_ref() == name)
     }
 
-    /// Whether it is what was asked for.
+    /// Reports whether the record answers the question.
     fn ends(&self, record: &Record) -> bool {
         (record.rtype == self.qtype || self.qtype == rtype::ANY)
             && self.place(record.name.as_ref()) == Some(self.names.len())

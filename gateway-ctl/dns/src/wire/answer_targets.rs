@@ -1,4 +1,4 @@
-//! What an answer tells besides its records: the names it leads through, and the addresses it ends at.
+//! Targets of an answer: the names of its alias chain, and its addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -9,7 +9,7 @@ use super::opt::{Ede, Written};
 use super::stored::{Age, Stored};
 use super::{HEADER, Request, Writer, flag, rcode, rtype};
 
-/// What is said about an answer, beside its records.
+/// Data of a reply besides its records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Envelope<'a> {
     pub rcode: u16,
@@ -17,9 +17,9 @@ pub struct Envelope<'a> {
     /// It was validated.
     pub authentic: bool,
     pub ede: Option<Ede<'a>>,
-    /// How much the message may hold.
+    /// Maximum size of the message in bytes.
     pub limit: usize,
-    /// How long an idle connection stays, in tenths of a second, for a client that asks.
+    /// Idle timeout of the connection in units of 100 ms, for a client that requests it.
     pub keepalive: Option<u16>,
     /// Block length for padding, over encrypted transports only (RFC 8467).
     pub padding: Option<usize>,

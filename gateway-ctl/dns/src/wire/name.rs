@@ -92,7 +92,7 @@ pub fn display(wire: &[u8]) -> String {
     if text.is_empty() { ".".into() } else { text }
 }
 
-/// Where the name at `at` ends, without following pointers.
+/// Returns the end of the name at `at`, without following pointers.
 pub fn skip(message: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match usize::from(*message.get(at)?) {

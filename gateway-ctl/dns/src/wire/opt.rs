@@ -6,10 +6,10 @@ use super::u16_at;
 pub const KEEPALIVE: u16 = 11;
 const PADDING: u16 = 12;
 
-/// What a client says in it.
+/// OPT record of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opt {
-    /// How much the client takes in one datagram, as it says.
+    /// UDP payload size that the client accepts.
     pub payload: u16,
     pub version: u8,
     pub dnssec_ok: bool,
@@ -65,13 +65,13 @@ pub struct Ede<'a> {
     pub text: &'a str,
 }
 
-/// What is written in answers.
+/// OPT record of replies.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
     pub rcode: u16,
     pub dnssec_ok: bool,
     pub ede: Option<Ede<'a>>,
-    /// How long idle connections stay, in tenths of a second.
+    /// Idle timeout of connections in units of 100 ms.
     pub keepalive: Option<u16>,
     /// The whole message is filled up to a multiple of this.
     pub padding: Option<usize>,

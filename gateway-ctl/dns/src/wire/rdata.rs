@@ -1,4 +1,4 @@
-//! Where names stand in the data of records: only they may hold pointers (RFC 3597, section 4).
+//! Positions of names in RDATA: only names may contain pointers (RFC 3597, section 4).
 
 use super::name::NameBuf;
 use super::rtype;
@@ -35,7 +35,7 @@ const fn layout(rtype: u16) -> &'static [Part] {
     }
 }
 
-/// Whether names in the data may be written as pointers.
+/// Reports whether names in the data may be compressed.
 pub const fn compressible(rtype: u16) -> bool {
     matches!(rtype, rtype::NS | rtype::CNAME | rtype::PTR | rtype::SOA | rtype::MX)
 }

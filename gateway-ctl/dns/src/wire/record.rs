@@ -12,7 +12,7 @@ pub enum Section {
     Additional,
 }
 
-/// Where a record stands.
+/// Position of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordRef {
     pub section: Section,

@@ -1,4 +1,4 @@
-//! What a client asks: a header, exactly one question, perhaps an OPT record.
+//! Query of a client: a header, exactly one question, perhaps an OPT record.
 
 use gateway_core::dns::{NameRef, Question};
 
@@ -22,7 +22,7 @@ pub struct Request<'a> {
     name: NameBuf,
 }
 
-/// What cannot be answered from its question.
+/// Reason for which a message has no reply by its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// Not a query: nothing is sent back, or two servers might answer one another for ever.
@@ -100,12 +100,12 @@ impl<'a> Request<'a> {
         self.flags & flag::CD != 0
     }
 
-    /// Whether the client wants to hear that an answer was validated (RFC 6840, section 5.7).
+    /// Reports whether the client wants the AD bit (RFC 6840, section 5.7).
     pub fn wants_authentic(&self) -> bool {
         self.flags & flag::AD != 0 || self.dnssec_ok()
     }
 
-    /// How much one datagram may carry back.
+    /// Returns the maximum size of a UDP reply.
     pub fn payload(&self) -> usize {
         self.opt.map_or(PLAIN_PAYLOAD, |opt| usize::from(opt.payload).clamp(PLAIN_PAYLOAD, PAYLOAD))
     }

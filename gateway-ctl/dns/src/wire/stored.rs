@@ -10,7 +10,7 @@ use super::{Answer, Facts, HEADER, Writer, rtype, u16_at, u32_at};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     message: Box<[u8]>,
-    /// Where the records begin.
+    /// Offset of the records.
     records_at: usize,
     ttls: Box<[u16]>,
     /// Names that it leads through.
@@ -19,7 +19,7 @@ pub struct Stored {
     pub addresses: Box<[(IpAddr, u32)]>,
 }
 
-/// What the TTLs of a kept answer say.
+/// Age of a cached answer, for its TTLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
     /// So many seconds have passed.

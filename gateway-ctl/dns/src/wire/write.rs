@@ -83,7 +83,7 @@ impl<'a> Writer<'a> {
         self.remember(start);
     }
 
-    /// Whether the name at a place is this one, in any case.
+    /// Compares a name with the one at an offset, case-insensitively.
     fn stands(&self, mut at: usize, name: &[u8]) -> bool {
         let mut used = 0;
         // Places hold names that were written here: their pointers lead backwards.

@@ -1,4 +1,4 @@
-//! What differs between two states, object by object and field by field. Secrets are told to differ, never shown.
+//! Differences between two states by object and field. Secrets are reported as changed, without their values.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::resource::{Resource, to_shown};
 use crate::state::State;
 use crate::state::planned::content;
 
-/// What becomes of an object.
+/// Change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
@@ -31,14 +31,14 @@ pub struct ItemChange {
     pub kind: &'static str,
     pub id: Id,
     pub name: String,
-    /// Where the plan says it; nothing for what follows from other objects.
+    /// Path in the plan. `None` for changes that follow from other objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The fields that differ, for an update.
     pub diff: BTreeMap<String, FieldDiff>,
 }
 
-/// How a field differs.
+/// Difference of a field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct FieldDiff {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use crate::id::Id;
 use crate::registry;
 use crate::state::State;
 
-/// Who is called what, among the stored objects and those of the plan at hand.
+/// Names of stored objects and of the objects in the plan.
 #[derive(Debug)]
 pub struct Names<'a> {
     state: &'a State,
@@ -39,7 +39,7 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// How many stored objects of the kind have this label: none, one, or several.
+    /// Returns the number of stored objects of the kind with this label: none, one, or several.
     pub(crate) fn labelled(&self, noun: &'static str, label: &str) -> Option<Option<Id>> {
         self.labels().get(&(noun, label.to_owned())).copied()
     }

@@ -1,4 +1,4 @@
-//! What a change of many objects asks of each kind, as a table of functions.
+//! Functions that each kind provides for a change of many objects.
 
 use serde_json::{Map, Value};
 
@@ -43,12 +43,12 @@ pub(crate) struct Ops {
     pub obstacle: fn(&State, &State, Id) -> Option<String>,
 }
 
-/// Which stored object an item means.
+/// Stored object that an item refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identified {
     /// By its unique keys: the field and the object.
     pub by_key: Vec<(String, Id)>,
-    /// What it is called, if it says so.
+    /// Label of the object, if the item has one.
     pub label: Option<String>,
     /// By its unique keys and its name, whether stored or not: what other items of a plan may call it.
     pub aliases: Vec<String>,

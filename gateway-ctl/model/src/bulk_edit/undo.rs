@@ -35,7 +35,7 @@ pub struct ChangedObject {
     pub fields: Vec<String>,
 }
 
-/// What became of an object that was written both by an undone change and after it.
+/// Result for an object that both an undone change and a later one wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OverlapOutcome {

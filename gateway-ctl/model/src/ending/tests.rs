@@ -1,4 +1,4 @@
-//! What has ended stays ended: behind a clock, a rollback, an undo and an import.
+//! Ended objects stay ended after a clock change, a rollback, an undo and an import.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};

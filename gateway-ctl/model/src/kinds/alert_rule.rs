@@ -25,7 +25,7 @@ mod builtin;
 pub use builtin::AlertKind;
 
 text_enum! {
-    /// Who is told.
+    /// Recipients of the alert.
     #[derive(Default)]
     pub enum Notify {
         None = "none",
@@ -34,7 +34,7 @@ text_enum! {
     }
 }
 
-/// Which devices a rule is for; all if both are empty.
+/// Devices that a rule applies to. All devices if both lists are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AlertScope {

@@ -24,18 +24,18 @@ pub struct ApiKey {
     pub meta: Meta,
     pub name: String,
     pub role: Role,
-    /// What stands between the underscores of `gw_<prefix>_<secret>`.
+    /// Text between the underscores of `gw_<prefix>_<secret>`.
     pub prefix: String,
     /// SHA-256 of the whole key in hexadecimal digits: the key is random, so a slow hash would add nothing.
     #[serde(rename(serialize = "has_key_hash", deserialize = "key_hash"))]
     pub key_hash: Secret,
     /// From then on the key is worth nothing.
     pub expires_at: Option<Timestamp>,
-    /// Where it may be used from; empty: from everywhere.
+    /// Networks from which the key is accepted. Empty: all.
     pub cidrs: Vec<Cidr>,
     pub created_by: String,
-    /// When it was recorded that the key has expired. From then on no clock makes it valid again, unless `expires_at`
-    /// is changed.
+    /// Time at which the key was recorded as expired. From then on no clock makes it valid again, unless `expires_at`
+    /// changes.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -60,7 +60,7 @@ impl ApiKey {
         self.ended_at.is_some() || self.expires_at.is_some_and(|end| end <= now)
     }
 
-    /// Whether it may be used from there. `None` is this very host.
+    /// Reports whether the key is accepted from an address. `None` is this host.
     pub fn admits(&self, address: Option<IpAddr>) -> bool {
         let within = |address: IpAddr| self.cidrs.iter().any(|cidr| cidr.net().contains(&address));
         self.cidrs.is_empty() || address.is_none_or(|address| within(address.to_canonical()))

@@ -67,7 +67,7 @@ pub struct BridgeSource {
     pub value: String,
 }
 
-/// Where the outer packets of a tunnel go.
+/// Endpoint and protocol for the outer packets of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Transport {
     pub r#type: TransportType,
@@ -112,7 +112,7 @@ impl Default for Bridge {
     }
 }
 
-/// What is known of a bridge at work; shown beside what is stored.
+/// Live state of a bridge, shown beside the stored fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct BridgeLive {
     pub status: BridgeStatus,

@@ -47,7 +47,7 @@ impl Default for Chain {
     }
 }
 
-/// What is known of a chain at work; shown beside what is stored.
+/// Live state of a chain, shown beside the stored fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ChainLive {
     pub status: ChainStatus,

@@ -25,7 +25,7 @@ use crate::state::State;
 use crate::validated::{check_free_text, check_name, check_tags, is_host_name, text_enum};
 
 text_enum! {
-    /// How far a device is admitted.
+    /// Admission of a device.
     pub enum DeviceStatus {
         Known = "known",
         /// Seen, but nobody has decided on it.
@@ -83,7 +83,7 @@ impl Default for Device {
     }
 }
 
-/// What is observed of a device; shown beside what is stored.
+/// Observed state of a device, shown beside the stored fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeviceLive {
     /// Addresses seen in use by it.
@@ -265,7 +265,7 @@ impl State {
     }
 }
 
-/// What devices and groups refer to alike.
+/// Returns the references of devices and groups.
 pub(super) fn class_refs(
     trust_class: &Option<String>,
     privacy_class: &Option<String>,

@@ -1,4 +1,4 @@
-//! What the kinds of the resolver have in common: whom a rule is for.
+//! Common parts of the DNS kinds: the clients that a rule applies to.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ text_enum! {
     }
 }
 
-/// Whom something is for; everyone if all of it is empty.
+/// Clients that an object applies to. All clients if every list is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Scope {

@@ -23,7 +23,7 @@ use crate::state::State;
 use crate::validated::{check_free_text, text_enum};
 
 text_enum! {
-    /// What happens to a query that matches.
+    /// Action for a matching query.
     #[derive(Default)]
     pub enum FilterAction {
         #[default]
@@ -121,7 +121,7 @@ impl fmt::Display for QueryType {
 
 text_serde!(QueryType, ({ "type": "string", "pattern": "^[A-Za-z0-9]{1,10}$", "description": "Type of query: A, AAAA, HTTPS, TYPE65280." }));
 
-/// When a rule holds, by the clock of the gateway. An end before the start is on the next day.
+/// Times at which a rule applies, by the clock of the gateway. An end before the start is on the next day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Schedule {
@@ -208,11 +208,11 @@ impl Default for DnsFilterRule {
     }
 }
 
-/// What is counted of a rule.
+/// Counters of a rule.
 #[derive(JsonSchema)]
 #[allow(dead_code)]
 struct DnsFilterRuleShown {
-    /// How often it has decided since the daemon started; null where nothing resolves.
+    /// Number of queries that the rule decided since the daemon started. Null if the resolver does not run.
     hits: Option<u64>,
     last_hit: Option<jiff::Timestamp>,
 }

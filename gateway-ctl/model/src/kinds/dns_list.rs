@@ -12,7 +12,7 @@ use crate::state::State;
 use crate::upstream::{check_web_address, normalise_web_address};
 use crate::validated::{check_free_text, check_name};
 
-/// What is known of a list on the web; null where nothing has fetched it.
+/// State of a downloaded list. Null if no download was tried.
 #[derive(Serialize, JsonSchema)]
 pub struct ListState {
     pub rules_count: Option<u64>,
@@ -97,7 +97,7 @@ macro_rules! list_kind {
             pub domain: Option<DomainName>,
             /// Of a list on the web.
             pub name: Option<String>,
-            /// Where the list is: domains, a hosts file, or rules in adblock syntax.
+            /// URL of the list: domains, a hosts file, or rules in Adblock syntax.
             pub url: Option<String>,
             pub enabled: bool,
             pub comment: String,

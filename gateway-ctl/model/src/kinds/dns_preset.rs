@@ -17,7 +17,7 @@ use crate::validated::{check_free_text, check_name, text_enum};
 mod builtin;
 
 text_enum! {
-    /// How the resolvers of a preset are asked.
+    /// Protocol for queries to the resolvers of a preset.
     #[derive(Default)]
     pub enum PresetMode {
         #[default]
@@ -40,7 +40,7 @@ impl PresetMode {
 }
 
 text_enum! {
-    /// What the resolvers of a preset do not answer.
+    /// Names that the resolvers of a preset block.
     #[derive(Default)]
     pub enum Filtering {
         #[default]
@@ -60,14 +60,14 @@ pub struct DnsPreset {
     #[serde(flatten, skip_deserializing)]
     pub meta: Meta,
     pub name: String,
-    /// Who runs the resolvers.
+    /// Operator of the resolvers.
     pub provider: String,
     pub upstreams: Vec<String>,
     pub mode: PresetMode,
     /// Name on the certificates of resolvers that are given by address.
     pub tls_name: Option<DomainName>,
     pub filtering: Filtering,
-    /// What the provider says about what it keeps.
+    /// The provider's statement about its logs.
     pub privacy_note: String,
     /// Came with the service: cannot be changed or deleted. Make another one for what should differ.
     #[schemars(extend("readOnly" = true))]

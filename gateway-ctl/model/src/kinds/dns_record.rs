@@ -21,8 +21,8 @@ pub struct DnsRecord {
     pub meta: Meta,
     /// Name of the zone; its id is taken too.
     pub zone: String,
-    /// What stands before the name of the zone: `www`, `*`, or `@` for the zone itself. A name that ends with that of
-    /// the zone is taken too.
+    /// Owner name relative to the zone: `www`, `*`, or `@` for the zone itself. A name that ends with that of the zone
+    /// is accepted too.
     pub name: String,
     pub r#type: RecordType,
     /// As in a zone file, without the priority.

@@ -11,7 +11,7 @@ use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
 
-/// What a rewrite answers.
+/// Answer of a rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Address(IpAddr),

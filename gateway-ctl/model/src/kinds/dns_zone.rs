@@ -18,7 +18,7 @@ use crate::upstream::{DnsProtocol, check_upstreams, normalise_upstreams};
 use crate::validated::text_enum;
 
 text_enum! {
-    /// Where the answers of a zone come from.
+    /// Source of the answers of a zone.
     #[derive(Default)]
     pub enum ZoneType {
         /// The records stored here.
@@ -113,8 +113,8 @@ pub struct DnsZone {
     /// Seconds, for records that say nothing else.
     pub ttl: u32,
     pub soa: Soa,
-    /// Whom a zone of another type than primary asks, a secondary zone for its copy: addresses, with a port if it is
-    /// not 53.
+    /// Upstreams of a zone that is not primary, for a secondary zone its primaries: addresses, with a port if it is not
+    /// 53.
     pub upstreams: Vec<String>,
     /// A primary zone is signed. Answers for other zones are validated; copies are served as they came.
     pub dnssec: bool,

@@ -78,12 +78,12 @@ pub struct Exception {
     pub starts_at: Option<Timestamp>,
     #[schemars(extend("readOnly" = true))]
     pub expires_at: Option<Timestamp>,
-    /// Who made it.
+    /// User who created the exception.
     #[schemars(extend("readOnly" = true))]
     pub created_by: String,
     #[schemars(extend("readOnly" = true))]
     pub revoked_at: Option<Timestamp>,
-    /// When it was recorded that it has ended. From then on no clock makes it active again.
+    /// Time at which the exception was recorded as ended. From then on no clock makes it active again.
     #[schemars(extend("readOnly" = true))]
     pub ended_at: Option<Timestamp>,
 }
@@ -108,7 +108,7 @@ impl Default for Exception {
     }
 }
 
-/// What follows from the time; shown beside what is stored.
+/// Fields that depend on the time, shown beside the stored fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExceptionLive {
     pub status: ExceptionStatus,
@@ -143,7 +143,7 @@ impl Exception {
         ExceptionLive { status, remaining_sec }
     }
 
-    /// Whether it sends the device another way than the policies do.
+    /// Reports whether the exception sends the device through another egress than the policies.
     pub fn diverts(&self) -> bool {
         match self.r#type {
             ExceptionType::EmergencyBypass
@@ -154,7 +154,8 @@ impl Exception {
         }
     }
 
-    /// Whether it lets a device out where the policies might not. Ended early, it only blocks.
+    /// Reports whether the exception allows traffic that the policies might block. If such an exception ends early,
+    /// traffic is only blocked.
     pub(crate) fn allows_egress(&self) -> bool {
         self.r#type != ExceptionType::Quarantine
     }
@@ -199,7 +200,7 @@ impl Exception {
 enum Target {
     /// Of packets.
     Destination,
-    /// Which addresses are behind it only a resolver knows.
+    /// A domain name, whose addresses only a resolver knows.
     Name,
 }
 

@@ -32,7 +32,7 @@ text_enum! {
     }
 }
 
-/// What a peer may do with objects of one kind.
+/// Rights of a peer on objects of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Permission {
     pub kind: SyncKind,
@@ -56,7 +56,7 @@ pub struct FederationRole {
     /// a-z, 0-9, _ and -.
     pub name: String,
     pub description: String,
-    /// What is not listed is not permitted.
+    /// Rights of the role. A kind that is not listed is not permitted.
     pub permissions: Vec<Permission>,
     /// Came with the service: cannot be changed or deleted.
     #[schemars(extend("readOnly" = true))]

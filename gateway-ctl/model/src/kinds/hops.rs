@@ -25,7 +25,7 @@ use crate::validated::{check_name, check_slug, text_enum};
 pub const MAX_HOPS: usize = 16;
 
 text_enum! {
-    /// How several hops belong together.
+    /// Relation of several hops.
     #[derive(Default)]
     pub enum HopMode {
         /// One after the other, each reached through the one before.
@@ -53,12 +53,12 @@ pub struct Hop {
     pub target: String,
 }
 
-/// Whether the vpn hops form a round-robin pool.
+/// Reports whether the vpn hops form a round-robin pool.
 pub fn is_pool(hops: &[Hop], splitting: bool) -> bool {
     splitting && hops.iter().filter(|hop| hop.r#type == HopType::Vpn).count() > 1
 }
 
-/// Which tunnel has to be carried by which hop.
+/// Returns the hop that must be the underlay of each tunnel.
 pub fn underlays(hops: &[Hop], splitting: bool, mode: HopMode) -> BTreeMap<&str, &Hop> {
     if mode == HopMode::Failover {
         return BTreeMap::new();
@@ -139,7 +139,7 @@ pub(crate) fn check_hops(hops: &[Hop], mode: HopMode, state: &State, problems: &
     }
 }
 
-/// What hops refer to.
+/// Returns the references of hops.
 pub(crate) fn hop_refs(hops: &[Hop]) -> impl Iterator<Item = Ref> {
     hops.iter().enumerate().filter_map(|(index, hop)| {
         let kind = match hop.r#type {
@@ -155,7 +155,8 @@ pub(crate) fn hop_refs(hops: &[Hop]) -> impl Iterator<Item = Ref> {
 impl State {
     /// The policy with everything that it takes from its profile, its chain and its privacy class.
     ///
-    /// What it says itself counts, then what its profile says. A way is taken whole: hops with their mode.
+    /// Returns the hops of the policy or, if it has none, those of its profile. Hops and mode come from the same
+    /// object.
     pub fn resolved<'a>(&self, policy: &'a RoutingPolicy) -> Cow<'a, RoutingPolicy> {
         if policy.profile.is_none() && policy.chain.is_none() && policy.privacy_class.is_none() {
             return Cow::Borrowed(policy);

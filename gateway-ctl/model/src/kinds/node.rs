@@ -19,7 +19,7 @@ use crate::upstream::{check_web_address, normalise_web_address};
 use crate::validated::{PublicKey, check_name, text_enum};
 
 text_enum! {
-    /// How far a peer is admitted, and whether it answers.
+    /// Admission and reachability of a peer.
     #[derive(Default)]
     pub enum NodeStatus {
         /// Nobody has approved it.
@@ -34,7 +34,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// Which way objects go.
+    /// Direction of the exchange of objects.
     #[derive(Default)]
     pub enum SyncPolicy {
         /// From here to the peer.
@@ -56,7 +56,7 @@ pub struct Node {
     #[serde(flatten, skip_deserializing)]
     pub meta: Meta,
     pub name: String,
-    /// Where its API is.
+    /// URL of the peer's API.
     pub url: String,
     /// Ed25519, base64. Exchanged with the peer, or entered by hand.
     pub public_key: Option<PublicKey>,
@@ -88,7 +88,7 @@ impl Default for Node {
     }
 }
 
-/// What is known of the exchange with a peer; null before the first.
+/// State of the exchange with a peer. Null before the first exchange.
 #[derive(JsonSchema)]
 #[allow(dead_code)]
 struct NodeShown {

@@ -1,4 +1,4 @@
-//! What a policy matches: `source_type` and `source_value` as typed values.
+//! Sources of a policy: `source_type` and `source_value` as typed values.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ pub enum Source {
     Domain(DomainPattern),
 }
 
-/// Which domains a policy matches.
+/// Pattern of the domains that a policy matches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DomainPattern {
     /// `example.com`: the domain and all below it.
@@ -190,7 +190,7 @@ fn destination(text: &str) -> Option<Source> {
 /// A form of the contract that is refused.
 const DOMAIN_LIST: &str = "A domain list";
 
-/// Whether a message of [`parse`] refuses what the contract knows.
+/// Reports whether a message of [`parse`] refuses a value that the contract has.
 pub fn is_refusal(message: &str) -> bool {
     message == refusal(DOMAIN_LIST)
 }

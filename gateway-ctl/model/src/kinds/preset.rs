@@ -27,7 +27,7 @@ text_enum! {
     }
 }
 
-/// What a preset is the beginning of: one of both.
+/// Object that a preset creates: one of both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PresetTemplate {

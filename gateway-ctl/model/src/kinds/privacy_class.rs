@@ -18,7 +18,7 @@ use crate::validated::{check_free_text, check_name, text_enum};
 const KIND_NUMBER: u16 = 1;
 
 text_enum! {
-    /// Who decides which resolver is asked.
+    /// Selection of the resolver for devices of the class.
     #[derive(Default)]
     pub enum ClassDnsMode {
         /// The device itself.
@@ -53,7 +53,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What the query log keeps of a device.
+    /// Fields of the query log that are kept for a device.
     #[derive(Default)]
     pub enum QueryLog {
         #[default]

@@ -19,7 +19,7 @@ use crate::upstream::Upstream;
 use crate::validated::{check_free_text, check_name, text_enum};
 
 text_enum! {
-    /// Where the names are resolved for traffic of a profile.
+    /// Resolution of names for the traffic of a profile.
     #[derive(Default)]
     pub enum ProfileDnsMode {
         /// As for everything else.

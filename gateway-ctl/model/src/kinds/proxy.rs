@@ -43,7 +43,7 @@ text_enum! {
     }
 }
 
-/// When a proxy counts as up.
+/// Health check of a proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProxyCheck {
@@ -125,16 +125,16 @@ impl Default for Proxy {
     }
 }
 
-/// What is known of a proxy; shown beside what is stored.
+/// Live state of a proxy, shown beside the stored fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ProxyLive {
     /// `unknown` until it has been looked at.
     pub status: ProxyStatus,
     /// Until it had let us in, at the last look.
     pub latency_ms: Option<f64>,
-    /// Whether it takes datagrams; null if that is not known.
+    /// True if the proxy relays UDP. Null if that is not known.
     pub udp_works: Option<bool>,
-    /// Why it cannot be used by one of the ways to it.
+    /// Reason for which the proxy is not usable through one of its egresses.
     pub last_error: Option<String>,
 }
 

@@ -30,7 +30,7 @@ use crate::state::State;
 use crate::validated::{check_free_text, check_name, text_enum};
 
 text_enum! {
-    /// What happens when hops are unavailable.
+    /// Behaviour when hops are not usable.
     #[derive(Default)]
     pub enum FailPolicy {
         /// Block.
@@ -44,7 +44,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How blocked traffic is answered.
+    /// Reply to blocked traffic.
     #[derive(Default)]
     pub enum Reject {
         /// With ICMP unreachable.
@@ -56,7 +56,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What stays on its leg of a pool.
+    /// Scope of a sticky leg in a pool.
     #[derive(Default)]
     pub enum Sticky {
         #[default]
@@ -93,7 +93,7 @@ pub struct RoutingPolicy {
     pub priority: i64,
     pub enabled: bool,
     pub source_type: SourceType,
-    /// What is matched, after the source type: empty for `all`, else one value or several with commas.
+    /// Value of the source type: empty for `all`, else one or several values with commas between them.
     pub source_value: String,
     pub hops: Vec<Hop>,
     /// With several vpn hops: share new connections among them.
@@ -106,8 +106,8 @@ pub struct RoutingPolicy {
     pub hop_mode: HopMode,
     /// The policy ends then.
     pub expires_at: Option<Timestamp>,
-    /// When it was recorded that the policy has ended. From then on no clock makes it match again, unless `expires_at`
-    /// is changed.
+    /// Time at which the policy was recorded as ended. From then on no clock makes it match again, unless `expires_at`
+    /// changes.
     #[schemars(extend("readOnly" = true))]
     pub ended_at: Option<Timestamp>,
     /// Id or name of a route profile: it says what the policy itself does not.
@@ -143,7 +143,7 @@ impl Default for RoutingPolicy {
     }
 }
 
-/// What a policy comes to with its profile, chain and privacy class.
+/// Policy merged with its profile, chain and privacy class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EffectivePolicy {
     pub hops: Vec<Hop>,
@@ -164,7 +164,7 @@ struct PolicyShown {
     effective: Option<EffectivePolicy>,
 }
 
-/// What is known of a policy at work; shown beside what is stored.
+/// Live state of a policy, shown beside the stored fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PolicyLive {
     /// Installed and steering traffic.
@@ -182,7 +182,7 @@ pub struct Hits {
 }
 
 impl RoutingPolicy {
-    /// What it matches. Empty only for a row that never was validated.
+    /// Returns the sources of the policy. Empty only for a row that was never validated.
     pub fn sources(&self) -> Vec<Source> {
         policy_source::parse(self.source_type, &self.source_value).unwrap_or_default()
     }
@@ -192,7 +192,7 @@ impl RoutingPolicy {
         self.enabled && self.ended_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
 
-    /// Whether its vpn hops form a round-robin pool.
+    /// Reports whether the vpn hops form a round-robin pool.
     pub fn is_pool(&self) -> bool {
         hops::is_pool(&self.hops, self.splitting)
     }
@@ -201,7 +201,7 @@ impl RoutingPolicy {
         self.hops.iter().filter(|hop| hop.r#type == HopType::Vpn)
     }
 
-    /// Which tunnel has to be carried by which hop.
+    /// Returns the hop that must be the underlay of each tunnel.
     pub fn underlays(&self) -> BTreeMap<&str, &Hop> {
         hops::underlays(&self.hops, self.splitting, self.hop_mode)
     }

@@ -22,8 +22,8 @@ text_enum! {
     }
 }
 
-/// What a tunnel does in the pools of policies that split. A pool is made of its policy's vpn hops; an endpoint says
-/// which share one of them takes, or takes it out. It counts at once, without an apply.
+/// Role of a tunnel in the pools of policies that split. A pool consists of the vpn hops of its policy. An endpoint
+/// sets the weight of one hop, or removes it from the pool. It takes effect at once, without an apply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SplittingEndpoint {
@@ -51,7 +51,7 @@ impl Default for SplittingEndpoint {
     }
 }
 
-/// What is known of an endpoint; shown beside what is stored.
+/// Live state of an endpoint, shown beside the stored fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct EndpointLive {
     /// `active`: takes new flows of at least one of its pools. `draining`: only keeps flows that it has.

@@ -103,7 +103,7 @@ impl Default for TestDefinition {
 }
 
 impl TestDefinition {
-    /// Whether an apply waits for it.
+    /// Reports whether an apply waits for the test.
     pub fn is_gate(&self) -> bool {
         self.enabled && self.gate && self.mode == TestMode::Plan
     }

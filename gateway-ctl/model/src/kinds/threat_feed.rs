@@ -14,7 +14,7 @@ use crate::upstream::{check_web_address, normalise_web_address};
 use crate::validated::{check_name, text_enum};
 
 text_enum! {
-    /// How a feed is written.
+    /// Format of a feed.
     #[derive(Default)]
     pub enum FeedFormat {
         /// Lines of a hosts file.
@@ -31,7 +31,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a feed lists.
+    /// Category of the entries of a feed.
     #[derive(Default)]
     pub enum FeedCategory {
         #[default]
@@ -46,7 +46,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How a feed stands.
+    /// State of a feed.
     pub enum FeedStatus {
         Ok = "ok",
         /// Older than its interval.
@@ -90,7 +90,7 @@ impl Default for ThreatFeed {
     }
 }
 
-/// What is known of a feed; null where nothing has fetched it.
+/// Live state of a feed. Null if no download was tried.
 #[derive(Serialize, JsonSchema)]
 pub struct FeedLive {
     pub entries: Option<u64>,

@@ -17,7 +17,7 @@ use crate::state::State;
 use crate::validated::{check_free_text, check_name, text_enum};
 
 text_enum! {
-    /// Which part of the local networks a device reaches.
+    /// Local networks that a device may reach.
     pub enum LanAccess {
         None = "none",
         /// Only the network it is in.
@@ -27,7 +27,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How a device reaches the internet.
+    /// Internet access of a device.
     pub enum Internet {
         None = "none",
         /// Only where a policy says how; traffic that no policy matches is rejected.

@@ -35,7 +35,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What the user wants of the tunnel at the moment, set by up and down.
+    /// State that the user requested by up or down.
     #[derive(Default)]
     pub enum AdminState {
         #[default]
@@ -44,7 +44,7 @@ text_enum! {
     }
 }
 
-/// By which uplink the outer packets leave.
+/// Uplink for the outer packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Uplink {
     /// The default way.
@@ -54,7 +54,7 @@ pub enum Uplink {
 }
 
 impl Uplink {
-    /// Whether a policy may have the tunnel carried by this hop.
+    /// Reports whether a policy may use this hop as the underlay of the tunnel.
     pub fn allows(&self, under: &Hop) -> bool {
         match self {
             Uplink::Auto => true,
@@ -98,7 +98,8 @@ pub struct Tunnel {
     pub autostart: bool,
     #[schemars(extend("readOnly" = true))]
     pub admin_state: AdminState,
-    /// When it was taken down. For half a minute it keeps the flows it has, if their policies have another way for new ones.
+    /// Time at which the tunnel was taken down. For 30 s it keeps its flows if their policies have another egress for
+    /// new flows.
     #[schemars(extend("readOnly" = true))]
     pub down_since: Option<Timestamp>,
     /// Bytes of an inner packet; without it, it follows from the uplink.
@@ -216,7 +217,7 @@ pub fn public_key(private_key: &Secret) -> Option<PublicKey> {
 }
 
 impl Tunnel {
-    /// Whether it should be up as far as its own settings go.
+    /// Reports whether the tunnel should be up by its own settings.
     pub fn wanted_up(&self) -> bool {
         self.enabled && self.admin_state == AdminState::Up
     }

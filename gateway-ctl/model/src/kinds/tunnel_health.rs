@@ -25,13 +25,13 @@ text_enum! {
     }
 }
 
-/// When a tunnel counts as healthy.
+/// Health check of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HealthCheck {
     pub r#type: HealthCheckType,
-    /// What is asked inside the tunnel: an address for `ping`; an address, with or without a port, for `dns`; a URL with an
-    /// address for `http`. Without it, ping and dns ask the tunnel's first name server.
+    /// Target of the probe inside the tunnel: an address for `ping`; an address, with or without a port, for `dns`; a
+    /// URL with an address for `http`. Without it, ping and dns probe the tunnel's first name server.
     pub target: Option<String>,
     /// Time between probes, give or take a quarter. After a failure the next one comes within a second or so.
     pub interval_sec: u32,
@@ -93,7 +93,7 @@ const HTTP: u16 = 80;
 const DNS: u16 = 53;
 
 impl HealthCheck {
-    /// What is asked; none if handshakes tell all. `Err` is what is wrong with the target.
+    /// Returns the probe, or `None` if handshakes are enough. `Err` is the fault of the target.
     pub fn probe(&self, dns: &[String]) -> Result<Option<Probe>, String> {
         let server = || dns.iter().find_map(|server| server.parse::<IpAddr>().ok());
         let target = self.target.as_deref();
@@ -193,7 +193,7 @@ text_enum! {
     }
 }
 
-/// What is observed of a tunnel; shown beside what is stored.
+/// Observed state of a tunnel, shown beside the stored fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TunnelLive {
     pub status: TunnelStatus,
@@ -218,7 +218,7 @@ pub struct TunnelLive {
     pub cipher: Option<String>,
 }
 
-/// What is observed of a peer of a tunnel.
+/// Observed state of a peer of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PeerLive {
     pub last_handshake: Option<Timestamp>,

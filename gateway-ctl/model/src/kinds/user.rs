@@ -47,7 +47,7 @@ impl Default for User {
 }
 
 impl User {
-    /// Whether this user can administer the gateway.
+    /// Reports whether this user can administer the gateway.
     pub fn is_acting_admin(&self) -> bool {
         self.role == Role::Admin && self.enabled && self.password_hash.is_set()
     }
@@ -107,7 +107,7 @@ impl Resource for User {
     }
 }
 
-/// What a user name may look like.
+/// Checks the syntax of a user name.
 pub fn check_username(path: &str, name: &str, problems: &mut Problems) {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'@');
     if name.is_empty() {

@@ -62,7 +62,7 @@ pub fn ds_of(name: &[u8], dnskey: &[u8]) -> Vec<u8> {
     [&tag(dnskey).to_be_bytes()[..], &[ALGORITHM, 2], digest.as_slice()].concat()
 }
 
-/// What the DS record says, as it stands in a zone file; from a shown key.
+/// Returns the DS record in zone file format for a shown key.
 pub(super) fn ds(zone: &DomainName, shown: &str) -> Option<String> {
     let public = STANDARD.decode(shown.rsplit(' ').next()?).ok()?;
     let mut name = Vec::new();

@@ -1,10 +1,10 @@
-//! Which directives are kept, with which arguments, and what becomes of the others.
+//! Directives that are kept with their arguments, and the treatment of all others.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// What becomes of a directive.
+/// Treatment of a directive.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
     /// Kept: the arguments in order, and how many of them there must be.
@@ -36,7 +36,7 @@ pub enum Argument {
     Word(&'static [&'static str]),
     /// Names of ciphers and the like, with colons between.
     List,
-    /// What a certificate may hold.
+    /// Text, as in a certificate.
     Text,
     Address,
     Network,

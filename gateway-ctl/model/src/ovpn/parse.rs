@@ -16,7 +16,7 @@ const MAX_ERRORS: usize = 50;
 /// Longer first words of a line are not echoed: they may be part of a key.
 const MAX_NAME: usize = 32;
 const DEFAULT_PORT: u16 = 1194;
-/// What stands in the place of a key that is not shown.
+/// Placeholder for a key that is not shown.
 pub(super) const HIDDEN: &str = "***";
 
 /// Parses the text of a file.
@@ -350,7 +350,7 @@ impl Parser {
         if self.errors.is_empty() { Ok(self.file) } else { Err(self.errors) }
     }
 
-    /// What OpenVPN would refuse to start without.
+    /// Adds directives without which OpenVPN refuses to start.
     fn miss(&mut self) {
         let file = &self.file;
         let has = |tag| file.block(tag).is_some();

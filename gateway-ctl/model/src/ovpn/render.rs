@@ -8,7 +8,7 @@ use super::parse::HIDDEN;
 use super::token::quoted;
 use super::{Directive, Ovpn, Remote};
 
-/// How OpenVPN is to be run, beside what the file says.
+/// Options for a run of OpenVPN, in addition to the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// Seconds between pings where neither the file nor the server says; 0 for none.
@@ -75,8 +75,8 @@ pub fn render(file: &Ovpn, reveal: bool) -> Zeroizing<String> {
     text
 }
 
-/// What OpenVPN reads: the file without its credentials, which are given when they are asked for, and with the list of
-/// what the server may push.
+/// Returns the file for OpenVPN: without its credentials, which are passed on request, and with the list of options
+/// that the server may push.
 pub fn run_text(file: &Ovpn, run: Run) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::new());
     lines(file, &mut text);

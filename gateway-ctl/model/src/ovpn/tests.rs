@@ -1,4 +1,4 @@
-//! What the parser keeps, leaves out and refuses, and that it loses nothing.
+//! Directives that the parser keeps, drops and refuses. It loses nothing.
 
 use proptest::prelude::*;
 

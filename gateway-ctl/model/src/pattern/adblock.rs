@@ -13,7 +13,7 @@ use super::{matches_wildcard, regex, wildcard};
 use crate::domain::DomainName;
 use crate::kinds::dns_filter_rule::QueryType;
 
-/// What a rule matches.
+/// Names that a rule matches.
 #[derive(Clone, Debug)]
 pub enum AdblockTarget {
     /// `||name^`

@@ -1,4 +1,4 @@
-//! What holds for every kind, and the generic edits as the API uses them.
+//! Properties of every kind, and the generic edits as the API uses them.
 
 use std::collections::BTreeSet;
 

@@ -65,7 +65,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How the gateway stands in the network.
+    /// Role of the gateway in the network.
     #[derive(Default)]
     pub enum NetworkMode {
         #[default]
@@ -95,7 +95,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// Who is asked for names that no forwarder is set for.
+    /// Upstream for names without a forwarder.
     #[derive(Default)]
     pub enum DnsBackend {
         /// The upstream servers.
@@ -133,7 +133,7 @@ pub struct Bootstrap {
     pub given: GivenKeys,
 }
 
-/// What the file itself says, keys that are left out being left out. Holds keys of scripts, so it is never printed.
+/// Keys that the file has, without the defaults. Holds API keys, so it is never printed.
 #[derive(Clone, Default, PartialEq)]
 pub struct GivenKeys(pub(super) Map<String, Value>);
 

@@ -18,7 +18,7 @@ use crate::problem::{Problems, code};
 use crate::validated::text_enum;
 
 text_enum! {
-    /// When a changed value takes hold.
+    /// Time at which a changed value takes effect.
     pub enum Apply {
         /// At once.
         Live = "live",
@@ -30,7 +30,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// Where a value comes from.
+    /// Source of a value.
     pub enum Source {
         /// The configuration file.
         Bootstrap = "bootstrap",
@@ -106,7 +106,7 @@ pub const PQ_CRYPTO_MODE: &str = "pq_crypto_mode";
 pub const AI_DEFAULT_MODEL: &str = "ai_default_model";
 pub const AI_LLM_URL: &str = "ai_llm_url";
 
-/// When a change of this key takes hold; nothing if there is no such key.
+/// Returns when a change of this key takes effect. `None` for an unknown key.
 pub fn apply_of(key: &str) -> Option<Apply> {
     KEYS.iter().find(|(known, _)| known == key).map(|(_, apply)| *apply)
 }
@@ -181,7 +181,7 @@ impl Bootstrap {
         self.overlaid_or_less(&settings)
     }
 
-    /// Where the value of a key comes from.
+    /// Returns the source of the value of a key.
     pub fn source(&self, settings: &Settings, key: &str) -> Source {
         if settings.get(key).is_some() {
             Source::Runtime

@@ -1,4 +1,4 @@
-//! Where in a YAML text each key stands, so that an error can name line and column.
+//! Positions of keys in a YAML text, so that an error has line and column.
 //!
 //! Reads block style by indentation and does not judge the text: the YAML parser has accepted it already. Inside flow
 //! style (`{a: 1}`) only the outermost key is known, and errors there are shown at it.

@@ -1,4 +1,4 @@
-//! What is set at runtime: dotted keys, each with a JSON value or a secret.
+//! Settings at runtime: dotted keys, each with a JSON value or a secret.
 //!
 //! Holds texts of any key; which keys there are and what they take is the matter of whoever owns the key.
 

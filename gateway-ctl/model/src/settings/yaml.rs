@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use serde_yaml::Value as Yaml;
 
-/// Why a YAML value has no JSON counterpart, and where.
+/// Reason for which a YAML value has no JSON counterpart, and its position.
 #[derive(Debug)]
 pub(super) struct Foreign {
     pub path: String,

@@ -196,7 +196,7 @@ fn same_rows<R: Resource>(one: &Table<R>, other: &Table<R>) -> bool {
     one.len() == other.len() && one.iter().zip(other.iter()).all(same)
 }
 
-/// Whether two rows differ in their metadata at most.
+/// Reports whether two rows differ at most in their metadata.
 pub(crate) fn same_content<R: Resource>(one: &R, other: &R) -> bool {
     let plain = |row: &R| content(serde_json::to_value(row).expect("resources are structs with string keys"));
     if plain(one) != plain(other) {

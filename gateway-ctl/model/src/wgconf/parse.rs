@@ -14,7 +14,7 @@ const MIN_MTU: u16 = 576;
 /// Longer words before a `=` are not echoed: a bare base64 key ends in one, too.
 const MAX_NAME: usize = 24;
 
-/// What is wrong, and where. Line 0 means the text as a whole.
+/// Fault and its line. Line 0 means the text as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct WgConfError {

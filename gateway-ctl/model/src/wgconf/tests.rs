@@ -1,4 +1,4 @@
-//! What the parser accepts, what it refuses, and that it loses nothing.
+//! Files that the parser accepts and refuses. It loses nothing.
 
 use proptest::prelude::*;
 

@@ -81,7 +81,7 @@ struct Answer {
     authorities: Vec<Record>,
 }
 
-/// What a resolver knows that can see the whole tree.
+/// Zones of a resolver that sees the whole tree.
 struct Tree {
     answers: BTreeMap<(String, RecordType), Answer>,
     anchors: TrustAnchors,

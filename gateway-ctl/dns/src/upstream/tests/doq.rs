@@ -13,7 +13,7 @@ use super::encrypted::client;
 use super::server::{Came, Server, answer};
 use super::*;
 
-/// What a server does with a question.
+/// Action of a server for a query.
 enum Does {
     Say(Vec<u8>),
     /// These bytes as they are, and the end of the stream.

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::super::message::question_of;
 
-/// What a server does with a question.
+/// Action of a server for a query.
 #[derive(Clone, Debug)]
 pub enum Act {
     Say(Vec<u8>),

@@ -9,7 +9,7 @@ use crate::resource::Meta;
 use crate::validated::text_enum;
 
 text_enum! {
-    /// What can be alerted of.
+    /// Kind of alert.
     #[derive(Default)]
     pub enum AlertKind {
         #[default]

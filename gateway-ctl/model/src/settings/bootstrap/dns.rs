@@ -12,7 +12,7 @@ use super::{DnsBackend, UpstreamMode};
 #[serde(default)]
 pub struct Dns {
     pub listen_addr: SocketAddr,
-    /// Where clients are answered over TLS and HTTPS.
+    /// Addresses for queries over TLS and HTTPS.
     pub tls_listen_addrs: Vec<SocketAddr>,
     pub upstream_servers: Vec<IpAddr>,
     /// Resolve the endpoints of tunnels.

@@ -1,4 +1,4 @@
-//! Where alerts are sent.
+//! Destinations of alerts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Where the language model of the assistant is.
+//! Address of the assistant's language model.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

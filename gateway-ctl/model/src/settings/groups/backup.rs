@@ -24,7 +24,7 @@ pub const PASSPHRASE_MIN: usize = 12;
 const SCHEDULE_MOST: usize = 200;
 
 text_enum! {
-    /// What is in a backup.
+    /// Parts of a backup.
     pub enum Include {
         /// All objects and settings, with their secrets; no accounts.
         Config = "config",
@@ -35,7 +35,7 @@ text_enum! {
     }
 }
 
-/// When backups are made, and what becomes of them.
+/// Schedule, content and retention of backups.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BackupConfig {
@@ -72,7 +72,7 @@ impl BackupConfig {
         next(&cron(&self.schedule).ok()?, &time.to_zoned(zone.clone())).ok()
     }
 
-    /// What is missing for a backup to be made, as a sentence.
+    /// Returns a sentence about the setting that a backup lacks.
     pub fn missing(&self) -> Option<&'static str> {
         if !self.target.is_set() {
             Some("No target is set.")

@@ -61,7 +61,7 @@ pub struct BluetoothFailover {
     /// Among the uplinks; lower is first.
     pub priority: u64,
     pub metered: bool,
-    /// How long every other uplink must have been gone.
+    /// Seconds for which every other uplink must have been down.
     pub start_after_sec: u64,
 }
 

@@ -10,7 +10,7 @@ use crate::state::State;
 use crate::validated::text_enum;
 
 text_enum! {
-    /// How much a wipe removes.
+    /// Extent of a wipe.
     #[derive(Default)]
     pub enum WipeLevel {
         /// Logs, the audit trail, sessions.
@@ -23,7 +23,7 @@ text_enum! {
     }
 }
 
-/// What happens when nobody in charge has been there for too long.
+/// Action when no administrator has checked in for too long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "DeadmanSwitch")]

@@ -64,7 +64,7 @@ impl Default for DhcpConfig {
 const OWN_OPTIONS: [u8; 12] = [1, 3, 6, 12, 15, 50, 51, 52, 53, 54, 55, 61];
 
 impl DhcpConfig {
-    /// Whether an address is in the network of the range; nothing as long as there is none.
+    /// Reports whether an address is in the network of the range. `None` without a network.
     pub fn contains(&self, address: Ipv4Addr) -> Option<bool> {
         let (mask, start) = (u32::from(self.mask), u32::from(self.range_start?));
         Some(u32::from(address) & mask == start & mask)

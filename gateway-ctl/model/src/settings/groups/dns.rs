@@ -1,4 +1,4 @@
-//! How the resolver chooses among its upstream servers.
+//! Selection among the upstream servers of the resolver.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -11,7 +11,7 @@ use crate::secret::Secret;
 use crate::settings::group::Group;
 use crate::state::State;
 
-/// Where the external filter is. Whether it is used says `dns.backend`.
+/// Address of the external filter. `dns.backend` selects it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ExtFilterConfig {
@@ -31,7 +31,7 @@ impl ExtFilterConfig {
         !self.url.is_empty()
     }
 
-    /// Where names are asked for.
+    /// Returns the address for queries.
     pub fn resolver(&self) -> Option<SocketAddr> {
         if !self.is_configured() {
             return None;

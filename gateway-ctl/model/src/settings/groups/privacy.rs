@@ -1,4 +1,4 @@
-//! Whose names the gateway resolves.
+//! Clients whose names the gateway resolves.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

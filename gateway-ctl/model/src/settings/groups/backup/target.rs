@@ -1,4 +1,4 @@
-//! Where backups go to.
+//! Target of backups.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -16,7 +16,7 @@ use crate::validated::text_enum;
 const PATH_MOST: usize = 1024;
 
 text_enum! {
-    /// What kind of place backups go to.
+    /// Type of the target of backups.
     #[derive(Default)]
     pub enum TargetType {
         /// A folder of this machine, which must exist.
@@ -30,7 +30,7 @@ text_enum! {
     }
 }
 
-/// Where backups go to.
+/// Target of backups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BackupTarget {
@@ -58,7 +58,7 @@ pub struct BackupTarget {
 }
 
 impl BackupTarget {
-    /// Whether there is somewhere to go.
+    /// Reports whether a target is set.
     pub fn is_set(&self) -> bool {
         !self.path.is_empty() || !self.url.is_empty()
     }

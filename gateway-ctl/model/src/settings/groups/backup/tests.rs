@@ -1,4 +1,4 @@
-//! What is refused, and when the schedule says so.
+//! Refused values, and times of the schedule.
 
 use serde_json::{Value, json};
 
