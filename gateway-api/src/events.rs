@@ -27,7 +27,7 @@ struct Source {
     worlds: watch::Receiver<Arc<World>>,
     run: u64,
     active_alerts: ActiveAlerts,
-    told: broadcast::Receiver<ActiveAlert>,
+    reported: broadcast::Receiver<ActiveAlert>,
     first: bool,
 }
 
@@ -35,9 +35,10 @@ struct Source {
 /// (`status`), and the start and end of each alert (`alert`).
 pub fn body(open: &Open) -> Body {
     let active_alerts = open.active_alerts.clone();
-    let told = active_alerts.subscribe().1;
+    let reported = active_alerts.subscribe().1;
     let worlds = open.worlds.watch();
-    let source = Source { revisions: open.store.watch(), worlds, run: 0, active_alerts, told, first: true };
+    let source =
+        Source { revisions: open.store.watch(), worlds, run: 0, active_alerts, reported, first: true };
     Body::from_stream(stream::unfold(source, |mut source| async move {
         let text = source.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(text)), source))
@@ -64,7 +65,7 @@ impl Source {
                 let status = self.status();
                 Some(status_event(&status))
             }
-            told = self.told.recv() => match told {
+            reported = self.reported.recv() => match reported {
                 Ok(notice) => Some(alert_event(&notice)),
                 // The receiver lagged, so the client gets all active alerts again.
                 Err(RecvError::Lagged(_)) => Some(self.going_on()),
@@ -85,8 +86,8 @@ impl Source {
 
     /// Returns all active alerts, and subscribes to those that follow.
     fn going_on(&mut self) -> String {
-        let (active, told) = self.active_alerts.subscribe();
-        self.told = told;
+        let (active, reported) = self.active_alerts.subscribe();
+        self.reported = reported;
         active.iter().map(alert_event).collect()
     }
 }

@@ -28,4 +28,4 @@ pub mod wireguard;
 
 pub use backend::{Backend, DriftEntry, Failure, Outcome};
 pub use netlink::Netlink;
-pub use sync::{Memory, Pass, sync};
+pub use sync::{LastApplied, SyncPass, sync};

@@ -125,7 +125,7 @@ pub struct Worlds {
     ahead: Mutex<Option<World>>,
     domains: Arc<ArcSwap<Domains>>,
     /// Last plan passed to the hook, and the hook.
-    told: Mutex<(plan::Dataplane, Option<ActivationHook>)>,
+    reported: Mutex<(plan::Dataplane, Option<ActivationHook>)>,
 }
 
 impl fmt::Debug for Worlds {
@@ -140,8 +140,8 @@ impl Worlds {
         let in_force = configuration.with(&state.settings);
         let world = World::first(state, in_force, attached, store.clock().now());
         let published = watch::channel(Arc::new(world)).0;
-        let (ahead, domains, told) = Default::default();
-        Worlds { store, configuration, published, ahead, domains, told }
+        let (ahead, domains, reported) = Default::default();
+        Worlds { store, configuration, published, ahead, domains, reported }
     }
 
     /// Returns the configuration file together with the stored settings.
@@ -182,7 +182,7 @@ impl Worlds {
 
     /// Registers the hook that is called before a plan with a changed dataplane goes live.
     pub fn on_before_activate(&self, hook: impl Fn(&World) + Send + 'static) {
-        lock(&self.told).1 = Some(Box::new(hook));
+        lock(&self.reported).1 = Some(Box::new(hook));
     }
 
     /// Returns the domains of the plan that is live or about to go live.
@@ -218,8 +218,8 @@ impl Compile for Worlds {
             let (live, compiled) = (compiled.clone(), Arc::new(OnceLock::from(compiled)));
             *world = World { state, config, network, facts, now, live, compiled, ..World::clone(world) };
         });
-        let mut told = lock(&self.told);
-        let (last, hook) = &mut *told;
+        let mut reported = lock(&self.reported);
+        let (last, hook) = &mut *reported;
         if *last != plan.dataplane {
             if last.domains != plan.dataplane.domains {
                 self.domains.store(Arc::new(Domains::new(&plan.dataplane.domains)));

@@ -58,7 +58,7 @@ impl Passwords {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        let place = Place::take(&self.waiting)?;
+        let place = Permit::take(&self.waiting)?;
         let permit = self.workers.acquire().await.map_err(|closed| ApiError::internal(&closed))?;
         drop(place);
         let outcome = blocking(work).await;
@@ -68,9 +68,9 @@ impl Passwords {
 }
 
 /// Slot in the queue.
-struct Place<'a>(&'a AtomicUsize);
+struct Permit<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> Permit<'a> {
     fn take(waiting: &'a AtomicUsize) -> Result<Self, ApiError> {
         if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
             waiting.fetch_sub(1, Ordering::Relaxed);
@@ -83,7 +83,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -147,8 +147,8 @@ mod tests {
     #[tokio::test]
     async fn only_so_many_wait_and_their_places_come_back() {
         let passwords = Passwords::default();
-        let all: Vec<Place> =
-            (0..WAITING).map(|_| Place::take(&passwords.waiting).expect("a place")).collect();
+        let all: Vec<Permit> =
+            (0..WAITING).map(|_| Permit::take(&passwords.waiting).expect("a place")).collect();
         let refused = passwords.hash(Secret::new("x")).await.expect_err("the queue is full");
         assert_eq!((refused.code, refused.retry_after), (Code::LoginThrottled, Some(2)));
         drop(all);

@@ -36,7 +36,7 @@ pub fn rows(t: &mut Table) {
         .summary("That something changed, as server-sent events")
         .doc(
             "revision: the store was changed. status: the kernel was compared with the plan. alert: something that is \
-             worth an alert has begun (active), or is over; what goes on is told at the beginning. Its kind is that of the \
+             worth an alert has begun (active), or is over; what goes on is reported at the beginning. Its kind is that of the \
              rule for it.",
         );
     super::services::rows(t);

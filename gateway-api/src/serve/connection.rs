@@ -219,13 +219,13 @@ async fn drive(
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut connection = pin!(connection);
-    let told = tokio::select! {
+    let reported = tokio::select! {
         result = connection.as_mut() => return ended_with(result),
         () = ended(&mut stopping) => true,
         () = activity.idle(limits.idle) => false,
     };
     connection.as_mut().finish();
-    if told {
+    if reported {
         // The daemon limits this wait itself.
         return ended_with(connection.await);
     }

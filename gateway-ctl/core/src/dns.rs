@@ -10,5 +10,5 @@ pub mod name_map;
 pub mod rtype;
 pub mod zones;
 
-pub use decision::{Action, Asker, Cause, Decision, Local, Question, Record, RuleSource};
+pub use decision::{Action, Cause, ClientIdentity, Decision, Local, Question, Record, RuleSource};
 pub use name::{Name, NameRef};

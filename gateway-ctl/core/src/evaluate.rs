@@ -52,7 +52,7 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
     let evaluated: Vec<EvaluatedPacket> =
         packets.iter().map(|packet| verdict::evaluate_packet(input, compiled, &subject, packet)).collect();
     let considered = consider(input, compiled, &subject, &packets, &evaluated, &mut trace);
-    let words: Vec<(&str, &explanation::Words)> = evaluated
+    let words: Vec<(&str, &explanation::Explanation)> = evaluated
         .iter()
         .map(|evaluated| (if evaluated.ipv6 { "IPv6" } else { "IPv4" }, &evaluated.words))
         .collect();

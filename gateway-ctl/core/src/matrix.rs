@@ -17,8 +17,8 @@ use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::route::{Exits, Kernel};
 pub use cell::{Cell, Cells, Outcome};
 use reach::{DnsPath, Reach, is_bound};
-use scenarios::Worlds;
-pub(crate) use scenarios::{World, up_and_down};
+use scenarios::Scenarios;
+pub(crate) use scenarios::{Scenario, up_and_down};
 
 /// The grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -79,12 +79,12 @@ pub const STATES: [&str; 6] = ["up", "degraded", "down", "flapping", "daemon_dow
 
 /// The grid over the policies at work.
 pub fn leak_matrix(input: &Input<'_>) -> LeakMatrix {
-    rows_of(input, &Worlds::of(input)).0
+    rows_of(input, &Scenarios::of(input)).0
 }
 
 /// Returns the behaviour of each policy in force, now and when hops fail. `compiled` is the plan of the present facts.
 pub fn fail_matrix(input: &Input<'_>, compiled: &Compiled) -> Vec<FailRow> {
-    let worlds = Worlds::of(input);
+    let worlds = Scenarios::of(input);
     let (matrix, degraded) = rows_of(input, &worlds);
     let mut now = Exits::of(Kernel::new(compiled, input.facts));
     let mut up = worlds.up.exits();
@@ -135,7 +135,7 @@ fn exposed(reach: &[Reach; 2], usual: &[Reach; 2]) -> Outcome {
 }
 
 /// The rows, and of each policy the outcome without its first hop.
-fn rows_of(input: &Input<'_>, worlds: &Worlds) -> (LeakMatrix, Vec<Outcome>) {
+fn rows_of(input: &Input<'_>, worlds: &Scenarios) -> (LeakMatrix, Vec<Outcome>) {
     let mut rows = Rows::new(input, worlds);
     let (mut list, mut degraded) = (Vec::new(), Vec::new());
     for policy in &worlds.up.compiled.policies {
@@ -150,7 +150,7 @@ fn rows_of(input: &Input<'_>, worlds: &Worlds) -> (LeakMatrix, Vec<Outcome>) {
 
 struct Rows<'a> {
     input: &'a Input<'a>,
-    worlds: &'a Worlds,
+    worlds: &'a Scenarios,
     up: Exits<'a>,
     down: Exits<'a>,
     degraded: Vec<Exits<'a>>,
@@ -159,7 +159,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(input: &'a Input<'a>, worlds: &'a Worlds) -> Rows<'a> {
+    fn new(input: &'a Input<'a>, worlds: &'a Scenarios) -> Rows<'a> {
         let mut orphaned = Kernel::new(&worlds.up.compiled, &worlds.up.facts);
         orphaned.gone = worlds.up.carried_by_the_daemon();
         orphaned.relay_gone = true;
@@ -168,7 +168,7 @@ impl<'a> Rows<'a> {
             worlds,
             up: worlds.up.exits(),
             down: worlds.down.exits(),
-            degraded: worlds.without.values().map(World::exits).collect(),
+            degraded: worlds.without.values().map(Scenario::exits).collect(),
             orphaned: Exits::of(orphaned),
             boot: reach::without_plan(&worlds.up),
         }

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::compile::Input;
 use crate::evaluate::{Decision, FamilyVerdict, Protocol, Request, verdicts};
-use crate::matrix::{World, up_and_down};
+use crate::matrix::{Scenario, up_and_down};
 
 /// So many failures of one definition are told.
 const TOLD: usize = 20;
@@ -52,7 +52,7 @@ pub fn failing_gates(input: &Input<'_>) -> Vec<TestResult> {
     run(input, &gates).into_iter().filter(|result| result.pass == Some(false)).collect()
 }
 
-fn result(input: &Input<'_>, worlds: &[World; 2], definition: &TestDefinition) -> TestResult {
+fn result(input: &Input<'_>, worlds: &[Scenario; 2], definition: &TestDefinition) -> TestResult {
     let mut result = TestResult {
         id: definition.meta.id.to_string(),
         name: definition.name.clone(),
@@ -134,7 +134,7 @@ struct Test<'a> {
 }
 
 impl Test<'_> {
-    fn accept(&mut self, world: &World) {
+    fn accept(&mut self, world: &Scenario) {
         for endpoint in &self.definition.accept {
             for verdict in self.ask(world, Some(endpoint)) {
                 if verdict.decision == Decision::Block {
@@ -146,7 +146,7 @@ impl Test<'_> {
         }
     }
 
-    fn deny(&mut self, world: &World, when: &str) {
+    fn deny(&mut self, world: &Scenario, when: &str) {
         for endpoint in &self.definition.deny {
             for verdict in self.ask(world, Some(endpoint)) {
                 if verdict.decision != Decision::Block {
@@ -161,7 +161,7 @@ impl Test<'_> {
         }
     }
 
-    fn egress(&mut self, world: &World) {
+    fn egress(&mut self, world: &Scenario) {
         let Some(expected) = &self.definition.expect_egress else { return };
         let expected: BTreeSet<&str> = expected.split(',').map(str::trim).collect();
         let mut asked: Vec<(String, FamilyVerdict)> = Vec::new();
@@ -196,7 +196,7 @@ impl Test<'_> {
     }
 
     /// Returns the verdicts for packets to the destination, or to the internet.
-    fn ask(&mut self, world: &World, endpoint: Option<&Endpoint>) -> Vec<FamilyVerdict> {
+    fn ask(&mut self, world: &Scenario, endpoint: Option<&Endpoint>) -> Vec<FamilyVerdict> {
         let mut request = self.source.request.clone();
         match endpoint.map(|endpoint| (&endpoint.host, endpoint)) {
             None => {}

@@ -7,7 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::dns::{Action, Asker, Cause, Decision, Local, Name, NameRef, Question, RuleSource};
+use gateway_core::dns::{
+    Action, Cause, ClientIdentity, Decision, Local, Name, NameRef, Question, RuleSource,
+};
 use gateway_dns::hooks::{
     Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, LocalAnswers, Logged, Query, QueryEgress,
     QueryRoute, Reply, Resolvers, Upstream,
@@ -45,15 +47,27 @@ impl List {
 }
 
 impl LocalAnswers for List {
-    fn decide(&self, _: &Asker, question: Question<'_>, _: jiff::Timestamp) -> Decision {
+    fn decide(&self, _: &ClientIdentity, question: Question<'_>, _: jiff::Timestamp) -> Decision {
         self.look(question.name)
     }
 
-    fn inspect_name(&self, _: &Asker, _: Question<'_>, target: NameRef<'_>, _: jiff::Timestamp) -> Decision {
+    fn inspect_name(
+        &self,
+        _: &ClientIdentity,
+        _: Question<'_>,
+        target: NameRef<'_>,
+        _: jiff::Timestamp,
+    ) -> Decision {
         self.look(target)
     }
 
-    fn inspect_address(&self, _: &Asker, _: Question<'_>, _: IpAddr, _: jiff::Timestamp) -> Decision {
+    fn inspect_address(
+        &self,
+        _: &ClientIdentity,
+        _: Question<'_>,
+        _: IpAddr,
+        _: jiff::Timestamp,
+    ) -> Decision {
         Decision::PASS
     }
 
@@ -105,7 +119,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         RuleSource { cause: Cause::Blocklist, id: Some(Id::NIL), rule: "listed".into(), through: None };
     let client = Client {
         number: 1,
-        asker: Asker { device: Some(Id::NIL), ..Asker::default() },
+        asker: ClientIdentity { device: Some(Id::NIL), ..ClientIdentity::default() },
         name: Some("load".into()),
         way: Arc::new(QueryRoute { partition: 0, route: QueryEgress::Default, resolvers: Resolvers::Usual }),
         logged: if rest.is_empty() { Logged::Off } else { Logged::Full },

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::erase::erase_files_of;
-use crate::seam::Supervise;
+use crate::hooks::Supervise;
 
 mod disk_cache;
 

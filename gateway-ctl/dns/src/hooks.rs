@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway_core::dns::{Asker, Decision, Local, Name, NameRef, Question};
+use gateway_core::dns::{ClientIdentity, Decision, Local, Name, NameRef, Question};
 use gateway_model::Id;
 use gateway_model::upstream::DnsProtocol;
 pub use gateway_outbound::Login;
@@ -46,7 +46,7 @@ pub struct Client {
     /// Client number, stable while the client is known. The dataplane stores the FQDN entries of the client under this
     /// number.
     pub number: u64,
-    pub asker: Asker,
+    pub asker: ClientIdentity,
     pub name: Option<Arc<str>>,
     /// Route of its queries. Cached answers are shared only between queries of the same route.
     pub way: Arc<QueryRoute>,
@@ -106,7 +106,7 @@ pub struct Server {
     /// Upstream as configured.
     pub shown: Arc<str>,
     pub protocol: DnsProtocol,
-    pub place: Place,
+    pub place: ServerAddress,
     /// Name on the certificate.
     pub certificate: Option<String>,
     /// Request path and query string, for DoH.
@@ -116,7 +116,7 @@ pub struct Server {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum ServerAddress {
     Address(SocketAddr),
     Name(Name, u16),
 }
@@ -143,11 +143,11 @@ pub trait ClientLookup: Send + Sync + 'static {
 
 /// Local decisions and answers: filter, local records and zones.
 pub trait LocalAnswers: Send + Sync + 'static {
-    fn decide(&self, asker: &Asker, question: Question<'_>, now: jiff::Timestamp) -> Decision;
+    fn decide(&self, asker: &ClientIdentity, question: Question<'_>, now: jiff::Timestamp) -> Decision;
     /// Evaluates a name in the CNAME chain of an answer.
     fn inspect_name(
         &self,
-        asker: &Asker,
+        asker: &ClientIdentity,
         asked: Question<'_>,
         target: NameRef<'_>,
         now: jiff::Timestamp,
@@ -155,7 +155,7 @@ pub trait LocalAnswers: Send + Sync + 'static {
     /// Evaluates an address of an answer, or an address hint of an HTTPS record.
     fn inspect_address(
         &self,
-        asker: &Asker,
+        asker: &ClientIdentity,
         asked: Question<'_>,
         address: IpAddr,
         now: jiff::Timestamp,

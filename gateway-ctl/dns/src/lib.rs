@@ -21,7 +21,6 @@ pub mod wall_clock;
 pub mod wire;
 
 // Former name of [`hooks`], which `lists` and `transfer` still use.
-use hooks as seam;
 
 pub use resolver::Resolver;
 pub use serve::Settings;

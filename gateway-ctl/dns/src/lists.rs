@@ -14,7 +14,7 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 
 use crate::downloads::{DiskCache, Download, DownloadState, Downloads, Stored};
-use crate::seam::Supervise;
+use crate::hooks::Supervise;
 use crate::upstream::Context;
 
 mod copy;

@@ -15,7 +15,7 @@ use gateway_outbound::backoff::{Backoff, up_to_a_tenth_less};
 use jiff::Timestamp;
 
 use crate::downloads::{DiskCache, Download, DownloadState, Downloads, HeldCopy, Stored};
-use crate::seam::{Place, Server, Supervise};
+use crate::hooks::{Server, ServerAddress, Supervise};
 use crate::upstream::Context;
 
 mod disk;
@@ -24,7 +24,7 @@ pub mod reader;
 #[cfg(test)]
 mod tests;
 
-pub use crate::seam::Secondary;
+pub use crate::hooks::Secondary;
 pub use fetch::{Error, is_newer};
 
 use fetch::SerialCheck;
@@ -128,7 +128,8 @@ impl Secondaries {
 
     /// One of the servers says that the zone has changed (RFC 1996). False if it is none of them.
     pub fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool {
-        let is_it = |server: &Server| matches!(server.place, Place::Address(address) if address.ip() == from);
+        let is_it =
+            |server: &Server| matches!(server.place, ServerAddress::Address(address) if address.ip() == from);
         self.0.check_now(|one| one.zone.as_ref() == zone && one.servers.iter().any(is_it))
     }
 

@@ -24,9 +24,9 @@ mod udp;
 mod validate;
 mod well_known;
 
-pub use crate::hooks::{Place, Server};
+pub use crate::hooks::{Server, ServerAddress};
 pub(crate) use bootstrap::Addresses;
-pub use config::{Given, Group, Plan, of_profile, secondaries};
+pub use config::{Group, Plan, PlanInput, of_profile, secondaries};
 pub use context::{Context, Event};
 pub use egress::Called;
 pub use error::Error;

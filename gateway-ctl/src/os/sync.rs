@@ -10,20 +10,20 @@ use super::backend::{Backend, DriftEntry, Failure, Outcome};
 
 /// State that the last run of a subsystem left in the kernel.
 #[derive(Clone, Debug)]
-pub struct Memory<K, V> {
+pub struct LastApplied<K, V> {
     /// `None` until a run has finished: entries before it may come from an earlier process.
     applied: Option<BTreeMap<K, V>>,
     /// Entries with an uncertain state because a put or removal failed.
     unsettled: BTreeSet<K>,
 }
 
-impl<K, V> Memory<K, V> {
+impl<K, V> LastApplied<K, V> {
     pub fn applied(&self) -> Option<&BTreeMap<K, V>> {
         self.applied.as_ref()
     }
 }
 
-impl<K, V> Default for Memory<K, V> {
+impl<K, V> Default for LastApplied<K, V> {
     fn default() -> Self {
         Self { applied: None, unsettled: BTreeSet::new() }
     }
@@ -33,9 +33,9 @@ impl<K, V> Default for Memory<K, V> {
 pub async fn sync<B: Backend>(
     backend: &B,
     want: &BTreeMap<B::Key, B::Value>,
-    memory: &mut Memory<B::Key, B::Value>,
+    memory: &mut LastApplied<B::Key, B::Value>,
 ) -> Outcome {
-    let mut pass = Pass::open(backend, want, memory).await;
+    let mut pass = SyncPass::open(backend, want, memory).await;
     if B::REMOVE_FIRST {
         pass.remove().await;
         pass.put().await;
@@ -47,7 +47,7 @@ pub async fn sync<B: Backend>(
 }
 
 /// A step in parts, for subsystems whose order is interleaved with that of others.
-pub struct Pass<'a, B: Backend> {
+pub struct SyncPass<'a, B: Backend> {
     backend: &'a B,
     want: Cow<'a, BTreeMap<B::Key, B::Value>>,
     puts: BTreeMap<B::Key, Option<B::Value>>,
@@ -60,12 +60,12 @@ pub struct Pass<'a, B: Backend> {
     removed: usize,
 }
 
-impl<'a, B: Backend> Pass<'a, B> {
+impl<'a, B: Backend> SyncPass<'a, B> {
     /// Reads the backend and compares.
     pub async fn open(
         backend: &'a B,
         want: &'a BTreeMap<B::Key, B::Value>,
-        memory: &Memory<B::Key, B::Value>,
+        memory: &LastApplied<B::Key, B::Value>,
     ) -> Self {
         Self::over(backend, Cow::Borrowed(want), memory).await
     }
@@ -74,7 +74,7 @@ impl<'a, B: Backend> Pass<'a, B> {
     pub async fn over(
         backend: &'a B,
         want: Cow<'a, BTreeMap<B::Key, B::Value>>,
-        memory: &Memory<B::Key, B::Value>,
+        memory: &LastApplied<B::Key, B::Value>,
     ) -> Self {
         let mut pass = Self {
             backend,
@@ -171,7 +171,7 @@ impl<'a, B: Backend> Pass<'a, B> {
     }
 
     /// Ends the step and remembers its result. Entries that were not put or removed by now stay undone.
-    pub fn close(self, memory: &mut Memory<B::Key, B::Value>) -> Outcome {
+    pub fn close(self, memory: &mut LastApplied<B::Key, B::Value>) -> Outcome {
         if let Some(failure) = self.unreadable {
             // The memory stays as it was: the pass read and changed nothing.
             return Outcome { failed: vec![failure], ..Outcome::default() };
@@ -191,7 +191,7 @@ impl<'a, B: Backend> Pass<'a, B> {
             failed: self.failed.into_values().collect(),
             drift: drift.collect(),
         };
-        *memory = Memory { applied: Some(applied), unsettled };
+        *memory = LastApplied { applied: Some(applied), unsettled };
         outcome
     }
 }

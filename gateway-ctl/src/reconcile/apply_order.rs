@@ -24,7 +24,7 @@ use crate::os::nft::{self, Nft};
 use crate::os::route::{self, Routes};
 use crate::os::rule::{InstalledRule, Rules};
 use crate::os::sysctl::Sysctls;
-use crate::os::{Memory, Outcome, Pass, sync};
+use crate::os::{LastApplied, Outcome, SyncPass, sync};
 
 /// All subsystems, with the state that each last applied.
 pub struct Subsystems<H, D> {
@@ -35,12 +35,12 @@ pub struct Subsystems<H, D> {
 
 #[derive(Default)]
 struct Memories {
-    links: Memory<String, LinkSettings>,
-    addresses: Memory<AddressKey, ()>,
-    sysctls: Memory<String, String>,
-    routes: Memory<RouteKey, route::Installed>,
-    rules: Memory<InstalledRule, ()>,
-    nft: Memory<(), nft::Installed>,
+    links: LastApplied<String, LinkSettings>,
+    addresses: LastApplied<AddressKey, ()>,
+    sysctls: LastApplied<String, String>,
+    routes: LastApplied<RouteKey, route::Installed>,
+    rules: LastApplied<InstalledRule, ()>,
+    nft: LastApplied<(), nft::Installed>,
     /// Rule set that was last applied by `nft`.
     ruleset: Option<NftRuleset>,
 }
@@ -63,8 +63,8 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         let sysctls_want = Sysctls::want(&plan.sysctls);
         let (links, addresses, sysctls) = (host.links(plan), host.addresses(plan), host.sysctls(plan));
 
-        let mut rules = Pass::open(host.rules(), &rules_want, &memory.rules).await;
-        let mut routes = Pass::open(host.routes(), &routes_want, &memory.routes).await;
+        let mut rules = SyncPass::open(host.rules(), &rules_want, &memory.rules).await;
+        let mut routes = SyncPass::open(host.routes(), &routes_want, &memory.routes).await;
         rules.put_where(|rule, ()| Rules::blocks(rule)).await;
         routes.put_where(|_, route| Routes::blocks(route)).await;
         rules.put_where(|rule, ()| Rules::answers(rule)).await;
@@ -79,9 +79,9 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
             stages.push(stage);
         }
         let links_outcome = sync(&links, &plan.links, &mut memory.links).await;
-        let mut addresses = Pass::open(&addresses, &plan.addresses, &memory.addresses).await;
+        let mut addresses = SyncPass::open(&addresses, &plan.addresses, &memory.addresses).await;
         addresses.put().await;
-        let mut settings = Pass::open(&sysctls, &sysctls_want, &memory.sysctls).await;
+        let mut settings = SyncPass::open(&sysctls, &sysctls_want, &memory.sysctls).await;
         settings.put_where(|name, _| !Sysctls::forwards(name)).await;
 
         // A link that was recreated or went down has lost its routes.

@@ -11,7 +11,7 @@ use gateway_core::plan::{Family, RuleAction, RuleKey, RuleValue, names};
 
 use crate::os::nft::{self, Nft};
 use crate::os::rule::Rules;
-use crate::os::{Backend, Memory, Netlink, Outcome, Pass, sync};
+use crate::os::{Backend, LastApplied, Netlink, Outcome, SyncPass, sync};
 
 /// Treatment of an existing rule set of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ async fn block_forwarding(lan: &[String], existing: Existing) -> Outcome {
     if live && existing == Existing::Keep {
         return Outcome::default();
     }
-    sync(&nft, &nft.want(), &mut Memory::default()).await
+    sync(&nft, &nft.want(), &mut LastApplied::default()).await
 }
 
 async fn block_rules(lan: &[String]) -> Outcome {
@@ -49,8 +49,8 @@ async fn block_rules(lan: &[String]) -> Outcome {
     };
     let rules = Rules::new(netlink);
     let want = Rules::want(&wanted_rules(lan));
-    let mut memory = Memory::default();
-    let mut pass = Pass::open(&rules, &want, &memory).await;
+    let mut memory = LastApplied::default();
+    let mut pass = SyncPass::open(&rules, &want, &memory).await;
     // Remove nothing: other rules may be in force.
     pass.put().await;
     pass.close(&mut memory)

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use gateway_core::plan::Plan;
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::os::{Backend, Memory, Outcome, Pass};
+use crate::os::{Backend, LastApplied, Outcome, SyncPass};
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -41,7 +41,7 @@ pub struct SyncedBackend<B: Backend> {
     makes_links: bool,
     backend: B,
     want: fn(&Plan) -> Wanted<'_, B>,
-    memory: Mutex<Memory<B::Key, B::Value>>,
+    memory: Mutex<LastApplied<B::Key, B::Value>>,
 }
 
 impl<B: Backend> SyncedBackend<B> {
@@ -66,7 +66,7 @@ impl<B: Backend + Send> EgressBackend for SyncedBackend<B> {
     fn open<'a>(&'a self, plan: &'a Plan) -> Pending<'a, Box<dyn Stage + 'a>> {
         Box::pin(async move {
             let memory = self.memory.lock().await;
-            let pass = Pass::over(&self.backend, (self.want)(plan), &memory).await;
+            let pass = SyncPass::over(&self.backend, (self.want)(plan), &memory).await;
             Box::new(Open { name: self.name, pass, memory }) as Box<dyn Stage + 'a>
         })
     }
@@ -74,8 +74,8 @@ impl<B: Backend + Send> EgressBackend for SyncedBackend<B> {
 
 struct Open<'a, B: Backend> {
     name: &'static str,
-    pass: Pass<'a, B>,
-    memory: MutexGuard<'a, Memory<B::Key, B::Value>>,
+    pass: SyncPass<'a, B>,
+    memory: MutexGuard<'a, LastApplied<B::Key, B::Value>>,
 }
 
 impl<B: Backend> Stage for Open<'_, B> {

@@ -158,8 +158,8 @@ mod tests {
         };
         let states = [Some(WireGuardState::As(device)), Some(WireGuardState::Otherwise), None];
         for (expected, actual) in states.iter().zip(states.iter().cycle().skip(1)) {
-            let told = Tunnels::differences(expected.as_ref(), actual.as_ref());
-            let text = format!("{told:?}");
+            let reported = Tunnels::differences(expected.as_ref(), actual.as_ref());
+            let text = format!("{reported:?}");
             assert!(
                 ["90", "91", "92", "5a", "5b", "5c", "***"].iter().all(|key| !text.contains(key)),
                 "{text}"

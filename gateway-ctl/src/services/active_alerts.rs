@@ -35,13 +35,13 @@ struct Alerts {
     clock: SharedClock,
     /// Active alerts. The lock is held while an alert is published, so that all subscribers see the same order.
     active: Mutex<BTreeMap<(String, String), ActiveAlert>>,
-    told: broadcast::Sender<ActiveAlert>,
+    reported: broadcast::Sender<ActiveAlert>,
 }
 
 impl ActiveAlerts {
     pub fn new(clock: SharedClock) -> ActiveAlerts {
-        let told = broadcast::channel(BEHIND).0;
-        ActiveAlerts(Arc::new(Alerts { clock, active: Mutex::default(), told }))
+        let reported = broadcast::channel(BEHIND).0;
+        ActiveAlerts(Arc::new(Alerts { clock, active: Mutex::default(), reported }))
     }
 
     /// Raises an alert. Publishes it only once while it is active; keeps the newest message.
@@ -55,7 +55,7 @@ impl ActiveAlerts {
         let notice = ActiveAlert { kind, subject: subject.to_owned(), message, since, active: true };
         active.insert(key(kind, subject), notice.clone());
         // Without a subscriber, the send fails, which is no error.
-        let _ = self.0.told.send(notice);
+        let _ = self.0.reported.send(notice);
     }
 
     /// Ends an alert if it is active.
@@ -73,14 +73,14 @@ impl ActiveAlerts {
 
     fn end(&self, active: &mut BTreeMap<(String, String), ActiveAlert>, key: &(String, String)) {
         if let Some(notice) = active.remove(key) {
-            let _ = self.0.told.send(ActiveAlert { active: false, ..notice });
+            let _ = self.0.reported.send(ActiveAlert { active: false, ..notice });
         }
     }
 
     /// Returns the active alerts and a receiver for all later changes.
     pub fn subscribe(&self) -> (Vec<ActiveAlert>, broadcast::Receiver<ActiveAlert>) {
         let active = self.lock();
-        (active.values().cloned().collect(), self.0.told.subscribe())
+        (active.values().cloned().collect(), self.0.reported.subscribe())
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), ActiveAlert>> {
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn each_is_told_when_it_begins_and_when_it_ends_and_no_more() {
         let active_alerts = ActiveAlerts::new(SystemClock::shared());
-        let (before, mut told) = active_alerts.subscribe();
+        let (before, mut reported) = active_alerts.subscribe();
         assert_eq!(before, []);
         active_alerts.clear(DOWN, "192.0.2.1");
         active_alerts.raise(DOWN, "192.0.2.1", "no answer".into());
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(words, ["not found", "refused"]);
         active_alerts.clear(DOWN, "192.0.2.1");
         active_alerts.clear(DOWN, "192.0.2.1");
-        let heard: Vec<ActiveAlert> = std::iter::from_fn(|| told.try_recv().ok()).collect();
+        let heard: Vec<ActiveAlert> = std::iter::from_fn(|| reported.try_recv().ok()).collect();
         let shown: Vec<(AlertKind, bool)> = heard.iter().map(|notice| (notice.kind, notice.active)).collect();
         assert_eq!(shown, [(DOWN, true), (AlertKind::BlocklistUpdateFailed, true), (DOWN, false)]);
         assert_eq!((heard[2].since, &*heard[2].message), (heard[0].since, "refused"));
@@ -126,11 +126,11 @@ mod tests {
         for subject in ["a", "b"] {
             active_alerts.raise(DOWN, subject, String::new());
         }
-        let (_, mut told) = active_alerts.subscribe();
+        let (_, mut reported) = active_alerts.subscribe();
         active_alerts.keep(DOWN, |subject| subject == "b");
         active_alerts.keep(AlertKind::BlocklistUpdateFailed, |_| false);
-        let over = told.try_recv().expect("one is over");
+        let over = reported.try_recv().expect("one is over");
         assert_eq!((over.subject.as_str(), over.active), ("a", false));
-        assert!(told.try_recv().is_err());
+        assert!(reported.try_recv().is_err());
     }
 }

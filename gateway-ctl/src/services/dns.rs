@@ -51,7 +51,7 @@ use inputs::{ResolverInputs, first_upstream};
 use lists::ListStore;
 use local_answers::FilterAndZones;
 use query_routes::QueryRoutes;
-use secondary_zones::Copies;
+use secondary_zones::SecondaryZones;
 
 /// Settings of the resolver at start.
 #[derive(Clone, Debug)]
@@ -69,10 +69,10 @@ pub struct DnsService {
     config: Config,
     list_store: ListStore,
     subscriptions: Subscriptions,
-    copies: Copies,
+    copies: SecondaryZones,
     secondaries: Arc<Secondaries>,
     signatures: Signatures,
-    told: ArcSwap<UpstreamSummary>,
+    reported: ArcSwap<UpstreamSummary>,
     ways: Arc<QueryRoutes>,
     learner: Arc<FqdnInstaller>,
     /// Inputs that the resolver took over last.
@@ -152,17 +152,17 @@ impl DnsService {
 
     /// Returns the upstreams that cannot be queried as configured, with the reasons.
     pub fn problems(&self) -> Vec<String> {
-        self.told.load().problems.clone()
+        self.reported.load().problems.clone()
     }
 
     /// Reports whether answers of the upstreams for all domains are validated by DNSSEC.
     pub fn validates(&self) -> bool {
-        self.told.load().validates
+        self.reported.load().validates
     }
 
     /// Returns the DNS configuration in force.
     pub fn config(&self) -> Arc<Dns> {
-        self.told.load().dns.clone()
+        self.reported.load().dns.clone()
     }
 
     /// Returns the status of a subscribed list.
@@ -194,7 +194,7 @@ impl DnsService {
         }
         let (plan, choice) = (inputs.upstreams(&self.ways), inputs.choice());
         let asked = first_upstream(&plan);
-        self.told.store(UpstreamSummary::of(&plan, inputs.dns()));
+        self.reported.store(UpstreamSummary::of(&plan, inputs.dns()));
         self.upstreams.replace(plan);
         self.config.active_alerts.keep(DOWN, |subject| {
             self.upstreams.status().iter().any(|one| !one.ok && subject_of(one) == subject)

@@ -29,7 +29,7 @@ pub enum CommitError<E> {
 }
 
 /// Transaction that is about to write a draft.
-pub(super) struct Moment<'a> {
+pub(super) struct CommitContext<'a> {
     pub txn: &'a WriteTransaction,
     pub before: &'a State,
     pub draft: &'a State,
@@ -65,7 +65,7 @@ impl Store {
         &self,
         mut ticket: AuditTicket,
         edit: impl FnOnce(&mut State, &mut AuditTicket) -> Result<T, E>,
-        beside: impl FnOnce(&Moment<'_>) -> Result<X, Error>,
+        beside: impl FnOnce(&CommitContext<'_>) -> Result<X, Error>,
     ) -> Result<(T, X), CommitError<E>> {
         // A writer that panicked left nothing half done: the head moves only after its transaction.
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ impl Store {
         let vital = is_vital(&ticket.action);
         let entry = audit::Entry::new(&head, ticket, AuditResult::Success, now);
         let txn = self.begin(vital)?;
-        let more = beside(&Moment { txn: &txn, before: &before, draft: &draft, changed, now })?;
+        let more = beside(&CommitContext { txn: &txn, before: &before, draft: &draft, changed, now })?;
         if changed {
             write_state(&txn, &before, &draft)?;
         }

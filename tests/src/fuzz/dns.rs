@@ -1,7 +1,7 @@
 //! A DNS message, as a question and as an answer to its own question.
 
 use gateway_core::dns::Question;
-use gateway_dns::upstream::message::{Asked, Form, Verdict, judge, limit_life, shortest_life, unmix};
+use gateway_dns::upstream::message::{Form, UpstreamQuery, Verdict, judge, limit_life, shortest_life, unmix};
 use gateway_dns::wire::stored::{Age, Bounds};
 use gateway_dns::wire::{Answer, Ede, Envelope, HEADER, NameBuf, Records, Request, Stored};
 
@@ -68,7 +68,7 @@ fn judged(data: &[u8]) {
     let (Some(name), Some(qtype), Some(id)) = (name.to_name(), data.get(end..end + 2), data.get(..2)) else {
         return;
     };
-    let asked = Asked {
+    let asked = UpstreamQuery {
         name,
         qtype: u16::from_be_bytes([qtype[0], qtype[1]]),
         recursion: true,

@@ -6,7 +6,7 @@ use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::filter::{Canaries, Filter, Lists, Options};
 use gateway_core::dns::lists::{Format, List, Reader};
 use gateway_core::dns::zones::{self, Host, Zones};
-use gateway_core::dns::{Asker, Decision, Local, Name, NameRef, Question};
+use gateway_core::dns::{ClientIdentity, Decision, Local, Name, NameRef, Question};
 use gateway_model::State;
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::{DnsRecord, DnsZone, ThreatFeed};
@@ -51,7 +51,7 @@ pub fn lists(data: &[u8]) {
     lists.put(id, list).expect("there is room for one");
     assert_eq!(lists.names(), names);
     let filter = Filter::new(&state, &lists, Options { zone: TimeZone::UTC, canaries: Canaries::default() });
-    let asker = Asker::default();
+    let asker = ClientIdentity::default();
     for name in words(text) {
         for name in [name.as_ref(), name.as_ref().parent().unwrap_or(NameRef::ROOT)] {
             let asked = Question { name, qtype: TYPES[usize::from(head[1]) % TYPES.len()] };

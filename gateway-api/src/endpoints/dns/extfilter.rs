@@ -61,17 +61,17 @@ struct Status {
 }
 
 impl From<Told> for Status {
-    fn from(told: Told) -> Status {
+    fn from(reported: Told) -> Status {
         Status {
-            configured: told.configured,
-            enabled: told.enabled,
-            reachable: told.reachable,
-            version: told.version,
-            url: told.url,
-            blocking: told.blocking,
-            queries_today: told.queries_today,
-            blocked_today: told.blocked_today,
-            error: told.error,
+            configured: reported.configured,
+            enabled: reported.enabled,
+            reachable: reported.reachable,
+            version: reported.version,
+            url: reported.url,
+            blocking: reported.blocking,
+            queries_today: reported.queries_today,
+            blocked_today: reported.blocked_today,
+            error: reported.error,
         }
     }
 }

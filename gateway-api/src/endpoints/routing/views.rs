@@ -159,7 +159,7 @@ pub async fn freeze(
     let open = cx.open()?;
     let World { network, facts, .. } = open.world();
     let failed: Arc<OnceLock<Vec<TestResult>>> = Arc::default();
-    let told = failed.clone();
+    let reported = failed.clone();
     let frozen = cx.commit(move |draft| {
         change(draft)?;
         let input = Input { state: draft, network: &network, facts: &facts, now: draft.now() };
@@ -175,7 +175,7 @@ pub async fn freeze(
         let _ = failed.set(failing);
         Err(EditError::PolicyConflict { policies: Vec::new(), reason })
     });
-    frozen.await.map_err(|error| match told.get() {
+    frozen.await.map_err(|error| match reported.get() {
         Some(failing) => error
             .detail("stage", "test_definitions")
             .detail("kept_previous", true)

@@ -17,7 +17,7 @@ pub struct Question<'a> {
 
 /// Client identity that rules are matched against, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asker {
+pub struct ClientIdentity {
     /// Source address of the query.
     pub address: Option<IpAddr>,
     pub device: Option<Id>,

@@ -27,7 +27,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::address_set::Nets;
-use super::decision::{Action, Asker, Cause, Decision, Question, RuleSource};
+use super::decision::{Action, Cause, ClientIdentity, Decision, Question, RuleSource};
 use super::domain_set::{Effect, Form, Hit, Table};
 use super::lists::Format;
 use super::name::{MAX, NameRef};
@@ -133,7 +133,7 @@ impl Filter {
     }
 
     /// Returns the decision on a query.
-    pub fn decide(&self, asker: &Asker, asked: Question<'_>, now: Timestamp) -> Decision {
+    pub fn decide(&self, asker: &ClientIdentity, asked: Question<'_>, now: Timestamp) -> Decision {
         let best = self.best(asker, asked, now, Part::Question);
         best.winner().map_or(Decision::PASS, |found| self.decision(found, asked, None))
     }
@@ -141,7 +141,7 @@ impl Filter {
     /// Returns the decision on an answer whose CNAME chain contains a name.
     pub fn inspect_name(
         &self,
-        asker: &Asker,
+        asker: &ClientIdentity,
         asked: Question<'_>,
         target: NameRef<'_>,
         now: Timestamp,
@@ -158,7 +158,7 @@ impl Filter {
     /// Returns the decision on an answer that contains an address, as a record or as a hint.
     pub fn inspect_address(
         &self,
-        asker: &Asker,
+        asker: &ClientIdentity,
         asked: Question<'_>,
         address: IpAddr,
         now: Timestamp,
@@ -182,7 +182,7 @@ impl Filter {
     }
 
     /// Returns all matches, the deciding one first, then the others in order of precedence.
-    pub fn explain(&self, asker: &Asker, asked: Question<'_>, now: Timestamp) -> Vec<Decision> {
+    pub fn explain(&self, asker: &ClientIdentity, asked: Question<'_>, now: Timestamp) -> Vec<Decision> {
         let mut all = Vec::new();
         self.find(asker, asked, now, Part::Question, |found| all.push(found));
         let mut best = Best::default();
@@ -193,7 +193,13 @@ impl Filter {
     }
 
     /// Returns whether the queried name is allowed in an earlier step than the one of this match.
-    fn excused(&self, asker: &Asker, asked: Question<'_>, now: Timestamp, against: Found<'_>) -> bool {
+    fn excused(
+        &self,
+        asker: &ClientIdentity,
+        asked: Question<'_>,
+        now: Timestamp,
+        against: Found<'_>,
+    ) -> bool {
         let best = self.best(asker, asked, now, Part::Answer);
         let own = best.own.filter(|found| found.rank.tier.allows());
         let list = match against.cause {
@@ -205,7 +211,13 @@ impl Filter {
         own.is_some_and(allows) || (best.own.is_none() && list.is_some_and(allows))
     }
 
-    fn best<'a>(&'a self, asker: &Asker, asked: Question<'a>, now: Timestamp, part: Part) -> Best<'a> {
+    fn best<'a>(
+        &'a self,
+        asker: &ClientIdentity,
+        asked: Question<'a>,
+        now: Timestamp,
+        part: Part,
+    ) -> Best<'a> {
         let mut best = Best::default();
         self.find(asker, asked, now, part, |found| best.add(found));
         best
@@ -213,7 +225,7 @@ impl Filter {
 
     fn find<'a>(
         &'a self,
-        asker: &Asker,
+        asker: &ClientIdentity,
         asked: Question<'a>,
         now: Timestamp,
         part: Part,
@@ -263,7 +275,7 @@ impl Filter {
     fn matched<'a>(
         &'a self,
         place: u32,
-        asker: &Asker,
+        asker: &ClientIdentity,
         asked: Question<'a>,
         now: Timestamp,
         part: Part,

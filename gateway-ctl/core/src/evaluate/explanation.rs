@@ -12,7 +12,7 @@ use crate::compile::{Compiled, CompiledPolicy, HopState, Input, LegKind};
 
 /// Result and reason for one address family.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words {
+pub struct Explanation {
     /// `BLOCKED`, `TUNNEL wg-a (vpn)`, `DIRECT`.
     pub head: String,
     /// The policy that won, if one did.
@@ -21,14 +21,14 @@ pub struct Words {
     pub clause: Option<String>,
 }
 
-impl Words {
+impl Explanation {
     fn why(&self) -> String {
         [self.policy.as_deref(), self.clause.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }
 
 /// One sentence for one family or both.
-pub fn sentence(who: &str, families: &[(&str, &Words)]) -> String {
+pub fn sentence(who: &str, families: &[(&str, &Explanation)]) -> String {
     match families {
         [(_, four), (_, six)] if four != six => {
             if four.policy.is_some() && four.policy == six.policy {

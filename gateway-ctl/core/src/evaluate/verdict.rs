@@ -9,7 +9,7 @@ use gateway_model::kinds::routing_policy::Hop;
 
 use super::evaluation::{Decision, FamilyVerdict, KernelView, PolicyRef};
 use super::explanation::{
-    self, Words, failure, head, hop_down, leg_name, legs_of, not_for_the_proxy, policy_matched,
+    self, Explanation, failure, head, hop_down, leg_name, legs_of, not_for_the_proxy, policy_matched,
 };
 use super::matching::device_behind;
 use super::route::Kernel;
@@ -26,7 +26,7 @@ pub struct EvaluatedPacket<'a> {
     pub ipv6: bool,
     pub rank: u32,
     pub verdict: FamilyVerdict,
-    pub words: Words,
+    pub words: Explanation,
     pub policy: Option<&'a CompiledPolicy>,
     pub hop: Option<Hop>,
     pub trace: Vec<String>,
@@ -192,7 +192,7 @@ pub fn evaluate_packet<'a>(
             .as_ref()
             .map_or_else(|| policy_matched(policy), |clause| format!("{}; {clause}", policy_matched(policy)));
     }
-    let words = Words { head: head(&shown), policy: policy.map(policy_matched), clause };
+    let words = Explanation { head: head(&shown), policy: policy.map(policy_matched), clause };
     EvaluatedPacket { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
 }
 

@@ -13,7 +13,7 @@ use gateway_model::kinds::routing_policy::{HopType, RoutingPolicy};
 use ipnet::IpNet;
 
 use super::cell::{Cell, Outcome};
-use super::scenarios::World;
+use super::scenarios::Scenario;
 use crate::compile::{Compiled, CompiledPolicy, Input, LegKind, lan_prefixes};
 use crate::evaluate::route::{Exits, Kernel};
 use crate::evaluate::{Entry, Protocol, decide_packet, host_of, leg_name, legs_of, packet, public_address};
@@ -225,7 +225,7 @@ fn mac_of(device: &std::sync::Arc<Device>) -> Option<MacAddr> {
 }
 
 /// Returns the treatment before a plan is loaded, with the rules of an earlier run and without.
-pub fn without_plan(up: &World) -> Cell {
+pub fn without_plan(up: &Scenario) -> Cell {
     let packet = IpPacket { protocol: TCP, destination_port: 443, ..IpPacket::default() };
     let verdict = decide(&Ok(gateway_common::classify::Classified::Ip(packet)), &PlanMaps::default());
     let bare = Compiled {

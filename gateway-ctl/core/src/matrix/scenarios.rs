@@ -14,28 +14,28 @@ use crate::facts::{Facts, Link, ProxyFact, TunnelFact};
 
 /// Facts and the plan they lead to.
 #[derive(Debug)]
-pub struct World {
+pub struct Scenario {
     pub facts: Facts,
     pub compiled: Compiled,
 }
 
 /// The worlds that the states of the matrix ask for.
 #[derive(Debug)]
-pub struct Worlds {
+pub struct Scenarios {
     /// All tunnels work, so far as they are wanted up.
-    pub up: World,
+    pub up: Scenario,
     /// No tunnel works.
-    pub down: World,
+    pub down: Scenario,
     /// Neither tunnels nor uplinks work.
-    pub nothing: World,
+    pub nothing: Scenario,
     /// Everything works but this hop. Only hops that stand first in a policy are here.
-    pub without: BTreeMap<Hop, World>,
+    pub without: BTreeMap<Hop, Scenario>,
 }
 
-impl World {
-    fn of(input: &Input<'_>, facts: Facts) -> World {
+impl Scenario {
+    fn of(input: &Input<'_>, facts: Facts) -> Scenario {
         let compiled = compile(&Input { facts: &facts, ..*input });
-        World { facts, compiled }
+        Scenario { facts, compiled }
     }
 
     pub fn exits(&self) -> Exits<'_> {
@@ -53,10 +53,10 @@ impl World {
 }
 
 /// The worlds in which all tunnels work and in which none does.
-pub(crate) fn up_and_down(input: &Input<'_>) -> [World; 2] {
+pub(crate) fn up_and_down(input: &Input<'_>) -> [Scenario; 2] {
     let up = all_up(input);
     let down = all_down(input, &up);
-    [World::of(input, up), World::of(input, down)]
+    [Scenario::of(input, up), Scenario::of(input, down)]
 }
 
 fn all_down(input: &Input<'_>, up: &Facts) -> Facts {
@@ -70,15 +70,15 @@ fn all_down(input: &Input<'_>, up: &Facts) -> Facts {
     facts
 }
 
-impl Worlds {
-    pub fn of(input: &Input<'_>) -> Worlds {
+impl Scenarios {
+    pub fn of(input: &Input<'_>) -> Scenarios {
         let all_up = all_up(input);
         let all_down = all_down(input, &all_up);
         let mut nothing = all_down.clone();
         for uplink in &input.network.uplinks {
             take_down(input, &mut nothing, HopType::Interface, &uplink.interface);
         }
-        let up = World::of(input, all_up);
+        let up = Scenario::of(input, all_up);
         let first: BTreeSet<&Hop> = up
             .compiled
             .policies
@@ -89,10 +89,10 @@ impl Worlds {
         let without = first.into_iter().map(|hop| {
             let mut facts = up.facts.clone();
             take_down(input, &mut facts, hop.r#type, &hop.target);
-            (hop.clone(), World::of(input, facts))
+            (hop.clone(), Scenario::of(input, facts))
         });
         let without = without.collect();
-        Worlds { down: World::of(input, all_down), nothing: World::of(input, nothing), without, up }
+        Scenarios { down: Scenario::of(input, all_down), nothing: Scenario::of(input, nothing), without, up }
     }
 }
 

@@ -49,8 +49,8 @@ impl Session {
         let mut expired: Option<Zeroizing<String>> = None;
         loop {
             let session = self.session(expired.as_ref()).await?;
-            let told = session.as_ref().map(|session| session.as_str());
-            let answer = self.client.request(method.clone(), path, told, body).await?;
+            let reply = session.as_ref().map(|session| session.as_str());
+            let answer = self.client.request(method.clone(), path, reply, body).await?;
             match (answer.0, session) {
                 (status, _) if status.is_success() => return Ok(answer.1),
                 (StatusCode::UNAUTHORIZED, None) => return Err(Error::PasswordWanted),

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::seam::Unsupervised;
+use crate::hooks::Unsupervised;
 use gateway_outbound::{Resolver, Sockets};
 
 const KEY: Key = Key::new(11);
@@ -71,14 +71,14 @@ fn context() -> Arc<Context> {
 
 /// Delivered lists and errors.
 #[derive(Clone, Default)]
-struct Seen {
+struct Recorder {
     lists: Arc<Mutex<Vec<(Id, u64)>>>,
     errors: Arc<Mutex<Vec<Error>>>,
     /// Looks that went well.
     well: Arc<Mutex<Vec<Id>>>,
 }
 
-impl Deliver for Seen {
+impl Deliver for Recorder {
     fn deliver(&self, id: Id, list: List) {
         self.lists.lock().unwrap().push((id, list.report.taken));
     }
@@ -92,7 +92,7 @@ impl Deliver for Seen {
     }
 }
 
-impl Seen {
+impl Recorder {
     fn delivered(&self) -> Vec<(Id, u64)> {
         self.lists.lock().unwrap().clone()
     }
@@ -156,7 +156,7 @@ async fn the_copy_is_there_at_the_start_without_the_network() {
     let one = server.subscription("/");
     look(folder.path(), &one, None).await.unwrap();
     drop(server);
-    let seen = Seen::default();
+    let seen = Recorder::default();
     let lists =
         Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
     lists.load(std::slice::from_ref(&one));
@@ -218,7 +218,7 @@ async fn lists_are_kept_up_to_date_until_they_are_no_longer_wanted() {
         _ => whole("ETag: \"two\"\r\n", "a.example\nb.example\n"),
     })
     .await;
-    let (seen, one) = (Seen::default(), server.subscription("/"));
+    let (seen, one) = (Recorder::default(), server.subscription("/"));
     let lists =
         Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
     lists.set(std::slice::from_ref(&one));
@@ -249,7 +249,7 @@ async fn lists_are_kept_up_to_date_until_they_are_no_longer_wanted() {
 async fn a_list_that_never_came_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(|_| String::new()).await;
-    let (seen, one) = (Seen::default(), server.subscription("/"));
+    let (seen, one) = (Recorder::default(), server.subscription("/"));
     let lists =
         Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
     lists.set(std::slice::from_ref(&one));
@@ -292,7 +292,7 @@ async fn lists_with_too_many_entries_together_leave_the_copies_before() {
     let limits = Limits { max_total_entries: 6, ..server.subscription("/").limits };
     let [one, two, three] =
         [1, 2, 3].map(|id| Subscription { id: Id::from_u128(id), limits, ..server.subscription("/list") });
-    let seen = Seen::default();
+    let seen = Recorder::default();
     let lists =
         Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
     lists.set(&[one.clone(), two.clone()]);
@@ -318,7 +318,7 @@ async fn lists_with_too_many_entries_together_leave_the_copies_before() {
         limits: Limits { max_total_entries: 5, ..limits },
         ..one.clone()
     };
-    let seen = Seen::default();
+    let seen = Recorder::default();
     let lists =
         Subscriptions::new(folder.path().to_owned(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
     lists.load(&[less(&two), less(&three)]);

@@ -29,7 +29,7 @@ fn write(buffer: &WorkerBuffer, number: usize, client: &Client, status: Status, 
     let mut trace = Trace::new(status);
     trace.because = (status == Status::Blocked).then_some(because);
     trace.upstream = (status == Status::Forwarded).then(|| "192.0.2.53".into());
-    let told = QueryRecord {
+    let reply = QueryRecord {
         time,
         elapsed: Duration::from_micros(1500),
         from: "192.0.2.9".parse().expect("v4"),
@@ -38,7 +38,7 @@ fn write(buffer: &WorkerBuffer, number: usize, client: &Client, status: Status, 
         trace: &trace,
         message: &answer(text),
     };
-    buffer.open().write(&told);
+    buffer.open().write(&reply);
 }
 
 /// A log with its thread.
@@ -222,10 +222,10 @@ fn a_lane_that_nobody_empties_counts_what_it_loses() {
     let (client, trace, message) = (client(1, 0), Trace::new(Status::Cached), answer("www.example"));
     let from = "192.0.2.9".parse().expect("v4");
     let (time, elapsed, transport) = (Timestamp::UNIX_EPOCH, Duration::ZERO, Transport::Udp);
-    let told =
+    let reply =
         QueryRecord { time, elapsed, from, client: &client, transport, trace: &trace, message: &message };
     for _ in 0..100_000 {
-        buffer.open().write(&told);
+        buffer.open().write(&reply);
     }
     let taken = buffer.take();
     assert_eq!(taken.queries, 100_000);
@@ -240,7 +240,7 @@ fn hits_of_rules_are_counted_whoever_asks() {
     let hit = |number: i64, cause: Cause, client: &Client| {
         let because = RuleSource { cause, id: Some(rule), rule: "ads.example".into(), through: None };
         let trace = Trace { because: Some(because), ..Trace::new(Status::Blocked) };
-        let told = QueryRecord {
+        let reply = QueryRecord {
             time: Timestamp::from_second(1_800_000_000 + number).expect("an instant"),
             elapsed: Duration::ZERO,
             from: "192.0.2.9".parse().expect("v4"),
@@ -249,7 +249,7 @@ fn hits_of_rules_are_counted_whoever_asks() {
             trace: &trace,
             message: &answer("ads.example"),
         };
-        log.buffer(0).open().write(&told);
+        log.buffer(0).open().write(&reply);
     };
     assert!(log.hits().is_empty());
     hit(1, Cause::Rule, &client(1, 0));

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gateway_core::dns::{Action, Asker, Cause, Decision, Local, Name, NameRef, Question, Record, RuleSource};
+use gateway_core::dns::{
+    Action, Cause, ClientIdentity, Decision, Local, Name, NameRef, Question, Record, RuleSource,
+};
 use gateway_model::Id;
 use gateway_model::domain::DomainName;
 use jiff::Timestamp;
@@ -31,7 +33,10 @@ pub fn way(partition: u16) -> Arc<QueryRoute> {
 pub fn client(number: u64, partition: u16) -> Client {
     Client {
         number,
-        asker: Asker { device: Some(Id::from_u128(u128::from(number))), ..Asker::default() },
+        asker: ClientIdentity {
+            device: Some(Id::from_u128(u128::from(number))),
+            ..ClientIdentity::default()
+        },
         name: Some(format!("client {number}").into()),
         way: way(partition),
         logged: Logged::Full,
@@ -107,18 +112,30 @@ fn decision(rule: &str, found: Option<&(Action, Cause)>, through: Option<String>
 }
 
 impl LocalAnswers for Rules {
-    fn decide(&self, _: &Asker, question: Question<'_>, _: Timestamp) -> Decision {
+    fn decide(&self, _: &ClientIdentity, question: Question<'_>, _: Timestamp) -> Decision {
         assert!(question.name.wire() != b"\x05panic\x04test\0", "a defect that is put in");
         let found = question.name.suffixes().find_map(|name| self.names.get(&name.to_owned()));
         decision(&question.name.to_string(), found, None)
     }
 
-    fn inspect_name(&self, _: &Asker, _: Question<'_>, target: NameRef<'_>, _: Timestamp) -> Decision {
+    fn inspect_name(
+        &self,
+        _: &ClientIdentity,
+        _: Question<'_>,
+        target: NameRef<'_>,
+        _: Timestamp,
+    ) -> Decision {
         let found = target.suffixes().find_map(|name| self.names.get(&name.to_owned()));
         decision(&target.to_string(), found, Some(target.to_string()))
     }
 
-    fn inspect_address(&self, _: &Asker, _: Question<'_>, address: IpAddr, _: Timestamp) -> Decision {
+    fn inspect_address(
+        &self,
+        _: &ClientIdentity,
+        _: Question<'_>,
+        address: IpAddr,
+        _: Timestamp,
+    ) -> Decision {
         decision(&address.to_string(), self.addresses.get(&address), Some(address.to_string()))
     }
 
@@ -300,7 +317,7 @@ impl Fixture {
         out
     }
 
-    pub async fn told(&self, text: &str, qtype: u16) -> hickory_proto::op::Message {
+    pub async fn reply(&self, text: &str, qtype: u16) -> hickory_proto::op::Message {
         hickory_proto::op::Message::from_vec(&self.ask(&question(text, qtype)).await).expect("a message")
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reader::{BYTES, RECORDS};
 use crate::downloads::DiskCache;
-use crate::seam::Secondary;
+use crate::hooks::Secondary;
 use crate::wire::{u16_at, u32_at};
 
 pub const COPIES: DiskCache = DiskCache("zone");

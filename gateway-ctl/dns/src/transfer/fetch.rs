@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use super::disk::{self, Whole};
 use super::reader::{self, Bad, Reader};
-use crate::seam::{Secondary, Server};
-use crate::upstream::message::{Asked, Form};
+use crate::hooks::{Secondary, Server};
+use crate::upstream::message::{Form, UpstreamQuery};
 use crate::upstream::{Addresses, Context, random};
 use crate::wire::{flag, rtype, u16_at};
 
@@ -183,8 +183,13 @@ impl<'a> Line<'a> {
         let id = u16::from_be_bytes(
             drawn.map_err(|error| Error::Unreachable(self.server.shown.clone(), error.to_string()))?,
         );
-        let asked =
-            Asked { name: zone.clone(), qtype, recursion: false, dnssec_ok: false, checking_disabled: false };
+        let asked = UpstreamQuery {
+            name: zone.clone(),
+            qtype,
+            recursion: false,
+            dnssec_ok: false,
+            checking_disabled: false,
+        };
         let message = asked.message(&Form { id, ..Form::default() });
         // A question has at most 255 + 16 bytes.
         let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::seam::Unsupervised;
+use crate::hooks::Unsupervised;
 use crate::wire::{HEADER, Writer, flag, name::skip, rtype};
 
 mod messages;
@@ -119,7 +119,7 @@ fn secondary(at: std::net::SocketAddr) -> Secondary {
     let server = Server {
         shown: at.to_string().into(),
         protocol: DnsProtocol::Tcp,
-        place: Place::Address(at),
+        place: ServerAddress::Address(at),
         certificate: None,
         path: String::new(),
         bootstrap: Vec::new(),
@@ -128,9 +128,9 @@ fn secondary(at: std::net::SocketAddr) -> Secondary {
 }
 
 /// Delivered zones and errors.
-struct Seen(mpsc::UnboundedSender<Result<Option<Copy>, Error>>);
+struct Recorder(mpsc::UnboundedSender<Result<Option<Copy>, Error>>);
 
-impl Deliver for Seen {
+impl Deliver for Recorder {
     fn deliver(&self, _: Id, copy: Option<Copy>) {
         // Whoever looks no more does not listen.
         let _ = self.0.send(Ok(copy));
@@ -151,7 +151,7 @@ impl World {
         let (seen, listening) = mpsc::unbounded_channel();
         let context = Arc::new(Context::new(Resolver::default(), || Err("no TLS here".to_owned()), |_| {}));
         let secondaries =
-            Secondaries::new(folder.to_owned(), KEY, context, Seen(seen), Arc::new(Unsupervised));
+            Secondaries::new(folder.to_owned(), KEY, context, Recorder(seen), Arc::new(Unsupervised));
         World { secondaries, seen: listening }
     }
 

@@ -10,10 +10,10 @@ use tokio::time::{Instant, timeout};
 
 use super::context::Context;
 use super::error::Error;
-use super::message::{self, Asked, Form};
+use super::message::{self, Form, UpstreamQuery};
 use super::pipelined::PipelinedConnection;
 use super::udp::{self, Outcome};
-use crate::hooks::{Place, Server};
+use crate::hooks::{Server, ServerAddress};
 use crate::wire::rtype;
 
 const SHORTEST: Duration = Duration::from_secs(60);
@@ -43,8 +43,8 @@ impl Addresses {
     pub fn of(server: &Server) -> Addresses {
         let resolvers = server.bootstrap.iter().map(|address| SocketAddr::new(*address, 53)).collect();
         let (given, name) = match &server.place {
-            Place::Address(address) => (Some(*address), None),
-            Place::Name(name, port) => (None, Some((name.clone(), *port))),
+            ServerAddress::Address(address) => (Some(*address), None),
+            ServerAddress::Name(name, port) => (None, Some((name.clone(), *port))),
         };
         Addresses { given, name, resolvers, known: Mutex::default(), looking: tokio::sync::Mutex::default() }
     }
@@ -103,7 +103,7 @@ impl Addresses {
             };
             // One family alone is enough.
             let (four, six) = both.await;
-            let told = four.as_ref().err().or(six.as_ref().err()).cloned();
+            let reply = four.as_ref().err().or(six.as_ref().err()).cloned();
             let mut found: Vec<(IpAddr, u32)> = four.unwrap_or_default();
             found.extend(six.unwrap_or_default());
             if let Some(life) = found.iter().map(|(_, ttl)| *ttl).min() {
@@ -112,7 +112,7 @@ impl Addresses {
                 return Ok((addresses.collect(), life));
             }
             let why =
-                told.map_or_else(|| format!("{resolver} knows no address of {name}"), |e| e.to_string());
+                reply.map_or_else(|| format!("{resolver} knows no address of {name}"), |e| e.to_string());
             error = Error::Address(why.into());
         }
         Err(error)
@@ -127,8 +127,13 @@ async fn ask(
     name: &Name,
     qtype: u16,
 ) -> Result<Vec<(IpAddr, u32)>, Error> {
-    let asked =
-        Asked { name: name.clone(), qtype, recursion: true, dnssec_ok: false, checking_disabled: false };
+    let asked = UpstreamQuery {
+        name: name.clone(),
+        qtype,
+        recursion: true,
+        dnssec_ok: false,
+        checking_disabled: false,
+    };
     for _ in 0..2 {
         if let Ok(outcome) = timeout(context.wait(PATIENCE), exchange(context, path, resolver, &asked)).await
         {
@@ -145,7 +150,7 @@ async fn exchange(
     context: &Context,
     path: &Egress,
     resolver: SocketAddr,
-    asked: &Asked,
+    asked: &UpstreamQuery,
 ) -> Result<Vec<u8>, Error> {
     if path.proxy.is_none() {
         match udp::exchange(context, path.mark, resolver, asked, true, true).await? {

@@ -16,7 +16,7 @@ use super::connection::{self, Connection};
 use super::context::{Context, Event};
 use super::error::{Error, random};
 use super::health::{Change, Health, probe_after};
-use super::message::{Asked, FORMERR, Form, Head, root_question, unmix};
+use super::message::{FORMERR, Form, Head, UpstreamQuery, root_question, unmix};
 use super::udp::{self, Outcome};
 use crate::hooks::Server;
 
@@ -95,7 +95,7 @@ impl UpstreamClient {
     /// Asks once and keeps account of it. `patient`: it may take as long as there is time.
     pub async fn ask(
         self: Arc<UpstreamClient>,
-        asked: Arc<Asked>,
+        asked: Arc<UpstreamQuery>,
         until: Instant,
         patient: bool,
     ) -> Result<Answer, Error> {
@@ -145,7 +145,7 @@ impl UpstreamClient {
         slot.as_ref().is_some_and(|opening| matches!(opening.peek(), Some(Ok(channel)) if channel.is_open()))
     }
 
-    async fn exchange(self: &Arc<UpstreamClient>, asked: &Asked) -> Result<Answer, Error> {
+    async fn exchange(self: &Arc<UpstreamClient>, asked: &UpstreamQuery) -> Result<Answer, Error> {
         let edns = !self.plain.load(Ordering::Relaxed) || asked.dnssec_ok;
         let answer = self.exchange_as(asked, edns).await?;
         if !edns || answer.1.rcode != FORMERR || answer.1.edns {
@@ -159,14 +159,22 @@ impl UpstreamClient {
         Ok(again)
     }
 
-    async fn exchange_as(self: &Arc<UpstreamClient>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
+    async fn exchange_as(
+        self: &Arc<UpstreamClient>,
+        asked: &UpstreamQuery,
+        edns: bool,
+    ) -> Result<Answer, Error> {
         match self.server.protocol {
             DnsProtocol::Udp if self.path.proxy.is_none() => self.datagram(asked, edns).await,
             _ => self.connection(asked, edns).await,
         }
     }
 
-    async fn datagram(self: &Arc<UpstreamClient>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
+    async fn datagram(
+        self: &Arc<UpstreamClient>,
+        asked: &UpstreamQuery,
+        edns: bool,
+    ) -> Result<Answer, Error> {
         let to = self.first_address().await?;
         let mixed = self.folded.load(Ordering::Relaxed) < FOLDS_AFTER;
         let since = Instant::now();
@@ -196,7 +204,11 @@ impl UpstreamClient {
 
     /// Over the connection that stands, or a new one. The other side may close one that was idle just as a question
     /// leaves: then it is asked once more.
-    async fn connection(self: &Arc<UpstreamClient>, asked: &Asked, edns: bool) -> Result<Answer, Error> {
+    async fn connection(
+        self: &Arc<UpstreamClient>,
+        asked: &UpstreamQuery,
+        edns: bool,
+    ) -> Result<Answer, Error> {
         let form = Form { edns, padded: self.server.protocol.is_encrypted(), ..Form::default() };
         for left in (0..CONNECTIONS).rev() {
             let (channel, stood) = self.channel().await?;

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::egress::Called;
 use super::well_known;
-use crate::hooks::{Place, QueryEgress, Secondary, Server};
+use crate::hooks::{QueryEgress, Secondary, Server, ServerAddress};
 
 /// The path of a server that is given by its address alone.
 const DNS_QUERY: &str = "/dns-query";
@@ -52,7 +52,7 @@ pub struct Group {
 
 /// Input of the upstream configuration, in addition to the state.
 #[derive(Clone, Copy)]
-pub struct Given<'a> {
+pub struct PlanInput<'a> {
     pub dns: &'a bootstrap::Dns,
     pub rotation: &'a DnsRotation,
     /// Answers of the upstreams of the bootstrap file are validated.
@@ -62,7 +62,7 @@ pub struct Given<'a> {
 }
 
 impl Plan {
-    pub fn of(state: &State, given: &Given<'_>) -> Plan {
+    pub fn of(state: &State, given: &PlanInput<'_>) -> Plan {
         let mut plan = Plan { rotation: given.rotation.clone(), ..Plan::default() };
         let asked = |zone: &&DnsZone| matches!(zone.r#type, ZoneType::Forward | ZoneType::Stub);
         let zones = state.dns_zones.iter().filter(|zone| zone.enabled).filter(asked);
@@ -98,12 +98,12 @@ impl Plan {
 /// The zones that there are copies of, and whom they come from; questions for their names are never passed on.
 pub fn secondaries(state: &State, bootstrap: &[IpAddr]) -> Vec<Secondary> {
     let zones = state.dns_zones.iter().filter(|zone| zone.enabled && zone.r#type == ZoneType::Secondary);
-    let told = |problem: String| tracing::warn!(problem, "a server of a zone cannot be asked");
+    let reply = |problem: String| tracing::warn!(problem, "a server of a zone cannot be asked");
     zones
         .map(|zone| Secondary {
             id: zone.meta.id,
             zone: Name::from(&zone.name),
-            servers: servers(&zone.upstreams, DnsProtocol::Tcp, None, bootstrap, told),
+            servers: servers(&zone.upstreams, DnsProtocol::Tcp, None, bootstrap, reply),
         })
         .collect()
 }
@@ -114,7 +114,7 @@ impl Server {
         Server {
             shown: resolver.to_string().into(),
             protocol: DnsProtocol::Udp,
-            place: Place::Address(resolver),
+            place: ServerAddress::Address(resolver),
             certificate: None,
             path: String::new(),
             bootstrap: Vec::new(),
@@ -157,7 +157,7 @@ pub fn of_profile(
     found
 }
 
-fn of_zone(zone: &DnsZone, given: &Given<'_>, problems: &mut Vec<String>) -> Group {
+fn of_zone(zone: &DnsZone, given: &PlanInput<'_>, problems: &mut Vec<String>) -> Group {
     let servers = servers(&zone.upstreams, DnsProtocol::Udp, None, &given.dns.bootstrap_servers, |problem| {
         problems.push(format!("dns_zones {}: {problem}", zone.name.as_str()));
     });
@@ -174,7 +174,7 @@ fn of_forwarder(
     state: &State,
     domain: Name,
     forwarder: &DnsForwarder,
-    given: &Given<'_>,
+    given: &PlanInput<'_>,
     problems: &mut Vec<String>,
 ) -> Group {
     let bootstrap = match forwarder.bootstrap.is_empty() {
@@ -196,7 +196,7 @@ fn of_forwarder(
     }
 }
 
-fn of_bootstrap(given: &Given<'_>, problems: &mut Vec<String>) -> Group {
+fn of_bootstrap(given: &PlanInput<'_>, problems: &mut Vec<String>) -> Group {
     let protocol = match given.dns.upstream_mode {
         UpstreamMode::Plain => DnsProtocol::Udp,
         UpstreamMode::Dot => DnsProtocol::Tls,
@@ -267,10 +267,10 @@ fn server(
     let mut path = DNS_QUERY.to_owned();
     let (place, own_name) = match upstream {
         Upstream::Address { address, port } => {
-            (Place::Address(SocketAddr::new(address, port.unwrap_or(usual))), None)
+            (ServerAddress::Address(SocketAddr::new(address, port.unwrap_or(usual))), None)
         }
         Upstream::Name { name, port } => {
-            (Place::Name(Name::from(&name), port.unwrap_or(usual)), Some(name.as_str().to_owned()))
+            (ServerAddress::Name(Name::from(&name), port.unwrap_or(usual)), Some(name.as_str().to_owned()))
         }
         Upstream::Https(text) => {
             let url = Url::parse(&text).map_err(|error| format!("{text}: {error}"))?;
@@ -282,13 +282,13 @@ fn server(
             match url.host() {
                 Some(url::Host::Domain(host)) => {
                     let name = DomainName::parse(host).map_err(|error| format!("{text}: {error}"))?;
-                    (Place::Name(Name::from(&name), port), Some(host.to_owned()))
+                    (ServerAddress::Name(Name::from(&name), port), Some(host.to_owned()))
                 }
                 Some(url::Host::Ipv4(address)) => {
-                    (Place::Address((address, port).into()), Some(address.to_string()))
+                    (ServerAddress::Address((address, port).into()), Some(address.to_string()))
                 }
                 Some(url::Host::Ipv6(address)) => {
-                    (Place::Address((address, port).into()), Some(address.to_string()))
+                    (ServerAddress::Address((address, port).into()), Some(address.to_string()))
                 }
                 None => return Err(format!("{text} has no host")),
             }
@@ -299,8 +299,8 @@ fn server(
         return Err(format!("{text} needs a tls_name"));
     }
     let bootstrap = match place {
-        Place::Address(_) => Vec::new(),
-        Place::Name(..) => bootstrap.to_vec(),
+        ServerAddress::Address(_) => Vec::new(),
+        ServerAddress::Name(..) => bootstrap.to_vec(),
     };
     let path = if protocol == DnsProtocol::Https { path } else { String::new() };
     Ok(Server { shown: text.into(), protocol, place, certificate, path, bootstrap })

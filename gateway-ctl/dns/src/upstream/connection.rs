@@ -142,8 +142,8 @@ async fn secure(
     stream: TcpStream,
 ) -> Result<TlsStream<TcpStream>, Error> {
     let config = configuration(context, tickets, protocols)?;
-    let name = ServerName::try_from(name(server)?.to_owned()).map_err(told)?;
-    TlsConnector::from(config).connect(name, stream).await.map_err(told)
+    let name = ServerName::try_from(name(server)?.to_owned()).map_err(reply)?;
+    TlsConnector::from(config).connect(name, stream).await.map_err(reply)
 }
 
 fn configuration(
@@ -151,14 +151,14 @@ fn configuration(
     tickets: &Tickets,
     protocols: &[&[u8]],
 ) -> Result<Arc<ClientConfig>, Error> {
-    Ok(tickets.config(context.tls.config().map_err(told)?, protocols))
+    Ok(tickets.config(context.tls.config().map_err(reply)?, protocols))
 }
 
 /// The name that the server is to prove.
 fn name(server: &Server) -> Result<&str, Error> {
-    server.certificate.as_deref().ok_or_else(|| told("the name of the server is not known"))
+    server.certificate.as_deref().ok_or_else(|| reply("the name of the server is not known"))
 }
 
-fn told(error: impl ToString) -> Error {
+fn reply(error: impl ToString) -> Error {
     Error::Tls(error.to_string().into())
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::error::Error;
 use super::message::{Head, Verdict, judge};
 use super::stall::StallDetector;
-use crate::hooks::{Place, Server};
+use crate::hooks::{Server, ServerAddress};
 
 const MEDIA_TYPE: &str = "application/dns-message";
 const LONGEST: usize = 65_535;
@@ -56,7 +56,7 @@ impl Requests {
             // Nothing is sent for the sake of a connection that nobody uses.
             .keep_alive_while_idle(false)
             .max_header_list_size(16 << 10);
-        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(told)?;
+        let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(reply)?;
         let life = Arc::new(Life { stall: StallDetector::default(), last: Mutex::new(Instant::now()) });
         let of = Arc::downgrade(&life);
         tokio::spawn(async move {
@@ -135,21 +135,21 @@ fn address(server: &Server) -> Result<Uri, Error> {
     let host = server.certificate.as_deref().unwrap_or_default();
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
     let port = match &server.place {
-        Place::Address(address) => address.port(),
-        Place::Name(_, port) => *port,
+        ServerAddress::Address(address) => address.port(),
+        ServerAddress::Name(_, port) => *port,
     };
     let port = if port == PLAIN_PORT { String::new() } else { format!(":{port}") };
     let text = format!("https://{host}{port}{}", server.path);
     text.parse().map_err(|_| Error::Http(format!("{text} is no address").into()))
 }
 
-fn told(error: hyper::Error) -> Error {
+fn reply(error: hyper::Error) -> Error {
     Error::Http(error.to_string().into())
 }
 
 /// A request that never reached the other side may be made again.
 fn closed(error: hyper::Error) -> Error {
-    if error.is_closed() || error.is_canceled() || goes_away(&error) { Error::Closed } else { told(error) }
+    if error.is_closed() || error.is_canceled() || goes_away(&error) { Error::Closed } else { reply(error) }
 }
 
 /// HTTP/2 says so before it closes.

@@ -61,7 +61,7 @@ impl Streams {
         name: &str,
         to: SocketAddr,
     ) -> Result<Streams, Error> {
-        let crypto = QuicClientConfig::try_from(config).map_err(told)?;
+        let crypto = QuicClientConfig::try_from(config).map_err(reply)?;
         let mut config = quinn::ClientConfig::new(Arc::new(crypto));
         config.transport_config(Arc::new(transport()?));
         let (header, control) = path.wrapper.map(|wrapper| (wrapper.header, wrapper.control)).unzip();
@@ -73,7 +73,7 @@ impl Streams {
             datagrams.clone(),
             Arc::new(TokioRuntime),
         )?;
-        let connecting = endpoint.connect_with(config, to, name).map_err(told)?;
+        let connecting = endpoint.connect_with(config, to, name).map_err(reply)?;
         let connection = tokio::select! {
             connected = connecting => connected.map_err(|error| refused(&error))?,
             error = datagrams.failed() => return Err(error),
@@ -123,7 +123,7 @@ impl Streams {
 fn transport() -> Result<TransportConfig, Error> {
     let mut transport = TransportConfig::default();
     transport
-        .max_idle_timeout(Some(IDLE.try_into().map_err(told)?))
+        .max_idle_timeout(Some(IDLE.try_into().map_err(reply)?))
         // Servers begin no streams (section 4.2).
         .max_concurrent_bidi_streams(0u8.into())
         .max_concurrent_uni_streams(0u8.into())
@@ -181,7 +181,7 @@ async fn hold(mut control: TcpStream, connection: quinn::Connection) {
     }
 }
 
-fn told(error: impl ToString) -> Error {
+fn reply(error: impl ToString) -> Error {
     Error::Quic(error.to_string().into())
 }
 
@@ -195,14 +195,14 @@ fn refused(error: &ConnectionError) -> Error {
             Error::Tls(format!("refused by the server: {close}").into())
         }
         ConnectionError::TimedOut => Error::Timeout,
-        other => told(other),
+        other => reply(other),
     }
 }
 
 /// Returns the reason for which an established connection ended.
 fn lost(error: ConnectionError) -> Error {
     match error {
-        ConnectionError::TransportError(error) => told(error),
+        ConnectionError::TransportError(error) => reply(error),
         _ => Error::Closed,
     }
 }
@@ -210,8 +210,8 @@ fn lost(error: ConnectionError) -> Error {
 fn unsent(error: WriteError) -> Error {
     match error {
         WriteError::ConnectionLost(error) => lost(error),
-        WriteError::Stopped(code) => told(format!("the server wants no question, code {code}")),
-        other => told(other),
+        WriteError::Stopped(code) => reply(format!("the server wants no question, code {code}")),
+        other => reply(other),
     }
 }
 
@@ -220,8 +220,8 @@ fn unread(error: ReadExactError) -> Error {
         ReadExactError::FinishedEarly(_) => Error::Broken,
         ReadExactError::ReadError(ReadError::ConnectionLost(error)) => lost(error),
         ReadExactError::ReadError(ReadError::Reset(code)) => {
-            told(format!("the server gave up on the question, code {code}"))
+            reply(format!("the server gave up on the question, code {code}"))
         }
-        ReadExactError::ReadError(other) => told(other),
+        ReadExactError::ReadError(other) => reply(other),
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::client::{Answer, UpstreamClient};
 use super::error::Error;
-use super::message::{Asked, NOERROR, NXDOMAIN, SERVFAIL};
+use super::message::{NOERROR, NXDOMAIN, SERVFAIL, UpstreamQuery};
 use crate::hooks::Failure;
 use crate::wire;
 
@@ -32,7 +32,7 @@ struct Race {
     /// By line: how often it was asked, and whether there is sense in asking it again.
     tried: Vec<(usize, bool)>,
     started: usize,
-    asked: Arc<Asked>,
+    asked: Arc<UpstreamQuery>,
     until: Instant,
     running: FuturesUnordered<Try>,
 }
@@ -40,7 +40,7 @@ struct Race {
 /// The first answer that says something. `wide`: all that live are asked at once.
 pub async fn ask(
     lines: Vec<Arc<UpstreamClient>>,
-    asked: Arc<Asked>,
+    asked: Arc<UpstreamQuery>,
     wide: bool,
     until: Instant,
 ) -> Result<(Answer, Arc<UpstreamClient>), Failure> {

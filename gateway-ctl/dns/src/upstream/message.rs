@@ -27,7 +27,7 @@ pub const NXDOMAIN: u16 = 3;
 
 /// Query without its transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct UpstreamQuery {
     pub name: Name,
     pub qtype: u16,
     /// Wants others to be asked; not set for the servers of a zone itself.
@@ -46,7 +46,7 @@ pub struct Form {
     pub case: [u8; 32],
 }
 
-impl Asked {
+impl UpstreamQuery {
     /// The message.
     pub fn message(&self, form: &Form) -> Vec<u8> {
         let name = self.name.as_ref().wire();
@@ -231,8 +231,8 @@ pub fn limit_life(message: &mut [u8], most: u32) {
 }
 
 /// Returns a query that probes whether an upstream replies.
-pub fn root_question() -> Asked {
-    Asked {
+pub fn root_question() -> UpstreamQuery {
+    UpstreamQuery {
         name: NameRef::ROOT.to_owned(),
         qtype: rtype::NS,
         recursion: true,
@@ -248,8 +248,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(name: &str, qtype: u16) -> Asked {
-        Asked {
+    fn asked(name: &str, qtype: u16) -> UpstreamQuery {
+        UpstreamQuery {
             name: Name::from(&DomainName::parse(name).expect("a name")),
             qtype,
             recursion: true,

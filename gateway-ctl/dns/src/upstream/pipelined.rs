@@ -231,7 +231,7 @@ mod tests {
 
     use tokio::io::DuplexStream;
 
-    use super::super::message::{Asked, Form, question_of, root_question};
+    use super::super::message::{Form, UpstreamQuery, question_of, root_question};
     use super::*;
 
     async fn read(stream: &mut DuplexStream) -> Vec<u8> {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn question(qtype: u16) -> Vec<u8> {
-        Asked { qtype, ..root_question() }.message(&Form::default())
+        UpstreamQuery { qtype, ..root_question() }.message(&Form::default())
     }
 
     /// An empty answer.

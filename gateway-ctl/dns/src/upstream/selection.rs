@@ -15,7 +15,7 @@ pub struct Candidate {
 
 /// Input of the order.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn {
+pub struct OrderInput {
     pub mode: RotationMode,
     /// The client, if devices stay with their server.
     pub client: Option<u64>,
@@ -31,7 +31,7 @@ const UNMEASURED: Duration = Duration::from_millis(10);
 const EXPLORE: u64 = 64;
 
 /// All candidates, in the order in which they are asked.
-pub fn order(candidates: &[Candidate], turn: Turn) -> Vec<usize> {
+pub fn order(candidates: &[Candidate], turn: OrderInput) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     let mut random = Random(turn.random);
     match turn.mode {
@@ -117,15 +117,15 @@ mod tests {
         Candidate { key, dead, rtt: (rtt > 0).then(|| Duration::from_millis(rtt)) }
     }
 
-    fn turn(mode: RotationMode) -> Turn {
-        Turn { mode, client: None, count: 0, random: 0 }
+    fn turn(mode: RotationMode) -> OrderInput {
+        OrderInput { mode, client: None, count: 0, random: 0 }
     }
 
     /// Returns how often each upstream is first.
     fn firsts(candidates: &[Candidate], mode: RotationMode, questions: u64) -> BTreeMap<usize, u64> {
         let mut counts = BTreeMap::new();
         for number in 0..questions {
-            let turn = Turn { count: number, random: scramble(number), ..turn(mode) };
+            let turn = OrderInput { count: number, random: scramble(number), ..turn(mode) };
             *counts.entry(order(candidates, turn)[0]).or_default() += 1;
         }
         counts
@@ -162,14 +162,14 @@ mod tests {
     #[test]
     fn who_was_never_measured_is_tried_by_the_fastest_mode() {
         let candidates = [candidate(1, false, 10), candidate(2, false, 0)];
-        assert_eq!(order(&candidates, Turn { random: 1, ..turn(RotationMode::Fastest) })[0], 1);
+        assert_eq!(order(&candidates, OrderInput { random: 1, ..turn(RotationMode::Fastest) })[0], 1);
     }
 
     #[test]
     fn devices_stay_with_their_server_while_others_come_and_go() {
         let all: Vec<Candidate> = (1..=4).map(|key| candidate(key, false, key * 10)).collect();
         let first = |candidates: &[Candidate], client: u64, random: u64| {
-            let turn = Turn { client: Some(client), random, ..turn(RotationMode::LoadBalance) };
+            let turn = OrderInput { client: Some(client), random, ..turn(RotationMode::LoadBalance) };
             candidates[order(candidates, turn)[0]].key
         };
         let mut used = BTreeMap::<u64, u64>::new();
@@ -197,7 +197,7 @@ mod tests {
                 RotationMode::LoadBalance, RotationMode::Parallel, RotationMode::Fastest, RotationMode::RoundRobin,
                 RotationMode::Random, RotationMode::Sequential,
             ];
-            let order = order(&candidates, Turn { mode: modes[mode], client, count, random });
+            let order = order(&candidates, OrderInput { mode: modes[mode], client, count, random });
             let mut sorted = order.clone();
             sorted.sort();
             prop_assert_eq!(sorted, (0..candidates.len()).collect::<Vec<_>>());

@@ -20,8 +20,8 @@ use super::egress::{Called, egress_of, shown};
 use super::error::random;
 use super::fallback::{self, DEADLINE};
 use super::health::Figures;
-use super::message::Asked;
-use super::selection::{Candidate, Turn, order, scramble};
+use super::message::UpstreamQuery;
+use super::selection::{Candidate, OrderInput, order, scramble};
 use super::status::UpstreamStatus;
 use super::validate::{Validator, ZoneKeys};
 use crate::hooks::Server;
@@ -142,7 +142,7 @@ impl Upstreams {
         let set = self.set.load_full();
         let way = &query.way;
         let group = set.find(query.name.as_ref(), &way.resolvers).ok_or(Failure::NoUpstream)?;
-        let asked = Asked {
+        let asked = UpstreamQuery {
             name: query.name,
             qtype: query.qtype,
             recursion: group.group.recursion,
@@ -150,20 +150,20 @@ impl Upstreams {
             checking_disabled: query.checking_disabled,
         };
         let until = began + self.context.wait(DEADLINE);
-        let (told, secure) = if group.group.dnssec && !asked.checking_disabled {
+        let (reply, secure) = if group.group.dnssec && !asked.checking_disabled {
             // Whatever the upstream makes of it: it is judged here (RFC 6840, section 5.9).
-            let signed = Asked { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
-            let mut told = group.ask(&way.route, query.client, signed, until).await?;
-            let (message, head, _) = &mut told.answer;
+            let signed = UpstreamQuery { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
+            let mut reply = group.ask(&way.route, query.client, signed, until).await?;
+            let (message, head, _) = &mut reply.answer;
             let secure = group.validator(&set, way).check(&asked, message, head.rcode, until).await?;
-            (told, Some(secure))
+            (reply, Some(secure))
         } else {
             (group.ask(&way.route, query.client, asked, until).await?, None)
         };
-        let (message, _, _) = told.answer;
+        let (message, _, _) = reply.answer;
         Ok(Reply {
             message: Bytes::from(message),
-            upstream: told.upstream,
+            upstream: reply.upstream,
             elapsed: began.elapsed(),
             forwarder: group.group.forwarder,
             secure,
@@ -188,10 +188,11 @@ impl ZoneKeys for Set {
         Box::pin(async move {
             let group = self.find(zone, &way.resolvers).ok_or("no upstream is set")?;
             let recursion = group.group.recursion;
-            let asked = Asked { name, qtype, recursion, dnssec_ok: true, checking_disabled: true };
+            let asked = UpstreamQuery { name, qtype, recursion, dnssec_ok: true, checking_disabled: true };
             let until = Instant::now() + group.common.context.wait(DEADLINE);
-            let told = group.ask(&way.route, 0, asked, until).await.map_err(|failure| failure.to_string())?;
-            let (message, head, _) = told.answer;
+            let reply =
+                group.ask(&way.route, 0, asked, until).await.map_err(|failure| failure.to_string())?;
+            let (message, head, _) = reply.answer;
             Ok((message, head.rcode))
         })
     }
@@ -313,7 +314,7 @@ impl UpstreamGroup {
         &self,
         route: &QueryEgress,
         client: u64,
-        asked: Asked,
+        asked: UpstreamQuery,
         until: Instant,
     ) -> Result<UpstreamReply, Failure> {
         let route = self.route(route);
@@ -376,7 +377,7 @@ impl UpstreamGroup {
             }
         };
         let client = self.common.rotation.sticky_per_device.then_some(client);
-        let order = order(&candidates, Turn { mode: self.common.rotation.mode, client, count, random });
+        let order = order(&candidates, OrderInput { mode: self.common.rotation.mode, client, count, random });
         Ok(order.into_iter().map(|index| lines[index].clone()).collect())
     }
 

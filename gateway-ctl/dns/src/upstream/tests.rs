@@ -32,7 +32,7 @@ const CALM: u32 = 8;
 
 /// The system's sockets without marks; what was asked for is kept.
 #[derive(Clone, Default)]
-struct Seen {
+struct Recorder {
     sockets: Arc<Mutex<Vec<(SocketAddr, u32)>>>,
     /// Ports that tests cannot have lead to those they have.
     instead: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
@@ -40,7 +40,7 @@ struct Seen {
     only: Arc<Mutex<HashMap<u32, SocketAddr>>>,
 }
 
-impl Seen {
+impl Recorder {
     fn note(&self, to: SocketAddr, mark: u32) -> SocketAddr {
         self.sockets.lock().unwrap().push((to, mark));
         if let Some(end) = self.only.lock().unwrap().get(&mark) {
@@ -58,7 +58,7 @@ impl Seen {
     }
 }
 
-impl Sockets for Seen {
+impl Sockets for Recorder {
     fn datagrams(&self, to: SocketAddr, mark: u32) -> io::Result<UdpSocket> {
         KernelSockets::QUICK.datagrams(self.note(to, mark), 0)
     }
@@ -71,7 +71,7 @@ impl Sockets for Seen {
 /// Upstreams with everything around them that a test may want to look at.
 struct Bench {
     upstreams: Arc<Upstreams>,
-    seen: Seen,
+    seen: Recorder,
     events: Arc<Mutex<Vec<Event>>>,
 }
 
@@ -98,9 +98,9 @@ impl Bench {
     }
 
     fn make(plan: Plan, tls: impl Tls, anchors: Arc<TrustAnchors>, pace: u32) -> Bench {
-        let (seen, events) = (Seen::default(), Arc::<Mutex<Vec<Event>>>::default());
-        let told = events.clone();
-        let tell = move |event| told.lock().unwrap().push(event);
+        let (seen, events) = (Recorder::default(), Arc::<Mutex<Vec<Event>>>::default());
+        let returned = events.clone();
+        let tell = move |event| returned.lock().unwrap().push(event);
         let context = Context {
             sockets: Box::new(seen.clone()),
             anchors,
@@ -136,7 +136,7 @@ fn upstream(protocol: DnsProtocol, at: SocketAddr) -> Server {
     Server {
         shown: at.to_string().into(),
         protocol,
-        place: Place::Address(at),
+        place: ServerAddress::Address(at),
         certificate,
         path,
         bootstrap: Vec::new(),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::context::Context;
 use super::error::{Error, random};
-use super::message::{Asked, Form, Head, Verdict, judge};
+use super::message::{Form, Head, UpstreamQuery, Verdict, judge};
 
 #[derive(Debug)]
 pub enum Outcome {
@@ -18,7 +18,7 @@ pub async fn exchange(
     context: &Context,
     mark: u32,
     to: SocketAddr,
-    asked: &Asked,
+    asked: &UpstreamQuery,
     edns: bool,
     mixed: bool,
 ) -> Result<Outcome, Error> {

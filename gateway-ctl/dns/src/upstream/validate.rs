@@ -20,7 +20,7 @@ use hickory_proto::op::{DnsRequest, DnsRequestOptions, DnsResponse, Message, Que
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use tokio::time::{Instant, timeout_at};
 
-use super::message::{self, Asked};
+use super::message::{self, UpstreamQuery};
 use crate::hooks::{Failure, QueryRoute};
 use crate::wire::rtype;
 
@@ -92,7 +92,7 @@ impl Validator {
     /// says so from then on, and lives no longer than its proofs.
     pub async fn check(
         &self,
-        asked: &Asked,
+        asked: &UpstreamQuery,
         answer: &mut [u8],
         rcode: u16,
         until: Instant,
@@ -109,7 +109,7 @@ impl Validator {
     /// Returns whether it is secure, and for how long.
     async fn validate(
         &self,
-        asked: &Asked,
+        asked: &UpstreamQuery,
         answer: &[u8],
         until: Instant,
     ) -> Result<(bool, Option<u32>), Failure> {
@@ -168,7 +168,7 @@ fn shortest(response: &Message) -> Option<u32> {
 }
 
 /// Returns the most likely fault of an answer as a human-readable text.
-fn reason(read: &Message, asked: &Asked) -> (u16, &'static str) {
+fn reason(read: &Message, asked: &UpstreamQuery) -> (u16, &'static str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32);
     let signatures = |records: &[Record]| -> Vec<(u32, u32)> {
         let of = |record: &Record| match &record.data {

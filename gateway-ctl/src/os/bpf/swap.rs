@@ -58,10 +58,10 @@ impl Programs {
         let generation = first?.max(second?).wrapping_add(1).max(1);
         let target = if live == 1 { 2 } else { 1 };
         let mut swap = Swap { generation, changed: true, ..Swap::default() };
-        let told = slotted(target, self.learned.under(plan, moment()));
+        let reported = slotted(target, self.learned.under(plan, moment()));
         let header = PlanValue { generation, seed: self.seed()?, ..plan.header };
         each(&mut self.maps, plan, target, &mut Write { swap: &mut swap })?;
-        Write { swap: &mut swap }.visit(&mut self.maps.domains, &told, |key| key.slot == target)?;
+        Write { swap: &mut swap }.visit(&mut self.maps.domains, &reported, |key| key.slot == target)?;
         for (rank, action) in plan.actions.iter().enumerate() {
             let Some(index) = u32::try_from(rank).ok().and_then(|rank| action_index(target, rank)) else {
                 break;
@@ -255,8 +255,11 @@ fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) 
 }
 
 /// Returns the entries with the keys of a slot.
-pub(super) fn slotted(slot: Slot, told: BTreeMap<Key, FqdnIpValue>) -> BTreeMap<FqdnIpKey, FqdnIpValue> {
-    told.into_iter().map(|((client, address), value)| (FqdnIpKey { slot, client, address }, value)).collect()
+pub(super) fn slotted(slot: Slot, reported: BTreeMap<Key, FqdnIpValue>) -> BTreeMap<FqdnIpKey, FqdnIpValue> {
+    reported
+        .into_iter()
+        .map(|((client, address), value)| (FqdnIpKey { slot, client, address }, value))
+        .collect()
 }
 
 type Prefixes<K, V> = BTreeMap<(u32, K), V>;

@@ -48,7 +48,7 @@ const ERRORS: &[(&str, &str)] = &[
     ),
 ];
 
-pub fn told(line: &str) -> Option<LogLine> {
+pub fn reported(line: &str) -> Option<LogLine> {
     if let Some(option) = within(line, "Pushed option removed by filter: '") {
         return Some(LogLine::Ignored(clean(option)));
     }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn error(line: &str) -> String {
-        match told(line) {
+        match reported(line) {
             Some(LogLine::Error(words) | LogLine::Vague(words) | LogLine::Denied(words)) => words,
             other => panic!("{line}: {other:?}"),
         }
@@ -156,22 +156,22 @@ mod tests {
         for (line, part) in cases {
             assert!(error(line).contains(part), "{line}: {}", error(line));
         }
-        assert!(matches!(told("AUTH: Received control message: AUTH_FAILED"), Some(LogLine::Denied(_))));
-        assert_eq!(told("Initialization Sequence Completed"), None);
+        assert!(matches!(reported("AUTH: Received control message: AUTH_FAILED"), Some(LogLine::Denied(_))));
+        assert_eq!(reported("Initialization Sequence Completed"), None);
     }
 
     #[test]
     fn what_was_pushed_and_agreed_on_is_read() {
         let line = "Pushed option removed by filter: 'redirect-gateway def1'";
-        assert_eq!(told(line), Some(LogLine::Ignored("redirect-gateway def1".into())));
+        assert_eq!(reported(line), Some(LogLine::Ignored("redirect-gateway def1".into())));
         let line = "Data Channel: cipher 'AES-256-GCM', peer-id: 0";
-        assert_eq!(told(line), Some(LogLine::Cipher("AES-256-GCM".into())));
-        assert_eq!(told("OPTIONS IMPORT: tun-mtu set to 1400"), Some(LogLine::Mtu(1400)));
-        assert_eq!(told("OPTIONS IMPORT: tun-mtu set to x"), None);
+        assert_eq!(reported(line), Some(LogLine::Cipher("AES-256-GCM".into())));
+        assert_eq!(reported("OPTIONS IMPORT: tun-mtu set to 1400"), Some(LogLine::Mtu(1400)));
+        assert_eq!(reported("OPTIONS IMPORT: tun-mtu set to x"), None);
         let push =
             "PUSH: Received control message: 'PUSH_REPLY,topology subnet,ping 10,ping-restart 60,peer-id 0'";
-        assert_eq!(told(push), Some(LogLine::Ping(10)));
-        assert_eq!(told(&push.replace(",ping 10", "")), None, "ping-restart is another option");
+        assert_eq!(reported(push), Some(LogLine::Ping(10)));
+        assert_eq!(reported(&push.replace(",ping 10", "")), None, "ping-restart is another option");
     }
 
     #[test]

@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Kills every openvpn process that works in this folder or in a subfolder, and waits for its end.
 pub fn end(folder: &Path) {
     let deadline = Instant::now() + PATIENCE;
-    let mut told = false;
+    let mut reported = false;
     loop {
         let found = find(folder);
         if found.is_empty() {
@@ -23,13 +23,13 @@ pub fn end(folder: &Path) {
             return tracing::error!(pids = ?found, "openvpn of an earlier daemon does not end");
         }
         for pid in &found {
-            if !told {
+            if !reported {
                 tracing::warn!(pid, "openvpn of an earlier daemon is still there: killed");
             }
             // It may have ended meanwhile.
             let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
-        told = true;
+        reported = true;
         std::thread::sleep(PAUSE);
     }
 }

@@ -14,7 +14,7 @@ const RESERVED: u64 = 1024;
 pub struct Places(Arc<Semaphore>);
 
 /// Permit that is held for as long as the descriptors are open.
-pub type Place = OwnedSemaphorePermit;
+pub type Permit = OwnedSemaphorePermit;
 
 impl Default for Places {
     fn default() -> Places {
@@ -31,7 +31,7 @@ impl Places {
     }
 
     /// Takes a permit for descriptors. Returns `None` if fewer are left.
-    pub fn take(&self, descriptors: u32) -> Option<Place> {
+    pub fn take(&self, descriptors: u32) -> Option<Permit> {
         self.0.clone().try_acquire_many_owned(descriptors).ok()
     }
 }

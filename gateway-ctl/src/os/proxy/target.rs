@@ -45,7 +45,7 @@ pub struct Passage {
     pub counters: Arc<Counters>,
     pub places: fd_budget::Places,
     _open: Open,
-    _descriptors: fd_budget::Place,
+    _descriptors: fd_budget::Permit,
 }
 
 /// Gate that is open as long as its sender exists.

@@ -13,7 +13,7 @@ fn entries() -> impl Strategy<Value = Entries> {
     btree_map(0_u8..12, 0_u8..3, 0..12)
 }
 
-fn run(mem: &Mem<u8, u8>, want: &Entries, memory: &mut Memory<u8, u8>) -> Outcome {
+fn run(mem: &Mem<u8, u8>, want: &Entries, memory: &mut LastApplied<u8, u8>) -> Outcome {
     block_on(sync(mem, want, memory))
 }
 
@@ -25,7 +25,7 @@ proptest! {
     #[test]
     fn a_step_makes_present_what_is_wanted_and_nothing_else(have in entries(), want in entries()) {
         let mem = Mem::holding(have);
-        let outcome = run(&mem, &want, &mut Memory::default());
+        let outcome = run(&mem, &want, &mut LastApplied::default());
         prop_assert!(outcome.is_ok());
         prop_assert_eq!(mem.entries(), want);
     }
@@ -33,7 +33,7 @@ proptest! {
     #[test]
     fn a_second_step_does_nothing(have in entries(), want in entries()) {
         let mem = Mem::holding(have);
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         run(&mem, &want, &mut memory);
         mem.take_log();
         prop_assert_eq!(run(&mem, &want, &mut memory), Outcome::default());
@@ -43,7 +43,7 @@ proptest! {
     #[test]
     fn entries_of_an_earlier_process_that_nobody_wants_are_removed(have in entries(), want in entries()) {
         let mem = Mem::holding(have.clone());
-        let outcome = run(&mem, &want, &mut Memory::default());
+        let outcome = run(&mem, &want, &mut LastApplied::default());
         prop_assert_eq!(outcome.removed, have.keys().filter(|key| !want.contains_key(key)).count());
         prop_assert!(outcome.drift.is_empty(), "what an earlier process left is not drift");
     }
@@ -54,7 +54,7 @@ proptest! {
     ) {
         let mem = Mem::holding(have.clone());
         mem.fail_at(bad.clone());
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         let outcome = run(&mem, &want, &mut memory);
         for key in 0..12 {
             let expected = if bad.contains(&key) { have.get(&key) } else { want.get(&key) };
@@ -72,7 +72,7 @@ proptest! {
     #[test]
     fn drift_is_exactly_what_an_outsider_changed_and_is_repaired(want in entries(), after in entries()) {
         let mem = Mem::default();
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         run(&mem, &want, &mut memory);
         mem.tamper(|entries| entries.clone_from(&after));
         let outcome = run(&mem, &want, &mut memory);
@@ -86,7 +86,7 @@ proptest! {
     #[test]
     fn our_own_changes_are_never_drift(first in entries(), second in entries()) {
         let mem = Mem::default();
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         run(&mem, &first, &mut memory);
         prop_assert!(run(&mem, &second, &mut memory).drift.is_empty());
         prop_assert_eq!(mem.entries(), second);
@@ -97,20 +97,21 @@ proptest! {
 fn drift_that_cannot_be_repaired_says_so() {
     let want = Entries::from([(1, 1), (2, 2)]);
     let mem = Mem::default();
-    let mut memory = Memory::default();
+    let mut memory = LastApplied::default();
     run(&mem, &want, &mut memory);
     mem.tamper(|entries| entries.clear());
     mem.fail_at([2]);
     let outcome = run(&mem, &want, &mut memory);
-    let told: Vec<_> = outcome.drift.iter().map(|entry| (entry.resource.as_str(), entry.repaired)).collect();
-    assert_eq!(told, [("1", true), ("2", false)]);
+    let reported: Vec<_> =
+        outcome.drift.iter().map(|entry| (entry.resource.as_str(), entry.repaired)).collect();
+    assert_eq!(reported, [("1", true), ("2", false)]);
 }
 
 #[test]
 fn an_unreadable_backend_is_a_failure_and_is_left_alone() {
     let mem = Mem::holding(Entries::from([(1, 1)]));
     mem.fail_reading(true);
-    let mut memory = Memory::default();
+    let mut memory = LastApplied::default();
     let outcome = run(&mem, &Entries::from([(2, 2)]), &mut memory);
     assert_eq!(outcome.failed[0].error, "reading was told to fail");
     assert_eq!(mem.entries(), Entries::from([(1, 1)]));
@@ -120,7 +121,7 @@ fn an_unreadable_backend_is_a_failure_and_is_left_alone() {
 #[test]
 fn the_new_stands_before_the_old_goes() {
     let mem = Mem::holding(Entries::from([(1, 1)]));
-    run(&mem, &Entries::from([(2, 2)]), &mut Memory::default());
+    run(&mem, &Entries::from([(2, 2)]), &mut LastApplied::default());
     assert_eq!(mem.take_log(), [Operation::Put(2), Operation::Remove(1)]);
 }
 
@@ -128,9 +129,9 @@ fn the_new_stands_before_the_old_goes() {
 fn parts_of_a_pass_touch_only_what_they_name() {
     let mem = Mem::holding(Entries::from([(1, 1), (2, 2)]));
     let want = Entries::from([(3, 3), (4, 4)]);
-    let mut memory = Memory::default();
+    let mut memory = LastApplied::default();
     let outcome = block_on(async {
-        let mut pass = Pass::open(&mem, &want, &memory).await;
+        let mut pass = SyncPass::open(&mem, &want, &memory).await;
         pass.put_where(|key, _| *key == 4).await;
         pass.remove_where(|key, _| *key == 1).await;
         pass.close(&mut memory)

@@ -209,6 +209,6 @@ async fn no_secret_is_in_what_is_told() {
     scene.configure(json!({}));
     scene.run().await.unwrap();
     let (entries, _) = scene.service.store.audit(50, None, &Default::default()).unwrap();
-    let told = format!("{:?} {:?} {entries:?}", scene.service, scene.report());
-    assert!(!told.contains("correct horse"), "{told}");
+    let reported = format!("{:?} {:?} {entries:?}", scene.service, scene.report());
+    assert!(!reported.contains("correct horse"), "{reported}");
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gateway_common::wire::{ClientKey, Mac};
-use gateway_core::dns::Asker;
+use gateway_core::dns::ClientIdentity;
 use gateway_core::host_egress;
 use gateway_dns::hooks::{Client, ClientLookup, Logged};
 use gateway_model::id::MacAddr;
@@ -15,7 +15,7 @@ use gateway_model::{Device, State};
 
 use super::inputs::{ResolverInputs, is_link_local};
 use super::query_routes::QueryRoutes;
-use super::upstream_selection::{Asking, Choice};
+use super::upstream_selection::{ClientQuery, UpstreamSelection};
 use crate::os::neighbour;
 
 /// Version counter shared by all tables, so that each has a unique version.
@@ -29,7 +29,7 @@ pub struct Table {
     /// Representative upstream, for policies with destinations.
     resolver: IpAddr,
     ways: Arc<QueryRoutes>,
-    choice: Arc<Choice>,
+    choice: Arc<UpstreamSelection>,
     by_address: HashMap<IpAddr, Arc<Client>>,
     /// Addresses that appeared after the table was built, resolved through the kernel. Addresses without a host are
     /// cached here, too, until the next table.
@@ -46,12 +46,12 @@ impl Table {
         inputs: Arc<ResolverInputs>,
         resolver: IpAddr,
         ways: Arc<QueryRoutes>,
-        choice: Arc<Choice>,
+        choice: Arc<UpstreamSelection>,
     ) -> Table {
         let (outgoing, resolvers) = choice.usual(host_egress::HostEgress::Default, None);
         let own = Client {
             number: 0,
-            asker: Asker::default(),
+            asker: ClientIdentity::default(),
             name: Some("gateway".into()),
             way: ways.of(outgoing, resolvers),
             rank: u32::MAX,
@@ -102,10 +102,10 @@ impl Table {
         let (outgoing, rank) =
             host_egress::of_client(&input, self.inputs.world.compiled(), &asks, self.resolver);
         let compiled = self.inputs.world.compiled();
-        let asking = Asking { input, compiled, rank, from: Some(address) };
+        let asking = ClientQuery { input, compiled, rank, from: Some(address) };
         let (outgoing, resolvers) = self.choice.of(&asking, outgoing);
         let key = ClientKey::new(number, Mac::new(mac.unwrap_or_default()), &address.into());
-        let stranger = || Asker { address: Some(address), ..Asker::default() };
+        let stranger = || ClientIdentity { address: Some(address), ..ClientIdentity::default() };
         Arc::new(Client {
             number: key.number(),
             asker: device.map_or_else(stranger, |device| asker(state, device, address)),
@@ -148,8 +148,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn asker(state: &State, device: &Device, address: IpAddr) -> Asker {
-    Asker {
+fn asker(state: &State, device: &Device, address: IpAddr) -> ClientIdentity {
+    ClientIdentity {
         address: Some(address),
         device: Some(device.meta.id),
         groups: state.groups_of(device.meta.id).map(|group| group.meta.id).collect(),

@@ -14,7 +14,7 @@ use gateway_dns::hooks::{Client, FqdnInstallError, FqdnPolicy, QueryRoute, Resol
 
 use super::inputs::ResolverInputs;
 use super::query_routes::QueryRoutes;
-use super::upstream_selection::{Asking, Choice};
+use super::upstream_selection::{ClientQuery, UpstreamSelection};
 use crate::reconcile::KernelDataplane;
 
 /// Address that no host has.
@@ -30,7 +30,7 @@ pub struct FqdnInstaller {
 /// State derived from the plan.
 #[derive(Default)]
 struct Taken {
-    choice: Arc<Choice>,
+    choice: Arc<UpstreamSelection>,
     /// Query routes of each FQDN policy, by its rank: for all clients, and for the external filter itself.
     by_rank: HashMap<u32, [Arc<QueryRoute>; 2]>,
 }
@@ -45,12 +45,12 @@ impl FqdnInstaller {
     }
 
     /// Takes over a new plan. With `ipv6`, upstreams are queried over IPv6, otherwise over IPv4.
-    pub fn follow(&self, inputs: &ResolverInputs, choice: Arc<Choice>, ipv6: bool) {
+    pub fn follow(&self, inputs: &ResolverInputs, choice: Arc<UpstreamSelection>, ipv6: bool) {
         let compiled = inputs.world.compiled();
         let rules = compiled.plan.dataplane.domains.iter();
         let ways = |rank: u32| {
             let outgoing = host_egress::of_policy(compiled, rank, ipv6);
-            let asking = Asking { input: inputs.world.input(), compiled, rank, from: Some(NOBODY) };
+            let asking = ClientQuery { input: inputs.world.input(), compiled, rank, from: Some(NOBODY) };
             let (chosen, resolvers) = choice.of(&asking, outgoing.clone());
             (rank, [self.ways.of(chosen, resolvers), self.ways.of(outgoing, Resolvers::Usual)])
         };

@@ -7,7 +7,7 @@ use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::filter::{Filter, Lists, Options as FilterOptions};
 use gateway_core::dns::zones::{Host, Options as ZoneOptions, Zones};
 use gateway_dns::signing::Signatures;
-use gateway_dns::upstream::{Given, Place, Plan};
+use gateway_dns::upstream::{Plan, PlanInput, ServerAddress};
 use gateway_model::Device;
 use gateway_model::domain::DomainName;
 use gateway_model::settings::bootstrap::{Dns, DnsBackend};
@@ -16,8 +16,8 @@ use ipnet::IpNet;
 use jiff::tz::TimeZone;
 
 use super::query_routes::{self, QueryRoutes};
-use super::secondary_zones::Copies;
-use super::upstream_selection::Choice;
+use super::secondary_zones::SecondaryZones;
+use super::upstream_selection::UpstreamSelection;
 use crate::world::World;
 
 /// TTL of host names, in seconds.
@@ -42,17 +42,17 @@ impl ResolverInputs {
             ways.of_forwarder(&input, self.world.compiled(), egress, proxy)
         };
         let rotation = self.world.state.group::<DnsRotation>();
-        let given = Given { dns: self.dns(), rotation: &rotation, dnssec: false, route: &route };
+        let given = PlanInput { dns: self.dns(), rotation: &rotation, dnssec: false, route: &route };
         Plan {
             called: query_routes::called(&self.world.state, self.world.compiled()),
             ..Plan::of(&self.world.state, &given)
         }
     }
 
-    pub fn choice(&self) -> Arc<Choice> {
+    pub fn choice(&self) -> Arc<UpstreamSelection> {
         let external = self.dns().backend == DnsBackend::Extfilter;
         let filter = external.then(|| self.world.state.group::<ExtFilterConfig>());
-        Arc::new(Choice::new(filter.as_ref(), &self.world.facts, self.dns()))
+        Arc::new(UpstreamSelection::new(filter.as_ref(), &self.world.facts, self.dns()))
     }
 
     pub fn filter(&self, lists: &Lists) -> Arc<Filter> {
@@ -60,7 +60,7 @@ impl ResolverInputs {
         Arc::new(Filter::new(&self.world.state, lists, options))
     }
 
-    pub fn zones(&self, key: Key, copies: &Copies, signatures: &Signatures) -> Arc<Zones> {
+    pub fn zones(&self, key: Key, copies: &SecondaryZones, signatures: &Signatures) -> Arc<Zones> {
         let domain = DomainName::parse(&self.world.state.group::<DhcpConfig>().domain);
         let options = ZoneOptions {
             key,
@@ -107,8 +107,8 @@ impl ResolverInputs {
 pub fn first_upstream(plan: &Plan) -> IpAddr {
     let for_all = plan.groups.iter().filter(|group| group.domain.as_ref().is_root());
     let mut places = for_all.flat_map(|group| &group.servers).filter_map(|server| match server.place {
-        Place::Address(address) => Some(address.ip()),
-        Place::Name(..) => None,
+        ServerAddress::Address(address) => Some(address.ip()),
+        ServerAddress::Name(..) => None,
     });
     // Documentation address, which no policy names.
     places.next().unwrap_or(IpAddr::from([192, 0, 2, 53]))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gateway_core::dns::filter::Filter;
 use gateway_core::dns::zones::Zones;
-use gateway_core::dns::{Asker, Decision, Local, NameRef, Question};
+use gateway_core::dns::{ClientIdentity, Decision, Local, NameRef, Question};
 use gateway_dns::hooks::LocalAnswers;
 use gateway_dns::transfer::Secondaries;
 use jiff::Timestamp;
@@ -34,13 +34,13 @@ impl FilterAndZones {
 }
 
 impl LocalAnswers for FilterAndZones {
-    fn decide(&self, asker: &Asker, question: Question<'_>, now: Timestamp) -> Decision {
+    fn decide(&self, asker: &ClientIdentity, question: Question<'_>, now: Timestamp) -> Decision {
         self.filtered(|filter| filter.decide(asker, question, now))
     }
 
     fn inspect_name(
         &self,
-        asker: &Asker,
+        asker: &ClientIdentity,
         asked: Question<'_>,
         target: NameRef<'_>,
         now: Timestamp,
@@ -50,7 +50,7 @@ impl LocalAnswers for FilterAndZones {
 
     fn inspect_address(
         &self,
-        asker: &Asker,
+        asker: &ClientIdentity,
         asked: Question<'_>,
         address: IpAddr,
         now: Timestamp,

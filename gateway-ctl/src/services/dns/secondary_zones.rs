@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 
 /// Store of transferred zones that notifies of changes.
 #[derive(Clone)]
-pub struct Copies {
+pub struct SecondaryZones {
     pub held: Arc<Mutex<BTreeMap<Id, Copy>>>,
     pub changed: Arc<Notify>,
 }
 
-impl Copies {
+impl SecondaryZones {
     /// Returns the transferred zones that still exist, and drops the others.
     pub fn current(&self, state: &State) -> BTreeMap<Id, Copy> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,7 +27,7 @@ impl Copies {
     }
 }
 
-impl Deliver for Copies {
+impl Deliver for SecondaryZones {
     fn deliver(&self, id: Id, copy: Option<Copy>) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         match copy {

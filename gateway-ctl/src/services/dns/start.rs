@@ -22,7 +22,7 @@ use super::inputs::{ResolverInputs, first_upstream};
 use super::lists::{self, ListStore};
 use super::local_answers::FilterAndZones;
 use super::query_routes::QueryRoutes;
-use super::secondary_zones::{self, Copies};
+use super::secondary_zones::{self, SecondaryZones};
 use super::{Config, DOWN, DnsService, UpstreamSummary, settings, subject, updates};
 use crate::engine::Engine;
 use crate::os::bpf::KernelDnsCache;
@@ -45,12 +45,12 @@ impl DnsService {
         let ways = Arc::new(QueryRoutes::default());
         let client = tls.client("dns");
         let active_alerts = config.active_alerts.clone();
-        let told = move |event| tell(&active_alerts, event);
+        let reported = move |event| tell(&active_alerts, event);
         let hosts = engine.endpoint_names();
         let context =
-            Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), told);
+            Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), reported);
         let (plan, choice) = (inputs.upstreams(&ways), inputs.choice());
-        let told = ArcSwap::from(UpstreamSummary::of(&plan, inputs.dns()));
+        let reported = ArcSwap::from(UpstreamSummary::of(&plan, inputs.dns()));
         let asked = first_upstream(&plan);
         let upstreams = Arc::new(Upstreams::new(plan, context));
         let lists = Arc::new(Mutex::new(Lists::new(key)));
@@ -64,7 +64,7 @@ impl DnsService {
         let context = Arc::new(context);
         let subscriptions =
             Subscriptions::new(folder, key, context.clone(), list_store.clone(), supervisor.clone());
-        let copies = Copies { held: Arc::default(), changed: list_store.changed.clone() };
+        let copies = SecondaryZones { held: Arc::default(), changed: list_store.changed.clone() };
         let folder = config.directory.join("zones");
         std::fs::create_dir_all(&folder)?;
         let secondaries = Secondaries::new(folder, key, context, copies.clone(), supervisor.clone());
@@ -105,7 +105,7 @@ impl DnsService {
             copies,
             secondaries,
             signatures,
-            told,
+            reported,
             ways,
             learner,
             renewed: Mutex::new(inputs),

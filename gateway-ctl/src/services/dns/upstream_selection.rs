@@ -21,14 +21,14 @@ use gateway_model::settings::groups::ExtFilterConfig;
 const DOMAIN: u16 = 53;
 
 #[derive(Default)]
-pub struct Choice {
+pub struct UpstreamSelection {
     filter: Option<Filter>,
     /// DNS settings, for the host names of upstreams.
     dns: Dns,
 }
 
 /// Query that is forwarded to an upstream.
-pub struct Asking<'a> {
+pub struct ClientQuery<'a> {
     pub input: Input<'a>,
     pub compiled: &'a Compiled,
     /// Rank of the policy that applies.
@@ -45,15 +45,15 @@ struct Filter {
     addresses: HashSet<IpAddr>,
 }
 
-impl Choice {
+impl UpstreamSelection {
     /// Creates the selection, with the external filter if it is used.
-    pub fn new(filter: Option<&ExtFilterConfig>, facts: &Facts, dns: &Dns) -> Choice {
-        Choice { filter: filter.map(|config| Filter::new(config, facts)), dns: dns.clone() }
+    pub fn new(filter: Option<&ExtFilterConfig>, facts: &Facts, dns: &Dns) -> UpstreamSelection {
+        UpstreamSelection { filter: filter.map(|config| Filter::new(config, facts)), dns: dns.clone() }
     }
 
     /// Returns egress and upstreams of a query. `outgoing` is the egress of the policy.
-    pub fn of(&self, asking: &Asking<'_>, outgoing: HostEgress) -> (HostEgress, Resolvers) {
-        let Asking { input, compiled, rank, from } = asking;
+    pub fn of(&self, asking: &ClientQuery<'_>, outgoing: HostEgress) -> (HostEgress, Resolvers) {
+        let ClientQuery { input, compiled, rank, from } = asking;
         let (outgoing, servers) = profile_dns::of_policy(input, compiled, *rank, outgoing);
         let servers: Vec<Server> = match servers {
             NameServers::Usual => return self.usual(outgoing, *from),
@@ -116,13 +116,13 @@ mod tests {
         text.parse().expect("an address")
     }
 
-    fn filter(resolver: Option<&str>) -> Choice {
+    fn filter(resolver: Option<&str>) -> UpstreamSelection {
         let url = if resolver.is_some() { "https://pi.hole".to_owned() } else { String::new() };
         let config = ExtFilterConfig { url, resolver: resolver.map(str::to_owned), ..Default::default() };
         let mut facts = Facts::default();
         let addresses = ["192.168.1.2", "fd00::2"].map(address);
         facts.neighbours.insert([2, 0, 0, 0, 0, 1], addresses.into_iter().collect());
-        Choice::new(Some(&config), &facts, &Dns::default())
+        UpstreamSelection::new(Some(&config), &facts, &Dns::default())
     }
 
     #[test]
@@ -137,8 +137,8 @@ mod tests {
             "the gateway itself, too"
         );
         for outgoing in [HostEgress::Legs(vec![16]), HostEgress::Blocked("down".into())] {
-            let told = choice.usual(outgoing.clone(), Some(address("192.168.1.9")));
-            assert_eq!(told, (outgoing, Resolvers::Usual));
+            let reported = choice.usual(outgoing.clone(), Some(address("192.168.1.9")));
+            assert_eq!(reported, (outgoing, Resolvers::Usual));
         }
     }
 
@@ -146,8 +146,8 @@ mod tests {
     fn what_the_filter_asks_does_not_come_back_to_it() {
         let choice = filter(Some("192.168.1.2"));
         for own in ["192.168.1.2", "fd00::2"] {
-            let told = choice.usual(HostEgress::Default, Some(address(own)));
-            assert_eq!(told, (HostEgress::Default, Resolvers::Usual), "{own}");
+            let reported = choice.usual(HostEgress::Default, Some(address(own)));
+            assert_eq!(reported, (HostEgress::Default, Resolvers::Usual), "{own}");
         }
         assert_eq!(filter(Some("127.0.0.1:5353")).usual(HostEgress::Default, None).1, Resolvers::Usual);
     }
@@ -156,7 +156,7 @@ mod tests {
     fn without_a_place_of_the_filter_nothing_is_asked_in_its_stead() {
         let (outgoing, _) = filter(None).usual(HostEgress::Default, Some(address("192.168.1.9")));
         assert!(matches!(outgoing, HostEgress::Blocked(_)), "{outgoing:?}");
-        let integrated = Choice::default().usual(HostEgress::Default, None);
+        let integrated = UpstreamSelection::default().usual(HostEgress::Default, None);
         assert_eq!(integrated, (HostEgress::Default, Resolvers::Usual));
     }
 }

@@ -18,12 +18,12 @@ pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
     let idle = Status::default();
     let status = status.unwrap_or(&idle);
     let not_usable = |state, health, reason: &str| {
-        let told = status.error.clone().filter(|error| !error.is_empty());
+        let reported = status.error.clone().filter(|error| !error.is_empty());
         HealthVerdict {
             status: state,
             health,
             usable: false,
-            reason: told.unwrap_or_else(|| reason.to_owned()),
+            reason: reported.unwrap_or_else(|| reason.to_owned()),
         }
     };
     if !tunnel.wanted_up() {

@@ -426,11 +426,15 @@ fn a_snapshot_that_cannot_be_read_any_more_does_not_stop_a_rotation() {
     replace(&store, id, tunnel("home", OTHER)).unwrap();
     let readable = snapshot(&store);
     assert_eq!(store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap(), 2);
-    let told = last_details(&store);
+    let reported = last_details(&store);
     assert_eq!(
-        (&told["snapshot_values"], &told["snapshot_values_unreadable"], &told["snapshots_damaged"]),
+        (
+            &reported["snapshot_values"],
+            &reported["snapshot_values_unreadable"],
+            &reported["snapshots_damaged"]
+        ),
         (&json!(2), &json!(2), &json!(1)),
-        "{told}"
+        "{reported}"
     );
     assert_eq!((content(&store, &lost), packed(&store, &damaged)), (before, b"no gzip".to_vec()));
     assert_eq!((key_in(&store, &lost), key_in(&store, &readable)), (String::new(), OTHER.into()));

@@ -10,7 +10,7 @@ use gateway_ctl::os::link::Links;
 use gateway_ctl::os::route::Routes;
 use gateway_ctl::os::rule::Rules;
 use gateway_ctl::os::sysctl::Sysctls;
-use gateway_ctl::os::{Memory, Outcome, sync};
+use gateway_ctl::os::{LastApplied, Outcome, sync};
 
 use super::{ip, namespace, netlink, within};
 
@@ -24,7 +24,7 @@ fn links_are_brought_up_and_sized_and_others_are_left_alone() {
             ("missing".to_owned(), LinkSettings { up: true, mtu: 1500 }),
         ]);
         let links = Links::new(netlink(), want.keys().cloned());
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         let outcome = sync(&links, &want, &mut memory).await;
         assert_eq!(outcome.put, 1);
         assert_eq!(outcome.failed.len(), 1, "a missing link fails alone");
@@ -55,7 +55,7 @@ fn addresses_are_exact_on_our_links_and_untouched_on_others() {
             .map(|address| (AddressKey { interface: "ours".into(), address: address.parse().unwrap() }, ()))
             .into();
         let addresses = Addresses::new(netlink(), ["ours".to_owned()]);
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         let outcome = sync(&addresses, &want, &mut memory).await;
         assert_eq!((outcome.put, outcome.removed, outcome.failed.len()), (3, 1, 0), "{outcome:?}");
         let shown = ip(&ns, "-o addr show dev ours");
@@ -115,7 +115,7 @@ fn routes_of_every_kind_are_installed_read_back_and_removed() {
         .expect("others");
     within(&ns, async || {
         let backend = Routes::new(netlink());
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         let outcome = sync(&backend, &Routes::want(&routes()), &mut memory).await;
         assert_eq!((outcome.put, outcome.removed, outcome.failed.len()), (11, 1, 0), "{outcome:?}");
         let leg = ip(&ns, "route show table 47001");
@@ -146,7 +146,7 @@ fn a_route_changes_in_place_between_all_kinds() {
     ns.ip(ROUTED).expect("set-up");
     within(&ns, async || {
         let backend = Routes::new(netlink());
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         for destination in ["0.0.0.0/0", "::/0"] {
             let gateway = if destination == "::/0" { "2001:db8::1" } else { "192.0.2.1" };
             let kinds = [
@@ -180,7 +180,7 @@ fn routes_that_an_outsider_took_changed_or_added_are_reported_and_repaired() {
     within(&ns, async || {
         let backend = Routes::new(netlink());
         let want = Routes::want(&routes());
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         for (change, count) in [
             ("route del default table 47002", 1),
             ("route replace default dev wan table 47002 metric 10 proto 71", 1),
@@ -237,7 +237,7 @@ fn rules_of_every_kind_are_installed_read_back_and_removed() {
         .expect("rules of others");
     within(&ns, async || {
         let backend = Rules::new(netlink());
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         let outcome = sync(&backend, &Rules::want(&rules()), &mut memory).await;
         assert_eq!((outcome.put, outcome.removed, outcome.failed.len()), (12, 0, 0), "{outcome:?}");
         for family in ["-4", "-6"] {
@@ -272,7 +272,7 @@ fn rules_that_an_outsider_took_changed_or_added_are_reported_and_repaired() {
     within(&ns, async || {
         let backend = Rules::new(netlink());
         let want = Rules::want(&rules());
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         for (change, removed) in [
             ("rule del priority 4701", 0),
             ("-6 rule del priority 4999", 0),
@@ -304,7 +304,7 @@ fn a_rule_outside_of_our_range_is_refused() {
             suppress_prefix_length: None,
         };
         let want = BTreeMap::from([(RuleKey { family: Family::V4, priority: 10 }, value)]);
-        let outcome = sync(&Rules::new(netlink()), &Rules::want(&want), &mut Memory::default()).await;
+        let outcome = sync(&Rules::new(netlink()), &Rules::want(&want), &mut LastApplied::default()).await;
         assert_eq!(outcome.failed.len(), 1, "it could never be found again");
     });
 }
@@ -323,7 +323,7 @@ fn kernel_settings_are_written_and_what_is_missing_fails_alone() {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
         let backend = Sysctls::new(want.keys().cloned());
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         let outcome = sync(&backend, &Sysctls::want(&want), &mut memory).await;
         assert_eq!((outcome.put, outcome.failed.len()), (3, 2), "{outcome:?}");
         let value = |name: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gateway_core::plan::NftRuleset;
 use gateway_ctl::os::nft::Nft;
-use gateway_ctl::os::{Memory, Outcome, sync};
+use gateway_ctl::os::{LastApplied, Outcome, sync};
 use gateway_ctl::reconcile::{Existing, install_default_deny};
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_for;
@@ -24,7 +24,7 @@ async fn install_gateway() {
     let ruleset =
         NftRuleset { lan: vec!["lan0".into()], uplinks: vec!["wan0".into()], ..NftRuleset::default() };
     let nft = Nft::gateway(&ruleset).expect("plain names");
-    assert!(sync(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
+    assert!(sync(&nft, &nft.want(), &mut LastApplied::default()).await.is_ok());
 }
 
 #[test]

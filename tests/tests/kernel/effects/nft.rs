@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gateway_core::plan::NftRuleset;
 use gateway_ctl::os::nft::Nft;
-use gateway_ctl::os::{Memory, Outcome, sync};
+use gateway_ctl::os::{LastApplied, Outcome, sync};
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_until;
 
@@ -50,7 +50,7 @@ fn mark_by_destination(gateway: &Namespace, uplink: u32, tunnel: u32) {
 
 async fn install(ruleset: &NftRuleset) -> Outcome {
     let nft = Nft::gateway(ruleset).expect("plain names");
-    sync(&nft, &nft.want(), &mut Memory::default()).await
+    sync(&nft, &nft.want(), &mut LastApplied::default()).await
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn any_change_by_an_outsider_is_reported_and_repaired() {
     within(&ns, async || {
         let nft = Nft::gateway(&ruleset()).expect("plain names");
         let want = nft.want();
-        let mut memory = Memory::default();
+        let mut memory = LastApplied::default();
         assert_eq!(sync(&nft, &want, &mut memory).await, Outcome { put: 1, ..Outcome::default() });
         assert_eq!(sync(&nft, &want, &mut memory).await, Outcome::default());
         let pristine = ns.run("nft", &["list", "table", "inet", "gateway"]).expect("listing");
@@ -261,7 +261,7 @@ fn a_change_of_the_rule_set_cuts_no_flow_and_the_block_cuts_all() {
     }
     within(gateway, async || {
         let nft = Nft::block(&["lan0".to_owned()]);
-        assert!(sync(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
+        assert!(sync(&nft, &nft.want(), &mut LastApplied::default()).await.is_ok());
     });
     server.set_read_timeout(Some(SILENCE)).expect("timeout");
     let mut buffer = [0];
@@ -288,7 +288,7 @@ fn the_lan_cannot_speak_for_the_gateway() {
     assert_eq!(spoofed(), None, "with our table it is not");
     within(gateway, async || {
         let nft = Nft::block(&["lan0".to_owned()]);
-        assert!(sync(&nft, &nft.want(), &mut Memory::default()).await.is_ok());
+        assert!(sync(&nft, &nft.want(), &mut LastApplied::default()).await.is_ok());
     });
     reaches(device, gateway, "10.0.1.1:9000");
     assert_eq!(spoofed(), None, "nor at rest");

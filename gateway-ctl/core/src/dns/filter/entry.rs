@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::pattern::Test;
-use crate::dns::decision::{Action, Asker, Cause, Question};
+use crate::dns::decision::{Action, Cause, ClientIdentity, Question};
 use crate::dns::name::{Name, NameRef};
 use crate::dns::rtype;
 
@@ -152,7 +152,7 @@ pub(super) struct RuleMatch {
 impl Entry {
     pub(super) fn meets(
         &self,
-        asker: &Asker,
+        asker: &ClientIdentity,
         name: NameRef<'_>,
         qtype: u16,
         now: Timestamp,
@@ -233,7 +233,7 @@ impl ClientSelector {
         ClientSelector { devices, groups: scope.groups.clone(), class, restricted }
     }
 
-    fn level(&self, asker: &Asker) -> Option<Level> {
+    fn level(&self, asker: &ClientIdentity) -> Option<Level> {
         if !self.restricted {
             Some(Level::Everyone)
         } else if asker.device.is_some_and(|device| self.devices.binary_search(&device).is_ok()) {
@@ -271,7 +271,7 @@ impl ClientTest {
         ClientTest { excludes, net, devices, groups: groups.map(|group| group.meta.id).collect() }
     }
 
-    fn is(&self, asker: &Asker) -> bool {
+    fn is(&self, asker: &ClientIdentity) -> bool {
         let address = asker.address.map(|address| address.to_canonical());
         self.net.zip(address).is_some_and(|(net, address)| net.contains(&address))
             || asker.device.is_some_and(|device| self.devices.contains(&device))
@@ -279,7 +279,7 @@ impl ClientTest {
     }
 }
 
-fn clients(tests: &[ClientTest], asker: &Asker) -> Option<Level> {
+fn clients(tests: &[ClientTest], asker: &ClientIdentity) -> Option<Level> {
     if tests.iter().any(|test| test.excludes && test.is(asker)) {
         return None;
     }

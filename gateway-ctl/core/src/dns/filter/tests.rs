@@ -93,13 +93,13 @@ impl World {
         Filter::new(&self.state, &self.lists, options)
     }
 
-    fn decide_for(&self, asker: &Asker, asked: &str, qtype: u16) -> Decision {
+    fn decide_for(&self, asker: &ClientIdentity, asked: &str, qtype: u16) -> Decision {
         let asked = name(asked);
         self.filter().decide(asker, Question { name: asked.as_ref(), qtype }, self.now)
     }
 
     fn decide(&self, asked: &str, qtype: u16) -> Decision {
-        self.decide_for(&Asker::default(), asked, qtype)
+        self.decide_for(&ClientIdentity::default(), asked, qtype)
     }
 
     fn action(&self, asked: &str) -> Action {
@@ -247,13 +247,13 @@ fn a_rule_for_a_device_comes_before_one_for_its_group_class_and_everyone() {
             ..Default::default()
         });
     }
-    let asker = |device, group: bool, class| Asker {
+    let asker = |device, group: bool, class| ClientIdentity {
         device,
         groups: if group { vec![kids] } else { Vec::new() },
         privacy_class: class,
         address: None,
     };
-    let action = |asker: Asker| world.decide_for(&asker, "a.example", rtype::A).action;
+    let action = |asker: ClientIdentity| world.decide_for(&asker, "a.example", rtype::A).action;
     assert_eq!(
         action(asker(Some(tv), true, Some(shy))),
         Action::Addresses(vec!["192.0.2.1".parse().expect("an address")])
@@ -271,9 +271,9 @@ fn a_rule_can_be_for_clients_by_address_and_name() {
     let tv = world.state.create(device).expect("a device").0.meta.id;
     world.rule(Match::Adblock, "||a.example^$client=192.0.2.0/24|TV", FilterAction::Block);
     world.rule(Match::Adblock, "||b.example^$client=~192.0.2.7", FilterAction::Block);
-    let from = |text: &str| Asker { address: text.parse().ok(), ..Default::default() };
-    let named = Asker { device: Some(tv), ..Default::default() };
-    let action = |asker: &Asker, asked: &str| world.decide_for(asker, asked, rtype::A).action;
+    let from = |text: &str| ClientIdentity { address: text.parse().ok(), ..Default::default() };
+    let named = ClientIdentity { device: Some(tv), ..Default::default() };
+    let action = |asker: &ClientIdentity, asked: &str| world.decide_for(asker, asked, rtype::A).action;
     assert_eq!(action(&from("192.0.2.9"), "a.example"), Action::Block);
     assert_eq!(action(&from("::ffff:192.0.2.9"), "a.example"), Action::Block);
     assert_eq!(action(&named, "a.example"), Action::Block);
@@ -292,7 +292,7 @@ fn a_schedule_is_read_in_the_zone_of_the_machine() {
     let filter = Filter::new(&world.state, &world.lists, options);
     let asked = name("a.example");
     let asked = Question { name: asked.as_ref(), qtype: rtype::A };
-    assert_eq!(filter.decide(&Asker::default(), asked, world.now).action, Action::Block);
+    assert_eq!(filter.decide(&ClientIdentity::default(), asked, world.now).action, Action::Block);
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn canaries_are_switches_and_can_be_allowed() {
     let filter = Filter::new(&world.state, &world.lists, options);
     let asked = name("use-application-dns.net");
     let asked = Question { name: asked.as_ref(), qtype: rtype::A };
-    assert_eq!(filter.decide(&Asker::default(), asked, world.now), Decision::PASS);
+    assert_eq!(filter.decide(&ClientIdentity::default(), asked, world.now), Decision::PASS);
     world.allow("mask.icloud.com");
     assert_eq!(world.action("mask.icloud.com"), Action::Pass);
 }
@@ -358,7 +358,7 @@ fn names_and_addresses_of_an_answer_are_looked_into() {
     let (asked, target, plain) =
         (name("www.shop.example"), name("x.tracker.example"), name("tracker2.example"));
     let asked = Question { name: asked.as_ref(), qtype: rtype::A };
-    let who = Asker::default();
+    let who = ClientIdentity::default();
     let decision = filter.inspect_name(&who, asked, target.as_ref(), world.now);
     let because = decision.because.expect("a reason");
     assert_eq!((decision.action, because.id), (Action::Block, Some(list)));
@@ -408,7 +408,7 @@ fn everything_that_matches_is_explained_in_order() {
     let allow = world.allow("ads1.example");
     let asked = name("ads1.example");
     let asked = Question { name: asked.as_ref(), qtype: rtype::A };
-    let all = world.filter().explain(&Asker::default(), asked, world.now);
+    let all = world.filter().explain(&ClientIdentity::default(), asked, world.now);
     let ids: Vec<Id> = all.iter().filter_map(|decision| decision.because.as_ref()?.id).collect();
     assert_eq!(ids, [allow, block, list, note]);
     assert_eq!(all[0], world.decide("ads1.example", rtype::A));
@@ -421,7 +421,7 @@ const ACTIONS: [FilterAction; 4] =
     [FilterAction::Block, FilterAction::Allow, FilterAction::Refuse, FilterAction::Nxdomain];
 
 /// Returns the first rule that a search through all of them finds.
-fn reference(rules: &[DnsFilterRule], asker: &Asker, asked: &DomainName, qtype: u16) -> Option<Id> {
+fn reference(rules: &[DnsFilterRule], asker: &ClientIdentity, asked: &DomainName, qtype: u16) -> Option<Id> {
     let mut found: Vec<((bool, u8, usize, usize), Id)> = Vec::new();
     for (age, rule) in rules.iter().enumerate() {
         let pattern = Pattern::parse(rule.r#match, &rule.pattern).expect("it was stored");
@@ -487,9 +487,9 @@ proptest! {
         let rules: Vec<DnsFilterRule> = world.state.dns_filter_rules.iter().cloned().collect();
         let filter = world.filter();
         let askers = [
-            Asker::default(),
-            Asker { groups: vec![kids], ..Default::default() },
-            Asker { device: Some(tv), groups: vec![kids], ..Default::default() },
+            ClientIdentity::default(),
+            ClientIdentity { groups: vec![kids], ..Default::default() },
+            ClientIdentity { device: Some(tv), groups: vec![kids], ..Default::default() },
         ];
         for (asker, asked, qtype) in askers.iter().flat_map(|asker| {
             asked.iter().flat_map(move |asked| [(asker, asked, rtype::A), (asker, asked, rtype::TXT)])
@@ -514,8 +514,8 @@ proptest! {
         if let Some(name) = NameRef::new(&wire) {
             let asked = Question { name, qtype: rtype::A };
             let filter = world.filter();
-            let decision = filter.decide(&Asker::default(), asked, world.now);
-            let explained = filter.explain(&Asker::default(), asked, world.now);
+            let decision = filter.decide(&ClientIdentity::default(), asked, world.now);
+            let explained = filter.explain(&ClientIdentity::default(), asked, world.now);
             prop_assert_eq!(explained.first().cloned().unwrap_or(Decision::PASS), decision);
         }
     }

@@ -5,7 +5,7 @@
 
 use super::denial::Denied;
 use super::node::{Node, Set};
-use super::zone::{Own, Turn};
+use super::zone::{CutOrAlias, Own};
 use super::{Zone, Zones, rdata};
 use crate::dns::decision::{Local, Question, Record};
 use crate::dns::name::{Name, NameRef};
@@ -87,11 +87,11 @@ impl Zones {
         };
         let first = local.answers.is_empty();
         match zone.turn(name, qtype) {
-            Some(Turn::Cut(cut, node, set)) => {
+            Some(CutOrAlias::Cut(cut, node, set)) => {
                 self.refer(zone, (cut, node, set), proved, local);
                 return Some(Step::Done);
             }
-            Some(Turn::Alias(domain, set)) => {
+            Some(CutOrAlias::Alias(domain, set)) => {
                 local.authoritative |= first;
                 return Some(rename(name, domain, set, proved, local));
             }

@@ -20,7 +20,7 @@ pub(super) struct Own {
 }
 
 /// Point on the path to a name from which the zone has no data of its own.
-pub(super) enum Turn<'a> {
+pub(super) enum CutOrAlias<'a> {
     /// Zone cut: another zone has the names below.
     Cut(NameRef<'a>, &'a Node, &'a Set),
     /// DNAME: all names below are renamed (RFC 6672).
@@ -30,7 +30,7 @@ pub(super) enum Turn<'a> {
 impl Own {
     /// Returns the cut or alias nearest to the apex on the path to the name. DS records at a cut belong to this zone
     /// (RFC 4035, section 3.1.4.1).
-    pub fn turn<'a>(&'a self, name: NameRef<'a>, qtype: u16) -> Option<Turn<'a>> {
+    pub fn turn<'a>(&'a self, name: NameRef<'a>, qtype: u16) -> Option<CutOrAlias<'a>> {
         if !self.turns {
             return None;
         }
@@ -40,8 +40,8 @@ impl Own {
             let cut = node.set(rtype::NS).filter(|_| here != apex && (here != name || qtype != rtype::DS));
             let alias = || node.set(rtype::DNAME).filter(|_| here != name);
             match cut {
-                Some(set) => Some(Turn::Cut(here, node, set)),
-                None => alias().map(|set| Turn::Alias(here, set)),
+                Some(set) => Some(CutOrAlias::Cut(here, node, set)),
+                None => alias().map(|set| CutOrAlias::Alias(here, set)),
             }
         };
         let below = name.suffixes().take_while(|suffix| *suffix != apex);

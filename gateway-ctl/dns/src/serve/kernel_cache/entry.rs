@@ -40,9 +40,9 @@ pub struct Span {
 /// Builds the map value of an answer. None: the answer is too long or has too many TTLs. The caller sets `id`, `tail`
 /// and `epoch`.
 pub fn value(key: &DnsCacheKey, message: &[u8], span: Span) -> Option<DnsCacheValue> {
-    let told = message.get(MESSAGE_ID..)?;
+    let reply = message.get(MESSAGE_ID..)?;
     let mut answer = [0; ANSWER];
-    answer.get_mut(..told.len())?.copy_from_slice(told);
+    answer.get_mut(..reply.len())?.copy_from_slice(reply);
     let (mut ttl, mut at, mut ttls) = ([0; TTLS], [0; TTLS], 0);
     if let Some(since) = span.since {
         let passed = u32::try_from(span.now.saturating_sub(since) / 1_000_000_000).ok()?;
@@ -60,14 +60,14 @@ pub fn value(key: &DnsCacheKey, message: &[u8], span: Span) -> Option<DnsCacheVa
         }
     }
     let asked = &key.question[..key.length as usize];
-    let change = checksum::add(checksum::sum(&answer[..told.len()]), !checksum::sum(asked));
+    let change = checksum::add(checksum::sum(&answer[..reply.len()]), !checksum::sum(asked));
     Some(DnsCacheValue {
         id: 0,
         epoch: 0,
         until: span.until,
         since: span.since.unwrap_or(0),
         change,
-        last: u16::try_from(told.len().checked_sub(1)?).ok()?,
+        last: u16::try_from(reply.len().checked_sub(1)?).ok()?,
         ttls: u16::try_from(ttls).ok()?,
         ttl,
         at,

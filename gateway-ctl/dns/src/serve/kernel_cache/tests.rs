@@ -155,8 +155,8 @@ async fn what_is_repeated_is_what_the_resolver_says_at_that_time() {
     {
         let message = question(text, qtype);
         stage.world.ask(&message).await;
-        let told = stage.resolve(&message).expect("at once");
-        assert_eq!(stage.play.answer(&message, monotonic()), Some(told), "{text}");
+        let reply = stage.resolve(&message).expect("at once");
+        assert_eq!(stage.play.answer(&message, monotonic()), Some(reply), "{text}");
         for seconds in [1, 3, 9] {
             // In the middle of a second, so that no second ends during the comparison.
             let passed = Duration::from_millis(seconds * 1000 + 500);

@@ -44,9 +44,9 @@ impl Shared {
         let query = QueryContext::new(&state, &request, &client, transport, now);
         let trace = self.resolve(&query, out).await;
         let (time, elapsed) = (now.wall, now.instant.elapsed());
-        let told =
+        let reply =
             QueryRecord { time, elapsed, from, client: &client, transport, trace: &trace, message: out };
-        self.log.buffer(TASKS).open().write(&told);
+        self.log.buffer(TASKS).open().write(&reply);
     }
 
     /// Answers the queries in the queue until all senders are gone.

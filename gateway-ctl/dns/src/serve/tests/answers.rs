@@ -27,14 +27,14 @@ fn blocked() -> Rules {
 #[tokio::test]
 async fn a_blocked_name_is_blocked_for_every_type() {
     let world = Fixture::new(blocked());
-    let told = world.told("x.ADS.example", rtype::A).await;
-    assert_eq!(lines(&told), ["x.ADS.example. 10 IN A 0.0.0.0"]);
-    assert_eq!(extended(&told), Some((15, "blocklist".into())));
-    assert_eq!(lines(&world.told("ads.example", rtype::AAAA).await), ["ads.example. 10 IN AAAA ::"]);
+    let reply = world.reply("x.ADS.example", rtype::A).await;
+    assert_eq!(lines(&reply), ["x.ADS.example. 10 IN A 0.0.0.0"]);
+    assert_eq!(extended(&reply), Some((15, "blocklist".into())));
+    assert_eq!(lines(&world.reply("ads.example", rtype::AAAA).await), ["ads.example. 10 IN AAAA ::"]);
     for qtype in [rtype::HTTPS, rtype::SVCB, rtype::TXT, rtype::MX] {
-        let told = world.told("ads.example", qtype).await;
-        assert_eq!((code(&told), told.answers.len()), (ResponseCode::NoError, 0));
-        assert_eq!(told.authorities.len(), 1, "a SOA record lets it be remembered");
+        let reply = world.reply("ads.example", qtype).await;
+        assert_eq!((code(&reply), reply.answers.len()), (ResponseCode::NoError, 0));
+        assert_eq!(reply.authorities.len(), 1, "a SOA record lets it be remembered");
     }
     assert_eq!(world.upstream.times(), 0);
 }
@@ -48,17 +48,17 @@ async fn blocking_has_modes_and_can_be_paused() {
         world.shared.state.store(Arc::new(State { settings: Arc::new(settings), ..state }));
     };
     set(Blocking { mode: Mode::Nxdomain, ..Blocking::default() });
-    assert_eq!(code(&world.told("ads.example", rtype::A).await), ResponseCode::NXDomain);
+    assert_eq!(code(&world.reply("ads.example", rtype::A).await), ResponseCode::NXDomain);
     set(Blocking { mode: Mode::Refused, ..Blocking::default() });
-    assert_eq!(code(&world.told("ads.example", rtype::A).await), ResponseCode::Refused);
+    assert_eq!(code(&world.reply("ads.example", rtype::A).await), ResponseCode::Refused);
     let until = Some(jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1));
     world.upstream.knows("ads.example", rtype::A, vec![a("ads.example", 60, [192, 0, 2, 66])]);
     set(Blocking { paused_until: until, ..Blocking::default() });
-    assert_eq!(lines(&world.told("ads.example", rtype::A).await), ["ads.example. 60 IN A 192.0.2.66"]);
-    assert_eq!(code(&world.told("canary.example", rtype::A).await), ResponseCode::NXDomain);
-    assert_eq!(lines(&world.told("static.example", rtype::A).await), ["static.example. 60 IN A 192.0.2.7"]);
+    assert_eq!(lines(&world.reply("ads.example", rtype::A).await), ["ads.example. 60 IN A 192.0.2.66"]);
+    assert_eq!(code(&world.reply("canary.example", rtype::A).await), ResponseCode::NXDomain);
+    assert_eq!(lines(&world.reply("static.example", rtype::A).await), ["static.example. 60 IN A 192.0.2.7"]);
     set(Blocking { paused_until: Some(jiff::Timestamp::UNIX_EPOCH), ..Blocking::default() });
-    assert_eq!(lines(&world.told("ads.example", rtype::A).await), ["ads.example. 10 IN A 0.0.0.0"]);
+    assert_eq!(lines(&world.reply("ads.example", rtype::A).await), ["ads.example. 10 IN A 0.0.0.0"]);
 }
 
 #[tokio::test]
@@ -67,8 +67,8 @@ async fn nothing_is_shut_for_those_who_are_not_filtered() {
     world.upstream.knows("ads.example", rtype::A, vec![a("ads.example", 60, [192, 0, 2, 66])]);
     let free = Client { filtered: false, ..client(2, 0) };
     world.clients.known.lock().expect("a lock").insert("192.0.2.9".parse().expect("v4"), Arc::new(free));
-    assert_eq!(lines(&world.told("ads.example", rtype::A).await), ["ads.example. 60 IN A 192.0.2.66"]);
-    assert_eq!(lines(&world.told("static.example", rtype::A).await), ["static.example. 60 IN A 192.0.2.7"]);
+    assert_eq!(lines(&world.reply("ads.example", rtype::A).await), ["ads.example. 60 IN A 192.0.2.66"]);
+    assert_eq!(lines(&world.reply("static.example", rtype::A).await), ["static.example. 60 IN A 192.0.2.7"]);
 }
 
 #[tokio::test]
@@ -90,13 +90,13 @@ async fn an_alias_or_an_address_that_is_blocked_blocks_the_answer_from_the_cache
     };
     world.upstream.knows("hint.example", rtype::HTTPS, vec![https]);
     for _ in 0..2 {
-        let told = world.told("shop.example", rtype::A).await;
-        assert_eq!(lines(&told), ["shop.example. 10 IN A 0.0.0.0"]);
-        assert_eq!(extended(&told), Some((15, "blocklist".into())));
-        let told = world.told("evil.example", rtype::A).await;
-        assert_eq!(lines(&told), ["evil.example. 10 IN A 0.0.0.0"]);
-        assert_eq!(extended(&told), Some((15, "threat feed".into())));
-        assert!(world.told("hint.example", rtype::HTTPS).await.answers.is_empty());
+        let reply = world.reply("shop.example", rtype::A).await;
+        assert_eq!(lines(&reply), ["shop.example. 10 IN A 0.0.0.0"]);
+        assert_eq!(extended(&reply), Some((15, "blocklist".into())));
+        let reply = world.reply("evil.example", rtype::A).await;
+        assert_eq!(lines(&reply), ["evil.example. 10 IN A 0.0.0.0"]);
+        assert_eq!(extended(&reply), Some((15, "threat feed".into())));
+        assert!(world.reply("hint.example", rtype::HTTPS).await.answers.is_empty());
     }
     assert_eq!(world.upstream.times(), 3, "cached answers are looked into again");
 }
@@ -111,14 +111,14 @@ async fn a_rewrite_to_a_name_is_shown_as_an_alias_and_resolved() {
     let world = Fixture::new(rules);
     world.upstream.knows("new.example", rtype::A, vec![a("new.example", 30, [192, 0, 2, 1])]);
     for _ in 0..2 {
-        let told = world.told("Moved.example", rtype::A).await;
+        let reply = world.reply("Moved.example", rtype::A).await;
         assert_eq!(
-            lines(&told),
+            lines(&reply),
             ["Moved.example. 60 IN CNAME new.example.", "new.example. 30 IN A 192.0.2.1"]
         );
     }
-    assert_eq!(code(&world.told("loop.example", rtype::A).await), ResponseCode::ServFail);
-    assert_eq!(lines(&world.told("bad.example", rtype::A).await), ["bad.example. 10 IN A 0.0.0.0"]);
+    assert_eq!(code(&world.reply("loop.example", rtype::A).await), ResponseCode::ServFail);
+    assert_eq!(lines(&world.reply("bad.example", rtype::A).await), ["bad.example. 10 IN A 0.0.0.0"]);
 }
 
 #[tokio::test]
@@ -137,13 +137,13 @@ async fn what_is_stored_here_is_answered_with_authority_and_goes_on_where_it_lea
     );
     let world = Fixture::new(rules);
     world.upstream.knows("web.example", rtype::A, vec![a("web.example", 30, [192, 0, 2, 1])]);
-    let told = world.told("nas.lan", rtype::A).await;
-    assert_eq!(lines(&told), ["nas.lan. 300 IN A 10.0.0.2"]);
-    assert!(told.metadata.authoritative);
-    let told = world.told("www.lan", rtype::A).await;
-    assert_eq!(lines(&told), ["www.lan. 300 IN CNAME web.example.", "web.example. 30 IN A 192.0.2.1"]);
-    let told = world.told("none.lan", rtype::A).await;
-    assert_eq!((code(&told), told.authorities.len()), (ResponseCode::NXDomain, 1));
+    let reply = world.reply("nas.lan", rtype::A).await;
+    assert_eq!(lines(&reply), ["nas.lan. 300 IN A 10.0.0.2"]);
+    assert!(reply.metadata.authoritative);
+    let reply = world.reply("www.lan", rtype::A).await;
+    assert_eq!(lines(&reply), ["www.lan. 300 IN CNAME web.example.", "web.example. 30 IN A 192.0.2.1"]);
+    let reply = world.reply("none.lan", rtype::A).await;
+    assert_eq!((code(&reply), reply.authorities.len()), (ResponseCode::NXDomain, 1));
 }
 
 #[tokio::test]
@@ -158,10 +158,10 @@ async fn addresses_are_learned_before_they_are_told_each_time() {
     world.upstream.knows("other.example", rtype::A, vec![a("other.example", 60, [192, 0, 2, 67])]);
     let lesson =
         |ttl| (1, name("shop.example"), vec![("192.0.2.66".parse().expect("v4"), Duration::from_secs(ttl))]);
-    world.told("shop.example", rtype::A).await;
+    world.reply("shop.example", rtype::A).await;
     world.shared.clock.skip(Duration::from_secs(20));
-    world.told("SHOP.example", rtype::A).await;
-    world.told("other.example", rtype::A).await;
+    world.reply("SHOP.example", rtype::A).await;
+    world.reply("other.example", rtype::A).await;
     assert_eq!(*world.lessons.learned.lock().expect("a lock"), [lesson(60), lesson(40)]);
     assert_eq!(
         *world.upstream.partitions.lock().expect("a lock"),
@@ -169,26 +169,26 @@ async fn addresses_are_learned_before_they_are_told_each_time() {
         "the question left by the policy's way"
     );
     world.lessons.broken.store(true, Ordering::Relaxed);
-    let told = world.told("shop.example", rtype::A).await;
-    assert_eq!((code(&told), told.answers.len()), (ResponseCode::ServFail, 0));
-    assert_eq!(extended(&told), Some((14, "the map is full".into())));
+    let reply = world.reply("shop.example", rtype::A).await;
+    assert_eq!((code(&reply), reply.answers.len()), (ResponseCode::ServFail, 0));
+    assert_eq!(extended(&reply), Some((14, "the map is full".into())));
 }
 
 #[tokio::test]
 async fn what_is_not_served_says_so() {
     let world = Fixture::new(Rules::default());
-    assert_eq!(code(&world.told("example.com", rtype::AXFR).await), ResponseCode::NotImp);
-    assert_eq!(lines(&world.told("example.com", rtype::ANY).await).len(), 1);
+    assert_eq!(code(&world.reply("example.com", rtype::AXFR).await), ResponseCode::NotImp);
+    assert_eq!(lines(&world.reply("example.com", rtype::ANY).await).len(), 1);
     let mut version = question("example.com", rtype::A);
     let at = version.len() - 5;
     version[at] = 1;
-    let told = hickory_proto::op::Message::from_vec(&world.ask(&version).await).expect("a message");
-    assert_eq!(u16::from(code(&told)), crate::wire::rcode::BADVERS);
+    let reply = hickory_proto::op::Message::from_vec(&world.ask(&version).await).expect("a message");
+    assert_eq!(u16::from(code(&reply)), crate::wire::rcode::BADVERS);
     let mut chaos = question("version.bind", rtype::TXT);
     let at = chaos.len() - 12;
     chaos[at] = 3;
-    let told = hickory_proto::op::Message::from_vec(&world.ask(&chaos).await).expect("a message");
-    assert_eq!(code(&told), ResponseCode::Refused);
+    let reply = hickory_proto::op::Message::from_vec(&world.ask(&chaos).await).expect("a message");
+    assert_eq!(code(&reply), ResponseCode::Refused);
     assert!(world.ask(b"\x12\x34\x80\0\0\x01\0\0\0\0\0\0").await.is_empty(), "answers are not answered");
     assert_eq!(world.ask(b"\x12\x34\0\0\0\x02\0\0\0\0\0\0").await, b"\x12\x34\x80\x01\0\0\0\0\0\0\0\0");
     assert_eq!(world.upstream.times(), 0);
@@ -200,15 +200,15 @@ async fn what_does_not_fit_is_cut_to_its_question() {
     let many: Vec<_> = (0..100).map(|n| a("many.example", 60, [192, 0, 2, n])).collect();
     world.upstream.knows("many.example", rtype::A, many);
     for _ in 0..2 {
-        let told = world.told("many.example", rtype::A).await;
-        assert!(told.metadata.truncation && told.answers.is_empty() && told.edns.is_some());
+        let reply = world.reply("many.example", rtype::A).await;
+        assert!(reply.metadata.truncation && reply.answers.is_empty() && reply.edns.is_some());
     }
     let (mut out, now) = (Vec::new(), world.shared.clock.now());
     let from = "192.0.2.9".parse().expect("v4");
     let asked = question("many.example", rtype::A);
     world.shared.answer(&asked, from, crate::serve::Transport::Tcp, now, &mut out).await;
-    let told = hickory_proto::op::Message::from_vec(&out).expect("a message");
-    assert_eq!((told.metadata.truncation, told.answers.len()), (false, 100));
+    let reply = hickory_proto::op::Message::from_vec(&out).expect("a message");
+    assert_eq!((reply.metadata.truncation, reply.answers.len()), (false, 100));
 }
 
 #[tokio::test]
@@ -216,7 +216,7 @@ async fn rfc_1996_servers_of_a_zone_say_that_it_has_changed() {
     let server = "192.0.2.53".parse().expect("v4");
     let rules = Rules { copied: Some((name("corp.example"), server)), ..Rules::default() };
     let world = Fixture::new(rules);
-    let told = async |zone: &str, qtype: u16, from: IpAddr| {
+    let reply = async |zone: &str, qtype: u16, from: IpAddr| {
         let mut message = question(zone, qtype);
         message[2] = 0x24;
         let mut out = Vec::new();
@@ -225,12 +225,12 @@ async fn rfc_1996_servers_of_a_zone_say_that_it_has_changed() {
         (out[2], out[3], out.len())
     };
     let length = question("corp.example", rtype::SOA).len() - 11;
-    assert_eq!(told("corp.example", rtype::SOA, server).await, (0xa4, 0, length));
-    assert_eq!(told("CORP.example", rtype::SOA, server).await, (0xa4, 0, length));
+    assert_eq!(reply("corp.example", rtype::SOA, server).await, (0xa4, 0, length));
+    assert_eq!(reply("CORP.example", rtype::SOA, server).await, (0xa4, 0, length));
     let stranger = "192.0.2.54".parse().expect("v4");
-    assert_eq!(told("corp.example", rtype::SOA, stranger).await, (0xa0, 9, 12));
-    assert_eq!(told("other.example", rtype::SOA, server).await, (0xa0, 9, 12));
-    assert_eq!(told("corp.example", rtype::A, server).await, (0xa0, 1, 12));
+    assert_eq!(reply("corp.example", rtype::SOA, stranger).await, (0xa0, 9, 12));
+    assert_eq!(reply("other.example", rtype::SOA, server).await, (0xa0, 9, 12));
+    assert_eq!(reply("corp.example", rtype::A, server).await, (0xa0, 1, 12));
 }
 
 #[tokio::test]
@@ -243,8 +243,8 @@ async fn rfc_2181_section_9_what_nobody_asked_for_is_left_out_first() {
         Local { authorities: vec![soa("lan", 300, 300)], additionals: addresses, ..Local::default() };
     let rules = Rules::default().stored("www.lan", rtype::CNAME, asked).stored("sub.lan", rtype::A, referral);
     let world = Fixture::new(rules);
-    let told = world.told("www.lan", rtype::CNAME).await;
-    assert!(!told.metadata.truncation && told.answers.len() == 1 && told.additionals.is_empty());
-    let told = world.told("sub.lan", rtype::A).await;
-    assert!(told.metadata.truncation, "RFC 9471: a referral without its glue is none");
+    let reply = world.reply("www.lan", rtype::CNAME).await;
+    assert!(!reply.metadata.truncation && reply.answers.len() == 1 && reply.additionals.is_empty());
+    let reply = world.reply("sub.lan", rtype::A).await;
+    assert!(reply.metadata.truncation, "RFC 9471: a referral without its glue is none");
 }

@@ -261,8 +261,8 @@ async fn requests_that_carry_no_question_are_refused() {
         (request("GET", "/dns-query?dns=%20", TYPE, b""), 400),
     ];
     for (request, status) in cases {
-        let told = format!("{} {}", request.method(), request.uri());
-        assert_eq!(send(&sender, request).await.status().as_u16(), status, "{told}");
+        let reply = format!("{} {}", request.method(), request.uri());
+        assert_eq!(send(&sender, request).await.status().as_u16(), status, "{reply}");
     }
     // The connection still works after all errors.
     assert_eq!(send(&sender, request("POST", "/dns-query", TYPE, &message)).await.status(), 200);

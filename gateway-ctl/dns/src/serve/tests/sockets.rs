@@ -82,10 +82,10 @@ async fn questions_are_answered_on_both_families_by_udp_and_tcp() {
         let socket = client_of(listening.udp.clone().expect("bound")).await;
         let mut stream = TcpStream::connect(listening.tcp.expect("bound")).await.expect("connected");
         for asked in [question("www.example", rtype::A), question("ads.example", rtype::AAAA)] {
-            let told = ask(&socket, &asked).await;
-            assert_eq!(told[..2], asked[..2]);
+            let reply = ask(&socket, &asked).await;
+            assert_eq!(reply[..2], asked[..2]);
             frame(&mut stream, &asked).await;
-            assert_eq!(read(&mut stream).await, told);
+            assert_eq!(read(&mut stream).await, reply);
         }
     }
     assert_eq!(upstream.times(), 1);

@@ -14,7 +14,7 @@ use crate::wire::rtype;
 async fn aged() -> Fixture {
     let world = Fixture::new(Rules::default());
     world.upstream.knows("old.example", rtype::A, vec![a("old.example", 60, [192, 0, 2, 1])]);
-    assert_eq!(lines(&world.told("old.example", rtype::A).await), ["old.example. 60 IN A 192.0.2.1"]);
+    assert_eq!(lines(&world.reply("old.example", rtype::A).await), ["old.example. 60 IN A 192.0.2.1"]);
     world.shared.clock.skip(Duration::from_secs(86_400));
     world
 }
@@ -26,7 +26,7 @@ async fn equal_questions_are_asked_once() {
     world.upstream.gate.forget_permits(usize::MAX);
     let ask = || {
         let world = world.clone();
-        tokio::spawn(async move { lines(&world.told("one.example", rtype::A).await) })
+        tokio::spawn(async move { lines(&world.reply("one.example", rtype::A).await) })
     };
     let asked: Vec<_> = (0..10).map(|_| ask()).collect();
     while world.upstream.times() == 0 {
@@ -43,9 +43,9 @@ async fn equal_questions_are_asked_once() {
 async fn ttls_grow_old_and_names_are_told_in_the_case_they_are_asked_in() {
     let world = Fixture::new(Rules::default());
     world.upstream.knows("old.example", rtype::A, vec![a("old.example", 60, [192, 0, 2, 1])]);
-    world.told("old.example", rtype::A).await;
+    world.reply("old.example", rtype::A).await;
     world.shared.clock.skip(Duration::from_secs(15));
-    assert_eq!(lines(&world.told("oLD.ExamplE", rtype::A).await), ["oLD.ExamplE. 45 IN A 192.0.2.1"]);
+    assert_eq!(lines(&world.reply("oLD.ExamplE", rtype::A).await), ["oLD.ExamplE. 45 IN A 192.0.2.1"]);
     assert_eq!(world.upstream.times(), 1);
 }
 
@@ -54,16 +54,16 @@ async fn an_old_answer_stands_in_when_the_upstream_is_slow() {
     let world = aged().await;
     world.upstream.gate.forget_permits(usize::MAX);
     let before = tokio::time::Instant::now();
-    let told = world.told("old.example", rtype::A).await;
+    let reply = world.reply("old.example", rtype::A).await;
     assert_eq!(before.elapsed().as_millis() / 100, 18);
-    assert_eq!(lines(&told), ["old.example. 30 IN A 192.0.2.1"]);
-    assert_eq!(extended(&told), Some((3, String::new())));
+    assert_eq!(lines(&reply), ["old.example. 30 IN A 192.0.2.1"]);
+    assert_eq!(extended(&reply), Some((3, String::new())));
     // The cache keeps an answer that arrives late.
     world.upstream.gate.add_permits(1);
     while !world.shared.pending_queries.is_empty() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(lines(&world.told("old.example", rtype::A).await), ["old.example. 60 IN A 192.0.2.1"]);
+    assert_eq!(lines(&world.reply("old.example", rtype::A).await), ["old.example. 60 IN A 192.0.2.1"]);
     assert_eq!(world.upstream.times(), 2);
 }
 
@@ -72,17 +72,17 @@ async fn an_old_answer_stands_in_at_once_after_an_upstream_failed() {
     let world = aged().await;
     world.upstream.fails("old.example", rtype::A, Failure::Failed("unreachable".into()));
     for _ in 0..3 {
-        assert_eq!(lines(&world.told("old.example", rtype::A).await), ["old.example. 30 IN A 192.0.2.1"]);
+        assert_eq!(lines(&world.reply("old.example", rtype::A).await), ["old.example. 30 IN A 192.0.2.1"]);
     }
     assert_eq!(world.upstream.times(), 2);
     world.shared.clock.skip(Duration::from_secs(31));
-    world.told("old.example", rtype::A).await;
+    world.reply("old.example", rtype::A).await;
     assert_eq!(world.upstream.times(), 3);
     world.upstream.fails("old.example", rtype::A, Failure::Bogus(7, "signature expired".into()));
     world.shared.clock.skip(Duration::from_secs(31));
-    let told = world.told("old.example", rtype::A).await;
-    assert_eq!(code(&told), ResponseCode::ServFail, "what is forged is not papered over");
-    assert_eq!(extended(&told).expect("a reason").0, 7);
+    let reply = world.reply("old.example", rtype::A).await;
+    assert_eq!(code(&reply), ResponseCode::ServFail, "what is forged is not papered over");
+    assert_eq!(extended(&reply).expect("a reason").0, 7);
 }
 
 #[tokio::test]
@@ -90,18 +90,18 @@ async fn failures_are_remembered_for_a_while_and_say_why() {
     let world = Fixture::new(Rules::default());
     world.upstream.fails("dead.example", rtype::A, Failure::Timeout);
     for _ in 0..3 {
-        let told = world.told("dead.example", rtype::A).await;
-        assert_eq!(code(&told), ResponseCode::ServFail);
-        assert_eq!(extended(&told), Some((22, "no upstream answered in time".into())));
+        let reply = world.reply("dead.example", rtype::A).await;
+        assert_eq!(code(&reply), ResponseCode::ServFail);
+        assert_eq!(extended(&reply), Some((22, "no upstream answered in time".into())));
     }
     assert_eq!(world.upstream.times(), 1);
     world.shared.clock.skip(Duration::from_secs(6));
-    world.told("dead.example", rtype::A).await;
+    world.reply("dead.example", rtype::A).await;
     assert_eq!(world.upstream.times(), 2);
     world.upstream.fails("shut.example", rtype::A, Failure::Blocked("the way is down".into()));
     for _ in 0..2 {
-        let told = world.told("shut.example", rtype::A).await;
-        assert_eq!(extended(&told), Some((0, "the way is down".into())));
+        let reply = world.reply("shut.example", rtype::A).await;
+        assert_eq!(extended(&reply), Some((0, "the way is down".into())));
     }
     assert_eq!(world.upstream.times(), 4, "a way may open at once");
 }
@@ -109,18 +109,18 @@ async fn failures_are_remembered_for_a_while_and_say_why() {
 #[tokio::test]
 async fn negative_answers_are_kept_as_long_as_their_zone_says() {
     let world = Fixture::new(Rules::default());
-    let told = world.told("none.example", rtype::A).await;
-    assert_eq!(code(&told), ResponseCode::NXDomain);
+    let reply = world.reply("none.example", rtype::A).await;
+    assert_eq!(code(&reply), ResponseCode::NXDomain);
     assert_eq!(
-        told.authorities[0].to_string().split(' ').nth(1),
+        reply.authorities[0].to_string().split(' ').nth(1),
         Some("300"),
         "the lesser of TTL and minimum"
     );
     world.shared.clock.skip(Duration::from_secs(299));
-    world.told("none.example", rtype::A).await;
+    world.reply("none.example", rtype::A).await;
     assert_eq!(world.upstream.times(), 1);
     world.shared.clock.skip(Duration::from_secs(2));
-    world.told("none.example", rtype::A).await;
+    world.reply("none.example", rtype::A).await;
     assert_eq!(world.upstream.times(), 2);
 }
 
@@ -128,13 +128,13 @@ async fn negative_answers_are_kept_as_long_as_their_zone_says() {
 async fn what_is_asked_often_is_asked_again_before_it_runs_out() {
     let world = Fixture::new(Rules::default());
     world.upstream.knows("hot.example", rtype::A, vec![a("hot.example", 100, [192, 0, 2, 1])]);
-    world.told("hot.example", rtype::A).await;
-    world.told("hot.example", rtype::A).await;
+    world.reply("hot.example", rtype::A).await;
+    world.reply("hot.example", rtype::A).await;
     world.shared.clock.skip(Duration::from_secs(95));
-    assert_eq!(lines(&world.told("hot.example", rtype::A).await), ["hot.example. 5 IN A 192.0.2.1"]);
+    assert_eq!(lines(&world.reply("hot.example", rtype::A).await), ["hot.example. 5 IN A 192.0.2.1"]);
     while !world.shared.pending_queries.is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!(world.upstream.times(), 2);
-    assert_eq!(lines(&world.told("hot.example", rtype::A).await), ["hot.example. 100 IN A 192.0.2.1"]);
+    assert_eq!(lines(&world.reply("hot.example", rtype::A).await), ["hot.example. 100 IN A 192.0.2.1"]);
 }

@@ -4,13 +4,13 @@ use gateway_model::settings::Bootstrap;
 
 use super::*;
 
-fn given<'a>(dns: &'a bootstrap::Dns, rotation: &'a DnsRotation) -> Given<'a> {
+fn given<'a>(dns: &'a bootstrap::Dns, rotation: &'a DnsRotation) -> PlanInput<'a> {
     let route: &dyn Fn(&str, Option<&str>) -> QueryEgress = &|egress, proxy| match (egress, proxy) {
         ("auto", None) => QueryEgress::Default,
         ("wg0", None) => QueryEgress::Marked(vec![7]),
         (other, _) => QueryEgress::Blocked(other.into()),
     };
-    Given { dns, rotation, dnssec: true, route }
+    PlanInput { dns, rotation, dnssec: true, route }
 }
 
 fn dns(servers: &[&str], mode: UpstreamMode) -> bootstrap::Dns {
@@ -77,7 +77,7 @@ fn well_known_addresses_have_their_names_and_others_need_one() {
     let plan = Plan::of(&state(Vec::new()), &given(&dns, &rotation));
     let server = &plan.groups[0].servers[0];
     assert_eq!(server.certificate.as_deref(), Some("dns.quad9.net"));
-    assert_eq!(server.place, Place::Address("9.9.9.9:853".parse().unwrap()));
+    assert_eq!(server.place, ServerAddress::Address("9.9.9.9:853".parse().unwrap()));
     assert_eq!(plan.groups[0].servers.len(), 1);
     assert_eq!(plan.problems, ["dns.upstream_servers: 192.0.2.1 needs its name in dns.upstream_tls_names"]);
     let names = [("192.0.2.1".parse().unwrap(), "dns.example".to_owned())];
@@ -85,7 +85,7 @@ fn well_known_addresses_have_their_names_and_others_need_one() {
     let plan = Plan::of(&state(Vec::new()), &given(&dns, &rotation));
     let server = &plan.groups[0].servers[1];
     assert_eq!((server.certificate.as_deref(), server.path.as_str()), (Some("dns.example"), "/dns-query"));
-    assert_eq!(server.place, Place::Address("192.0.2.1:443".parse().unwrap()));
+    assert_eq!(server.place, ServerAddress::Address("192.0.2.1:443".parse().unwrap()));
 }
 
 #[test]
@@ -104,10 +104,10 @@ fn forwarders_say_all_that_is_needed() {
     assert_eq!((group.egress.as_ref(), &group.route), ("wg0", &QueryEgress::Marked(vec![7])));
     let name = |text: &str| Name::from(&DomainName::parse(text).unwrap());
     let servers = &group.servers;
-    assert_eq!(servers[0].place, Place::Name(name("dns.example.net"), 8443));
+    assert_eq!(servers[0].place, ServerAddress::Name(name("dns.example.net"), 8443));
     assert_eq!(servers[0].path, "/query?id=7");
     assert_eq!(servers[0].bootstrap, ["192.0.2.53".parse::<IpAddr>().unwrap()]);
-    assert_eq!(servers[1].place, Place::Address("[2001:db8::1]:443".parse().unwrap()));
+    assert_eq!(servers[1].place, ServerAddress::Address("[2001:db8::1]:443".parse().unwrap()));
     assert_eq!(servers[1].certificate.as_deref(), Some("2001:db8::1"));
     assert!(servers[1].bootstrap.is_empty());
     assert_eq!(servers[2].certificate.as_deref(), Some("dns.example.org"));
@@ -159,7 +159,7 @@ fn a_preset_gives_a_forwarder_its_servers_with_protocol_and_name() {
             (DnsProtocol::Tls, Some("dns.quad9.net"))
         );
     }
-    assert_eq!(plan.groups[0].servers[0].place, Place::Address("9.9.9.9:853".parse().unwrap()));
+    assert_eq!(plan.groups[0].servers[0].place, ServerAddress::Address("9.9.9.9:853".parse().unwrap()));
 }
 
 #[test]

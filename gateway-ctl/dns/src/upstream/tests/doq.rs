@@ -14,7 +14,7 @@ use super::server::{Came, Server, answer};
 use super::*;
 
 /// Action of a server for a query.
-enum Does {
+enum ServerAction {
     Say(Vec<u8>),
     /// These bytes as they are, and the end of the stream.
     Raw(Vec<u8>),
@@ -27,7 +27,7 @@ enum Does {
     SayAndClose(Vec<u8>),
 }
 
-type Script = fn(&Came) -> Does;
+type Script = fn(&Came) -> ServerAction;
 
 /// A server with a certificate for a name.
 struct Doq {
@@ -130,16 +130,16 @@ async fn stream(
     };
     let framed = |answer: Vec<u8>| [&(answer.len() as u16).to_be_bytes(), &answer[..]].concat();
     match script(&one) {
-        Does::Say(answer) => send.write_all(&framed(answer)).await.unwrap(),
-        Does::Raw(bytes) => send.write_all(&bytes).await.unwrap(),
-        Does::Begin(bytes) => {
+        ServerAction::Say(answer) => send.write_all(&framed(answer)).await.unwrap(),
+        ServerAction::Raw(bytes) => send.write_all(&bytes).await.unwrap(),
+        ServerAction::Begin(bytes) => {
             send.write_all(&bytes).await.unwrap();
             let _ = send.stopped().await;
         }
-        Does::Reset(code) => send.reset(code.into()).unwrap(),
-        Does::Nothing => drop(send.stopped().await),
-        Does::Close => connection.close(VarInt::from_u32(0), b""),
-        Does::SayAndClose(answer) => {
+        ServerAction::Reset(code) => send.reset(code.into()).unwrap(),
+        ServerAction::Nothing => drop(send.stopped().await),
+        ServerAction::Close => connection.close(VarInt::from_u32(0), b""),
+        ServerAction::SayAndClose(answer) => {
             send.write_all(&framed(answer)).await.unwrap();
             send.finish().unwrap();
             let _ = send.stopped().await;
@@ -148,8 +148,8 @@ async fn stream(
     }
 }
 
-fn fine(came: &Came) -> Does {
-    Does::Say(answer(&came.message, 9))
+fn fine(came: &Came) -> ServerAction {
+    ServerAction::Say(answer(&came.message, 9))
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn a_connection_that_the_server_closes_is_made_again() {
     // Each connection has one answer; the next question is closed on.
     let server = Doq::new("dns.test", |came| match came.number % 2 {
         0 => fine(came),
-        _ => Does::Close,
+        _ => ServerAction::Close,
     });
     let bench = server.bench();
     for asked in 1..4 {
@@ -218,7 +218,7 @@ async fn a_connection_that_the_server_closes_is_made_again() {
 
 #[tokio::test]
 async fn a_server_that_closes_after_each_answer_answers_everybody() {
-    let server = Doq::new("dns.test", |came| Does::SayAndClose(answer(&came.message, 9)));
+    let server = Doq::new("dns.test", |came| ServerAction::SayAndClose(answer(&came.message, 9)));
     let bench = server.bench();
     let names: Vec<String> = (0..4).map(|number| format!("n{number}.example")).collect();
     for answers in [1, 4] {
@@ -244,7 +244,7 @@ async fn a_server_that_forgot_the_connection_is_connected_to_anew() {
 #[tokio::test]
 async fn a_connection_that_brings_nothing_is_given_up() {
     let server = Doq::new("dns.test", |came| match came.number {
-        0 => Does::Nothing,
+        0 => ServerAction::Nothing,
         _ => fine(came),
     });
     let config = server.client();
@@ -257,14 +257,14 @@ async fn a_connection_that_brings_nothing_is_given_up() {
 #[tokio::test]
 async fn answers_that_are_none_are_told_and_end_the_connection() {
     let cases: [(Script, &str); 6] = [
-        (|came| Does::Say(came.message.clone()), "an answer that cannot be read"),
-        (|_| Does::Raw(vec![0]), "an answer that cannot be read"),
-        (|_| Does::Raw(vec![0, 40, 0, 0]), "an answer that cannot be read"),
+        (|came| ServerAction::Say(came.message.clone()), "an answer that cannot be read"),
+        (|_| ServerAction::Raw(vec![0]), "an answer that cannot be read"),
+        (|_| ServerAction::Raw(vec![0, 40, 0, 0]), "an answer that cannot be read"),
         (
             |came| {
                 let mut message = answer(&came.message, 9);
                 message[1] = 7;
-                Does::Say(message)
+                ServerAction::Say(message)
             },
             "an answer that cannot be read",
         ),
@@ -273,11 +273,11 @@ async fn answers_that_are_none_are_told_and_end_the_connection() {
                 let mut message = answer(&came.message, 9);
                 message[11] = 1;
                 message.extend_from_slice(b"\0\0\x29\x04\xd0\0\0\0\0\0\x06\0\x0b\0\x02\0\x64");
-                Does::Say(message)
+                ServerAction::Say(message)
             },
             "an answer that cannot be read",
         ),
-        (|_| Does::Reset(5), "QUIC: the server gave up on the question, code 5"),
+        (|_| ServerAction::Reset(5), "QUIC: the server gave up on the question, code 5"),
     ];
     for (number, (script, want)) in cases.into_iter().enumerate() {
         let server = Doq::new("dns.test", script);
@@ -294,7 +294,7 @@ async fn answers_that_are_none_are_told_and_end_the_connection() {
 async fn an_answer_need_not_wait_for_the_end_of_its_stream() {
     let server = Doq::new("dns.test", |came| {
         let answer = answer(&came.message, 9);
-        Does::Begin([&(answer.len() as u16).to_be_bytes(), &answer[..]].concat())
+        ServerAction::Begin([&(answer.len() as u16).to_be_bytes(), &answer[..]].concat())
     });
     let bench = server.bench();
     // More than the streams that a server has open at once: what is not wanted any longer is told to it.
@@ -307,7 +307,7 @@ async fn an_answer_need_not_wait_for_the_end_of_its_stream() {
 #[tokio::test]
 async fn a_question_that_waits_holds_up_no_other() {
     let server = Doq::new("dns.test", |came| match came.message[13] {
-        b's' => Does::Nothing,
+        b's' => ServerAction::Nothing,
         _ => fine(came),
     });
     let bench = server.bench();
@@ -354,7 +354,7 @@ async fn a_way_that_is_blocked_or_a_tls_that_is_missing_opens_no_socket() {
 
 #[tokio::test]
 async fn who_stays_silent_is_left_for_another_one() {
-    let silent = Doq::new("dns.test", |_| Does::Nothing);
+    let silent = Doq::new("dns.test", |_| ServerAction::Nothing);
     let other = Server::new(|came: &Came| super::server::Act::Say(came.address(3))).await;
     let config = silent.client();
     let plan = plan(RotationMode::Sequential, vec![upstream(DnsProtocol::Quic, silent.at), udp(other.at)]);

@@ -164,7 +164,7 @@ async fn upstreams_given_by_name_are_found_by_the_same_way_and_the_old_address_i
     })
     .await;
     let named = super::Server {
-        place: Place::Name(Name::from(&DomainName::parse("dns.example.net").unwrap()), 53),
+        place: ServerAddress::Name(Name::from(&DomainName::parse("dns.example.net").unwrap()), 53),
         bootstrap: vec!["192.0.2.9".parse().unwrap()],
         ..upstream(DnsProtocol::Tcp, server.at)
     };

@@ -263,7 +263,7 @@ impl Conversation {
     /// Handles a line of the log.
     fn read(&mut self, line: &str, teller: &Teller) {
         self.log.write(line);
-        match log_parser::told(line) {
+        match log_parser::reported(line) {
             Some(LogLine::Error(words)) => self.note(Weight::LogLine, &words),
             Some(LogLine::Vague(words)) => self.note(Weight::Least, &words),
             Some(LogLine::Denied(words)) => self.note(Weight::Reason, &words),
@@ -356,7 +356,7 @@ enum Weight {
 }
 
 fn note_error(error: &mut Option<Trouble>, line: &str) {
-    match log_parser::told(line) {
+    match log_parser::reported(line) {
         Some(LogLine::Error(words)) => note(error, Weight::LogLine, &words),
         Some(LogLine::Vague(words)) => note(error, Weight::Least, &words),
         Some(LogLine::Denied(words)) => note(error, Weight::Reason, &words),

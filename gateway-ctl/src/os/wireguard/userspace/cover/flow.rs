@@ -41,25 +41,25 @@ pub(in super::super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>
 /// The machines of one peer, and the last reported counters.
 struct Covered {
     driver: Driver<StdRng>,
-    told: Counts,
+    reported: Counts,
 }
 
 impl Covered {
-    fn new(settings: &CoverSettings, now: Instant, told: Counts) -> Result<Self, Refused> {
+    fn new(settings: &CoverSettings, now: Instant, reported: Counts) -> Result<Self, Refused> {
         let machines = settings.machines.iter().map(|name| machines::machine(*name));
         let machines = machines.collect::<Result<_, maybenot::Error>>()?;
         let rngs = [StdRng::from_os_rng(), StdRng::from_os_rng()];
-        Ok(Self { driver: Driver::new(machines, settings.budget_pct, now.into_std(), rngs)?, told })
+        Ok(Self { driver: Driver::new(machines, settings.budget_pct, now.into_std(), rngs)?, reported })
     }
 
     /// Returns the traffic since the last call.
     fn passed(&mut self, total: Counts) -> Passed {
-        let told = std::mem::replace(&mut self.told, total);
+        let reported = std::mem::replace(&mut self.reported, total);
         Passed {
-            sent: total.normal_packets.saturating_sub(told.normal_packets),
-            sent_bytes: total.normal_bytes.saturating_sub(told.normal_bytes),
-            received: total.received.saturating_sub(told.received),
-            heard: total.heard != told.heard,
+            sent: total.normal_packets.saturating_sub(reported.normal_packets),
+            sent_bytes: total.normal_bytes.saturating_sub(reported.normal_bytes),
+            received: total.received.saturating_sub(reported.received),
+            heard: total.heard != reported.heard,
         }
     }
 }
