@@ -1,7 +1,8 @@
-//! Network namespaces of the tests: named uniquely, entered without touching mounts, removed with their guard.
+//! Network namespaces of the tests. They have unique names, are entered without changes to mounts, and are removed with
+//! their guard.
 //!
-//! Not `ip netns exec`: that mounts /sys anew and hides /sys/fs/bpf. Programs enter between fork and exec, closures on a
-//! thread of their own.
+//! `ip netns exec` is not suitable: it remounts /sys, which hides /sys/fs/bpf. Programs enter between fork and exec,
+//! closures on a separate thread.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,7 +20,7 @@ use crate::process::Process;
 const DIRECTORY: &str = "/run/netns";
 const BPF_DIRECTORY: &str = "/sys/fs/bpf";
 
-/// A prefix for everything of one network: unique on the host, and tells whose it is.
+/// Name prefix for everything of one network. It is unique on the host and contains the process id.
 #[derive(Clone, Debug)]
 pub struct Prefix {
     pid: u32,
@@ -27,7 +28,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Also removes what tests that were killed left behind, once per process.
+    /// Returns a unique prefix. Once per process, also removes leftovers of killed tests.
     pub fn unique() -> Result<Self> {
         require_root()?;
         static SWEPT: OnceLock<()> = OnceLock::new();
@@ -40,19 +41,20 @@ impl Prefix {
         format!("gw{}-{}-{label}", self.pid, self.number)
     }
 
-    /// A name for a network interface that must be unique on the whole host; the label counts by its last letter.
+    /// Returns a name for a network interface that must be unique on the whole host. Labels differ by their last
+    /// letter.
     pub fn interface(&self, label: &str) -> String {
         let letter = label.chars().next_back().unwrap_or('x');
         format!("{letter}{}-{}", self.pid, self.number)
     }
 
-    /// Below the BPF file system; the daemon makes it, the guard removes it.
+    /// Returns the directory below the BPF file system. The daemon creates it, the guard removes it.
     pub fn pin_directory(&self) -> PathBuf {
         Path::new(BPF_DIRECTORY).join(format!("gw{}-{}", self.pid, self.number))
     }
 }
 
-/// An error with the way out when the tests lack the right to build networks.
+/// Fails with a hint if the tests lack the privileges to build networks.
 pub fn require_root() -> Result<()> {
     ensure!(
         nix::unistd::geteuid().is_root(),
@@ -61,14 +63,14 @@ pub fn require_root() -> Result<()> {
     Ok(())
 }
 
-/// A named network namespace; dropping it removes it.
+/// A named network namespace. Dropping it removes it.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
     entrance: Entrance,
 }
 
-/// A way into a namespace for closures and programs. It keeps the namespace alive, though no longer by name.
+/// Handle to enter a namespace for closures and programs. It keeps the namespace alive, though no longer by name.
 #[derive(Clone, Debug)]
 pub struct Entrance(Arc<File>);
 
@@ -80,7 +82,7 @@ impl Namespace {
         let file = File::open(&path).with_context(|| format!("open {}", path.display()))?;
         let namespace = Self { name, entrance: Entrance(Arc::new(file)) };
         for family in ["all", "default"] {
-            // Addresses are ours alone: they need not be probed for before use.
+            // Addresses are unique here, so duplicate address detection is not needed.
             namespace.sysctl(&format!("net.ipv6.conf.{family}.accept_dad"), "0")?;
             namespace.sysctl(&format!("net.ipv6.conf.{family}.accept_ra"), "0")?;
         }
@@ -96,7 +98,7 @@ impl Namespace {
         Path::new(DIRECTORY).join(&self.name)
     }
 
-    /// Returns the shell prefix that runs a command here.
+    /// Returns the command with the shell prefix that runs it in this namespace.
     pub fn shown(&self, command: &str) -> String {
         format!("nsenter --net={} {command}", self.path().display())
     }
