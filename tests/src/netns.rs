@@ -107,17 +107,17 @@ impl Namespace {
         self.entrance.clone()
     }
 
-    /// A command that will run in here.
+    /// Returns a command that will run in this namespace.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         self.entrance.command(program)
     }
 
-    /// Runs a program to its end; its output, or an error with what it said.
+    /// Runs a program to its end. Returns its output, or an error with its error output.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
         finish(self.command(program).args(arguments)).with_context(|| format!("in namespace {}", self.name))
     }
 
-    /// Runs a program with something on its standard input.
+    /// Runs a program with this standard input.
     pub fn feed(&self, program: &str, arguments: &[&str], input: &str) -> Result<String> {
         let mut command = self.command(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -126,12 +126,12 @@ impl Namespace {
         output(program, &child.wait_with_output()?).with_context(|| format!("in namespace {}", self.name))
     }
 
-    /// Lines for `ip -batch`.
+    /// Runs lines of `ip -batch`.
     pub fn ip(&self, lines: &str) -> Result<()> {
         self.feed("ip", &["-batch", "-"], lines).map(drop).with_context(|| format!("ip -batch:\n{lines}"))
     }
 
-    /// A rule file for `nft -f`.
+    /// Loads a rule file with `nft -f`.
     pub fn nft(&self, rules: &str) -> Result<()> {
         self.feed("nft", &["-f", "-"], rules).map(drop)
     }
@@ -151,14 +151,15 @@ impl Namespace {
         Process::spawn(command).with_context(|| format!("in namespace {}", self.name))
     }
 
-    /// Runs a closure in here, on a thread of its own. Sockets that it opens stay in here wherever they are used.
+    /// Runs a closure in this namespace on a separate thread. Sockets that it opens belong to this namespace wherever
+    /// they are used.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.entrance.within(work)
     }
 }
 
 impl Entrance {
-    /// A command that will run in there.
+    /// Returns a command that will run in the namespace.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         let entrance = self.clone();
@@ -181,7 +182,7 @@ impl Entrance {
         })
     }
 
-    /// Moves the calling thread for good.
+    /// Moves the calling thread into the namespace permanently.
     pub fn enter(&self) -> io::Result<()> {
         Ok(setns(&*self.0, CloneFlags::CLONE_NEWNET)?)
     }
@@ -195,7 +196,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Removes pinned programs and maps below a directory of ours.
+/// Removes pinned programs and maps below a directory of the tests.
 pub fn remove_pins(directory: &Path) {
     let ours = directory.starts_with(BPF_DIRECTORY) && directory != Path::new(BPF_DIRECTORY);
     if ours
@@ -225,7 +226,7 @@ fn output(line: &str, result: &Output) -> Result<String> {
 
 fn remove_what_dead_tests_left() {
     for name in names_of_the_dead(DIRECTORY) {
-        // Another test process may sweep at the same time: whoever comes second finds nothing.
+        // Another test process may sweep at the same time; the second one finds nothing.
         let _ = finish(Command::new("ip").args(["netns", "del", &name]));
     }
     for name in names_of_the_dead(BPF_DIRECTORY) {
@@ -233,7 +234,7 @@ fn remove_what_dead_tests_left() {
     }
 }
 
-/// Entries that carry our prefix with the number of a process that no longer exists.
+/// Returns entries with the prefix of the tests and the id of a process that no longer exists.
 fn names_of_the_dead(directory: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());

@@ -1,4 +1,4 @@
-//! Ways of several hops: each hop really rides inside the one before, whatever carries the first.
+//! Hops of several tunnels: each hop is really transported inside the previous one, for any underlay of the first.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::e2e::{
     wait_until_through,
 };
 
-/// A policy whose hops are given with their types.
+/// Returns a policy whose hops are given with their types.
 pub fn path(name: &str, source: (&str, &str), hops: &[(&str, &str)], more: Value) -> Value {
     let mut path = policy(name, 10, source, &[]);
     path["hops"] = hops.iter().map(|(kind, target)| json!({"type": kind, "target": target})).collect();
@@ -24,18 +24,18 @@ pub fn path(name: &str, source: (&str, &str), hops: &[(&str, &str)], more: Value
     path
 }
 
-/// The exits whose packets were on an uplink.
+/// Returns the exits whose packets were on an uplink.
 fn seen(counts: &Counts) -> Vec<IpAddr> {
     counts.endpoints.keys().copied().collect()
 }
 
-/// Whether an echo request with so many bytes passes in one piece.
+/// Reports whether an echo request of this size passes without fragmentation.
 fn passes(host: &Host, address: &str, size: u32) -> bool {
     let ping = ["-n", "-c", "1", "-W", "1", "-M", "do", "-s", &size.to_string(), address];
     host.namespace.run("ping", &ping).is_ok()
 }
 
-/// Bytes of an echo request that makes a packet of this size.
+/// Returns the payload size of an echo request for a packet of this size.
 fn echo_of(packet: u32, ipv6: bool) -> u32 {
     packet - 8 - if ipv6 { 40 } else { 20 }
 }
