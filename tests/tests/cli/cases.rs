@@ -230,7 +230,7 @@ pub const CASES: &[Case] = &[
     case("capture-get", &["capture", "get", UNKNOWN]),
     case("capture-stop", &["capture", "stop", UNKNOWN]),
     header("completion-bash", &["completion", "bash"]),
-    // Help output is also machine-readable.
+    // The help texts are compared as well.
     case("help", &["--help"]),
     case("help-devices", &["devices", "--help"]),
     case("help-devices-update", &["devices", "update", "--help"]),

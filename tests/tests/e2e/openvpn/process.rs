@@ -114,7 +114,7 @@ fn each_change_has_exactly_one_process_with_the_new_settings() {
     scene.bring_up(&bound.tunnel).expect("up");
     only_process(scene);
     assert_eq!(scene.interface(&bound.tunnel).expect("interface"), "ov.a-rather-l.1");
-    // The policy refers to the tunnel by its old state.
+    // The policy still has the old name of the tunnel.
     assert_blocked(&scene.network.laptop);
 
     scene.bring_down(&bound.tunnel).expect("down");
