@@ -127,7 +127,7 @@ fn more_connections_than_allowed_wait_for_their_turn() {
     third.conn.complete_io(&mut third.sock).expect("served in its turn");
 }
 
-/// The first line of the stream that contains the text.
+/// Returns the first line of the stream that contains the text.
 fn wait_for_line(stream: &mut impl Read, text: &str) -> String {
     let (mut seen, mut byte) = (Vec::new(), [0]);
     while stream.read_exact(&mut byte).is_ok() {
