@@ -5,8 +5,8 @@
 //! | HTTP | TCP 80, 8080 | `GET /ip`: the client's address |
 //! | ident | TCP 7007 | for each line: the client's address; the connection stays |
 //! | ident | UDP 7007, 80, 8080 | the client's address, a space, the datagram |
-//! | bulk | TCP 7008 | takes eight bytes of a length and so many bytes, and gives as many back |
-//! | sink | UDP 53 | a refusal in the form of DNS |
+//! | bulk | TCP 7008 | reads a length of eight bytes and that many bytes, and returns as many |
+//! | sink | UDP 53 | a DNS response with RCODE REFUSED |
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -31,7 +31,7 @@ async fn every_row_answers_in_the_envelope() {
     for row in client.api.table.rows() {
         let name = format!("{} {}", row.method.as_str(), row.full_path());
         if row.media == Some("text/event-stream") {
-            continue; // Goes on for ever; it has a test of its own.
+            continue; // An endless stream, which has a separate test.
         }
         let answer = client
             .raw(request(row.method.as_str(), &concrete(row)).body(Body::empty()).expect("request"))

@@ -195,7 +195,7 @@ async fn events_tell_what_is_worth_an_alert_while_it_lasts() {
     for number in 0..1000 {
         open.active_alerts.raise(AlertKind::BlocklistUpdateFailed, &number.to_string(), String::new());
     }
-    // A slow subscriber still receives all events.
+    // A subscriber that fell behind receives all active alerts.
     assert_eq!(next().await.matches("event: alert").count(), 1000);
 }
 

@@ -1,4 +1,4 @@
-//! When the egress of a policy is gone, no traffic takes another one that the policy does not allow.
+//! Fail-closed policies: if the egress is gone, no traffic takes another one that the policy does not allow.
 
 use std::time::Duration;
 

@@ -265,7 +265,7 @@ fn a_connection_with_the_ports_of_an_earlier_one_draws_its_own_leg() {
     assert_eq!(legs, [16, 16, 16, 16, 16, 17, 17, 17, 16]);
 }
 
-/// When the first hop is back, a flow that began on the second one stays there while it is kept.
+/// A flow that began on the second hop stays there while it is kept, even after the first hop is back.
 #[test]
 fn a_flow_keeps_a_leg_that_new_flows_do_not_take() {
     netns::require_root().expect("root");

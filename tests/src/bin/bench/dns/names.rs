@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// Number of distinct names of the load by kind.
 const ASKED: usize = 10_000;
 const CACHED: usize = 2_000;
-/// One query in so many of the mixture is for a blocked name.
+/// Ratio of the mixture: one query in this number is for a blocked name.
 const BLOCKED_IN_MIX: u64 = 5;
 const MIXED: usize = 100_000;
 

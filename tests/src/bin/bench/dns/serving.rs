@@ -1,6 +1,8 @@
-//! `dns_blocked`, `dns_cached`, `dns_mix`, `dns_once`: three results for each resolver. They are the processor time of
-//! a query at a rate that all of them sustain, the queries per second of one core, and the 99th percentile of the
-//! latency at a rate without congestion.
+//! `dns_blocked`, `dns_cached`, `dns_mix`, `dns_once`: three results for each resolver:
+//!
+//! * the processor time of a query at a rate that all resolvers sustain
+//! * the queries per second of one core
+//! * the 99th percentile of the latency at a rate without congestion
 //!
 //! The processor time is the utilisation of the resolver's core, so it includes the kernel's share; see
 //! [`super::site`]. It also includes other activity of the machine, so the bench prints the utilisation of the core
