@@ -149,8 +149,8 @@ fn ctrl_c_ends_a_request_by_the_signal() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let mut client = command(&["status"]);
-    // If the tests run in the background they may ignore the signal, and their children inherit that. SAFETY: the
-    // closure makes one async-signal-safe system call.
+    // If the tests run in the background they may ignore the signal, and their children inherit that.
+    // SAFETY: the closure makes one async-signal-safe system call.
     unsafe { client.pre_exec(|| signal(Signal::SIGINT, SigHandler::SigDfl).map(drop).map_err(Into::into)) };
     let mut child = client.env("GATEWAY_ADDR", &address).stderr(Stdio::null()).spawn().expect("it runs");
     let _connection = listener.accept().expect("the client connects");

@@ -145,8 +145,8 @@ impl Drop for StoppedThread {
         // SAFETY: the request reads and writes no memory of this process.
         let detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, self.0, 0_usize, 0_usize) };
         if detached < 0 {
-            // The thread was killed. Its process ends only after its tracer has seen the end of the thread. SAFETY:
-            // without a status nothing is written.
+            // The thread was killed. Its process ends only after its tracer has seen the end of the thread.
+            // SAFETY: without a status nothing is written.
             unsafe { libc::waitpid(self.0, std::ptr::null_mut(), libc::__WALL) };
         }
     }
