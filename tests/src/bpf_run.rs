@@ -1,4 +1,4 @@
-//! Running the kernel programs on packets of our own, by BPF_PROG_TEST_RUN, without any interface.
+//! Runs the kernel programs on test packets by BPF_PROG_TEST_RUN, without any interface.
 
 use anyhow::{Context as _, Result};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
@@ -7,7 +7,7 @@ use gateway_core::plan::Dataplane;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::time::Duration;
 
-/// `struct __sk_buff` (include/uapi/linux/bpf.h): so long, and these fields at these places.
+/// `struct __sk_buff` (include/uapi/linux/bpf.h): its length, and the offsets of these fields.
 const LENGTH: usize = 192;
 const MARK: usize = 8;
 const INGRESS_IFINDEX: usize = 36;
@@ -50,7 +50,7 @@ pub fn run(program: &SchedClassifier, packet: &[u8], arrival: Arrival) -> Result
     Ok(Run { action: result.return_value as i32, mark })
 }
 
-/// Runs a program once on a packet, and shows what became of it.
+/// Runs a program once on a packet, and returns the resulting packet.
 pub fn run_and_read(program: &SchedClassifier, packet: &[u8], arrival: Arrival) -> Result<(Run, Vec<u8>)> {
     let context_in = context(arrival);
     let mut context_out = [0u8; LENGTH];
@@ -69,7 +69,7 @@ pub fn run_and_read(program: &SchedClassifier, packet: &[u8], arrival: Arrival) 
     Ok((Run { action: result.return_value as i32, mark }, packet_out))
 }
 
-/// Runs a program many times on one packet; the mean time of a run.
+/// Runs a program many times on one packet. Returns the mean time of a run.
 pub fn measure(program: &SchedClassifier, packet: &[u8], arrival: Arrival, repeat: u32) -> Result<Duration> {
     let context_in = context(arrival);
     let options = TestRunOptions {
@@ -89,7 +89,7 @@ fn context(arrival: Arrival) -> [u8; LENGTH] {
     context
 }
 
-/// Makes an interface a LAN of the plan that any source belongs to.
+/// Makes an interface a LAN of the plan that accepts any source.
 pub fn admit_all(plan: &mut Dataplane, index: u32) {
     let key = InterfaceKey { slot: 0, index, vlan: 0, _pad: 0 };
     plan.interfaces.insert(key, InterfaceValue { rank: RANK_NONE, vlan: 0, scope: 0 });

@@ -1,7 +1,7 @@
-//! Very many connections at once: a host that holds them, and a SOCKS5 proxy that answers them itself.
+//! A large number of concurrent connections: a host that holds them, and a SOCKS5 proxy that answers them itself.
 //!
-//! Real proxies take two descriptors for a connection, and Dante a process for some; a process may open a limited
-//! number. So this proxy is where its connections end, and either side is a thread with descriptors of its own.
+//! Real proxies take two descriptors for a connection, and Dante a process for some. A process may open a limited
+//! number. So connections end in this proxy, and either side is a thread with its own descriptor table.
 
 use std::fs;
 use std::future::Future;
@@ -30,18 +30,18 @@ use crate::tap::MARK;
 use crate::topology::Host;
 use crate::wireguard::Exit;
 
-/// Whatever is asked for at this port, the answer never ends.
+/// Port with an endless response to any request.
 pub const ENDLESS: u16 = 7013;
-/// Connections that are opened or asked at a time.
+/// Number of connections that are opened or used at a time.
 const AT_ONCE: usize = 256;
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How soon the proxy notices that it should end.
+/// Maximum delay until the proxy notices that it should end.
 const ATTENTION: Duration = Duration::from_millis(100);
 const BACKLOG: u32 = 4096;
-/// Those who do not read keep little waiting.
+/// Small receive buffer for clients that do not read.
 const SMALL: u32 = 8192;
 
-/// The proxy; dropping ends it.
+/// The proxy. Dropping it ends it.
 #[derive(Debug)]
 pub struct Answering {
     address: IpAddr,
@@ -49,7 +49,7 @@ pub struct Answering {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A host with its connections; dropping closes them.
+/// A host with its connections. Dropping it closes them.
 #[derive(Debug)]
 pub struct ConnectionFlood {
     tasks: Option<Sender<Task>>,
@@ -64,7 +64,7 @@ enum Task {
     Ask,
 }
 
-/// Duration.
+/// Duration of a round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundTimes {
     pub connections: usize,
@@ -73,7 +73,7 @@ pub struct RoundTimes {
 }
 
 impl Answering {
-    /// Listens at an exit's address; the gateway tells when it is there.
+    /// Starts the proxy at an exit's address. The state in the gateway shows when it is up.
     pub fn start(exit: &Exit) -> Self {
         let ending = Arc::new(AtomicBool::new(false));
         let at = SocketAddr::from((exit.place.v4, PORT));
@@ -86,7 +86,7 @@ impl Answering {
 
     /// The object for `POST /proxies`.
     pub fn object(&self, name: &str) -> Value {
-        // The looks at it are not what is tested.
+        // The probes of the proxy are not part of the test.
         let check = json!({"interval_sec": 120, "timeout_sec": 20});
         json!({"name": name, "address": self.address, "port": PORT, "health_check": check})
     }
@@ -107,17 +107,17 @@ impl ConnectionFlood {
         Self { tasks: Some(tasks), answers, thread: Some(thread) }
     }
 
-    /// Opens so many more connections; each has asked once and was answered.
+    /// Opens more connections. Each sends one request and gets its answer.
     pub fn open(&self, connections: usize, to: SocketAddr) -> Result<RoundTimes> {
         self.have(Task::Open(connections, to))
     }
 
-    /// Opens so many more that ask once and never read.
+    /// Opens more connections that send one request and never read.
     pub fn open_and_never_read(&self, connections: usize, to: SocketAddr) -> Result<RoundTimes> {
         self.have(Task::OpenAndNeverRead(connections, to))
     }
 
-    /// Each connection that reads asks again and is answered.
+    /// Sends another request on each connection that reads, and waits for its answer.
     pub fn ask(&self) -> Result<RoundTimes> {
         self.have(Task::Ask)
     }
@@ -150,12 +150,12 @@ impl RoundTimes {
 
 fn join(thread: &mut Option<JoinHandle<()>>) {
     if let Some(thread) = thread.take() {
-        // Its panic was printed when it happened.
+        // The panic was already printed.
         let _ = thread.join();
     }
 }
 
-/// A thread in a namespace, with a runtime and with descriptors that it shares with no other.
+/// Runs work on a thread in a namespace, with its own runtime and its own descriptor table.
 fn apart(namespace: &Namespace, work: impl FnOnce(&Runtime) + Send + 'static) -> JoinHandle<()> {
     let entrance = namespace.entrance();
     std::thread::spawn(move || {
@@ -166,16 +166,16 @@ fn apart(namespace: &Namespace, work: impl FnOnce(&Runtime) + Send + 'static) ->
 
 fn enter(entrance: Entrance) -> Result<Runtime> {
     entrance.enter().context("namespace")?;
-    // It may hold the last descriptor, which has to be closed where it was opened.
+    // The thread may hold the last descriptor, which has to be closed where it was opened.
     drop(entrance);
-    // Each runtime takes a copy of one pair of sockets, which the first one has made.
+    // Each runtime duplicates one pair of sockets, which the first runtime creates.
     drop(runtime()?);
     unshare(CloneFlags::CLONE_FILES).context("descriptors of its own")?;
     let listed = fs::read_dir("/proc/thread-self/fd").context("descriptors")?;
     let names: Vec<_> = listed.flatten().map(|entry| entry.file_name()).collect();
     let numbers = names.iter().filter_map(|name| name.to_str()?.parse::<i32>().ok());
     for number in numbers.filter(|number| *number > 2 && !is_unix_socket(*number)) {
-        // The one that listed them is gone already.
+        // The descriptor of the directory listing is closed already.
         let _ = nix::unistd::close(number);
     }
     runtime()
@@ -186,7 +186,7 @@ fn runtime() -> Result<Runtime> {
 }
 
 fn is_unix_socket(number: RawFd) -> bool {
-    // SAFETY: nothing else of this thread opens or closes descriptors meanwhile; a closed one gives an error.
+    // SAFETY: no other code of this thread opens or closes descriptors meanwhile; a closed descriptor gives an error.
     let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
     socket_domain(descriptor).is_ok_and(|domain| domain == AddressFamily::UNIX)
 }
@@ -198,14 +198,14 @@ async fn serve(at: SocketAddr, ending: &AtomicBool) -> io::Result<()> {
     let listener: TcpListener = socket.listen(BACKLOG)?;
     while !ending.load(Ordering::Relaxed) {
         if let Ok(Ok((stream, _))) = tokio::time::timeout(ATTENTION, listener.accept()).await {
-            // A client that goes away is the client's business.
+            // Errors of a client that disconnects are reported by the client.
             tokio::spawn(answer(stream));
         }
     }
     Ok(())
 }
 
-/// RFC 1928, without a login and for connections only; then what comes is sent back.
+/// Speaks RFC 1928 without authentication, CONNECT only, then echoes the received bytes.
 async fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut bytes = [0; 32];
@@ -233,7 +233,7 @@ async fn answer(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Does what it is told until nobody tells any more. Nothing runs meanwhile: connections that are held need nothing.
+/// Executes tasks until the channel closes. Nothing runs between tasks: idle connections need no work.
 fn hold(runtime: &Runtime, todo: &Receiver<Task>, answer: &Sender<Result<RoundTimes>>) {
     let (mut reading, mut deaf) = (Vec::new(), Vec::new());
     while let Ok(task) = todo.recv() {
@@ -252,7 +252,7 @@ fn hold(runtime: &Runtime, todo: &Receiver<Task>, answer: &Sender<Result<RoundTi
     }
 }
 
-/// Does this, some at a time.
+/// Executes futures with limited concurrency.
 async fn all<W>(work: impl IntoIterator<Item = W>, streams: &mut Vec<TcpStream>) -> Result<RoundTimes>
 where
     W: Future<Output = Result<TcpStream>> + Send + 'static,
@@ -285,7 +285,7 @@ async fn open(to: SocketAddr) -> Result<TcpStream> {
 }
 
 async fn ask(mut stream: TcpStream) -> Result<TcpStream> {
-    // No two connections ask the same.
+    // Every connection sends a different payload.
     let question = [MARK, &stream.local_addr()?.port().to_be_bytes()].concat();
     stream.write_all(&question).await.context("ask")?;
     let mut answer = vec![0; question.len()];

@@ -1,4 +1,4 @@
-//! The machine's cores: keeping work to some of them, and how busy they were.
+//! CPU cores of the machine: affinity and utilisation.
 
 use std::io;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use anyhow::{Context, Result, ensure};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// The highest priority that leaves room for the kernel's own threads (setpriority(2)).
+/// Highest priority that leaves time for the kernel's own threads (setpriority(2)).
 pub const FIRST: libc::c_int = -20;
 
 pub fn number() -> Result<usize> {
     Ok(std::thread::available_parallelism().context("cores of this machine")?.get())
 }
 
-/// Keeps the calling thread, and what it starts, on these cores, before all who want them too. May be called between fork
+/// Restricts the calling thread and its children to these cores, with the highest priority. May be called between fork
 /// and exec.
 pub fn keep_to(cores: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
@@ -29,7 +29,7 @@ pub fn keep_to(cores: &[usize]) -> io::Result<()> {
     }
 }
 
-/// The cores that the calling thread may use and its priority, given back to it when this is dropped. A measurement that
+/// Guard that saves the affinity and the priority of the calling thread and restores them on drop. A measurement that
 /// pins the thread must not leave the next one on its core.
 #[derive(Debug)]
 #[must_use = "the cores are given back when it is dropped"]
@@ -58,8 +58,8 @@ impl Drop for AffinityGuard {
     }
 }
 
-/// How long a core has been idle since the machine's start. The kernel measures idleness by its clock, not by sampling, and
-/// interrupts are none of it.
+/// Returns the idle time of a core since boot. The kernel measures idle time by its clock, not by sampling, and
+/// excludes interrupts.
 pub fn idle(core: usize) -> Result<Duration> {
     let table = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
     let name = format!("cpu{core}");
@@ -78,7 +78,7 @@ fn ticks_to_time(ticks: u64) -> Result<Duration> {
     Ok(Duration::from_secs(ticks) / per_second)
 }
 
-/// Processor time of the threads of a process.
+/// Returns the processor time of the threads of a process.
 pub fn used_by(pid: u32) -> Result<Duration> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).context("threads of a process")?;
     let mut nanoseconds = 0u64;
@@ -91,7 +91,7 @@ pub fn used_by(pid: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Bytes of memory that a process has in use.
+/// Returns the resident memory of a process in bytes.
 pub fn resident(pid: u32) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).context("status of a process")?;
     let row = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;

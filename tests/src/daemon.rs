@@ -1,4 +1,4 @@
-//! The daemon under test, in the gateway's namespace: its configuration, its process, its REST API.
+//! The daemon under test in the gateway's namespace: configuration, process and REST API.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -23,7 +23,7 @@ const START: Duration = Duration::from_secs(30);
 const STOP: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// A daemon with its state; it can be killed, stopped and started again on the same state.
+/// A daemon with its state. It can be killed, stopped and restarted on the same state.
 #[derive(Debug)]
 pub struct Daemon {
     process: Option<Process>,
@@ -34,12 +34,12 @@ pub struct Daemon {
     api: Api,
     environment: Vec<(String, PathBuf)>,
     core: Option<usize>,
-    /// The first start initialises the gateway.
+    /// Reports whether the first start initialises the gateway.
     initialises: bool,
 }
 
 impl Daemon {
-    /// Writes the configuration; nothing runs after this.
+    /// Writes the configuration without a start of the daemon.
     pub fn prepare(network: &Topology) -> Result<Self> {
         Self::prepare_in(&network.gateway, &network.prefix)
     }
@@ -77,7 +77,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Adds to the configuration file, which the next start reads. Objects are merged.
+    /// Merges objects into the configuration file, which the next start reads.
     pub fn configure(&self, more: &Value) -> Result<()> {
         let file = self.configuration_file();
         let text = fs::read_to_string(&file).context("read the configuration")?;
@@ -87,30 +87,29 @@ impl Daemon {
         fs::write(&file, text).context("write the configuration")
     }
 
-    /// Sets an environment variable of the daemon from the next start on.
+    /// Sets an environment variable of the daemon, effective from the next start.
     pub fn set_environment(&mut self, name: &str, value: PathBuf) {
         self.environment.retain(|(known, _)| known != name);
         self.environment.push((name.to_owned(), value));
     }
 
-    /// From the next start on it runs on this core only, and before others there: for measurements.
+    /// Pins the daemon to this core with the highest priority, effective from the next start. For measurements.
     pub fn keep_to(&mut self, core: Option<usize>) {
         self.core = core;
     }
 
-    /// Runs `gatewayd init`, as a package or an administrator does once. The first start does it where it was not
-    /// done before.
+    /// Runs `gatewayd init`, as a package or an administrator does once. The first start runs it if the test did not.
     pub fn initialise(&mut self) -> Result<()> {
         self.initialises = false;
         self.run(&["init"]).map(drop)
     }
 
-    /// The first start finds a gateway that was never initialised.
+    /// Makes the first start find a gateway that was never initialised.
     pub fn leave_uninitialised(&mut self) {
         self.initialises = false;
     }
 
-    /// Starts the daemon and waits until it says that it is well.
+    /// Starts the daemon and waits until it reports healthy.
     pub fn start(&mut self) -> Result<()> {
         self.spawn()?;
         self.wait_until_well()
@@ -133,13 +132,13 @@ impl Daemon {
         Ok(())
     }
 
-    /// Starts the daemon anew after it has ended by itself or by somebody else's hand.
+    /// Restarts the daemon after it ended by itself or was ended.
     pub fn start_again(&mut self) -> Result<()> {
         self.spawn_again()?;
         self.wait_until_well()
     }
 
-    /// The same without waiting.
+    /// Restarts the daemon without waiting.
     pub fn spawn_again(&mut self) -> Result<()> {
         ensure!(self.ended().is_some(), "the daemon runs still");
         self.process = None;
@@ -162,7 +161,8 @@ impl Daemon {
         }
     }
 
-    /// A command of the daemon's binary on this configuration, such as `guard`; none runs the daemon itself.
+    /// Returns a command of the daemon's binary with this configuration, such as `guard`. None of these commands runs
+    /// the daemon itself.
     pub fn command(&self, subcommand: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(subcommand).arg("--config").arg(self.configuration_file());
@@ -173,7 +173,7 @@ impl Daemon {
         command
     }
 
-    /// Runs a subcommand to its successful end.
+    /// Runs a subcommand and fails unless it succeeds.
     pub fn run(&self, subcommand: &[&str]) -> Result<String> {
         let output = self.command(subcommand).output().with_context(|| format!("gatewayd {subcommand:?}"))?;
         let said =
@@ -191,7 +191,7 @@ impl Daemon {
         process.terminate(STOP).with_context(|| self.last_words())
     }
 
-    /// The exit status if the daemon was started and has ended.
+    /// Returns the exit status if the daemon was started and has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.process.as_mut().and_then(Process::ended)
     }
@@ -212,7 +212,7 @@ impl Daemon {
         &self.pins
     }
 
-    /// The file by which the gateway knows that it was initialised.
+    /// Returns the path of the file that marks an initialised gateway.
     pub fn marker(&self) -> PathBuf {
         self.configuration_file().with_file_name("initialised")
     }
@@ -225,11 +225,11 @@ impl Daemon {
         self.directory.path().join("gatewayd.log")
     }
 
-    /// The end of the log, for messages.
+    /// Returns the end of the log, for messages.
     pub fn last_words(&self) -> String {
         let log = fs::read(self.log_file()).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
-        // The loader's log of the kernel programs is long and does not concern the tests.
+        // The loader's log of the kernel programs is long and irrelevant to the tests.
         let lines: Vec<_> = log.lines().filter(|line| !line.contains(" aya_obj::")).collect();
         let tail = &lines[lines.len().saturating_sub(60)..];
         format!("--- the daemon's log ends ---\n{}\n---", tail.join("\n"))
@@ -244,7 +244,7 @@ impl Drop for Daemon {
             eprintln!("{}", self.last_words());
             if let Ok(keep) = std::env::var("GATEWAY_TEST_LOGS") {
                 let kept = Path::new(&keep).join(format!("gatewayd-{}.log", std::process::id()));
-                // Only a convenience for whoever looks into a failure.
+                // Best effort: the copy only helps to analyse a failure.
                 let _ = fs::copy(self.log_file(), kept);
             }
         }
@@ -262,7 +262,7 @@ fn merge(into: &mut Value, more: &Value) {
     }
 }
 
-/// `GATEWAYD_BIN`, or the `gatewayd` that was built beside the program that asks.
+/// Returns `GATEWAYD_BIN`, or the `gatewayd` that was built beside the calling program.
 pub fn find_program() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("GATEWAYD_BIN") {
         let named = PathBuf::from(named);
@@ -281,13 +281,13 @@ pub fn find_program() -> Result<PathBuf> {
     })
 }
 
-/// The REST API of the daemon, spoken from within its namespace.
+/// The REST API of the daemon, called from within its namespace.
 #[derive(Clone, Debug)]
 pub struct Api {
     entrance: Entrance,
 }
 
-/// An answer of the API.
+/// A response of the API.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: u16,
@@ -303,7 +303,7 @@ impl Api {
         self.call("POST", path, Some(body))
     }
 
-    /// POST without a body.
+    /// Sends a POST without a body.
     pub fn act(&self, path: &str) -> Result<Value> {
         self.call("POST", path, None)
     }
@@ -316,14 +316,14 @@ impl Api {
         self.call("DELETE", path, None)
     }
 
-    /// `data` of a successful answer; anything else is an error that tells what came.
+    /// Returns `data` of a successful response. Any other response is an error that contains it.
     pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let mut reply = self.send(method, path, body)?;
         ensure!((200..300).contains(&reply.status), "{method} {path}: {} {}", reply.status, reply.body);
         Ok(reply.body["data"].take())
     }
 
-    /// The answer as it is.
+    /// Returns the response unchanged.
     pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply> {
         let connect = || TcpStream::connect_timeout(&API, ANSWER);
         let connection = self.entrance.within(connect).context("connect to the API")?;

@@ -1,4 +1,4 @@
-//! A resolver of the tests' internet that knows every name, and a client that asks.
+//! An upstream resolver of the tests' internet that resolves every name, and a DNS client.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -21,7 +21,7 @@ const TTL: u32 = 60;
 const ATTENTION: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Answers `n7.<anything>` with 198.19.0.7, and every other name with the addresses of the usual server.
+/// Answers `n7.<anything>` with 198.19.0.7, and every other name with the addresses of the default server.
 #[derive(Debug)]
 pub struct Upstream {
     shared: Arc<Shared>,
@@ -32,24 +32,24 @@ pub struct Upstream {
 struct Shared {
     /// Source of each query for a name of the domain `example`.
     asked: Mutex<BTreeMap<String, Vec<IpAddr>>>,
-    /// Of its answers, in seconds.
+    /// TTL of the answers in seconds.
     ttl: u32,
     ending: AtomicBool,
 }
 
 impl Upstream {
-    /// At [`ADDRESS`].
+    /// Starts the upstream at [`ADDRESS`].
     pub fn start(internet: &Namespace) -> Result<Self> {
         Self::start_with_ttl(internet, TTL)
     }
 
-    /// The same, and its answers may be kept for so many seconds.
+    /// Starts the upstream with this TTL of the answers in seconds.
     pub fn start_with_ttl(internet: &Namespace, ttl: u32) -> Result<Self> {
         internet.ip(&format!("address add {ADDRESS}/32 dev lo"))?;
         Self::serving(internet, ADDRESS.into(), ttl)
     }
 
-    /// At an address that the namespace has.
+    /// Starts the upstream at an address of the namespace.
     pub fn start_at(namespace: &Namespace, address: IpAddr) -> Result<Self> {
         Self::serving(namespace, address, TTL)
     }
@@ -74,7 +74,7 @@ impl Drop for Upstream {
     fn drop(&mut self) {
         self.shared.ending.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its panic was printed when it happened.
+            // The panic was already printed.
             let _ = thread.join();
         }
     }
@@ -86,18 +86,18 @@ impl Shared {
         while !self.ending.load(Ordering::Relaxed) {
             let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
             let Some((name, kind, end)) = buffer.get(..length).and_then(question) else { continue };
-            // Others are asked for by the million.
+            // The load queries the other names by the million.
             if name.ends_with(".example") {
                 let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
                 asked.entry(name.clone()).or_default().push(from.ip());
             }
-            // An answer that cannot be sent is missed by the one who waits for it.
+            // The client that waits for the answer reports a lost one.
             let _ = socket.send_to(&reply(&buffer[..end], address(&name, kind), self.ttl), from);
         }
     }
 }
 
-/// The name in lower case, the type, and where the question ends.
+/// Returns the name in lower case, the type, and the end of the question section.
 fn question(message: &[u8]) -> Option<(String, u16, usize)> {
     let mut at = 12;
     let mut labels = Vec::new();
@@ -153,7 +153,7 @@ pub struct Reply {
     pub addresses: Vec<IpAddr>,
 }
 
-/// A host that asks over one socket.
+/// A host that sends queries over one socket.
 #[derive(Debug)]
 pub struct Client {
     socket: UdpSocket,
@@ -161,12 +161,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Asks this resolver.
+    /// Creates a client that queries this resolver.
     pub fn of(host: &Host, resolver: IpAddr) -> Result<Client> {
         Self::within(&host.namespace, resolver)
     }
 
-    /// The same from a network that has no hosts by name.
+    /// Creates a client in a network without named hosts.
     pub fn within(namespace: &Namespace, resolver: IpAddr) -> Result<Client> {
         let any: SocketAddr =
             if resolver.is_ipv6() { ([0u16; 8], 0).into() } else { ([0, 0, 0, 0], 0).into() };
@@ -176,7 +176,7 @@ impl Client {
         Ok(Client { socket, id: 0 })
     }
 
-    /// Waits no longer than this for an answer.
+    /// Sets the timeout of an answer.
     pub fn with_timeout(self, timeout: Duration) -> Result<Client> {
         self.socket.set_read_timeout(Some(timeout))?;
         Ok(self)

@@ -1,4 +1,4 @@
-//! Example bodies for the collections that this version has.
+//! Example bodies for the collections of this version.
 
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ pub fn trust_class(n: u8) -> Value {
 pub fn tunnel(n: u8) -> Value {
     json!({
         "name": format!("exit-{n}"), "type": "wireguard",
-        // A key of the test's own making: 32 bytes, not in use anywhere.
+        // A key made for the tests: 32 bytes that are not in use elsewhere.
         "private_key": "UGUzZkxPUElZVU5XQ0JTQk5WSVdHWEJSS0dCVE5PUVM=",
         "addresses": [format!("10.9.{n}.2/32")],
         "peers": [{
@@ -124,7 +124,7 @@ pub fn test_definition(n: u8) -> Value {
     })
 }
 
-/// The text of a `.conf` file.
+/// Text of a `.conf` file.
 pub const WIREGUARD_CONF: &str = "[Interface]\n\
     PrivateKey = UGUzZkxPUElZVU5XQ0JTQk5WSVdHWEJSS0dCVE5PUVM=\n\
     Address = 10.8.0.2/32\n\
@@ -134,7 +134,7 @@ pub const WIREGUARD_CONF: &str = "[Interface]\n\
     Endpoint = 192.0.2.1:51820\n\
     AllowedIPs = 0.0.0.0/0\n";
 
-/// The text of an `.ovpn` file.
+/// Text of an `.ovpn` file.
 pub const OVPN: &str = "client\n\
     dev tun\n\
     remote vpn.example.net 1194 udp\n\

@@ -1,4 +1,4 @@
-//! Frames made by hand, with whatever source they claim, sent on a link as they are.
+//! Handcrafted frames with arbitrary source addresses, sent unmodified on a link.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -51,13 +51,13 @@ impl Forged {
         Forged { source, destination, hop_limit: 64, body }
     }
 
-    /// A datagram whose payload every tap of the tests knows.
+    /// Creates a datagram with the payload that every tap of the tests recognises.
     pub fn datagram(source: IpAddr, destination: IpAddr, to: u16) -> Forged {
         let payload = [MARK, &[0x55; 200]].concat();
         Forged::new(source, destination, Body::Udp { from: 40_000, to, payload })
     }
 
-    /// The packet as a frame.
+    /// Returns the packet as a frame.
     pub fn frame(&self, from: [u8; 6], to: [u8; 6]) -> Vec<u8> {
         let (ethertype, packet) = match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => (ETHERTYPE_IPV4, self.v4(source, destination)),
@@ -88,7 +88,7 @@ impl Forged {
         header
     }
 
-    /// Protocol and bytes, with the checksum over the addresses.
+    /// Returns protocol and bytes, with the checksum over the addresses.
     fn transport(&self, addresses: &[u8], ipv6: bool) -> (u8, Vec<u8>) {
         let (protocol, mut bytes, at) = match &self.body {
             Body::Ping if ipv6 => (ICMPV6, [&[128, 0, 0, 0, 0x12, 0x34, 0, 1], MARK].concat(), Some(2)),
@@ -123,7 +123,7 @@ fn long(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// The Internet checksum (RFC 1071).
+/// Computes the Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
     let mut sum: u32 = words.sum();
@@ -133,13 +133,13 @@ fn checksum(bytes: &[u8]) -> u16 {
     !(u16::try_from(sum).unwrap_or(u16::MAX))
 }
 
-/// Six bytes of a MAC address as text.
+/// Parses a MAC address into its six bytes.
 pub fn mac(text: &str) -> [u8; 6] {
     let mut bytes = text.split(':').map(|part| u8::from_str_radix(part, 16).unwrap_or(0));
     std::array::from_fn(|_| bytes.next().unwrap_or(0))
 }
 
-/// Sends frames by one link of a namespace.
+/// Sender of frames on one link of a namespace.
 #[derive(Debug)]
 pub struct FrameSender {
     socket: Socket,

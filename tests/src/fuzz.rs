@@ -1,4 +1,4 @@
-//! Fuzz targets: one function each, which panics if an invariant is broken.
+//! Fuzz targets: one function each, which panics if an invariant does not hold.
 //!
 //! The same functions run under libFuzzer (`tests/fuzz`) and in the test suite, which replays the corpora and mutates
 //! them (`tests/tests/fuzz.rs`). They touch neither files nor the kernel.
@@ -26,7 +26,7 @@ pub use json::json;
 pub use names::{lists, zone};
 pub use plan::plan;
 
-/// A target: its name, which is also its corpus's, what it runs, and words that get far in its format.
+/// A target: its name, which is also the name of its corpus, its function, and its dictionary.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     pub name: &'static str,
@@ -46,7 +46,7 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "zone", run: zone, words: mutation::ZONE },
 ];
 
-/// A frame as the kernel hands it over: two bytes tell of a tag it took out, the rest is the frame.
+/// A frame as the kernel passes it: two bytes describe a removed VLAN tag, the rest is the frame.
 struct Frame<'a> {
     stripped: Option<u16>,
     bytes: &'a [u8],
@@ -67,7 +67,7 @@ impl Packet for Frame<'_> {
     }
 }
 
-/// Any frame is classified and gets one verdict, whatever stands behind its headers.
+/// Checks that any frame is classified and gets one verdict, for any bytes behind its headers.
 pub fn packet(data: &[u8]) {
     let Some((head, bytes)) = data.split_first_chunk::<2>() else { return };
     let tci = u16::from_be_bytes(*head);
@@ -136,7 +136,7 @@ fn verdicts(packet: &Result<Classified, Malformed>) {
     }
 }
 
-/// A `.conf` is refused or read, and what is read is written and read again without loss. No text shows a key.
+/// Checks that a `.conf` is rejected, or parsed and written without loss. No text shows a key.
 pub fn conf(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut conf = match wgconf::parse(&text) {
@@ -149,7 +149,7 @@ pub fn conf(data: &[u8]) {
     let secrets: Vec<String> = std::iter::once(&conf.private_key)
         .chain(conf.peers.iter().filter_map(|peer| peer.preshared_key.as_ref()))
         .map(|key| key.to_base64().to_string())
-        // A key that is public as well is no secret.
+        // A key that is also public is no secret.
         .filter(|key| !conf.peers.iter().any(|peer| wgconf::encode_key(&peer.public_key) == *key))
         .collect();
     let shown = [wgconf::render(&conf, false), format!("{conf:?}")].concat();
@@ -159,7 +159,7 @@ pub fn conf(data: &[u8]) {
     assert_eq!(again.as_ref(), Ok(&conf), "something is lost on the way");
 }
 
-/// Directives that would run something, take a file or steer the host.
+/// Directives that would run a program, read a file or change the host.
 const FORBIDDEN: &[&str] = &[
     "up",
     "down",
@@ -199,8 +199,8 @@ const FORBIDDEN: &[&str] = &[
     "askpass",
 ];
 
-/// An `.ovpn` is refused with reasons or read, and what is read is written and read again without loss. Nothing of it
-/// reaches OpenVPN that could run something, and no text for people shows a key.
+/// Checks that an `.ovpn` is rejected with reasons, or parsed and written without loss. No directive that could run a
+/// program reaches OpenVPN, and no readable text shows a key.
 pub fn ovpn(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let file = match openvpn::parse(&text) {
@@ -238,7 +238,7 @@ pub fn ovpn(data: &[u8]) {
     assert_eq!(again, Ok(openvpn::Ovpn { dropped: Vec::new(), ..file }), "something is lost on the way");
 }
 
-/// A configuration file is read, or refused with at least one place in the file.
+/// Checks that a configuration file is parsed, or rejected with at least one position in the file.
 pub fn yaml(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let lines = text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).count();

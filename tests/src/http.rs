@@ -1,14 +1,14 @@
-//! One HTTP/1.1 exchange over a connection that is open already: what the tests need of HTTP, and no more.
+//! One HTTP/1.1 exchange over an open connection, limited to the features that the tests need.
 
 use std::io::{Read, Write};
 
 use anyhow::{Context, Result, bail};
 
-/// An answer as it came.
+/// An unmodified response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
-    /// DnsService in lower case.
+    /// Header names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }

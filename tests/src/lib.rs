@@ -1,8 +1,8 @@
-//! The harness of the tests that need root: networks of namespaces, the daemon in one of them, traffic through it,
-//! and a tap that counts what should not be there.
+//! The harness of the tests that need root: networks of namespaces, the daemon in one of them, traffic through it, and
+//! a tap that counts leaked packets.
 //!
-//! It knows the daemon only as its users do: by its configuration file, its REST API, its process and its packets.
-//! Only `bpf_run` links against the daemon's code: it runs the kernel programs without a daemon.
+//! It uses the daemon only through the interfaces of its users: configuration file, REST API, process and packets. Only
+//! `bpf_run` links against the daemon's code: it runs the kernel programs without a daemon.
 
 pub mod bpf_run;
 pub mod connection_flood;

@@ -1,4 +1,4 @@
-//! A name server of the tests' internet, which can be silenced and can change its mind.
+//! A name server of the tests' internet that can be silenced and whose answer can change.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -16,7 +16,7 @@ use crate::services::DNS;
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 53);
 const ATTENTION: Duration = Duration::from_millis(100);
 
-/// Answers every question for an IPv4 address with one address, and questions for anything else with nothing.
+/// Name server that answers every A query with one address, and all other queries with an empty answer.
 #[derive(Debug)]
 pub struct NameServer {
     shared: Arc<Shared>,
@@ -48,7 +48,7 @@ impl NameServer {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Sets the answer; none: no answer.
+    /// Sets the answer. `None` silences the server.
     pub fn answer(&self, address: Option<Ipv4Addr>) {
         *self.shared.answer.lock().unwrap_or_else(PoisonError::into_inner) = address;
     }
@@ -72,7 +72,7 @@ impl Drop for NameServer {
     fn drop(&mut self) {
         self.shared.ending.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its panic was printed when it happened.
+            // The panic was already printed.
             let _ = thread.join();
         }
     }
@@ -88,7 +88,7 @@ impl Shared {
             self.questions.lock().unwrap_or_else(PoisonError::into_inner).insert(question);
             let answer = *self.answer.lock().unwrap_or_else(PoisonError::into_inner);
             if let (Some(address), Some(reply)) = (answer, buffer.get(..length)) {
-                // An answer that cannot be sent is missed by the one who waits for it.
+                // The client that waits for the answer reports a lost one.
                 let _ = socket.send_to(&reply_to(reply, address), from);
             }
         }

@@ -1,7 +1,8 @@
-//! Network namespaces of the tests: named uniquely, entered without touching mounts, removed with their guard.
+//! Network namespaces of the tests. They have unique names, are entered without changes to mounts, and are removed with
+//! their guard.
 //!
-//! Not `ip netns exec`: that mounts /sys anew and hides /sys/fs/bpf. Programs enter between fork and exec, closures on a
-//! thread of their own.
+//! `ip netns exec` is not suitable: it remounts /sys, which hides /sys/fs/bpf. Programs enter between fork and exec,
+//! closures on a separate thread.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,7 +20,7 @@ use crate::process::Process;
 const DIRECTORY: &str = "/run/netns";
 const BPF_DIRECTORY: &str = "/sys/fs/bpf";
 
-/// A prefix for everything of one network: unique on the host, and tells whose it is.
+/// Name prefix for everything of one network. It is unique on the host and contains the process id.
 #[derive(Clone, Debug)]
 pub struct Prefix {
     pid: u32,
@@ -27,7 +28,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Also removes what tests that were killed left behind, once per process.
+    /// Returns a unique prefix. Once per process, also removes leftovers of killed tests.
     pub fn unique() -> Result<Self> {
         require_root()?;
         static SWEPT: OnceLock<()> = OnceLock::new();
@@ -40,19 +41,20 @@ impl Prefix {
         format!("gw{}-{}-{label}", self.pid, self.number)
     }
 
-    /// A name for a network interface that must be unique on the whole host; the label counts by its last letter.
+    /// Returns a name for a network interface that must be unique on the whole host. Labels differ by their last
+    /// letter.
     pub fn interface(&self, label: &str) -> String {
         let letter = label.chars().next_back().unwrap_or('x');
         format!("{letter}{}-{}", self.pid, self.number)
     }
 
-    /// Below the BPF file system; the daemon makes it, the guard removes it.
+    /// Returns the directory below the BPF file system. The daemon creates it, the guard removes it.
     pub fn pin_directory(&self) -> PathBuf {
         Path::new(BPF_DIRECTORY).join(format!("gw{}-{}", self.pid, self.number))
     }
 }
 
-/// An error with the way out when the tests lack the right to build networks.
+/// Fails with a hint if the tests lack the privileges to build networks.
 pub fn require_root() -> Result<()> {
     ensure!(
         nix::unistd::geteuid().is_root(),
@@ -61,14 +63,14 @@ pub fn require_root() -> Result<()> {
     Ok(())
 }
 
-/// A named network namespace; dropping it removes it.
+/// A named network namespace. Dropping it removes it.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
     entrance: Entrance,
 }
 
-/// A way into a namespace for closures and programs. It keeps the namespace alive, though no longer by name.
+/// Handle to enter a namespace for closures and programs. It keeps the namespace alive, though no longer by name.
 #[derive(Clone, Debug)]
 pub struct Entrance(Arc<File>);
 
@@ -80,7 +82,7 @@ impl Namespace {
         let file = File::open(&path).with_context(|| format!("open {}", path.display()))?;
         let namespace = Self { name, entrance: Entrance(Arc::new(file)) };
         for family in ["all", "default"] {
-            // Addresses are ours alone: they need not be probed for before use.
+            // Addresses are unique here, so duplicate address detection is not needed.
             namespace.sysctl(&format!("net.ipv6.conf.{family}.accept_dad"), "0")?;
             namespace.sysctl(&format!("net.ipv6.conf.{family}.accept_ra"), "0")?;
         }
@@ -96,7 +98,7 @@ impl Namespace {
         Path::new(DIRECTORY).join(&self.name)
     }
 
-    /// Returns the shell prefix that runs a command here.
+    /// Returns the command with the shell prefix that runs it in this namespace.
     pub fn shown(&self, command: &str) -> String {
         format!("nsenter --net={} {command}", self.path().display())
     }
@@ -105,17 +107,17 @@ impl Namespace {
         self.entrance.clone()
     }
 
-    /// A command that will run in here.
+    /// Returns a command that will run in this namespace.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         self.entrance.command(program)
     }
 
-    /// Runs a program to its end; its output, or an error with what it said.
+    /// Runs a program to its end. Returns its output, or an error with its error output.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
         finish(self.command(program).args(arguments)).with_context(|| format!("in namespace {}", self.name))
     }
 
-    /// Runs a program with something on its standard input.
+    /// Runs a program with this standard input.
     pub fn feed(&self, program: &str, arguments: &[&str], input: &str) -> Result<String> {
         let mut command = self.command(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -124,12 +126,12 @@ impl Namespace {
         output(program, &child.wait_with_output()?).with_context(|| format!("in namespace {}", self.name))
     }
 
-    /// Lines for `ip -batch`.
+    /// Runs lines of `ip -batch`.
     pub fn ip(&self, lines: &str) -> Result<()> {
         self.feed("ip", &["-batch", "-"], lines).map(drop).with_context(|| format!("ip -batch:\n{lines}"))
     }
 
-    /// A rule file for `nft -f`.
+    /// Loads a rule file with `nft -f`.
     pub fn nft(&self, rules: &str) -> Result<()> {
         self.feed("nft", &["-f", "-"], rules).map(drop)
     }
@@ -149,14 +151,15 @@ impl Namespace {
         Process::spawn(command).with_context(|| format!("in namespace {}", self.name))
     }
 
-    /// Runs a closure in here, on a thread of its own. Sockets that it opens stay in here wherever they are used.
+    /// Runs a closure in this namespace on a separate thread. Sockets that it opens belong to this namespace wherever
+    /// they are used.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.entrance.within(work)
     }
 }
 
 impl Entrance {
-    /// A command that will run in there.
+    /// Returns a command that will run in the namespace.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         let entrance = self.clone();
@@ -179,7 +182,7 @@ impl Entrance {
         })
     }
 
-    /// Moves the calling thread for good.
+    /// Moves the calling thread into the namespace permanently.
     pub fn enter(&self) -> io::Result<()> {
         Ok(setns(&*self.0, CloneFlags::CLONE_NEWNET)?)
     }
@@ -193,7 +196,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Removes pinned programs and maps below a directory of ours.
+/// Removes pinned programs and maps below a directory of the tests.
 pub fn remove_pins(directory: &Path) {
     let ours = directory.starts_with(BPF_DIRECTORY) && directory != Path::new(BPF_DIRECTORY);
     if ours
@@ -223,7 +226,7 @@ fn output(line: &str, result: &Output) -> Result<String> {
 
 fn remove_what_dead_tests_left() {
     for name in names_of_the_dead(DIRECTORY) {
-        // Another test process may sweep at the same time: whoever comes second finds nothing.
+        // Another test process may sweep at the same time; the second one finds nothing.
         let _ = finish(Command::new("ip").args(["netns", "del", &name]));
     }
     for name in names_of_the_dead(BPF_DIRECTORY) {
@@ -231,7 +234,7 @@ fn remove_what_dead_tests_left() {
     }
 }
 
-/// Entries that carry our prefix with the number of a process that no longer exists.
+/// Returns entries with the prefix of the tests and the id of a process that no longer exists.
 fn names_of_the_dead(directory: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());

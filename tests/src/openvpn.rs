@@ -1,4 +1,4 @@
-//! A real OpenVPN server at a VPN exit, with a certificate authority of its own.
+//! A real OpenVPN server at a VPN exit, with its own certificate authority.
 
 use std::fs;
 use std::io::Write;
@@ -21,7 +21,7 @@ use crate::wireguard::Exit;
 pub const PORT: u16 = 1194;
 const STARTED: Duration = Duration::from_secs(20);
 
-/// A server that can be killed and started again.
+/// A server that can be killed and restarted.
 #[derive(Debug)]
 pub struct Server {
     process: Mutex<Option<Process>>,
@@ -29,7 +29,7 @@ pub struct Server {
     folder: TempDir,
     address: Ipv4Addr,
     interface: String,
-    /// Third part of the inner addresses.
+    /// Third octet of the inner addresses.
     number: u8,
     options: String,
     /// Protocol of the server: `udp`, `udp6`, `tcp-server`.
@@ -56,7 +56,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts the server anew after it was ended.
+    /// Restarts the server after its end.
     pub fn start_again(&self) -> Result<()> {
         fs::write(self.path("server.conf"), self.configuration()).context("configuration of the server")?;
         let log = fs::File::create(self.log_file()).context("log of the server")?;
@@ -70,17 +70,17 @@ impl Server {
         .with_context(|| self.log())
     }
 
-    /// Exchanges the protocol it listens with; it counts from its next start.
+    /// Replaces the transport protocol, effective from the next start.
     pub fn set_transport(&mut self, transport: &'static str) {
         self.transport = transport;
     }
 
-    /// Exchanges the options of its configuration; they count from its next start.
+    /// Replaces the options of the configuration, effective from the next start.
     pub fn set_options(&mut self, options: &str) {
         options.clone_into(&mut self.options);
     }
 
-    /// SIGKILL: it neither answers nor says goodbye.
+    /// Kills the server with SIGKILL: it neither answers nor sends an exit message.
     pub fn kill9(&self) -> Result<()> {
         self.process().take().context("the server does not run")?.kill9()
     }
@@ -93,13 +93,13 @@ impl Server {
         fs::read(self.log_file()).map(|log| String::from_utf8_lossy(&log).into_owned()).unwrap_or_default()
     }
 
-    /// The server's own addresses inside the tunnel.
+    /// Returns the server's own addresses inside the tunnel.
     pub fn inner(&self) -> (Ipv4Addr, Ipv6Addr) {
         let number = u16::from(self.number);
         (Ipv4Addr::new(10, 67, self.number, 1), Ipv6Addr::new(0xfd67, number, 0, 0, 0, 0, 0, 1))
     }
 
-    /// The client's file, with `more` lines in it.
+    /// Returns the client's file with the additional lines `more`.
     pub fn file(&self, more: &str) -> Result<String> {
         let read = |name: &str| fs::read_to_string(self.path(name)).with_context(|| name.to_owned());
         Ok(format!(
@@ -114,7 +114,7 @@ impl Server {
         ))
     }
 
-    /// The client's file with a key that this passphrase opens.
+    /// Returns the client's file with a key encrypted by this passphrase.
     pub fn file_with_encrypted_key(&self, passphrase: &str) -> Result<String> {
         let arguments = ["pkcs8", "-topk8", "-v2", "aes-256-cbc", "-passout", "stdin", "-in"];
         let key = self.path("client.key").display().to_string();
@@ -131,18 +131,18 @@ impl Server {
         Ok(self.file("")?.replace(&plain, &encrypted))
     }
 
-    /// The tunnel object that the gateway's API takes for a way to this server.
+    /// Returns the tunnel object of the gateway's API for this server.
     pub fn tunnel(&self, name: &str) -> Result<Value> {
         Ok(json!({"name": name, "type": "openvpn", "config": self.file("")?}))
     }
 
-    /// A line of the client's key, which must be shown nowhere.
+    /// Returns a line of the client's key, which no output may show.
     pub fn secret(&self) -> Result<String> {
         let key = fs::read_to_string(self.path("client.key")).context("client.key")?;
         key.lines().nth(1).map(str::to_owned).context("a key has lines")
     }
 
-    /// Makes the server ask for this user name and password, too, from its next start.
+    /// Makes the server also require this user name and password, effective from the next start.
     pub fn demand(&mut self, username: &str, password: &str) -> Result<()> {
         let script = self.path("verify.sh");
         let text = format!("#!/bin/sh\n[ \"$(cat \"$1\")\" = \"{username}\n{password}\" ]\n");
@@ -153,7 +153,7 @@ impl Server {
         Ok(())
     }
 
-    /// Makes the server give every client this address and mask, from its next start.
+    /// Makes the server assign this address and mask to every client, effective from the next start.
     pub fn give(&mut self, address: &str) -> Result<()> {
         let folder = self.path("clients");
         fs::create_dir_all(&folder).context("clients")?;
@@ -188,7 +188,7 @@ impl Server {
     }
 }
 
-/// An authority, a server and a client.
+/// Creates an authority, a server and a client certificate.
 fn make_certificates(namespace: &Namespace, folder: &Path) -> Result<()> {
     let at = folder.display();
     let mut script = format!(

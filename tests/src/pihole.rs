@@ -1,4 +1,4 @@
-//! The API of Pi-hole 6 as far as the gateway speaks it: sessions in few seats, and figures that are made up.
+//! Fake of the API of Pi-hole 6, limited to the calls of the gateway: a few session seats and made-up statistics.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ const ATTENTION: Duration = Duration::from_millis(20);
 const TIMEOUT: Duration = Duration::from_secs(5);
 const SESSION: &str = "x-ftl-sid";
 
-/// A running one; dropping ends it.
+/// A running fake. Dropping it ends it.
 #[derive(Debug)]
 pub struct PiHole {
     pub at: SocketAddr,
@@ -38,7 +38,7 @@ struct House {
 }
 
 impl PiHole {
-    /// Answers where the listener is, with so many seats for sessions.
+    /// Answers on the listener, with `seats` session seats.
     pub fn start(listener: TcpListener, seats: usize) -> Result<Self> {
         let at = listener.local_addr().context("its address")?;
         listener.set_nonblocking(true).context("listener")?;
@@ -54,7 +54,7 @@ impl PiHole {
         self.shared.house().logins
     }
 
-    /// Seats that are taken.
+    /// Returns the number of occupied session seats.
     pub fn sessions(&self) -> usize {
         self.shared.house().sessions.len()
     }
@@ -64,7 +64,7 @@ impl Drop for PiHole {
     fn drop(&mut self) {
         self.shared.ending.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its panic was printed when it happened.
+            // The panic was already printed.
             let _ = thread.join();
         }
     }
@@ -78,7 +78,7 @@ impl Shared {
     fn serve(&self, listener: &TcpListener) {
         while !self.ending.load(Ordering::Relaxed) {
             match listener.accept() {
-                // Whoever breaks off misses the answer.
+                // A client that disconnects does not need the answer.
                 Ok((stream, _)) => drop(self.answer(stream)),
                 Err(_) => std::thread::sleep(ATTENTION),
             }

@@ -1,7 +1,8 @@
-//! Child processes that cannot outlive the tests: killed by their guard, and by the kernel if the tests themselves are
-//! killed.
+//! Child processes that cannot outlive the tests. Their guard kills them, and the kernel does if the tests themselves
+//! are killed.
 //!
-//! The kernel's parent-death signal follows the *thread* that forked. Therefore one thread that never ends forks all.
+//! The kernel's parent-death signal follows the *thread* that forked. Therefore one thread that never ends forks all
+//! children.
 
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -19,7 +20,7 @@ use crate::wait::wait_until;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A background process; dropping it kills it and waits for its end.
+/// A background process. Dropping it kills it and waits for its end.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -31,7 +32,7 @@ impl Process {
         let name = command.get_program().to_string_lossy().into_owned();
         // SAFETY: the closure makes one async-signal-safe system call.
         unsafe { command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?)) };
-        // A Ctrl-C at the terminal is for the parent, which then ends its children in order.
+        // A Ctrl-C at the terminal goes to the parent only, which then ends its children in order.
         command.process_group(0);
         let child = fork_on_the_lasting_thread(command).with_context(|| format!("start {name}"))?;
         Ok(Self { child, name })
@@ -41,27 +42,27 @@ impl Process {
         self.child.id()
     }
 
-    /// The exit status if the process has ended.
+    /// Returns the exit status if the process has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// SIGKILL, and waits for the end.
+    /// Sends SIGKILL and waits for the end.
     pub fn kill9(&mut self) -> Result<()> {
         self.child.kill().with_context(|| format!("kill {}", self.name))?;
         self.child.wait().with_context(|| format!("wait for {}", self.name))?;
         Ok(())
     }
 
-    /// SIGKILL to the process and its children.
+    /// Sends SIGKILL to the process and its children.
     pub fn kill_group(&mut self) -> Result<()> {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).context("pid")?);
-        // It leads a group of its own. That nobody is left is as good.
+        // The process leads its own group. An empty group is no error.
         let _ = killpg(pid, Signal::SIGKILL);
         self.kill9()
     }
 
-    /// SIGTERM, and waits for the end.
+    /// Sends SIGTERM and waits for the end.
     pub fn terminate(&mut self, deadline: Duration) -> Result<ExitStatus> {
         if let Some(status) = self.ended() {
             return Ok(status);
@@ -75,7 +76,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only if it has ended already, which is what is wanted.
+        // Both fail only if the process has ended already, which is the desired state.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

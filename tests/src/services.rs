@@ -5,8 +5,8 @@
 //! | HTTP | TCP 80, 8080 | `GET /ip`: the client's address |
 //! | ident | TCP 7007 | for each line: the client's address; the connection stays |
 //! | ident | UDP 7007, 80, 8080 | the client's address, a space, the datagram |
-//! | bulk | TCP 7008 | takes eight bytes of a length and so many bytes, and gives as many back |
-//! | sink | UDP 53 | a refusal in the form of DNS |
+//! | bulk | TCP 7008 | reads a length of eight bytes and that many bytes, and returns as many |
+//! | sink | UDP 53 | a DNS response with RCODE REFUSED |
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -26,13 +26,13 @@ pub const IDENT: u16 = 7007;
 pub const BULK: u16 = 7008;
 pub const DNS: u16 = 53;
 
-/// How soon a service notices that it should end.
+/// Maximum delay until a service notices that it should end.
 const ATTENTION: Duration = Duration::from_millis(100);
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(120);
 
 type RequestCounts = Arc<Mutex<BTreeMap<(u16, IpAddr), u64>>>;
 
-/// The servers; dropping ends them.
+/// The servers. Dropping them ends them.
 #[derive(Debug)]
 pub struct Services {
     seen: RequestCounts,
@@ -41,7 +41,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Serves on every one of the addresses, so that an answer comes from the address that was asked.
+    /// Serves on each of the addresses, so that an answer comes from the queried address.
     pub fn start(namespace: &Namespace, addresses: &[IpAddr]) -> Result<Self> {
         let mut services =
             Self { seen: RequestCounts::default(), ending: Arc::default(), threads: Vec::new() };
@@ -65,7 +65,7 @@ impl Services {
         lock(&self.seen).get(&(port, from)).copied().unwrap_or(0)
     }
 
-    /// Everything that reached the servers, by port and source.
+    /// Returns the counts of all connections and datagrams by port and source.
     pub fn seen_at_all(&self) -> BTreeMap<(u16, IpAddr), u64> {
         lock(&self.seen).clone()
     }
@@ -88,7 +88,7 @@ impl Services {
                 };
                 count(&seen, at.port(), from.ip());
                 std::thread::spawn(move || {
-                    // A client that goes away mid-answer is the client's business.
+                    // A client that disconnects during the answer is no error of the server.
                     let _ = serve(stream, from);
                 });
             }
@@ -110,7 +110,7 @@ impl Services {
             while !ending.load(Ordering::Relaxed) {
                 let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
                 count(&seen, at.port(), from.ip());
-                // An answer that cannot be sent is seen by the one who waits for it.
+                // The client that waits for the answer reports a lost one.
                 let _ = socket.send_to(&answer(from, &buffer[..length]), from);
             }
         }));
@@ -122,7 +122,7 @@ impl Drop for Services {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // Its panic was printed when it happened.
+            // The panic was already printed.
             let _ = thread.join();
         }
     }
@@ -131,7 +131,7 @@ impl Drop for Services {
 fn wait_readable(listener: &TcpListener) {
     use std::os::fd::AsFd;
     let mut waiting = [nix::poll::PollFd::new(listener.as_fd(), nix::poll::PollFlags::POLLIN)];
-    // A failure means the next accept fails as well.
+    // After a failure the next accept fails as well.
     let _ = nix::poll::poll(&mut waiting, u16::try_from(ATTENTION.as_millis()).unwrap_or(u16::MAX));
 }
 
@@ -182,7 +182,7 @@ fn move_bulk(stream: TcpStream, _: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// The query with the response bit and the code REFUSED set.
+/// Returns the query with the QR bit and RCODE REFUSED set.
 fn refuse(query: &[u8]) -> Vec<u8> {
     let mut answer = query.to_vec();
     if let [_, _, flags, code, ..] = answer.as_mut_slice() {

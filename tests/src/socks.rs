@@ -1,6 +1,6 @@
-//! SOCKS5 proxies of the tests: real servers at an exit's addresses, under which the internet then sees the traffic.
+//! SOCKS5 proxies of the tests: real servers at an exit's addresses, which the internet then sees as source.
 //!
-//! Dante carries connections and datagrams, microsocks connections only.
+//! Dante supports TCP and UDP, microsocks TCP only.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -25,7 +25,7 @@ pub enum Server<'a> {
     Microsocks { login: Option<(&'a str, &'a str)> },
 }
 
-/// A running proxy with its children; dropping ends it.
+/// A running proxy with its children. Dropping it ends them.
 #[derive(Debug)]
 pub struct Proxy {
     process: Process,
@@ -34,14 +34,15 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts the server in an exit's namespace, where it listens at the exit's addresses.
+    /// Starts the server in an exit's namespace. It listens at the exit's addresses.
     pub fn start(exit: &Exit, server: Server<'_>) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("gateway-socks-").tempdir().context("folder")?;
         let port = PORT.to_string();
         let mut command = match server {
             Server::Dante => {
                 let (v4, v6) = (exit.place.v4, exit.place.v6);
-                // Both families have to be named, and addresses rather than the interface: it has a link-local one.
+                // The configuration needs both families, and addresses instead of the interface, which has a link-local
+                // one.
                 let configuration = format!(
                     "errorlog: stderr\ninternal.protocol: ipv4 ipv6\nexternal.protocol: ipv4 ipv6\n\
                      internal: {v4} port = {PORT}\ninternal: {v6} port = {PORT}\nexternal: {v4}\nexternal: {v6}\n\
@@ -73,14 +74,14 @@ impl Proxy {
         Ok(Self { process, _directory: directory, address: at.ip() })
     }
 
-    /// SIGKILL: its connections are reset by its kernel, new ones are refused.
+    /// Sends SIGKILL. The kernel resets the connections and refuses new ones.
     pub fn kill9(&mut self) -> Result<()> {
         self.process.kill_group()
     }
 
-    /// The object for `POST /proxies`.
+    /// Returns the object for `POST /proxies`.
     pub fn object(&self, name: &str) -> Value {
-        // Quick, so that tests need not wait for what other tests prove.
+        // Short intervals, as other tests check the timing.
         let check = json!({"interval_sec": 5, "timeout_sec": 2});
         json!({"name": name, "address": self.address, "port": PORT, "health_check": check})
     }
@@ -88,7 +89,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // It may have been killed before.
+        // The process may have been killed before.
         let _ = self.process.kill_group();
     }
 }

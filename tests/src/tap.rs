@@ -1,9 +1,9 @@
-//! The leak counter: sees every packet that arrives at the far end of the gateway's uplink and says what it is.
+//! The leak counter: captures and classifies every packet that arrives at the remote end of the gateway's uplink.
 //!
-//! A leaked packet bears the gateway's own address once it is masqueraded, so the source tells little. The tests
-//! therefore mark their traffic: it goes to addresses that nothing else has business with, or carries [`MARK`]. Outside
-//! of a tunnel such a packet is a leak, and so is any packet with a LAN address. It reads packets with a parser of its
-//! own: the proof must not share its eyes with what it proves.
+//! A leaked packet carries the gateway's own address after masquerading, so the source is not sufficient. The tests
+//! therefore mark their traffic: it goes to addresses that no other traffic uses, or carries [`MARK`]. Outside a tunnel
+//! such a packet is a leak, and so is any packet with a LAN address. The tap has its own packet parser, independent of
+//! the code under test.
 
 mod frame;
 
@@ -52,7 +52,7 @@ impl Rules {
         Self::of_an_uplink([WAN_V4.into(), WAN_V6.into()], exits)
     }
 
-    /// For an uplink on which the gateway has these addresses.
+    /// Returns the rules of an uplink on which the gateway has these addresses.
     pub fn of_an_uplink(own: [IpAddr; 2], exits: [Place; 2]) -> Self {
         let endpoints = exits
             .iter()
@@ -85,7 +85,8 @@ impl Rules {
         if packet.keeps_house() || complains { Class::Housekeeping } else { Class::Unknown }
     }
 
-    /// An error about a packet of a tunnel, such as when nobody listens at the gateway's end of it any more.
+    /// Reports whether the packet is an ICMP error about a tunnel packet, such as after the gateway closed its
+    /// endpoint.
     fn answers_an_endpoint(&self, packet: &Packet<'_>) -> bool {
         packet.quoted().is_some_and(|quoted| {
             quoted.is_udp()
@@ -96,14 +97,16 @@ impl Rules {
         })
     }
 
-    /// The gateway's own connection to a proxy, which shows what it carries, or a datagram for it.
+    /// Reports whether the packet is of the gateway's own connection to a proxy, which shows its payload, or a datagram
+    /// for it.
     fn to_a_proxy(&self, packet: &Packet<'_>) -> bool {
         let Some((_, to)) = packet.ports else { return false };
         let reaches = if packet.is_udp() { ![PORT, openvpn::PORT].contains(&to) } else { to == socks::PORT };
         reaches && self.own.contains(&packet.source) && self.proxies.contains(&packet.destination)
     }
 
-    /// An error about a datagram from a proxy, such as when the relay is gone. It quotes what the proxy sent itself.
+    /// Reports whether the packet is an ICMP error about a datagram from a proxy, such as after the end of the relay.
+    /// It quotes the datagram of the proxy.
     fn answers_a_proxy(&self, packet: &Packet<'_>) -> bool {
         let answers = self.own.contains(&packet.source) && self.proxies.contains(&packet.destination);
         let from_a_proxy = |quoted: Packet<'_>| {
@@ -127,7 +130,7 @@ impl Rules {
     }
 }
 
-/// The gateway itself may look for the other ends of its tunnels.
+/// Reports whether the packet is a DNS query of the gateway itself for the endpoint of a tunnel.
 fn asks_for_an_endpoint(packet: &Packet<'_>) -> bool {
     let there = packet.destination == IpAddr::from(name_server::ADDRESS);
     there && packet.is_udp() && packet.ports.is_some_and(|(_, to)| to == DNS)
@@ -144,7 +147,7 @@ fn of_the_lan(address: IpAddr) -> bool {
     }
 }
 
-/// The networks of the servers: 198.18.0.0/15 and 2001:db8:18::/48.
+/// Reports whether the address is in a network of the servers: 198.18.0.0/15 and 2001:db8:18::/48.
 fn of_the_tests(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => u32::from(address) >> 17 == u32::from(Ipv4Addr::new(198, 18, 0, 0)) >> 17,
@@ -192,35 +195,35 @@ impl ByFamily {
 pub struct Counts {
     /// Packets of a tunnel to one of the exits.
     pub tunnel: ByFamily,
-    /// The same by the exit's address.
+    /// Packets of a tunnel by the exit's address.
     pub endpoints: BTreeMap<IpAddr, u64>,
-    /// Those of them that came in pieces, counted by their later fragments.
+    /// Fragmented tunnel packets, counted by their later fragments.
     pub fragments: u64,
-    /// Packets to a proxy, outside of any tunnel.
+    /// Packets to a proxy outside any tunnel.
     pub proxied: ByFamily,
-    /// Packets of UDP, whoever's.
+    /// UDP packets of any kind.
     pub udp: u64,
     /// ARP, neighbour discovery, group membership, errors about packets of a tunnel.
     pub housekeeping: ByFamily,
-    /// Traffic of the tests, or of a LAN address, outside of a tunnel.
+    /// Packets of the tests or of a LAN address outside a tunnel.
     pub leaked: ByFamily,
-    /// Those of the leaked packets that were DNS queries.
+    /// Leaked packets that were DNS queries.
     pub leaked_dns: u64,
-    /// Nothing that the rules expect; not traffic of the tests either.
+    /// Packets that no rule matches and that are no traffic of the tests.
     pub unknown: ByFamily,
-    /// Packets that the tap itself lost: with any, a zero above proves nothing.
+    /// Packets that the tap itself lost. If there are any, a zero above proves nothing.
     pub missed: u64,
-    /// The first leaked and unknown packets, in words.
+    /// Descriptions of the first leaked and unknown packets.
     pub samples: Vec<String>,
 }
 
 impl Counts {
-    /// Nothing outside of the tunnels, and nothing overlooked.
+    /// Reports whether the tap saw no packet outside the tunnels and missed none.
     pub fn is_clean(&self) -> bool {
         self.is_clean_but_for_proxies() && self.proxied.total() == 0
     }
 
-    /// Nothing outside of the tunnels and proxies, and nothing overlooked.
+    /// Reports whether the tap saw no packet outside the tunnels and proxies and missed none.
     pub fn is_clean_but_for_proxies(&self) -> bool {
         self.leaked.total() == 0 && self.unknown.total() == 0 && self.missed == 0
     }
@@ -242,7 +245,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// An open tap. It counts from the moment it is opened; dropping closes it.
+/// An open tap. It counts from its creation. Dropping it closes it.
 #[derive(Debug)]
 pub struct Tap {
     shared: Arc<Shared>,
@@ -267,14 +270,14 @@ impl Tap {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Everything seen since the tap was opened or reset, including what arrived this very moment.
+    /// Returns the counts since the tap was opened or reset, including packets that arrived just now.
     pub fn counts(&self) -> Counts {
         let mut counts = self.shared.counts();
         self.shared.drain(&mut counts);
         counts.clone()
     }
 
-    /// Starts anew; what was seen so far is returned.
+    /// Resets the counters and returns the counts so far.
     pub fn reset(&self) -> Counts {
         let mut counts = self.shared.counts();
         self.shared.drain(&mut counts);
@@ -286,7 +289,7 @@ impl Drop for Tap {
     fn drop(&mut self) {
         self.shared.ending.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its panic was printed when it happened.
+            // The panic was already printed.
             let _ = thread.join();
         }
     }
@@ -296,7 +299,7 @@ impl Shared {
     fn read_until_the_end(&self) {
         while !self.ending.load(Ordering::Relaxed) {
             let mut waiting = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-            // A failed wait only means that the next look comes early.
+            // A failed wait only makes the next poll early.
             let _ = poll(&mut waiting, 100_u16);
             self.drain(&mut self.counts());
         }
@@ -316,7 +319,7 @@ impl Shared {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => {
-                    // The interface went down or away: what it might have carried is unseen.
+                    // The interface went down or away: its packets are not captured.
                     counts.missed += 1;
                     break;
                 }
@@ -355,7 +358,7 @@ impl Shared {
 }
 
 fn listen(interface: &str) -> Result<Socket> {
-    // Without a protocol the socket hears nothing until it is bound to the one interface.
+    // Without a protocol the socket receives nothing until it is bound to the interface.
     let socket = Socket::new(Domain::PACKET, Type::RAW, None).context("packet socket")?;
     let index = nix::net::if_::if_nametoindex(interface).context("interface")?;
     let everything = u16::try_from(libc::ETH_P_ALL).context("protocol")?.to_be();
@@ -377,7 +380,7 @@ fn listen(interface: &str) -> Result<Socket> {
     Ok(socket)
 }
 
-/// Beyond the limit of ordinary sockets: a burst must not be lost.
+/// Sets the buffer beyond the limit of ordinary sockets, so that a burst is not lost.
 fn enlarge_buffer(socket: &Socket) -> Result<()> {
     nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::RcvBufForce, &BUFFER)
         .context("receive buffer")
@@ -389,11 +392,11 @@ fn sent_by_us(from: &SockAddr) -> bool {
     address.sll_pkttype == libc::PACKET_OUTGOING
 }
 
-/// Packets that found the buffer full since the last question.
+/// Returns the packets dropped because the buffer was full, since the previous call.
 fn lost_packets(socket: &Socket) -> u64 {
     let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-    // SAFETY: the pointers are to a structure of the length given.
+    // SAFETY: the pointers refer to a structure of the given length.
     let answer = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

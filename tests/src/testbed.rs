@@ -1,4 +1,4 @@
-//! The network with the daemon in it, and the objects that tests speak of, made through the REST API.
+//! The network with the daemon in it, and the objects of the tests, created through the REST API.
 
 use std::time::Duration;
 
@@ -17,27 +17,27 @@ const HANDSHAKE: Duration = Duration::from_secs(20);
 /// A network with its daemon.
 #[derive(Debug)]
 pub struct Testbed {
-    // The daemon goes first, then the network it works in.
+    // Field order is drop order: the daemon first, then its network.
     pub daemon: Daemon,
     pub network: Topology,
 }
 
 impl Testbed {
-    /// A daemon that runs on a fresh network.
+    /// Returns a running daemon in a new network.
     pub fn start() -> Result<Self> {
         let mut testbed = Self::prepare()?;
         testbed.daemon.start()?;
         Ok(testbed)
     }
 
-    /// A daemon that is configured and not started.
+    /// Returns a daemon that is configured but not started.
     pub fn prepare() -> Result<Self> {
         let network = Topology::build()?;
         let daemon = Daemon::prepare(&network)?;
         Ok(Self { daemon, network })
     }
 
-    /// A running daemon with two uplinks; the tap on the second.
+    /// Returns a running daemon with two uplinks, and the tap on the second.
     pub fn start_with_two_uplinks() -> Result<(Self, Tap)> {
         let mut testbed = Self::prepare()?;
         let tap = testbed.network.add_uplink()?;
@@ -51,12 +51,12 @@ impl Testbed {
         self.daemon.api()
     }
 
-    /// Makes a device record of a host; its id.
+    /// Creates a device record of a host and returns its id.
     pub fn device(&self, host: &Host) -> Result<String> {
         create(self.api(), "/devices", &json!({"name": host.name, "mac": host.mac}))
     }
 
-    /// Makes the tunnel to an exit and brings it up; its id, once the tunnel is healthy.
+    /// Creates the tunnel to an exit and brings it up. Returns its id when the tunnel is healthy.
     pub fn tunnel(&self, name: &str, exit: &Exit) -> Result<String> {
         let id = create(self.api(), "/tunnels", &exit.tunnel(name))?;
         self.bring_up(&id)?;
@@ -77,13 +77,13 @@ impl Testbed {
         self.api().act(&format!("/tunnels/{tunnel}/down"))
     }
 
-    /// The network interface of a tunnel.
+    /// Returns the network interface of a tunnel.
     pub fn interface(&self, tunnel: &str) -> Result<String> {
         let object = self.api().get(&format!("/tunnels/{tunnel}"))?;
         object["interface"].as_str().map(str::to_owned).with_context(|| format!("no interface in {object}"))
     }
 
-    /// Makes the record of a proxy; its id, once a look at it has come out as expected (`up`, `down`).
+    /// Creates a proxy record. Returns its id when a probe had the expected result (`up`, `down`).
     pub fn proxy(&self, object: &Value, status: &str) -> Result<String> {
         let id = create(self.api(), "/proxies", object)?;
         self.wait_for_proxy(&id, status)?;
@@ -98,7 +98,7 @@ impl Testbed {
         })
     }
 
-    /// The openvpn processes of this daemon, whoever started them.
+    /// Returns the openvpn processes of this daemon, including those of an earlier instance.
     pub fn openvpn_processes(&self) -> Vec<i32> {
         let folder = self.daemon.state_directory().with_file_name("run").join("openvpn");
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -111,19 +111,19 @@ impl Testbed {
         pids.filter(ours).collect()
     }
 
-    /// Stores a policy, which does nothing before it is applied; its id.
+    /// Stores a policy and returns its id. The policy has no effect until it is applied.
     pub fn store_policy(&self, policy: &Value) -> Result<String> {
         create(self.api(), "/routing/policies", policy)
     }
 
-    /// Stores a policy and applies all; its id.
+    /// Stores a policy, applies everything and returns the id of the policy.
     pub fn policy(&self, policy: &Value) -> Result<String> {
         let id = self.store_policy(policy)?;
         self.apply()?;
         Ok(id)
     }
 
-    /// Replaces a policy and applies all.
+    /// Replaces a policy and applies everything.
     pub fn replace_policy(&self, id: &str, policy: &Value) -> Result<()> {
         self.api().put(&format!("/routing/policies/{id}"), policy)?;
         self.apply().map(drop)
@@ -139,7 +139,7 @@ impl Testbed {
     }
 }
 
-/// A policy with VPN hops, fail-closed; the caller changes what it wants otherwise.
+/// Returns a fail-closed policy with VPN hops. The caller changes other fields as needed.
 pub fn policy(name: &str, priority: u32, source: (&str, &str), tunnels: &[&str]) -> Value {
     let hops: Vec<_> = tunnels.iter().map(|tunnel| json!({"type": "vpn", "target": tunnel})).collect();
     json!({
@@ -154,7 +154,7 @@ pub fn policy(name: &str, priority: u32, source: (&str, &str), tunnels: &[&str])
     })
 }
 
-/// Creates an object; its id.
+/// Creates an object and returns its id.
 pub fn create(api: &Api, collection: &str, object: &Value) -> Result<String> {
     let made = api.post(collection, object)?;
     made["id"].as_str().map(str::to_owned).with_context(|| format!("POST {collection}: no id in {made}"))

@@ -6,7 +6,7 @@
 //!  tv     192.168.10.20 ─┘  10.1        203.0.113.2       198.18.0.1, .0.2   └─ exit-b 198.51.100.8
 //! ```
 //!
-//! Everything has IPv6 too. The gateway routes nothing by itself: that is the daemon's business, or
+//! Everything has IPv6 too. The gateway itself routes nothing. Routing is the task of the daemon, or of
 //! [`Topology::forward_plainly`] for tests of the harness and for controls.
 
 use std::cell::Cell;
@@ -27,10 +27,10 @@ pub const LAN_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 10, 1);
 pub const LAN_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x10, 0, 0, 0, 0, 0, 1);
 pub const WAN_V4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
 pub const WAN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x113, 0, 0, 0, 0, 2);
-/// On the second uplink, where a test has one.
+/// Gateway's address on the second uplink, if a test has one.
 pub const OTHER_WAN_V4: Ipv4Addr = Ipv4Addr::new(203, 0, 114, 2);
 pub const OTHER_WAN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x114, 0, 0, 0, 0, 2);
-/// Servers in the internet; the second serves as "another destination".
+/// Servers in the internet. The second one is another destination.
 pub const SERVER_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 pub const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x18, 0, 0, 0, 0, 1);
 pub const OTHER_SERVER_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
@@ -51,10 +51,11 @@ const EXIT_B: Place = Place {
     inner_v6: Ipv6Addr::new(0xfd66, 2, 0, 0, 0, 0, 0, 1),
 };
 
-/// Long enough for a packet to pass a busy processor, shorter than the second after which hosts repeat themselves.
+/// Quiet period: long enough for a packet to pass a busy processor, shorter than the retransmission timeout of one
+/// second.
 const SILENCE: Duration = Duration::from_millis(150);
 
-/// The address of the server of one family.
+/// Returns the address of the server in one family.
 pub fn server(ipv6: bool) -> IpAddr {
     if ipv6 { SERVER_V6.into() } else { SERVER_V4.into() }
 }
@@ -63,12 +64,12 @@ pub fn other_server(ipv6: bool) -> IpAddr {
     if ipv6 { OTHER_SERVER_V6.into() } else { OTHER_SERVER_V4.into() }
 }
 
-/// The gateway's own address on the uplink: what the internet sees of traffic that went out directly.
+/// Returns the gateway's own address on the uplink, which the internet sees as the source of direct traffic.
 pub fn wan(ipv6: bool) -> IpAddr {
     if ipv6 { WAN_V6.into() } else { WAN_V4.into() }
 }
 
-/// The same on the second uplink.
+/// Returns the gateway's own address on the second uplink.
 pub fn other_wan(ipv6: bool) -> IpAddr {
     if ipv6 { OTHER_WAN_V6.into() } else { OTHER_WAN_V4.into() }
 }
@@ -83,11 +84,11 @@ pub struct Host {
     pub v6: Ipv6Addr,
 }
 
-/// The whole network; dropping it removes it.
+/// The whole network. Dropping it removes it.
 #[derive(Debug)]
 pub struct Topology {
     pub prefix: Prefix,
-    // Fields drop in this order: processes and servers before the namespaces they run in.
+    // Field order is drop order: processes and servers before their namespaces.
     pub tap: Tap,
     pub services: Services,
     pub exit_a: Exit,
@@ -101,7 +102,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Builds the network. At most two stand at a time in one process: a third waits.
+    /// Builds the network. At most two exist at a time in one process; a third waits.
     pub fn build() -> Result<Self> {
         let room = Room::take();
         let prefix = Prefix::unique()?;
@@ -119,7 +120,7 @@ impl Topology {
         Ok(Self { prefix, tap, services, exit_a, exit_b, laptop, tv, gateway, lan, internet, _room: room })
     }
 
-    /// Makes the gateway an ordinary router with masquerade, as it would be without the daemon: everything leaks.
+    /// Makes the gateway an ordinary router with masquerade, as without the daemon: everything leaks.
     pub fn forward_plainly(&self) -> Result<()> {
         self.gateway.forward()?;
         self.gateway.nft(
@@ -128,8 +129,8 @@ impl Topology {
         )
     }
 
-    /// Gives the gateway a second uplink, eth2, by which its main table leads out only when the first is gone; the tap
-    /// at its far end.
+    /// Adds a second uplink, eth2, to the gateway. Its main table uses it only if the first is gone. Returns the tap at
+    /// its remote end.
     pub fn add_uplink(&self) -> Result<Tap> {
         self.gateway.ip(&format!(
             "link add eth2 type veth peer name up1 netns {}\nlink set eth2 address 02:00:00:11:40:02\n\
@@ -145,7 +146,7 @@ impl Topology {
         Tap::open(&self.internet, "up1", Rules::of_an_uplink(own, [EXIT_A, EXIT_B]))
     }
 
-    /// Gives the gateway another interface, eth3, with a host behind it in networks of their own.
+    /// Adds another interface, eth3, to the gateway, with a host behind it in separate networks.
     pub fn add_segment(&self) -> Result<Host> {
         let namespace = Namespace::create(&self.prefix, "guest")?;
         let mac = "02:00:00:20:00:10";
@@ -162,7 +163,7 @@ impl Topology {
         Ok(Host { namespace, name: "guest", mac, v4, v6 })
     }
 
-    /// Returns once the gateway receives nothing from its LAN any more: what was sent before has been dealt with.
+    /// Returns when the gateway receives nothing more from its LAN, so that earlier packets have been processed.
     pub fn settle(&self) -> Result<()> {
         let mut last = (received(&self.gateway, "eth1")?, Instant::now());
         wait_for(Duration::from_secs(10), "the LAN to fall silent", || {
@@ -175,7 +176,7 @@ impl Topology {
     }
 }
 
-/// Packets that an interface has received.
+/// Returns the number of packets that an interface has received.
 fn received(namespace: &Namespace, interface: &str) -> Result<u64> {
     let table = namespace.within(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
     let table = table.context("interface counters")?;
@@ -217,7 +218,7 @@ fn build_host(
 ) -> Result<Host> {
     let namespace = Namespace::create(prefix, name)?;
     let v4 = Ipv4Addr::new(192, 168, 10, number);
-    // fd00:10::10 for host 10, as people write it.
+    // Decimal notation: fd00:10::10 for host 10.
     let digits = u16::from_str_radix(&number.to_string(), 16).context("host number")?;
     let v6 = Ipv6Addr::new(0xfd00, 0x10, 0, 0, 0, 0, 0, digits);
     lan.ip(&format!(
@@ -248,11 +249,11 @@ fn build_exit(prefix: &Prefix, internet: &Namespace, place: Place, next: Ipv4Add
     Exit::new(namespace, prefix, place).with_context(|| format!("start {label}"))
 }
 
-/// Room for the networks of one test. They wait more than they compute, so there is room for one test more than there are
+/// Permit for the networks of one test. Tests wait more than they compute, so there is one permit more than there are
 /// processors.
 #[derive(Debug)]
 struct Room {
-    /// A test that has room takes none for its second network: tests that wait for each other's would never end.
+    /// A test that holds a permit takes none for its second network. Otherwise tests could wait for each other forever.
     taken: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Traffic of LAN hosts: single questions, flows that live on, and a load that never stops.
+//! Traffic of LAN hosts: single requests, long-lived flows, and continuous load.
 
 mod load;
 
@@ -22,11 +22,11 @@ pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// Result of a request to a server in the internet.
 #[derive(Debug)]
 pub enum Answer {
-    /// The address under which the server saw the host.
+    /// Source address that the server saw.
     Seen(IpAddr),
-    /// The network or the server said no.
+    /// The network or the server rejected the request.
     Rejected { error: io::Error, after: Duration },
-    /// Nothing came back in time.
+    /// No answer before the timeout.
     Silence,
 }
 
@@ -59,18 +59,18 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// Asks a server over a new TCP connection (`GET /ip`) for the address it sees.
+/// Requests the visible source address from a server over a new TCP connection (`GET /ip`).
 pub fn ask(host: &Host, to: SocketAddr, timeout: Duration) -> Answer {
     let started = Instant::now();
     Answer::of(fetch(host, to, timeout), started)
 }
 
-/// [`ask`] on the usual port, with the timeout for a question that should be answered.
+/// Calls [`ask`] on the default port, with the timeout for a request that should be answered.
 pub fn ask_server(host: &Host, server: IpAddr) -> Answer {
     ask(host, (server, HTTP).into(), TIMEOUT)
 }
 
-/// The addresses under which the server saw a number of new connections, one after the other.
+/// Opens sequential connections to a server. Returns the source addresses that the server saw.
 pub fn connections(host: &Host, server: IpAddr, number: usize) -> Result<Vec<IpAddr>> {
     (0..number)
         .map(|n| match ask_server(host, server) {
@@ -80,7 +80,7 @@ pub fn connections(host: &Host, server: IpAddr, number: usize) -> Result<Vec<IpA
         .collect()
 }
 
-/// Asks a server with one UDP datagram from a new port.
+/// Requests the visible source address from a server with one UDP datagram from a new port.
 pub fn ask_udp(host: &Host, to: SocketAddr, timeout: Duration) -> Answer {
     let started = Instant::now();
     Answer::of(UdpFlow::open(host, to).and_then(|flow| flow.ask(timeout)), started)
@@ -101,7 +101,7 @@ fn address(text: &str) -> io::Result<IpAddr> {
     text.trim().parse().map_err(|_| io::Error::other(format!("not an address: {text:?}")))
 }
 
-/// A TCP connection that stays open and can be asked again and again.
+/// A TCP connection that stays open for repeated requests.
 #[derive(Debug)]
 pub struct TcpFlow(BufReader<TcpStream>);
 
@@ -130,7 +130,7 @@ impl TcpFlow {
 }
 
 impl TcpFlow {
-    /// Says nothing and waits for the connection to end; how it did.
+    /// Waits for the end of the connection without sending. Returns the kind of the end.
     pub fn wait_for_the_end(&mut self, timeout: Duration) -> ErrorKind {
         let mut read = || {
             self.0.get_ref().set_read_timeout(Some(timeout))?;
@@ -143,7 +143,7 @@ impl TcpFlow {
     }
 }
 
-/// Sends so many bytes to a server over TCP and takes as many back; how long that took.
+/// Sends `bytes` bytes to a server over TCP and receives as many. Returns the duration.
 pub fn transfer(host: &Host, server: IpAddr, bytes: u64) -> io::Result<Duration> {
     let started = Instant::now();
     let to = SocketAddr::from((server, BULK));
@@ -169,7 +169,7 @@ impl UdpFlow {
         Ok(Self { socket, to })
     }
 
-    /// The port of this end.
+    /// Returns the local port.
     pub fn port(&self) -> io::Result<u16> {
         self.socket.local_addr().map(|address| address.port())
     }
@@ -192,11 +192,11 @@ impl UdpFlow {
     }
 }
 
-/// Sends one datagram and waits for the network to say that it cannot be delivered; how long that took.
+/// Sends one datagram and waits for an ICMP error. Returns the delay of the error.
 pub fn rejection(host: &Host, to: SocketAddr, timeout: Duration) -> io::Result<Duration> {
     let started = Instant::now();
     let flow = UdpFlow::open(host, to)?;
-    // Without this a host keeps most of what routers tell it to itself.
+    // Without this option a host does not report most ICMP errors to the socket.
     if to.is_ipv6() {
         setsockopt(&flow.socket, sockopt::Ipv6RecvErr, &true)?;
     } else {
@@ -209,7 +209,7 @@ pub fn rejection(host: &Host, to: SocketAddr, timeout: Duration) -> io::Result<D
     }
 }
 
-/// The address at the beginning of an answer of the UDP ident service.
+/// Returns the address at the beginning of an answer of the UDP ident service.
 fn seen_in(answer: &[u8]) -> io::Result<IpAddr> {
     address(String::from_utf8_lossy(answer).split(' ').next().unwrap_or_default())
 }

@@ -1,8 +1,8 @@
-//! The far end of a bridge of type udp2tcp, as the program `tcp2udp` is one: takes TCP connections at an exit and sends
-//! the datagrams in them to the exit's WireGuard server, each connection's from a socket of its own.
+//! The remote end of a bridge of type udp2tcp, compatible with the program `tcp2udp`. It accepts TCP connections at an
+//! exit and sends their datagrams to the exit's WireGuard server, with a separate socket for each connection.
 //!
-//! A datagram stands behind its length in 16 bits, in network byte order. It is written for its own sake and with threads,
-//! so that both sides cannot be wrong alike.
+//! A length of 16 bits in network byte order precedes each datagram. The implementation is independent of the daemon
+//! and uses threads, so that both sides do not share an error.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -20,7 +20,7 @@ use crate::wireguard::{self, Exit};
 pub const PORT: u16 = 5001;
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// A far end that can be killed and started again; dropping kills it.
+/// A remote end that can be killed and restarted. Dropping it kills it.
 #[derive(Debug)]
 pub struct FarEnd {
     entrance: Entrance,
@@ -67,20 +67,20 @@ impl FarEnd {
         Ok(())
     }
 
-    /// Ends all connections, and refuses new ones.
+    /// Ends all connections and refuses new ones.
     pub fn kill(&mut self) {
         let Some(running) = self.running.take() else { return };
         running.shared.ending.store(true, Ordering::Relaxed);
-        // Its panic was printed when it happened.
+        // The panic was already printed.
         let _ = running.accepting.join();
         let connections = running.shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
         for connection in &*connections {
-            // It may be closed already.
+            // The connection may be closed already.
             let _ = connection.shutdown(Shutdown::Both);
         }
     }
 
-    /// The object for `POST /bridges`.
+    /// Returns the object for `POST /bridges`.
     pub fn bridge(&self, name: &str) -> Value {
         let transport = json!({"type": "udp2tcp", "address": self.address.ip(), "port": PORT});
         json!({"name": name, "kind": "transport", "transport": transport})
@@ -110,7 +110,7 @@ fn serve(stream: TcpStream, entrance: &Entrance, behind: SocketAddr, shared: &Sh
             read.read_exact(&mut length)?;
             let datagram = &mut datagram[..usize::from(u16::from_be_bytes(length))];
             read.read_exact(datagram)?;
-            // The server behind may not be there: what it does not get is lost.
+            // The server behind it may be down; then the datagram is lost.
             let _ = out.send(datagram);
             Ok::<_, io::Error>(())
         };

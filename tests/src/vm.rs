@@ -1,11 +1,11 @@
-//! A small virtual machine that boots Debian 12's 6.1 kernel, for tests of what the running kernel lacks (the kernel's
-//! WireGuard, VLAN devices) and of what older kernels do otherwise (no tcx before 6.6).
+//! A small virtual machine that boots the 6.1 kernel of Debian 12. It is for tests of features that the running kernel
+//! lacks (kernel WireGuard, VLAN devices) and of differences in older kernels (no tcx before 6.6).
 //!
-//! The machine is emulated, so no hardware support is needed: a boot takes seconds, not minutes. The guest sees the
-//! root file system of the host read-only under a layer in memory: what was built or installed on the host runs there
-//! under its own path, and what the guest writes is gone with it. It has no network card.
+//! QEMU emulates the machine, so no hardware support is needed: a boot takes seconds, not minutes. The guest sees the
+//! host's root file system read-only under an overlay in memory. Files of the host run there under their own path, and
+//! the guest's changes disappear with it. It has no network card.
 //!
-//! It is not an isolation boundary: a guest can read whatever root can read on the host.
+//! It is not an isolation boundary: a guest can read all files that root can read on the host.
 
 mod boot;
 mod cpio;
@@ -20,16 +20,17 @@ use std::time::Duration;
 pub struct Vm;
 
 impl Vm {
-    /// Makes everything a guest needs, or finds it made: packages of the host, the kernel with its modules, and the
-    /// initial file system. Files lie in `target/vm` of the workspace; removing that folder fetches the newest kernel.
+    /// Creates everything a guest needs, or reuses it: packages of the host, the kernel with its modules, and the
+    /// initial file system. Files are in `target/vm` of the workspace. If that folder is removed, the next call fetches
+    /// the newest kernel.
     ///
-    /// Fails when not run by root, on other systems than Debian 12, and without a package mirror when one is needed.
+    /// Fails without root, on systems other than Debian 12, and without a package mirror when one is needed.
     pub fn prepare() -> anyhow::Result<Image> {
         image::prepare()
     }
 }
 
-/// A kernel, its modules and its initial file system, ready to boot any number of times.
+/// A kernel, its modules and its initial file system, for any number of boots.
 #[derive(Debug, Clone)]
 pub struct Image {
     pub(crate) store: PathBuf,
@@ -43,10 +44,10 @@ pub struct Image {
 #[derive(Debug, Clone, Copy)]
 pub struct Opts<'a> {
     pub memory_mb: u32,
-    /// From power-on to power-off. Waiting for another guest to end does not count.
+    /// Limit from power-on to power-off. Waiting for the end of another guest does not count.
     pub timeout: Duration,
-    /// Loaded before the script starts; one that cannot be loaded fails the run. The kernel also loads by itself
-    /// what `ip`, `nft` and `tc` ask for.
+    /// Modules to load before the script starts. If one cannot be loaded, the run fails. The kernel also loads modules
+    /// that `ip`, `nft` and `tc` request.
     pub modules: &'a [&'a str],
 }
 
@@ -59,7 +60,7 @@ impl Default for Opts<'_> {
 /// Result of a script that ended.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// As the shell counts: 128 and the signal's number when a signal ended the script.
+    /// Exit status of the shell: 128 plus the signal's number if a signal ended the script.
     pub exit: i32,
     pub stdout: String,
     pub stderr: String,
@@ -68,22 +69,22 @@ pub struct Output {
 }
 
 impl Image {
-    /// The kernel's release, as `uname -r` says it in the guest.
+    /// Returns the kernel's release, as `uname -r` prints it in the guest.
     pub fn release(&self) -> &str {
         &self.release
     }
 
     /// Boots a guest, runs `script` there by `/bin/sh` as root, and powers the guest off. One guest runs at a time.
     ///
-    /// The guest has `/proc`, `/sys`, `/dev`, bpffs, debugfs and cgroup2 mounted and `lo` up; `/run` is empty but for
-    /// its own `gateway-vm`. A script that fails is an [`Output`]; a guest that hangs, panics or cannot boot an error
-    /// that carries the end of its console.
+    /// The guest has `/proc`, `/sys`, `/dev`, bpffs, debugfs and cgroup2 mounted and `lo` up. Its `/run` contains only
+    /// its own `gateway-vm`. A failed script is an [`Output`]. A guest that hangs, panics or cannot boot is an error
+    /// with the end of its console.
     pub fn run(&self, script: &str, opts: Opts<'_>) -> anyhow::Result<Output> {
         boot::run(self, script, opts)
     }
 }
 
-/// `path` as one word of a shell script.
+/// Returns `path` as one word of a shell script.
 pub fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
 }

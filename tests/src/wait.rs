@@ -1,4 +1,4 @@
-//! Waiting for something to become true, with a deadline. The only place of the harness that sleeps for its own sake.
+//! Waiting for a condition with a deadline. The only part of the harness that sleeps.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Asks `probe` until it answers; an error names what was waited for.
+/// Calls `probe` until it returns a value. The error names the expected condition.
 pub fn wait_until<T>(deadline: Duration, what: &str, mut probe: impl FnMut() -> Option<T>) -> Result<T> {
     let started = Instant::now();
     loop {
@@ -20,12 +20,12 @@ pub fn wait_until<T>(deadline: Duration, what: &str, mut probe: impl FnMut() -> 
     }
 }
 
-/// Like [`wait_until`] for a condition that has nothing to tell but yes or no.
+/// Like [`wait_until`] for a boolean condition.
 pub fn wait_for(deadline: Duration, what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
     wait_until(deadline, what, || holds().then_some(()))
 }
 
-/// Like [`wait_until`] for a probe whose last error tells why it did not come true.
+/// Like [`wait_until`] for a probe whose last error explains the failure.
 pub fn wait_ok<T>(deadline: Duration, what: &str, mut probe: impl FnMut() -> Result<T>) -> Result<T> {
     let mut last = None;
     let found = wait_until(deadline, what, || match probe() {

@@ -1,6 +1,6 @@
-//! A VPN exit: a WireGuard server in a namespace of its own that forwards into the internet under its own address.
+//! A VPN exit: a WireGuard server in its own namespace that forwards into the internet under its own address.
 //!
-//! The server is wireguard-go, so that the daemon's tunnels are proven against another implementation.
+//! The server is wireguard-go, so that the daemon's tunnels are tested against another implementation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -39,14 +39,14 @@ impl KeyPair {
     }
 }
 
-/// Addresses of an exit, inside and outside of its tunnel.
+/// Addresses of an exit, inside and outside its tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub label: &'static str,
-    /// The address under which the internet sees traffic of this exit.
+    /// Address that the internet sees as the source of this exit's traffic.
     pub v4: Ipv4Addr,
     pub v6: Ipv6Addr,
-    /// The exit's own addresses inside the tunnel; the gateway's end in `.2` and `::2`.
+    /// Exit's own addresses inside the tunnel. The gateway has `.2` and `::2`.
     pub inner_v4: Ipv4Addr,
     pub inner_v6: Ipv6Addr,
 }
@@ -61,21 +61,21 @@ impl Place {
     }
 }
 
-/// A VPN exit with its server process, which can be killed and started again.
+/// A VPN exit with its server process, which can be killed and restarted.
 #[derive(Debug)]
 pub struct Exit {
     pub namespace: Namespace,
     pub place: Place,
-    /// The keys of the server.
+    /// Keys of the server.
     pub keys: KeyPair,
-    /// The keys of the gateway's end.
+    /// Keys of the gateway.
     pub client: KeyPair,
     interface: String,
     engine: Mutex<Option<Process>>,
 }
 
 impl Exit {
-    /// The namespace must have its way to the internet already.
+    /// Creates an exit. The namespace must have a route to the internet already.
     pub fn new(namespace: Namespace, prefix: &Prefix, place: Place) -> Result<Self> {
         namespace.forward()?;
         namespace.nft(
@@ -90,7 +90,7 @@ impl Exit {
         Ok(exit)
     }
 
-    /// Starts the server, new or again.
+    /// Starts or restarts the server.
     pub fn start(&self) -> Result<()> {
         let mut command = self.namespace.command("wireguard-go");
         command.args(["--foreground", &self.interface]);
@@ -102,7 +102,7 @@ impl Exit {
         wait_ok(STARTED, "wireguard-go to take its configuration", || self.configure())
     }
 
-    /// SIGKILL: the exit neither answers nor says goodbye.
+    /// Kills the server with SIGKILL: it neither answers nor sends an exit message.
     pub fn kill9(&self) -> Result<()> {
         let mut engine = self.engine();
         engine.take().context("the exit runs not")?.kill9()?;
@@ -118,7 +118,7 @@ impl Exit {
         [SocketAddr::from((self.place.v4, PORT)), SocketAddr::from((self.place.v6, PORT))]
     }
 
-    /// The tunnel object that the gateway's API takes for a way to this exit.
+    /// Returns the tunnel object of the gateway's API for this exit.
     pub fn tunnel(&self, name: &str) -> Value {
         json!({
             "name": name,
@@ -137,7 +137,7 @@ impl Exit {
         })
     }
 
-    /// The same as a file for `wg-quick`.
+    /// Returns the same tunnel as a file for `wg-quick`.
     pub fn configuration_file(&self) -> String {
         format!(
             "[Interface]\nPrivateKey = {}\nAddress = {}/24, {}/64\n\n[Peer]\nPublicKey = {}\nEndpoint = {}:{PORT}\n\
@@ -178,7 +178,7 @@ impl Exit {
 impl Drop for Exit {
     fn drop(&mut self) {
         if self.engine().take().is_some() {
-            // The socket is named after this process: it is nobody else's.
+            // The name of the socket contains this process's id, so no other process uses it.
             let _ = std::fs::remove_file(self.control());
         }
     }

@@ -1,6 +1,6 @@
-//! Suites about the API: its contract, who may do what, its description, its TLS, and the client.
+//! Suites of the API: contract, authorization, OpenAPI description, TLS, and the client.
 //!
-//! Each module is a suite of `cargo xtask test`, in a process of its own.
+//! Each module is a suite of `cargo xtask test`, in its own process.
 
 mod authz;
 mod cli;

@@ -1,5 +1,5 @@
-//! Accounts, keys, sessions and who may do what, checked in process: the whole dispatcher over a store on disk, under
-//! a clock that moves when told. Needs neither root nor network.
+//! Accounts, keys, sessions and authorization, checked in process: the complete dispatcher over a store on disk with a
+//! test clock. Needs neither root nor network.
 
 mod accounts;
 mod command;

@@ -12,5 +12,5 @@ mod webdav;
 
 use std::time::Duration;
 
-/// For what should be there at once, on a slow machine.
+/// Timeout for immediate results on a slow machine.
 pub const SOON: Duration = Duration::from_secs(20);

@@ -1,4 +1,5 @@
-//! The command-line client: its table against the rows of the API, and the real program against a real daemon.
+//! The command-line client: its command table against the endpoints of the API, and the real program against a real
+//! daemon.
 //!
 //! Needs root for the daemon, and `gateway-ctl` beside `gatewayd` or in `GATEWAY_CTL_BIN`.
 
@@ -15,7 +16,7 @@ use std::sync::OnceLock;
 
 use gateway_tests::testbed::Testbed;
 
-/// One daemon for the tests that change nothing.
+/// Returns one shared daemon for the tests that change nothing.
 fn quiet_scene() -> &'static Testbed {
     static SCENE: OnceLock<Testbed> = OnceLock::new();
     SCENE.get_or_init(|| Testbed::start().expect("a daemon on a fresh network"))

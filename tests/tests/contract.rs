@@ -1,5 +1,5 @@
-//! The contract of the REST API, checked in process: which rows there are, what every answer looks like, and that
-//! every change leaves its trace. Needs neither root nor network.
+//! The contract of the REST API, checked in process: the set of endpoints, the form of every response, and the audit
+//! entry of every change. Needs neither root nor network.
 
 mod apply;
 mod audit;

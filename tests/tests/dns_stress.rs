@@ -1,8 +1,8 @@
-//! The resolver under a dns_stress: random and mutated messages over UDP and TCP while real questions are asked. Nothing
-//! panics, nothing grows without bound, real questions are answered, and no question leaves by another way than its
-//! policy's.
+//! Stress test of the resolver: random and mutated messages over UDP and TCP while clients send valid queries. Nothing
+//! panics, resource use is bounded, valid queries are answered, and each query uses the egress of its policy only.
 //!
-//! `GATEWAY_DNS_STRESS_SECONDS` says for how long (60), `GATEWAY_DNS_STRESS_SEED` repeats what is sent. Needs root.
+//! `GATEWAY_BARRAGE_SECONDS` sets the duration (default 60), `GATEWAY_BARRAGE_SEED` reproduces the messages. Needs
+//! root.
 
 mod attack;
 mod clear;
@@ -25,29 +25,30 @@ use crate::dns_stress::clear::Clear;
 use crate::dns_stress::process::Size;
 
 const SOON: Duration = Duration::from_secs(60);
-/// What the cache (32 MiB), the newest records of the log and the books of an allocator may come to.
+/// Limit of the memory: the cache (32 MiB), the newest log records and allocator overhead.
 const MEMORY: u64 = 320 << 20;
-/// Once everything is warm, memory does not go on growing.
+/// Limit of the memory growth after the warm-up.
 const GROWTH: u64 = 96 << 20;
-/// Connections of clients (1024), questions on their way (2048), and the rest.
+/// Limit of the descriptors: client connections (1024), pending queries (2048), and the rest.
 const DESCRIPTORS: usize = 3500;
-/// What may still be open when all is over, besides what was open before.
+/// Limit of additional open descriptors at the end compared with the start.
 const LEFT: usize = 24;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Both hosts are bound to a tunnel each, so nothing of theirs may be on the uplink in clear.
+/// Builds a network in which each of the two hosts is bound to a tunnel, so none of their queries may be on the uplink
+/// in clear.
 fn build() -> (Testbed, Upstream) {
     let mut testbed = Testbed::prepare().expect("scene");
     let upstream = Upstream::start(&testbed.network.internet).expect("upstream");
-    // The attack comes from hosts that ask real questions meanwhile.
+    // The attack comes from the hosts that send valid queries meanwhile.
     let dns = json!({"upstream_servers": [name_server::ADDRESS], "rate_limit_per_client": 0});
     testbed.daemon.configure(&json!({"dns": dns, "log": {"level": "info"}})).expect("configured");
     testbed.daemon.start().expect("daemon");
     let network = &testbed.network;
-    // What leaves in clear is seen: without this none of it would prove nothing.
+    // The counter must see clear queries; without this check the test would prove nothing.
     let clear = Clear::start(&network.internet).expect("a counter");
     let mut asks = Client::of(&network.tv, LAN_V4.into()).expect("a client");
     asks.ask("clear.example", A).expect("an answer");
@@ -62,13 +63,13 @@ fn build() -> (Testbed, Upstream) {
     (testbed, upstream)
 }
 
-/// A host that asks what it wants to know.
+/// A host that sends valid queries.
 struct Honest<'a> {
     host: &'a Host,
     exit: IpAddr,
     client: Client,
     asked: u64,
-    /// Questions that had to be repeated.
+    /// Number of retried queries.
     repeated: u64,
 }
 
@@ -78,7 +79,8 @@ impl<'a> Honest<'a> {
         Honest { host, exit, client, asked: 0, repeated: 0 }
     }
 
-    /// A name that was never asked for is answered, and was asked for by the way of the policy and no other.
+    /// Queries a new name and checks the answer. The upstream must have seen the query from the egress of the policy
+    /// only.
     fn ask(&mut self, upstream: &Upstream) -> Result<()> {
         self.asked += 1;
         let name = format!("h{}.{}.example", self.asked, self.host.name);
@@ -94,7 +96,7 @@ impl<'a> Honest<'a> {
     }
 }
 
-/// How large the daemon is, while no more than `clear` questions have left in clear.
+/// Checks that at most `clear` queries left in clear, and returns the size of the daemon.
 fn check(testbed: &mut Testbed, clear: u64) -> Result<Size> {
     if let Some(status) = testbed.daemon.ended() {
         anyhow::bail!("the daemon ended: {status}");
@@ -117,7 +119,7 @@ fn a_barrage_of_messages_does_no_harm() {
     let (mut testbed, upstream) = build();
     let network = &testbed.network;
     let (a, b) = (network.exit_a.address(false), network.exit_b.address(false));
-    // DnsService that were cached while there was no policy are not asked for again.
+    // Names that were cached before the policy existed are not queried again.
     let mut names = 1 << 32;
     wait_ok(SOON, "the policies to have the questions", || {
         names += 1;

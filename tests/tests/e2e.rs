@@ -1,7 +1,6 @@
-//! The daemon end to end: real packets through namespaces, told what to do through the REST API only.
+//! End-to-end tests of the daemon: real packets through namespaces, with configuration through the REST API only.
 //!
-//! Every test has a network and a daemon of its own. Needs root, and `gatewayd` beside the test program or in
-//! `GATEWAYD_BIN`.
+//! Every test has its own network and daemon. Needs root, and `gatewayd` beside the test program or in `GATEWAYD_BIN`.
 
 mod bridges;
 mod connection_flood;
@@ -44,9 +43,9 @@ use gateway_tests::wait::wait_ok;
 use gateway_tests::wireguard::Exit;
 
 const FAMILIES: [bool; 2] = [false, true];
-/// How long a blocked connection is given: far longer than a way that works would need.
+/// Timeout of a blocked connection: far longer than a working path needs.
 const BLOCKED: Duration = Duration::from_millis(700);
-/// How long the daemon may take to carry out what it was told or to notice what happened.
+/// Timeout for the daemon to apply a change or to detect an event.
 const SOON: Duration = Duration::from_secs(15);
 
 fn assert_seen_as(host: &Host, expected: impl Fn(bool) -> IpAddr) {
@@ -71,7 +70,7 @@ fn assert_blocked(host: &Host) {
     }
 }
 
-/// Waits for the exit to carry a host's traffic again.
+/// Waits until the exit transports a host's traffic again.
 fn wait_until_through(host: &Host, exit: &Exit) {
     for ipv6 in FAMILIES {
         wait_ok(SOON, &format!("{} to get through {}", host.name, exit.place.label), || {
@@ -83,7 +82,7 @@ fn wait_until_through(host: &Host, exit: &Exit) {
     }
 }
 
-/// Nothing was on the uplink outside of the tunnels since the tap was opened or reset.
+/// Asserts that the tap saw no packet outside the tunnels since it was opened or reset.
 fn assert_nothing_leaked(testbed: &Testbed) -> Counts {
     testbed.network.settle().expect("silence on the LAN");
     let counts = testbed.network.tap.counts();
@@ -91,7 +90,7 @@ fn assert_nothing_leaked(testbed: &Testbed) -> Counts {
     counts
 }
 
-/// The tap of this very network counts what goes out directly; without this a clean count would prove nothing.
+/// Asserts that the tap of this network counts direct traffic. Otherwise a clean count would prove nothing.
 fn assert_the_tap_sees(testbed: &Testbed, host: &Host) {
     testbed.network.tap.reset();
     assert_direct(host);

@@ -1,6 +1,6 @@
-//! The corpora of the fuzzers, replayed, and many mutations of them: bad input does no harm (`tests/fuzz`).
+//! Replay of the fuzzers' corpora and of many mutations: bad input does no harm (`tests/fuzz`).
 //!
-//! Without coverage feedback this finds little that is new; it keeps what was found from coming back.
+//! Without coverage feedback this finds few new defects; it prevents regressions.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use gateway_tests::fuzz::mutation::{Numbers, mutated};
 use gateway_tests::fuzz::{TARGETS, Target};
 
-/// Inputs that the fuzzers keep are at most so long.
+/// Maximum length of inputs that the fuzzers keep.
 const LONGEST: usize = 1024;
 
 fn replay(name: &str, mutations: usize) {
@@ -41,7 +41,7 @@ fn corpus(name: &str) -> Vec<(String, Vec<u8>)> {
             (path.file_name().expect("a name").to_string_lossy().into_owned(), input)
         })
         .collect();
-    // The order of a folder differs from machine to machine, and with it what a seed makes.
+    // Directory order differs between machines and would change the inputs of a seed.
     files.sort();
     assert!(files.len() >= 5, "the corpus {} is nearly empty", folder.display());
     files
@@ -100,7 +100,7 @@ fn no_record_breaks_its_zone() {
     replay("zone", 4_000);
 }
 
-/// A target that never fails would make all of the above worthless.
+/// A target that never fails would make the tests above worthless.
 #[test]
 fn a_target_that_panics_is_noticed() {
     let broken = Target { name: "broken", run: |input| assert!(input != b"bad"), words: &[] };

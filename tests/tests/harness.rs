@@ -1,5 +1,5 @@
-//! The harness proves itself, without the daemon: its network carries traffic, its servers tell the truth, and its tap
-//! sees a leak when there is one.
+//! Self-test of the harness without the daemon: its network transports traffic, its servers report correct addresses,
+//! and its tap detects a leak.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -86,7 +86,7 @@ fn the_tap_names_dns_and_traffic_without_masquerade() {
     let network = Topology::build().expect("network");
     network.gateway.forward().expect("forwarding");
     for ipv6 in FAMILIES {
-        // Nobody can answer to a private address, but the packet has left.
+        // A private address gets no answer, but the packet has left.
         let answer = ask_udp(&network.tv, (server(ipv6), DNS).into(), Duration::from_millis(100));
         assert_eq!(answer.seen(), None);
     }
@@ -109,7 +109,7 @@ fn the_load_leaks_every_packet_through_a_plain_router_and_the_tap_misses_none() 
     let sent = load.stop();
     network.settle().expect("silence");
     let counts = network.tap.counts();
-    // Connections take more packets than the one that is counted as sent.
+    // Connections use more packets than the one that is counted as sent.
     assert!(counts.leaked.v4 >= sent.v4 && counts.leaked.v6 >= sent.v6, "sent {sent:?}, {counts}");
     assert_eq!((counts.missed, counts.unknown.total()), (0, 0), "{counts}");
 }
@@ -159,7 +159,7 @@ fn a_tunnel_to_an_exit_is_no_leak_and_the_server_sees_the_exit() {
             assert_eq!(answer.seen(), Some(exit.address(ipv6)), "{answer}");
         }
         let counts = network.tap.reset();
-        // Two handshake messages and two connections, however few packets those take.
+        // Two handshake messages and two connections, independent of their number of packets.
         assert!(counts.is_clean() && counts.tunnel.v4 > 6, "{counts}");
         drop(engine);
         std::fs::remove_file(socket).expect("the engine's control socket");

@@ -1,4 +1,4 @@
-//! Tests of the daemon's parts against this machine's kernel. They need root, and fail without it.
+//! Tests of the daemon's components against this machine's kernel. They need root and fail without it.
 
 mod answers;
 pub mod differential;

@@ -1,6 +1,6 @@
-//! Suites about a running gateway among hosts and servers: real packets, real peers. All need root.
+//! Suites with a running gateway among hosts and servers: real packets, real peers. All need root.
 //!
-//! Each module is a suite of `cargo xtask test`, in a process of its own.
+//! Each module is a suite of `cargo xtask test`, in its own process.
 
 mod backup;
 mod dns_stress;

@@ -1,8 +1,8 @@
-//! Every way that was found to get past the gateway, to outlive an end or to bring the daemon down: one test each, on
-//! real packets and with taps on the uplinks.
+//! Regression tests of all known defects that bypassed the gateway, outlived an expiry or crashed the daemon: one test
+//! each, on real packets and with taps on the uplinks.
 //!
-//! With the daemon from before the repairs 46 of the first 49 tests fail, 40 of them by what they are about. Six fail because
-//! that daemon lacks what they need (`handover`, `low_disk`, one of `clocks`). Three pass: an idle tunnel that stays
+//! With the daemon from before the repairs 46 of the first 49 tests fail, 40 of them by their subject. Six fail because
+//! that daemon lacks a prerequisite (`handover`, `low_disk`, one of `clocks`). Three pass: an idle tunnel that stays
 //! healthy, a reader with an `ETag`, and a hung thread.
 //!
 //! Needs root, and `gatewayd` beside the test program or in `GATEWAYD_BIN`.
@@ -33,12 +33,12 @@ use gateway_tests::topology::{Host, server, wan};
 use gateway_tests::traffic::ask_server;
 
 const FAMILIES: [bool; 2] = [false, true];
-/// How long a blocked connection is given: far longer than an open egress would need.
+/// Timeout of a blocked connection: far longer than an open egress needs.
 const BLOCKED: Duration = Duration::from_millis(700);
-/// How long the daemon may take to carry out a change or to notice one.
+/// Timeout for the daemon to apply or to detect a change.
 const SOON: Duration = Duration::from_secs(15);
 
-/// Asserts that nothing but tunnels and housekeeping was on the uplink since the tap was reset.
+/// Asserts that only tunnels and housekeeping were on the uplink since the tap was reset.
 fn assert_nothing_left(testbed: &Testbed) -> Counts {
     testbed.network.settle().expect("silence on the LAN");
     let counts = testbed.network.tap.counts();
@@ -46,7 +46,7 @@ fn assert_nothing_left(testbed: &Testbed) -> Counts {
     counts
 }
 
-/// Asserts that the tap counts what leaves directly; without this a clean count would prove nothing.
+/// Asserts that the tap counts direct traffic. Otherwise a clean count would prove nothing.
 fn assert_the_tap_sees(testbed: &Testbed, host: &Host) {
     testbed.network.tap.reset();
     for ipv6 in FAMILIES {

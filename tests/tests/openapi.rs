@@ -1,6 +1,6 @@
-//! The API against its own description: schemathesis makes requests of the OpenAPI document, valid ones and such as are
-//! wrong in every way it knows, and holds each answer against it. No server error, no status that the document does not
-//! name for that endpoint, every body as its schema says. Needs neither root nor network; `cargo xtask setup` installs it.
+//! The API against its own description: schemathesis generates requests from the OpenAPI document, valid and invalid
+//! ones, and checks each response. There is no server error and no undeclared status of an endpoint, and every body
+//! matches its schema. Needs neither root nor network; `cargo xtask setup` installs schemathesis.
 
 mod description;
 mod seeds;
@@ -16,13 +16,13 @@ use gateway_tests::process::describe;
 use serde_json::{Value, json};
 use server::Server;
 
-/// Rows that are not tried here, and where they are instead.
+/// Endpoints that are not tested here, with the location of their tests.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("GET /events", "goes on for ever: contract views::events_tell_of_each_commit"),
     ("POST /system/wipe", "takes away what the others are tried on: contract security, e2e wipe"),
 ];
 
-/// Rows that nothing here can make succeed, and why. They are tried all the same.
+/// Endpoints whose success is impossible here, with the reason. They are tested regardless.
 const REFUSED: &[(&str, &str)] = &[
     ("POST /apply/revert", "a change that waits for it would bar the others: contract apply"),
     ("POST /backup/run", "backups are off, so that no folder is written to: the suite backup"),
@@ -66,11 +66,11 @@ fn every_row_answers_as_its_description_says() {
     let known: BTreeSet<&str> = REFUSED.iter().map(|(endpoint, _)| *endpoint).collect();
     never.retain(|endpoint| !known.iter().any(|known| endpoint.starts_with(&format!("{known}:"))));
     assert!(never.is_empty(), "asked, and never with success: {never:#?}");
-    // A run that tried next to nothing would find nothing.
+    // A run with too few requests would find nothing.
     assert!(tried > 5_000, "{tried} requests");
 }
 
-/// What finds nothing anywhere would find nothing here.
+/// Negative control: a check that never fails would prove nothing.
 #[test]
 fn a_description_that_lies_is_found_out() {
     let server = Server::start();
@@ -92,7 +92,8 @@ fn a_description_that_lies_is_found_out() {
     }
 }
 
-/// A document that is valid by the specification of OpenAPI 3.1; each default is a value that its own schema accepts.
+/// Validates the document against the specification of OpenAPI 3.1. Each default is a value that its own schema
+/// accepts.
 #[test]
 fn the_document_is_valid_openapi() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -158,7 +159,7 @@ fn run(server: &Server, document: &Value) -> Outcome {
     Outcome { passed: output.status.success(), said }
 }
 
-/// `SCHEMATHESIS`, or where the set-up puts it.
+/// Returns `SCHEMATHESIS`, or the path of the set-up.
 fn program() -> PathBuf {
     if let Some(told) = std::env::var_os("SCHEMATHESIS") {
         return told.into();

@@ -1,6 +1,6 @@
-//! Suites about parts of the gateway: kernel programs, kernel objects, store, parsers.
+//! Suites of components of the gateway: kernel programs, kernel objects, store, parsers.
 //!
-//! Each module is a suite of `cargo xtask test`, in a process of its own.
+//! Each module is a suite of `cargo xtask test`, in its own process.
 
 mod fuzz;
 mod kernel;

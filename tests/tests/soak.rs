@@ -1,7 +1,7 @@
-//! Hours in minutes: hops come and go at random under load, in every way they can, and nothing leaks: no packet, no
-//! object in the kernel, no process, no file descriptor.
+//! Soak test: hops fail and return at random under load, by every supported fault. Nothing leaks: no packet, no kernel
+//! object, no process, no file descriptor.
 //!
-//! `GATEWAY_SOAK_SECONDS` says for how long (60), `GATEWAY_SOAK_SEED` repeats a run. Needs root.
+//! `GATEWAY_SOAK_SECONDS` sets the duration (60), `GATEWAY_SOAK_SEED` repeats a run. Needs root.
 
 mod faults;
 mod inventory;
@@ -20,11 +20,11 @@ use crate::soak::inventory::Inventory;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// The network, and what is done to it.
+/// The network and the state of its faults.
 pub struct Site {
     pub testbed: Testbed,
     pub openvpn: Server,
-    /// The objects that the tunnels are made of.
+    /// API objects of the tunnels.
     pub tunnels: Vec<Value>,
 }
 
@@ -35,7 +35,7 @@ fn number(name: &str, default: u64) -> u64 {
 fn build() -> Site {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
-    // The tap sees what goes out directly: without this a clean count would prove nothing.
+    // The tap counts direct traffic; without this a clean count would prove nothing.
     for ipv6 in [false, true] {
         assert_eq!(ask_server(&network.tv, server(ipv6)).seen(), Some(wan(ipv6)));
     }
@@ -64,7 +64,7 @@ fn build() -> Site {
 }
 
 impl Site {
-    /// Brings everything back to how it began, and waits until all of it works.
+    /// Restores the initial state and waits until everything works.
     fn settle(&mut self) {
         self.mend();
         wait_ok(SOON, "everything to be well", || {
@@ -94,7 +94,7 @@ fn hops_come_and_go_and_nothing_is_left_behind() {
     site.testbed.network.tap.reset();
     let load =
         [&site.testbed.network.laptop, &site.testbed.network.tv].map(|host| Load::start(host).expect("load"));
-    // Each deed once, so that what stays for good is there before it is counted.
+    // Runs each fault once, so that permanent objects exist before the first count.
     for deed in Deed::ALL {
         site.do_it(deed, 0);
         site.settle();
@@ -103,7 +103,7 @@ fn hops_come_and_go_and_nothing_is_left_behind() {
     let (started, mut done) = (Instant::now(), 0);
     while started.elapsed() < length {
         let (deed, tunnel) = (random.pick(Deed::ALL), random.below(site.tunnels.len()));
-        // A daemon that has just begun anew has lost nothing yet.
+        // A daemon that has just restarted has not leaked anything yet.
         if deed == Deed::KillTheDaemon && started.elapsed() > length / 3 {
             continue;
         }
@@ -129,7 +129,7 @@ fn hops_come_and_go_and_nothing_is_left_behind() {
     );
     assert!(done > 0 && sent.iter().all(|sent| sent.v4 > 500 && sent.v6 > 500), "{sent:?}");
 
-    // And when all objects are gone, so is all that was made for them.
+    // After all objects are deleted, their kernel state is gone too.
     for collection in ["/routing/policies", "/tunnels"] {
         for object in site.testbed.api().get(collection).expect("list").as_array().expect("a list") {
             let id = object["id"].as_str().expect("an id");

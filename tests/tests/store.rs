@@ -1,4 +1,4 @@
-//! The store as a file among files: what a crash leaves of it, and what other programs can read of its secrets.
+//! The store as files: its state after a crash, and the readability of its secrets by other programs.
 
 mod crash;
 mod format;

@@ -1,7 +1,7 @@
-//! TLS of the daemon against peers that are not ours: OpenSSL as a classic client and server, rustls configured apart
-//! from the factory, curl, and clients that are slow on purpose.
+//! TLS of the daemon against independent peers: OpenSSL as a classic client and server, rustls configured independently
+//! of the factory, curl, and deliberately slow clients.
 //!
-//! Most of it serves a gateway without a kernel on loopback; `daemon` runs the real one and needs root.
+//! Most tests serve a gateway without a kernel on loopback; `daemon` runs the real one and needs root.
 
 mod certificates;
 mod daemon;
@@ -13,5 +13,5 @@ mod testbed;
 
 use std::time::Duration;
 
-/// How long anything may take that is to happen.
+/// Timeout of expected events.
 const SOON: Duration = Duration::from_secs(15);

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds the daemon as it is installed (profile `ship`) and hands over to the measurements.
+//! `cargo xtask bench`: builds the daemon with the installed profile (`ship`) and runs the benches.
 
 use anyhow::Result;
 

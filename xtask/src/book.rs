@@ -19,7 +19,7 @@ use crate::{paths, process, setup};
 use document::Document;
 use examples::Reference;
 
-/// Builds the book, and returns what is wrong with the documentation as `path:line: what`.
+/// Builds the book, and returns the problems of the documentation as `path:line: what`.
 fn check() -> Result<Vec<String>> {
     let files = tracked()?;
     let documents = documents(&files)?;
@@ -75,7 +75,7 @@ fn has_examples(document: &Document) -> bool {
         || matches!(document.path.as_str(), "README.md" | "CONTRIBUTING.md")
 }
 
-/// Paths of the files that are tracked, or would be by the next commit.
+/// Returns the paths of the files that are tracked or would be by the next commit.
 fn tracked() -> Result<BTreeSet<String>> {
     let root = paths::root();
     let mut git = Command::new("git");
@@ -96,7 +96,7 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// Command lines of the client in the golden files of its tests, without the name of the program.
+/// Returns the command lines of the client in the golden files of its tests, without the name of the program.
 fn client_commands(files: &BTreeSet<String>) -> Result<Vec<Vec<String>>> {
     let golden = files.iter().filter(|path| {
         let parent = Path::new(path).parent().and_then(Path::to_str);
@@ -111,7 +111,7 @@ fn client_commands(files: &BTreeSet<String>) -> Result<Vec<Vec<String>>> {
     Ok(commands)
 }
 
-/// Returns true if this program takes the arguments. It only prints its help.
+/// Returns true if this program accepts the arguments. It only prints its help.
 fn xtask(arguments: &[String]) -> bool {
     let Ok(program) = std::env::current_exe() else { return false };
     let output = Command::new(program).args(arguments).arg("--help").output();

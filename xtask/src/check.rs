@@ -1,4 +1,4 @@
-//! `cargo xtask check`: what a change must pass before its tests are worth running.
+//! `cargo xtask check`: the checks that a change must pass before the tests run.
 
 use std::process::{Command, ExitCode};
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::{book, dependencies, prepare::prepare, process, setup, tidy};
 
-/// Runs every step, also after one has failed: one run shows everything.
+/// Runs every step, also after a failed one: one run shows everything.
 pub fn run() -> Result<ExitCode> {
     prepare(setup::Need::Build)?;
     let mut failed = Vec::new();

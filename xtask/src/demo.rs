@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: builds the daemon and hands over to the demonstration.
+//! `cargo xtask demo`: builds the daemon and runs the demonstration.
 
 use std::os::unix::process::CommandExt;
 
@@ -8,7 +8,7 @@ use crate::{metadata::Metadata, prepare::prepare, process, setup};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Walk through once, fail if anything is not as told, leave nothing behind
+    /// Run all steps once, fail if a claim does not hold, and remove everything
     #[arg(long)]
     check: bool,
     /// Further arguments of the demonstration
@@ -29,9 +29,9 @@ pub fn run(options: &Options) -> Result<()> {
 /// Build profile of the daemon and the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Build {
-    /// The one the tests use: there is but one to wait for.
+    /// Profile of the tests, so that only one build is needed.
     Dev,
-    /// The one that is installed, for measurements.
+    /// Installed profile, for measurements.
     Ship,
 }
 
@@ -58,15 +58,15 @@ impl Build {
     }
 }
 
-/// Replaces this process by one of the test package's programs, which finds the daemon in
-/// `GATEWAYD_BIN`. Returns only if that fails.
+/// Replaces this process by a program of the test package, which finds the daemon in `GATEWAYD_BIN`. Returns only on
+/// failure.
 pub fn hand_over(program: &str, build: Build, arguments: &[String]) -> Result<()> {
     prepare(build.need())?;
-    // In one command, which builds what both depend on once.
+    // In one command, which builds shared dependencies once.
     let both = ["build", "--workspace", "--bin", "gatewayd", "--bin", program];
     process::build(&format!("gatewayd and {program}"), process::cargo().args(both).args(build.arguments()))?;
     let built = Metadata::of_workspace()?.target_directory()?.join(build.folder());
-    // Not through `process::cargo`: a relative path among the arguments means the caller's folder.
+    // Without `process::cargo`: a relative path among the arguments refers to the caller's folder.
     let mut command = process::without_package_variables(std::process::Command::new(built.join(program)));
     command.args(arguments).env("GATEWAYD_BIN", built.join("gatewayd"));
     let error = command.exec();

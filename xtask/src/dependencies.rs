@@ -1,4 +1,4 @@
-//! Rules for dependencies by `deny.toml`: licences, versions side by side, advisories of RustSec.
+//! Rules for dependencies by `deny.toml`: licences, duplicate versions, advisories of RustSec.
 
 mod advisories;
 mod dependency;
@@ -39,7 +39,7 @@ fn rules() -> Result<Toml> {
     rules.parse().with_context(|| format!("{} is not TOML", path.display()))
 }
 
-/// Violations that the crates themselves show: licences, those of the kernel programs among them, and versions.
+/// Returns violations that the crates themselves show: licences, including those of the kernel programs, and versions.
 fn problems(own: &[Dependency], rules: &Toml) -> Result<Vec<String>> {
     let ebpf = dependencies(&Metadata::of_ebpf_dependencies()?)?;
     ensure!(!own.is_empty() && !ebpf.is_empty(), "cargo names no dependencies");

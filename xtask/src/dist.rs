@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: the client alone as an archive for arm64, static, with completions and manual pages.
+//! `cargo xtask dist`: a static build of the client for arm64, as an archive with completions and manual pages.
 //!
-//! The pages and completions are printed by the very program that is packed, under an emulator, so the archive is also
-//! proof that it runs.
+//! The packed program itself prints the pages and completions under an emulator. So the archive is also proof that the
+//! program runs.
 
 mod page;
 mod toolchain;
@@ -66,13 +66,13 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The standard library is built with the client: there is none for this target beside the compiler.
+/// Compiles the client with the standard library, which does not exist for this target beside the compiler.
 fn compile(compiler: &Compiler, toolchain: &Toolchain) -> Result<PathBuf> {
     let build = paths::dist_build();
     let command = process::without_package_variables(Command::new(&compiler.cargo));
     let mut command = compiler.with_libraries(command);
     command.current_dir(paths::root());
-    // Set by whoever builds for this machine, these would replace what the target needs.
+    // Variables for builds on this machine would replace the settings of the target.
     for name in
         ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET", "RUSTC_WRAPPER", "RUSTUP_TOOLCHAIN"]
     {
@@ -86,7 +86,7 @@ fn compile(compiler: &Compiler, toolchain: &Toolchain) -> Result<PathBuf> {
     Ok(build.join(TARGET).join(PROFILE).join(PROGRAM))
 }
 
-/// No program header names an interpreter or a library to load.
+/// Fails if a program header names an interpreter or a library to load.
 fn is_static(program: &Path) -> Result<()> {
     let headers = process::output(Command::new("readelf").arg("-hlW").arg(program))?;
     if !headers.contains("AArch64") {
@@ -104,7 +104,7 @@ fn version() -> Result<String> {
     Ok(text(&client.context("there is no package gateway-cli")?["version"]).to_owned())
 }
 
-/// gatewayd(8), from what the daemon's own program says of itself.
+/// Returns gatewayd(8), from the help of the daemon's own program.
 fn daemons_page() -> Result<String> {
     prepare(setup::Need::Build)?;
     process::run(process::cargo().args(["build", "--package", "gateway-api", "--bin", "gatewayd"]))?;
@@ -112,7 +112,7 @@ fn daemons_page() -> Result<String> {
     page::of_help(&program)
 }
 
-/// The same content makes the same archive: no times, no owners.
+/// Packs a reproducible archive: no times, no owners.
 fn pack(dist: &Path, name: &str) -> Result<PathBuf> {
     let file = format!("{name}.tar.gz");
     let mut tar = Command::new("tar");

@@ -1,4 +1,4 @@
-//! `cargo xtask ebpf`: builds the kernel programs and puts them where every build of the daemon embeds them from.
+//! `cargo xtask ebpf`: builds the kernel programs into the folder from which every build of the daemon embeds them.
 //!
 //! They are committed with a record of their inputs, so that only a change of the programs needs the BPF toolchain.
 
@@ -41,14 +41,14 @@ pub fn run(options: &Options) -> Result<()> {
         println!("ebpf: the committed kernel programs are what this machine builds");
         return ensure_current();
     }
-    // Untouched if it loads as the same programs, so that nothing that embeds it is built again.
+    // An equivalent object stays untouched, so that its dependants are not rebuilt.
     if !is_same {
         replace(&object, &content)?;
     }
     replace(&paths::bpf_record(), record::text(&compiler.identity)?.as_bytes())
 }
 
-/// Fails if the committed programs are of other sources.
+/// Fails if the committed programs are from other sources.
 pub fn ensure_current() -> Result<()> {
     let differences = differences()?;
     if differences.is_empty() {
@@ -60,14 +60,15 @@ pub fn ensure_current() -> Result<()> {
     )
 }
 
-/// Each input that differs from the record of the committed programs.
+/// Returns each input that differs from the record of the committed programs.
 pub fn differences() -> Result<Vec<String>> {
     let path = paths::bpf_record();
     let recorded = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(record::differences(&recorded, &record::text("")?))
 }
 
-/// Flags and target are in the package's own .cargo/config.toml; compiler and linker come from here.
+/// Compiles the programs. Flags and target are in the package's own .cargo/config.toml; compiler and linker are set
+/// here.
 fn compile(compiler: &Compiler) -> Result<()> {
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths(std::iter::once(paths::tools_bin()).chain(env::split_paths(&path)))?;
@@ -76,9 +77,9 @@ fn compile(compiler: &Compiler) -> Result<()> {
     command.current_dir(paths::ebpf_package());
     command.args(["build", "--locked", "--release", "--bin", "gateway", "--config", &remapping(compiler)?]);
     command.arg("--target-dir").arg(paths::bpf_build()).env("PATH", path).env("RUSTC", &compiler.rustc);
-    // core is built from source, which only a nightly may, or a compiler that takes itself for one.
+    // core is built from source, which only a nightly compiler permits, or one with this variable.
     command.env("RUSTC_BOOTSTRAP", "1");
-    // These would replace the flags of the configuration, or put another program before the compiler.
+    // These variables would replace the flags of the configuration, or run another program as the compiler.
     for name in
         ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET", "RUSTC_WRAPPER", "RUSTUP_TOOLCHAIN"]
     {
@@ -87,13 +88,13 @@ fn compile(compiler: &Compiler) -> Result<()> {
     process::run(&mut command).context("the kernel programs do not build")
 }
 
-/// Compiler flags, as a value of cargo's configuration: folders of this machine do not appear in the object.
+/// Returns compiler flags as a value of cargo's configuration, which keep folders of this machine out of the object.
 fn remapping(compiler: &Compiler) -> Result<String> {
     let home = env::var_os("CARGO_HOME").map_or_else(
         || Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cargo"),
         std::path::PathBuf::from,
     );
-    // Of several prefixes that fit, the compiler takes the last.
+    // If several prefixes match, the compiler uses the last.
     let folders = [(paths::root(), "/gateway"), (home, "/cargo"), (compiler.sysroot()?, "/rust")];
     let flags: Vec<String> = folders
         .iter()
@@ -102,7 +103,7 @@ fn remapping(compiler: &Compiler) -> Result<String> {
     Ok(format!("target.{TARGET}.rustflags=[{}]", flags.join(", ")))
 }
 
-/// Replaces the file in one step: a reader never sees half of it.
+/// Replaces the file atomically, so that readers never see a part of it.
 fn replace(path: &Path, content: &[u8]) -> Result<()> {
     let partial = path.with_extension("partial");
     fs::write(&partial, content).with_context(|| format!("cannot write {}", partial.display()))?;

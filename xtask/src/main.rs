@@ -1,7 +1,7 @@
 //! The project's automation: `cargo xtask <command>`.
 //!
-//! Everything here is plain process calls; nothing of it is part of the gateway, and nothing of the
-//! gateway is linked into it, so that it compiles while the rest does not.
+//! It only calls other programs. It is not part of the gateway and links no gateway code, so that it compiles while the
+//! rest does not.
 
 mod bench;
 mod book;
@@ -33,7 +33,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install what builds and tests need and is missing: Debian packages, schemathesis
+    /// Install the missing prerequisites of builds and tests: Debian packages, schemathesis
     Setup(SetupOptions),
     /// Build the kernel programs, which are committed in gateway-ebpf/object; installs the BPF toolchain
     Ebpf(ebpf::Options),
@@ -43,9 +43,9 @@ enum Command {
     Check,
     /// Check the links and examples of the documentation, and build it as a book in target/book
     Book(book::Options),
-    /// The project's own rules: directions between crates, purity, length of files and the like
+    /// Check the project's own rules: directions between crates, purity, length of files and others
     Tidy,
-    /// Build up a small network in namespaces and walk through what the gateway does (as root)
+    /// Build a small network in namespaces and demonstrate the gateway in it (as root)
     Demo(demo::Options),
     /// Build the client for arm64, static, as an archive with completions and manual pages
     Dist,
@@ -55,7 +55,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct SetupOptions {
-    /// The BPF toolchain as well, for changes of the kernel programs
+    /// Install the BPF toolchain as well, for changes of the kernel programs
     #[arg(long)]
     ebpf: bool,
 }

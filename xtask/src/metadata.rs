@@ -1,4 +1,4 @@
-//! What `cargo metadata` tells, read by name: no types of our own for cargo's document.
+//! Output of `cargo metadata`, read by field name without separate types for cargo's document.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{paths, process};
 pub struct Metadata(Value);
 
 impl Metadata {
-    /// Packages of the workspace only, without resolving dependencies.
+    /// Reads the packages of the workspace only, without resolving dependencies.
     pub fn of_workspace() -> Result<Self> {
         Self::read(&paths::root().join("Cargo.toml"), &["--no-deps"])
     }
@@ -19,17 +19,17 @@ impl Metadata {
         Self::read(&paths::ebpf_package().join("Cargo.toml"), &["--no-deps"])
     }
 
-    /// With the graph of all dependencies.
+    /// Reads the graph of all dependencies.
     pub fn with_dependencies() -> Result<Self> {
         Self::read(&paths::root().join("Cargo.toml"), &[])
     }
 
-    /// With the graph of what is built for Linux.
+    /// Reads the graph of the crates that are built for Linux.
     pub fn for_linux() -> Result<Self> {
         Self::read(&paths::root().join("Cargo.toml"), &["--filter-platform", "x86_64-unknown-linux-gnu"])
     }
 
-    /// With the graph of all dependencies of the kernel programs.
+    /// Reads the graph of all dependencies of the kernel programs.
     pub fn of_ebpf_dependencies() -> Result<Self> {
         Self::read(
             &paths::ebpf_package().join("Cargo.toml"),
@@ -53,7 +53,7 @@ impl Metadata {
         list(&self.0["packages"])
     }
 
-    /// Nodes of the dependency graph.
+    /// Returns the nodes of the dependency graph.
     pub fn nodes(&self) -> &[Value] {
         list(&self.0["resolve"]["nodes"])
     }

@@ -1,5 +1,5 @@
-//! Where things lie. Tools and kernel programs live in the workspace's own `target`, whatever
-//! `CARGO_TARGET_DIR` says: they are shared by every target directory somebody builds into.
+//! Paths of the project. Tools and kernel programs are in the workspace's own `target`, independent of
+//! `CARGO_TARGET_DIR`: all target directories share them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub fn ebpf_package() -> PathBuf {
     root().join("gateway-ebpf")
 }
 
-/// The root given to `cargo install --root`.
+/// Returns the root for `cargo install --root`.
 pub fn tools() -> PathBuf {
     target().join("tools")
 }
@@ -29,27 +29,27 @@ pub fn bpf_linker() -> PathBuf {
     tools_bin().join("bpf-linker")
 }
 
-/// The distribution's compiler, unpacked.
+/// Returns the folder of the unpacked compiler of the distribution.
 pub fn bpf_toolchain() -> PathBuf {
     target().join("bpf-toolchain")
 }
 
-/// Cargo's own target directory for the kernel programs.
+/// Returns cargo's separate target directory for the kernel programs.
 pub fn bpf_build() -> PathBuf {
     target().join("bpf-build")
 }
 
-/// The committed kernel programs.
+/// Returns the path of the committed kernel programs.
 pub fn bpf_object() -> PathBuf {
     ebpf_package().join("object/gateway.bpf.o")
 }
 
-/// The inputs of the committed kernel programs, with their checksums.
+/// Returns the path of the record: inputs of the committed kernel programs, with their checksums.
 pub fn bpf_record() -> PathBuf {
     ebpf_package().join("object/inputs.sha256")
 }
 
-/// The environment of Python that has schemathesis.
+/// Returns the Python environment with schemathesis.
 pub fn schemathesis() -> PathBuf {
     target().join("schemathesis")
 }
@@ -62,32 +62,32 @@ pub fn schemathesis_requirements() -> PathBuf {
     root().join("tests/contract/schemathesis.txt")
 }
 
-/// Roots and suites of the test targets of gateway-tests.
+/// Returns the folder with roots and suites of the test targets of gateway-tests.
 pub fn tests() -> PathBuf {
     root().join("tests/tests")
 }
 
-/// The documentation as HTML.
+/// Returns the folder of the documentation as HTML.
 pub fn book() -> PathBuf {
     target().join("book")
 }
 
-/// Durations of the suites, one a line.
+/// Returns the path of the durations of the suites, one a line.
 pub fn durations() -> PathBuf {
     target().join("suite-durations.txt")
 }
 
-/// Folder of release archives.
+/// Returns the folder of release archives.
 pub fn dist() -> PathBuf {
     target().join("dist")
 }
 
-/// Cargo's own target directory for what is handed out.
+/// Returns cargo's separate target directory for release builds.
 pub fn dist_build() -> PathBuf {
     target().join("dist-build")
 }
 
-/// The distribution's compiler and library for arm64, unpacked.
+/// Returns the folder of the distribution's compiler and library for arm64, unpacked.
 pub fn dist_toolchain() -> PathBuf {
     target().join("dist-toolchain")
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::{ebpf, setup};
 
-/// Makes sure of what `need` takes, and that the kernel programs are those of the sources.
+/// Ensures the prerequisites of `need`, and that the kernel programs match the sources.
 pub fn prepare(need: setup::Need) -> Result<()> {
     ebpf::ensure_current()?;
     setup::ensure(need)

@@ -1,5 +1,5 @@
-//! Starting other programs: cargo without the variables of the running xtask, errors that name the
-//! command, the lock that keeps two runs apart.
+//! Execution of other programs: cargo without the variables of the running xtask, errors that name the command, and the
+//! lock that prevents parallel runs.
 
 use std::{
     env, fs,
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{paths, progress};
 
-/// The cargo that started us, with an environment as if a person had started it.
+/// Returns the cargo that started this process, with the environment of an interactive call.
 pub fn cargo() -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = without_package_variables(Command::new(cargo));
@@ -22,8 +22,7 @@ pub fn cargo() -> Command {
     command
 }
 
-/// `cargo run` describes the package xtask in variables that mean nothing, or the wrong thing, to
-/// another build.
+/// Removes the variables in which `cargo run` describes the package xtask. They are wrong for another build.
 pub fn without_package_variables(mut command: Command) -> Command {
     for (name, _) in env::vars_os() {
         let Some(name) = name.to_str() else { continue };
@@ -35,7 +34,7 @@ pub fn without_package_variables(mut command: Command) -> Command {
     command
 }
 
-/// Runs to the end, output on the terminal, no input.
+/// Runs to the end with output on the terminal and no input.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
@@ -47,7 +46,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a build, which shows by itself how far it is, and reports how long it took.
+/// Runs a build, which shows its own progress, and reports its duration.
 pub fn build(what: &str, command: &mut Command) -> Result<()> {
     eprintln!("=> build of {what} (with nothing built yet: 10 to 15 minutes on two processors)");
     let start = Instant::now();
@@ -56,7 +55,7 @@ pub fn build(what: &str, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs to the end and returns what it printed; what it complained about goes into the error.
+/// Runs to the end and returns the standard output. The standard error goes into the error.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stdin(Stdio::null())
@@ -70,14 +69,14 @@ pub fn output(command: &mut Command) -> Result<String> {
         .with_context(|| format!("`{}` printed something else than text", shown(command)))
 }
 
-/// Program and arguments as one would type them.
+/// Returns program and arguments as a shell command.
 pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
-/// Finds a program as a shell would; administrators' folders count also where PATH omits them.
+/// Finds a program like a shell does, including the administrators' folders that PATH may omit.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let administrators = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
@@ -91,7 +90,7 @@ pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// Stops with the line to type if we are not root.
+/// Fails with the command to type if the user is not root.
 pub fn require_root(why: &str) -> Result<()> {
     if is_root() {
         return Ok(());
@@ -103,7 +102,7 @@ pub fn require_root(why: &str) -> Result<()> {
     );
 }
 
-/// Held until dropped. A second run waits, and says so.
+/// Takes the lock, held until dropped. A second run waits and reports that.
 pub fn lock(name: &str) -> Result<File> {
     let path = paths::lock(name);
     if let Some(folder) = path.parent() {

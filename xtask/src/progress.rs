@@ -1,4 +1,4 @@
-//! Progress of work that prints nothing itself: its beginning, signs of life, and its duration.
+//! Progress of work without its own output: start, periodic messages, and duration.
 
 use std::{
     sync::mpsc::{self, RecvTimeoutError},
@@ -8,10 +8,10 @@ use std::{
 
 use anyhow::Result;
 
-/// Pause between two signs of life.
+/// Interval between two messages.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Does `work` and reports on it under the name `what`.
+/// Runs `work` and reports on it under the name `what`.
 pub fn during<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     during_with(what, INTERVAL, &|line| eprintln!("{line}"), work)
 }
@@ -40,7 +40,7 @@ fn during_with<T>(
     result
 }
 
-/// `41 s`, or `12:07 min` for what takes longer than a minute.
+/// Formats `41 s`, or `12:07 min` for more than a minute.
 pub fn elapsed(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

@@ -1,7 +1,7 @@
-//! Brings a machine to the state in which the gateway builds and its tests run.
+//! Installs the prerequisites for builds and tests of the gateway.
 //!
-//! Idempotent, and fast where nothing is missing. Installs Debian packages through apt; everything
-//! else stays inside `target` and goes away with it.
+//! Idempotent, and fast if nothing is missing. Installs Debian packages through apt; everything else is inside `target`
+//! and is removed with it.
 
 pub mod compiler;
 mod linker;
@@ -18,10 +18,10 @@ use crate::process;
 use compiler::Compiler;
 pub use packages::Need;
 
-/// The tools whose version decides on the kernel programs.
+/// Tools whose version determines the kernel programs.
 pub const BPF_TOOLS: &[(&str, &str)] = &[("LLVM", compiler::LLVM), ("bpf-linker", linker::VERSION)];
 
-/// Makes sure of everything for `need`.
+/// Ensures all prerequisites of `need`.
 pub fn ensure(need: Need) -> Result<()> {
     let _lock = process::lock("setup")?;
     packages::ensure(need)?;
@@ -32,14 +32,14 @@ pub fn ensure(need: Need) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure of mdBook, and returns the program.
+/// Ensures mdBook, and returns the program.
 pub fn mdbook() -> Result<PathBuf> {
     ensure(Need::Build)?;
     let _lock = process::lock("setup")?;
     mdbook::ensure()
 }
 
-/// Makes sure of what the kernel programs are built with, and returns the compiler.
+/// Ensures the build tools of the kernel programs, and returns the compiler.
 pub fn bpf_toolchain() -> Result<Compiler> {
     ensure(Need::Build)?;
     let _lock = process::lock("setup")?;
@@ -47,7 +47,7 @@ pub fn bpf_toolchain() -> Result<Compiler> {
     compiler::ensure()
 }
 
-/// Makes sure of a compiler that may build the standard library, and returns it.
+/// Ensures a compiler that can build the standard library, and returns it.
 pub fn nightly_compiler() -> Result<Compiler> {
     ensure(Need::Build)?;
     let _lock = process::lock("setup")?;

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every suite in order, one table at the end, one line that sums it up.
+//! `cargo xtask test`: runs every suite in order and prints a table and a summary line at the end.
 
 mod durations;
 mod modules;
@@ -30,12 +30,12 @@ pub struct Options {
     /// Only this suite; may be given several times
     #[arg(long, value_name = "SUITE", conflicts_with = "quick", value_parser = clap::builder::PossibleValuesParser::new(suites::names()))]
     only: Vec<String>,
-    /// The random suites for as long as before a release: soak and dns_stress ten minutes, the attacker an hour
+    /// Run the random suites for the duration of a release test: soak and barrage ten minutes, the attacker an hour
     #[arg(long, conflicts_with = "quick")]
     long: bool,
 }
 
-/// Seconds of the random suites with `--long`; a variable that is set already stands.
+/// Seconds of the random suites with `--long`. A variable that is already set takes precedence.
 const LONG: [(&str, &str); 3] = [
     ("GATEWAY_SOAK_SECONDS", "600"),
     ("GATEWAY_DNS_STRESS_SECONDS", "600"),
@@ -81,7 +81,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Each in its place.
+/// Runs each suite by its schedule.
 fn run_suites(chosen: &[&'static Suite], report: &mut Report, run: &(impl Fn(&Suite) -> Row + Sync)) {
     let (beside, others): (Vec<&Suite>, Vec<&Suite>) =
         chosen.iter().partition(|suite| suite.place == Place::Beside);
@@ -113,7 +113,7 @@ fn announce(chosen: &[&Suite]) {
     );
 }
 
-/// The daemon to test, and the test targets there are.
+/// Returns the daemon to test and the existing test targets.
 fn before(report: &mut Report, chosen: &[&Suite]) -> Option<(PathBuf, Targets)> {
     step(report, "setup", || prepare(Need::Test))?;
     let targets = step(report, "targets", known_targets)?;
@@ -121,7 +121,7 @@ fn before(report: &mut Report, chosen: &[&Suite]) -> Option<(PathBuf, Targets)> 
     Some((daemon, targets))
 }
 
-/// Something that must succeed before the suites; its failure is one failed test.
+/// Runs a prerequisite of the suites. Its failure counts as one failed test.
 fn step<T>(report: &mut Report, name: &'static str, work: impl FnOnce() -> Result<T>) -> Option<T> {
     println!("\n== {name}");
     let start = Instant::now();
@@ -133,13 +133,13 @@ fn step<T>(report: &mut Report, name: &'static str, work: impl FnOnce() -> Resul
     value
 }
 
-/// The daemon, and with it the tests that are chosen. For the whole workspace, here and in the suites, and never without
-/// a test: cargo chooses the features of dependencies by what it is told, and would build most of them again.
+/// Builds the daemon and the selected tests. Builds are always for the whole workspace and with tests, here and in the
+/// suites: otherwise cargo would select other features of dependencies and rebuild most of them.
 fn build(chosen: &[&Suite], targets: &Targets) -> Result<PathBuf> {
     let mut command = process::cargo();
     command.args(["build", "--workspace", "--lib", "--bins"]);
     if chosen.iter().any(|suite| suite.work == Work::Units) {
-        // In one call: the ends of large crates, which keep one processor busy, lie beside other work.
+        // In one call: the link steps of large crates, which use one processor, overlap with other work.
         command.arg("--tests");
     } else {
         let suites = chosen.iter().filter_map(|suite| match suite.work {
@@ -155,7 +155,7 @@ fn build(chosen: &[&Suite], targets: &Targets) -> Result<PathBuf> {
     Ok(Metadata::of_workspace()?.target_directory()?.join("debug/gatewayd"))
 }
 
-/// The test targets, once each of their modules has its suite.
+/// Returns the test targets after a check that each of their modules has its suite.
 fn known_targets() -> Result<Targets> {
     let targets = suites::targets()?;
     let problems = modules::problems(&targets.ours)?;
@@ -165,7 +165,7 @@ fn known_targets() -> Result<Targets> {
     Ok(targets)
 }
 
-/// A run of the suites that were chosen.
+/// A run of the selected suites.
 struct Run<'a> {
     options: &'a Options,
     daemon: PathBuf,
@@ -182,7 +182,7 @@ impl Run<'_> {
         let number = self.started.fetch_add(1, Ordering::Relaxed) + 1;
         println!("\n== {} ({number} of {}{usual}): {}", suite.name, self.count, suite.what);
         let start = Instant::now();
-        // Lines of two suites come in any order.
+        // Lines of two suites may be interleaved.
         let mark = if suite.place == Place::Beside { format!("{}: ", suite.name) } else { String::new() };
         let outcome = match suite.work {
             Work::Tidy => run_tidy().map(|counts| (counts, None)),
@@ -207,7 +207,7 @@ impl Run<'_> {
     }
 }
 
-/// Keeps what the next run says of its suites. Without it the run is as good.
+/// Stores the durations for the progress of the next run. A failure is not fatal.
 fn keep_durations(mut durations: Durations, report: &Report) {
     for row in report.rows().iter().filter(|row| row.passed()) {
         durations.record(row.name, row.time);
@@ -217,7 +217,7 @@ fn keep_durations(mut durations: Durations, report: &Report) {
     }
 }
 
-/// Sets the lengths of [`LONG`], and returns the limit that leaves room for the longest.
+/// Sets the durations of [`LONG`], and returns a limit that is sufficient for the longest.
 fn lengthen(command: &mut Command, limit: Duration) -> Duration {
     let unset = LONG.iter().filter(|(name, _)| std::env::var_os(name).is_none());
     command.envs(unset.copied());

@@ -1,7 +1,6 @@
-//! `cargo xtask tidy`: rules of this project that neither the compiler nor clippy knows.
+//! `cargo xtask tidy`: rules of this project that neither the compiler nor clippy checks.
 //!
-//! Text rules look at text: they are made to catch slips, not to withstand somebody who wants to get
-//! round them.
+//! Text rules inspect text: they catch mistakes, not deliberate circumvention.
 
 mod capabilities;
 mod circles;
@@ -20,7 +19,7 @@ use anyhow::Result;
 use crate::ebpf;
 use source::Source;
 
-/// A rule that has been checked.
+/// Result of a checked rule.
 #[derive(Debug)]
 pub struct Outcome {
     pub rule: &'static str,
@@ -65,7 +64,7 @@ const RULES: &[Rule] = &[
     ("core and model touch no file, network, process or clock", |s| Ok(text::effects(s))),
 ];
 
-/// Checks every rule, and prints each with what breaks it.
+/// Checks every rule, and prints each with its violations.
 pub fn check() -> Result<Vec<Outcome>> {
     let sources = source::tracked()?;
     let mut outcomes = Vec::new();

@@ -1,4 +1,4 @@
-//! libFuzzer's entrance to `fuzz::conf`.
+//! libFuzzer entry point of `fuzz::conf`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gateway_fuzz::fuzz::conf(data));

@@ -1,4 +1,4 @@
-//! libFuzzer's entrance to `fuzz::dns`.
+//! libFuzzer entry point of `fuzz::dns`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gateway_fuzz::fuzz::dns(data));

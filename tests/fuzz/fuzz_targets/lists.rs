@@ -1,4 +1,4 @@
-//! libFuzzer's entrance to `fuzz::lists`.
+//! libFuzzer entry point of `fuzz::lists`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gateway_fuzz::fuzz::lists(data));

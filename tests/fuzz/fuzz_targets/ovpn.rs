@@ -1,4 +1,4 @@
-//! libFuzzer's entrance to `fuzz::ovpn`.
+//! libFuzzer entry point of `fuzz::ovpn`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gateway_fuzz::fuzz::ovpn(data));

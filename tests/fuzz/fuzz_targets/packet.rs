@@ -1,4 +1,4 @@
-//! libFuzzer's entrance to `fuzz::packet`.
+//! libFuzzer entry point of `fuzz::packet`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gateway_fuzz::fuzz::packet(data));

@@ -1,4 +1,4 @@
-//! libFuzzer's entrance to `fuzz::plan`.
+//! libFuzzer entry point of `fuzz::plan`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gateway_fuzz::fuzz::plan(data));

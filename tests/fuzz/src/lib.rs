@@ -1,6 +1,6 @@
 //! The functions of `gateway_tests::fuzz`, built for the fuzzers.
 
-// The folder of gateway-tests, so that the module finds its own modules there.
+// Named like the folder of gateway-tests, so that the module finds its submodules there.
 #[path = "../../src"]
 mod gateway_tests {
     pub mod fuzz;

@@ -1,5 +1,5 @@
-//! Writes to a store without end, and says on standard output what it is about to do and what the store has promised
-//! to keep. The durability test kills it.
+//! Writes to a store in an endless loop, and prints on standard output each intended write and each completed one. The
+//! durability test kills it.
 //!
 //! Lines: `ready`, `+ ID` created, `? ID` about to delete, `- ID` deleted, `= KEY VALUE` set.
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Example;
 
-/// Records need the zone [`ZONE`].
+/// Example of a record. Records need the zone [`ZONE`].
 pub const RECORDS: Example = Example { path: "/dns/records", body: record };
 
 pub const ZONE: &str = "home.lan";

@@ -1,6 +1,7 @@
-//! Decisions out of bytes: each takes a byte or a few; when none are left, every answer is the first one.
+//! Decisions decoded from bytes. Each takes one byte or a few; without remaining bytes every decision is the first
+//! option.
 
-/// Bytes that are used up.
+/// Consumable input bytes.
 #[derive(Debug)]
 pub struct Bytes<'a>(&'a [u8]);
 
@@ -23,17 +24,17 @@ impl<'a> Bytes<'a> {
         u16::from_be_bytes([self.byte(), self.byte()])
     }
 
-    /// True for odd bytes.
+    /// Returns true for odd bytes.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
-    /// True for one byte in sixteen.
+    /// Returns true for one byte in sixteen.
     pub fn rarely(&mut self) -> bool {
         self.byte() >= 0xf0
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         usize::from(self.byte()) % end.max(1)
     }
@@ -42,7 +43,7 @@ impl<'a> Bytes<'a> {
         list[self.below(list.len())]
     }
 
-    /// Up to `most` bytes as they are; the first says how many.
+    /// Returns up to `most` bytes unchanged; the first byte is the length.
     pub fn slice(&mut self, most: usize) -> &'a [u8] {
         let wanted = self.below(most + 1);
         let (slice, rest) = self.0.split_at(wanted.min(self.0.len()));

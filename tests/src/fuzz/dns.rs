@@ -1,11 +1,11 @@
-//! A DNS message, as a question and as an answer to its own question.
+//! A DNS message, as a query and as a response to its own query.
 
 use gateway_core::dns::Question;
 use gateway_dns::upstream::message::{Form, UpstreamQuery, Verdict, judge, limit_life, shortest_life, unmix};
 use gateway_dns::wire::stored::{Age, Bounds};
 use gateway_dns::wire::{Answer, Ede, Envelope, HEADER, NameBuf, Records, Request, Stored};
 
-/// What is read can be answered, what is answered can be read; nothing is longer than it may be.
+/// Checks that a parsed message can be answered, that an answer can be parsed, and that no length exceeds its limit.
 pub fn dns(data: &[u8]) {
     if let Ok(request) = Request::read(data) {
         let mut out = Vec::new();

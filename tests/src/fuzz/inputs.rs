@@ -1,4 +1,4 @@
-//! Bytes to everything that is compiled: objects as users send them, facts, and packets that meet them.
+//! Decodes bytes to the complete input of the compiler: objects as users send them, facts, and packets that match them.
 //!
 //! The vocabulary is small, so that policies, devices and packets name the same things.
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::bytes::Bytes;
 
-/// Keys that are recognised wherever they appear: a private one, a preshared one, and public ones of peers.
+/// Keys that are recognisable wherever they appear: a private one, a preshared one, and public ones of peers.
 pub const PRIVATE: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
 pub const PRESHARED: &str = "UFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFM=";
 const PEERS: [&str; 2] =
@@ -41,7 +41,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Edits that the model refuses change nothing; `refused` gets them.
+    /// Decodes the input. Edits that the model rejects change nothing; `refused` receives them.
     pub fn decode(data: &[u8], mut refused: impl FnMut(&EditError)) -> Inputs {
         let mut bytes = Bytes::new(data);
         let start: Timestamp = "2026-11-20T12:00:00Z".parse().expect("a time");
@@ -78,7 +78,7 @@ impl Inputs {
         let vlan = name.split_once('.').map(|(parent, _)| (parent.to_owned(), 7));
         let mtu = [1500, 1280, 0, 9000, u32::MAX][usize::from(shape >> 3) % 5];
         let kind = if name.starts_with("wg-") { "wireguard" } else { "veth" };
-        // Two links with one index cannot be, but what was observed is not believed.
+        // Two links cannot share one index, but the compiler must not trust observations.
         let index = if shape & 0xe0 == 0xe0 { 2 } else { index };
         let link = Link {
             index,
@@ -211,7 +211,7 @@ fn address(bytes: &mut Bytes<'_>) -> IpAddr {
     }
 }
 
-/// With host bits.
+/// Returns a network with host bits set.
 fn network_around(bytes: &mut Bytes<'_>) -> IpNet {
     let address = address(bytes);
     let longest = if address.is_ipv6() { 128 } else { 32 };
@@ -236,7 +236,7 @@ fn row(bytes: &mut Bytes<'_>, state: &State, noun: &str) -> Option<Id> {
     ids.get(place).copied()
 }
 
-/// An id of a row that is there, or of none.
+/// Returns an id of an existing row, or of none.
 fn id(bytes: &mut Bytes<'_>, state: &State, noun: &str) -> String {
     row(bytes, state, noun).unwrap_or_default().to_string()
 }

@@ -1,14 +1,15 @@
-//! Objects of the API out of arbitrary JSON.
+//! Objects of the API from arbitrary JSON.
 
 use gateway_model::registry::{KINDS, Kind};
 use gateway_model::{EditError, State};
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// Shorter texts may well appear elsewhere by chance.
+/// Minimum length of a checked secret. Shorter texts may appear elsewhere by chance.
 const SHORTEST_SECRET: usize = 12;
 
-/// Any JSON is refused with reasons or becomes an object that can be sent back and stored. No answer shows a secret.
+/// Checks that any JSON is rejected with reasons, or becomes an object that can be sent back and stored. No response
+/// shows a secret.
 pub fn json(data: &[u8]) {
     let Ok(input) = serde_json::from_slice::<Value>(data) else { return };
     for kind in KINDS {
@@ -37,14 +38,14 @@ fn create(kind: &Kind, input: &Value) {
     hidden(&format!("{} {:?} {draft:?}", written.value, written.warnings));
     hidden(&format!("{:?}", kind.changes(&before, &draft, 10)));
 
-    // An unmodified object can be sent back; only its revision changes.
+    // A client can send an unmodified object back; only its revision changes.
     let id = written.id.to_string();
     let again = kind.replace(&mut draft, &id, None, written.value.clone());
     let again = again.unwrap_or_else(|error| panic!("{} is refused when sent back: {error}", written.value));
     assert_eq!(again.value, written.value, "sent back, it is another object");
     assert!(again.warnings.len() <= written.warnings.len(), "{:?}", again.warnings);
 
-    // Stored objects are read back.
+    // Stored objects load again.
     let mut loaded = State::new(now);
     for row in kind.changed_rows(&draft) {
         let stored = row.json.expect("nothing was deleted");
@@ -54,7 +55,7 @@ fn create(kind: &Kind, input: &Value) {
     assert_eq!(shown, written.value, "stored, it is another object");
 }
 
-/// Texts of the input at the places of secrets that stand nowhere else in it.
+/// Returns the texts of the secret fields that occur nowhere else in the input.
 fn secrets(kind: &Kind, input: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for path in kind.secrets {

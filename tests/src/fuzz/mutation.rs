@@ -1,6 +1,7 @@
-//! Mutations without coverage feedback: what the test suite does to the corpora. The same seed makes the same inputs.
+//! Mutations without coverage feedback, which the test suite applies to the corpora. The same seed gives the same
+//! inputs.
 
-/// Words that get far in a target's format.
+/// Dictionary of a target's format.
 pub type Words = [&'static [u8]];
 
 pub const PACKET: &Words = &[
@@ -146,7 +147,7 @@ pub const ZONE: &Words = &[
     b"\n",
 ];
 
-/// An endless source of numbers (SplitMix64, by Sebastiano Vigna, public domain).
+/// An endless generator of numbers (SplitMix64, by Sebastiano Vigna, public domain).
 #[derive(Debug)]
 pub struct Numbers(u64);
 
@@ -163,13 +164,13 @@ impl Numbers {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which is more than 0.
+    /// Returns a number below `end`, which is more than 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 }
 
-/// One of the corpus with a few changes, at most so many bytes long.
+/// Returns an input of the corpus with a few changes, at most `longest` bytes long.
 pub fn mutated(corpus: &[Vec<u8>], words: &Words, longest: usize, numbers: &mut Numbers) -> Vec<u8> {
     let mut input = corpus[numbers.below(corpus.len())].clone();
     for _ in 0..=numbers.below(6) {
@@ -193,7 +194,7 @@ fn change(input: &mut Vec<u8>, corpus: &[Vec<u8>], words: &Words, numbers: &mut 
             let word = words[numbers.below(words.len())];
             input.splice(at..at, word.iter().copied());
         }
-        // Something of the input once more, elsewhere.
+        // Copies a part of the input to another offset.
         6 => {
             let end = (at + 1 + numbers.below(32)).min(input.len());
             let piece = input[at..end].to_vec();

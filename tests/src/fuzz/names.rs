@@ -1,4 +1,4 @@
-//! Lists of names and zones: what others publish and what people store, and the answers that come of it.
+//! Domain lists and zones: published lists, user-defined zones, and the answers that result from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,8 +28,8 @@ fn now() -> Timestamp {
     Timestamp::UNIX_EPOCH
 }
 
-/// A list is read in one way, however it is cut; what was understood is counted, the rest has a reason; and questions
-/// about its own names and others are decided, for a reason that is the first of those given.
+/// Checks that a list parses the same for any chunking, and that parsed entries are counted and the rest has a reason.
+/// Queries for its own names and others are decided, for the first of the given reasons.
 pub fn lists(data: &[u8]) {
     let Some((head, text)) = data.split_first_chunk::<2>() else { return };
     let format = FORMATS[usize::from(head[0]) % FORMATS.len()];
@@ -78,7 +78,7 @@ fn counted(list: &List, text: &[u8]) {
     }
 }
 
-/// DnsService that stand in the text, and one below each.
+/// Returns names of the text, and one subdomain of each.
 fn words(text: &[u8]) -> Vec<Name> {
     let text = String::from_utf8_lossy(text);
     let inside = text.split(|c: char| !(c.is_alphanumeric() || "-_.".contains(c)));
@@ -87,8 +87,8 @@ fn words(text: &[u8]) -> Vec<Name> {
     names.filter_map(|text| Some(Name::from(&DomainName::parse(&text).ok()?))).collect()
 }
 
-/// Lines of `name type value` as records of a zone. Each question has one answer, which is whole; aliases lead on or
-/// end; nothing that exists is said not to.
+/// Checks lines of `name type value` as records of a zone. Each query has one complete answer, aliases lead on or end,
+/// and no existing name is denied.
 pub fn zone(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut state = State::new(now()).begin(now());
@@ -179,7 +179,7 @@ fn strings(mut rdata: &[u8]) {
     }
 }
 
-/// RFC 9460, section 2.2: keys ascend, and each value is as long as it says.
+/// Checks RFC 9460, section 2.2: keys ascend, and each value has its declared length.
 fn params(rdata: &[u8]) {
     let name = (3..=rdata.len()).find(|end| NameRef::new(&rdata[2..*end]).is_some()).expect("a target");
     let (mut rest, mut before) = (&rdata[name..], None);

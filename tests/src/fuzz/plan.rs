@@ -1,4 +1,4 @@
-//! The compiler and the decision under arbitrary states and facts.
+//! The compiler and the policy decision under arbitrary states and facts.
 
 use gateway_common::classify::classify;
 use gateway_common::leg_selection;
@@ -11,7 +11,7 @@ use ipnet::IpNet;
 
 use super::inputs::{Inputs, PRESHARED, PRIVATE};
 
-/// One plan comes of one state and facts; every number in it means something; no key is seen in it.
+/// Checks that a state and facts give exactly one plan, that every index in it is valid, and that it shows no key.
 pub fn plan(data: &[u8]) {
     let mut said = String::new();
     let world = Inputs::decode(data, |error| said.push_str(&format!("{error} {error:?}\n")));
@@ -30,7 +30,7 @@ pub fn plan(data: &[u8]) {
 fn assert_same(a: &Compiled, b: &Compiled) {
     let (p, q) = (&a.plan, &b.plan);
     assert_eq!(p.dataplane, q.dataplane);
-    // Debug forms hide keys: these are compared as values.
+    // Debug forms hide keys, so these are compared as values.
     assert!(p.wireguard == q.wireguard, "the WireGuard devices differ");
     assert_eq!((&p.attach, &p.links, &p.addresses), (&q.attach, &q.links, &q.addresses));
     assert_eq!((&p.routes, &p.rules, &p.sysctls), (&q.routes, &q.rules, &q.sysctls));
@@ -99,7 +99,7 @@ fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
     assert_eq!(choice.kind() == ChoiceKind::Legs || proxied, choice.count > 0, "{choice:?}");
     assert!(choice.kept == 0 || choice.count > 0 && !proxied, "{choice:?}");
     assert!(choice.legs[used.len()..].iter().all(|leg| *leg == 0), "{choice:?}");
-    // The default way to a proxy is none of the legs, and a proxy carries either family by any leg.
+    // The default egress to a proxy is no leg, and a proxy transports either family over any leg.
     for number in used.iter().filter(|number| !(proxied && **number == 0)) {
         let leg = compiled.legs.get(*number).expect("a leg that exists");
         assert!(leg.usable && (proxied || if ipv6 { leg.ipv6 } else { leg.ipv4 }), "{leg:?} carries nothing");
@@ -111,7 +111,8 @@ fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
     );
 }
 
-/// No tunnel is carried in a circle, and the mark of its outer packets leads to what carries it.
+/// Checks that no tunnel is its own underlay, directly or indirectly, and that the mark of its outer packets leads to
+/// its underlay.
 fn carriers(compiled: &Compiled) {
     let legs = &compiled.legs;
     for leg in legs.by_number.values() {
@@ -135,7 +136,7 @@ fn carriers(compiled: &Compiled) {
     }
 }
 
-/// The way of every leg ends in a route that leads nowhere, in both families.
+/// Checks that the routes of every leg end in an unreachable route, in both families.
 fn routes(compiled: &Compiled) {
     for leg in compiled.legs.by_number.values() {
         for default in ["0.0.0.0/0", "::/0"] {
@@ -155,7 +156,7 @@ fn routes(compiled: &Compiled) {
 
 fn assert_no_key(text: &str) {
     for key in [PRIVATE, PRESHARED] {
-        // As people write it, and as a list of bytes.
+        // In base64, and as a list of bytes.
         let bytes = gateway_model::wgconf::decode_key(key).expect("a key");
         let list = format!("{bytes:?}");
         for form in [key, list.trim_matches(['[', ']'])] {
@@ -177,7 +178,7 @@ fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
             (again.action, again.reason, again.mark, again.leg, again.device),
             "the same packet a second time"
         );
-        // The rank of a known flow is not remembered.
+        // The flow table does not store the rank of an established flow.
         if verdict.leg != 0 && verdict.new {
             let policy = compiled.policy(verdict.rank).expect("a leg is a policy's");
             let choices = [policy.v4, policy.v6];

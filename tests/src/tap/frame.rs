@@ -1,4 +1,4 @@
-//! Just enough of Ethernet, IPv4 and IPv6 to tell whose a packet is.
+//! Minimal parser of Ethernet, IPv4 and IPv6 that identifies the origin of a packet.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,7 +13,7 @@ const ICMPV6: u8 = 58;
 pub enum Frame<'a> {
     Ip(Packet<'a>),
     Arp,
-    /// Another protocol, or a packet too short to be what it says.
+    /// Another protocol, or a packet shorter than its headers declare.
     Other(u16),
 }
 
@@ -21,12 +21,12 @@ pub enum Frame<'a> {
 pub struct Packet<'a> {
     pub source: IpAddr,
     pub destination: IpAddr,
-    /// The transport protocol, beyond the extension headers of IPv6.
+    /// Transport protocol after the IPv6 extension headers.
     pub protocol: u8,
     pub ports: Option<(u16, u16)>,
-    /// A fragment that does not begin with the transport header.
+    /// Fragment that does not start with the transport header.
     pub later_fragment: bool,
-    /// Everything behind the IP headers.
+    /// All bytes after the IP headers.
     pub payload: &'a [u8],
 }
 
@@ -124,7 +124,7 @@ impl<'a> Packet<'a> {
         self.protocol == UDP
     }
 
-    /// The packet that an ICMP error is about.
+    /// Returns the packet that an ICMP error quotes.
     pub fn quoted(&self) -> Option<Packet<'a>> {
         let (kind, quoted) = (self.payload.first()?, self.payload.get(8..)?);
         match (self.protocol, kind) {
@@ -134,7 +134,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Neighbour discovery and group membership: how hosts of one link find each other.
+    /// Reports whether the packet is neighbour discovery or group membership, the housekeeping of a link.
     pub fn keeps_house(&self) -> bool {
         match self.protocol {
             IGMP => true,

@@ -1,5 +1,5 @@
-//! A continuous load of every kind of traffic, in both families: a UDP flow that lives on, UDP flows and TCP
-//! connections that are always new, DNS queries and echo requests.
+//! A continuous load of all kinds of traffic in both families: a long-lived UDP flow, new UDP flows and TCP
+//! connections, DNS queries and echo requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -18,27 +18,27 @@ use crate::topology::{Host, server};
 use crate::traffic::{any, seen_in};
 use crate::wait::wait_for;
 
-/// One round of packets per family.
+/// Interval of the packet rounds of each family.
 const BEAT: Duration = Duration::from_millis(4);
 /// Maximum number of concurrent TCP attempts.
 const ATTEMPTS: usize = 16;
-/// Source ports of attempts, in turn over all loads: none that the kernel gives to others. A connection from the port of an
-/// attempt that was never answered passes for that attempt, and takes its leg.
+/// First source port of attempts. All loads share the range in rotation, and the kernel assigns none of it. A
+/// connection from the port of an unanswered attempt would count as that attempt and take its leg.
 const FIRST_PORT: u16 = 20_000;
 const PORTS: u16 = 12_000;
 static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
 
-/// Numbers of a load so far.
+/// Counters of a load so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Packets and connection attempts that the host's kernel took.
+    /// Packets and connection attempts that the host's kernel accepted.
     pub v4: u64,
     pub v6: u64,
-    /// Answers on the UDP flows that live on, by the address the server saw.
+    /// Answers on the long-lived UDP flows, by the address that the server saw.
     pub answers: BTreeMap<IpAddr, u64>,
 }
 
-/// The running load; dropping ends it.
+/// The running load. Dropping it ends it.
 #[derive(Debug)]
 pub struct Load {
     shared: Arc<Shared>,
@@ -72,7 +72,7 @@ impl Load {
         }
     }
 
-    /// Returns once this many more packets have been sent in each family.
+    /// Returns when this many more packets have been sent in each family.
     pub fn run_for(&self, packets: u64) -> Result<()> {
         let before = self.sent();
         wait_for(Duration::from_secs(60), &format!("{packets} more packets of the load"), || {
@@ -81,7 +81,7 @@ impl Load {
         })
     }
 
-    /// Returns once an answer has come that a server gave to this address after the call.
+    /// Returns when an answer arrives for which the server saw this address after the call.
     pub fn wait_for_answer_to(&self, address: IpAddr, deadline: Duration) -> Result<()> {
         let answers = || self.sent().answers.get(&address).copied().unwrap_or(0);
         let before = answers();
@@ -96,7 +96,7 @@ impl Load {
     fn end(&mut self) {
         self.shared.ending.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // Its panic was printed when it happened.
+            // The panic was already printed.
             let _ = thread.join();
         }
     }
@@ -163,7 +163,7 @@ impl Sender {
         let mut packet = vec![kind, 0, 0, 0, 0x47, 0x57];
         packet.extend_from_slice(&number.to_be_bytes()[6..]);
         packet.extend_from_slice(MARK);
-        // The kernel fills in the checksum of ICMPv6 itself.
+        // The kernel computes the checksum of ICMPv6.
         let sum = checksum(&packet);
         packet[2..4].copy_from_slice(&sum.to_be_bytes());
         let to = SockAddr::from(SocketAddr::from((self.server, 0)));
@@ -175,11 +175,11 @@ impl Sender {
         let Ok(socket) = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP)) else { return };
         let port = FIRST_PORT + NEXT_PORT.fetch_add(1, Ordering::Relaxed) % PORTS;
         let source = SocketAddr::new(any(self.server.is_ipv6()).ip(), port);
-        // A port of an attempt of before may still be taken.
+        // The port of an earlier attempt may still be in use.
         if socket.bind(&source.into()).is_err() {
             return;
         }
-        // "In progress" is the success of a connect that does not block.
+        // "In progress" is the success of a non-blocking connect.
         let _ = socket.connect(&SocketAddr::from((self.server, HTTP)).into());
         self.note(true);
         self.attempts.push_back(socket);
@@ -204,12 +204,12 @@ impl Sender {
     }
 }
 
-/// The header of a DNS query, so that the sink can answer, and the mark.
+/// Returns the header of a DNS query, so that the sink can answer, and the mark.
 fn query() -> Vec<u8> {
     [&[0x47, 0x57, 0x01, 0x00, 0, 0, 0, 0, 0, 0, 0, 0], MARK].concat()
 }
 
-/// RFC 1071.
+/// Computes the Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> u16 {
     let mut sum = 0_u32;
     for pair in bytes.chunks(2) {

@@ -1,4 +1,4 @@
-//! One boot of a guest: QEMU by emulation, a folder shared with the guest for the script and its results, a deadline.
+//! One boot of a guest: QEMU emulation, a folder shared with the guest for the script and its results, and a deadline.
 
 use std::fs;
 use std::io::Read as _;
@@ -15,9 +15,9 @@ use super::{Image, Opts, Output, image, quoted};
 
 const SECOND_STAGE: &str = include_str!("second-stage.sh");
 const QEMU: &str = "qemu-system-x86_64";
-/// Starts the names of the runs' folders.
+/// Prefix of the names of the runs' folders.
 const RUN: &str = "run-";
-/// Maximum length of a text in an error.
+/// Maximum number of lines of a text in an error.
 const TAIL_LINES: usize = 60;
 
 pub fn run(image: &Image, script: &str, opts: Opts<'_>) -> anyhow::Result<Output> {
@@ -48,7 +48,7 @@ pub fn run(image: &Image, script: &str, opts: Opts<'_>) -> anyhow::Result<Output
     })
 }
 
-/// Runs QEMU to its end; what it and the guest's console said.
+/// Runs QEMU to its end. Returns its output and that of the guest's console.
 fn power_on(image: &Image, folder: &Path, opts: Opts<'_>) -> anyhow::Result<String> {
     let (mut reader, writer) = std::io::pipe().context("no pipe for the console")?;
     let mut command = qemu(image, folder, opts);
@@ -56,19 +56,19 @@ fn power_on(image: &Image, folder: &Path, opts: Opts<'_>) -> anyhow::Result<Stri
         .stdin(Stdio::null())
         .stdout(writer.try_clone().context("no pipe for the console")?)
         .stderr(writer);
-    // SAFETY: between fork and exec only a single system call is made; nothing is allocated and no lock is taken.
+    // SAFETY: between fork and exec only a single system call is made; it does not allocate and takes no lock.
     unsafe {
         command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
     }
     let mut machine = Machine(command.spawn().with_context(|| format!("{QEMU} cannot be started"))?);
-    // The command holds the pipe's other end; QEMU alone shall hold it, for its end to be seen.
+    // The command holds the write end of the pipe. QEMU must be the only holder, so that its end is noticed.
     drop(command);
 
     let (sender, receiver) = channel();
     let listener = thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = reader.read(&mut buffer) {
-            // The receiver outlives this thread's use of it: it is dropped after the thread ended.
+            // The receiver is dropped after this thread ended.
             let _ = sender.send(buffer[..count].to_vec());
         }
     });
@@ -104,7 +104,7 @@ fn power_on(image: &Image, folder: &Path, opts: Opts<'_>) -> anyhow::Result<Stri
 }
 
 fn qemu(image: &Image, folder: &Path, opts: Opts<'_>) -> Command {
-    // A comma in a value is written twice.
+    // QEMU option values escape a comma by a second one.
     let escaped = |path: &Path| path.to_string_lossy().replace(',', ",,");
     let mut command = Command::new(QEMU);
     command
@@ -132,12 +132,12 @@ fn qemu(image: &Image, folder: &Path, opts: Opts<'_>) -> Command {
     command
 }
 
-/// QEMU's process, which ends when nobody waits for it any more.
+/// QEMU's process. Dropping it ends the process.
 struct Machine(Child);
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Both fail where the process was waited for, which is the rule.
+        // Both usually fail because the process was already waited for.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,5 @@
-//! Writes the archive format the kernel unpacks as its initial file system ("newc"). Folders and regular files only.
+//! Writer of the archive format that the kernel unpacks as its initial file system ("newc"). Folders and regular files
+//! only.
 
 use std::fmt::Write as _;
 
@@ -21,7 +22,7 @@ impl Archive {
         self.entry(name, PROGRAM, content);
     }
 
-    /// Closes the archive.
+    /// Closes the archive and returns its bytes.
     pub fn into_bytes(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes

@@ -1,4 +1,4 @@
-//! Makes the kernel, its modules and the initial file system in `target/vm`. Each part appears whole or not at all.
+//! Creates the kernel, its modules and the initial file system in `target/vm`. Each part appears atomically.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,7 +17,7 @@ const BUSYBOX: &str = "/bin/busybox";
 /// Modules that the first stage needs to mount the host's files.
 const BOOT_MODULES: [&str; 4] = ["virtio_pci", "9pnet_virtio", "9p", "overlay"];
 
-/// Starts the names of what is not complete yet.
+/// Prefix of the names of incomplete parts.
 const MAKING: &str = "making-";
 
 pub fn prepare() -> anyhow::Result<Image> {
@@ -45,14 +45,14 @@ pub fn prepare() -> anyhow::Result<Image> {
     })
 }
 
-/// Waits for the lock on a file; it is given back when the answer is dropped.
+/// Waits for the lock on a file. Dropping the result releases it.
 pub fn lock(path: &Path) -> anyhow::Result<File> {
     let file = File::create(path).with_context(|| format!("{} cannot be made", path.display()))?;
     file.lock().with_context(|| format!("{} cannot be locked", path.display()))?;
     Ok(file)
 }
 
-/// Removes the folders and files that ended processes left behind. The caller holds the lock under which they are made.
+/// Removes the folders and files of ended processes. The caller holds the lock that protects their creation.
 pub fn remove_leftovers(store: &Path, prefix: &str) -> anyhow::Result<()> {
     let entries = fs::read_dir(store).with_context(|| format!("{} cannot be read", store.display()))?;
     for entry in entries {
@@ -70,7 +70,7 @@ fn making(store: &Path) -> anyhow::Result<tempfile::TempDir> {
     tempfile::Builder::new().prefix(MAKING).tempdir_in(store).context("no room for the kernel")
 }
 
-/// Packages are unpacked, not installed: installing a kernel would touch the host's boot.
+/// Unpacks the kernel package without installing it: an installation would change the host's boot.
 fn unpack_kernel(store: &Path, unpacked: &Path) -> anyhow::Result<()> {
     let download = making(store)?;
     with_fresh_lists_at_need(|| {
@@ -87,7 +87,7 @@ fn unpack_kernel(store: &Path, unpacked: &Path) -> anyhow::Result<()> {
     fs::rename(root.keep(), unpacked).context("the unpacked kernel cannot be put in its place")
 }
 
-/// The package behind `linux-image-amd64`.
+/// Returns the package behind `linux-image-amd64`.
 fn kernel_package() -> anyhow::Result<String> {
     let text = output_of(Command::new("apt-cache").args(["depends", "linux-image-amd64"]))?;
     let package = text
@@ -118,7 +118,8 @@ fn only_entry(folder: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The initial file system, named by what went into it: another first stage or kernel makes another file.
+/// Builds the initial file system. Its name depends on its content, so another first stage or kernel gives another
+/// file.
 fn initramfs(store: &Path, unpacked: &Path, release: &str) -> anyhow::Result<PathBuf> {
     let mut recipe = DefaultHasher::new();
     (FIRST_STAGE, BOOT_MODULES, release).hash(&mut recipe);
@@ -147,7 +148,7 @@ fn initramfs(store: &Path, unpacked: &Path, release: &str) -> anyhow::Result<Pat
     Ok(path)
 }
 
-/// The modules' files in the order in which they load.
+/// Returns the module files in load order.
 fn boot_modules(unpacked: &Path, release: &str) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for module in BOOT_MODULES {
@@ -158,7 +159,7 @@ fn boot_modules(unpacked: &Path, release: &str) -> anyhow::Result<Vec<PathBuf>> 
             module,
         ]))?;
         for line in text.lines() {
-            // "insmod PATH " for a module, "builtin NAME" for what the kernel holds anyway
+            // Lines are "insmod PATH " for a module and "builtin NAME" for built-in code.
             let Some(file) = line.strip_prefix("insmod ") else { continue };
             let file = PathBuf::from(file.trim_end());
             if !files.contains(&file) {

@@ -1,11 +1,12 @@
-//! Packages of the host: the emulator and the tools a guest borrows. Not the kernel, which is unpacked, not installed.
+//! Packages of the host: the emulator and the tools that a guest uses. The kernel is excluded: it is unpacked, not
+//! installed.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-/// A package, and a file that tells that it (or a replacement) is there.
+/// A package, and a file whose presence shows that it (or a replacement) is installed.
 const PACKAGES: [(&str, &str); 7] = [
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("seabios", "/usr/share/seabios/bios-256k.bin"),
@@ -16,7 +17,7 @@ const PACKAGES: [(&str, &str); 7] = [
     ("wireguard-tools", "/usr/bin/wg"),
 ];
 
-/// Installs what is missing; a few file look-ups when nothing is.
+/// Installs missing packages. Otherwise costs a few file look-ups.
 pub fn install_missing() -> anyhow::Result<()> {
     let missing: Vec<&str> =
         PACKAGES.iter().filter(|(_, file)| !Path::new(file).exists()).map(|(name, _)| *name).collect();
@@ -34,7 +35,7 @@ pub fn install_missing() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Does `action`; where that fails, refreshes the package lists and does it once more.
+/// Runs `action`. On failure, refreshes the package lists and runs it again.
 pub fn with_fresh_lists_at_need(action: impl Fn() -> anyhow::Result<String>) -> anyhow::Result<String> {
     if let Ok(text) = action() {
         return Ok(text);
@@ -52,7 +53,7 @@ pub fn apt_get() -> Command {
     command
 }
 
-/// Runs a command to its end; its output, or an error with what it said.
+/// Runs a command to its end. Returns its output, or an error with its error output.
 pub fn output_of(command: &mut Command) -> anyhow::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("{name} cannot be started"))?;

@@ -25,7 +25,7 @@ async fn the_first_account_is_made_once_and_from_elsewhere_with_the_code() {
     let outside = Caller::from(OUTSIDE);
     testbed.send(&outside, "POST", "/auth/setup", body("")).await.is(403, "setup_code_required");
     assert_eq!(serde_json::to_value(testbed.last_audit().result).expect("json"), json!("denied"));
-    // A proxy on the gateway itself is not the gateway itself.
+    // A proxy on the gateway is not treated as the gateway itself.
     let proxied = Caller::from("127.0.0.1").with("x-forwarded-for", OUTSIDE);
     testbed.send(&proxied, "POST", "/auth/setup", body("AAAAA")).await.is(403, "setup_code_required");
     let code = std::fs::read_to_string(testbed.folder.path().join("setup-code")).expect("the code");
@@ -94,7 +94,7 @@ async fn users_are_live_and_the_last_admin_stays() {
     let list = testbed.send(&admin, "GET", "/auth/users", None).await;
     assert_eq!(list.data().as_array().map(Vec::len), Some(2));
     assert!(list.data()[1]["last_login"].is_string() && !list.body.to_string().contains("argon2"));
-    // Another role holds with the next request.
+    // A role change takes effect with the next request.
     let mut shown = list.data()[1].clone();
     shown["role"] = json!("viewer");
     let changed = testbed.send(&admin, "PUT", &format!("/auth/users/{id}"), Some(shown)).await;
@@ -107,7 +107,7 @@ async fn users_are_live_and_the_last_admin_stays() {
     let demoted = json!({"username": "anna", "role": "viewer"});
     let refused = testbed.send(&admin, "PUT", &format!("/auth/users/{anna}"), Some(demoted)).await;
     refused.is(409, "last_admin");
-    // A deleted user is nobody, at once.
+    // A deleted user loses access immediately.
     assert_eq!(testbed.send(&bert, "GET", "/devices", None).await.status, 200);
     let gone = testbed.send(&admin, "DELETE", &format!("/auth/users/{id}"), None).await;
     assert_eq!(gone.data(), &json!({"id": id, "deleted": true}));
@@ -150,7 +150,7 @@ async fn an_unknown_user_takes_as_long_as_a_known_one() {
         testbed.login(&Caller::from(OUTSIDE), &name, "wrong password").await.is(401, "invalid_credentials");
         begin.elapsed()
     };
-    // By turns, and the least of each: what else the machine does only adds to it.
+    // Alternates both and takes the minimum of each, as other load only adds to it.
     let (mut known, mut unknown) = (Duration::MAX, Duration::MAX);
     for n in 0..12 {
         known = known.min(measure("anna".to_owned()).await);

@@ -18,7 +18,7 @@ use crate::authz::testbed::PASSWORD;
 
 fn configuration(folder: &Path) -> Bootstrap {
     let at = folder.display();
-    // DnsService of a bpf file system have no dots; nothing is pinned there.
+    // Names of a bpf file system have no dots; nothing is pinned there.
     let text = format!(
         "state_dir: {at}/state\nruntime_dir: {at}/run\nmarker: {at}/initialised\n\
          bpf: {{ pin_dir: /sys/fs/bpf/nothing-of-authz }}\n"
@@ -34,7 +34,7 @@ fn add(name: &str, role: Role) -> Command {
     Command::Add { username: name.into(), role }
 }
 
-/// Adds, lists, deletes; the same whoever holds the store.
+/// Adds, lists and deletes users. The result does not depend on the owner of the store.
 async fn exercise(config: &Bootstrap) {
     let anna = user(config, add("anna", Role::Admin)).await.expect("added");
     let bert = user(config, add("bert", Role::Viewer)).await.expect("added");

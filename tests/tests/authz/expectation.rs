@@ -1,16 +1,16 @@
-//! What the contract says about who may do what, written down a second time: from its table of roles, not from the
-//! classes of the rows.
+//! Authorization rules of the contract, written a second time: from its table of roles, not from the classes of the
+//! endpoints.
 
 /// A line of the table of roles: admin, operator, viewer, diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     /// No credential needed.
     Open,
-    /// Everybody who is somebody.
+    /// Any authenticated caller.
     All,
-    /// Not viewers.
+    /// All roles except viewer.
     NotViewer,
-    /// The daily business.
+    /// Admin and operator.
     AdminAndOperator,
     AdminOnly,
 }
@@ -22,7 +22,7 @@ pub enum Who {
     Viewer,
     Diagnostics,
     Anonymous,
-    /// The bypass: admin for reading.
+    /// Local network bypass: admin for reading.
     Localnet,
 }
 
@@ -46,7 +46,7 @@ const NOT_VIEWER: &[&str] = &[
     "POST /test-definitions/run",
 ];
 
-/// Endpoints that the local network's right to read does not cover.
+/// Endpoints that the local network's read access excludes.
 const CREDENTIAL: &[&str] = &[
     "GET /dns/log",
     "GET /dns/clients",
@@ -55,7 +55,7 @@ const CREDENTIAL: &[&str] = &[
     "GET /audit",
 ];
 
-/// Questions that viewers may ask, and what is everybody's own.
+/// Queries that viewers may send, and endpoints for the caller's own objects.
 const ALL: &[&str] = &[
     "POST /policy/evaluate",
     "POST /policy/conflicts",
@@ -88,7 +88,7 @@ const ADMIN_ONLY: &[&str] = &[
     "POST /auth/keys",
     "GET /auth/keys/{id}",
     "DELETE /auth/keys/{id}",
-    // "settings of listener/TLS": one row for all settings
+    // "settings of listener/TLS": one endpoint for all settings
     "PUT /settings",
     "PUT /settings/{key}",
     "DELETE /settings/{key}",
@@ -104,7 +104,7 @@ const ADMIN_ONLY: &[&str] = &[
     "POST /federation-roles",
     "PUT /federation-roles/{id}",
     "DELETE /federation-roles/{id}",
-    // "mesh create-key"; registering hands over a key of the same kind
+    // "mesh create-key"; registration returns a key of the same kind
     "POST /mesh/create-key",
     "POST /mesh/register",
     // "secrets, storage, pq-crypto PUT, deadman, wipe, AI config"
@@ -119,12 +119,12 @@ const ADMIN_ONLY: &[&str] = &[
     "PUT /ai/config",
 ];
 
-/// All that the lists name, to find names that no row has.
+/// Returns all names of the lists, to find names without an endpoint.
 pub fn named() -> impl Iterator<Item = &'static str> {
     [OPEN, NOT_VIEWER, CREDENTIAL, ALL, ADMIN_ONLY].into_iter().flatten().copied()
 }
 
-/// The line for `GET /devices`. `page`: not below the API root.
+/// Returns the line of an endpoint such as `GET /devices`. `page`: not below the API root.
 pub fn line(name: &str, page: bool) -> Line {
     let reads = name.starts_with("GET ");
     match name {
@@ -138,7 +138,7 @@ pub fn line(name: &str, page: bool) -> Line {
     }
 }
 
-/// The refusal that the caller gets, if any: status and code.
+/// Returns status and code of the error that the caller gets, if any.
 pub fn refusal(who: Who, line: Line, name: &str, foreign: bool) -> Option<(u16, &'static str)> {
     let reads = name.starts_with("GET ");
     if foreign && !reads {

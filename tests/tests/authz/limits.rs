@@ -1,4 +1,4 @@
-//! Rates, the lock after wrong passwords, and how many refusals are written down.
+//! Rate limits, the lock after wrong passwords, and the number of rejections in the audit log.
 
 use gateway_model::Role;
 use serde_json::json;
@@ -27,7 +27,7 @@ async fn callers_without_a_credential_share_the_rate_of_their_address() {
     let (before, _) = testbed.audit();
     testbed.send(&outside, "POST", "/devices", None).await.is(429, "rate_limited");
     assert_eq!(testbed.audit().0, before, "no entry: a flood must not fill the disk");
-    // Others are not touched, nor are callers with a credential at the same address, nor pages.
+    // Other addresses are not limited, nor are callers with a credential at the same address, nor pages.
     assert_eq!(answered(&testbed, &Caller::from(LOCAL), 25).await, 20);
     assert_eq!(answered(&testbed, &testbed.key(Role::Viewer), 70).await, 60);
     assert_eq!(testbed.send(&outside, "GET", "/api/docs", None).await.status, 200);
@@ -62,7 +62,7 @@ async fn five_wrong_passwords_lock_the_pair_of_address_and_name() {
     testbed.login(&outside, "anna", PASSWORD).await.is(429, "login_throttled");
     testbed.advance(1);
     assert_eq!(testbed.login(&outside, "anna", PASSWORD).await.status, 200);
-    // Success forgets the failures before it.
+    // A successful login resets the failure count.
     for _ in 0..3 {
         for _ in 0..4 {
             testbed.advance(1);
@@ -91,7 +91,7 @@ async fn refusals_are_written_down_in_measure() {
     let outside = Caller::from(OUTSIDE);
     let (before, _) = testbed.audit();
     for _ in 0..600 {
-        // As fast as the rate allows.
+        // At the maximum permitted rate.
         testbed.clock.advance(std::time::Duration::from_millis(200));
         testbed.send(&outside, "POST", "/devices", None).await.is(401, "unauthenticated");
     }

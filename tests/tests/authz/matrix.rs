@@ -1,4 +1,4 @@
-//! Every endpoint, by every kind of caller, from every origin.
+//! Every endpoint, with every kind of caller, from every origin.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::authz::testbed::{Caller, LOCAL, OUTSIDE, Testbed};
 
 const MISSING: &str = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
 
-/// What the handlers of these endpoints refuse by themselves, knowing whose things are asked for.
+/// Endpoints whose handlers check ownership and reject by themselves.
 const OWN: [&str; 2] = ["POST /auth/change-password", "DELETE /auth/tokens/{id}"];
 
 fn name(endpoint: &Endpoint) -> String {
@@ -24,7 +24,7 @@ fn concrete(endpoint: &Endpoint) -> String {
     endpoint.full_path().split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// A fresh gateway for each, because some endpoints change it.
+/// Creates a new gateway for each case, because some endpoints change it.
 fn caller(who: Who, by_session: bool) -> (Testbed, Caller) {
     let testbed = Testbed::new();
     let person = |role| {
@@ -52,7 +52,7 @@ fn caller(who: Who, by_session: bool) -> (Testbed, Caller) {
     (testbed, caller)
 }
 
-/// Origins: what a browser says of the page, and whether that is a page of somebody else.
+/// Origins: the headers that a browser sends, and whether they denote a foreign page.
 const ORIGINS: [(&[(&str, &str)], bool); 4] = [
     (&[], false),
     (&[("origin", "http://192.0.2.1:8080"), ("sec-fetch-site", "same-origin")], false),
@@ -69,7 +69,7 @@ async fn walk(who: Who, by_session: bool) {
         let (mut tried, mut refused) = (0, 0);
         for endpoint in endpoints::table().endpoints() {
             let name = name(endpoint);
-            // No page's rate is meant here, and sessions stay in use.
+            // The rate limit of pages is not tested here, and sessions stay active.
             testbed.advance(1);
             let (before, _) = testbed.audit();
             let body = endpoint.input.is_some().then(|| serde_json::json!({}));

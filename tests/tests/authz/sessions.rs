@@ -41,7 +41,7 @@ async fn failed_sign_in_shows_the_name_of_a_user_in_the_audit_and_no_other_text(
     let entry = testbed.last_audit();
     assert_eq!(entry.result, gateway_ctl::store::AuditResult::Denied);
     assert_eq!(entry.details["username"], "anna");
-    // The name of no user may be a password typed into the wrong field.
+    // The audit log does not show an unknown user name: it may be a password in the wrong field.
     testbed.login(&Caller::from(OUTSIDE), "correct horse", "x").await.is(401, "invalid_credentials");
     assert!(!serde_json::to_string(&testbed.last_audit()).expect("json").contains("correct horse"));
 }
@@ -80,13 +80,13 @@ async fn sessions_end_when_idle_and_after_twelve_hours() {
         assert_eq!(testbed.send(&used, "GET", "/devices", None).await.status, 200);
         testbed.advance(29 * 60);
     }
-    // 23:37; at midnight it is over, however much it is used.
+    // 23:37; the session ends at midnight regardless of its use.
     assert_eq!(testbed.send(&used, "GET", "/devices", None).await.status, 200);
     testbed.advance(22 * 60 + 59);
     assert_eq!(testbed.send(&used, "GET", "/devices", None).await.status, 200);
     testbed.advance(1);
     testbed.send(&used, "GET", "/devices", None).await.is(401, "session_expired");
-    // Endpoints without a credential answer. A dead session never falls through to the local network's right to read.
+    // Endpoints without a credential answer. An expired session never falls back to the local network's read access.
     assert_eq!(testbed.send(&used, "GET", "/health", None).await.status, 200);
     let local = Caller { from: LOCAL.into(), ..used };
     testbed.send(&local, "GET", "/devices", None).await.is(401, "session_expired");
@@ -157,7 +157,7 @@ async fn sessions_are_listed_and_ended() {
     assert_eq!((&all[0]["user"], &all[0]["current"]), (&json!("anna"), &json!(true)));
     assert_eq!((&all[0]["ip"], &all[0]["user_agent"]), (&json!(OUTSIDE), &json!("browser/1")));
     assert!(!serde_json::to_string(&all).expect("json").contains("csrf"));
-    // Others see and end only their own.
+    // Other users see and end only their own sessions.
     let own = testbed.send(&viewer, "GET", "/auth/tokens", None).await;
     assert_eq!(own.data().as_array().map(Vec::len), Some(1));
     let foreign = format!("/auth/tokens/{}", all[1]["id"].as_str().expect("an id"));
@@ -195,7 +195,7 @@ async fn a_stream_ends_with_its_session() {
     assert!(frames.next().await.is_some(), "the first event");
     let ended = testbed.send(&browser, "DELETE", "/auth/tokens/current", None).await;
     assert_eq!(ended.status, 200, "{}", ended.body);
-    // The next event is a change by somebody else; it must not get through.
+    // The next event is a change by another user; the viewer must not receive it.
     testbed.user("vera", Role::Viewer);
     assert!(frames.next().await.is_none(), "the stream goes on after its session");
 }

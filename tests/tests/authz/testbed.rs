@@ -1,4 +1,4 @@
-//! A gateway with sign-in on, and callers of it.
+//! A gateway with authentication enabled, and its callers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-/// In the local network of the configuration.
+/// Address in the local network of the configuration.
 pub const LOCAL: &str = "10.1.2.3";
 pub const OUTSIDE: &str = "203.0.113.9";
 pub const PASSWORD: &str = "correct horse battery";
@@ -31,7 +31,7 @@ pub struct Testbed {
     pub api: Arc<Api>,
 }
 
-/// From where, and with which headers.
+/// Source address and headers of a caller.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// `socket`, or an address.
@@ -59,7 +59,7 @@ impl Testbed {
         Testbed { folder, clock, api }
     }
 
-    /// The same store and clock in another process, as far as anybody can see.
+    /// Returns the same store and clock in a simulated new process.
     pub fn restart(self) -> Testbed {
         let Testbed { folder, clock, api } = self;
         let enabled = api.auth.enabled;
@@ -84,7 +84,7 @@ impl Testbed {
         self.send_to(caller, method, &path, body).await
     }
 
-    /// To a path as it stands.
+    /// Sends to an unmodified path.
     pub async fn send_to(&self, caller: &Caller, method: &str, path: &str, body: Option<Value>) -> Answer {
         let mut request = Request::builder().method(method).uri(path);
         if !caller.headers.iter().any(|(name, _)| name == "host") {
@@ -123,7 +123,7 @@ impl Testbed {
         }
     }
 
-    /// Makes a user without the cost of a hash; nobody can sign in as this one.
+    /// Creates a user without the cost of a hash. Login as this user is not possible.
     pub fn user(&self, name: &str, role: Role) -> gateway_model::Id {
         let user = User {
             username: name.into(),
@@ -136,7 +136,7 @@ impl Testbed {
         store.commit(ticket, |draft| draft.create(user)).expect("stored").0.meta.id
     }
 
-    /// A caller with a session of that user, as a browser has it.
+    /// Returns a caller with a session of that user, as in a browser.
     pub fn session(&self, user: gateway_model::Id) -> Caller {
         let store = &self.open().store;
         let session = Session::new(user, 0, store.clock().now(), None, None);
@@ -146,7 +146,7 @@ impl Testbed {
         Caller::from(OUTSIDE).with("cookie", &format!("gw_session={token}")).with("x-csrf-token", &csrf)
     }
 
-    /// A caller with an API key of that role.
+    /// Returns a caller with an API key of that role.
     pub fn key(&self, role: Role) -> Caller {
         let fresh = auth::api_key::generate().expect("a key");
         let row = ApiKey {
@@ -161,7 +161,7 @@ impl Testbed {
         Caller::from(OUTSIDE).with("authorization", &format!("Bearer {}", fresh.text.expose()))
     }
 
-    /// How many audit entries there are, and the newest.
+    /// Returns the number of audit entries and the newest one.
     pub fn audit(&self) -> (u64, Option<AuditEntry>) {
         let (page, total) = self.open().store.audit(1, None, &AuditFilter::default()).expect("read");
         (total, page.into_iter().next())
@@ -171,7 +171,7 @@ impl Testbed {
         self.audit().1.expect("an entry")
     }
 
-    /// Signs in through the API.
+    /// Logs in through the API.
     pub async fn login(&self, caller: &Caller, name: &str, password: &str) -> Answer {
         let body = serde_json::json!({"username": name, "password": password});
         self.send(caller, "POST", "/auth/login", Some(body)).await
@@ -228,7 +228,7 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The browser that got this answer to its sign-in.
+    /// Returns the browser that received this login response.
     pub fn browser(&self, from: &str) -> Caller {
         let cookie = self.header("set-cookie").split(';').next().unwrap_or_default();
         Caller::from(from)

@@ -11,7 +11,7 @@ use crate::backup::SOON;
 use crate::backup::every::backups;
 use crate::backup::testbed::PASSPHRASE;
 
-/// The schedule knows no shorter interval than a minute.
+/// Timeout for a run by the schedule, whose shortest interval is a minute.
 const A_MINUTE: Duration = Duration::from_secs(90);
 
 #[test]

@@ -1,4 +1,4 @@
-//! What holds for every kind of target.
+//! Tests for every kind of target.
 
 use std::fs;
 use std::path::Path;
@@ -9,24 +9,25 @@ use crate::backup::log::Log;
 use crate::backup::relay::{Relay, Silent};
 use crate::backup::testbed::{PASSPHRASE, Testbed, empty};
 
-/// DnsService in a folder of the server, drafts and all.
+/// Returns the names in a folder of the server, including drafts.
 pub fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
-        // The object store keeps notes of its own beside the objects.
+        // The object store keeps metadata beside the objects.
         .filter(|name| name.starts_with("gateway-") || !name.starts_with('.'))
         .collect();
     names.sort();
     names
 }
 
-/// DnsService that count as a backup.
+/// Returns the names that count as a backup.
 pub fn backups(folder: &Path) -> Vec<String> {
     names(folder).into_iter().filter(|name| name.starts_with("gateway-") && name.ends_with(".age")).collect()
 }
 
-/// A backup gets there, counts, and is taken in by another gateway; only so many are kept; a restart forgets nothing.
+/// Checks that a backup is stored, counts, and can be imported by another gateway. Only the configured number is kept,
+/// and a restart loses no state.
 pub async fn comes_and_goes(target: &Value, folder: &Path) {
     let testbed = Testbed::new().await;
     testbed.configure(target, json!({"retain": 2})).await;
@@ -47,7 +48,7 @@ pub async fn comes_and_goes(target: &Value, folder: &Path) {
         (&json!(true), &json!(2)),
         "{status}"
     );
-    // By the schedule, too.
+    // Also by the schedule.
     testbed.clock.advance(std::time::Duration::from_secs(24 * 3600));
     testbed.open().backup.tick().await;
     let status = testbed.get("/backup/status").await;
@@ -57,7 +58,7 @@ pub async fn comes_and_goes(target: &Value, folder: &Path) {
     );
 }
 
-/// A run that fails: what it says, and that nothing is there that counts as a backup.
+/// Checks a run that fails: its message, and that no file counts as a backup.
 pub async fn fails(testbed: &Testbed, target: &Value, folder: &Path) -> String {
     let before = backups(folder);
     testbed.configure(target, json!({})).await;
@@ -69,7 +70,7 @@ pub async fn fails(testbed: &Testbed, target: &Value, folder: &Path) -> String {
     message
 }
 
-/// The way breaks in the middle of the upload: there is no half backup, and the next run clears up.
+/// Breaks the connection during the upload. There is no partial backup, and the next run cleans up.
 pub async fn breaks(
     target: &Value,
     by: impl Fn(std::net::SocketAddr) -> Value,
@@ -89,7 +90,7 @@ pub async fn breaks(
     assert_eq!(empty().import(&folder.join(made)).await, 200);
 }
 
-/// A server that says nothing: the run ends in time, and meanwhile the API answers.
+/// Checks an unresponsive server: the run ends in time, and meanwhile the API answers.
 pub async fn hangs(by: impl Fn(std::net::SocketAddr) -> Value) {
     let testbed = Testbed::new().await;
     let silent = Silent::start().await;
@@ -116,7 +117,7 @@ pub async fn hangs(by: impl Fn(std::net::SocketAddr) -> Value) {
     assert_eq!((&status["running_since"], &status["last_result"]), (&Value::Null, &json!("failed")));
 }
 
-/// Neither the log, nor a status, nor the audit trail, nor the configuration has a secret in it.
+/// Checks that neither the log, nor a status, nor the audit log, nor the configuration contains a secret.
 pub async fn tells_no_secret(target: &Value, wrong: &Value, secrets: &[&str]) {
     let log = Log::start();
     let testbed = Testbed::new().await;

@@ -1,4 +1,4 @@
-//! A folder of this machine.
+//! A local folder as target.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ fn target(path: &Path) -> Value {
     json!({"type": "local", "path": path})
 }
 
-/// A file system with little room, or one that is read only; gone with this.
+/// A small file system, or a read-only one. Dropping it removes it.
 pub struct Small(tempfile::TempDir);
 
 impl Small {
@@ -34,7 +34,7 @@ impl Small {
 
 impl Drop for Small {
     fn drop(&mut self) {
-        // A failure leaves a mount that the next one does not trip over.
+        // After a failed unmount the leftover mount does not affect the next test.
         let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
     }
 }

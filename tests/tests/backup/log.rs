@@ -1,4 +1,4 @@
-//! What the whole process logs, at the level that says most, kept for a look at whether a secret is in it.
+//! Log of the whole process at the most verbose level, kept for a search for secrets.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,12 +9,12 @@ use tracing_subscriber::fmt::MakeWriter;
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Begins to listen, once per process.
+    /// Starts the capture, once per process.
     pub fn start() -> &'static Log {
         static LOG: OnceLock<Log> = OnceLock::new();
         LOG.get_or_init(|| {
             let log = Log::default();
-            // What the daemon lets through at its most talkative level.
+            // The daemon's most verbose filter.
             let filter = tracing_subscriber::EnvFilter::new(gateway_api::log::MOST);
             tracing_subscriber::fmt()
                 .with_env_filter(filter)

@@ -1,5 +1,4 @@
-//! Ways to a server that are no good: one that breaks after so many bytes, one that alters what comes back, one that
-//! nobody answers at.
+//! Faulty paths to a server: one breaks after a number of bytes, one alters the response, one never answers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Passes bytes on; ends with the test.
+/// Relay of bytes. It ends with the test.
 pub struct Relay {
     pub address: SocketAddr,
     left: Arc<AtomicU64>,
@@ -17,12 +16,12 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// All connections together may send so many bytes to the server; then all break.
+    /// Starts a relay that breaks all connections after they sent this number of bytes to the server in total.
     pub async fn start(to: SocketAddr, bytes: u64) -> Relay {
         Self::with(to, bytes, u64::MAX).await
     }
 
-    /// Of every connection, this byte of what the server says becomes another one.
+    /// Starts a relay that alters this byte of the server's response in every connection.
     pub async fn altering(to: SocketAddr, byte: u64) -> Relay {
         Self::with(to, u64::MAX, byte).await
     }
@@ -40,7 +39,7 @@ impl Relay {
         Relay { address, left, task }
     }
 
-    /// Whether the way has broken.
+    /// Reports whether the relay has broken the connections.
     pub fn is_broken(&self) -> bool {
         self.left.load(Ordering::SeqCst) == 0
     }
@@ -81,11 +80,11 @@ async fn pass(client: TcpStream, to: SocketAddr, left: Arc<AtomicU64>, altered: 
             }
         }
     };
-    // Either end takes the other along.
+    // The end of one direction closes the other.
     tokio::select! { () = up => {} () = down => {} }
 }
 
-/// Takes connections and says nothing.
+/// Server that accepts connections and never answers.
 pub struct Silent {
     pub address: SocketAddr,
     task: JoinHandle<()>,

@@ -1,4 +1,4 @@
-//! An object store that checks signatures, in this process, with its objects in a folder.
+//! An object store in this process that checks signatures and stores its objects in a folder.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,9 +23,9 @@ const SECRET: &str = "s3cret-of-the-object-store";
 
 struct Server {
     address: SocketAddr,
-    /// Where the objects of the prefix are.
+    /// Folder of the objects with the prefix.
     files: PathBuf,
-    /// Unless it belongs to somebody else.
+    /// Temporary folder, unless the caller owns it.
     folder: Option<tempfile::TempDir>,
     task: JoinHandle<()>,
 }
@@ -52,7 +52,7 @@ impl Server {
                 let service = service.clone();
                 tokio::spawn(async move {
                     let server = Builder::new(TokioExecutor::new());
-                    // A client that leaves early is no fault of the server.
+                    // A client that disconnects early is no error of the server.
                     let _ = server.serve_connection(TokioIo::new(stream), service).await;
                 });
             }
@@ -112,12 +112,12 @@ async fn an_upload_that_breaks_leaves_no_backup() {
     every::breaks(&server.target(), target_at, server.address, &server.files).await;
 }
 
-/// Only what was read back and decrypted is a backup.
+/// Only a file that was read back and decrypted counts as a backup.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_comes_back_altered_is_no_backup() {
     let server = Server::start().await;
     let testbed = Testbed::new().await;
-    // Nothing but the file itself is so long.
+    // Only the response with the file itself is this long.
     let relay = Relay::altering(server.address, 150_000).await;
     testbed.configure(&target_at(relay.address), json!({})).await;
     let message = testbed.run().await.error(502, "upstream_failed");

@@ -1,4 +1,4 @@
-//! OpenSSH's server, with its own configuration, keys and users; nothing of the machine's own is touched.
+//! OpenSSH server with its own configuration, keys and users. It does not touch the machine's own configuration.
 
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -19,7 +19,7 @@ const USER: &str = "gwbackup";
 const UID: u32 = 61234;
 const PASSWORD: &str = "s3cret-of-the-sftp-server";
 
-/// An sshd in a mount namespace with users of its own.
+/// An sshd in a mount namespace with its own users.
 struct Server {
     address: SocketAddr,
     home: PathBuf,
@@ -33,7 +33,7 @@ impl Server {
         Self::with("", None)
     }
 
-    /// With more lines of configuration, and another place for the files.
+    /// Starts a server with additional configuration lines and another folder for the files.
     fn with(more: &str, place: Option<&Path>) -> Server {
         let folder = tempfile::tempdir().expect("a folder");
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("a mode");
@@ -68,7 +68,8 @@ impl Server {
             file("authorized").display()
         );
         fs::write(file("sshd_config"), settings).expect("a configuration");
-        // Users of its own without a change to the machine's: the files are laid over them where only this sshd sees it.
+        // The user files are mounted over the system's ones in the namespace of this sshd only, so the system is not
+        // changed.
         let script = format!(
             "mount --bind {0}/passwd /etc/passwd && mount --bind {0}/shadow /etc/shadow && mount -t tmpfs tmpfs /run && \
              mkdir -p -m 755 /run/sshd && exec /usr/sbin/sshd -D -e -f {0}/sshd_config 2>{0}/log",
@@ -128,7 +129,7 @@ async fn a_private_key_signs_in_and_the_home_folder_is_where_relative_paths_begi
         .output()
         .expect("ssh-keygen")
         .stdout;
-    // The other form of the host's key.
+    // The other format of the host key.
     target["host_key"] = json!(String::from_utf8_lossy(&shown).split(' ').nth(1).expect("a fingerprint"));
     testbed.configure(&target, json!({})).await;
     let made = testbed.backup().await;
@@ -207,13 +208,13 @@ async fn no_secret_is_reported() {
     let mut target = server.target();
     let key = server.private_key();
     target["private_key"] = json!(key);
-    // What is left out would be kept, and a key goes before a password.
+    // An omitted field would be kept, and a key takes precedence over a password.
     wrong["private_key"] = Value::Null;
     let body: Vec<&str> = key.lines().filter(|line| !line.starts_with("---")).collect();
     every::tells_no_secret(&target, &wrong, &body[1..2]).await;
 }
 
-/// This sshd has no hybrid key exchange that we have too.
+/// This sshd and the gateway have no hybrid key exchange in common.
 #[tokio::test(flavor = "multi_thread")]
 async fn required_post_quantum_refuses_a_server_without_it() {
     let server = Server::with("KexAlgorithms curve25519-sha256", None);

@@ -1,4 +1,4 @@
-//! A gateway without a kernel that makes backups, and what may be asked of it.
+//! A gateway without a kernel that makes backups, and its API calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct Testbed {
     folder: TempDir,
 }
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -36,7 +36,7 @@ impl Answer {
         self.body["data"].clone()
     }
 
-    /// The message of an error with this status and code.
+    /// Returns the message of an error with this status and code.
     pub fn error(&self, status: u16, code: &str) -> String {
         assert_eq!((self.status, &self.body["error"]["code"]), (status, &json!(code)), "{}", self.body);
         self.body["error"]["message"].as_str().expect("a message").to_owned()
@@ -44,7 +44,7 @@ impl Answer {
 }
 
 impl Testbed {
-    /// With something to back up: more than fits into one packet of any protocol.
+    /// Creates a gateway whose backup is larger than one packet of any protocol.
     pub async fn new() -> Testbed {
         let clock = ManualClock::at("2026-11-21T12:00:00Z".parse().expect("a time"));
         let testbed = Self::over(tempfile::tempdir().expect("a folder"), clock);
@@ -61,7 +61,7 @@ impl Testbed {
         let shared: SharedClock = clock.clone();
         let mut gateway = Gateway::detached_at(folder.path(), shared).expect("a store");
         if let Gateway::Open(open) = &mut gateway {
-            // Tests do not wait for as long as people would.
+            // Short timeouts for the tests.
             let timeout = Patience { step: Duration::from_secs(8), ..Patience::default() };
             open.backup = Service::with_patience(
                 open.store.clone(),
@@ -74,7 +74,7 @@ impl Testbed {
         Testbed { api, clock, folder }
     }
 
-    /// The same store, opened anew.
+    /// Reopens the same store.
     pub fn restart(self) -> Testbed {
         let Testbed { api, clock, folder } = self;
         drop(api);
@@ -108,7 +108,7 @@ impl Testbed {
         self.send("GET", path, None).await.data()
     }
 
-    /// Sets the target; `more` are further keys of the configuration.
+    /// Sets the target. `more` are further keys of the configuration.
     pub async fn configure(&self, target: &Value, more: Value) {
         let mut config = json!({"enabled": true, "passphrase": PASSPHRASE, "target": target});
         for (key, value) in more.as_object().expect("an object") {
@@ -118,21 +118,21 @@ impl Testbed {
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
 
-    /// Asks for a backup.
+    /// Requests a backup.
     pub async fn run(&self) -> Answer {
-        // DnsService hold the time.
+        // File names contain the time.
         self.clock.advance(Duration::from_secs(1));
         self.send("POST", "/backup/run", None).await
     }
 
-    /// Asks for a backup that goes well; gives the name of the file.
+    /// Requests a backup, expects success and returns the name of the file.
     pub async fn backup(&self) -> String {
         let run = self.run().await.data();
         assert_eq!((&run["result"], &run["warning"]), (&json!("ok"), &Value::Null), "{run}");
         run["name"].as_str().expect("a name").to_owned()
     }
 
-    /// Takes a backup in; gives how many devices there are then.
+    /// Imports a backup. Returns the number of devices afterwards.
     pub async fn import(&self, file: &Path) -> usize {
         let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let request = Request::post("/api/v1/backup/import")
@@ -147,7 +147,7 @@ impl Testbed {
     }
 }
 
-/// A gateway with nothing in it.
+/// Returns an empty gateway.
 pub fn empty() -> Testbed {
     let clock = ManualClock::at("2026-11-21T12:00:00Z".parse().expect("a time"));
     Testbed::over(tempfile::tempdir().expect("a folder"), clock)

@@ -18,7 +18,7 @@ use crate::backup::testbed::Testbed;
 
 const USER: &str = "gwbackup";
 const PASSWORD: &str = "s3cret-of-the-dav-server";
-/// Of Debian.
+/// User id of www-data in Debian.
 const WWW_DATA: u32 = 33;
 
 struct Server {
@@ -166,7 +166,7 @@ async fn a_full_or_foreign_folder_is_reported() {
     every::fails(&testbed, &server.target(), &server.files).await;
     chown(&server.files, Some(0), Some(0)).expect("an owner");
     let message = every::fails(&testbed, &server.target(), &server.files).await;
-    // So does this server answer where it may not write.
+    // This server answers so if it has no write permission.
     assert!(message.contains("500"), "{message}");
     let read_only = Server::with("webdav.is-readonly = \"enable\"", None);
     every::fails(&testbed, &read_only.target(), &read_only.files).await;
@@ -182,7 +182,7 @@ async fn an_upload_that_breaks_leaves_no_backup() {
 async fn a_server_that_hangs_is_left() {
     let server = Server::start();
     every::hangs(|at| server.target_at(at)).await;
-    // Without TLS it is the answer that does not come.
+    // Without TLS the response is missing.
     every::hangs(|at| {
         let mut target = server.target_at(at);
         target["url"] = json!(format!("http://{at}/dav/"));
@@ -197,7 +197,7 @@ async fn no_secret_is_reported() {
     let server = Server::start();
     let mut wrong = server.target();
     wrong["secret"] = json!("not-the-password");
-    // As it goes over the wire.
+    // The encoded form on the wire.
     let basic = ["Z3diYWNrdXA6czNjcmV0", "Z3diYWNrdXA6bm90LXRoZS"];
     let secrets = [PASSWORD, "not-the-password", basic[0], basic[1]];
     every::tells_no_secret(&server.target(), &wrong, &secrets).await;

@@ -1,25 +1,25 @@
-//! The commands whose answers are held against files, in the order in which they run: later ones see what earlier
-//! ones made.
+//! The commands whose output is compared with golden files, in execution order: later ones depend on objects of earlier
+//! ones.
 
 /// A run of the client.
 pub struct Case {
-    /// Name of its file below `golden`
+    /// Name of its file below `golden`.
     pub file: &'static str,
     pub arguments: &'static [&'static str],
-    /// On standard input
+    /// Standard input.
     pub input: Option<&'static str>,
     pub look: Look,
 }
 
-/// How much of the answer is the same in every run.
+/// Reproducible part of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     Whole,
-    /// DnsService and types of the fields
+    /// Names and types of the fields.
     Shape,
-    /// The first line
+    /// The first line.
     Header,
-    /// The columns and the newest row, numbers by what they are
+    /// The columns and the newest row, with placeholders for numbers.
     Newest,
 }
 
@@ -54,7 +54,7 @@ pub const CASES: &[Case] = &[
     header("drift", &["drift"]),
     case("verify", &["verify"]),
     case("conflicts", &["conflicts"]),
-    // Devices: the whole life of an object, by all three ways for a body.
+    // Devices: the complete life cycle of an object, with all three sources of a body.
     case("devices-empty", &["devices"]),
     case("devices-create", &["devices", "create", r#"{"name":"laptop","mac":"02:00:00:00:00:0a"}"#]),
     fed(
@@ -230,7 +230,7 @@ pub const CASES: &[Case] = &[
     case("capture-get", &["capture", "get", UNKNOWN]),
     case("capture-stop", &["capture", "stop", UNKNOWN]),
     header("completion-bash", &["completion", "bash"]),
-    // Help is data too.
+    // The help texts are compared as well.
     case("help", &["--help"]),
     case("help-devices", &["devices", "--help"]),
     case("help-devices-update", &["devices", "update", "--help"]),

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use gateway_tests::testbed::Testbed;
 
-/// What a run of the client left.
+/// Result of a run of the client.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -22,7 +22,7 @@ impl Ran {
     }
 }
 
-/// `GATEWAY_CTL_BIN`, or `gateway-ctl` beside the daemon or this program.
+/// Returns `GATEWAY_CTL_BIN`, or `gateway-ctl` beside the daemon or this program.
 pub fn program() -> PathBuf {
     if let Some(told) = std::env::var_os("GATEWAY_CTL_BIN") {
         return told.into();
@@ -40,7 +40,7 @@ pub fn program() -> PathBuf {
     })
 }
 
-/// A command of the client with an environment of its own and no terminal anywhere.
+/// Returns a command of the client with its own environment and without a terminal.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -48,7 +48,7 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// The command enters the gateway's namespace before it runs.
+/// Makes the command enter the gateway's namespace before it runs.
 pub fn inside(testbed: &Testbed, mut command: Command) -> Command {
     let entrance = testbed.network.gateway.entrance();
     // SAFETY: the closure makes one async-signal-safe system call.
@@ -61,13 +61,13 @@ pub fn run(testbed: &Testbed, arguments: &[&str]) -> Ran {
     Ran::of(inside(testbed, command(arguments)).output().expect("gateway-ctl runs"))
 }
 
-/// The same with something on its standard input.
+/// Runs the client with this standard input.
 pub fn feed(testbed: &Testbed, arguments: &[&str], input: &str) -> Ran {
     let mut command = inside(testbed, command(arguments));
     let mut child = command.stdin(Stdio::piped()).spawn().expect("gateway-ctl runs");
     let mut stdin = child.stdin.take().expect("a pipe");
     match stdin.write_all(input.as_bytes()) {
-        // It knows enough to end without reading.
+        // The client may end without reading its input.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         written => written.expect("the client reads its input"),
     }

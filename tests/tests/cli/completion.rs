@@ -1,4 +1,4 @@
-//! The completions, in the shell that is always there.
+//! Shell completion, in bash, which is always installed.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::cli::client::{Ran, command, inside, program};
 use crate::cli::quiet_scene;
 
-/// What bash would offer after these words; the last one is being typed.
+/// Returns the completions that bash offers after these words. The last word is incomplete.
 fn offered(words: &[&str]) -> Vec<String> {
     let folder = program().parent().expect("a folder").to_path_buf();
     let mut path = vec![folder];
@@ -35,7 +35,7 @@ fn bash_offers_kinds_verbs_options_and_names() {
     assert!(offered(&["apply", "/etc/host"]).contains(&"/etc/hosts".to_owned()));
 }
 
-/// A gateway that does not answer must not make the shell wait.
+/// A gateway that does not answer must not block the shell.
 #[test]
 fn names_are_asked_for_half_a_second_at_most() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
@@ -44,6 +44,6 @@ fn names_are_asked_for_half_a_second_at_most() {
     let mut client = command(&["__complete", "devices", "get"]);
     let ran = Ran::of(client.env("GATEWAY_ADDR", address).output().expect("gateway-ctl runs"));
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", ""));
-    // Half a second, and room for a machine that is busy otherwise.
+    // Half a second plus a margin for a busy machine.
     assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
 }

@@ -1,4 +1,4 @@
-//! Exit codes and messages when something is wrong.
+//! Exit codes and messages of failures.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
@@ -18,7 +18,7 @@ fn at(address: &str, arguments: &[&str]) -> Ran {
     Ran::of(command(arguments).env("GATEWAY_ADDR", address).output().expect("gateway-ctl runs"))
 }
 
-/// A server that says this to whoever connects first; where it listens.
+/// Starts a server that sends this answer to the first client. Returns its address.
 fn answering(answer: &'static str) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -145,11 +145,11 @@ fn a_wrong_body_is_found_before_anything_is_sent() {
 
 #[test]
 fn ctrl_c_ends_a_request_by_the_signal() {
-    // It takes connections and never answers.
+    // The listener accepts connections and never answers.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let mut client = command(&["status"]);
-    // Whoever runs the tests in the background may have them ignore the signal, and so their children.
+    // If the tests run in the background they may ignore the signal, and their children inherit that.
     // SAFETY: the closure makes one async-signal-safe system call.
     unsafe { client.pre_exec(|| signal(Signal::SIGINT, SigHandler::SigDfl).map(drop).map_err(Into::into)) };
     let mut child = client.env("GATEWAY_ADDR", &address).stderr(Stdio::null()).spawn().expect("it runs");

@@ -1,7 +1,7 @@
-//! Every command against a live daemon, held against a file under `golden`. `UPDATE=1` writes the files anew.
+//! Every command against a running daemon, compared with a file under `golden`. `UPDATE=1` rewrites the files.
 //!
-//! A command whose row is not built answers 501, and its file says so: when the row is built, the test fails until the
-//! file is written anew and read by somebody.
+//! A command whose endpoint is not implemented answers 501, and its file says so. When the endpoint is implemented, the
+//! test fails until the file is rewritten and reviewed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden")
 }
 
-/// So that lists have something to show.
+/// Objects that fill the lists.
 const FURNITURE: &[(&str, &str)] = &[
     (
         "/routing/policies",
@@ -97,7 +97,7 @@ fn shown(case: &Case, testbed: &Testbed) -> String {
     )
 }
 
-/// `ID OF /path` and `NAME OF /path` stand for those of the first object there.
+/// Replaces `ID OF /path` and `NAME OF /path` by those of the first object there.
 fn known(testbed: &Testbed, argument: &str) -> String {
     let mut text = argument.to_owned();
     for (words, field) in [("ID OF ", "id"), ("NAME OF ", "name")] {
@@ -110,7 +110,7 @@ fn known(testbed: &Testbed, argument: &str) -> String {
     text
 }
 
-/// The columns and the first row, with numbers by what they are.
+/// Returns the columns and the first row, with placeholders for numbers.
 fn newest(table: &str) -> String {
     let number = |cell: &str| match cell.parse::<u64>() {
         Ok(_) => "<number>".to_owned(),
@@ -120,7 +120,7 @@ fn newest(table: &str) -> String {
     settled(&table.lines().take(2).map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// What differs from run to run, by what it is.
+/// Replaces values that differ between runs by placeholders.
 fn settled(text: &str) -> String {
     let mut settled = String::new();
     for line in text.lines() {
@@ -130,7 +130,7 @@ fn settled(text: &str) -> String {
     settled
 }
 
-/// Ids and times.
+/// Replaces ids and times.
 fn words(line: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '.' | '+');
     let mut text = String::new();
@@ -167,7 +167,7 @@ fn word_settled(word: &str) -> String {
     }
 }
 
-/// `20261121T164649Z`, the beginning of a snapshot's id.
+/// Reports whether the word is like `20261121T164649Z`, the beginning of a snapshot's id.
 fn is_compact_time(word: &str) -> bool {
     word.len() == 16
         && word.chars().enumerate().all(|(n, c)| match n {
@@ -177,7 +177,7 @@ fn is_compact_time(word: &str) -> bool {
         })
 }
 
-/// Numbers of JSON fields that count time or runs.
+/// Replaces numbers of JSON fields that count time or runs.
 fn counted(line: &str) -> String {
     const COUNTING: &[&str] =
         &["revision", "duration_ms", "run", "applied_revision", "stored_revision", "remaining_sec"];
@@ -188,7 +188,7 @@ fn counted(line: &str) -> String {
     if is_counting { format!("{name}\": <number>{comma}") } else { line.to_owned() }
 }
 
-/// A document of which only the form can be known: types instead of values, of a list the first element.
+/// Returns a document with types instead of values, and the first element of each list.
 fn shape(value: &Value) -> String {
     fn of(value: &Value) -> Value {
         match value {
@@ -202,7 +202,7 @@ fn shape(value: &Value) -> String {
             }
         }
     }
-    // What was counted and sampled is up to the traffic.
+    // Counters and samples depend on the traffic.
     fn field(name: &str, value: &Value) -> Value {
         match name {
             "verdicts" => Value::from("object"),
@@ -211,11 +211,11 @@ fn shape(value: &Value) -> String {
         }
     }
     let text = serde_json::to_string_pretty(&of(value)).expect("plain values");
-    // What may or may not be there is one of both.
+    // A nullable field counts as a string.
     format!("{}\n", text.replace("\"null\"", "\"string\""))
 }
 
-/// The lines that one has and the other has not.
+/// Returns the lines that only one of the texts has.
 fn difference(wanted: &str, got: &str) -> String {
     let (wanted, got): (Vec<&str>, Vec<&str>) = (wanted.lines().collect(), got.lines().collect());
     let missing = wanted.iter().filter(|line| !got.contains(line)).map(|line| format!("- {line}"));

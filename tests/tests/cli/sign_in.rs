@@ -1,5 +1,5 @@
-//! A daemon with sign-in on, as people meet it: the first user from the command line, curl with a cookie or a key, the
-//! client without a credential, and callers from where they should not come.
+//! A daemon with authentication enabled, as users experience it: the first user from the command line, curl with a
+//! cookie or a key, the client without a credential, and callers from foreign networks and pages.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use crate::cli::client::{Ran, feed, run};
 const PASSWORD: &str = "correct horse battery";
 const ROOT: &str = "http://127.0.0.1:8080/api/v1";
 
-/// A daemon that is configured with sign-in on all addresses and has not run yet.
+/// Returns a daemon that is configured with authentication on all addresses and was not started yet.
 fn closed_scene(local_net: &str) -> Testbed {
     let mut testbed = Testbed::prepare().expect("scene");
     let closed = json!({
@@ -25,7 +25,7 @@ fn closed_scene(local_net: &str) -> Testbed {
     testbed
 }
 
-/// `gatewayd user` with the password on its standard input.
+/// Runs `gatewayd user` with the password on its standard input.
 fn user(testbed: &Testbed, words: &[&str], password: &str) -> Ran {
     let mut command = testbed.daemon.command(&[&["user"], words].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -40,7 +40,7 @@ fn add(testbed: &Testbed, name: &str, role: &str) -> String {
     added.stdout.trim().to_owned()
 }
 
-/// What curl got: the status and the body.
+/// Runs curl and returns the status and the body.
 fn curl(place: &Namespace, arguments: &[&str]) -> (u16, Value) {
     let fixed = ["--silent", "--show-error", "--max-time", "20", "--write-out", "\n%{http_code}"];
     let said = place.run("curl", &[&fixed, arguments].concat()).expect("curl");
@@ -60,7 +60,7 @@ fn the_first_user_signs_in_with_curl_and_every_change_needs_the_token() {
     let anna = add(&testbed, "anna", "admin");
     testbed.daemon.start().expect("started");
     let gateway = &testbed.network.gateway;
-    // A second one while the daemon holds the store.
+    // Adds a second user while the daemon holds the store.
     add(&testbed, "vera", "viewer");
     let listed = user(&testbed, &["list"], "");
     assert!(listed.stdout.contains(&format!("{anna}\tanna\tadmin\ttrue\t")), "{listed:?}");
@@ -81,14 +81,14 @@ fn the_first_user_signs_in_with_curl_and_every_change_needs_the_token() {
     assert_eq!(code(&curl(gateway, &[&JSON[..], &make].concat())), (403, "origin_not_allowed"));
     let made = curl(gateway, &[&JSON[..], &["--header", &token], &make].concat());
     assert_eq!(made.0, 201, "{made:?}");
-    // The same browser, sent by a page of somebody else.
+    // The same browser with a request from a foreign page.
     let evil = ["--header", "Origin: https://evil.example", "--header", &token];
     assert_eq!(code(&curl(gateway, &[&JSON[..], &evil, &make].concat())), (403, "origin_not_allowed"));
     let entry =
         &curl(gateway, &["--cookie", jar, &format!("{ROOT}/audit?action=create_device&result=success")]).1;
     assert_eq!((&entry["data"][0]["actor"], &entry["data"][0]["auth"]), (&json!("anna"), &json!("session")));
 
-    // Deleting the user ends the session, which nothing but the store says.
+    // Deletion of the user ends the session; only the store contains that fact.
     add(&testbed, "root", "admin");
     assert_eq!(user(&testbed, &["del", "--id", &anna], "").code, Some(0));
     let over = curl(gateway, &[&JSON[..], &["--header", &token], &make].concat());
@@ -121,7 +121,7 @@ fn a_key_is_made_once_and_acts_in_its_role_only() {
     let id = made.1["data"]["id"].as_str().expect("an id");
     assert_eq!(curl(gateway, &["--request", "DELETE", "--header", &admin, &format!("{keys}/{id}")]).0, 200);
     assert_eq!(code(&curl(gateway, &["--header", &viewer, &devices])), (401, "invalid_credentials"));
-    // What is in the store is a hash.
+    // The store contains a hash only.
     let store = std::fs::read(testbed.daemon.state_directory().join("store.redb")).expect("store");
     assert!(!store.windows(shown.len()).any(|window| window == shown.as_bytes()));
 }
@@ -137,7 +137,7 @@ fn the_client_reads_on_the_gateway_and_changes_nothing() {
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(4), ""), "{refused:?}");
     assert!(refused.stderr.contains("401 unauthenticated"), "{}", refused.stderr);
     assert_eq!(testbed.api().get("/devices").expect("devices"), json!([]));
-    // The local network's right to read does not cover the audit trail; the local socket is root's.
+    // The local network's read access excludes the audit log; the local socket has root's access.
     let unread = run(&testbed, &["audit"]);
     assert_eq!((unread.code, unread.stdout.as_str()), (Some(4), ""), "{unread:?}");
     assert!(unread.stderr.contains("neither logs, the audit trail nor secrets"), "{}", unread.stderr);

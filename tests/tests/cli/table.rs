@@ -1,4 +1,4 @@
-//! The table of commands against the endpoints of the API, against the specification, and against the golden files.
+//! The command table against the endpoints of the API, the specification and the golden files.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cli::cases::CASES;
 
-/// Placeholders may have another name in the API than in the client.
+/// Returns the path without the names of its placeholders, which may differ between API and client.
 fn shape(path: &str) -> String {
     path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part }).collect::<Vec<_>>().join("/")
 }
@@ -31,7 +31,7 @@ fn every_command_calls_rows_that_exist() {
     }
 }
 
-/// A column of a field that no answer has would show `-` for ever.
+/// A column whose field no answer contains would always show `-`.
 #[test]
 fn every_column_shows_a_field_of_the_row() {
     let api = endpoints::table();
@@ -46,7 +46,7 @@ fn every_column_shows_a_field_of_the_row() {
             let Prints::Table(columns) = command.prints else { continue };
             let call = command.calls[0];
             let operation = &document["paths"][call.path][call.method.as_str().to_lowercase()];
-            // Rows that are not built have no answer yet.
+            // Endpoints that are not implemented have no answer yet.
             if operation["x-not-supported"].is_string() {
                 continue;
             }
@@ -72,7 +72,7 @@ fn every_column_shows_a_field_of_the_row() {
     assert!(looked_at > 60, "{looked_at}");
 }
 
-/// The table of the specification: kinds, and the verbs they must have (empty: the kind alone).
+/// Command table of the specification: kinds, and their required verbs (empty: the kind alone).
 const SPECIFIED: &[(&str, &[&str])] = &[
     ("status", &[""]),
     ("health", &[""]),

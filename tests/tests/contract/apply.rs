@@ -1,4 +1,4 @@
-//! Plans of many objects through the API: /validate, /apply, and the time to confirm.
+//! Plans of many objects through the API: /validate, /apply, and commit-confirmed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -196,7 +196,7 @@ async fn a_plan_leaves_policies_pending_that_it_does_not_name() {
         assert!(message.contains(left["id"].as_str().expect("an id")), "{message}");
         let of = |policy: &Value| format!("/routing/policies/{}", policy["id"].as_str().expect("an id"));
         assert_eq!(client.get(&of(&left)).await.data()["status"], "pending");
-        // Without a kernel an applied policy cannot be in force.
+        // Without a kernel an applied policy cannot be active.
         assert_eq!(client.get(&of(&named)).await.data()["status"], status, "{path}");
     }
     let status = client.get("/status").await.data();
@@ -251,7 +251,7 @@ async fn a_revert_undoes_its_own_change_and_keeps_later_writes() {
     let (merged, kept) = (json!("merged"), json!("kept"));
     assert_eq!(found, [(&json!("laptop 1"), &merged), (&json!("laptop 3"), &kept)], "{reverted}");
     assert_eq!(client.last_audit().await["details"]["overlaps"], reverted["overlaps"]);
-    // The policy of the plan was applied; it is not any more, and the later one stays pending.
+    // The policy of the plan was rolled back, and the later one stays pending.
     let live = client.get("/enforce").await.text;
     assert!(!live.contains("\"all\""), "{live}");
     let state =
@@ -278,7 +278,7 @@ async fn a_change_that_nobody_confirms_goes_by_itself() {
 }
 
 mod refusing {
-    //! A gateway whose kernel takes no plan.
+    //! A gateway whose kernel rejects every plan.
 
     use gateway_ctl::engine::{Enforcement, Pending};
     use gateway_ctl::os::bpf::AttachMode;

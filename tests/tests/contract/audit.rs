@@ -1,4 +1,4 @@
-//! Every change leaves exactly one entry, and so does every attempt that failed.
+//! Every change writes exactly one audit entry, and so does every failed attempt.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ fn name(endpoint: &Endpoint) -> String {
     format!("{} {}", endpoint.method.as_str(), endpoint.path)
 }
 
-/// The body of a collection whose objects need others: made after those.
+/// Returns the body for a collection whose objects need other objects, which it creates first.
 async fn dependent(client: &Client, path: &str) -> Option<(&'static str, Value)> {
     if path.starts_with("/exceptions") {
         let device = client.create("/devices", examples::device(9)).await;
@@ -30,10 +30,10 @@ async fn dependent(client: &Client, path: &str) -> Option<(&'static str, Value)>
     None
 }
 
-/// Uses an endpoint so that it succeeds unless the headers keep it from that, after making what it needs. Nothing if no way
-/// is known here.
+/// Calls an endpoint so that it succeeds unless the headers prevent it, and creates its prerequisites first. Returns
+/// `None` if it has no recipe for the endpoint.
 async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)]) -> Option<(usize, Answer)> {
-    // An alias does what the other path does.
+    // An alias behaves like the other path.
     let of = endpoint.path.replace("/gateway-nodes", "/nodes");
     let collection = COLLECTIONS.iter().find(|example| of.starts_with(example.path));
     let dependent = dependent(client, endpoint.path).await;
@@ -42,7 +42,7 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
         (Some(example), None) if endpoint.path.contains('{') => {
             client.create(example.path, (example.body)(200)).await
         }
-        // There is one of each, and none is made.
+        // Rules are built in: one of each, none can be created.
         (None, None) if of.starts_with("/alerts/rules") => {
             client.get("/alerts/rules").await.data()[0].clone()
         }
@@ -103,7 +103,7 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
         (_, "/secrets/clear-passphrase") => None,
         (_, "/system/deadman") => Some(json!({"enabled": true, "hours": 24})),
         (_, "/dns/extfilter/enable") => {
-            // Nobody is there, which is told and does not keep it from being used.
+            // No server listens there, which the response reports; the setting is stored regardless.
             client.put("/dns/extfilter/config", json!({"url": "http://127.0.0.1:1"})).await.data();
             None
         }
@@ -113,7 +113,7 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
         ("POST", _) => Some((collection?.body)(201)),
         ("PUT", "/pq-crypto") => Some(json!({"mode": "preferred"})),
         ("PUT", "/settings/{key}") => Some(json!({"value": "debug"})),
-        // One thing of a kind: what is shown may come back.
+        // Singletons: the output of a GET is a valid PUT.
         ("PUT", path) if collection.is_none() && !path.contains('{') => Some(client.get(path).await.data()),
         ("PUT", _) => Some((collection?.body)(202)),
         ("DELETE", "/settings/{key}") => {
@@ -141,7 +141,7 @@ async fn every_change_that_is_built_leaves_exactly_one_entry() {
             panic!("{}: this test does not know how to use it", name(endpoint));
         };
         assert!(answer.status < 300, "{}: {}", name(endpoint), answer.text);
-        // A wipe takes the trail with it and is the first entry of the next one.
+        // A wipe removes the audit log too and is the first entry of the next one.
         let expected = if endpoint.path == "/system/wipe" { 1 } else { before + 1 };
         assert_eq!(client.audit_count().await, expected, "{}", name(endpoint));
         let entry = client.last_audit().await;
@@ -159,7 +159,7 @@ async fn every_change_that_is_built_leaves_exactly_one_entry() {
     assert!(tried.len() >= 15, "{tried:?}");
 }
 
-/// Needs no knowledge of any endpoint: whatever comes of an empty object and of objects that do not exist, it is recorded.
+/// Needs no knowledge of any endpoint: the test records the result of an empty body and of unknown objects.
 #[tokio::test]
 async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_says_what_came_of_it() {
     let table = gateway_api::endpoints::table();
@@ -195,7 +195,7 @@ async fn every_change_that_is_tried_with_nothing_leaves_exactly_one_entry_that_s
     assert!(failed >= 10 && succeeded >= 2, "{failed} failed, {succeeded} succeeded");
 }
 
-/// Of every endpoint that takes a condition: a stale one.
+/// For every endpoint with a precondition: a stale one.
 #[tokio::test]
 async fn every_change_on_a_stale_condition_leaves_exactly_one_entry() {
     let table = gateway_api::endpoints::table();
@@ -225,7 +225,7 @@ async fn every_change_on_a_stale_condition_leaves_exactly_one_entry() {
     assert!(refused >= 40, "{refused}");
 }
 
-/// Of every collection whose objects have something of their own: the same object twice.
+/// For every collection with unique fields: the same object twice.
 #[tokio::test]
 async fn every_duplicate_leaves_exactly_one_entry() {
     let mut refused = 0;

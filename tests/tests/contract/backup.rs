@@ -1,4 +1,4 @@
-//! Backups by schedule through the API, with a folder as their target.
+//! Scheduled backups through the API, with a folder as their target.
 
 use axum::body::Body;
 use gateway_api::context::Settings;

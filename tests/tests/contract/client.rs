@@ -1,4 +1,4 @@
-//! A client that calls the API in process: no socket, no root, a store in a temporary folder and no kernel behind it.
+//! A client that calls the API in process: no socket, no root, a store in a temporary folder and no kernel.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ pub struct Client {
     outside: OnceLock<tempfile::TempDir>,
 }
 
-/// A response, read to its end.
+/// A complete response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -40,18 +40,18 @@ impl Client {
         Client { api, _folder: folder, outside: OnceLock::new() }
     }
 
-    /// The API over any gateway whose store is in the folder.
+    /// Returns the API of any gateway whose store is in the folder.
     pub fn over(gateway: Gateway, settings: Settings, folder: tempfile::TempDir) -> Client {
         let api = Api::new(endpoints::table(), gateway, settings).expect("the table has no duplicates");
         Client { api, _folder: folder, outside: OnceLock::new() }
     }
 
-    /// A folder that is none of the gateway's own, and goes with this.
+    /// Returns a folder outside the gateway's own ones. It is removed with the client.
     pub fn outside(&self) -> &Path {
         self.outside.get_or_init(|| tempfile::tempdir().expect("a temporary folder")).path()
     }
 
-    /// The API of a daemon that could not open its store.
+    /// Returns the API of a daemon that could not open its store.
     pub fn blocked(reason: &str) -> Client {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let gateway =
@@ -61,7 +61,7 @@ impl Client {
         Client { api, _folder: folder, outside: OnceLock::new() }
     }
 
-    /// Sends a request below the API root. A body goes as JSON.
+    /// Sends a request below the API root. A body is sent as JSON.
     pub async fn send(
         &self,
         method: &str,
@@ -118,21 +118,21 @@ impl Client {
         self.send("DELETE", path, None, &[]).await
     }
 
-    /// Creates an object and gives it back as answered.
+    /// Creates an object and returns it from the response.
     pub async fn create(&self, path: &str, body: Value) -> Value {
         let answer = self.post(path, body).await;
         assert_eq!(answer.status, 201, "POST {path}: {}", answer.text);
         answer.data()
     }
 
-    /// How many audit entries there are.
+    /// Returns the number of audit entries.
     pub async fn audit_count(&self) -> usize {
         let answer = self.get("/audit?limit=1").await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         answer.header("x-total-count").parse().expect("a count")
     }
 
-    /// The newest audit entry.
+    /// Returns the newest audit entry.
     pub async fn last_audit(&self) -> Value {
         self.get("/audit?limit=1").await.data()[0].clone()
     }
@@ -157,7 +157,7 @@ impl Answer {
             .expect("text")
     }
 
-    /// Asserts that this is an error in the envelope and gives its details.
+    /// Asserts that the response is an error in the envelope, and returns its details.
     pub fn error(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
         assert_eq!(self.header("content-type"), "application/json");

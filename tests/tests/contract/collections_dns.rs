@@ -1,4 +1,4 @@
-//! The resolver's collections, and those of DHCP, of peers and of alerts: what holds for them beyond every collection.
+//! Collections of the resolver, of DHCP, of peers and of alerts: tests beyond those of every collection.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ async fn what_is_stored_without_effect_says_so_once() {
         assert_eq!(warnings(&answer), [""], "{path}: {}", answer.text);
         assert!(answer.text.contains("without effect"), "{}", answer.text);
     }
-    // What would need the engine is not there at all.
+    // Endpoints that need the engine do not exist.
     for path in ["/dhcp/leases", "/federation/status", "/alerts"] {
         client.get(path).await.error(501, "not_supported");
     }
@@ -75,7 +75,7 @@ async fn entries_of_lists_go_by_domain_by_id_or_by_body() {
     let client = Client::new();
     for path in ["/dns/blocklist", "/dns/allowlist"] {
         let made = client.create(path, json!({"domain": "bücher.example"})).await;
-        // As a person writes it, percent-encoded.
+        // Percent-encoded Unicode form.
         let by_name = client.get(&format!("{path}/B%C3%BCcher.example")).await;
         assert_eq!(by_name.data(), made);
         let answer = client.put(&format!("{path}/{}", id(&made)), json!({"domain": "other.example"})).await;

@@ -1,4 +1,5 @@
-//! Profiles, chains, classes, exceptions and network tests: what they do to policies, and what protects them.
+//! Profiles, chains, classes, exceptions and network tests: their effect on policies, and their protection against
+//! deletion.
 
 use serde_json::{Value, json};
 
@@ -68,7 +69,7 @@ async fn a_chain_stands_in_place_of_hops_and_fares_as_badly_as_they_do() {
     client.post("/chains", json!({"name": "one", "hops": [hops[0]]})).await.error(422, "validation_failed");
     let both = policy_for(&device, json!({"chain": "two", "hops": hops}));
     client.post("/routing/policies", both).await.error(422, "validation_failed");
-    // A tunnel has one underlay at a time, whoever demands it.
+    // A tunnel has one underlay at a time, for all users.
     client.create("/tunnels", examples::tunnel(2)).await;
     let other = json!({"name": "q", "source_type": "vlan", "source_value": "7", "hops": [{"type": "vpn", "target": "exit-2"}, {"type": "vpn", "target": "exit-1"}]});
     let details = client.post("/routing/policies", other).await.error(409, "policy_conflict");
@@ -161,7 +162,7 @@ async fn an_exception_lets_a_device_out_at_once_until_it_is_revoked() {
     assert_eq!((&revoked["status"], &revoked["remaining_sec"]), (&json!("revoked"), &json!(0)));
     assert_eq!(client.get("/exceptions/active").await.data(), json!([]));
     assert_eq!(client.get("/exceptions?status=revoked").await.data().as_array().map(Vec::len), Some(1));
-    // The record of one that has ended can be deleted.
+    // The record of an ended exception can be deleted.
     assert_eq!(client.delete(&item).await.status, 200);
     client.get(&item).await.error(404, "not_found");
 }
@@ -180,7 +181,7 @@ async fn quarantine_blocks_whatever_the_policies_say() {
     let answer = evaluate(&client, &device).await;
     assert_eq!(answer["decision"], "block", "{answer}");
     assert!(answer["sentence"].as_str().is_some_and(|text| text.contains("quarantine")), "{answer}");
-    // They go with their device.
+    // Exceptions are deleted with their device.
     client.create("/devices", examples::device(2)).await;
     let policy = client.get("/routing/policies").await.data()[0].clone();
     client.delete(&format!("/routing/policies/{}", id(&policy))).await;
@@ -341,7 +342,7 @@ async fn a_preset_makes_the_policy_or_the_profile_that_it_is_the_beginning_of() 
     let entry = client.last_audit().await;
     assert_eq!((&entry["action"], &entry["resource_id"]), (&json!("apply_preset"), &json!("streaming")));
 
-    // A profile, of a preset by its id; without a way it blocks, and the answer says so.
+    // A profile from a preset, by the preset's id. Without hops it blocks, and the response says so.
     let presets = client.get("/presets?name=privacy").await.data();
     let answer = client.post(&format!("/presets/{}/apply", id(&presets[0])), json!({})).await;
     assert_eq!(answer.data()["created"][0]["type"], "profile", "{}", answer.text);

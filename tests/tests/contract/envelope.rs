@@ -1,4 +1,4 @@
-//! Every answer is in the envelope, whatever went wrong.
+//! Every response has the envelope, including all errors.
 
 use axum::body::Body;
 use gateway_api::context::{Cx, Settings};
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::contract::client::Client;
 use crate::contract::examples;
 
-/// The path of an endpoint with something in its placeholders that does not exist.
+/// Returns the path of an endpoint with unknown objects for its placeholders.
 fn concrete(endpoint: &Endpoint) -> String {
     endpoint
         .full_path()
@@ -172,7 +172,7 @@ async fn a_panic_ends_one_request_and_nothing_else() {
         t.view("/test/panic", "panic", panics).summary("Panics");
     });
     let client = Client::with(table, Settings::default());
-    // The panic's message on the test's error output is expected.
+    // The panic's message in the error output of the test is expected.
     client.get("/test/panic").await.error(500, "internal");
     assert_eq!(client.get("/version").await.status, 200);
 }

@@ -60,7 +60,7 @@ async fn a_plain_export_has_no_secrets_and_comes_back_without_change() {
         assert!(!document[field].is_null(), "{field}");
     }
     assert!(document["resources"].get("users").is_none() && document["resources"].get("api_keys").is_none());
-    // As it is, or in the envelope it came in.
+    // The document itself, or within its response envelope.
     for body in [document.clone(), answer.json()] {
         let result = client.post("/config/import", body).await;
         assert_eq!(result.status, 200, "{}", result.text);
@@ -88,7 +88,7 @@ async fn an_import_makes_the_configuration_the_export_again() {
     let result = client.post("/config/import", document).await.data();
     assert_eq!(result["counts"]["delete"], 1, "{result}");
     assert_eq!(client.get("/snapshots").await.data()[0]["reason"], "pre_import");
-    // A fresh gateway has none of the keys: what cannot do without is left out, and told.
+    // A new gateway has none of the keys. Objects that need one are omitted and reported.
     let other = Client::new();
     let document = client.get("/config/export").await.data();
     let result = other.post("/config/import", document).await.data();
@@ -173,7 +173,7 @@ async fn a_passphrase_reaches_no_audit_entry() {
     assert!(!all.to_string().contains(PASSPHRASE));
 }
 
-/// The standard tool opens what we write: nobody needs this gateway to get at a backup.
+/// The standard tool decrypts exports: reading a backup does not need this gateway.
 #[tokio::test]
 async fn age_opens_an_encrypted_export() {
     let client = testbed().await;
@@ -181,7 +181,7 @@ async fn age_opens_an_encrypted_export() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("backup.age");
     std::fs::write(&path, file).expect("written");
-    // age reads passphrases from a terminal only; script gives it one.
+    // age reads passphrases from a terminal only; script(1) provides one.
     let command = format!("age --decrypt {}", path.display());
     let mut child = Command::new("script")
         .args(["--quiet", "--return", "--echo", "never", "--command", &command, "/dev/null"])

@@ -23,7 +23,7 @@ async fn it_is_set_up_used_and_left_and_its_password_is_never_shown() {
     assert_eq!(set.status, 200, "{}", set.text);
     let shown = client.get("/dns/extfilter/config").await.data();
     assert_eq!(shown, json!({"url": url, "resolver": "127.0.0.1:5353", "has_password": true}));
-    // As it was shown, it goes back and keeps its password.
+    // The output of a GET is a valid PUT and keeps the password.
     assert_eq!(client.put("/dns/extfilter/config", shown).await.status, 200);
 
     let status = client.get("/dns/extfilter/status").await.data();
@@ -40,7 +40,7 @@ async fn it_is_set_up_used_and_left_and_its_password_is_never_shown() {
     expected["enabled"] = json!(false);
     assert_eq!(client.post("/dns/extfilter/disable", json!({})).await.data(), expected);
     assert_eq!(client.get("/settings/dns.backend").await.data()["value"], "integrated");
-    // All of it in the one seat there is.
+    // All calls share the only session seat.
     assert_eq!((filter.logins(), filter.sessions()), (1, 1));
 
     let other = json!({"url": url, "resolver": "127.0.0.1:5353", "password": "hunter2hunter2"});

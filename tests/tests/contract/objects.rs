@@ -1,4 +1,4 @@
-//! What holds for every collection of stored objects.
+//! Tests for every collection of stored objects.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ async fn what_get_answers_put_takes_unmodified_and_without_a_new_warning() {
         let read = client.get(&item).await.data();
         let answer = client.put(&item, read.clone()).await;
         assert_eq!(answer.status, 200, "{item}: {}", answer.text);
-        // What the first answer warned of still holds; nothing else comes up.
+        // The warnings of the first response still apply; no others appear.
         assert_eq!(answer.json().get("warnings"), created.json().get("warnings"), "{item}");
         assert_eq!(answer.data(), read, "{item}");
         assert_eq!(client.get(&item).await.data(), read, "{item}");
@@ -234,7 +234,7 @@ async fn a_tunnel_is_brought_down_and_up_and_says_so() {
         assert_eq!((answer.status, &answer.data()["admin_state"]), (200, &json!(state)), "{}", answer.text);
         assert_eq!(client.get(&item).await.data()["admin_state"], state);
     }
-    // Nothing is attached to a kernel here, and the answer does not pretend otherwise.
+    // Nothing is installed in a kernel here, and the response must not claim so.
     assert_ne!(client.get(&item).await.data()["status"], "up");
     let mut disabled = client.get(&item).await.data();
     disabled["enabled"] = json!(false);
@@ -288,14 +288,14 @@ async fn an_ovpn_file_becomes_a_tunnel_and_a_tunnel_an_ovpn_file() {
     let hidden = |text: &str| secrets.iter().all(|secret| !text.contains(secret));
     assert!(hidden(&answer.text) && tunnel["config"].is_null(), "{tunnel}");
 
-    // As it is obeyed: without the command, and without keys unless they are to be revealed.
+    // The effective file: without the command, and without keys unless they are revealed.
     let path = format!("/tunnels/{}/config", id(&tunnel));
     let config = client.get(&path).await.data().to_string();
     assert!(hidden(&config) && config.contains("<key>\\n***\\n</key>"), "{config}");
     assert!(!config.contains("/bin/touch"), "{config}");
     let revealed = client.get(&format!("{path}?reveal=true")).await.data().to_string();
     assert!(secrets.iter().all(|secret| revealed.contains(secret)), "{revealed}");
-    // What was shown without its keys is no file.
+    // Output without keys is no valid file.
     let shown = client.get(&path).await.data()["config"].clone();
     let item = format!("/tunnels/{}", id(&tunnel));
     let mut changed = client.get(&item).await.data();
@@ -303,10 +303,10 @@ async fn an_ovpn_file_becomes_a_tunnel_and_a_tunnel_an_ovpn_file() {
     let details = client.put(&item, changed).await.error(422, "validation_failed");
     assert!(details.to_string().contains("hidden"), "{details}");
 
-    // The file is kept when it is left out, and its parts are not lost.
+    // An omitted file is kept, with all of its parts.
     let kept = client.put(&item, client.get(&item).await.data()).await.data();
     assert_eq!((&kept["has_config"], &kept["remotes"]), (&json!(true), &tunnel["remotes"]));
-    // A password of its own is a secret as well.
+    // A separate password is also a secret.
     let mut changed = client.get(&item).await.data();
     (changed["username"], changed["password"]) = (json!("alice"), json!("looking-glass"));
     let answer = client.put(&item, changed).await;

@@ -1,4 +1,4 @@
-//! Promises of the API that users found broken: names, texts, states and defaults.
+//! Regression tests of API promises: names, texts, states and defaults.
 
 use serde_json::{Value, json};
 

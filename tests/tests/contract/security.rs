@@ -1,4 +1,4 @@
-//! Secrets at rest, the dead-man switch and wiping, through the API.
+//! Secrets at rest, the dead-man switch and wiping through the API.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Settings at runtime: where a value comes from, who may set what, and that nothing wrong is stored.
+//! Settings at run time: source of each value, permissions, and rejection of invalid values.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ async fn a_value_is_shown_with_its_source_set_and_taken_back() {
     assert_eq!(set.data()["value"], 15);
     assert_eq!(set.data()["source"], "runtime");
     assert_eq!(client.get(path).await.data(), set.data());
-    // What was shown can be sent back.
+    // The output of a GET is a valid PUT.
     assert_eq!(client.put(path, set.data()).await.status, 200);
     assert_eq!(client.delete(path).await.status, 200);
     assert_eq!(client.get(path).await.data(), shown);
@@ -88,7 +88,7 @@ async fn the_tree_comes_back_unmodified_without_a_change_and_takes_many_values_a
     assert_eq!(answer.data()["reconcile"]["interval_sec"]["value"], 20);
     assert_eq!(answer.data()["reconcile"]["enabled"]["value"], false);
     assert_eq!(answer.json()["warnings"][0]["path"], "recncile");
-    // All or nothing, and all that is wrong at once.
+    // The update is atomic, and the error lists all invalid values at once.
     let bad = json!({"reconcile": {"interval_sec": 1}, "log": {"level": "loud"}, "dns": {"rotation": {"mode": "none"}}});
     let answer = client.put("/settings", bad).await;
     assert_eq!(answer.status, 422, "{}", answer.text);

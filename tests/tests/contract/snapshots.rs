@@ -1,4 +1,4 @@
-//! Snapshots and the way back to one, through the API.
+//! Snapshots and rollback through the API.
 
 use serde_json::json;
 
@@ -63,7 +63,8 @@ async fn what_names_no_snapshot_is_refused() {
     assert_eq!(client.get("/devices").await.data().as_array().map(Vec::len), Some(1));
 }
 
-/// A gateway with an active exception, a snapshot and an export of it. Gives the path of the exception and the export.
+/// Creates a gateway with an active exception, a snapshot and an export of it. Returns the gateway, the path of the
+/// exception, and the export.
 async fn with_exception() -> (Client, String, serde_json::Value) {
     let client = Client::new();
     let device = client.create("/devices", examples::device(1)).await;
@@ -84,7 +85,7 @@ async fn assert_none_is_active(client: &Client, case: &str) {
 
 #[tokio::test]
 async fn neither_rollback_nor_import_revives_a_revoked_exception() {
-    // Deleted twice, nothing is left of it.
+    // After two deletions no data remains.
     for deletions in [1, 2] {
         let (client, path, document) = with_exception().await;
         for _ in 0..deletions {

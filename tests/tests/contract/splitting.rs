@@ -1,4 +1,4 @@
-//! Cover traffic as it is set and told of, over a gateway that has no tunnels at work.
+//! Configuration and status of cover traffic, with a gateway that has no active tunnels.
 
 use serde_json::{Value, json};
 

@@ -16,7 +16,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// `GET /devices`, one per line of a table whose last two columns are method and path.
+/// Returns entries like `GET /devices`, one per line of a table whose last two columns are method and path.
 fn contract_lines(path: &str) -> BTreeSet<String> {
     read(path)
         .lines()
@@ -33,7 +33,7 @@ fn name(endpoint: &Endpoint) -> String {
     format!("{} {path}", endpoint.method.as_str())
 }
 
-/// Placeholders may have another name in the contract than in the table.
+/// Returns the name without the names of its placeholders, which may differ between contract and table.
 fn shape(name: &str) -> String {
     name.split('/').map(|part| if part.starts_with('{') { "{}" } else { part }).collect::<Vec<_>>().join("/")
 }
@@ -68,7 +68,8 @@ fn rows_stand_in_the_area_that_the_contract_names() {
     }
 }
 
-/// The list may only shrink. `UPDATE=1` takes off what was built; an endpoint is put on it by hand, and the reviewer asks why.
+/// The list may only shrink. `UPDATE=1` removes implemented endpoints. Additions are manual and need a reason in the
+/// review.
 #[test]
 fn the_rows_that_are_not_built_are_exactly_the_listed_ones() {
     let listed: BTreeSet<String> = read("contract/unimplemented.txt")
@@ -109,7 +110,7 @@ fn rows_have_unique_operation_names_and_a_summary() {
 
 #[test]
 fn every_change_that_is_built_has_an_audit_action() {
-    // POSTs that answer a question and change nothing.
+    // POST endpoints that return data and change nothing.
     let questions = [
         "POST /validate",
         "POST /policy/evaluate",
@@ -156,7 +157,7 @@ fn the_openapi_document_has_the_rows_and_nothing_else() {
     }
     let endpoints: BTreeSet<String> = table.endpoints().iter().map(name).collect();
     assert_eq!(described, endpoints);
-    // One path, one set of placeholder names: the shapes are as many as the paths.
+    // Each path has one set of placeholder names: there are as many shapes as paths.
     let paths: BTreeSet<&str> = table.endpoints().iter().map(|endpoint| endpoint.path).collect();
     let shapes: BTreeSet<String> = paths.iter().map(|path| shape(path)).collect();
     assert_eq!(paths.len(), shapes.len(), "two endpoints name the placeholder of one path differently");

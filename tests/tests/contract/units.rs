@@ -1,4 +1,4 @@
-//! The unit files of the package: what the service manager is asked for.
+//! The unit files of the package: directives for the service manager.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging")
 }
 
-/// Settings as (section, key, value), in their order.
+/// Returns settings as (section, key, value) in file order.
 fn read(name: &str) -> Vec<(String, String, String)> {
     let text = std::fs::read_to_string(folder().join(name)).expect("a unit");
     let mut section = String::new();
@@ -49,7 +49,7 @@ fn units_enforce_early_restart_for_ever_and_keep_secrets_in() {
     for mount in ["/var/lib/gatewayd", "/etc/gatewayd"] {
         assert!(value(&daemon, "Unit", "RequiresMountsFor").split(' ').any(|path| path == mount), "{mount}");
     }
-    // The marker is written there when an older installation is upgraded.
+    // An upgrade of an older installation writes the marker there.
     assert!(value(&daemon, "Service", "ReadWritePaths").split(' ').any(|path| path == "/etc/gatewayd"));
     let guard = read("gatewayd-guard.service");
     assert!(value(&guard, "Unit", "Before").contains("network-pre.target"));
@@ -57,7 +57,7 @@ fn units_enforce_early_restart_for_ever_and_keep_secrets_in() {
     for unit in [&daemon, &guard] {
         let waits = unit.iter().any(|(_, _, value)| value.contains("network-online.target"));
         assert!(!waits, "enforcement waits for an uplink");
-        // `gatewayd init` is the act of an administrator or a package, never of a start.
+        // Administrators or packages run `gatewayd init`; a start never does.
         let initialises =
             unit.iter().any(|(_, key, value)| key.starts_with("Exec") && value.contains("init"));
         assert!(!initialises, "a start that initialises would take a lost store for a first start");
@@ -76,7 +76,7 @@ fn service_manager_understands_the_units() {
         std::fs::write(&path, text.replace("/usr/sbin/gatewayd", "/bin/true")).expect("written");
         verify.arg(path);
     }
-    // Where there is no systemd, the other test has read the files.
+    // Without systemd, only the other test checks the files.
     let Ok(output) = verify.output() else { return };
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && !said.contains("Unknown"), "{said}");

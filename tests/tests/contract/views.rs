@@ -1,4 +1,4 @@
-//! The views of the plan, over a gateway that compiles and explains and enforces nothing.
+//! Views of the plan, with a gateway that compiles and explains but enforces nothing.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::contract::client::Client;
 use crate::contract::examples;
 
-/// A device whose traffic is bound to a tunnel, applied.
+/// Returns a device whose traffic is bound to a tunnel, applied.
 async fn testbed() -> (Client, Value, Value) {
     let client = Client::new();
     let device = client.create("/devices", examples::device(1)).await;
@@ -49,7 +49,7 @@ async fn a_policy_counts_from_the_next_apply_on() {
     assert_eq!(after["effective"]["policy"]["id"], policy["id"], "{after}");
     assert_eq!(after["decision"], "block", "the tunnel is not up, and the policy fails closed: {after}");
     assert!(after["sentence"].as_str().is_some_and(|sentence| sentence.contains("exit-1")), "{after}");
-    // Compiled, but not in any kernel: it does not pretend to steer.
+    // Compiled, but not in any kernel: the response must not claim enforcement.
     let shown =
         client.get(&format!("/routing/policies/{}", policy["id"].as_str().expect("an id"))).await.data();
     assert_eq!((&shown["routing"], &shown["status"]), (&json!(false), &json!("error")));
@@ -195,7 +195,7 @@ async fn events_tell_what_is_worth_an_alert_while_it_lasts() {
     for number in 0..1000 {
         open.active_alerts.raise(AlertKind::BlocklistUpdateFailed, &number.to_string(), String::new());
     }
-    // Whoever cannot follow is told all that goes on.
+    // A subscriber that fell behind receives all active alerts.
     assert_eq!(next().await.matches("event: alert").count(), 1000);
 }
 
@@ -238,7 +238,7 @@ async fn prometheus_reads_the_figures_of_the_other_rows() {
     has(format!("gateway_policy_packets_total{{{labels}}} 0"));
     has(format!("gateway_policy_status{{{labels},status=\"error\"}} 1"));
     has("# EOF".to_owned());
-    // DnsService are given by people: they cannot end a label and begin a figure.
+    // Names come from users: they cannot end a label or begin a sample.
     let mut hostile = examples::policy(2);
     hostile["name"] = json!("x\"} 1\ngateway_forged 1");
     let created = client.send("POST", "/routing/policies", Some(hostile), &[]).await;

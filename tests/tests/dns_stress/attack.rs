@@ -1,4 +1,4 @@
-//! Hosts that send what no client sends: mutated messages, half messages, connections that are left alone.
+//! Hosts that send invalid traffic: mutated messages, truncated messages, abandoned connections.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,14 +13,14 @@ use gateway_tests::fuzz::mutation::{DNS, Numbers, mutated};
 use gateway_tests::services::DNS as PORT;
 use gateway_tests::topology::Host;
 
-/// Datagrams in a row, and the rest after them: others live on this machine.
+/// Datagrams in a burst, followed by a pause for other work on this machine.
 const BURST: usize = 32;
 const REST: Duration = Duration::from_millis(5);
-/// Connections that one attack holds at once.
+/// Number of connections that one attack holds open.
 const HELD: usize = 40;
 const LONGEST: usize = 4096;
 
-/// One that goes on until it is dropped.
+/// An attack that continues until it is dropped.
 pub struct Attack {
     pub sent: Arc<AtomicU64>,
     ending: Arc<AtomicBool>,
@@ -36,7 +36,7 @@ impl Attack {
         socket.set_nonblocking(true).expect("a socket");
         Attack::start(seed, move |messages| {
             for _ in 0..BURST {
-                // What does not fit into a buffer is lost, as on any way.
+                // A full buffer drops the datagram, as on any path.
                 let _ = socket.send(&messages.next());
             }
             while socket.recv(&mut [0; LONGEST]).is_ok() {}
@@ -81,7 +81,7 @@ impl Drop for Attack {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its panic was printed when it happened.
+            // The panic was already printed.
             let _ = thread.join();
         }
     }
@@ -98,7 +98,7 @@ impl Messages {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/dns");
         let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        // The order of a folder differs from machine to machine, and with it what a seed makes.
+        // Directory order differs between machines and would change the messages of a seed.
         paths.sort();
         let mut corpus: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).expect("a file")).collect();
         assert!(corpus.len() >= 5, "the corpus {} is nearly empty", folder.display());
@@ -106,7 +106,7 @@ impl Messages {
         Messages { corpus, numbers: Numbers::new(seed) }
     }
 
-    /// Of a name that is new, mutated, or nothing but noise.
+    /// Returns a message with a new name, a mutated one, or random bytes.
     fn next(&mut self) -> Vec<u8> {
         match self.numbers.below(8) {
             0 | 1 => {
@@ -121,7 +121,7 @@ impl Messages {
         }
     }
 
-    /// One of the ways to treat a server badly. An error: it has had enough.
+    /// Abuses a connection in a random manner. Returns an error when the server closes it.
     fn abuse(&mut self, stream: &mut TcpStream) -> std::io::Result<()> {
         stream.set_read_timeout(Some(Duration::from_millis(20)))?;
         stream.set_write_timeout(Some(Duration::from_millis(200)))?;
@@ -138,7 +138,7 @@ impl Messages {
             .collect();
         let some = self.numbers.below(framed.len() + 1);
         match self.numbers.below(6) {
-            // Left open without a word.
+            // Left open without sending.
             0 => {}
             1 => stream.write_all(&framed[..some])?,
             2 => {
@@ -151,7 +151,7 @@ impl Messages {
             }
             _ => {
                 stream.write_all(&framed)?;
-                // No answer within the time is one, too.
+                // A timeout is also an answer.
                 let _ = stream.read(&mut [0; LONGEST]);
             }
         }
@@ -159,7 +159,7 @@ impl Messages {
     }
 }
 
-/// A question for a name that the honest never ask for.
+/// Returns a query for a name that valid clients never query.
 fn question(label: &str, kind: u16) -> Vec<u8> {
     let mut message = vec![0x2b, 0xad, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, label.len() as u8];
     message.extend(label.as_bytes());

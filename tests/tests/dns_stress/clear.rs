@@ -1,4 +1,4 @@
-//! Questions in clear: counted where the uplink ends, whoever sends them and whatever letters their names have.
+//! Counter of clear DNS queries at the end of the uplink, for any sender and any case of the names.
 
 use anyhow::{Context, Result};
 use gateway_tests::netns::Namespace;
@@ -9,7 +9,7 @@ const TABLE: &str = "table inet clear {\n counter questions { }\n chain come {\n
 pub struct Clear<'a>(&'a Namespace);
 
 impl<'a> Clear<'a> {
-    /// Counts from now on.
+    /// Starts the counter.
     pub fn start(internet: &'a Namespace) -> Result<Clear<'a>> {
         internet.nft(TABLE)?;
         Ok(Clear(internet))

@@ -1,4 +1,4 @@
-//! How large a process is.
+//! Resource use of a process.
 
 use std::fmt;
 use std::fs;
@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Bytes in memory.
+    /// Resident memory in bytes.
     pub memory: u64,
-    /// But for the files of the query log, which are as many as it may have bytes.
+    /// Open descriptors, except those of the query log, whose number depends on its size limit.
     pub descriptors: usize,
     pub threads: usize,
 }
@@ -31,7 +31,7 @@ impl Size {
         })
     }
 
-    /// The larger of each.
+    /// Returns the maximum of each field.
     pub fn max(self, other: Size) -> Size {
         Size {
             memory: self.memory.max(other.memory),

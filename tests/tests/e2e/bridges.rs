@@ -1,4 +1,5 @@
-//! Bridges: tunnels over something else than UDP, never beside it; networks that are joined to a tunnel without a policy.
+//! Bridges: tunnels over transports other than UDP and never beside them. Also networks that are joined to a tunnel
+//! without a policy.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -19,10 +20,10 @@ use crate::e2e::{
     assert_through, wait_until_through,
 };
 
-/// So long it may take until a far end that fell silent is given up: keepalives, and TCP's patience.
+/// Timeout until an unresponsive remote end is declared down: keepalives and the TCP user timeout.
 const SILENT: Duration = Duration::from_secs(45);
 
-/// A laptop whose only way is a tunnel to exit A over TCP.
+/// A laptop whose only egress is a tunnel to exit A over TCP.
 struct Bridged {
     far: FarEnd,
     testbed: Testbed,
@@ -31,7 +32,7 @@ struct Bridged {
 }
 
 impl Bridged {
-    /// In a network that carries UDP, or in one that drops it.
+    /// Starts in a network that forwards UDP, or in one that drops it.
     fn start(udp: bool) -> Bridged {
         let testbed = Testbed::start().expect("scene");
         if !udp {
@@ -76,7 +77,7 @@ impl Bridged {
         tunnel_view
     }
 
-    /// Nothing of the laptop was on the uplink outside of the bridge, and no UDP at all.
+    /// Asserts that no packet of the laptop was on the uplink outside the bridge, and no UDP at all.
     fn assert_only_bridged(&self) -> Counts {
         let counts = assert_nothing_leaked(&self.testbed);
         assert_eq!(counts.udp, 0, "{counts}");
@@ -84,7 +85,7 @@ impl Bridged {
     }
 }
 
-/// What many hotels do.
+/// Drops UDP, like many hotel networks.
 fn drop_udp(testbed: &Testbed) {
     let rules = "table inet hotel {\n chain in {\n type filter hook prerouting priority raw\n \
                  iifname \"up0\" meta l4proto udp drop\n }\n chain out {\n type filter hook postrouting priority 300\n \
@@ -115,7 +116,7 @@ fn a_tunnel_over_tcp_works_where_all_udp_is_dropped() {
     let object = bridged.testbed.api().get(&format!("/bridges/{}", bridged.bridge)).expect("bridge");
     assert_eq!((&object["status"], &object["last_test"]["ok"]), (&json!("up"), &json!(true)), "{object}");
 
-    // Here a tunnel without a bridge has no chance.
+    // Without a bridge a tunnel cannot connect here.
     let plain = create(bridged.testbed.api(), "/tunnels", &network.exit_b.tunnel("wg-b")).expect("tunnel");
     bridged.testbed.api().act(&format!("/tunnels/{plain}/up")).expect("up");
     std::thread::sleep(Duration::from_secs(3));
@@ -172,7 +173,7 @@ fn a_far_end_that_falls_silent_is_given_up() {
     bridged.assert_only_bridged();
 }
 
-/// The network carries UDP here, so that a tunnel beside its bridge would be seen.
+/// The network forwards UDP here, so a tunnel that bypasses its bridge would be visible.
 #[test]
 fn a_tunnel_never_goes_out_beside_its_bridge() {
     let mut bridged = Bridged::start(true);
@@ -268,7 +269,7 @@ fn a_segment_takes_a_network_into_a_tunnel_behind_all_policies() {
     let test = testbed.api().act(&format!("{item}/test")).expect("test");
     assert_eq!(test["ok"], true, "{test}");
 
-    // A policy of its own goes before.
+    // A separate policy takes precedence.
     let mut own = policy("tv", 10, ("device", &tv), &[]);
     own["hops"] = json!([{"type": "interface", "target": "eth0"}]);
     testbed.policy(&own).expect("policy");

@@ -1,4 +1,4 @@
-//! Very many connections through a proxy at once, some of which nobody reads.
+//! A large number of concurrent connections through a proxy, some of which are never read.
 
 use std::fs;
 
@@ -11,11 +11,11 @@ use serde_json::json;
 use crate::e2e::SOON;
 
 const CONNECTIONS: usize = 10_000;
-/// More than there are pipes for.
+/// Number of unread connections; exceeds the number of pipes.
 const DEAF: usize = 300;
-/// What the relay leaves to the rest of the daemon.
+/// Descriptors that the relay leaves to the rest of the daemon.
 const RESERVED: usize = 1024;
-/// Of the daemon's own memory, for a connection.
+/// Limit of the daemon's own memory for a connection.
 const MOST_MEMORY: usize = 16 << 10;
 const ECHO: u16 = 7012;
 
@@ -30,7 +30,7 @@ fn ten_thousand_connections_all_answer() {
     through["hops"] = json!([{"type": "proxy", "target": "many"}]);
     testbed.policy(&through).expect("policy");
     let pid = testbed.daemon.pid().expect("a daemon");
-    // Where nobody may raise the limit of open files, there are as many connections as it permits.
+    // If the limit of open files cannot be raised, the test opens as many connections as it permits.
     let most = (number(&format!("/proc/{pid}/limits"), "Max open files") - RESERVED) / 2;
     let connections = most.min(CONNECTIONS);
 
@@ -66,7 +66,7 @@ fn ten_thousand_connections_all_answer() {
     wait_ok(SOON, "all connections to end", || {
         let open = relayed(&testbed)["connections"].as_u64();
         anyhow::ensure!(open == Some(0), "{open:?}");
-        // Those of the first ones are gone as well.
+        // Those of the first connections are closed as well.
         anyhow::ensure!(descriptors() < descriptors_before, "{} descriptors", descriptors());
         Ok(())
     })
@@ -77,7 +77,7 @@ fn relayed(testbed: &Testbed) -> serde_json::Value {
     testbed.api().get("/tproxy/status").expect("status")["by_proxy"][0].clone()
 }
 
-/// The first number in the line of a file that begins like this.
+/// Returns the first number in the line of a file with this prefix.
 fn number(file: &str, start: &str) -> usize {
     let text = fs::read_to_string(file).expect("a file of the kernel");
     let line = text.lines().find_map(|line| line.strip_prefix(start)).expect("its line");

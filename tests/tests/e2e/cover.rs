@@ -1,4 +1,4 @@
-//! Cover traffic: more packets go towards the exit than anybody sent, and nobody behind its WireGuard sees one of them.
+//! Cover traffic: the exit receives more packets than were sent, and no host behind its WireGuard sees one of them.
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use crate::e2e::{FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees, assert_through};
 
-/// So many questions, a second apart: each ends with a gap that cover can fill.
+/// Number of requests, one second apart. Each ends with a gap that cover can fill.
 const QUESTIONS: usize = 10;
-/// Bytes a second that the budget allows beyond its share.
+/// Bytes per second that the budget allows beyond its share.
 const FLOOR: u64 = 64;
-/// Long enough for the exit to answer for cover in its own time, ten seconds, twice.
+/// Long enough for the exit to answer cover twice at its own interval of ten seconds.
 const IDLE: Duration = Duration::from_secs(60);
 
 fn covered_scene() -> Testbed {
@@ -35,7 +35,7 @@ fn cover(testbed: &Testbed, enabled: bool, budget_pct: u64) {
     testbed.api().put("/settings/splitting.cover", &value).expect("set");
 }
 
-/// Turns it on and waits until the tunnel counts what it sends.
+/// Turns cover traffic on and waits until the tunnel counts its packets.
 fn turn_on(testbed: &Testbed, budget_pct: u64) {
     cover(testbed, true, budget_pct);
     wait_ok(SOON, "the tunnel to count", || {
@@ -55,7 +55,7 @@ fn number(stats: &Value, field: &str) -> u64 {
     stats[field].as_u64().unwrap_or_else(|| panic!("no {field} in {stats}"))
 }
 
-/// Asks in turn in both families; packets towards the exit meanwhile.
+/// Sends requests alternately in both families. Returns the packets towards the exit meanwhile.
 fn talk(testbed: &Testbed) -> u64 {
     testbed.network.tap.reset();
     for n in 0..QUESTIONS {
@@ -68,7 +68,7 @@ fn talk(testbed: &Testbed) -> u64 {
     assert_nothing_leaked(testbed).tunnel.total()
 }
 
-/// Packets that came out of the tunnel at the exit.
+/// Returns the number of packets that the exit decapsulated.
 fn emerged(network: &Topology) -> u64 {
     let interface = format!("{}:", network.prefix.interface(network.exit_a.place.label));
     let table = network.exit_a.namespace.run("cat", &["/proc/net/dev"]).expect("counters");
@@ -76,20 +76,20 @@ fn emerged(network: &Topology) -> u64 {
     row.split_whitespace().nth(1).and_then(|packets| packets.parse().ok()).expect("a number")
 }
 
-/// When the exit made a session last, as it says itself.
+/// Returns the time of the last handshake, as the exit reports it.
 fn last_handshake(network: &Topology) -> String {
     let interface = network.prefix.interface(network.exit_a.place.label);
     network.exit_a.namespace.run("wg", &["show", &interface, "latest-handshakes"]).expect("told")
 }
 
-/// IPv4 packets that the exit's host gave up on for their headers.
+/// Returns the number of IPv4 packets that the exit's host dropped for header errors.
 fn malformed(network: &Topology) -> u64 {
     let text = network.exit_a.namespace.run("nstat", &["-asz", "IpInHdrErrors"]).expect("counters");
     let row = text.lines().find_map(|line| line.strip_prefix("IpInHdrErrors")).expect("the counter");
     row.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number")
 }
 
-/// Waits until the tunnel has sent so many packets of cover, without anybody's doing.
+/// Waits until the tunnel has sent this many cover packets without other traffic.
 fn wait_for_cover(testbed: &Testbed, packets: u64) {
     wait_ok(IDLE, "cover to flow", || {
         let sample = stats(testbed);
@@ -135,13 +135,15 @@ fn cover_goes_towards_the_exit_and_ends_there() {
     assert_eq!((&sample["direction"], &sample["one_sided"]), (&json!("upstream"), &json!(true)), "{sample}");
     assert_eq!(number(row, "padding_packets"), padding, "{sample}");
 
-    // Cover is as long as what it is among, and is within its share and the floor of the time.
+    // Cover packets have the lengths of the surrounding traffic, and stay within their share plus the floor of the
+    // time.
     let share = number(&sample, "normal_bytes") / 2;
     let floor = FLOOR * (began.elapsed().as_secs() + 1);
     assert!(number(&sample, "padding_bytes") <= share + floor, "{sample}");
     assert!(number(&sample, "padding_bytes") >= 64 * padding, "{sample}");
 
-    // When all is silent, cover goes on for a while. None of it comes out of the tunnel, and none asks for a session.
+    // Without traffic, cover continues for a while. None of it leaves the tunnel at the exit, and none starts a
+    // handshake.
     network.settle().expect("silence");
     let (sample, quiet) = (stats(&testbed), emerged(network));
     let mut handshakes = BTreeSet::new();
@@ -157,7 +159,7 @@ fn cover_goes_towards_the_exit_and_ends_there() {
     assert!(quiet - before <= sent, "{} came out: {sample}", quiet - before);
     assert_nothing_leaked(&testbed);
 
-    // The control: an exit that allows every source lets them come out, and its host drops them.
+    // Control: an exit that allows every source decapsulates them, and its host drops them.
     let interface = network.prefix.interface(network.exit_a.place.label);
     let key = &network.exit_a.client.public;
     let allow = ["set", &interface, "peer", key, "allowed-ips", "0.0.0.0/0,::/0"];
@@ -180,7 +182,7 @@ fn cover_harms_no_transfer_and_ends_on_request() {
     }
     assert_through(&network.laptop, &network.exit_a);
     wait_for_cover(&testbed, 3);
-    // What is told is up to a second old.
+    // The reported counters are up to a second old.
     let sample = wait_ok(SOON, "the transfers to be counted", || {
         let sample = stats(&testbed);
         anyhow::ensure!(number(&sample, "normal_bytes") > 16 << 20, "{sample}");
@@ -209,7 +211,7 @@ fn cover_harms_no_transfer_and_ends_on_request() {
         assert_eq!(number(&before, field), number(&after, field), "{after}");
     }
 
-    // A tunnel that is down has none, and nothing takes another way.
+    // A tunnel that is down sends no cover, and no cover takes another egress.
     cover(&testbed, true, 10);
     let id = testbed.api().get("/tunnels").expect("tunnels")[0]["id"].as_str().expect("an id").to_owned();
     testbed.bring_down(&id).expect("down");

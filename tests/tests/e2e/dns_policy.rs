@@ -1,4 +1,4 @@
-//! DnsService: the resolver for the LAN, whose policies steer from the first packet on.
+//! DNS: the resolver for the LAN, whose domain policies apply from the first packet.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -18,12 +18,12 @@ use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_nothing_leaked};
 const REFUSED: u8 = 5;
 const SERVFAIL: u8 = 2;
 
-/// A daemon whose resolver asks one upstream.
+/// Returns a daemon whose resolver has one upstream.
 pub(crate) fn resolving() -> (Testbed, Upstream) {
     resolving_at(&[])
 }
 
-/// The same, with clients answered over TLS and HTTPS at these addresses.
+/// Returns the same, with DoT and DoH listeners at these addresses.
 fn resolving_at(secure: &[&str]) -> (Testbed, Upstream) {
     let mut testbed = Testbed::prepare().expect("scene");
     let upstream = Upstream::start(&testbed.network.internet).expect("upstream");
@@ -52,7 +52,7 @@ fn hosts_are_answered_in_both_families_and_the_internet_is_not() {
         assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
         assert_eq!(client.ask("www.example", AAAA).expect("an answer"), reply(server(true)));
     }
-    // The second of each came from the cache.
+    // The second answer of each came from the cache.
     assert_eq!(upstream.askers("www.example"), [wan(false); 2]);
     let dug =
         laptop.namespace.run("dig", &["+short", "+tcp", "@192.168.10.1", "www.example", "A"]).expect("dig");
@@ -80,12 +80,12 @@ fn a_policy_for_a_domain_takes_the_first_packet_and_the_question() {
         assert_eq!(laptop.ask("www.films.example", kind).expect("an answer"), reply(server(ipv6)));
         let answer = ask_server(&network.laptop, server(ipv6));
         assert_eq!(answer.seen(), Some(network.exit_a.address(ipv6)));
-        // Others have not asked, and other addresses are not of that name.
+        // Other hosts did not query the name, and other addresses do not belong to it.
         assert_eq!(ask_server(&network.tv, server(ipv6)).seen(), Some(wan(ipv6)));
         assert_eq!(ask_server(&network.laptop, other_server(ipv6)).seen(), Some(wan(ipv6)));
     }
     assert_eq!(upstream.askers("www.films.example"), [network.exit_a.address(false); 2]);
-    // The gateway knows what it has told whom.
+    // The gateway records the answers of each client.
     for (mac, via) in [(network.laptop.mac, "vpn:a"), (network.tv.mac, "default")] {
         let question = json!({"mac": mac, "destination": server(false).to_string()});
         let said = testbed.api().post("/policy/evaluate", &question).expect("evaluated");
@@ -93,13 +93,13 @@ fn a_policy_for_a_domain_takes_the_first_packet_and_the_question() {
     }
     laptop.ask("www.example", A).expect("an answer");
     assert_eq!(upstream.askers("www.example"), [wan(false)]);
-    // An answer from the cache is learned as well.
+    // An answer from the cache also installs the FQDN policy.
     client(&network.tv).ask("www.films.example", A).expect("an answer");
     assert_eq!(ask_server(&network.tv, server(false)).seen(), Some(network.exit_a.address(false)));
     assert_eq!(upstream.askers("www.films.example").len(), 2);
 }
 
-/// Each name has an address of its own, and its first packet follows the answer at once.
+/// Each name has its own address, and its first packet follows the answer immediately.
 #[test]
 fn ten_thousand_first_packets_take_the_way_of_their_names() {
     const NAMES: u16 = 10_000;
@@ -184,12 +184,12 @@ fn questions_of_a_device_leave_by_its_policy_and_their_answers_stay_there() {
     assert!(by_tunnel.is_some_and(|one| one["queries"].as_u64() > Some(0)), "{status}");
     let reply = testbed.api().post("/policy/evaluate", &json!({"device_id": laptop})).expect("explained");
     assert_eq!(reply["effective"]["dns"], format!("{} by a", name_server::ADDRESS), "{reply}");
-    // What the laptop was told is not told to others from its part of the cache.
+    // Answers of the laptop's cache partition are not returned to other clients.
     client(&network.tv).ask("secret.example", A).expect("an answer");
     assert_eq!(upstream.askers("secret.example"), [network.exit_a.address(false), wan(false)]);
 }
 
-/// A host that nobody has seen before asks as its network does, from its first question on.
+/// Queries of an unknown host use the egress of its network from the first query.
 #[test]
 fn the_first_question_of_a_stranger_takes_the_way_of_its_network() {
     let (testbed, upstream) = resolving();
@@ -215,7 +215,7 @@ fn the_first_question_of_a_stranger_takes_the_way_of_its_network() {
     assert_nothing_leaked(&testbed);
 }
 
-/// Its traffic to the name takes the policy of the device, so its questions do.
+/// Its traffic to the name matches the policy of the device, so its queries do too.
 #[test]
 fn a_policy_for_a_name_does_not_take_questions_from_one_that_comes_before_it() {
     let (testbed, upstream) = resolving();
@@ -248,7 +248,7 @@ fn forced_questions_are_answered_here_whoever_is_asked() {
     for resolver in [server(false), server(true), other_server(false)] {
         let mut client = Client::of(&network.laptop, resolver).expect("a client");
         let answer = client.ask("www.example", A).expect("an answer");
-        // The server there would refuse.
+        // The server at that address would refuse.
         assert_eq!(answer, reply(server(false)), "asked at {resolver}");
     }
     assert_eq!(upstream.askers("www.example"), [wan(false)]);
@@ -261,7 +261,7 @@ fn forced_questions_are_answered_here_whoever_is_asked() {
     for ipv6 in FAMILIES {
         let to = SocketAddr::new(server(ipv6), 853);
         let listener = network.internet.within(|| std::net::TcpListener::bind(to)).expect("a server");
-        // The kernel limits how many refusals it sends; a segment that is sent again gets one.
+        // The kernel rate-limits its rejections; a retransmitted segment gets one.
         let connect = || std::net::TcpStream::connect_timeout(&to, SOON);
         let error = network.laptop.namespace.within(connect).expect_err("rejected");
         assert!(error.kind() != std::io::ErrorKind::TimedOut, "{error}");
@@ -273,8 +273,7 @@ fn forced_questions_are_answered_here_whoever_is_asked() {
     assert_eq!(answer.expect("an answer").rcode, REFUSED);
 }
 
-/// What is asked again and again is answered in the dataplane: as the resolver answers, logged as its answers are, and
-/// never beyond a change.
+/// The dataplane answers repeated queries: with the resolver's answers, with log records, and never beyond a change.
 #[test]
 fn what_is_asked_again_is_answered_where_it_comes_in() {
     let (mut testbed, upstream) = resolving();
@@ -298,7 +297,7 @@ fn what_is_asked_again_is_answered_where_it_comes_in() {
         assert_eq!(rows(&testbed, "www.example") - before.1, asked, "each of them stands in the log");
     }
     assert_eq!(upstream.askers("www.example").len(), 1);
-    // Blocked at once, and passed at once, however often it was asked.
+    // Blocking and unblocking take effect immediately, for any number of earlier queries.
     let mut client = client(&testbed.network.laptop);
     testbed.api().post("/dns/blocklist", &json!({"domain": "www.example"})).expect("blocked");
     let nowhere = reply(Ipv4Addr::UNSPECIFIED.into());
@@ -313,18 +312,18 @@ fn what_is_asked_again_is_answered_where_it_comes_in() {
     for _ in 0..50 {
         assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
     }
-    // A policy that is applied has the next question, whatever was answered before it.
+    // An applied policy takes the next query, regardless of earlier answers.
     testbed.tunnel("a", &testbed.network.exit_a).expect("tunnel");
     testbed.policy(&policy("films", 10, ("domain", "www.example"), &["a"])).expect("policy");
     assert_eq!(client.ask("www.example", A).expect("an answer"), reply(server(false)));
     let answer = ask_server(&testbed.network.laptop, server(false));
     assert_eq!(answer.seen(), Some(testbed.network.exit_a.address(false)), "it was learned");
-    // Without the daemon nobody answers.
+    // Without the daemon there is no answer.
     for _ in 0..50 {
         assert_eq!(client.ask("ftp.example", A).expect("an answer"), reply(server(false)));
     }
     testbed.daemon.kill9().expect("killed");
-    // The kernel takes the program out of its map when it comes to it.
+    // The kernel removes the program from its map asynchronously.
     wait_for(SOON, "nobody to answer", || client.ask("ftp.example", A).is_err()).expect("silence");
 }
 
@@ -341,7 +340,7 @@ fn clients_are_answered_over_tls_and_https_while_those_of_others_are_rejected() 
     };
     let tls: [&[&str]; 2] = [&["+tls"], &["+tls", "-p", "443"]];
     let https: [&[&str]; 3] = [&["+https", "-p", "853"], &["+https"], &["+https-get"]];
-    // dig does not ask IPv6 addresses over HTTPS here; curl does, below.
+    // dig does not query IPv6 addresses over HTTPS here; curl does, below.
     for (resolver, ways) in
         [(format!("@{LAN_V4}"), [&tls[..], &https].concat()), (format!("@{LAN_V6}"), tls.to_vec())]
     {

@@ -1,4 +1,4 @@
-//! What an outsider changes is shown and repaired, and opens nothing meanwhile.
+//! External changes are reported and repaired, and cause no leak meanwhile.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn bound_scene() -> Testbed {
     testbed
 }
 
-/// Lets an outsider destroy something under load; what is listed after must be again what was listed before.
+/// Destroys something from outside under load. The listing afterwards must equal the listing before.
 fn destroy_and_repair(listing: &[&str], ours: impl Fn(&str) -> bool, destroy: impl Fn(&Testbed, &str)) {
     let testbed = bound_scene();
     let gateway = &testbed.network.gateway;
@@ -57,7 +57,7 @@ fn deleted_rules_are_shown_and_restored() {
         |line| line.starts_with("47") || line.starts_with("48") || line.starts_with("49"),
         |testbed, line| {
             let priority = line.split(':').next().expect("priority");
-            // The daemon may be quicker: then there is another of the same priority to delete.
+            // If the daemon is faster, the command deletes another rule of the same priority.
             testbed.network.gateway.run("ip", &["-4", "rule", "del", "priority", priority]).expect("deleted");
         },
     );
@@ -102,6 +102,6 @@ fn a_route_that_an_outsider_puts_into_our_table_is_removed() {
     testbed.api().act("/enforce/reconcile").expect("reconcile");
     wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
     load.stop();
-    // The guard on the uplink let nothing of it pass.
+    // The guard on the uplink dropped all of it.
     assert_nothing_leaked(&testbed);
 }

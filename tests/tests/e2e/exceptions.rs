@@ -1,4 +1,5 @@
-//! Exceptions on real packets: they act at once, without an apply, on this device alone, and end by themselves.
+//! Exceptions on real packets: they take effect immediately, without an apply, on this device only, and expire by
+//! themselves.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::e2e::{
     assert_the_tap_sees, assert_through,
 };
 
-/// Both hosts bound to exit A, fail-closed; their ids.
+/// Binds both hosts to exit A, fail-closed. Returns their ids.
 fn bound_scene() -> (Testbed, String, String) {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
@@ -26,7 +27,7 @@ fn bound_scene() -> (Testbed, String, String) {
     (testbed, laptop, tv)
 }
 
-/// Makes an exception of a kind; its id.
+/// Creates an exception of a kind and returns its id.
 fn except(testbed: &Testbed, kind: &str, device: &str, more: &Value) -> String {
     let mut exception = json!({"type": kind, "device_id": device, "reason": "test"});
     for (name, value) in more.as_object().into_iter().flatten() {
@@ -40,7 +41,7 @@ fn revoke(testbed: &Testbed, exception: &str) {
     testbed.api().delete(&format!("/exceptions/{exception}")).expect("revoked");
 }
 
-/// Nothing waits for a change to take hold, but the kernel is told a moment after the API has answered.
+/// Waits briefly: the exception needs no apply, but the kernel is updated shortly after the response of the API.
 fn wait_until_seen_as(host: &Host, what: &str, expected: impl Fn(bool) -> Option<std::net::IpAddr>) {
     for ipv6 in FAMILIES {
         wait_ok(SOON, &format!("{} to be {what}", host.name), || {
@@ -68,7 +69,7 @@ fn a_bypass_lets_one_device_out_and_its_end_takes_the_flows_back() {
         assert_through(&network.tv, &network.exit_a);
         let evaluated = testbed.evaluate(&laptop).expect("evaluated");
         assert_eq!(evaluated["decision"], json!("direct"), "{evaluated}");
-        // A flow that began under the exception does not outlive it.
+        // A flow that began under the exception ends with it.
         let flows =
             FAMILIES.map(|ipv6| UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("flow"));
         for (flow, ipv6) in flows.iter().zip(FAMILIES) {
@@ -79,12 +80,12 @@ fn a_bypass_lets_one_device_out_and_its_end_takes_the_flows_back() {
         network.settle().expect("silence");
         network.tap.reset();
         for flow in &flows {
-            // It may find its way into the tunnel or not; what it must not do is leave in clear.
+            // It may enter the tunnel or not, but must not leave in clear.
             let _ = flow.ask(BLOCKED);
         }
         assert_nothing_leaked(&testbed);
     }
-    // With the tunnel gone the others stay blocked, and a bypass is what helps.
+    // While the tunnel is down the others stay blocked, and a bypass restores connectivity.
     let tunnel = testbed.api().get("/tunnels").expect("tunnels")[0]["id"].as_str().expect("an id").to_owned();
     testbed.bring_down(&tunnel).expect("down");
     assert_blocked(&network.tv);
@@ -178,7 +179,7 @@ fn an_allowlist_lets_packets_to_its_targets_out_and_no_others() {
         .expect("the exception took hold");
         assert_eq!(seen(&network.tv, ipv6, HTTP), Some(network.exit_a.address(ipv6)), "another device");
     }
-    // To the same server another port, and to the other one the same port.
+    // Another port of the same server, and the same port of the other server.
     let flow = UdpFlow::open(&network.laptop, (other_server(true), IDENT).into()).expect("flow");
     assert_eq!(flow.ask(TIMEOUT).expect("answer"), network.exit_a.address(true));
     assert_through(&network.laptop, &network.exit_a);

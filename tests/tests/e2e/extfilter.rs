@@ -1,4 +1,4 @@
-//! The external filter in place of the upstreams: a host of the LAN that resolves, with the API of Pi-hole 6.
+//! The external filter as upstream: a LAN host that resolves names, with the API of Pi-hole 6.
 
 use std::net::{IpAddr, TcpListener};
 
@@ -45,10 +45,10 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
     })
     .expect("the filter");
     assert_eq!(testbed.api().get("/dns/status").expect("status")["backend"], "extfilter");
-    // What the upstreams have answered is not told in its stead.
+    // Cached answers of the upstreams are not returned.
     laptop.ask("before.example", A).expect("an answer");
     assert_eq!(resolver.askers("before.example"), [IpAddr::from(LAN_V4)]);
-    // A domain with a forwarder of its own keeps it, and what the filter itself asks does not come back to it.
+    // A domain with a forwarder keeps it, and queries of the filter itself are not sent back to it.
     laptop.ask("www.corp.example", A).expect("an answer");
     assert_eq!(upstream.askers("www.corp.example"), [wan(false)]);
     let mut tv = client(&network.tv);
@@ -81,7 +81,7 @@ fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
     })
     .expect("the filter");
 
-    // Without it there is no answer, rather than one that nobody has filtered.
+    // Without the filter there is no answer, instead of an unfiltered one.
     drop(resolver);
     assert_eq!(laptop.ask("gone.example", A).expect("an answer").rcode, SERVFAIL);
     assert_eq!(upstream.askers("gone.example"), Vec::<IpAddr>::new());

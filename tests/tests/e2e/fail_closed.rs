@@ -1,4 +1,4 @@
-//! When the way of a policy is gone, nothing takes another one that the policy does not allow.
+//! Fail-closed policies: if the egress is gone, no traffic takes another one that the policy does not allow.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::e2e::{
     assert_through, wait_until_through,
 };
 
-/// A laptop that may leave through exit A only, under load, with the tap proven.
+/// A laptop that may leave through exit A only, under load, with a verified tap.
 struct Bound {
     load: Load,
     testbed: Testbed,
@@ -36,7 +36,7 @@ impl Bound {
         Self { load, testbed, tunnel }
     }
 
-    /// The load goes on for a while, then nothing must have leaked, and nothing must get through.
+    /// Continues the load for a while, then asserts that nothing leaked and nothing passes.
     fn assert_closed(&self) {
         self.load.run_for(400).expect("load");
         assert_blocked(&self.testbed.network.laptop);
@@ -136,7 +136,7 @@ fn an_uplink_that_goes_and_comes_under_load_leaks_nothing() {
     assert_eq!(counts.leaked.total(), 0, "{counts}");
 }
 
-/// A laptop with a policy over two tunnels, both up.
+/// Returns a laptop with a policy over two tunnels, both up.
 fn with_two_tunnels(change: Value) -> (Testbed, [String; 2]) {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
@@ -220,8 +220,8 @@ fn blocked_connections_fail_fast_with_unreachable_and_silently_with_drop() {
     for ipv6 in FAMILIES {
         let rejected = || Ok(rejection(&network.laptop, (server(ipv6), IDENT).into(), BLOCKED)?);
         wait_ok(TIMEOUT, "the client to be told", rejected).expect("told so");
-        // Over a virtual link the error comes while the socket is still being told to connect, and IPv6 then waits
-        // for the next attempt, a second later. It is the same with a plain route of this type.
+        // Over a virtual link the error arrives during the connect call, and IPv6 then waits for the next attempt, a
+        // second later. A plain route of this type behaves the same.
         let answer = ask(&network.laptop, (server(ipv6), HTTP).into(), Duration::from_secs(3));
         assert!(matches!(answer, Answer::Rejected { .. }), "IPv6: {ipv6}: {answer}");
     }

@@ -1,5 +1,5 @@
-//! What each failure policy does when a hop goes, whatever it goes by: cause × policy × family, each cell with the leaked
-//! packets that the tap has counted. Here the hops are tunnels.
+//! Effect of each failure policy when a hop fails, for any cause: cause × policy × family. Each cell has the leaked
+//! packets that the tap counted. Here the hops are tunnels.
 
 use std::net::IpAddr;
 
@@ -21,12 +21,12 @@ use crate::e2e::{FAMILIES, SOON, assert_the_tap_sees};
 
 type Row = fail_policies::Row<Tunnels>;
 
-/// What a cause does to the hop.
+/// Effect of a cause on the hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// It is unavailable until the cause is undone.
+    /// The hop is unavailable until the cause is undone.
     Gone,
-    /// The gateway repairs it by itself: for a moment it may be unavailable.
+    /// The gateway repairs the hop by itself: it may be unavailable briefly.
     Repaired,
 }
 
@@ -35,16 +35,17 @@ struct Tunnels {
     names: Option<NameServer>,
     openvpn: Option<Server>,
     testbed: Testbed,
-    /// The tunnel that is struck, and how it was made.
+    /// The affected tunnel, and its original object.
     tunnel: String,
     object: Value,
-    /// What the internet sees of the policies while all is well, and of the degraded one while the hop is gone.
+    /// Source addresses that the internet sees of the policies in normal state, and of the degraded one while the hop
+    /// is gone.
     usual: [IpAddr; 2],
     degraded: Option<[IpAddr; 2]>,
 }
 
 impl Tunnels {
-    /// The struck tunnel is the first hop; `behind` are those it carries.
+    /// Builds the network. The affected tunnel is the first hop; `behind` are tunnels over it as underlay.
     fn build(testbed: Testbed, object: Value, behind: &[&str], usual: [IpAddr; 2]) -> Tunnels {
         let name = object["name"].as_str().expect("a name").to_owned();
         let tunnel = create(testbed.api(), "/tunnels", &object).expect("tunnel");
@@ -65,7 +66,7 @@ impl Tunnels {
         }
     }
 
-    /// One cell.
+    /// Checks one cell.
     fn check(&self, cause: &str, fail_policy: FailPolicy, ipv6: bool) {
         let network = &self.testbed.network;
         let family = usize::from(ipv6);
@@ -85,7 +86,7 @@ impl Tunnels {
         }
     }
 
-    /// What is behind the hop makes its way anew.
+    /// Waits until the tunnels over the hop have reconnected.
     fn wait_for_what_is_left(&self) {
         for (ipv6, address) in FAMILIES.into_iter().zip(self.degraded.into_iter().flatten()) {
             wait_ok(SOON, "what is left of the way", || {
@@ -97,7 +98,7 @@ impl Tunnels {
         }
     }
 
-    /// Replaces a field of the struck tunnel.
+    /// Replaces a field of the affected tunnel.
     fn set(&self, key: &str, value: Value) {
         let place = format!("/tunnels/{}", self.tunnel);
         let mut object = self.testbed.api().get(&place).expect("tunnel");
@@ -176,7 +177,7 @@ impl Site for Tunnels {
     }
 }
 
-/// What is done through the API, to any kind of tunnel.
+/// Returns causes through the API, for any kind of tunnel.
 fn by_the_api() -> Vec<Row> {
     vec![
         Row {
@@ -201,7 +202,7 @@ fn by_the_api() -> Vec<Row> {
     ]
 }
 
-/// What befalls the interface of a tunnel.
+/// Returns causes at the interface of a tunnel.
 fn by_the_interface() -> Vec<Row> {
     vec![
         Row {
@@ -219,7 +220,7 @@ fn by_the_interface() -> Vec<Row> {
     ]
 }
 
-/// The exit answers for the tunnel and passes nothing on.
+/// Returns the cause of an exit that answers for the tunnel but forwards nothing.
 fn silent() -> Row {
     Row {
         cause: "peer silent",
@@ -318,7 +319,7 @@ fn an_openvpn_hop() {
         apply: |site| site.openvpn.as_ref().expect("server").kill9().expect("killed"),
         undo: |site| site.openvpn.as_ref().expect("server").start_again().expect("started"),
     });
-    // The connection stays as it is on both sides, and nothing of it arrives any more.
+    // The connection stays open on both sides, but its packets no longer arrive.
     rows.push(Row {
         cause: "half-open TCP",
         effect: Effect::Gone,

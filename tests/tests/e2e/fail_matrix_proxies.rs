@@ -1,5 +1,5 @@
-//! What each failure policy does when a proxy goes, whatever it goes by: cause × policy × family × protocol, each cell
-//! with the leaked packets that the tap has counted.
+//! Effect of each failure policy when a proxy fails, for any cause: cause × policy × family × protocol. Each cell has
+//! the leaked packets that the tap counted.
 
 use gateway_tests::socks::{PORT, Proxy, Server};
 use gateway_tests::testbed::{Testbed, create};
@@ -30,20 +30,20 @@ use Protocol::{Tcp, Udp};
 
 const PROTOCOLS: [Protocol; 2] = [Tcp, Udp];
 
-/// What a cause does to the proxy.
+/// Effect of a cause on the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// It is unavailable until the cause is undone.
+    /// The proxy is unavailable until the cause is undone.
     Gone,
-    /// It goes on carrying connections, and refuses datagrams.
+    /// The proxy still accepts connections and refuses datagrams.
     WithoutDatagrams,
 }
 
-/// A network with a proxy at the end of the three policies' ways.
+/// A network with a proxy as the last hop of the three policies.
 struct Struck {
     proxy: Proxy,
     testbed: Testbed,
-    /// The proxy that is struck, and how it was made.
+    /// The affected proxy, and its original object.
     id: String,
     object: Value,
     behind_a_tunnel: bool,
@@ -68,12 +68,12 @@ impl Struck {
         Struck { proxy, testbed, id, object, behind_a_tunnel }
     }
 
-    /// Where the proxy stands: what the internet sees while all is well.
+    /// Returns the exit of the proxy, which the internet sees in normal state.
     fn exit(&self) -> &Exit {
         exit_of(&self.testbed, self.behind_a_tunnel)
     }
 
-    /// One cell.
+    /// Checks one cell.
     fn check(&self, row: &Row, protocol: Protocol, fail_policy: FailPolicy, ipv6: bool) {
         let network = &self.testbed.network;
         let expected = match (row.effect, protocol, fail_policy) {
@@ -124,7 +124,7 @@ impl Struck {
         self.testbed.api().put(&self.place(), &object).expect("proxy");
     }
 
-    /// As long as policies name it, it keeps its name.
+    /// Checks that a proxy cannot be renamed while policies name it.
     fn check_that_it_cannot_be_renamed(&self) {
         let mut object = self.testbed.api().get(&self.place()).expect("proxy");
         object["name"] = json!("other");
@@ -153,7 +153,7 @@ impl Struck {
         self.proxy = Proxy::start(self.exit(), server).expect("proxy");
     }
 
-    /// Connections stay as they are on both sides, and nothing of them arrives any more.
+    /// Drops the packets of connections, which stay open on both sides.
     fn silence(&mut self) {
         let deaf = format!(
             "table inet deaf {{\n chain in {{\n type filter hook input priority filter\n tcp dport {PORT} drop\n }}\n}}\n"

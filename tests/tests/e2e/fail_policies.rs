@@ -1,7 +1,7 @@
-//! The failure policies side by side over one hop: what they match, how a cause is run through, and how a cell is judged.
+//! The failure policies in comparison over one hop: their matches, the run of a cause, and the evaluation of a cell.
 //!
-//! One site has the three policies at once, told apart by what they are asked for; another host is closed to the same hop
-//! and keeps it under load throughout, so that the moment of the change is watched as well.
+//! One testbed has the three policies at once, distinguished by their destinations. Another host is closed to the same
+//! hop and keeps it under load throughout, so the test also covers the transition.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::e2e::paths::path;
 use crate::e2e::{FAMILIES, SOON};
 
-/// How long a blocked question waits: far longer than a way that works would need.
+/// Timeout of a blocked request: far longer than a working path needs.
 pub const TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl FailPolicy {
         }
     }
 
-    /// What its policy matches; TCP and UDP are answered there.
+    /// Returns the destination that its policy matches; TCP and UDP are answered there.
     pub fn destination(self, ipv6: bool) -> SocketAddr {
         match self {
             Self::Closed => (server(ipv6), HTTP).into(),
@@ -49,7 +49,7 @@ impl FailPolicy {
     }
 }
 
-/// A cause, what it does to the hop, and how it comes and goes.
+/// A cause, its effect on the hop, and its start and end.
 pub struct Row<S: Site> {
     pub cause: &'static str,
     pub effect: S::Effect,
@@ -63,10 +63,10 @@ pub trait Site: Sized {
 
     fn testbed(&self) -> &Testbed;
 
-    /// All policies lead through their hops.
+    /// Waits until all policies use their hops.
     fn wait_until_well(&self, after: &str);
 
-    /// The gateway has noticed what the cause did.
+    /// Waits until the gateway has detected the effect of the cause.
     fn wait_until_noticed(&self, row: &Row<Self>);
 
     fn check_cells(&self, row: &Row<Self>);
@@ -79,7 +79,7 @@ pub trait Site: Sized {
             self.testbed().network.tap.reset();
             (row.apply)(&mut self);
             self.wait_until_noticed(row);
-            // Nobody has asked what may go out directly: the change itself leaks nothing.
+            // No request was sent that may leave directly: the transition itself leaks nothing.
             load.run_for(60).expect("load");
             let counts = self.testbed().network.tap.counts();
             assert_eq!(counts.leaked.total(), 0, "{}, while it came: {counts}", row.cause);
@@ -102,7 +102,7 @@ pub fn store_policies(testbed: &Testbed, hops: &[(&str, &str)]) {
     }
 }
 
-/// The gateway itself says that the policies are where they should be without the hop, and the kernel has the plan.
+/// Waits until the gateway reports the expected states of the policies without the hop, and the kernel has the plan.
 pub fn wait_until_gone(testbed: &Testbed, degraded: bool, cause: &str) {
     let expected = ["blocked", if degraded { "degraded" } else { "blocked" }, "fallback"];
     wait_ok(SOON, &format!("the policies to notice: {cause}"), || {
@@ -119,12 +119,13 @@ pub fn wait_until_gone(testbed: &Testbed, degraded: bool, cause: &str) {
     carry_out(testbed);
 }
 
-/// The gateway says what it sees as soon as it knows; an answer to this comes when the kernel has the plan.
+/// Waits until the kernel has the plan. The API reports a state earlier than the kernel; the response of this call
+/// comes afterwards.
 pub fn carry_out(testbed: &Testbed) {
     testbed.api().act("/enforce/reconcile").expect("reconciled");
 }
 
-/// Waits for the last packets of a connection that went out directly: they are not the next cell's.
+/// Waits for the last packets of a direct connection, so that they do not count for the next cell.
 pub fn let_it_end(testbed: &Testbed) {
     let leaked = || testbed.network.tap.counts().leaked.total();
     let mut last = (leaked(), Instant::now());
@@ -138,7 +139,7 @@ pub fn let_it_end(testbed: &Testbed) {
     .expect("ended");
 }
 
-/// Packets of the cell's family left directly if they may, of the other family none.
+/// Asserts that packets of the cell's family left directly if permitted, and none of the other family.
 pub fn assert_leaks(counts: &Counts, ipv6: bool, direct: bool, cell: &str) {
     let (leaked, other) = match ipv6 {
         true => (counts.leaked.v6, counts.leaked.v4),

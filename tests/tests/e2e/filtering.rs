@@ -1,4 +1,4 @@
-//! DnsService that are not to be resolved: blocked with their reason, and as long as that is wanted.
+//! Blocked names: blocked with their reason for the configured time.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -62,7 +62,7 @@ fn a_feed_that_cannot_be_read_shows_its_reason() {
     .expect("shown");
 }
 
-/// The kernel's cache is warm at each change: the client has asked for the name several times.
+/// The kernel's cache is warm at each change: the client has queried the name several times.
 #[test]
 fn filter_changes_are_in_force_when_the_answer_arrives() {
     let (testbed, _upstream) = resolving();

@@ -1,4 +1,4 @@
-//! Tunnels are judged by what passes through them, find their other ends by name, and follow the uplink.
+//! Tunnel health by traffic through the tunnel, endpoint resolution by name, and changes of the uplink.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::e2e::{
     wait_until_through,
 };
 
-/// A tunnel object whose health is probed every second.
+/// Returns a tunnel object whose health is probed every second.
 pub fn probed(exit: &Exit, name: &str, kind: &str, target: &str) -> Value {
     let mut tunnel = exit.tunnel(name);
     tunnel["health_check"] =
@@ -26,7 +26,7 @@ pub fn probed(exit: &Exit, name: &str, kind: &str, target: &str) -> Value {
     tunnel
 }
 
-/// The exit goes on answering handshakes and forwards nothing any more, or does again.
+/// Makes the exit stop or resume forwarding. It keeps answering handshakes.
 pub fn forwards(exit: &Exit, yes: bool) {
     exit.namespace.sysctl("net.ipv4.ip_forward", if yes { "1" } else { "0" }).expect("exit");
     exit.namespace.sysctl("net.ipv6.conf.all.forwarding", if yes { "1" } else { "0" }).expect("exit");
@@ -79,7 +79,7 @@ fn a_tunnel_through_which_nothing_passes_is_no_way_out_however_fresh_its_handsha
     assert_blocked(&network.laptop);
     forwards(&network.exit_a, true);
     wait_until_through(&network.laptop, &network.exit_a);
-    // Another check means another judgement: nothing is known yet, then the name server answers.
+    // Another check resets the health: first it is unknown, then the name server answers.
     let mut object = testbed.api().get(&format!("/tunnels/{}", ids[1])).expect("tunnel");
     forwards(&network.exit_b, true);
     object["health_check"]["type"] = json!("dns");
@@ -143,7 +143,7 @@ fn the_name_of_an_exit_is_asked_for_outside_of_the_tunnel_and_its_last_address_o
     testbed.bring_down(&id).expect("down");
     testbed.api().act(&format!("/tunnels/{id}/up")).expect("up");
     wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
-    // With nothing known and nobody to ask, the policy stays closed.
+    // Without a known address and a resolver, the policy stays closed.
     testbed.daemon.terminate().expect("stop");
     testbed.daemon.start().expect("start");
     assert_blocked(&testbed.network.laptop);
@@ -167,7 +167,7 @@ fn a_tunnel_follows_the_default_way_to_another_uplink_and_back() {
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("device");
     let mut tunnel = network.exit_a.tunnel("wg-a");
-    // Nothing but the change itself makes it speak.
+    // Without keepalives, only the change triggers packets.
     tunnel["peers"][0]["persistent_keepalive"] = json!(0);
     tunnel["keepalive"] = json!(0);
     let id = create(testbed.api(), "/tunnels", &tunnel).expect("tunnel");

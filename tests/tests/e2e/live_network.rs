@@ -1,4 +1,4 @@
-//! Uplinks, LAN interfaces, intervals and the resolver's place that change while the daemon runs.
+//! Changes of uplinks, LAN interfaces, intervals and the resolver's address at run time.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::e2e::{
 
 const A: u16 = 1;
 
-/// Sets a key, which holds at once, and returns when a run of the loop has seen it.
+/// Sets a key, effective immediately. Returns when a run of the loop has seen it.
 fn set(testbed: &Testbed, key: &str, value: Value) {
     let set = testbed.api().put(&format!("/settings/{key}"), &json!({"value": value})).expect("set");
     assert_eq!((&set["apply"], &set["pending_restart"]), (&json!("live"), &json!(false)), "{set}");
@@ -100,7 +100,7 @@ fn an_uplink_keeps_its_number_and_its_flows_while_the_first_goes_and_over_a_rest
     testbed.daemon.start().expect("started");
     assert!(table(&testbed).contains("dev eth2"), "{}", table(&testbed));
     go_on("after a restart");
-    // What the tables lead to has changed nothing on the wire: all of it left by the second uplink.
+    // The change of the tables had no effect on the wire: all packets left by the second uplink.
     assert!(second.counts().leaked.total() > 0, "{}", second.counts());
     testbed.network.tap.reset();
     go_on("again");

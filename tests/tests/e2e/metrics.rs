@@ -1,4 +1,4 @@
-//! `/metrics` of a gateway at work.
+//! `/metrics` of a running gateway.
 
 use std::io::Write;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn metrics_cover_dataplane_and_resolver_and_pass_promtool() {
     assert!(problems.is_empty(), "{problems}\n{metrics}");
 }
 
-/// Returns the metrics in Prometheus' own text format, which promtool reads: there the family of a counter has the
+/// Returns the metrics in Prometheus' own text format, which promtool parses. There the family of a counter has the
 /// suffix of its samples, too.
 fn prometheus_text(openmetrics: &str) -> String {
     let mut counters = Vec::new();

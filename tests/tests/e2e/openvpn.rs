@@ -1,4 +1,4 @@
-//! OpenVPN tunnels through a real server: what gets through, and that nothing else does.
+//! OpenVPN tunnels through a real server: permitted traffic passes, and nothing else.
 
 mod failures;
 mod hostile;
@@ -23,7 +23,7 @@ struct Bound {
 }
 
 impl Bound {
-    /// `options` are lines of the server's configuration.
+    /// Starts it. `options` are lines of the server's configuration.
     fn start(options: &str) -> Self {
         let testbed = Testbed::start().expect("scene");
         let server =
@@ -46,7 +46,7 @@ impl Bound {
     }
 }
 
-/// The openvpn processes of this scene's daemon, whoever started them.
+/// Returns the openvpn processes of this scene's daemon, including those of an earlier instance.
 pub fn processes(testbed: &Testbed) -> Vec<i32> {
     let folder = testbed.daemon.state_directory().with_file_name("run").join("openvpn");
     let entries = fs::read_dir("/proc").expect("/proc").flatten();
@@ -58,7 +58,7 @@ pub fn processes(testbed: &Testbed) -> Vec<i32> {
     pids.filter(ours).collect()
 }
 
-/// The one process there is.
+/// Returns the only process.
 #[track_caller]
 fn only_process(testbed: &Testbed) -> i32 {
     match processes(testbed)[..] {
@@ -91,7 +91,7 @@ fn traffic_of_a_policy_goes_through_the_server_in_both_families() {
     assert_eq!((&egress[0]["tunnel"], &egress[0]["state"]), (&json!("nl"), &json!("up")), "{egress}");
 }
 
-/// A policy over a tunnel to a server that listens with `transport`; the client's file is changed by `change`.
+/// Returns a policy over a tunnel to a server that listens with `transport`. `change` modifies the client's file.
 fn over_transport(transport: &'static str, change: impl Fn(&str) -> String) -> Bound {
     let testbed = Testbed::start().expect("scene");
     let mut server = Server::start(&testbed.network.exit_a, &testbed.network.prefix, "").expect("server");

@@ -1,4 +1,4 @@
-//! Ways of several hops: each hop really rides inside the one before, whatever carries the first.
+//! Hops of several tunnels: each hop is really transported inside the previous one, for any underlay of the first.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::e2e::{
     wait_until_through,
 };
 
-/// A policy whose hops are given with their types.
+/// Returns a policy whose hops are given with their types.
 pub fn path(name: &str, source: (&str, &str), hops: &[(&str, &str)], more: Value) -> Value {
     let mut path = policy(name, 10, source, &[]);
     path["hops"] = hops.iter().map(|(kind, target)| json!({"type": kind, "target": target})).collect();
@@ -24,24 +24,24 @@ pub fn path(name: &str, source: (&str, &str), hops: &[(&str, &str)], more: Value
     path
 }
 
-/// The exits whose packets were on an uplink.
+/// Returns the exits whose packets were on an uplink.
 fn seen(counts: &Counts) -> Vec<IpAddr> {
     counts.endpoints.keys().copied().collect()
 }
 
-/// Whether an echo request with so many bytes passes in one piece.
+/// Reports whether an echo request of this size passes without fragmentation.
 fn passes(host: &Host, address: &str, size: u32) -> bool {
     let ping = ["-n", "-c", "1", "-W", "1", "-M", "do", "-s", &size.to_string(), address];
     host.namespace.run("ping", &ping).is_ok()
 }
 
-/// Bytes of an echo request that makes a packet of this size.
+/// Returns the payload size of an echo request for a packet of this size.
 fn echo_of(packet: u32, ipv6: bool) -> u32 {
     packet - 8 - if ipv6 { 40 } else { 20 }
 }
 
-/// What fits passes with the prohibition to fragment, one byte more does not, and bulk moves both ways without the outer
-/// packets ever falling to pieces.
+/// Asserts the path MTU: a packet of this size passes with the DF bit, one byte more does not. Bulk data passes both
+/// ways without fragments of the outer packets.
 fn assert_size(testbed: &Testbed, host: &Host, mtu: u32) {
     for ipv6 in FAMILIES {
         let address = server(ipv6).to_string();
@@ -93,7 +93,7 @@ fn a_chain_is_a_way_like_hops_and_its_end_closes_it() {
     testbed.bring_down(&outer).expect("down");
     assert_blocked(&network.laptop);
     let counts = assert_nothing_leaked(&testbed);
-    // The inner tunnel is up and must not knock at its exit's door from here.
+    // The inner tunnel is up and must not send handshakes to its exit from here.
     assert_eq!(counts.endpoints.get(&network.exit_b.address(false)), None, "{counts}");
 }
 
@@ -160,7 +160,7 @@ fn failing_over_moves_new_flows_at_once_and_flows_stay_where_they_are_when_the_f
     wait_until_through(&network.laptop, &network.exit_a);
     seen_as(&mut flows, &network.exit_b);
 
-    // What keeps the flows of a source together moves them together.
+    // The mechanism that keeps the flows of a source together also moves them together.
     testbed.bring_down(&first).expect("down");
     testbed.replace_policy(&id, &failover(&hops[..2], "source")).expect("policy");
     let mut flows = open();
@@ -171,7 +171,7 @@ fn failing_over_moves_new_flows_at_once_and_flows_stay_where_they_are_when_the_f
     }
     assert_nothing_leaked(&testbed);
 
-    // And what had to go out directly is back in the tunnel with it.
+    // Direct traffic also returns to the tunnel.
     testbed.bring_down(&first).expect("down");
     testbed.replace_policy(&id, &failover(&[hops[0], hops[2]], "flow")).expect("policy");
     let flows = open();
@@ -189,12 +189,13 @@ fn failing_over_moves_new_flows_at_once_and_flows_stay_where_they_are_when_the_f
     assert_nothing_leaked(&testbed);
 }
 
-/// As what the flow is seen. A datagram may be lost, as on any network; a wrong answer is one.
+/// Returns the source address that the server sees. A datagram may be lost, as on any network; a wrong address is
+/// returned.
 fn answer(flow: &UdpFlow) -> IpAddr {
     wait_ok(SOON, "an answer", || Ok(flow.ask(BLOCKED)?)).expect("an answer")
 }
 
-/// Waits for a flow to come to be seen as this address.
+/// Waits until the server sees a flow from this address.
 fn moves(flow: &UdpFlow, to: IpAddr) {
     wait_ok(SOON, &format!("the flow to move to {to}"), || {
         let seen = flow.ask(BLOCKED)?;

@@ -1,4 +1,4 @@
-//! Proxies as hops: real servers, real clients that know of no proxy, and nothing beside it.
+//! Proxies as hops: real servers, real clients without proxy settings, and no traffic outside the proxy.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ const MICROSOCKS: Server<'static> = Server::Microsocks { login: None };
 /// Port of the relay (docs/src/troubleshooting.md, "Ports").
 const RELAY: u16 = 4702;
 
-/// A laptop whose traffic takes a proxy at exit A, with the tap proven.
+/// A laptop whose traffic uses a proxy at exit A, with a verified tap.
 struct Proxied {
     proxy: Proxy,
     testbed: Testbed,
@@ -37,7 +37,7 @@ impl Proxied {
         Self::start_with(server, json!({}), json!({}))
     }
 
-    /// With these fields of the proxy and of the policy.
+    /// Starts with these fields of the proxy and of the policy.
     fn start_with(server: Server<'_>, of_proxy: Value, of_policy: Value) -> Self {
         let testbed = Testbed::start().expect("scene");
         let network = &testbed.network;
@@ -59,7 +59,7 @@ impl Proxied {
         &self.testbed.network.exit_a
     }
 
-    /// What `/tproxy/status` says of the proxy.
+    /// Returns the entry of the proxy in `/tproxy/status`.
     fn relayed(&self) -> Value {
         let status = self.testbed.api().get("/tproxy/status").expect("status");
         let all = status["by_proxy"].as_array().expect("a list");
@@ -74,7 +74,7 @@ fn merged(mut object: Value, fields: Value) -> Value {
     object
 }
 
-/// A policy of a device, fail-closed, with hops written as `type:target`.
+/// Returns a fail-closed policy of a device, with hops written as `type:target`.
 fn through(device: &str, hops: &[&str]) -> Value {
     let mut policy = policy("by-proxy", 10, ("device", device), &[]);
     let hops = hops.iter().map(|hop| hop.split_once(':').expect("type:target"));
@@ -82,7 +82,7 @@ fn through(device: &str, hops: &[&str]) -> Value {
     policy
 }
 
-/// Nothing but the relay's own connections to proxies was on the uplink.
+/// Asserts that only the relay's own connections to proxies were on the uplink.
 fn assert_only_proxied(testbed: &Testbed) {
     testbed.network.settle().expect("silence on the LAN");
     let counts = testbed.network.tap.counts();
@@ -129,7 +129,7 @@ fn datagrams_take_a_proxy_that_takes_them() {
         }
         let other = ask_udp(proxied.laptop(), (other_server(ipv6), IDENT).into(), TIMEOUT);
         assert_eq!(other.seen(), Some(proxied.exit().address(ipv6)), "{other}");
-        // An answer comes from the one that was asked.
+        // An answer comes from the queried address.
         let dns = ask_udp(proxied.laptop(), (server(ipv6), DNS).into(), TIMEOUT);
         assert!(matches!(dns, Answer::Rejected { .. }), "the sink answers in the form of DNS: {dns}");
     }
@@ -172,7 +172,7 @@ fn what_the_proxy_does_not_take_fails_as_the_policy_says() {
     assert_through(&network.laptop, &network.exit_a);
 }
 
-/// From the first packet on, before a probe has told that the proxy takes no datagrams.
+/// From the first packet on, before a probe has found that the proxy supports no datagrams.
 #[test]
 fn datagrams_for_a_proxy_that_refuses_them_never_leak() {
     let proxied = Proxied::start(MICROSOCKS);
@@ -289,7 +289,7 @@ fn a_proxy_inside_a_tunnel_is_reached_by_the_tunnel_only() {
             Some(policy) => testbed.replace_policy(policy, &way).expect("policy"),
         }
         wait_until_through(&network.laptop, &network.exit_b);
-        // The way to the proxy that no policy takes is not looked at any more.
+        // A path to the proxy that no policy uses is no longer probed.
         testbed.wait_for_proxy(&id, "up").expect("by the tunnel");
         network.settle().expect("silence");
         network.tap.reset();
@@ -300,7 +300,7 @@ fn a_proxy_inside_a_tunnel_is_reached_by_the_tunnel_only() {
         }
         let counts = network.tap.counts();
         assert!(counts.is_clean() && counts.tunnel.total() > 0, "{hops:?}: {counts}");
-        // The outer hop is all that the uplink shows.
+        // The uplink shows the outer hop only.
         let outer: Vec<IpAddr> = counts.endpoints.keys().copied().collect();
         assert_eq!((outer, counts.proxied.total()), (vec![network.exit_a.place.v4.into()], 0), "{hops:?}");
     }
@@ -326,7 +326,7 @@ fn connections_are_reset_when_their_proxy_is_removed_and_limited_while_it_stands
         assert_eq!(flow.ask(TIMEOUT).seen(), Some(proxied.exit().address(false)));
     }
     assert_eq!(proxied.relayed()["connections"], 2);
-    // The relay has taken the connection before it can say no.
+    // The relay accepts the connection before it can reject it.
     let third = TcpFlow::open(proxied.laptop(), server(false)).map(|mut flow| flow.ask(TIMEOUT));
     assert!(third.is_err() || matches!(third, Ok(Answer::Rejected { .. })), "{third:?}");
     assert_eq!(proxied.relayed()["over_limit"], 1);
@@ -351,7 +351,7 @@ fn the_relay_is_reached_by_no_other_way() {
             refused(host, (gateway, RELAY).into());
         }
     }
-    // From the gateway itself: taken, since it is loopback, and reset at once, since nothing says for which proxy.
+    // From the gateway itself: accepted, since it is loopback, and reset immediately, since no proxy is assigned.
     for loopback in ["127.0.0.1", "::1"] {
         let to = SocketAddr::new(loopback.parse().expect("an address"), RELAY);
         let connect = || TcpStream::connect_timeout(&to, TIMEOUT);
@@ -362,14 +362,14 @@ fn the_relay_is_reached_by_no_other_way() {
         let error = said.expect_err("reset");
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
     }
-    // A port of the internet with the relay's number is a port like others.
+    // A port of the internet with the relay's port number is an ordinary port.
     let at = SocketAddr::from((server(false), RELAY));
     let listener = network.internet.within(|| TcpListener::bind(at)).expect("server");
     let _stream =
         network.laptop.namespace.within(|| TcpStream::connect_timeout(&at, TIMEOUT)).expect("connected");
     let (_, from) = listener.accept().expect("a connection");
     assert_eq!(from.ip(), network.exit_a.address(false));
-    // Nobody may ride on the relay to services of the gateway that listen on all addresses.
+    // The relay must not give access to services of the gateway that listen on all addresses.
     proxied.testbed.network.gateway.nft("delete table inet gateway").expect("the table is taken away");
     let answer = ask(&network.laptop, (server(false), 8080).into(), BLOCKED);
     assert_eq!(answer.seen(), None, "{answer}");

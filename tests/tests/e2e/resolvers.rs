@@ -1,4 +1,4 @@
-//! Who is asked for names: what profiles say, and what is told of those who do not answer.
+//! Selection of upstream resolvers: those of profiles, and the reports about unresponsive ones.
 
 use std::net::Ipv4Addr;
 
@@ -41,7 +41,7 @@ fn a_profile_says_who_is_asked_and_its_way_how() {
     until("the resolver of the profile to be asked by its way", &|name| {
         own.askers(name) == exit && upstream.askers(name).is_empty()
     });
-    // Others ask as ever, also for what was answered to the laptop.
+    // Other clients query as before, also for names that were answered to the laptop.
     client(&network.tv).ask("n0.office.example", A).expect("an answer");
     assert_eq!(upstream.askers("n0.office.example").last(), Some(&wan(false)));
 

@@ -1,4 +1,4 @@
-//! The rules hold without the daemon, and from before it first runs.
+//! The rules persist without the daemon, and exist before its first start.
 
 use std::fs;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use crate::e2e::{
     assert_through, wait_until_through,
 };
 
-/// A laptop bound to exit A.
+/// Returns a scene with a laptop bound to exit A.
 fn bound_scene() -> Testbed {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
@@ -98,7 +98,7 @@ fn a_restart_keeps_what_was_stored_and_applied_and_not_what_was_only_stored() {
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
-/// Three independent layers must be gone before anything leaks; and when they are, the tap sees it.
+/// A leak requires the removal of three independent layers; then the tap sees it.
 #[test]
 fn without_the_daemon_programs_and_nftables_hold_and_only_without_all_layers_it_leaks() {
     let mut testbed = bound_scene();
@@ -108,7 +108,7 @@ fn without_the_daemon_programs_and_nftables_hold_and_only_without_all_layers_it_
     load.run_for(300).expect("load");
     assert_blocked(&testbed.network.laptop);
     assert_clean_so_far(&testbed);
-    // Without programs nothing has a mark, and nftables lets nothing leave without one.
+    // Without programs no packet has a mark, and nftables forwards none without one.
     remove_pins(testbed.daemon.pin_directory());
     load.run_for(300).expect("load");
     assert_blocked(&testbed.network.laptop);
@@ -137,7 +137,7 @@ fn without_the_daemon_the_ip_rules_hold_alone() {
 #[test]
 fn the_guard_blocks_the_lan_before_the_daemon_runs() {
     let mut testbed = Testbed::prepare().expect("scene");
-    // A host that forwards and masquerades already: the worst that the guard can meet.
+    // A host that forwards and masquerades already: the worst case for the guard.
     testbed.network.forward_plainly().expect("forwarding");
     assert_the_tap_sees(&testbed, &testbed.network.laptop);
     testbed.daemon.run(&["guard"]).expect("guard");
@@ -231,7 +231,7 @@ fn ask_server_quickly(testbed: &Testbed, ipv6: bool) -> Option<IpAddr> {
     .seen()
 }
 
-/// What the kernel forgets at a reboot: programs, rules, routes, tables.
+/// Removes the state that the kernel loses at a reboot: programs, rules, routes, tables.
 fn reboot(testbed: &Testbed) {
     let gateway = &testbed.network.gateway;
     remove_pins(testbed.daemon.pin_directory());
@@ -239,12 +239,12 @@ fn reboot(testbed: &Testbed) {
     flush_rules(testbed);
     gateway.sysctl("net.ipv4.ip_forward", "0").expect("sysctl");
     gateway.sysctl("net.ipv6.conf.all.forwarding", "0").expect("sysctl");
-    // Switching forwarding off makes IPv6 forget the way out.
+    // Disabling forwarding removes the IPv6 default route.
     gateway.ip("route replace default via 2001:db8:113::1").expect("default route");
     assert_eq!(ask_server_quickly(testbed, false), None);
 }
 
-/// Removes all ip rules but those that every host has.
+/// Removes all ip rules except the default ones.
 fn flush_rules(testbed: &Testbed) {
     let gateway = &testbed.network.gateway;
     for family in ["-4", "-6"] {
@@ -253,7 +253,7 @@ fn flush_rules(testbed: &Testbed) {
     }
 }
 
-/// While the load goes on there is no silence to wait for.
+/// Asserts a clean tap under load, without waiting for silence.
 fn assert_clean_so_far(testbed: &Testbed) {
     let counts = testbed.network.tap.counts();
     assert!(counts.is_clean(), "{counts}");

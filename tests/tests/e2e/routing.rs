@@ -1,4 +1,4 @@
-//! Policies decide which way a device's traffic takes, and change their mind.
+//! Policies select the egress of a device's traffic and can change.
 
 use gateway_tests::services::IDENT;
 use gateway_tests::testbed::{Testbed, policy};
@@ -120,7 +120,7 @@ fn a_change_of_policy_moves_datagrams_and_cuts_connections() {
             Ok(())
         })
         .expect("moved");
-        // The server knows the connection only under the old address.
+        // The server knows the connection only by the old address.
         let answer = tcp.ask(BLOCKED);
         assert_eq!(answer.seen(), None, "the connection goes on as {answer}");
     }

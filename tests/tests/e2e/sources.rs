@@ -1,4 +1,4 @@
-//! Every way to say whose traffic a policy is about. VLANs need a kernel with VLAN devices and have their tests there.
+//! All source types of a policy. VLANs need a kernel with VLAN devices; their tests are in the `vm` suite.
 
 use gateway_tests::services::{DNS, HTTP, HTTP_OTHER, IDENT};
 use gateway_tests::testbed::{Testbed, create, policy};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::e2e::{FAMILIES, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through};
 
-/// A daemon with a tunnel to exit A.
+/// Returns a daemon with a tunnel to exit A.
 fn scene_with_exit_a() -> Testbed {
     let testbed = Testbed::start().expect("scene");
     testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");

@@ -1,4 +1,4 @@
-//! New connections are shared among exits, one after the other; a connection stays where it began.
+//! Round robin of new connections among exits. An established connection stays at its exit.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -37,19 +37,19 @@ fn split_scene() -> (Testbed, [String; 2]) {
     (testbed, tunnels)
 }
 
-/// The pool of the policy `split`.
+/// Returns the pool of the policy `split`.
 fn pool(testbed: &Testbed) -> Value {
     let status = testbed.api().get("/splitting/status").expect("status");
     let pools = status["policies"].as_array().expect("a list").clone();
     pools.into_iter().find(|pool| pool["policy"] == "split").unwrap_or_else(|| panic!("no pool in {status}"))
 }
 
-/// A field of each member.
+/// Returns a field of each member.
 fn of_members(pool: &Value, field: &str) -> Vec<Value> {
     pool["endpoints"].as_array().expect("members").iter().map(|member| member[field].clone()).collect()
 }
 
-/// Opens flows until each exit has some; those of the first, those of the second.
+/// Opens flows until each exit has some. Returns those of the first and those of the second.
 fn open_on_both(testbed: &Testbed, ipv6: bool) -> [Vec<TcpFlow>; 2] {
     let network = &testbed.network;
     let exits = [network.exit_a.address(ipv6), network.exit_b.address(ipv6)];
@@ -136,7 +136,7 @@ fn reported_pool_counters_match_its_flows() {
     for field in ["share_pct", "new_share_pct"] {
         assert_eq!(of_members(&sample, field), [50.0, 50.0], "{sample}");
     }
-    // Tunnels are looked at once a second.
+    // Tunnels are polled once a second.
     wait_ok(SOON, "the bytes", || {
         let sample = pool(&testbed);
         anyhow::ensure!(
@@ -146,7 +146,7 @@ fn reported_pool_counters_match_its_flows() {
         Ok(())
     })
     .expect("bytes");
-    // Read every five seconds.
+    // The rate is read every five seconds.
     wait_ok(SOON, "the rate of new flows", || {
         let rate = pool(&testbed)["new_flows_per_min"].clone();
         anyhow::ensure!(rate.as_f64().is_some(), "{rate}");
@@ -225,7 +225,7 @@ fn endpoints_weigh_the_members_of_a_pool_at_once() {
     let endpoint = create(testbed.api(), "/splitting/endpoints", &json!({"tunnel": "wg-a", "weight": 3}));
     let endpoint = endpoint.expect("endpoint");
     let of_a = |shares: [f64; 2]| {
-        // An answer to this comes when the plan is in the kernel.
+        // The response arrives when the plan is in the kernel.
         testbed.api().act("/enforce/reconcile").expect("reconciled");
         wait_ok(SOON, "the weights", || {
             let sample = pool(&testbed);
@@ -245,7 +245,7 @@ fn endpoints_weigh_the_members_of_a_pool_at_once() {
     assert_eq!((&shown["share_pct"], &shown["healthy"]), (&json!(75.0), &json!(true)), "{shown}");
     testbed.api().delete(&format!("/splitting/endpoints/{endpoint}")).expect("deleted");
     of_a([50.0, 50.0]);
-    // One that is disabled takes its tunnel out; the flows in it go on for a while.
+    // A disabled member removes its tunnel from the pool; flows in it continue for a while.
     let [mut of_first, _] = open_on_both(&testbed, false);
     create(testbed.api(), "/splitting/endpoints", &json!({"tunnel": "wg-a", "enabled": false}))
         .expect("endpoint");
@@ -268,7 +268,7 @@ fn splitting_is_switched_for_one_policy() {
             .post("/splitting/activate", &json!({"policy_id": id, "enabled": enabled}))
             .expect("switched")
     };
-    // Without it the hops are a path: the second rides inside the first.
+    // Without it the hops are a path: the first is the underlay of the second.
     switch(false);
     wait_until_through(&network.laptop, &network.exit_b);
     let status = testbed.api().get("/splitting/status").expect("status");
@@ -311,7 +311,7 @@ fn a_tunnel_that_is_taken_down_keeps_its_flows_for_half_a_minute() {
         }
         std::thread::sleep(Duration::from_secs(2));
     }
-    // One speaks and is told, the other only listens and is told as well.
+    // One connection sends and is reset, the other only listens and is reset as well.
     for (ipv6, [of_first, of_second]) in &mut flows {
         assert_eq!(of_first[1].wait_for_the_end(Duration::from_secs(25)), ErrorKind::ConnectionReset);
         let answer = of_first[0].ask(TIMEOUT);

@@ -1,4 +1,4 @@
-//! The swap proof: no packet ever sees half of a plan.
+//! Plan activation is atomic: no packet sees half of a plan.
 
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::traffic::Load;
@@ -17,7 +17,7 @@ fn a_thousand_applies_between_two_plans_that_forbid_the_direct_way_leak_nothing(
     let mut tunnel = network.exit_a.tunnel("wg-a");
     tunnel["enabled"] = json!(false);
     testbed.api().post("/tunnels", &tunnel).expect("tunnel");
-    // One plan blocks by the device, the other by everything; neither has the other's entry to fall back on.
+    // One plan blocks by the device, the other by everything; neither has the other's entry as a fallback.
     let plans = [policy("one", 10, ("device", &laptop), &["wg-a"]), policy("one", 20, ("all", ""), &[])];
     let id = testbed.policy(&plans[0]).expect("policy");
     let load = Load::start(&network.laptop).expect("load");

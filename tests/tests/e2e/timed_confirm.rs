@@ -1,4 +1,4 @@
-//! A change that cuts its author off takes itself back, whatever becomes of the daemon meanwhile.
+//! Commit-confirmed: a change that disconnects its author is rolled back, even across restarts of the daemon.
 
 use gateway_tests::services::HTTP;
 use gateway_tests::testbed::Testbed;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct};
 
-/// A plan that takes the host's way from it, and that would have to be confirmed.
+/// Returns a plan that removes the host's egress and requires confirmation.
 fn cut_off(host: &Host, seconds: u32) -> Value {
     json!({
         "resources": {
@@ -69,7 +69,7 @@ fn a_daemon_that_is_killed_meanwhile_takes_the_change_back_at_its_start() {
     testbed.api().post("/apply", &cut_off(&testbed.network.laptop, 3)).expect("applied");
     assert_blocked(&testbed.network.laptop);
     testbed.daemon.kill9().expect("killed");
-    // Nobody is there to take it back: the plan holds beyond its time.
+    // Without the daemon no rollback occurs: the plan stays active beyond its timeout.
     let over = std::time::Instant::now() + std::time::Duration::from_secs(4);
     while std::time::Instant::now() < over {
         assert_blocked(&testbed.network.laptop);

@@ -1,4 +1,4 @@
-//! Tunnels as objects: made, imported, brought up and down, shown without their secrets.
+//! Tunnels as objects: created, imported, brought up and down, shown without their secrets.
 
 use gateway_tests::testbed::{Testbed, create, policy};
 use gateway_tests::wait::wait_ok;
@@ -97,7 +97,7 @@ fn generated_keys_fit_together() {
     assert_eq!(keys["public_key"], json!(public.trim()));
 }
 
-/// The gateway's own answers carry a tunnel's address, and the main table knows only the uplink.
+/// The gateway's own answers have a tunnel's address as source, and the main table knows only the uplink.
 #[test]
 fn what_the_gateway_answers_into_a_tunnel_never_takes_the_uplink() {
     let testbed = Testbed::start().expect("scene");

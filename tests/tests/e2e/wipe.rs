@@ -1,4 +1,4 @@
-//! Wiping, by hand and by the dead-man switch: what must be gone is gone from the bytes, and nothing gets out by it.
+//! Wiping by command and by the dead-man switch: the data is gone from the bytes on disk, and no traffic leaks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use crate::e2e::{
     FAMILIES, SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_the_tap_sees, assert_through,
 };
 
-/// The key of a tunnel that is in no use: 32 bytes of the test's own making.
+/// Key of an unused tunnel: 32 bytes made for the test.
 const KEY: &str = "UGUzZkxPUElZVU5XQ0JTQk5WSVdHWEJSS0dCVE5PUVM=";
 const DEVICE: &str = "the-secretary's-laptop";
 const TUNNEL: &str = "secret-exit";
 
-/// A laptop bound to a tunnel, and a gateway that knows some things, in clear so that they can be looked for.
+/// Returns a laptop bound to a tunnel, and a gateway with data in clear, so that the test can search for it.
 fn filled_scene() -> Testbed {
     let testbed = Testbed::start().expect("scene");
     let (api, network) = (testbed.api(), &testbed.network);
@@ -101,7 +101,7 @@ fn a_medium_wipe_under_load_leaves_a_gateway_that_blocks_and_answers() {
     testbed.daemon.start().expect("started again");
     assert_blocked(&testbed.network.laptop);
     assert_nothing_leaked(&testbed);
-    // It is a gateway still: without that policy the way is open.
+    // The gateway still works: without that policy traffic passes.
     let policies = testbed.api().get("/routing/policies").expect("policies");
     let id = policies[0]["id"].as_str().expect("an id");
     testbed.api().delete(&format!("/routing/policies/{id}")).expect("deleted");
@@ -113,7 +113,7 @@ fn a_medium_wipe_under_load_leaves_a_gateway_that_blocks_and_answers() {
 fn a_hard_wipe_leaves_nothing_ends_the_daemon_and_stays_blocked() {
     let mut testbed = filled_scene();
     let state = testbed.daemon.state_directory();
-    // A second name for the very file: what is only unlinked could still be read by it.
+    // A hard link to the file: data that is only unlinked would still be readable by it.
     let kept = state.with_file_name("kept.redb");
     fs::hard_link(state.join("store.redb"), &kept).expect("second name");
     testbed.network.settle().expect("silence");
@@ -135,7 +135,7 @@ fn a_hard_wipe_leaves_nothing_ends_the_daemon_and_stays_blocked() {
     load.stop();
     assert_nothing_leaked(&testbed);
 
-    // A start changes nothing of it, and says why.
+    // A restart does not change the state and reports the reason.
     testbed.daemon.spawn_again().expect("started");
     wait_for(SOON, "the daemon to say that it is blocked", || {
         testbed.api().get("/health").is_ok_and(|health| health["status"] == "blocked")
@@ -148,7 +148,7 @@ fn a_hard_wipe_leaves_nothing_ends_the_daemon_and_stays_blocked() {
     assert_blocked(&testbed.network.tv);
     assert_nothing_leaked(&testbed);
 
-    // An ordinary initialisation does not lift it, an explicit one does.
+    // An ordinary initialisation does not lift the state, an explicit one does.
     testbed.daemon.terminate().expect("ended");
     assert!(testbed.daemon.run(&["init"]).is_ok_and(|said| said.contains("nothing was changed")));
     assert!(state.join("wiped").exists());
@@ -158,7 +158,8 @@ fn a_hard_wipe_leaves_nothing_ends_the_daemon_and_stays_blocked() {
     assert_direct(&testbed.network.tv);
 }
 
-/// Tells the daemon what its clock is worth: the kernel's own verdict is that of the machine the test runs on.
+/// Builds a library that sets the synchronisation state of the daemon's clock. The kernel's own state is that of the
+/// test machine.
 fn clock_library(folder: &Path, synchronised: bool) -> PathBuf {
     let name = if synchronised { "synchronised" } else { "adrift" };
     let (source, library) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
@@ -171,7 +172,7 @@ fn clock_library(folder: &Path, synchronised: bool) -> PathBuf {
     library
 }
 
-/// As if the machine had been off for two hours, in which nobody could check in.
+/// Ages the check-in as if the machine had been off for two hours without a check-in.
 fn age_the_check_in(testbed: &Testbed) {
     let clock = Arc::new(SystemClock);
     let at = clock.now().checked_sub(Duration::from_secs(7200)).expect("a time");
@@ -189,7 +190,7 @@ fn a_dead_man_switch_that_nobody_checks_in_with_wipes_once_the_clock_is_right() 
     let folder = testbed.daemon.state_directory().with_file_name("clock");
     fs::create_dir(&folder).expect("folder");
 
-    // Overdue, but the clock may be wrong. Nobody asks the daemon anything meanwhile: that would be a check-in.
+    // Overdue, but the clock may be wrong. The test sends no request meanwhile, as that would be a check-in.
     testbed.daemon.set_environment("LD_PRELOAD", clock_library(&folder, false));
     testbed.daemon.spawn().expect("started");
     std::thread::sleep(LOOK + Duration::from_secs(3));

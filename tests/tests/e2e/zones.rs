@@ -1,5 +1,4 @@
-//! Zones that are somebody else's copy, and zones that prove themselves: with a name server and a validator that are not
-//! ours.
+//! Secondary zones and signed zones, with an independent name server and validator.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +18,7 @@ use crate::e2e::SOON;
 
 const SERVFAIL: u8 = 2;
 
-/// A daemon whose resolver asks one upstream, which knows every name.
+/// Returns a daemon whose resolver has one upstream, which resolves every name.
 fn resolving() -> (Testbed, Upstream) {
     let mut testbed = Testbed::prepare().expect("scene");
     let upstream = Upstream::start(&testbed.network.internet).expect("upstream");
@@ -110,10 +109,10 @@ fn a_secondary_zone_is_its_servers_copy_and_outlives_them() {
         assert_eq!(client.ask("none.corp.example", A).expect("an answer").rcode, 3);
     };
     served(&testbed);
-    // Before the resolver took the zone over it was nobody's.
+    // Before it had the zone, the resolver forwarded these queries upstream.
     let before = upstream.askers("www.corp.example").len();
 
-    // Its server is gone, and so is what the daemon knew.
+    // Its server is gone, and so is the daemon's state.
     drop(primary);
     testbed.daemon.kill9().expect("killed");
     testbed.daemon.start().expect("started again");
@@ -136,7 +135,7 @@ fn a_secondary_zone_without_a_copy_is_answered_with_a_failure_and_nobody_asked()
         Ok(())
     })
     .expect("a failure");
-    // Before the resolver took the zone over it was nobody's.
+    // Before it had the zone, the resolver forwarded these queries upstream.
     let before = upstream.askers("www.gone.example").len();
     for _ in 0..20 {
         assert_eq!(client.ask("www.gone.example", A).expect("an answer").rcode, SERVFAIL);
@@ -149,7 +148,7 @@ fn record(testbed: &Testbed, zone: &str, name: &str, kind: &str, value: &str) {
     create(testbed.api(), "/dns/records", &body).expect("a record");
 }
 
-/// What delv says of a question to the gateway, with the zone's key as the beginning of all trust.
+/// Returns delv's output for a query to the gateway, with the zone's key as the trust anchor.
 fn delv(testbed: &Testbed, anchors: &Path, root: &str, name: &str, kind: &str) -> String {
     let mut command = testbed.network.laptop.namespace.command("delv");
     command.arg("@192.168.10.1").arg("-a").arg(anchors).arg(format!("+root={root}")).args([name, kind]);
@@ -182,7 +181,7 @@ fn a_signed_zone_proves_itself_to_a_validator() {
     record(&testbed, "plain.corp.example", "www", "A", "192.0.2.4");
 
     let folder = tempfile::tempdir().expect("a folder");
-    // What the zone above is told, in the form of a key file.
+    // The DS record for the parent zone, in the form of a key file.
     let ds = top["ds"].as_str().expect("a DS record");
     let mut words = ds.splitn(4, ' ');
     let [tag, algorithm, kind, digest] = std::array::from_fn(|_| words.next().expect("four words"));
@@ -231,7 +230,7 @@ fn a_signed_zone_proves_itself_to_a_validator() {
     let plain = dig(&testbed, &["www.corp.example", "A"]);
     assert_eq!(plain.lines().count(), 2, "nobody asked for signatures: {plain}");
 
-    // The key is the zone's own: it stays over a change, and another one is another.
+    // The key belongs to the zone object: it persists over a change, and a new zone gets another one.
     let id = top["id"].as_str().expect("an id");
     let patched = testbed
         .api()

@@ -1,5 +1,5 @@
-//! Answers that the ingress program gives by itself: what leaves is the answer that the resolver gave, with the id of this
-//! question, TTLs of this instant and checksums that hold.
+//! Answers of the ingress program from the packet cache: each is the resolver's answer with the id of the current
+//! query, current TTLs and valid checksums.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const EPOCH: u64 = 3;
 const SECOND: u64 = 1_000_000_000;
 const CLIENT: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Ends of a question.
+/// Addresses and ports of a query.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     client: IpAddr,
@@ -39,7 +39,7 @@ impl Ends {
         Ends { client: address(client), server: address(1) }
     }
 
-    /// A frame with a datagram whose checksum holds.
+    /// Returns a frame with a datagram whose checksum is valid.
     fn frame(self, message: &[u8]) -> Vec<u8> {
         let length = u16::try_from(8 + message.len()).expect("short").to_be_bytes();
         let mut udp =
@@ -51,7 +51,7 @@ impl Ends {
             true => [&[0x60, 0, 0, 0][..], &length, &[17, 64], &ends].concat(),
             false => {
                 let total = u16::try_from(20 + udp.len()).expect("short").to_be_bytes();
-                // Nobody looks at the checksum of the header before it is routed.
+                // No code checks the header checksum before routing.
                 [&[0x45, 0][..], &total, &[0, 0, 0, 0, 64, 17, 0, 0], &ends].concat()
             }
         };
@@ -123,12 +123,12 @@ fn now() -> u64 {
     time.tv_sec as u64 * SECOND + time.tv_nsec as u64
 }
 
-/// For a minute, without TTLs.
+/// Returns a span of a minute without TTLs.
 fn fixed() -> Span {
     Span { since: None, now: now(), until: now() + 60 * SECOND }
 }
 
-/// A question for a name of one label.
+/// Returns a query for a name of one label.
 fn question(label: &str, id: [u8; 2], edns: bool) -> Vec<u8> {
     let mut message = vec![id[0], id[1], 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(edns), label.len() as u8];
     message.extend_from_slice(label.as_bytes());
@@ -139,7 +139,7 @@ fn question(label: &str, id: [u8; 2], edns: bool) -> Vec<u8> {
     message
 }
 
-/// Its answer with so many addresses.
+/// Returns its answer with one address for each TTL.
 fn answer(question: &[u8], label: &str, ttls: &[u32]) -> Vec<u8> {
     let end = 12 + 1 + label.len() + 9 + 4;
     let mut message = question[..end].to_vec();
@@ -152,7 +152,7 @@ fn answer(question: &[u8], label: &str, ttls: &[u32]) -> Vec<u8> {
     message
 }
 
-/// The message in a frame, and that its checksums and ends hold.
+/// Returns the message of a frame after checks of its checksums, addresses and ports.
 fn read(frame: &[u8], ends: Ends) -> Vec<u8> {
     let ip = 14;
     let ipv6 = ends.client.is_ipv6();
@@ -194,7 +194,7 @@ fn cached_answers_are_returned_with_current_ttls() {
         let reply = answer(&first, &label, &ttls);
         let key = key(ends.client, ends.server, 1, &first).expect("short enough");
         let instant = now();
-        // In the middle of a second, so that none ends meanwhile.
+        // In the middle of a second, so that no TTL expires meanwhile.
         let since = instant - u64::from(passed) * SECOND - SECOND / 2;
         let span = Span { since: Some(since), now: since, until: instant + 60 * SECOND };
         testbed.keep(&key, &reply, span);
@@ -255,7 +255,7 @@ fn nothing_else_is_answered() {
         assert_ne!(run.action, SENT_BACK, "another interface");
     }
 
-    // The clock of the program is coarse.
+    // The program's clock is coarse.
     value.until = now() - SECOND;
     testbed.shortcut.put(&kept, &value);
     assert_eq!(testbed.run(&frame).0, GOES_ON, "its time is over");
@@ -266,13 +266,13 @@ fn nothing_else_is_answered() {
     assert_eq!(testbed.run(&frame).0, GOES_ON, "its epoch is over");
     testbed.shortcut.set_epoch(EPOCH);
     assert_eq!(testbed.run(&frame).0, SENT_BACK);
-    // The end of an entry that is being overwritten.
+    // Tail sequence of an entry that is being overwritten.
     value.tail += 1;
     testbed.shortcut.put(&kept, &value);
     assert_eq!(testbed.run(&frame).0, 2, "neither one answer nor the other");
 }
 
-/// A site that keeps one answer: its question in a frame, and the answer.
+/// Returns a testbed with one cached answer: the query in a frame, and the answer.
 fn one() -> (Testbed, Vec<u8>, Vec<u8>) {
     let (mut testbed, ends, asked) = (Testbed::new(), Ends::new(false, 2), question("www", [1, 2], false));
     let reply = answer(&asked, "www", &[60]);
@@ -286,7 +286,7 @@ fn a_datagram_without_a_checksum_is_answered_without_one() {
     frame[40..42].fill(0);
     let (action, out) = testbed.run(&frame);
     assert_eq!((action, &out[40..42]), (SENT_BACK, &[0, 0][..]));
-    // Ethernet frames are filled up to 60 bytes.
+    // Ethernet frames are padded to 60 bytes.
     frame.extend_from_slice(&[0; 18]);
     let (action, out) = testbed.run(&frame);
     assert_eq!((action, out.len()), (SENT_BACK, 14 + 20 + 8 + reply.len()));
@@ -295,7 +295,7 @@ fn a_datagram_without_a_checksum_is_answered_without_one() {
 #[test]
 fn no_cached_answer_is_returned_without_a_log_record() {
     let (mut testbed, frame, _) = one();
-    // A full ring: 2 MiB of 24 bytes each.
+    // A full ring: 2 MiB with records of 24 bytes.
     let program = testbed.programs.program("gw_ingress").expect("the program");
     gateway_tests::bpf_run::measure(program, &frame, Arrival::default(), 1).expect("a test run");
     let mut answered = 1;
@@ -314,7 +314,7 @@ fn without_the_daemon_the_program_answers_nothing() {
     let Testbed { mut programs, shortcut, _pins, .. } = testbed;
     drop(shortcut);
     let program = programs.program("gw_ingress").expect("the program");
-    // The kernel empties the map of the daemon's programs a moment after the last descriptor of it is closed.
+    // The kernel empties the daemon's program map asynchronously after its last descriptor is closed.
     wait_ok(Duration::from_secs(10), "the packet to go on", || {
         let action = run(program, &frame, Arrival::default())?.action;
         anyhow::ensure!(action == GOES_ON, "{action}");

@@ -1,5 +1,5 @@
-//! The differential proof: generated packets under generated plans, decided by `verdict` in
-//! userspace over the plan and by the loaded program over the maps, must agree on every case.
+//! Differential test: generated packets under generated plans, decided by `verdict` in userspace over the plan and by
+//! the loaded program over the maps. Both must agree in every case.
 
 pub mod packets;
 pub mod plans;
@@ -31,13 +31,13 @@ use crate::kernel::flow_budget::{self, INTERFACE, set_budget};
 /// Plans times packets: more than 100 000 cases.
 const PLANS: usize = 700;
 const PACKETS: usize = 150;
-/// The flow tables are emptied on both sides so often, long before the kernel's would forget by itself.
+/// Number of plans between two flushes of the flow tables on both sides, long before the kernel would evict entries.
 const FLUSH: usize = 50;
 
 const DROPPED: i32 = 2;
 const GOES_ON: i32 = -1;
 
-/// Flows and turns that live on from plan to plan.
+/// Flows and round-robin counters that persist from plan to plan.
 #[derive(Default)]
 struct Memory {
     flows: BTreeMap<FlowKey, FlowValue>,
@@ -126,7 +126,7 @@ fn the_program_decides_as_the_function_does() {
     println!("{cases} cases agree: {seen:?}");
     assert!(cases >= 100_000);
     assert!(exceeded >= 100, "budgets were exceeded too rarely: {exceeded}");
-    // A generator that never reaches a verdict proves nothing about it.
+    // A generator that never produces a verdict proves nothing about it.
     for reason in [
         "not_ip",
         "malformed",
@@ -173,7 +173,7 @@ fn compare(programs: &mut Programs, environment: &PlanMaps<'_>, packet: &[u8], r
     want.reason.as_str()
 }
 
-/// What is remembered decides later packets, so it must agree too.
+/// Compares the flow entries, which decide later packets.
 fn compare_flow(programs: &Programs, environment: &PlanMaps<'_>, ip: &IpPacket, round: usize) {
     let key = verdict::flow_key(ip);
     let want = environment.flows.borrow().get(&key).map(|flow| FlowValue { seen: 0, digest: 0, ..*flow });
@@ -181,7 +181,7 @@ fn compare_flow(programs: &Programs, environment: &PlanMaps<'_>, ip: &IpPacket, 
     assert_eq!(have, want, "round {round}: what is remembered of {key:?} differs");
 }
 
-/// Guard and WAN ingress on packets of the small world, IPv4 and IPv6.
+/// Compares guard and WAN ingress on generated packets, IPv4 and IPv6.
 fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRunner) {
     let environment = PlanMaps::new(Some(plan));
     let local = |address: &Address| {
@@ -221,7 +221,7 @@ fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRun
     }
 }
 
-/// Family and addresses by the ethertype of the frame, where the kernel looks for them too.
+/// Returns family and addresses by the ethertype of the frame, as in the kernel.
 fn addresses(frame: &[u8]) -> (bool, Option<Address>, Option<Address>) {
     let word = |at: usize| Some(u32::from_ne_bytes(frame.get(at..at + 4)?.try_into().ok()?));
     let long = |at: usize| Some(Address::v6(frame.get(at..at + 16)?.try_into().ok()?));
@@ -247,8 +247,8 @@ fn at_rest_everything_is_marked_as_blocked() {
     }
 }
 
-/// Ports come back: a connection that opens with those of an earlier one is another connection, while
-/// a repeated opening segment is not.
+/// Port reuse: a connection that opens with the ports of an earlier one is a new connection. A repeated opening segment
+/// is not.
 #[test]
 fn a_connection_with_the_ports_of_an_earlier_one_draws_its_own_leg() {
     netns::require_root().expect("root");
@@ -266,7 +266,7 @@ fn a_connection_with_the_ports_of_an_earlier_one_draws_its_own_leg() {
     assert_eq!(legs, [16, 16, 16, 16, 16, 17, 17, 17, 16]);
 }
 
-/// With the first hop back, a flow that began on the second one stays there for as long as it is kept.
+/// A flow that began on the second hop stays there while it is kept, even after the first hop is back.
 #[test]
 fn a_flow_keeps_a_leg_that_new_flows_do_not_take() {
     netns::require_root().expect("root");
@@ -310,13 +310,13 @@ fn leg_to_the_films(programs: &mut Programs, port: u16) -> u32 {
     run(program, &packet, Arrival::default()).expect("a test run").mark & 0xff
 }
 
-/// Who sends the packets of the tests.
+/// Returns the client that sends the packets of the tests.
 fn sender() -> ClientKey {
     ClientKey::new(0, Mac::new(plans::mac(1)), &Address::default())
 }
 
-/// A client that has been told an address is sent by the policy from its first packet on, also by the next plans, until
-/// the answer ends; what began before goes on.
+/// Traffic of a client to a resolved address matches the policy from its first packet on, also in later plans, until
+/// the answer expires. Existing flows continue.
 #[test]
 fn flows_to_resolved_addresses_keep_the_policy_until_they_end() {
     netns::require_root().expect("root");
@@ -333,7 +333,7 @@ fn flows_to_resolved_addresses_keep_the_policy_until_they_end() {
     next.actions.push(ActionValue::default());
     programs.apply(&next).expect("the plan goes live");
     assert_eq!(leg_to_the_films(&mut programs, 10_002), 17);
-    // Another process finds what this one has left.
+    // Another process finds the pinned state of this one.
     drop(programs);
     let mut programs = Programs::load(&pins.0).expect("the programs load");
     programs.apply(&films()).expect("the plan goes live");
@@ -345,7 +345,7 @@ fn flows_to_resolved_addresses_keep_the_policy_until_they_end() {
     assert_eq!(leg_to_the_films(&mut programs, 10_003), 17, "one that began in time");
 }
 
-/// LLVM drops the result of some atomic additions: the round robin is tested where it runs.
+/// LLVM drops the result of some atomic additions, so the round robin is tested in the kernel.
 #[test]
 fn new_flows_take_the_legs_in_turn() {
     netns::require_root().expect("root");

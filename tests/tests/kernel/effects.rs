@@ -1,5 +1,5 @@
-//! The backends, the observer and the reconcile run against the kernel, checked with `ip` and `nft` as an
-//! administrator would.
+//! The backends, the observer and the reconcile run against the kernel, checked with `ip` and `nft` like an
+//! administrator does.
 
 mod backends;
 mod base_block;
@@ -14,7 +14,7 @@ use gateway_ctl::os::Netlink;
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_until;
 
-/// How long nothing has to come for "it does not come".
+/// Duration without a packet after which a test assumes that none comes.
 const SILENCE: Duration = Duration::from_millis(300);
 
 fn namespace(label: &str) -> Namespace {
@@ -22,7 +22,7 @@ fn namespace(label: &str) -> Namespace {
     Namespace::create(&prefix, label).expect("namespace")
 }
 
-/// Runs in the namespace, on a runtime of its own.
+/// Runs in the namespace on its own runtime.
 fn within<T: Send>(namespace: &Namespace, work: impl AsyncFnOnce() -> T + Send) -> T {
     namespace.within(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
@@ -34,8 +34,8 @@ fn netlink() -> Netlink {
     Netlink::open().expect("netlink")
 }
 
-/// A receiver of datagrams. A program that another test starts at this moment may hold a copy of the socket that was
-/// bound here before, until it is executed.
+/// Returns a receiver of datagrams. Another test that is starting a program may briefly hold a duplicate of the socket
+/// that was bound here before, until the exec.
 fn receiver(namespace: &Namespace, address: SocketAddr) -> UdpSocket {
     let bind = || namespace.within(|| UdpSocket::bind(address)).ok();
     let socket = wait_until(Duration::from_secs(10), "a free port", bind).expect("receiver");

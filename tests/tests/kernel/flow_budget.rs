@@ -1,4 +1,4 @@
-//! The budget of new flows where it is counted: in the maps of the loaded program.
+//! The budget of new flows, counted in the maps of the loaded program.
 
 use gateway_common::wire::{DeviceValue, FLOW_BUDGET, NewFlows, RANK_NONE, budget_index};
 use gateway_core::plan::Dataplane;
@@ -14,18 +14,18 @@ pub const WINDOW: u32 = u32::MAX;
 /// The only interface of the tests.
 pub const INTERFACE: u32 = 1;
 
-/// Counts of a budget: none, or nearly all of it.
+/// Returns counts of a budget: none, or nearly all of it.
 pub fn new_flows() -> impl Strategy<Value = NewFlows> {
     let count = prop_oneof![2 => Just(0u32), 1 => FLOW_BUDGET - 12..=FLOW_BUDGET + 1];
     (count, any::<bool>()).prop_map(|(count, exceeded_before)| NewFlows::new(WINDOW, count, exceeded_before))
 }
 
-/// Sets what a budget has counted in [`WINDOW`].
+/// Sets the count of a budget in [`WINDOW`].
 pub fn set_budget(programs: &mut Programs, index: u32, flows: NewFlows) {
     programs.maps.new_flows.set(index, flows).expect("a budget");
 }
 
-/// A pool for everything, with the sender of the packets as a device.
+/// Returns a pool for everything, with the sender of the packets as a device.
 fn pool() -> Dataplane {
     let mut plan = plans::pool(&[(16, 1), (17, 1), (18, 1)]);
     let device = DeviceValue { rank: RANK_NONE, number: 5, rank_after: RANK_NONE, ..DeviceValue::default() };
@@ -64,7 +64,7 @@ fn device_beyond_its_budget_gets_no_more_records_and_its_flows_keep_their_legs()
         assert_eq!((1000..1050).map(|port| leg(&mut programs, port)).collect::<Vec<_>>(), beyond);
     }
     assert_eq!(programs.turns(1).expect("turns"), drawn, "flows without a record take no turn");
-    // The device's records stay, and it takes nothing of the others' budget.
+    // The device's records stay, and it uses nothing of the others' budget.
     for port in 1..=3 {
         leg(&mut programs, port);
     }
@@ -85,7 +85,7 @@ fn program_counts_new_flows_by_its_own_clock() {
     let pins = Pins(prefix.pin_directory());
     let mut programs = Programs::load(&pins.0).expect("the programs load");
     programs.apply(&pool()).expect("the plan goes live");
-    // A window of the past, which exceeded its budget.
+    // A past window that exceeded its budget.
     set_budget(&mut programs, 5, NewFlows::new(0, FLOW_BUDGET + 1, false));
     let first = leg(&mut programs, 1);
     assert_eq!((records(&programs), leg(&mut programs, 1)), (1, first));

@@ -1,4 +1,5 @@
-//! Userspace WireGuard devices between network namespaces: what passes, what does not, and what survives a change.
+//! Userspace WireGuard devices between network namespaces: permitted and rejected traffic, and state that survives a
+//! change.
 
 mod foreign;
 pub mod testbed;
@@ -14,7 +15,7 @@ use testbed::{DEVICE, Pair, TIMEOUT, Testbed};
 const PORT: u16 = 4000;
 const FAMILIES: [bool; 2] = [false, true];
 
-/// Whether nothing arrives within a while, though it is sent again and again.
+/// Reports whether nothing arrives within a while, although the packet is sent repeatedly.
 fn silent(from: &Testbed, to: &Testbed) -> bool {
     let address = SocketAddr::new(to.inner(false), PORT);
     let (sender, receiver) = (from.udp(SocketAddr::new(from.inner(false), 0)), to.udp(address));
@@ -24,7 +25,7 @@ fn silent(from: &Testbed, to: &Testbed) -> bool {
     })
 }
 
-/// Moves a pattern over TCP, both ways at once, and checks every byte.
+/// Transfers a pattern over TCP, both ways at once, and checks every byte.
 fn transfers(from: &Testbed, to: &Testbed, ipv6: bool, len: usize) {
     let pattern: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
     let listener = to.within(|| TcpListener::bind((to.inner(ipv6), 0)).expect("listen"));
@@ -56,7 +57,7 @@ fn both_inner_families_pass_over_both_outer_families() {
         for inner_ipv6 in FAMILIES {
             assert!(pair.a.echoes(&pair.b, inner_ipv6), "inner {inner_ipv6}, outer {outer_ipv6}");
             assert!(ping(&pair.b, pair.a.inner(inner_ipv6), "56"));
-            // The longest packet that the device takes.
+            // The longest packet that the device accepts.
             let headers = if inner_ipv6 { 48 } else { 28 };
             assert!(ping(&pair.a, pair.b.inner(inner_ipv6), &(1420 - headers).to_string()));
         }
@@ -106,7 +107,7 @@ fn a_wrong_key_carries_nothing() {
         let peer = &testbed.status().expect("a device").peers[0];
         assert_eq!((peer.last_handshake, peer.rx_bytes), (None, 0));
     }
-    // The same two work with the right key: the silence was the key's doing.
+    // The same two work with the correct key, so the wrong key caused the silence.
     pair.b.apply(&pair.b_config());
     assert!(pair.a.echoes(&pair.b, false));
 }
@@ -157,7 +158,7 @@ fn sessions_survive_changes_of_port_mtu_mark_and_other_peers() {
     assert_eq!((status.listen_port, status.peers.len()), (61000, 2));
     let mtu = pair.a.namespace.run("cat", &[&format!("/proc/sys/net/ipv6/conf/{DEVICE}/mtu")]).expect("cat");
     assert_eq!(mtu.trim(), "1300");
-    // B was not told of the new port: it followed the authentic packets.
+    // B was not configured with the new port: it learned it from authentic packets.
     let seen = pair.b.status().expect("a device").peers[0].endpoint.expect("an endpoint");
     assert_eq!(seen.port(), 61000);
     assert_eq!(before, (handshake(&pair.a), handshake(&pair.b)), "nobody shook hands again");
@@ -291,7 +292,7 @@ fn a_taken_port_is_an_error_and_leaves_the_device_as_it_was() {
 #[test]
 fn a_tunnel_sends_nothing_of_its_own_into_the_inside() {
     let pair = Pair::connected(false);
-    // Router solicitations and multicast listener reports of a fresh link would come within a second.
+    // Router solicitations and multicast listener reports of a new link would arrive within a second.
     assert!(ping(&pair.a, pair.b.inner(true), "56"));
     let addresses = pair.a.namespace.run("ip", &["-6", "address", "show", "dev", DEVICE]).expect("ip");
     assert!(!addresses.contains("fe80"), "{addresses}");

@@ -1,4 +1,4 @@
-//! An attacker on the LAN: random frames against random states, while nothing but tunnels may be on the uplink.
+//! An attacker on the LAN: random frames against random states, while only tunnels may be on the uplink.
 //!
 //! Runs for `GATEWAY_ATTACK_SECONDS` (30). `GATEWAY_ATTACK_SEED` repeats a run.
 
@@ -18,10 +18,10 @@ use nix::unistd::Pid;
 use crate::nothing_past::sources::{GATEWAY, spoofed};
 use crate::nothing_past::{BLOCKED, FAMILIES, SOON, assert_the_tap_sees};
 
-/// Most milliseconds between two changes of the state.
+/// Maximum milliseconds between two changes of the state.
 const STATE: u64 = 1500;
 
-/// xorshift64*, which is good enough for variety and repeats by its seed.
+/// Generator xorshift64*, sufficient for variety and reproducible by its seed.
 struct Random(u64);
 
 impl Random {
@@ -45,7 +45,7 @@ impl Random {
     }
 }
 
-/// Addresses that matter on both sides, and a random one.
+/// Returns a relevant address of either side, or a random one.
 fn address(random: &mut Random, ipv6: bool) -> IpAddr {
     if ipv6 {
         let fixed: [Ipv6Addr; 9] = [
@@ -73,7 +73,7 @@ fn address(random: &mut Random, ipv6: bool) -> IpAddr {
         Ipv4Addr::new(224, 0, 0, 251),
         LAN_V4,
         WAN_V4,
-        // Never beyond the networks of the tests.
+        // Never outside the networks of the tests.
         Ipv4Addr::from(u32::from(Ipv4Addr::new(198, 18, 0, 0)) | word & 0x1_ffff),
     ];
     let near = random.pick(&fixed);
@@ -98,7 +98,7 @@ fn body(random: &mut Random) -> Body {
     }
 }
 
-/// A frame with a well-formed packet, or one that is bent: tags, fragments, cut off, flipped bits.
+/// Returns a frame with a well-formed packet, or a malformed one: tags, fragments, truncation, flipped bits.
 fn frame(random: &mut Random, from: [u8; 6]) -> Vec<u8> {
     let ipv6 = random.below(2) == 0;
     let (source, destination) = (address(random, ipv6), address(random, ipv6));
@@ -106,10 +106,10 @@ fn frame(random: &mut Random, from: [u8; 6]) -> Vec<u8> {
     let packet = Forged { source, destination, hop_limit, body: body(random) };
     let mut frame = packet.frame(from, GATEWAY);
     match random.below(10) {
-        // A VLAN tag, or two.
+        // One or two VLAN tags.
         0 => drop(frame.splice(12..12, [0x81, 0x00, 0x00, random.pick(&[0, 7, 20])])),
         1 => drop(frame.splice(12..12, [0x88, 0xa8, 0x00, 0x07, 0x81, 0x00, 0x00, 0x14])),
-        // A fragment, with the checksum left wrong or right.
+        // A fragment, with a wrong or a correct checksum.
         2 if !ipv6 => frame[20] |= random.pick(&[0x20, 0x01, 0x1f]),
         // Options that the length does not cover.
         3 if !ipv6 => frame[14] = 0x40 | random.pick(&[5, 6, 10, 15]),
@@ -123,7 +123,7 @@ fn frame(random: &mut Random, from: [u8; 6]) -> Vec<u8> {
     frame
 }
 
-/// Something that happens to the gateway.
+/// Applies a random disturbance to the gateway.
 fn disturb(testbed: &mut Testbed, tunnel: &str, random: &mut Random) {
     let rules = |testbed: &Testbed| {
         for family in ["-4", "-6"] {
@@ -174,7 +174,7 @@ fn random_frames_in_random_states_leave_by_the_tunnel_only() {
         let next = Instant::now() + Duration::from_millis(random.below(STATE));
         while Instant::now() < next {
             let from = random.pick(&macs);
-            // The link refuses what is shorter than a header.
+            // The link rejects frames shorter than a header.
             match sender.send(&frame(&mut random, from)) {
                 Ok(()) => sent += 1,
                 Err(_) => refused += 1,
@@ -185,7 +185,7 @@ fn random_frames_in_random_states_leave_by_the_tunnel_only() {
     }
     println!("{sent} frames sent, {refused} refused by the link");
     assert!(sent > 1000 && refused * 10 < sent, "{sent} sent, {refused} refused");
-    // It was an attack on a gateway that works.
+    // The attacked gateway must be running.
     if testbed.daemon.ended().is_some() {
         panic!("the daemon ended: {}", testbed.daemon.last_words());
     }

@@ -1,4 +1,4 @@
-//! A wall clock that steps back or starts in the past revives nothing.
+//! A wall clock that steps back or starts in the past reactivates no expired object.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_millis(700);
 const SOON: Duration = Duration::from_secs(20);
 const HOUR: i64 = 3600;
 
-/// The wall clock of the daemon: that of the kernel and an offset in seconds, which the test changes while it runs.
+/// The daemon's wall clock: the kernel's clock plus an offset in seconds, which the test changes at run time.
 struct WallClock {
     offset: PathBuf,
 }
@@ -53,7 +53,7 @@ int adjtimex(struct timex *state) { state->status = STA_UNSYNC; return TIME_ERRO
 "#;
 
 impl WallClock {
-    /// Gives the daemon this clock from its next start on.
+    /// Installs this clock in the daemon, effective from its next start.
     fn install(testbed: &mut Testbed) -> WallClock {
         let folder = testbed.daemon.state_directory().with_file_name("clock");
         fs::create_dir(&folder).expect("folder");
@@ -70,7 +70,7 @@ impl WallClock {
     }
 
     fn set(&self, seconds: i64) {
-        // In place: the daemon has mapped the file.
+        // Written in place: the daemon has mapped the file.
         let file = fs::OpenOptions::new().create(true).write(true).truncate(false).open(&self.offset);
         write_at_start(&file.expect("offset"), &seconds.to_ne_bytes());
     }
@@ -101,8 +101,8 @@ fn wait_until_expired(testbed: &Testbed, exception: &str) -> Value {
     .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()))
 }
 
-/// The laptop is in its tunnel or blocked. A WireGuard peer refuses handshakes of the past, so behind a clock that was
-/// set back it may well be blocked.
+/// Asserts that the laptop is in its tunnel or blocked. A WireGuard peer rejects handshakes of the past, so after a
+/// step back it may be blocked.
 fn assert_protected(testbed: &Testbed, case: &str) {
     testbed.api().act("/enforce/reconcile").expect("reconciled");
     for ipv6 in [false, true] {
@@ -114,7 +114,7 @@ fn assert_protected(testbed: &Testbed, case: &str) {
     }
 }
 
-/// A clock without a battery shows 1970.
+/// Returns the offset of a clock without a battery, which shows 1970.
 fn since_1970() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     i64::try_from(now.as_secs()).expect("seconds")
@@ -149,7 +149,7 @@ fn ended_exception_stays_ended_whatever_the_clock_shows_afterwards() {
         ("no battery", 60 - since_1970()),
     ];
     for (case, offset) in offsets {
-        // Under the running daemon; a change makes it compile anew.
+        // Under the running daemon; a change triggers a new compilation.
         clock.set(offset);
         let body = json!({"name": format!("after {case}")});
         testbed.api().post("/devices", &body).expect("a change");
@@ -176,7 +176,7 @@ fn exception_that_ends_while_the_daemon_is_dead_does_not_wait_for_the_clock() {
     let exception = made(&testbed);
     wait_until_direct(&testbed);
     testbed.daemon.kill9().expect("killed");
-    // The store knows the time of another boot only: the machine was off for nobody knows how long.
+    // The store knows the time of another boot only: the machine was off for an unknown time.
     forget_the_boot(&testbed.daemon.state_directory().join("store.redb"));
     clock.set(-2 * HOUR);
     reboot(&testbed);
@@ -186,7 +186,7 @@ fn exception_that_ends_while_the_daemon_is_dead_does_not_wait_for_the_clock() {
     assert_nothing_leaked(&testbed, "another boot");
 }
 
-/// Gives the kept time the id of another boot: that of the test machine does not change.
+/// Sets the id of another boot in the stored time, as the boot id of the test machine does not change.
 fn forget_the_boot(store: &Path) {
     const META_TEXT: redb::TableDefinition<'static, &str, &str> = redb::TableDefinition::new("meta_text");
     let database = redb::Database::open(store).expect("store");

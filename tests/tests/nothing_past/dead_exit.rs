@@ -1,6 +1,5 @@
-//! A dead exit is noticed by the silence that data gets, long before a handshake is overdue (180 s): policies take their
-//! next hop, or what their failure policy says. Without traffic, and with traffic in one direction only, a tunnel stays
-//! healthy.
+//! Detection of a dead exit by unanswered data, long before a handshake is overdue (180 s): policies use their next hop
+//! or apply their failure policy. Without traffic, and with traffic in one direction only, a tunnel stays healthy.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -14,12 +13,13 @@ use gateway_tests::traffic::{ask, ask_server};
 use gateway_tests::wait::{wait_ok, wait_until};
 use serde_json::{Value, json};
 
-/// Well above the limit of 15 s on a busy machine, and well below the 177 s that it took by handshakes alone.
+/// Limit of the detection time. It is well above the limit of 15 s on a busy machine, and well below the 177 s by
+/// handshakes alone.
 const NOTICED: Duration = Duration::from_secs(60);
-/// Longer than the limit, with all that follows from it.
+/// Longer than the detection limit with all consequences.
 const OBSERVED: Duration = Duration::from_secs(25);
 const TIMEOUT: Duration = Duration::from_millis(700);
-/// Port of syslog: traffic that gets no answer.
+/// Syslog port: traffic without answers.
 const SYSLOG: u16 = 514;
 
 fn wait_until_seen_as(host: &Host, expected: impl Fn(bool) -> std::net::IpAddr) {
@@ -39,7 +39,7 @@ fn with(mut policy: Value, more: &Value) -> Value {
     policy
 }
 
-/// The tunnel is up and healthy all the time, while `act` is called again and again.
+/// Asserts that the tunnel is up and healthy throughout, while `act` is called repeatedly.
 fn assert_healthy_throughout(testbed: &Testbed, id: &str, what: &str, mut act: impl FnMut()) {
     let started = Instant::now();
     let look = || -> Result<bool> {
@@ -81,7 +81,7 @@ fn failover_and_fail_open_follow_an_exit_that_dies_under_traffic() {
     assert_eq!((&tunnel["status"], &tunnel["healthy"]), (&json!("degraded"), &json!(false)), "{tunnel}");
     assert_eq!(tunnel["last_error"], "no answer to data for 15 s (liveness_sec)", "{tunnel}");
     network.exit_a.start().expect("exit started");
-    // Nothing else sends into the tunnel any more: the probes of the gateway find the exit.
+    // No other traffic enters the tunnel any more: the gateway's probes detect the exit.
     wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
     wait_until_seen_as(&network.tv, |ipv6| network.exit_a.address(ipv6));
 }
@@ -129,7 +129,7 @@ fn an_idle_tunnel_and_one_with_traffic_in_one_direction_stay_healthy() {
     });
 }
 
-/// A server with the usual pings (10 s) and a restart after two minutes of silence.
+/// A server with the default pings (10 s) and a restart after two minutes of silence.
 #[test]
 fn a_silent_openvpn_server_is_noticed_by_the_pings_that_it_owes() {
     let testbed = Testbed::start().expect("scene");

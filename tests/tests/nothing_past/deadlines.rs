@@ -1,4 +1,4 @@
-//! Ends that the dataplane enforces: exceptions, policies, drains.
+//! Expiry times that the dataplane enforces: exceptions, policies, drains.
 //!
 //! Security review 6, leak replay L2.
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::nothing_past::{BLOCKED, FAMILIES, SOON, assert_the_tap_sees};
 
-/// Waits until the load is not answered to the uplink's address any more.
+/// Waits until the load gets no more answers to the uplink's address.
 fn wait_until_not_direct(testbed: &Testbed, deadline: Duration) {
     wait_for(deadline, "new connections to leave directly no longer", || {
         FAMILIES.into_iter().all(|ipv6| {
@@ -23,7 +23,7 @@ fn wait_until_not_direct(testbed: &Testbed, deadline: Duration) {
     .expect("the end is enforced");
 }
 
-/// Nothing of new or live flows is on the uplink.
+/// Asserts that no packets of new or existing flows are on the uplink.
 fn assert_closed(testbed: &Testbed, load: &Load) {
     testbed.network.tap.reset();
     load.run_for(300).expect("load");

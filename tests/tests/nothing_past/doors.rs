@@ -1,4 +1,4 @@
-//! Input from everything that is neither loopback nor LAN, and interference by root.
+//! Input from interfaces that are neither loopback nor LAN, and interference by root.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -21,16 +21,16 @@ use serde_json::json;
 pub(super) use crate::nothing_past::{assert_nothing_left as assert_nothing_leaked, assert_the_tap_sees};
 
 pub const FAMILIES: [bool; 2] = [false, true];
-/// How long a connection is given that has to fail.
+/// Timeout of a connection that has to fail.
 const BLOCKED: Duration = Duration::from_millis(700);
-/// How long a repair may take on a busy machine.
+/// Timeout of a repair on a busy machine.
 pub const SOON: Duration = Duration::from_secs(15);
-/// Where a service of the gateway's host listens on all addresses.
+/// Port of a service of the gateway's host that listens on all addresses.
 const SERVICE: u16 = 9470;
 const UNLISTED_V4: [u8; 4] = [203, 0, 115, 2];
 const UNLISTED_V6: &str = "2001:db8:115::2";
 
-/// Gives the gateway an interface that its configuration does not list, eth7; the tap at its far end.
+/// Adds an interface to the gateway that its configuration does not list, eth7. Returns the tap at its remote end.
 fn add_unlisted(network: &Topology) -> Tap {
     network
         .gateway
@@ -54,7 +54,7 @@ fn reaches(from: &Namespace, to: impl Into<IpAddr>) -> bool {
     from.within(|| TcpStream::connect_timeout(&to, BLOCKED)).is_ok()
 }
 
-/// Addresses of the gateway that face the internet.
+/// Returns the gateway's addresses that face the internet.
 fn outer() -> [IpAddr; 4] {
     let unlisted: IpAddr = UNLISTED_V6.parse().expect("an address");
     [WAN_V4.into(), WAN_V6.into(), UNLISTED_V4.into(), unlisted]
@@ -84,7 +84,7 @@ fn only_the_lan_reaches_services_of_the_gateway() {
     }
     testbed.daemon.start().expect("daemon");
     assert_doors(&testbed.network);
-    // An uplink that is renamed is an interface that nothing lists.
+    // A renamed uplink is an unlisted interface.
     testbed
         .network
         .gateway
@@ -129,7 +129,7 @@ fn an_interface_that_appears_with_a_better_route_carries_nothing_from_the_lan() 
     load.run_for(200).expect("load");
     wait_for(SOON, "a guard on the interface", || !programs(&network.gateway, "eth7", false).is_empty())
         .expect("guarded");
-    // The guard holds alone.
+    // The guard alone is sufficient.
     let pid = stop(&testbed);
     network.gateway.nft("delete table inet gateway\n").expect("outsider");
     load.run_for(200).expect("load");
@@ -143,7 +143,7 @@ fn an_interface_that_appears_with_a_better_route_carries_nothing_from_the_lan() 
 #[test]
 fn rules_tables_and_programs_that_root_removes_in_pairs_come_back_by_themselves() {
     let mut testbed = Testbed::prepare().expect("scene");
-    // No periodic run repairs anything.
+    // Disables periodic runs, so that none repairs anything.
     testbed.daemon.configure(&json!({"reconcile": {"enabled": false}})).expect("configuration");
     testbed.daemon.start().expect("daemon");
     bind_laptop(&testbed);
@@ -210,7 +210,8 @@ fn a_program_that_is_put_before_ours_does_not_stay_there() {
     let pins = pins.with_file_name(network.prefix.name("foreign"));
     let mut foreign = Programs::load(&pins).expect("programs of another");
     let want = hooks.map(|(interface, attachment, _)| (interface.to_owned(), attachment)).into();
-    // It may find itself behind ours already and report that as a failure; whether it is there is seen below.
+    // The call may report a failure if the program is already behind the gateway's; the check below shows its
+    // presence.
     let _ = network.gateway.within(|| foreign.attach(&want));
     for ((interface, _, ingress), ours) in hooks.into_iter().zip(ours) {
         wait_for(SOON, "our program to be the first", || {
@@ -223,7 +224,7 @@ fn a_program_that_is_put_before_ours_does_not_stay_there() {
         });
     }
     remove_pins(&pins);
-    // The run that repaired it publishes its outcome at its end.
+    // The repairing run publishes its outcome at its end.
     wait_for(SOON, "the drift to be reported", || {
         testbed.api().get("/drift").is_ok_and(|drift| drift.to_string().contains("behind 1 other programs"))
     })
@@ -285,7 +286,7 @@ fn a_lan_interface_that_comes_goes_and_changes_its_name_leaks_nothing() {
     assert_nothing_leaked(&testbed);
 }
 
-/// Binds the laptop to exit A, with the tap proven.
+/// Binds the laptop to exit A and verifies the tap.
 pub fn bind_laptop(testbed: &Testbed) {
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("device");
@@ -295,7 +296,7 @@ pub fn bind_laptop(testbed: &Testbed) {
     wait_until_through(&network.laptop, &network.exit_a);
 }
 
-/// Identifiers of the programs at a hook, in their order.
+/// Returns the ids of the programs at a hook in their order.
 pub fn programs(namespace: &Namespace, interface: &str, ingress: bool) -> Vec<u32> {
     let kind = if ingress { TcAttachType::Ingress } else { TcAttachType::Egress };
     let query = || SchedClassifier::query_tcx(interface, kind);
@@ -303,7 +304,7 @@ pub fn programs(namespace: &Namespace, interface: &str, ingress: bool) -> Vec<u3
     listed.iter().map(|program| program.id()).collect()
 }
 
-/// Waits until rules, table, programs and pins are there.
+/// Waits until rules, table, programs and pins exist.
 fn wait_until_whole(testbed: &Testbed) {
     let gateway = &testbed.network.gateway;
     wait_ok(SOON, "everything to be restored", || {
@@ -326,7 +327,7 @@ fn wait_until_whole(testbed: &Testbed) {
     .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()));
 }
 
-/// Removes all ip rules but those that every host has.
+/// Removes all ip rules except the default ones.
 fn flush_rules(gateway: &Namespace) {
     for family in ["-4", "-6"] {
         gateway.run("ip", &[family, "rule", "flush"]).expect("rules flushed");
@@ -334,7 +335,7 @@ fn flush_rules(gateway: &Namespace) {
     }
 }
 
-/// Stops the daemon's process; it can be continued.
+/// Stops the daemon's process with SIGSTOP, so that it can be continued.
 fn stop(testbed: &Testbed) -> Pid {
     let pid = testbed.daemon.pid().and_then(|pid| i32::try_from(pid).ok()).expect("the daemon runs");
     kill(Pid::from_raw(pid), Signal::SIGSTOP).expect("stop");

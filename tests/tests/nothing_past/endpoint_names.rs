@@ -1,5 +1,5 @@
-//! DnsService that the daemon connects to are asked of the bootstrap servers, through the egress that carries the connection, and
-//! not in clear beside it.
+//! The daemon resolves names of its own connections through the bootstrap servers, over the egress of the connection,
+//! and not in clear beside it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const SOON: Duration = Duration::from_secs(40);
 const TIMEOUT: Duration = Duration::from_millis(700);
 
-/// A gateway that knows a name server in the internet, and a count of the queries that came there from its uplink.
+/// Returns a gateway with a name server in the internet that counts the queries from its uplink.
 fn start(answer: std::net::Ipv4Addr) -> (Testbed, NameServer) {
     let mut testbed = Testbed::prepare().expect("scene");
     let names = NameServer::start(&testbed.network.internet, answer).expect("name server");
@@ -113,7 +113,7 @@ fn the_name_of_a_bridge_under_test_is_asked_of_the_bootstrap_servers() {
     let bridge = json!({"name": "carrier", "kind": "transport", "transport": transport});
     let bridge = create(testbed.api(), "/bridges", &bridge).expect("stored");
     assert!(!names.was_asked_for("bridge.example"), "no tunnel uses it");
-    // Nothing listens there: the outcome does not matter.
+    // No server listens there: the result is irrelevant.
     testbed.api().send("POST", &format!("/bridges/{bridge}/test"), None).expect("an answer");
     wait_until_asked_for(&names, "bridge.example");
 }

@@ -1,4 +1,4 @@
-//! Exhaustion: memory, connections and tables stay within bounds, whatever clients ask for.
+//! Exhaustion: memory, connections and tables stay within bounds for any client requests.
 
 mod flows;
 mod views;

@@ -17,13 +17,13 @@ use gateway_tests::wireguard::Exit;
 use serde_json::{Value, json};
 
 const FAMILIES: [bool; 2] = [false, true];
-/// How long a blocked connection is given.
+/// Timeout of a blocked connection.
 const BLOCKED: Duration = Duration::from_millis(700);
-/// How long the daemon may take to notice what happened.
+/// Timeout for the daemon to detect an event.
 const SOON: Duration = Duration::from_secs(20);
 const META: redb::TableDefinition<'static, &str, u64> = redb::TableDefinition::new("meta");
 
-/// A laptop bound to exit A, a tv that may leave directly.
+/// Returns a laptop bound to exit A and a tv that may leave directly.
 pub fn bound_scene() -> Testbed {
     let testbed = Testbed::start().expect("scene");
     bind(&testbed);
@@ -40,7 +40,7 @@ pub fn bind(testbed: &Testbed) {
     wait_until_through(&network.laptop, &network.exit_a);
 }
 
-/// Without this a clean count would prove nothing.
+/// Asserts that the tap counts direct traffic. Otherwise a clean count would prove nothing.
 fn assert_the_tap_sees(testbed: &Testbed) {
     testbed.network.tap.reset();
     assert_direct(&testbed.network.tv);
@@ -81,8 +81,8 @@ pub fn assert_nothing_leaked(testbed: &Testbed, case: &str) {
     assert!(counts.is_clean(), "{case}: {counts}");
 }
 
-/// What the kernel forgets at a reboot: programs, rules, routes, tables. Then what runs before the daemon, on a host
-/// that forwards and masquerades by itself: the worst that an unprotected moment can meet.
+/// Simulates a reboot: removes programs, rules, routes and tables as the kernel does, then runs the commands before the
+/// daemon. The host forwards and masquerades by itself: the worst case for an unprotected interval.
 pub fn reboot(testbed: &Testbed) {
     let gateway = &testbed.network.gateway;
     remove_pins(testbed.daemon.pin_directory());
@@ -93,7 +93,7 @@ pub fn reboot(testbed: &Testbed) {
     }
     testbed.daemon.run(&["guard"]).expect("guard");
     testbed.network.forward_plainly().expect("forwarding");
-    // Switching forwarding on makes IPv6 forget the default route.
+    // Enabling forwarding removes the IPv6 default route.
     gateway.ip("route replace default via 2001:db8:113::1").expect("default route");
     testbed.network.settle().expect("silence on the LAN");
     testbed.network.tap.reset();
@@ -112,17 +112,17 @@ fn wait_until_blocked(testbed: &Testbed, cause: &str, case: &str) -> Value {
     .unwrap_or_else(|error| panic!("{case}: {error:#}\n{}", testbed.daemon.last_words()))
 }
 
-/// How a start must come out.
+/// Expected result of a start.
 enum Outcome {
     /// The laptop is in its tunnel.
     Tunnel,
-    /// Nothing is forwarded, for this cause.
+    /// The gateway forwards nothing, for this cause.
     Blocked(&'static str),
 }
 
 type Case = (&'static str, fn(&Path, &Path), Outcome);
 
-/// Each spoils the state folder or the marker.
+/// Each case damages the state folder or the marker.
 const CASES: &[Case] = &[
     ("intact", |_, _| {}, Outcome::Tunnel),
     ("missing file", |state, _| remove(&state.join("store.redb")), Outcome::Blocked("store_missing")),
@@ -138,7 +138,7 @@ const CASES: &[Case] = &[
     ),
     ("older schema", |state, _| set_schema(state, 1), Outcome::Tunnel),
     ("newer schema", |state, _| set_schema(state, 99), Outcome::Blocked("store_unusable")),
-    // The daemon runs as root, which no permission stops: it must not take an unreadable file for a missing one.
+    // The daemon runs as root, which permissions do not stop: it must not treat an unreadable file as a missing one.
     ("no permissions", |state, _| forbid(state), Outcome::Tunnel),
     ("directory in its place", |state, _| replace_by_folder(state), Outcome::Blocked("store_unusable")),
     ("dangling link in its place", |state, _| replace_by_link(state), Outcome::Blocked("store_unusable")),

@@ -1,4 +1,4 @@
-//! A disk that is full: changes are refused, what makes room works, and afterwards everything works again.
+//! A full disk: changes are rejected, deletions work, and everything works again afterwards.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -25,7 +25,7 @@ impl SmallDisk {
         SmallDisk(at.to_owned())
     }
 
-    /// Leaves no byte.
+    /// Fills the disk completely.
     fn fill(&self) {
         let mut file = File::options().create(true).append(true).open(self.filler()).expect("filler");
         let mut piece = vec![0x5a; 1 << 20];
@@ -38,7 +38,7 @@ impl SmallDisk {
         }
     }
 
-    /// Leaves so many bytes.
+    /// Fills the disk except for this many bytes.
     pub fn fill_but(&self, bytes: u64) {
         self.fill();
         let file = File::options().write(true).open(self.filler()).expect("filler");
@@ -57,7 +57,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // The daemon may still have files open there.
+        // The daemon may still have open files there.
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
@@ -101,7 +101,7 @@ fn full_disk_refuses_changes_and_everything_works_again_when_there_is_room() {
             "{health}"
         );
         assert_eq!(storage(&testbed)["state"], "failed");
-        // What is there can be read, and protects.
+        // Existing state is readable and still protects.
         assert!(testbed.api().get("/audit").is_ok());
         wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
         disk.free();
@@ -114,7 +114,7 @@ fn full_disk_refuses_changes_and_everything_works_again_when_there_is_room() {
         })
         .expect("made again");
     }
-    // A deletion makes room: it may use the reserve.
+    // A deletion frees space: it may use the reserve.
     disk.fill();
     let id = doomed["data"]["id"].as_str().expect("an id");
     testbed.api().delete(&format!("/devices/{id}")).expect("deleted on a full disk");
@@ -136,7 +136,7 @@ fn full_disk_refuses_changes_and_everything_works_again_when_there_is_room() {
 fn sign_in_works_on_a_full_disk() {
     let mut testbed = Testbed::prepare().expect("scene");
     let disk = SmallDisk::mount(&testbed.daemon.state_directory());
-    // Nobody is let in by the address.
+    // No address grants access without a credential.
     let closed = json!({"auth": {"enabled": true, "local_net": "192.0.2.0/24"}});
     testbed.daemon.configure(&closed).expect("configured");
     testbed.daemon.initialise().expect("initialised");
@@ -156,7 +156,8 @@ fn sign_in_works_on_a_full_disk() {
     assert!(!testbed.daemon.state_directory().join("reserve").exists(), "the reserve was not used");
 }
 
-/// Makes writes at a position of a file fail, which is how the database writes: with this error number while it is set.
+/// Source of a library that makes writes at a position of a file (the database's write call) fail with this error
+/// number while it is set.
 const FAULTS: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,7 @@
 //! Upgrades between two ABI versions of the programs.
 //!
-//! The older version is this build under another number: its folder of pins is renamed while no daemon runs, so that its
-//! programs stay attached with maps and links of their own.
+//! The older version is this build under another version number: the test renames its pin folder while no daemon runs.
+//! So its programs stay attached with their own maps and links.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::nothing_past::doors::{
     FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees, bind_laptop, programs, wait_until_through,
 };
 
-/// Ends the daemon and makes its pins those of an older version.
+/// Ends the daemon and turns its pins into those of an older version.
 fn age(testbed: &mut Testbed) {
     testbed.daemon.terminate().expect("ended");
     let pins = testbed.daemon.pin_directory();
@@ -22,7 +22,7 @@ fn age(testbed: &mut Testbed) {
     fs::rename(folder(ABI_VERSION), folder(ABI_VERSION - 1)).expect("pins of an older version");
 }
 
-/// Only this version's programs and pins are left.
+/// Asserts that only this version's programs and pins remain.
 fn assert_handed_over(testbed: &Testbed, old: &[u32]) {
     let gateway = &testbed.network.gateway;
     for (interface, ingress) in [("eth1", true), ("eth0", false)] {

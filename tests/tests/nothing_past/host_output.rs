@@ -1,4 +1,4 @@
-//! Packets that the gateway itself sends about LAN flows.
+//! Packets about LAN flows that the gateway itself sends.
 //!
 //! Security review 8 and 10, leak replay L3 (a) and L10.
 
@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 
 use crate::nothing_past::{FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
 
-/// Port of a server that sends without being asked.
+/// Port of a server that sends unsolicited packets.
 const STREAM: u16 = 7999;
 
 fn signal(testbed: &Testbed, signal: Signal) {
@@ -25,7 +25,7 @@ fn signal(testbed: &Testbed, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(pid).expect("a pid")), signal).expect("signalled");
 }
 
-/// The laptop bound to exit A, the tap proven.
+/// Returns a laptop bound to exit A with a verified tap.
 fn bound() -> Testbed {
     let testbed = Testbed::start().expect("scene");
     let laptop = testbed.device(&testbed.network.laptop).expect("device");
@@ -37,9 +37,9 @@ fn bound() -> Testbed {
     testbed
 }
 
-/// Sends to the laptop until the kernel searches it, and waits until the kernel gives up.
+/// Sends to the laptop until neighbour resolution starts, and waits until it fails.
 ///
-/// It reports each packet that waited meanwhile. A packet after that begins the search anew.
+/// The kernel reports each packet that was queued meanwhile. A later packet restarts the resolution.
 fn give_up(testbed: &Testbed, ipv6: bool, ask: &dyn Fn()) {
     let laptop = &testbed.network.laptop;
     let host = if ipv6 { laptop.v6.to_string() } else { laptop.v4.to_string() };
@@ -75,7 +75,7 @@ fn errors_about_a_host_that_is_gone_leave_by_its_tunnel() {
         assert_eq!(from.ip(), network.exit_a.address(ipv6));
         (far, near, from)
     });
-    // The cable is pulled, and the far end goes on sending.
+    // The link goes down, and the remote end keeps sending.
     network.lan.ip("link set to-laptop down").expect("down");
     network.gateway.ip("neighbour flush dev eth1").expect("flushed");
     let ask = || {
@@ -96,7 +96,7 @@ fn without_rules_and_nftables_nothing_leaves_unmasked() {
     for ipv6 in FAMILIES {
         load.wait_for_answer_to(testbed.network.exit_a.address(ipv6), SOON).expect("load through exit A");
     }
-    // Nothing repairs while the daemon is stopped.
+    // No repair occurs while the daemon is stopped.
     signal(&testbed, Signal::SIGSTOP);
     testbed.network.gateway.run("ip", &["rule", "flush", "protocol", "71"]).expect("flushed");
     testbed.network.gateway.run("ip", &["-6", "rule", "flush", "protocol", "71"]).expect("flushed");
@@ -118,7 +118,7 @@ fn a_neighbour_on_the_uplink_does_not_reach_into_a_tunnel() {
     for ipv6 in FAMILIES {
         let flow = UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("flow");
         assert_eq!(flow.ask(TIMEOUT).expect("answer"), network.exit_a.address(ipv6));
-        // Masquerading keeps the port.
+        // Masquerade keeps the port.
         let port = flow.port().expect("a port");
         let place = network.exit_a.place;
         let inner: IpAddr = if ipv6 { place.client_v6().into() } else { place.client_v4().into() };
@@ -131,7 +131,7 @@ fn a_neighbour_on_the_uplink_does_not_reach_into_a_tunnel() {
             sender.send(&forged.frame(mac("02:00:00:11:30:01"), mac("02:00:00:11:30:02"))).expect("sent");
         }
         assert!(!flow.hears(Duration::from_millis(700)), "a forged datagram was delivered");
-        // The flow itself goes on.
+        // The flow itself continues.
         assert_eq!(flow.ask(TIMEOUT).expect("answer"), network.exit_a.address(ipv6));
     }
 }

@@ -1,4 +1,4 @@
-//! The life of the daemon: listeners that cannot be bound yet, tasks that are watched, the service manager's watchdog.
+//! Life cycle of the daemon: listeners that cannot be bound yet, supervised tasks, the service manager's watchdog.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
@@ -20,7 +20,7 @@ use crate::nothing_past::first_start::assert_direct;
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// `/health` by TCP at an address in the gateway.
+/// Returns `/health` over TCP from an address of the gateway.
 fn health_at(testbed: &Testbed, address: SocketAddr) -> anyhow::Result<Value> {
     let connect = || TcpStream::connect_timeout(&address, Duration::from_secs(2));
     let connection = testbed.network.gateway.within(connect)?;
@@ -29,7 +29,8 @@ fn health_at(testbed: &Testbed, address: SocketAddr) -> anyhow::Result<Value> {
     Ok(serde_json::from_slice(&answer.body)?)
 }
 
-/// What a tool of this host gets by the local socket. Before there is one it would open the store itself.
+/// Returns the response for a local tool through the local socket. Before the socket exists the tool would open the
+/// store itself.
 fn users_by_socket(testbed: &Testbed) -> anyhow::Result<String> {
     let socket = testbed.daemon.state_directory().with_file_name("run").join("api.sock");
     anyhow::ensure!(socket.exists(), "there is no socket");
@@ -119,7 +120,7 @@ fn watchdog_is_fed_while_the_reconcile_loop_goes_on() {
     }
 }
 
-/// A thread that is stopped while the others run. It goes on, or its process may end, when this is dropped.
+/// A stopped thread of a running process. Dropping it lets it continue, or lets its process end.
 struct StoppedThread(libc::pid_t);
 
 impl StoppedThread {
@@ -145,14 +146,14 @@ impl Drop for StoppedThread {
         // SAFETY: the request reads and writes no memory of this process.
         let detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, self.0, 0_usize, 0_usize) };
         if detached < 0 {
-            // It was killed. Its process ends only after its tracer has seen the end of the thread.
+            // The thread was killed. Its process ends only after its tracer has seen the end of the thread.
             // SAFETY: without a status nothing is written.
             unsafe { libc::waitpid(self.0, std::ptr::null_mut(), libc::__WALL) };
         }
     }
 }
 
-/// Threads of the daemon's runtime.
+/// Returns the threads of the daemon's runtime.
 fn runtime_threads(daemon: u32) -> Vec<libc::pid_t> {
     let threads = fs::read_dir(format!("/proc/{daemon}/task")).expect("threads").flatten();
     let is_worker =
@@ -177,7 +178,7 @@ fn daemon_with_a_hung_thread_is_noticed_and_leaks_nothing() {
     }
     let daemon = testbed.daemon.pid().expect("the daemon runs");
     manager.set_read_timeout(Some(WATCHDOG)).expect("time-out");
-    // One thread at a time waits for the kernel on behalf of all others. Any other that hangs holds up its own task.
+    // One thread at a time polls the kernel for all others. Any other hung thread blocks its own task only.
     let is_silent = || {
         manager.set_nonblocking(true).expect("drained");
         while manager.recv(&mut [0; 4096]).is_ok() {}
@@ -196,7 +197,7 @@ fn daemon_with_a_hung_thread_is_noticed_and_leaks_nothing() {
     .expect("the hang is noticed");
     assert!(testbed.daemon.ended().is_none(), "the process itself lives");
     load.run_for(200).expect("load");
-    // The service manager ends it, and starts it again.
+    // The service manager ends and restarts the daemon.
     kill(Pid::from_raw(daemon.try_into().expect("a pid")), Signal::SIGKILL).expect("killed");
     drop(hung);
     let ended = wait_for(SOON, "the daemon to end", || testbed.daemon.ended().is_some());

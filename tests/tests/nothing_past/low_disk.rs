@@ -1,4 +1,4 @@
-//! A disk that runs full: the query log and copies of lists stop first, and go on when there is room.
+//! A disk that runs out of space: query log and cached lists stop first, and resume when there is space.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use crate::nothing_past::full_disk::SmallDisk;
 use crate::nothing_past::traces::is_in;
 
-/// The log is written every 30 s, and a list that failed is fetched again after 60 s.
+/// Timeout: the log is written every 30 s, and a failed list is fetched again after 60 s.
 const SOON: Duration = Duration::from_secs(120);
-/// Enough for the store, and too little for the log and for lists.
+/// Free space in bytes: enough for the store, too little for the log and for lists.
 const LOW: u64 = 8 << 20;
 const LIST_PORT: u16 = 8099;
 
-/// A resolver with its state on a small disk.
+/// Returns a resolver with its state on a small disk.
 fn scene_on_a_small_disk() -> (Testbed, SmallDisk, Upstream) {
     let mut testbed = Testbed::prepare().expect("scene");
     let disk = SmallDisk::mount(&testbed.daemon.state_directory());
@@ -44,7 +44,7 @@ fn wait_until(testbed: &Testbed, what: &str, mut check: impl FnMut() -> anyhow::
         .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()));
 }
 
-/// Waits until the events say whether the alert is active.
+/// Waits until the events report the expected state of the alert.
 fn wait_for_alert(testbed: &Testbed, active: bool) {
     wait_until(testbed, "the alert of the disk", || {
         let listen = "curl -sN --max-time 1 http://127.0.0.1:8080/api/v1/events || true";
@@ -87,12 +87,12 @@ fn query_log_stops_before_the_store_and_goes_on_when_there_is_room() {
     });
 }
 
-/// Serves a text to all who ask, in a namespace.
+/// Serves a text to every client in a namespace.
 fn serve_list(namespace: &Namespace, at: IpAddr) -> Arc<Mutex<String>> {
     let listener = namespace.within(|| TcpListener::bind(SocketAddr::new(at, LIST_PORT))).expect("server");
     let text = Arc::new(Mutex::new(String::new()));
     let served = text.clone();
-    // Ends with the test program.
+    // The thread ends with the test program.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let mut stream = stream;
@@ -132,7 +132,7 @@ fn list_works_from_memory_without_room_and_is_copied_again_when_there_is_some() 
     assert!(copy_of(&copies, &id).contains("first.example"));
     disk.fill_but(LOW);
     *served.lock().expect("list") = "first.example\nsecond.example\n".to_owned();
-    // Another address: the list is fetched at once.
+    // A new address triggers an immediate fetch.
     list["url"] = json!(format!("http://{at}:{LIST_PORT}/list?newer"));
     testbed.api().put(&format!("/dns/blocklist/{id}"), &list).expect("stored");
     wait_until(&testbed, "the copy to be refused", || {

@@ -1,4 +1,4 @@
-//! Flows that begin directly, before a policy binds their host to a tunnel.
+//! Flows that begin directly before a policy binds their host to a tunnel.
 //!
 //! Security review 16.
 
@@ -10,10 +10,10 @@ use gateway_tests::wait::wait_for;
 
 use crate::nothing_past::{BLOCKED, FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
 
-/// Global IPv6 address of the laptop: nothing translates it on the uplink.
+/// Global IPv6 address of the laptop, which the uplink does not translate.
 const GLOBAL: &str = "2001:db8:77::10";
 
-/// A laptop with a global IPv6 address that no policy binds yet, and a tunnel that is up.
+/// Returns a laptop with a global IPv6 address without a policy, and a tunnel that is up.
 fn unbound() -> (Testbed, String) {
     let testbed = Testbed::prepare().expect("scene");
     let network = &testbed.network;
@@ -28,7 +28,7 @@ fn unbound() -> (Testbed, String) {
     (testbed, laptop)
 }
 
-/// Binds the laptop; the tap counts from there on.
+/// Binds the laptop and resets the tap.
 fn bind(testbed: &Testbed, laptop: &str) {
     testbed.policy(&policy("vpn-only", 10, ("device", laptop), &["wg-a"])).expect("policy");
     testbed.network.settle().expect("silence");

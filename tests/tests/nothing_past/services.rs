@@ -1,4 +1,5 @@
-//! Every service of the daemon panics once, by an injected fault: it is seen, started again, and nothing leaks meanwhile.
+//! Every service of the daemon panics once by an injected fault: the panic is reported, the service restarts, and
+//! nothing leaks meanwhile.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,11 +15,11 @@ use crate::nothing_past::FAMILIES;
 use crate::nothing_past::doors::{assert_nothing_leaked, bind_laptop, wait_until_through};
 
 const SOON: Duration = Duration::from_secs(30);
-/// Longest time between the death of a service and its being shown and started again.
+/// Maximum time from the panic of a service to its report and restart.
 const NOTICED: Duration = Duration::from_secs(5);
-/// Without these the daemon ends, and the service manager starts it again.
+/// Services whose end terminates the daemon; the service manager restarts it.
 const VITAL: [&str; 4] = ["reconcile_loop", "tunnel_watcher", "proxy_watcher", "certificate_files"];
-/// Fewer services than there are.
+/// Lower bound of the number of services.
 const LEAST: usize = 25;
 
 fn tasks(testbed: &Testbed) -> anyhow::Result<BTreeMap<String, Value>> {
@@ -27,7 +28,7 @@ fn tasks(testbed: &Testbed) -> anyhow::Result<BTreeMap<String, Value>> {
     Ok(rows.map(|row| (row["subsystem"].as_str().unwrap_or_default().to_owned(), row.clone())).collect())
 }
 
-/// A daemon that faults can be injected into, with a laptop that is bound to a tunnel.
+/// Returns a daemon with fault injection, and a laptop bound to a tunnel.
 fn faulty() -> (Testbed, PathBuf) {
     let mut testbed = Testbed::prepare().expect("scene");
     let faults = testbed.daemon.state_directory().with_file_name("faults");
@@ -53,7 +54,7 @@ fn service_that_panics_is_seen_and_started_again_while_nothing_leaks() {
     for name in &names {
         fs::write(faults.join(name), "").expect("a fault");
     }
-    // Rows of the reconcile loop and of the store have no task, and nobody takes their faults.
+    // Health rows of the reconcile loop and of the store have no task that would take a fault.
     let hit = |name: &&&String| !faults.join(name).exists();
     wait_ok(NOTICED, "all services to be seen as failed and started again", || {
         let now = tasks(&testbed)?;
@@ -83,7 +84,7 @@ fn service_that_panics_is_seen_and_started_again_while_nothing_leaks() {
     load.run_for(200).expect("load");
     load.stop();
     assert_nothing_leaked(&testbed);
-    // A change of after the panics reaches the kernel.
+    // A change after the panics reaches the kernel.
     wait_until_through(&testbed.network.laptop, &testbed.network.exit_a);
     let tv = testbed.device(&testbed.network.tv).expect("device");
     testbed.policy(&policy("tv", 20, ("device", &tv), &["wg-a"])).expect("policy");
@@ -110,7 +111,7 @@ fn daemon_ends_when_a_service_dies_that_it_cannot_do_without_and_leaks_nothing()
     assert_nothing_leaked(&testbed);
 }
 
-/// Whether a task is shown as failed by the fault and has begun once more.
+/// Reports whether a task is shown as failed by the fault and has restarted once more.
 fn was_restarted(before: &Value, now: Option<&Value>) -> bool {
     let Some(now) = now else { return false };
     let failed =

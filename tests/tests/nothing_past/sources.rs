@@ -1,4 +1,4 @@
-//! Sources that do not belong to the LAN they came by, and what the gateway answers about them.
+//! Sources outside the LAN of their ingress interface, and the gateway's answers about them.
 //!
 //! Security review 1, leak replay L3 (b) and L4.
 
@@ -17,12 +17,12 @@ use crate::nothing_past::{FAMILIES, SOON, assert_nothing_left, assert_the_tap_se
 /// MAC address of the gateway on the LAN.
 pub const GATEWAY: [u8; 6] = [2, 0, 0, 0x10, 0, 1];
 
-/// A public address that is no host's of the tests: an answer to it would leave by the uplink.
+/// Returns a public address of no test host: an answer to it would leave by the uplink.
 fn foreign(ipv6: bool) -> IpAddr {
     if ipv6 { "2001:db8:18::77".parse() } else { "198.18.0.77".parse() }.expect("an address")
 }
 
-/// Addresses of the gateway itself, and one beyond it.
+/// Returns addresses of the gateway itself, and one beyond it.
 fn destinations(ipv6: bool) -> [IpAddr; 3] {
     if ipv6 {
         [LAN_V6.into(), WAN_V6.into(), server(true)]
@@ -31,7 +31,7 @@ fn destinations(ipv6: bool) -> [IpAddr; 3] {
     }
 }
 
-/// One packet of each kind that makes a host answer.
+/// Returns one packet of each kind that a host answers.
 fn provocations(source: IpAddr, destination: IpAddr) -> Vec<Forged> {
     let mut packets = vec![
         Forged::new(source, destination, Body::Ping),
@@ -41,12 +41,12 @@ fn provocations(source: IpAddr, destination: IpAddr) -> Vec<Forged> {
         Forged::new(source, destination, Body::Syn { from: 40_002, to: 9 }),
         Forged::new(source, destination, Body::Other { protocol: 132, bytes: vec![0; 64] }),
     ];
-    // Expires here: the gateway would report that.
+    // The packet expires here: the gateway would report that.
     packets.push(Forged { hop_limit: 1, ..Forged::datagram(source, destination, IDENT) });
     packets
 }
 
-/// How often `spoofed` was counted.
+/// Returns the counter `spoofed`.
 pub fn spoofed(testbed: &Testbed) -> u64 {
     let metrics =
         testbed.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
@@ -69,7 +69,7 @@ fn provoke(testbed: &Testbed, sources: impl Fn(bool) -> IpAddr) -> u64 {
     sent
 }
 
-/// The laptop bound to exit A, the tap proven.
+/// Returns a laptop bound to exit A with a verified tap.
 fn bound() -> (Testbed, String) {
     let testbed = Testbed::start().expect("scene");
     let laptop = testbed.device(&testbed.network.laptop).expect("device");
@@ -88,7 +88,7 @@ fn a_forged_public_source_gets_no_answer_out_of_the_gateway() {
     let sent = provoke(&testbed, foreign);
     assert_nothing_left(&testbed);
     wait_for(SOON, "the drops to be counted", || spoofed(&testbed) >= before + sent).expect("counted");
-    // The same where the policy rejects: an ICMP error would quote the payload.
+    // The same with a policy that rejects: an ICMP error would quote the payload.
     testbed.bring_down(&tunnel).expect("down");
     testbed.network.settle().expect("silence");
     testbed.network.tap.reset();
@@ -127,7 +127,7 @@ fn addresses_of_the_lan_and_of_networks_behind_it_go_on_working() {
         .expect("one more");
     let answer = ask(&network.laptop, (server(true), HTTP).into(), TIMEOUT);
     assert!(answer.seen().is_some(), "{answer}");
-    // A network that a router on the LAN leads to: refused until there is a route.
+    // A network behind a router on the LAN: rejected until a route exists.
     let [four, six]: [IpAddr; 2] =
         ["10.99.0.10", "fd00:99::10"].map(|text| text.parse().expect("an address"));
     network

@@ -1,4 +1,4 @@
-//! What a wipe leaves, and who may see secrets and histories.
+//! Traces after a wipe, and access to secrets and histories.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
 const SOON: std::time::Duration = std::time::Duration::from_secs(45);
-/// A name that was asked for, and one of a list.
+/// A queried name, and one of a list.
 const VISITED: &str = "secret-visits";
 const LISTED: &str = "a-domain-of-a-list";
 
@@ -25,7 +25,8 @@ pub fn is_in(folder: &Path, text: &str) -> bool {
     })
 }
 
-/// Every regular file below a folder gets a second name elsewhere: what is only unlinked can still be read by it.
+/// Creates a hard link elsewhere for every regular file below a folder: data that is only unlinked would still be
+/// readable by it.
 fn keep_second_names(folder: &Path, kept: &Path) {
     for entry in fs::read_dir(folder).expect("folder").flatten() {
         let (path, second) = (entry.path(), kept.join(entry.file_name()));
@@ -43,7 +44,7 @@ fn entries(testbed: &Testbed) -> Vec<Value> {
     log.as_array().cloned().unwrap_or_default()
 }
 
-/// A resolver that was asked for a name, whose log is on the disk, in memory and in the cache.
+/// Returns a resolver with a queried name in the log on disk, in memory and in the cache.
 fn scene_with_history() -> (Testbed, Upstream) {
     let mut testbed = Testbed::prepare().expect("scene");
     let upstream = Upstream::start(&testbed.network.internet).expect("upstream");
@@ -53,7 +54,7 @@ fn scene_with_history() -> (Testbed, Upstream) {
     let name = format!("{VISITED}.example");
     Client::of(&testbed.network.laptop, LAN_V4.into()).expect("client").ask(&name, A).expect("an answer");
     let state = testbed.daemon.state_directory().join("dns");
-    // The copy of a list, as a download leaves it.
+    // A cached list, as a download stores it.
     let copy = state.join("lists").join("00000000-0000-4000-8000-000000000001.list");
     fs::write(&copy, format!("{{}}\n{LISTED}\n")).expect("copy");
     fs::write(state.join("zones/00000000-0000-4000-8000-000000000002.zone"), LISTED).expect("copy");

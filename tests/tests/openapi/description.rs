@@ -1,4 +1,4 @@
-//! The document as schemathesis is given it: whole paths, and for each endpoint an example that succeeds.
+//! The document in the form for schemathesis: complete paths, and for each endpoint an example that succeeds.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::openapi::seeds;
 use crate::openapi::server::Server;
 
-/// The document of the API, without the endpoints that are tried elsewhere.
+/// Returns the document of the API without the endpoints that are tested elsewhere.
 pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
     let table = endpoints::table();
     let mut document = openapi::document(&table);
@@ -27,13 +27,13 @@ pub fn with_examples(server: &Server, elsewhere: &[(&str, &str)]) -> Value {
         let item = paths.entry(endpoint.full_path()).or_insert_with(|| json!({}));
         item[&method] = operation;
     }
-    // The servers of the document have the root of the API in them, and so do these paths now.
+    // The servers of the document include the root of the API, and now these paths do too.
     document["servers"] = json!([{"url": server.origin()}]);
     document["paths"] = Value::Object(paths);
     document
 }
 
-/// Gives the endpoint's parameters and body the values of a request that succeeds.
+/// Sets the endpoint's parameters and body to the values of a request that succeeds.
 fn exemplify(server: &Server, endpoint: &Endpoint, operation: &mut Value) {
     let Some(seed) = seeds::of(server, endpoint) else { return };
     for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
@@ -47,7 +47,8 @@ fn exemplify(server: &Server, endpoint: &Endpoint, operation: &mut Value) {
     }
 }
 
-/// What is not built may answer 501. One scenario is a sequence of requests in which one takes what others gave.
+/// Returns the configuration. Endpoints that are not implemented may answer 501. A scenario is a sequence of requests
+/// that use earlier results.
 pub fn configuration(table: &Table) -> String {
     let mut text = String::from("[phases.stateful]\ngeneration.max-examples = 40\n");
     for endpoint in table.endpoints().iter().filter(|endpoint| endpoint.needs().is_some()) {

@@ -1,5 +1,5 @@
-//! Requests that succeed, one for each row, and the objects that they are about. Each row has objects of its own: the
-//! order in which rows are tried is not known, and one of them deletes.
+//! Requests that succeed, one for each endpoint, and their objects. Each endpoint has its own objects: the order of
+//! requests is unknown, and some delete.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::openapi::server::Server;
 
-/// What to send.
+/// Parameters and body of a request.
 #[derive(Default)]
 pub struct Seed {
     pub parameters: Vec<(&'static str, String)>,
@@ -18,13 +18,14 @@ pub struct Seed {
 
 const PASSPHRASE: &str = "correct horse battery";
 
-/// A number that no other object has.
+/// Returns a number that no other object has.
 fn number() -> u8 {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A request that succeeds, after making what it needs. Nothing if the row needs neither parameters nor a body.
+/// Returns a request that succeeds, after it created the prerequisites. Returns `None` if the endpoint needs neither
+/// parameters nor a body.
 pub fn of(server: &Server, row: &Endpoint) -> Option<Seed> {
     let placeholder = gateway_api::table::placeholders(row.path).next();
     let body = body(server, row);
@@ -55,13 +56,13 @@ pub fn of(server: &Server, row: &Endpoint) -> Option<Seed> {
     Some(Seed { parameters, body })
 }
 
-/// The collection that the path is about.
+/// Returns the collection of the path.
 fn collection(path: &str) -> Option<&'static examples::Example> {
     let of = path.replace("/gateway-nodes", "/nodes");
     COLLECTIONS.iter().chain([&examples::dns::RECORDS]).find(|example| of.starts_with(example.path))
 }
 
-/// Makes the object of an item path; its id.
+/// Creates the object of an item path and returns its id.
 fn object(server: &Server, path: &str) -> Option<String> {
     let made = match path {
         path if path.starts_with("/alerts/rules") => server.call("GET", "/alerts/rules", None)[0].take(),
@@ -79,7 +80,7 @@ fn object(server: &Server, path: &str) -> Option<String> {
     made["id"].as_str().map(str::to_owned)
 }
 
-/// Path and body that make an object, after what it refers to.
+/// Returns path and body that create an object, after it created the referenced objects.
 fn make(server: &Server, path: &str) -> Option<(&'static str, Value)> {
     let n = number();
     if path.starts_with("/exceptions") {
@@ -107,7 +108,7 @@ fn user() -> Value {
     json!({"username": format!("user-{}", number()), "password": PASSPHRASE, "role": "viewer"})
 }
 
-/// Signs somebody in; the id of the session.
+/// Logs a user in and returns the id of the session.
 fn session(server: &Server) -> String {
     let user = user();
     server.call("POST", "/auth/users", Some(&user));
@@ -179,9 +180,9 @@ fn body(server: &Server, row: &Endpoint) -> Option<Value> {
         (_, "/system/deadman") => json!({"enabled": true, "hours": 24}),
         (_, "/pq-crypto") => json!({"mode": "preferred"}),
         (_, "/settings/{key}") => json!({"value": "debug"}),
-        // Examples with fields that are shown only are passed over.
+        // Examples with read-only fields are skipped.
         (_, "/alerts/rules/{id}") => json!({"name": "A tunnel is down", "severity": "critical"}),
-        // One thing of a kind: what is shown may come back.
+        // Singletons: the output of a GET is a valid PUT.
         (Method::Put, path) if !path.contains('{') => server.call("GET", path, None),
         (_, path) => make(server, path)?.1,
     })

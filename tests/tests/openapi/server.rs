@@ -1,4 +1,4 @@
-//! The API behind its real listener, over a store of its own and no kernel, with a count of what it answered.
+//! The API behind its real listener, over its own store and no kernel, with a count of its responses.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-/// Operation to status to the number of such answers.
+/// Number of responses by operation and status.
 pub type StatusCounts = BTreeMap<String, BTreeMap<u16, usize>>;
 
 pub struct Server {
@@ -68,7 +68,7 @@ impl Server {
         self.seen.lock().expect("nobody panicked").clone()
     }
 
-    /// Asks in process, past the count; `data` of the answer, which must be a success.
+    /// Calls the API in process without counting. Returns `data` of the response, which must be a success.
     pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         let request = http::Request::builder()
             .method(method)

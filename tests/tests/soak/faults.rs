@@ -1,4 +1,4 @@
-//! What befalls hops.
+//! Faults of hops.
 
 use gateway_tests::testbed::create;
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ pub enum Deed {
     Up,
     Disable,
     Delete,
-    /// Its interface is taken down, behind the daemon's back.
+    /// Sets the interface down without the daemon.
     InterfaceDown,
     InterfaceGone,
-    /// The process at the other end.
+    /// Kills the process at the remote end.
     KillTheExit,
     KillOpenVpn,
     KillTheDaemon,
@@ -38,7 +38,7 @@ impl Deed {
     ];
 }
 
-/// Marsaglia's xorshift: the same seed, the same deeds.
+/// Marsaglia's xorshift: the same seed gives the same faults.
 pub struct Random(u64);
 
 impl Random {
@@ -59,21 +59,21 @@ impl Random {
 }
 
 impl Site {
-    /// The tunnel as it is, if it is.
+    /// Returns the current tunnel object, if it exists.
     fn object(&self, number: usize) -> Option<Value> {
         let tunnels = self.testbed.api().get("/tunnels").expect("tunnels");
         let name = &self.tunnels[number]["name"];
         tunnels.as_array().expect("a list").iter().find(|tunnel| tunnel["name"] == *name).cloned()
     }
 
-    /// Does it to a tunnel. What cannot be done to it now is left.
+    /// Applies a fault to a tunnel. Skips a fault that is not possible now.
     pub fn do_it(&mut self, deed: Deed, number: usize) {
         let object = self.object(number);
         let place = object.as_ref().and_then(|object| Some(format!("/tunnels/{}", object["id"].as_str()?)));
         let interface = object.as_ref().and_then(|object| object["interface"].as_str().map(str::to_owned));
         let api = self.testbed.api();
         let gateway = &self.testbed.network.gateway;
-        // Somebody was faster, or it is disabled: neither matters.
+        // Another fault was faster, or the tunnel is disabled: neither is an error.
         match (deed, place, interface) {
             (Deed::Down, Some(place), _) => drop(api.act(&format!("{place}/down")).expect("down")),
             (Deed::Up, Some(place), _) => {
@@ -110,9 +110,9 @@ impl Site {
         }
     }
 
-    /// Undoes what was done to hops.
+    /// Repairs the faults of hops.
     pub fn mend(&mut self) {
-        // Those that were not killed are started anew as well.
+        // Exits that were not killed are restarted as well.
         for exit in [&self.testbed.network.exit_a, &self.testbed.network.exit_b] {
             let _ = exit.kill9();
             exit.start().expect("exit");

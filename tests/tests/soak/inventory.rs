@@ -1,4 +1,4 @@
-//! What a daemon holds and has made: in the kernel, among the processes, in its table of files.
+//! Inventory of a daemon's resources: kernel objects, processes, file descriptors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,9 +9,9 @@ use gateway_tests::testbed::Testbed;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Inventory {
-    /// How often each line stands in each list.
+    /// Number of occurrences of each line in each list.
     lists: BTreeMap<&'static str, BTreeMap<String, usize>>,
-    /// Numbers by what was counted.
+    /// Counts by kind of resource.
     numbers: BTreeMap<&'static str, usize>,
 }
 
@@ -19,7 +19,7 @@ impl Inventory {
     pub fn take(testbed: &Testbed) -> Self {
         let gateway = &testbed.network.gateway;
         let said = |program: &str, arguments: &[&str]| -> Vec<String> {
-            // iproute2 fails on a table that has no routes.
+            // iproute2 fails on a table without routes.
             let said = gateway.run(program, arguments).unwrap_or_default();
             said.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
         };
@@ -27,7 +27,7 @@ impl Inventory {
             |program, arguments: &[&str]| counted(said(program, arguments).iter().map(|l| unnumbered(l)));
         let links = said("ip", &["-br", "link"]);
         let names = links.iter().filter_map(|line| line.split_whitespace().next().map(str::to_owned));
-        // Links are named by the index of their interface, which a tunnel gets anew.
+        // Links are named by the index of their interface, and a tunnel gets a new one.
         let unindexed = |path: String| path.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
         let pins = counted(walk(testbed.daemon.pin_directory()).into_iter().map(unindexed));
         let lists = BTreeMap::from([
@@ -57,7 +57,7 @@ impl Inventory {
         Self { lists, numbers }
     }
 
-    /// Nothing is missing of it, and nothing has come to it.
+    /// Fails if anything is missing or was added.
     pub fn compare(&self, now: &Self) -> Result<()> {
         for (what, before) in &self.lists {
             let now = &now.lists[what];
@@ -75,7 +75,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// Nothing of any tunnel is there.
+    /// Asserts that nothing of any tunnel exists.
     pub fn without_tunnels(&self) -> Result<()> {
         let of_tunnel = |line: &&String| line.contains("wg-") || line.contains("ov-");
         for (what, list) in &self.lists {
@@ -93,8 +93,8 @@ fn counted(lines: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The line without the numbers that a tunnel gets anew when it is made anew: table, priority, mark, and the address that
-/// a server of OpenVPN gives out.
+/// Removes the numbers that change when a tunnel is created again: table, priority, mark, and the address that an
+/// OpenVPN server assigns.
 fn unnumbered(line: &str) -> String {
     // The digest of a rule set with such an address.
     if let Some((before, _)) = line.split_once("comment \"gateway-") {

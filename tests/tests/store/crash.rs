@@ -1,4 +1,4 @@
-//! A store that is killed at any moment under load loses nothing that it promised to keep.
+//! A store that is killed at any time under load loses no acknowledged write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -12,15 +12,15 @@ use gateway_ctl::store::Store;
 use gateway_model::Id;
 
 const KILLS: u32 = 200;
-/// Opening, writing and dying, on a slow machine.
+/// Timeout of opening, writing and end on a slow machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the store has promised, by what the writers said.
+/// Acknowledged state of the store, from the output of the writers.
 #[derive(Default)]
 struct Promised {
     there: BTreeSet<Id>,
     gone: BTreeSet<Id>,
-    /// May be there or not: the deletion was begun and not confirmed.
+    /// May exist or not: the deletion was begun and not acknowledged.
     open: BTreeSet<Id>,
     set: BTreeMap<String, u64>,
     lines: u64,
@@ -60,7 +60,7 @@ impl Promised {
         }
         for (key, value) in &self.set {
             let have = state.settings.get(key).and_then(serde_json::Value::as_u64);
-            // The next value may have been written without a word of it.
+            // The next value may have been written without its output line.
             assert!(have >= Some(*value), "round {round}: {key} is {have:?}, not {value}");
         }
         let report = store.verify_audit().expect("the trail is read");
@@ -73,7 +73,7 @@ impl Promised {
     }
 }
 
-/// Numbers that are the same for the same seed.
+/// Pseudo-random numbers, the same for the same seed.
 struct Dice(u64);
 
 impl Dice {
@@ -95,7 +95,7 @@ fn start(path: &Path) -> (Child, mpsc::Receiver<String>) {
     let said = BufReader::new(writer.stdout.take().expect("it is a pipe"));
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
-        // A last line without its end was not said.
+        // An incomplete last line was not printed.
         for line in said.split(b'\n').map_while(Result::ok) {
             let Ok(line) = String::from_utf8(line) else { return };
             if tell.send(line).is_err() {
@@ -106,8 +106,8 @@ fn start(path: &Path) -> (Child, mpsc::Receiver<String>) {
     (writer, told)
 }
 
-/// Kills the writer after `delay`, counted from its first word, or from its start for every fourth round, so that
-/// openings are cut off too. Returns what it said.
+/// Kills the writer after `delay`, counted from its first output. In every fourth round it counts from the start, so
+/// that openings are interrupted too. Returns the output.
 fn round(path: &Path, number: u32, delay: Duration) -> Vec<String> {
     let (mut writer, told) = start(path);
     let mut said = Vec::new();
@@ -147,7 +147,7 @@ fn two_hundred_kills_under_load_lose_nothing_that_was_confirmed() {
             promised.hear(&line);
         }
         lines = promised.lines;
-        // Every start reads everything back and checks it; the test itself looks at each tenth.
+        // Every start reads and checks everything; the test itself checks every tenth round.
         if number % 10 == 0 || number == KILLS {
             promised.check(&path, number);
         }

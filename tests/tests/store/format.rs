@@ -1,5 +1,5 @@
 //! Sealed values against another implementation, in both directions: key derivation by Python, AES by OpenSSL, and the
-//! mode written out.
+//! mode implemented explicitly.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

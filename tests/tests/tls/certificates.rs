@@ -1,4 +1,4 @@
-//! Certificates that change under a running server.
+//! Certificate changes under a running server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn hang_up() {
         .expect("a signal to ourselves");
 }
 
-/// What the certificate is for.
+/// Returns the configuration and the facts for the certificate.
 fn known(api: &Arc<Api>) -> impl Fn() -> (Arc<Bootstrap>, Arc<Facts>) + use<> {
     let api = api.clone();
     move || (api.gateway.config(), api.gateway.facts())
@@ -58,7 +58,7 @@ fn a_new_certificate_is_shown_without_a_restart_and_a_broken_one_is_not() {
     let standing = session(testbed.address, &first).expect("a session");
     let before = fs::read(&certificate).expect("the first certificate");
     issue(folder.path());
-    // The reader may be between the two files at this moment; it looks again by itself.
+    // The reader may be between the two files now; it reads again by itself.
     hang_up();
     let second = hybrid(&certificate);
     let new = wait_ok(SOON, "the new certificate to be shown", || Ok(session(testbed.address, &second)?));
@@ -93,7 +93,7 @@ fn a_new_certificate_is_shown_without_a_restart_and_a_broken_one_is_not() {
     following.abort();
 }
 
-/// A client that believes in the certificate of these bytes.
+/// Returns a client that trusts the certificate of these bytes.
 fn hybrid_of(pem: &[u8], folder: &Path) -> std::sync::Arc<rustls::ClientConfig> {
     let path = folder.join("before.pem");
     fs::write(&path, pem).expect("written");

@@ -1,4 +1,4 @@
-//! The real daemon with `tls.enabled`, asked by curl.
+//! The real daemon with `tls.enabled`, called by curl.
 
 use std::fs;
 use std::process::Output;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::tls::SOON;
 
 struct Box {
-    // Fields drop in this order: the daemon before its network.
+    // Field order is drop order: the daemon before its network.
     daemon: Daemon,
     gateway: Namespace,
 }
@@ -47,7 +47,7 @@ impl Box {
         self.daemon.state_directory().join("tls/cert.pem").display().to_string()
     }
 
-    /// Through the local socket, which stays plain.
+    /// Calls the API through the local socket, which stays plaintext.
     fn local(&self, arguments: &[&str], path: &str) -> anyhow::Result<Value> {
         let socket = self.daemon.configuration_file().with_file_name("run").join("api.sock");
         let url = format!("http://localhost/api/v1{path}");
@@ -94,7 +94,7 @@ fn curl_is_served_with_the_certificate_that_the_daemon_made_and_kept() {
     assert_eq!(fs::read(&authority).expect("the certificate"), kept);
     ask(&testbed, "localhost");
 
-    // Another address of the LAN: the certificate follows, and the signal only hurries it on.
+    // Another address of the LAN: the certificate follows, and the signal only speeds it up.
     testbed.gateway.ip("addr add 192.168.20.1/24 dev eth1").expect("an address");
     wait_ok(SOON, "the certificate of the new address", || {
         let pid = testbed.daemon.pid().expect("a daemon");
@@ -111,7 +111,7 @@ fn curl_is_served_with_the_certificate_that_the_daemon_made_and_kept() {
 fn the_mode_is_in_force_before_the_first_client_after_a_restart() {
     let mut testbed = Box::start();
     let authority = testbed.authority();
-    // Debian's curl is classic; a newer one is made so.
+    // Debian's curl is classic; a newer one is restricted to classic groups.
     let classic = |testbed: &Box| {
         let url = "https://localhost:8080/api/v1/version";
         testbed.curl(&["--cacert", &authority, "--curves", "X25519", url]).status.code()

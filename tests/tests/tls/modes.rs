@@ -1,4 +1,4 @@
-//! The post-quantum modes as clients of the API meet them.
+//! The post-quantum modes as API clients see them.
 
 use gateway_ctl::tls::PqMode;
 use rustls::NamedGroup;
@@ -56,7 +56,7 @@ fn a_session_that_stands_outlives_the_change_and_the_next_one_does_not_begin() {
     assert_eq!(warnings[0]["path"], "inbound.sessions", "{answer}");
     let shown = keep_asking(&mut standing, "/pq-crypto").expect("the session goes on");
     assert_eq!(shown["data"]["mode"], "required");
-    // A ticket of the old mode is among what this client would use.
+    // The client also holds a session ticket of the old mode.
     let refused = session(testbed.address, &config).expect_err("no classic session");
     assert!(refused.to_string().contains("HandshakeFailure"), "{refused}");
     keep_asking(&mut standing, "/version").expect("the session goes on");
@@ -78,7 +78,7 @@ fn the_row_shows_mode_and_curves_and_refuses_what_is_no_mode() {
         assert_eq!(error["details"]["fields"][0]["path"], "mode", "{rule}: {error}");
     }
     assert_eq!(testbed.get("/pq-crypto")["mode"], "default");
-    // What was shown may come back as it is.
+    // The output of a GET is a valid PUT.
     let mut edited = before.clone();
     edited["mode"] = json!("required");
     let response = testbed.request("PUT", "/pq-crypto", Some(&edited));

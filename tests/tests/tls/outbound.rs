@@ -29,7 +29,7 @@ fn a_classic_server_is_spoken_to_unless_post_quantum_is_required() {
                 let mut session = client.connect(name, stream).await?;
                 session.write_all(b"GET / HTTP/1.0\r\n\r\n").await.expect("sent");
                 let mut answer = String::new();
-                // The server leaves without a farewell.
+                // The server closes without close_notify.
                 let _ = session.read_to_string(&mut answer).await;
                 Ok::<_, gateway_ctl::tls::Error>(answer)
             })

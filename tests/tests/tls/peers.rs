@@ -1,4 +1,4 @@
-//! Clients and servers that are not made by the daemon.
+//! Clients and servers that are independent of the daemon.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -32,7 +32,7 @@ pub fn hybrid(authority: &Path) -> Arc<ClientConfig> {
     client(authority, vec![kx_group::X25519MLKEM768])
 }
 
-/// A client that knows no post-quantum key exchange.
+/// A client without post-quantum key exchange.
 pub fn classic(authority: &Path) -> Arc<ClientConfig> {
     client(authority, vec![kx_group::X25519])
 }
@@ -52,7 +52,7 @@ fn client(authority: &Path, groups: Vec<&'static dyn SupportedKxGroup>) -> Arc<C
     Arc::new(config)
 }
 
-/// A session whose handshake is done.
+/// Returns a session after its handshake.
 pub fn session(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<Stream> {
     let name = ServerName::try_from("localhost").expect("a name");
     let connection = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
@@ -61,17 +61,17 @@ pub fn session(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<St
     Ok(stream)
 }
 
-/// The key exchange of a session.
+/// Returns the key-exchange group of a session.
 pub fn group(stream: &Stream) -> NamedGroup {
     stream.conn.negotiated_key_exchange_group().expect("agreed").name()
 }
 
-/// The certificate that was shown in a session.
+/// Returns the certificate that the server presented in a session.
 pub fn shown(stream: &Stream) -> CertificateDer<'static> {
     stream.conn.peer_certificates().expect("certificates")[0].clone().into_owned()
 }
 
-/// One request below the API root.
+/// Sends one request below the API root.
 pub fn https(
     address: SocketAddr,
     config: &Arc<ClientConfig>,
@@ -85,7 +85,7 @@ pub fn https(
     exchange(stream, method, "localhost", &path, &[("Content-Type", "application/json")], body.as_deref())
 }
 
-/// One request over a session that goes on; the answer must have a length.
+/// Sends one request over a session that stays open. The response must have a length.
 pub fn keep_asking(stream: &mut Stream, path: &str) -> Result<Value> {
     write!(stream, "GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
     let mut answer = Vec::new();
@@ -101,7 +101,7 @@ pub fn keep_asking(stream: &mut Stream, path: &str) -> Result<Value> {
     Ok(serde_json::from_slice(&body)?)
 }
 
-/// OpenSSL's client with classic groups only, whatever its version knows: does the handshake and leaves.
+/// Runs OpenSSL's client with classic groups only, in any version: performs the handshake and exits.
 pub fn openssl_client(address: SocketAddr, authority: &Path, more: &[&str]) -> Output {
     Command::new("openssl")
         .args(["s_client", "-brief", "-verify_return_error", "-groups", "X25519:P-256"])
@@ -121,7 +121,7 @@ pub struct OpensslServer {
 
 impl OpensslServer {
     pub fn start(certificate: &Path, key: &Path, more: &[&str]) -> Self {
-        // Free at this moment; taken by another before it is used, the server does not start and the test says so.
+        // The port is free now. If another process takes it first, the server does not start and the test reports it.
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = free.local_addr().expect("an address");
         drop(free);

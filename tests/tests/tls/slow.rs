@@ -1,4 +1,4 @@
-//! Clients that are slow, silent, too many, or in the wrong language.
+//! Clients that are slow, silent, too numerous, or use the wrong protocol.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::tls::SOON;
 use crate::tls::peers::{classic, https, session};
 use crate::tls::testbed::{Testbed, json_of};
 
-/// Short enough to wait for, long enough for a busy machine to answer in.
+/// Limit that is short enough to wait for, long enough for a busy machine to answer in.
 const TIMEOUT: Duration = Duration::from_millis(1500);
 
 fn impatient() -> Limits {
@@ -24,7 +24,7 @@ fn secure(limits: Limits) -> Testbed {
     Testbed::with(limits, |folder| Some(Origin::SelfSigned { folder: folder.join("tls") }))
 }
 
-/// Reads until the server ends the connection.
+/// Reads until the server ends the connection. Returns the duration.
 fn wait_until_cut(stream: &mut impl Read) -> Duration {
     let begun = Instant::now();
     let mut bytes = [0; 1024];
@@ -45,7 +45,7 @@ fn a_client_that_never_begins_its_handshake_is_cut() {
     let testbed = secure(impatient());
     let mut silent = testbed.connect();
     let mut halting = testbed.connect();
-    // The beginning of a record that never ends.
+    // Beginning of a record that never ends.
     halting.write_all(&[0x16, 3, 1, 2, 0, 1]).expect("sent");
     assert_eq!(testbed.request("GET", "/version", None).status, 200);
     for stream in [&mut silent, &mut halting] {
@@ -59,7 +59,7 @@ fn headers_that_trickle_in_are_cut_while_others_are_served() {
         let plain = testbed.tls().certificate().is_none();
         let begun = Instant::now();
         let trickle = |stream: &mut dyn Write| {
-            // One header at a time, for ever; each of them comes well within the limit.
+            // One header at a time without end; each arrives well within the limit.
             stream.write_all(b"GET /api/v1/version HTTP/1.1\r\nHost: localhost\r\n")?;
             loop {
                 std::thread::sleep(TIMEOUT / 10);
@@ -127,7 +127,7 @@ fn more_connections_than_allowed_wait_for_their_turn() {
     third.conn.complete_io(&mut third.sock).expect("served in its turn");
 }
 
-/// The first line of the stream that contains the text.
+/// Returns the first line of the stream that contains the text.
 fn wait_for_line(stream: &mut impl Read, text: &str) -> String {
     let (mut seen, mut byte) = (Vec::new(), [0]);
     while stream.read_exact(&mut byte).is_ok() {

@@ -29,12 +29,12 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Over TLS with a certificate of its own making.
+    /// Serves TLS with a self-signed certificate.
     pub fn secure() -> Self {
         Self::with(Limits::default(), |folder| Some(Origin::SelfSigned { folder: folder.join("tls") }))
     }
 
-    /// Over TLS with certificates from `origin` if there are any, else plain.
+    /// Serves TLS with certificates from `origin` if there are any, else plaintext.
     pub fn with(limits: Limits, origin: impl FnOnce(&Path) -> Option<Origin>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
         let folder = tempfile::tempdir().expect("a folder");
@@ -57,7 +57,7 @@ impl Testbed {
         &self.api.open().expect("open").tls
     }
 
-    /// The certificate that the site made for itself.
+    /// Returns the path of the self-signed certificate.
     pub fn authority(&self) -> PathBuf {
         self.folder.path().join("tls/cert.pem")
     }
@@ -66,19 +66,19 @@ impl Testbed {
         peers::connect(self.address)
     }
 
-    /// A request by a post-quantum client, which every mode serves.
+    /// Sends a request by a post-quantum client, which every mode serves.
     pub fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
         peers::https(self.address, &hybrid(&self.authority()), method, path, body).expect("an answer")
     }
 
-    /// `data` of a successful answer.
+    /// Returns `data` of a successful response.
     pub fn get(&self, path: &str) -> Value {
         let response = self.request("GET", path, None);
         assert_eq!(response.status, 200, "{path}");
         json_of(&response)["data"].clone()
     }
 
-    /// Sets the mode through the API; gives the whole answer.
+    /// Sets the mode through the API and returns the complete response.
     pub fn set_mode(&self, mode: PqMode) -> Value {
         let response = self.request("PUT", "/pq-crypto", Some(&json!({"mode": mode})));
         assert_eq!(response.status, 200, "{}", String::from_utf8_lossy(&response.body));

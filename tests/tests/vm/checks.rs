@@ -1,4 +1,5 @@
-//! Several checks in one boot: the guest prints a line for each (`checks.sh`), tests on the host ask for them by name.
+//! Several checks in one boot: the guest prints a line for each (`checks.sh`), and tests on the host look them up by
+//! name.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use gateway_tests::vm::{Opts, Output, Vm};
 
 const PRELUDE: &str = include_str!("checks.sh");
 
-/// What a guest's script reported.
+/// Report of a guest's script.
 #[derive(Debug)]
 pub struct Checks {
     results: BTreeMap<String, Result<(), String>>,
@@ -15,7 +16,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Boots a guest for `script`, which may use what `checks.sh` defines. Panics unless the script ends with success.
+    /// Boots a guest for `script`, which may use the functions of `checks.sh`. Panics unless the script succeeds.
     pub fn of(script: &str, opts: Opts<'_>) -> Self {
         let image = Vm::prepare().expect("the virtual machine can be prepared");
         let output = image.run(&format!("{PRELUDE}\n{script}"), opts).expect("the guest runs its script");
@@ -32,14 +33,14 @@ impl Checks {
         Some((name.to_owned(), Err(said.to_owned())))
     }
 
-    /// Panics unless the guest's `uname -r`, which the script prints behind the word `release`, starts with `prefix`.
+    /// Panics unless the guest's `uname -r`, which the script prints after the word `release`, starts with `prefix`.
     pub fn assert_release(&self, prefix: &str) {
         let release = self.output.stdout.lines().find_map(|line| line.strip_prefix("release "));
         let release = release.expect("the script prints the kernel's release");
         assert!(release.starts_with(prefix), "the guest runs {release}");
     }
 
-    /// Panics unless the check `name` was made and went well.
+    /// Panics unless the check `name` ran and succeeded.
     pub fn assert_ok(&self, name: &str) {
         match self.results.get(name) {
             Some(Ok(())) => {}
@@ -49,8 +50,8 @@ impl Checks {
     }
 }
 
-/// This test program, which the guest can run under the same path. Its neighbours one folder up are the workspace's
-/// binaries of the same profile.
+/// Returns the path of this test program, which the guest can run under the same path. The workspace's binaries of the
+/// same profile are one folder up.
 pub fn this_program() -> PathBuf {
     std::env::current_exe().expect("a running program has a path")
 }

@@ -1,4 +1,4 @@
-//! The daemon on a kernel that has WireGuard and VLANs and no tcx: the programs on clsact, the tunnel in the kernel, a
+//! The daemon on a kernel with WireGuard and VLANs and without tcx: the programs on clsact, the tunnel in the kernel, a
 //! LAN trunk. One boot, in which this program runs the tests of `in_guest`.
 
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use gateway_tests::vm::{Opts, quoted};
 
 use crate::vm::checks::{Checks, this_program};
 
-/// Not what the daemon and `ip` load by themselves. `tun` is for the exits that run in user space.
+/// Modules beside those that the daemon and `ip` load by themselves. `tun` is for the exits that run in user space.
 const MODULES: &[&str] = &["veth", "tun", "bridge"];
 const NAMES: [&str; 2] = [
     "a_policy_sends_a_host_through_the_kernels_wireguard_and_nothing_past_it",
     "a_policy_of_a_vlan_is_about_tagged_frames_only",
 ];
 
-/// The boot that the tests of this module share.
+/// Shared boot of the tests of this module.
 static GUEST: LazyLock<Checks> = LazyLock::new(|| {
     let program = quoted(&this_program());
     let daemon = match std::env::var_os("GATEWAYD_BIN") {
@@ -23,7 +23,7 @@ static GUEST: LazyLock<Checks> = LazyLock::new(|| {
         None => String::new(),
     };
     let checks = NAMES.map(|name| format!("check {name} passes {program} vm::daemon::in_guest::{name}\n"));
-    // `wg setconf` is fed through its standard input, which has no name in a guest by itself.
+    // `wg setconf` reads its standard input by name, and a guest has no such name by default.
     let links = "ln -s /proc/self/fd /dev/fd\nln -s /proc/self/fd/0 /dev/stdin\n";
     let script = format!("echo \"release $(uname -r)\"\n{links}{daemon}{}", checks.concat());
     Checks::of(&script, Opts { modules: MODULES, ..Opts::default() })
@@ -37,7 +37,7 @@ fn the_daemon_works_on_debians_kernel() {
     }
 }
 
-/// What runs in the guest.
+/// Tests that run in the guest.
 mod in_guest {
     use std::net::IpAddr;
     use std::time::Duration;
@@ -50,13 +50,13 @@ mod in_guest {
     use gateway_tests::wireguard::{Exit, PORT};
     use serde_json::Value;
 
-    /// Everything is slow in an emulated machine.
+    /// Timeout for an emulated machine, which is slow.
     const TIMEOUT: Duration = Duration::from_secs(20);
     const BLOCKED: Duration = Duration::from_secs(2);
     const FAMILIES: [bool; 2] = [false, true];
     const TUNNEL: &str = "home";
 
-    /// A daemon whose LAN is a trunk: `eth1`, and VLAN 30 on it with the TV.
+    /// Returns a daemon whose LAN is a trunk: `eth1`, and VLAN 30 on it with the TV.
     fn trunk() -> Testbed {
         let mut testbed = Testbed::prepare().expect("a scene");
         let network = &testbed.network;
@@ -82,7 +82,7 @@ mod in_guest {
         testbed
     }
 
-    /// Lets the kernel carry an exit, with the keys and addresses it had.
+    /// Moves an exit into the kernel's WireGuard with the same keys and addresses.
     fn carry_by_kernel(exit: &Exit) {
         exit.kill9().expect("the exit in user space ends");
         let namespace = &exit.namespace;
@@ -145,7 +145,7 @@ mod in_guest {
         let interface = testbed.interface(&tunnel).expect("its interface");
         assert_eq!(kind_of_link(&testbed, &interface), "wireguard", "the kernel carries it");
 
-        // The tap counts what goes out directly; without this a clean count would prove nothing.
+        // The tap counts direct traffic; without this a clean count would prove nothing.
         wait_until_seen_as(&network.laptop, wan);
         network.settle().expect("silence on the LAN");
         let counts = network.tap.counts();
@@ -167,7 +167,7 @@ mod in_guest {
         network.gateway.ip(&format!("link show dev {interface}")).expect_err("the device is gone");
         testbed.bring_up(&tunnel).expect("the tunnel comes back");
         wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
-        // Removed behind the daemon's back: the route goes with the device, the traffic goes nowhere else.
+        // External removal: the route goes with the device, and the traffic takes no other egress.
         network.gateway.ip(&format!("link del dev {interface}")).expect("somebody removes the device");
         wait_until_seen_as(&network.laptop, |ipv6| network.exit_a.address(ipv6));
         assert_nothing_leaked(&testbed);

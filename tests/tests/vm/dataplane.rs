@@ -1,5 +1,5 @@
-//! The kernel programs on a kernel without tcx: they load, stand on clsact, and decide as the function does. One boot,
-//! in which this program runs the tests of `in_guest`.
+//! The kernel programs on a kernel without tcx: they load, attach to clsact, and decide like the function. One boot, in
+//! which this program runs the tests of `in_guest`.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use gateway_tests::vm::{Opts, quoted};
 
 use crate::vm::checks::{Checks, this_program};
 
-/// Not the modules of clsact: the kernel is to load those by itself when the daemon asks for them.
+/// Modules without those of clsact: the kernel must load those by itself when the daemon requests them.
 const MODULES: &[&str] = &["veth", "8021q", "nf_tables"];
 const NAMES: [&str; 5] = [
     "the_programs_pass_the_verifier",
@@ -17,7 +17,7 @@ const NAMES: [&str; 5] = [
     "the_program_decides_as_the_function_does",
 ];
 
-/// The boot that the tests of this module share.
+/// Shared boot of the tests of this module.
 static GUEST: LazyLock<Checks> = LazyLock::new(|| {
     let program = quoted(&this_program());
     let checks = NAMES.map(|name| format!("check {name} passes {program} vm::dataplane::in_guest::{name}\n"));
@@ -33,7 +33,7 @@ fn the_programs_work_without_tcx() {
     }
 }
 
-/// What runs in the guest.
+/// Tests that run in the guest.
 mod in_guest {
     use std::collections::BTreeMap;
     use std::path::PathBuf;
@@ -55,12 +55,12 @@ mod in_guest {
     use crate::kernel::differential::{packets, plans};
 
     const SOON: Duration = Duration::from_secs(20);
-    /// The gateway's address towards the server.
+    /// Gateway's address towards the server.
     const GATEWAY: &str = "203.0.113.2/32";
     const DROPPED: i32 = 2;
     const GOES_ON: i32 = -1;
 
-    /// A laptop and a server, and the gateway between them: `eth1` to the laptop, `eth0` to the server.
+    /// A laptop and a server with the gateway between them: `eth1` to the laptop, `eth0` to the server.
     struct Testbed {
         pins: PathBuf,
         laptop: Namespace,
@@ -108,7 +108,7 @@ mod in_guest {
             attached.added
         }
 
-        /// Ids of the programs in the filters of an interface, as tc shows them.
+        /// Returns the ids of the programs in the filters of an interface, as tc shows them.
         fn filters(&self, interface: &str, direction: &str) -> Vec<u64> {
             let shown =
                 self.gateway.run("tc", &["-j", "filter", "show", "dev", interface, direction]).expect("tc");
@@ -122,7 +122,7 @@ mod in_guest {
             index.expect("the interface is there")
         }
 
-        /// Everything goes the default way, out of `eth0`.
+        /// Returns a plan that sends all traffic through the default egress `eth0`.
         fn direct(&self) -> Dataplane {
             let mark = EgressAllowKey { mark: Mark::DIRECT.0, index: self.index("eth0") };
             let mut plan =
@@ -161,7 +161,7 @@ mod in_guest {
         Dataplane {
             header: PlanValue { all: 0, ..PlanValue::default() },
             actions: vec![ActionValue { v4: choice, v6: choice, policy: 1, ..ActionValue::default() }],
-            // The guard lets the host's own packets pass by it.
+            // The guard passes the host's own packets by it.
             locals: [(GATEWAY.parse().expect("a network"), LocalValue::new(LocalKind::Own))].into(),
             ..Dataplane::default()
         }
@@ -199,7 +199,7 @@ mod in_guest {
         assert_eq!((new_ingress.len(), new_guard.len()), (1, 1), "in place of the old ones, not beside them");
         assert!(new_ingress != ingress && new_guard != guard, "the new programs stand there");
 
-        // An interface that changes sides, and one that is not wanted any more.
+        // An interface that changes its role, and one that is no longer configured.
         testbed.gateway.ip("link add eth2 type veth peer name eth3").expect("another link");
         let want = BTreeMap::from([
             ("eth1".to_owned(), Attachment::Guard),
@@ -207,7 +207,7 @@ mod in_guest {
         ]);
         let attached = testbed.gateway.within(|| programs.attach(&want));
         assert_eq!((attached.added.len(), attached.failed.len()), (2, 0), "{attached:?}");
-        // A stranger's filter stays whatever we do.
+        // A foreign filter persists.
         let stranger = ["filter", "add", "dev", "eth0", "egress", "prio", "9", "protocol", "all", "matchall"];
         testbed
             .gateway
@@ -259,7 +259,7 @@ mod in_guest {
         assert!(!testbed.answers("203.0.113.1"), "a policy drops it");
         drop(programs);
         assert!(!testbed.answers("203.0.113.1"), "the plan holds without its process");
-        // The plan is about the LAN: the host's own packets pass.
+        // The plan applies to the LAN: the host's own packets pass.
         let reply = testbed.gateway.run("busybox", &["ping", "-c", "1", "-W", "5", "203.0.113.1"]);
         reply.expect("the gateway itself reaches the server");
     }
@@ -303,7 +303,7 @@ mod in_guest {
         .expect("a tagged frame is forwarded by another policy");
     }
 
-    /// Plans times packets: some hundred cases, since a swap takes long here.
+    /// Plans times packets: some hundred cases, since an activation is slow here.
     const PLANS: usize = 12;
     const PACKETS: usize = 50;
 

@@ -1,12 +1,12 @@
-//! Tests that run in the guest: its scripts call this program with `--ignored --exact vm::guest::NAME`.
-//! On another kernel than the guest's they fail.
+//! Tests that run in the guest: its scripts call this program with `--ignored --exact vm::inside::NAME`. On other
+//! kernels they fail.
 
 use std::ffi::CString;
 use std::io;
 use std::mem::size_of_val;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
-/// Where `a_program_that_drops_is_loaded_and_pinned` leaves its program.
+/// Pin path of the program of `a_program_that_drops_is_loaded_and_pinned`.
 pub const PIN: &str = "/sys/fs/bpf/drop_all";
 
 const BPF_PROG_LOAD: libc::c_long = 5;
@@ -20,10 +20,10 @@ fn assert_in_guest() {
     assert!(release.starts_with("6.1."), "runs in the virtual machine only, not on Linux {release}");
 }
 
-/// The bpf system call with the leading fields of its attributes, in eight-byte words.
+/// Calls bpf(2) with the leading fields of its attributes, in eight-byte words.
 fn bpf(command: libc::c_long, attributes: &[u64]) -> io::Result<i64> {
-    // SAFETY: the kernel reads as many bytes as the size tells; every address among them comes from a live object of
-    // the caller and is only read.
+    // SAFETY: the kernel reads as many bytes as the size says; every address among them comes from a live object of the
+    // caller and is only read.
     let answer =
         unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_ptr(), size_of_val(attributes)) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
@@ -40,7 +40,7 @@ fn a_program_that_drops_is_loaded_and_pinned() {
     ];
     let descriptor = bpf(BPF_PROG_LOAD, &load).expect("the kernel accepts the program");
     let descriptor = i32::try_from(descriptor).expect("a descriptor is small");
-    // SAFETY: the kernel has just made this descriptor for us.
+    // SAFETY: the kernel has just returned this new descriptor.
     let program = unsafe { OwnedFd::from_raw_fd(descriptor) };
 
     let path = CString::new(PIN).expect("no zero in the path");

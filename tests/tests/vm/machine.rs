@@ -1,4 +1,4 @@
-//! The machine itself: what comes out of a guest that ends well, badly, or not at all.
+//! The machine itself: results of a guest that succeeds, fails or never ends.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn a_failing_script_is_seen_as_failing() {
 #[test]
 fn a_guest_that_hangs_is_killed_at_the_deadline() {
     let image = image();
-    // Not even the kernel is up by then, so the script never ends.
+    // The kernel is not up by then, so the script never ends.
     let timeout = Duration::from_millis(300);
     let started = Instant::now();
     let error =

@@ -1,4 +1,4 @@
-//! What the further tests build on: one boot, many checks.
+//! Prerequisites of the further tests: one boot, many checks.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::vm::guest;
 const MODULES: &[&str] =
     &["wireguard", "8021q", "dummy", "veth", "nf_tables", "nft_chain_nat", "nft_masq", "tun"];
 
-/// The boot the tests of this module share.
+/// Shared boot of the tests of this module.
 static GUEST: LazyLock<Checks> = LazyLock::new(|| {
     let script = format!(
         "PROGRAM={}\nPIN={}\n{}",

@@ -1,4 +1,4 @@
-//! The daemon's WireGuard module on a kernel that has WireGuard: one boot, in which this program runs the tests of
+//! The daemon's WireGuard module on a kernel with WireGuard: one boot, in which this program runs the tests of
 //! `in_guest`.
 
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use gateway_tests::vm::{Opts, quoted};
 
 use crate::vm::checks::{Checks, this_program};
 
-/// Not `wireguard`: the kernel is to load that by itself when the daemon asks for it.
+/// Modules without `wireguard`: the kernel must load that by itself when the daemon requests it.
 const MODULES: &[&str] = &["veth", "tun"];
 const NAMES: [&str; 7] = [
     "the_engine_of_choice_is_the_kernels",
@@ -19,7 +19,7 @@ const NAMES: [&str; 7] = [
     "a_removed_kernel_device_is_gone",
 ];
 
-/// The boot that the tests of this module share.
+/// Shared boot of the tests of this module.
 static GUEST: LazyLock<Checks> = LazyLock::new(|| {
     let program = quoted(&this_program());
     let checks = NAMES.map(|name| {
@@ -35,7 +35,7 @@ fn kernel_wireguard_obeys_the_daemon() {
     }
 }
 
-/// What runs in the guest. Each test would also run on any host whose kernel has WireGuard.
+/// Tests that run in the guest. Each would also run on any host whose kernel has WireGuard.
 mod in_guest {
     use gateway_ctl::os::wireguard::{Engine, Error, WireGuard, generate_keypair};
     use gateway_tests::wait::wait_until;
@@ -80,7 +80,7 @@ mod in_guest {
                 let age = peer.last_handshake.expect("a handshake").elapsed().expect("in the past");
                 assert!(age < TIMEOUT * 6, "{age:?}");
             }
-            // Both count outer bytes; what was sent before the other side listened is lost.
+            // Both count outer bytes; packets sent before the other side listened are lost.
             assert!(ours.rx_bytes > 0 && ours.rx_bytes <= theirs.tx_bytes, "{ours:?} {theirs:?}");
             assert!(theirs.rx_bytes > 0 && theirs.rx_bytes <= ours.tx_bytes, "{ours:?} {theirs:?}");
         }
@@ -152,7 +152,7 @@ mod in_guest {
         assert_eq!((pair.a.list(), pair.a.status()), (Vec::new(), None));
         let error = pair.a.try_remove().expect_err("not ours");
         assert!(matches!(error, Error::NameTaken(_)) && pair.a.has_link(DEVICE), "{error}");
-        // What our own maker left half made has no alias and no peers.
+        // An incomplete device of the daemon has no alias and no peers.
         pair.a.namespace.run("wg", &["set", DEVICE, "peer", &peer, "remove"]).expect("wg");
         let pair = pair.connect(false);
         assert!(pair.a.echoes(&pair.b, false));
@@ -176,7 +176,7 @@ mod in_guest {
         pair.a.apply(&config);
         let networks = || {
             let shown = pair.a.namespace.run("wg", &["show", DEVICE, "allowed-ips"]).expect("wg");
-            // Keys have slashes, too, but neither dots nor colons.
+            // Keys contain slashes, but neither dots nor colons.
             shown.split_whitespace().filter(|word| word.contains(['.', ':'])).count()
         };
         assert_eq!(networks(), 3000 + 2 + 150);

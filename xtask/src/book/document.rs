@@ -1,11 +1,11 @@
-//! Markdown, as far as the checks need it: headings, links and fenced blocks.
+//! Markdown subset of the checks: headings, links and fenced blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Markdown file of the repository.
 #[derive(Debug)]
 pub struct Document {
-    /// Relative to the root of the repository.
+    /// Path relative to the root of the repository.
     pub path: String,
     pub text: String,
 }
@@ -33,7 +33,7 @@ impl Document {
         format!("{}:{line}: {problem}", self.path)
     }
 
-    /// Lines outside of fenced blocks, with their numbers.
+    /// Returns the lines outside fenced blocks, with their numbers.
     fn prose(&self) -> Vec<(usize, &str)> {
         let mut fenced = false;
         let mut lines = Vec::new();
@@ -82,7 +82,7 @@ impl Document {
         links
     }
 
-    /// Identifiers of the headings, as mdBook and the usual hosts of repositories form them.
+    /// Returns the ids of the headings, as mdBook and the usual repository hosts form them.
     pub fn anchors(&self) -> BTreeSet<String> {
         let mut counts = BTreeMap::new();
         let mut anchors = BTreeSet::new();
@@ -105,7 +105,7 @@ fn slug(heading: &str) -> String {
     kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
 }
 
-/// The line with spaces in place of inline code.
+/// Returns the line with spaces in place of inline code.
 fn without_code(line: &str) -> String {
     let mut code = false;
     let blank = |c| {

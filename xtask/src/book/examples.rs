@@ -1,4 +1,4 @@
-//! Shell examples of the documentation: they parse, and the programs and the API have what they call.
+//! Shell examples of the documentation: they parse, and their programs and API calls exist.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::process;
 
 const LANGUAGE: &str = "sh";
 const API: &str = "http://127.0.0.1:8080/api/v1";
-/// Kinds of the client that take an operand in place of a verb.
+/// Kinds of the client that take an operand instead of a verb.
 const WITHOUT_VERB: [&str; 4] = ["apply", "evaluate", "rollback", "validate"];
 
 /// References of the example checks.
@@ -27,7 +27,7 @@ pub struct Reference {
     pub xtask: fn(&[String]) -> bool,
 }
 
-/// Request that `curl` would send.
+/// Request of a `curl` command.
 #[derive(Debug, Default)]
 struct Request {
     method: Option<String>,
@@ -131,7 +131,7 @@ fn none_or(problems: Vec<String>) -> Result<(), Vec<String>> {
 }
 
 impl Request {
-    /// JSON of the body, as far as the example shows it.
+    /// Returns the JSON of the body, if the example shows it.
     fn json<'a>(&'a self, files: &'a BTreeMap<String, String>) -> Option<&'a str> {
         let body = self.body.as_deref().filter(|body| *body != UNKNOWN)?;
         match body.strip_prefix('@') {

@@ -7,7 +7,7 @@ use super::document::Document;
 /// Folder of the pages of the book.
 pub const BOOK: &str = "docs/src/";
 
-/// Relative links that lead nowhere. `files` are all files of the repository.
+/// Returns the relative links without a target. `files` are all files of the repository.
 pub fn check(documents: &[Document], files: &BTreeSet<String>) -> Vec<String> {
     let anchors: BTreeMap<&str, BTreeSet<String>> =
         documents.iter().map(|document| (document.path.as_str(), document.anchors())).collect();
@@ -48,7 +48,7 @@ fn broken(
     (!anchor.is_empty() && !known).then(|| format!("{target} has no heading #{anchor}"))
 }
 
-/// Path of a link's target. An empty path is the document itself.
+/// Returns the path of a link's target. An empty path is the document itself.
 pub fn resolve(from: &str, path: &str) -> Option<String> {
     if path.is_empty() {
         return Some(from.to_owned());

@@ -1,4 +1,4 @@
-//! The committed OpenAPI document, as far as examples are checked against it.
+//! The committed OpenAPI document, limited to the parts that examples are checked against.
 
 use std::fs;
 
@@ -27,11 +27,11 @@ pub fn load() -> Result<OpenApi> {
 }
 
 impl OpenApi {
-    /// The operation at a path below the server's, which an example may have filled in.
+    /// Returns the operation at a path below the server's. An example may have concrete values in the path.
     pub fn operation(&self, method: &str, path: &str) -> Result<Operation<'_>, String> {
         let paths = self.document["paths"].as_object().into_iter().flatten();
         let found: Vec<_> = paths.filter(|(template, _)| matches(template, path)).collect();
-        // Of templates that match, the one with fewer parameters is meant.
+        // Of several matching templates, the one with fewer parameters applies.
         let Some((template, item)) =
             found.into_iter().min_by_key(|(template, _)| template.matches('{').count())
         else {
@@ -55,7 +55,7 @@ fn matches(template: &str, path: &str) -> bool {
 }
 
 impl Operation<'_> {
-    /// Returns true unless the operation documents its query parameters and this is none of them.
+    /// Returns true unless the operation documents its query parameters and `name` is not among them.
     pub fn takes_query(&self, name: &str) -> bool {
         let parameters = self.value["parameters"].as_array().into_iter().flatten();
         let mut query = parameters.filter(|parameter| parameter["in"] == "query").peekable();

@@ -1,13 +1,13 @@
-//! JSON of examples against the schemas of the OpenAPI document: fields, required fields, types and words.
+//! JSON of examples against the schemas of the OpenAPI document: fields, required fields, types and enum values.
 
 use serde_json::Value;
 
 use super::shell::UNKNOWN;
 
-/// Deepest nesting of references that is followed.
+/// Maximum nesting of references.
 const MAX_DEPTH: usize = 32;
 
-/// Returns what does not fit, with the path of the field.
+/// Returns the mismatches with the path of the field.
 pub fn check(root: &Value, schema: &Value, value: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     visit(root, schema, value, "body", MAX_DEPTH, &mut problems);

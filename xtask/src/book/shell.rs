@@ -1,11 +1,11 @@
-//! Commands of a shell script, as far as examples use the language: quotes, variables, substitutions, pipes,
+//! Commands of a shell script, limited to the syntax of the examples: quotes, variables, substitutions, pipes,
 //! redirections and here-documents.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Stands for what only a run would tell: a variable or the output of a command.
+/// Placeholder of a value that is known at run time only: a variable or the output of a command.
 pub const UNKNOWN: &str = "VALUE";
 
 /// Commands and files of a script.
@@ -13,11 +13,11 @@ pub const UNKNOWN: &str = "VALUE";
 pub struct Script {
     /// Words of each command, without assignments and redirections.
     pub commands: Vec<Vec<String>>,
-    /// Here-documents by the file that they are written to.
+    /// Here-documents by the file that receives them.
     pub files: BTreeMap<String, String>,
 }
 
-/// Reads a script. `variables` have values that are known.
+/// Parses a script. `variables` have known values.
 pub fn parse(text: &str, variables: &[(&str, &str)]) -> Script {
     let mut parser = Parser {
         rest: text.chars().peekable(),
@@ -33,7 +33,7 @@ pub fn parse(text: &str, variables: &[(&str, &str)]) -> Script {
     parser.script
 }
 
-/// Kind of redirection whose word comes next.
+/// Kind of redirection that the next word belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Redirected {
     Input,
@@ -116,7 +116,7 @@ impl Parser<'_> {
         }
     }
 
-    /// After a dollar sign.
+    /// Reads the rest of an expansion after the dollar sign.
     fn expansion(&mut self) {
         if self.rest.next_if_eq(&'(').is_some() {
             let inner = self.substitution();
@@ -139,7 +139,7 @@ impl Parser<'_> {
         self.push_all(value);
     }
 
-    /// Text up to the parenthesis that closes a substitution.
+    /// Returns the text up to the parenthesis that closes a substitution.
     fn substitution(&mut self) -> String {
         let (mut text, mut depth) = (String::new(), 0);
         while let Some(c) = self.rest.next() {

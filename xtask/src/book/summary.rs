@@ -1,4 +1,4 @@
-//! Table of contents of the book. Its last part, on the design, follows from the files that are there.
+//! Table of contents of the book. Its last part, on the design, is generated from the existing files.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const KNOWN_LIMITS: &str = "docs/src/known-limits.md";
 const INDEX: &str = "docs/src/decisions/README.md";
 const DECISIONS: &str = "docs/src/decisions/";
 
-/// The table of contents with the pages on the design, in the order of their names.
+/// Returns the table of contents with the design pages sorted by name.
 pub fn renewed(summary: &str, documents: &[Document]) -> String {
     let kept = summary.find(&format!("\n{PART}\n")).map_or(summary, |at| &summary[..at]);
     let mut lines = vec![kept.trim_end().to_owned(), String::new(), PART.to_owned(), String::new()];
@@ -37,7 +37,7 @@ pub fn renewed(summary: &str, documents: &[Document]) -> String {
     lines.join("\n")
 }
 
-/// Pages that are missing in the table of contents, or are in it twice.
+/// Returns the pages that are missing in the table of contents, or are in it twice.
 pub fn check(documents: &[Document]) -> Vec<String> {
     let Some(summary) = documents.iter().find(|document| document.path == SUMMARY) else {
         return vec![format!("there is no {SUMMARY}")];

@@ -1,4 +1,4 @@
-//! Advisories of RustSec, where a copy of its database is at hand. None is loaded: a check needs no network.
+//! Advisories of RustSec, if a local copy of its database exists. No download occurs: a check needs no network.
 
 use std::{
     env, fs,
@@ -11,7 +11,7 @@ use toml::Value as Toml;
 
 use super::dependency::{Dependency, reasoned};
 
-/// The copy that cargo-audit keeps, or one that was cloned to the same folder.
+/// Returns the path of cargo-audit's copy, or of a clone in the same folder.
 pub fn database() -> Option<PathBuf> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".cargo")))?;
@@ -44,7 +44,7 @@ pub fn problems(dependencies: &[Dependency], database: &Path, rules: &Toml) -> R
 struct Advisory {
     id: String,
     is_withdrawn: bool,
-    /// Versions that it does not concern
+    /// Unaffected versions.
     safe: Vec<VersionReq>,
 }
 
@@ -63,7 +63,7 @@ impl Advisory {
                 safe.push(version.parse().with_context(|| format!("`{version}` is no version"))?);
             }
         }
-        // One without versions concerns all of them: a crate that is not maintained, for example.
+        // An advisory without versions affects all of them: an unmaintained crate, for example.
         Ok(Advisory { id, is_withdrawn: head.get("withdrawn").is_some(), safe })
     }
 

@@ -1,10 +1,10 @@
-//! A crate that is built, and the entries of `deny.toml` that give a reason.
+//! A built crate, and the entries of `deny.toml` with a reason.
 
 use anyhow::{Context, Result};
 use semver::Version;
 use toml::Value as Toml;
 
-/// A crate of a registry that is built for Linux.
+/// Crate of a registry that is built for Linux.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
     pub name: String,
@@ -12,7 +12,7 @@ pub struct Dependency {
     pub license: Option<String>,
 }
 
-/// The tables of a list, with the text of a field of each. The reason is not optional.
+/// Returns the given text field of each table of a list. The reason is mandatory.
 pub fn reasoned<'a>(list: &'a Toml, field: &str) -> Result<Vec<&'a str>> {
     let rows = list.as_array().context("a list of tables is expected in deny.toml")?;
     let row = |row: &'a Toml| {

@@ -1,4 +1,4 @@
-//! Versions of one crate side by side: all but one are in the list, with the reason.
+//! Duplicate versions of one crate: all but one are in the list, with the reason.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub fn problems(dependencies: &[Dependency], rules: &Toml) -> Result<Vec<String>
     Ok(problems)
 }
 
-/// `name@0.5`: every version that is compatible with it.
+/// Parses `name@0.5`: every version that is compatible with it.
 fn parse(spec: &str) -> Result<(&str, VersionReq)> {
     let (name, version) =
         spec.split_once('@').with_context(|| format!("no version in `{spec}` of deny.toml"))?;

@@ -1,4 +1,4 @@
-//! Licences: each dependency has one that is allowed, by its SPDX expression.
+//! Licences: each dependency has an allowed one, by its SPDX expression.
 
 use std::collections::BTreeSet;
 
@@ -20,13 +20,13 @@ pub fn problems(dependencies: &[Dependency], rules: &Toml) -> Result<Vec<String>
     Ok(dependencies.iter().filter_map(problem).collect())
 }
 
-/// Operators, parentheses and names. A slash is the OR of old manifests.
+/// Returns operators, parentheses and names. A slash is the OR of old manifests.
 fn words(expression: &str) -> Vec<String> {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     spaced.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Alternatives, of which one suffices. Each is read to its end.
+/// Evaluates alternatives, of which one suffices. Reads each to its end.
 fn any(rest: &mut &[String], allow: &BTreeSet<&str>) -> bool {
     let mut is_allowed = all(rest, allow);
     while take(rest, "OR") {
@@ -43,7 +43,7 @@ fn all(rest: &mut &[String], allow: &BTreeSet<&str>) -> bool {
     is_allowed
 }
 
-/// A licence or an expression in parentheses. An exception (`WITH`) permits more, so it changes nothing.
+/// Evaluates a licence or an expression in parentheses. An exception (`WITH`) permits more, so it is ignored.
 fn one(rest: &mut &[String], allow: &BTreeSet<&str>) -> bool {
     if take(rest, "(") {
         let is_allowed = any(rest, allow);

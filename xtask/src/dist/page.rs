@@ -1,4 +1,4 @@
-//! A manual page of a program, from what it says under `--help`, its commands one after the other.
+//! A manual page of a program, generated from the `--help` output of the program and of its commands in order.
 
 use std::{path::Path, process::Command};
 
@@ -29,11 +29,11 @@ pub fn of_help(program: &Path) -> Result<String> {
     Ok(page)
 }
 
-/// The first words of the lines below `Commands:`, without the one that shows help.
+/// Returns the first words of the lines below `Commands:`, without the one that shows help.
 fn commands(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| line.starts_with("  "));
-    // A description that is wrapped is indented further.
+    // The continuation of a wrapped description is indented further.
     let named = lines.filter(|line| !line.starts_with("   "));
     named.filter_map(|line| line.split_whitespace().next()).filter(|word| *word != "help").collect()
 }

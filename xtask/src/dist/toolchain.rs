@@ -1,7 +1,7 @@
-//! Toolchain for arm64 besides a Rust compiler: a C compiler, musl, an unwinder and an emulator.
+//! Toolchain for arm64 beside the Rust compiler: a C compiler, musl, an unwinder and an emulator.
 //!
-//! All are Debian's, unpacked into `target` and never installed. The compiler is the one for glibc, told by musl's own
-//! specs to use musl's headers and start files.
+//! All are Debian packages, unpacked into `target` and never installed. The compiler is the one for glibc; musl's own
+//! specs make it use musl's headers and start files.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{paths, process, progress};
 
-/// For the machine that builds.
+/// Packages for the build machine.
 const HOST: &[&str] = &[
     "binutils-aarch64-linux-gnu",
     "cpp-12-aarch64-linux-gnu",
@@ -23,7 +23,7 @@ const HOST: &[&str] = &[
     "linux-libc-dev-arm64-cross",
     "qemu-user-static",
 ];
-/// For arm64, which need not be one of the machine's architectures.
+/// Packages for arm64, which need not be one of the machine's architectures.
 const FOREIGN: &[&str] = &["libunwind-14-dev", "musl-dev"];
 
 const MUSL: &str = "usr/lib/aarch64-linux-musl";
@@ -33,7 +33,7 @@ pub struct Toolchain {
     folder: PathBuf,
 }
 
-/// Whole or absent: it gets its name when it is ready.
+/// Ensures a complete toolchain: it gets its final name when it is ready.
 pub fn ensure() -> Result<Toolchain> {
     let folder = paths::dist_toolchain();
     if !folder.is_dir() {
@@ -103,7 +103,7 @@ fn apt() -> Command {
     command
 }
 
-/// The compiler for musl, and the name by which the standard library wants the unwinder.
+/// Creates the compiler for musl, and the file name of the unwinder that the standard library expects.
 fn make(partial: &Path, folder: &Path) -> Result<()> {
     let specs = fs::read_to_string(partial.join(MUSL).join("musl-gcc.specs")).context("no specs of musl")?;
     let moved = |path: &str| folder.join(path).display().to_string();
@@ -111,7 +111,7 @@ fn make(partial: &Path, folder: &Path) -> Result<()> {
         .replace(&format!("/{MUSL}"), &moved(MUSL))
         .replace(&format!("/{MUSL_INCLUDE}"), &moved(MUSL_INCLUDE));
     fs::write(partial.join("musl.specs"), specs).context("cannot write the specs")?;
-    // Not the one of gcc: that calls what only glibc has.
+    // The unwinder of gcc is unsuitable: it calls functions that only glibc has.
     let unwinder = partial.join("usr/lib/llvm-14/lib/libunwind.a");
     fs::copy(&unwinder, partial.join(MUSL).join("libunwind.a")).context("no unwinder")?;
     let script = format!(
@@ -126,7 +126,7 @@ fn make(partial: &Path, folder: &Path) -> Result<()> {
 }
 
 impl Toolchain {
-    /// Compiler, archiver and linker for cargo and for the build scripts of the crates.
+    /// Sets compiler, archiver and linker for cargo and for the build scripts of the crates.
     pub fn configure(&self, command: &mut Command) {
         let compiler = self.folder.join("musl-gcc");
         command.env("CC_aarch64_unknown_linux_musl", &compiler);
@@ -134,20 +134,20 @@ impl Toolchain {
         command.env("AR_aarch64_unknown_linux_musl", self.folder.join("usr/bin/aarch64-linux-gnu-ar"));
         command.env(
             "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUSTFLAGS",
-            // The start files are those of the specs, not of a rustup component that is not there.
+            // The start files come from the specs, as the rustup component with them is not installed.
             "-C link-self-contained=no -C relocation-model=static",
         );
         let libraries = self.folder.join("usr/lib/x86_64-linux-gnu");
         let before =
             command.get_envs().find(|(name, _)| *name == "LD_LIBRARY_PATH").and_then(|(_, value)| value);
         let all = std::env::join_paths(before.map(PathBuf::from).into_iter().chain([libraries]));
-        // A folder with a colon in its name could not be in this variable; then the archiver says what it lacks.
+        // This variable cannot contain a folder with a colon in its name; then the archiver reports the missing file.
         if let Ok(all) = all {
             command.env("LD_LIBRARY_PATH", all);
         }
     }
 
-    /// A program for arm64, on this machine.
+    /// Returns a command that runs a program for arm64 on this machine.
     pub fn emulated(&self, program: &Path) -> Command {
         let mut command = Command::new(self.folder.join("usr/bin/qemu-aarch64-static"));
         command.arg(program);

@@ -1,14 +1,14 @@
 //! Comparison of two builds of the kernel programs.
 //!
-//! Everything that is loaded is the same wherever they are built: code, maps, types, relocations. Mangled names of
-//! functions are not, because cargo puts the folder of gateway-common into them. They are in string tables only.
+//! Every build gives the same loaded content: code, maps, types, relocations. Mangled function names differ, because
+//! cargo puts the folder of gateway-common into them. They occur in string tables only.
 
 use std::collections::BTreeMap;
 
 /// Tables of mangled names.
 const NAMES: &[&str] = &[".strtab", ".debug_str"];
 
-/// Returns whether both are objects that load as the same programs.
+/// Returns true if both are objects that load as the same programs.
 pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     match (loaded(one), loaded(other)) {
         (Some(one), Some(other)) => !one.is_empty() && one == other,
@@ -16,7 +16,7 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// Sections by their names, without the tables of names. None if this is no little-endian ELF file of 64 bits.
+/// Returns the sections by name, without the tables of names. `None` if this is no little-endian 64-bit ELF file.
 fn loaded(object: &[u8]) -> Option<BTreeMap<String, &[u8]>> {
     object.strip_prefix(b"\x7fELF\x02\x01")?;
     let at = usize::try_from(number(object, 0x28, 8)?).ok()?;
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use crate::paths;
 
-    /// The committed programs with a byte of a section changed.
+    /// Returns the committed programs with a changed byte in a section.
     fn changed(object: &[u8], section: &[u8]) -> Vec<u8> {
         let offset = section.as_ptr() as usize - object.as_ptr() as usize;
         let mut copy = object.to_vec();

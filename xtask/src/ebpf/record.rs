@@ -1,6 +1,6 @@
-//! The record beside the kernel programs: a checksum of each file that they are built from, and of themselves.
+//! The record beside the kernel programs: a checksum of each input file and of the programs themselves.
 //!
-//! `sha256sum --check`, run in the root of the repository, reads it as well.
+//! `sha256sum --check` in the root of the repository reads it as well.
 
 use std::{
     collections::BTreeSet,
@@ -27,10 +27,10 @@ const INPUTS: &[&str] = &[
 /// Fields that gateway-common inherits from the workspace.
 const INHERITED: &[&str] = &["edition", "zerocopy"];
 
-/// Begins the lines about the compiler that was used. Another one makes no other record.
+/// Prefix of the lines about the compiler. Another compiler makes no other record.
 const BUILT_BY: &str = "# Built by ";
 
-/// The record of the files as they are, built by the compiler that calls itself `identity` (`rustc -vV`).
+/// Returns the record of the current files, built by the compiler with this `identity` (`rustc -vV`).
 pub fn text(identity: &str) -> Result<String> {
     let root = paths::root();
     let mut files = Vec::new();
@@ -69,7 +69,7 @@ fn inherited(manifest: &str) -> Vec<&str> {
     manifest.lines().filter(|line| INHERITED.contains(&name(line).as_str())).collect()
 }
 
-/// Lines that only one of the two has: a file by its name, anything else as it is.
+/// Returns the lines that only one of the two has: a file by its name, any other line unchanged.
 pub fn differences(recorded: &str, found: &str) -> Vec<String> {
     let (recorded, found) = (compared(recorded), compared(found));
     let name = |line: &&str| line.split_once("  ").map_or(*line, |(_, file)| file).to_owned();

@@ -1,8 +1,8 @@
 //! A compiler for the BPF target: core must be built from sources that match the compiler.
 //!
-//! A nightly toolchain with the component rust-src is taken where there is one. Else, on Debian, the
-//! distribution's newest compiler is unpacked beside its own sources; it is never installed, as its
-//! packages and rustup exclude each other.
+//! Uses a nightly toolchain with the component rust-src if there is one. Otherwise, on Debian, unpacks the
+//! distribution's newest compiler beside its own sources. It is never installed, as its packages and rustup exclude
+//! each other.
 
 use std::{
     fs,
@@ -15,15 +15,15 @@ use anyhow::{Context, Result, bail};
 use super::packages;
 use crate::{paths, process, progress};
 
-/// bpf-linker reads the compiler's bitcode, so both must be of one LLVM.
+/// LLVM version of the compiler and of bpf-linker. They must match, as bpf-linker reads the compiler's bitcode.
 pub const LLVM: &str = "22";
 
 pub struct Compiler {
     pub cargo: PathBuf,
     pub rustc: PathBuf,
-    /// Folder of the compiler's libraries, LLVM among them
+    /// Folder of the compiler's libraries, including LLVM.
     pub libraries: PathBuf,
-    /// Output of `rustc -vV`, which identifies the compiler
+    /// Output of `rustc -vV`, which identifies the compiler.
     pub identity: String,
 }
 
@@ -35,13 +35,13 @@ impl Compiler {
         Ok(compiler)
     }
 
-    /// The libraries also serve bpf-linker, which looks for LLVM in this variable first.
+    /// Sets the folder of the libraries, also for bpf-linker, which searches for LLVM in this variable first.
     pub fn with_libraries(&self, mut command: Command) -> Command {
         command.env("LD_LIBRARY_PATH", &self.libraries);
         command
     }
 
-    /// The folder that holds its library sources, at any depth
+    /// Returns the folder that contains the library sources at any depth.
     pub fn sysroot(&self) -> Result<PathBuf> {
         let folder =
             self.rustc.parent().and_then(Path::parent).context("rustc lies in no folder of programs")?;
@@ -70,7 +70,7 @@ pub fn ensure() -> Result<Compiler> {
     })
 }
 
-/// rustup's nightly, if it is there, has the sources, and is of the linker's LLVM.
+/// Returns rustup's nightly if it exists, has the sources, and has the linker's LLVM.
 fn nightly() -> Option<Compiler> {
     process::find("rustup")?;
     let which = |program| {
@@ -95,7 +95,7 @@ fn nightly() -> Option<Compiler> {
 
 fn open(folder: &Path) -> Result<Compiler> {
     let cargo = match process::find("rustup") {
-        // The real one: rustup's stand-in would choose a toolchain and its compiler again.
+        // The real program: rustup's proxy would select a toolchain and its compiler again.
         Some(rustup) => process::output(Command::new(rustup).args(["which", "cargo"]))?.trim().into(),
         None => PathBuf::from(process::cargo().get_program()),
     };
@@ -107,7 +107,7 @@ fn open(folder: &Path) -> Result<Compiler> {
     Ok(compiler)
 }
 
-/// `usr/lib/<machine>`, the one that holds LLVM.
+/// Returns the folder `usr/lib/<machine>` that contains LLVM.
 fn libraries(folder: &Path) -> Result<PathBuf> {
     let parent = folder.join("usr/lib");
     for entry in fs::read_dir(&parent).with_context(|| format!("cannot read {}", parent.display()))? {
@@ -119,8 +119,7 @@ fn libraries(folder: &Path) -> Result<PathBuf> {
     bail!("no libLLVM-{LLVM}.so below {}", parent.display());
 }
 
-/// Downloads and unpacks into a neighbouring folder, tries it, and only then gives it its name: the
-/// folder is whole or absent.
+/// Downloads and unpacks into a neighbouring folder, tests it, and renames it last: the folder is complete or absent.
 fn unpack(folder: &Path) -> Result<()> {
     let (Some(_), Some(_)) = (process::find("apt-get"), process::find("dpkg-deb")) else {
         bail!(
@@ -163,7 +162,7 @@ fn download(into: &Path) -> Result<()> {
     packages::download(&names?, into)
 }
 
-/// The compiler, its libraries and sources in the versions the archive has, and those of LLVM's own
+/// Returns the packages of the compiler, its libraries and sources in the versions of the archive, and the LLVM
 /// libraries that the machine lacks.
 fn package_names() -> Result<Vec<String>> {
     let standard = one_dependency("libstd-rust-web-dev", "libstd-rust-web-")?;

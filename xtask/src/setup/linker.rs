@@ -1,4 +1,4 @@
-//! bpf-linker, in the version whose LLVM is the compiler's.
+//! bpf-linker, in the version with the LLVM of the compiler.
 
 use std::{fs, process::Command};
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{paths, process, progress};
 
-/// The last one whose default features load the LLVM of a Rust toolchain; later ones want a system's.
+/// Last version whose default features load the LLVM of a Rust toolchain. Later ones need a system's LLVM.
 pub const VERSION: &str = "0.10.1";
 
 pub fn ensure() -> Result<()> {
@@ -21,9 +21,9 @@ fn build() -> Result<()> {
     let mut install = process::cargo();
     install.args(["install", "bpf-linker", "--version", VERSION, "--locked", "--force", "--quiet", "--root"]);
     install.arg(paths::tools()).arg("--target-dir").arg(&build);
-    // The flags of the project's own build are not the tool's.
+    // The flags of the project's build do not apply to the tool.
     install.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-    // It advises to put the folder on PATH, where nobody needs it: shown only on failure.
+    // cargo advises to add the folder to PATH, which is not needed: shown only on failure.
     process::output(&mut install).context(
         "bpf-linker cannot be installed. It needs the package registry and a C compiler (`cargo install bpf-linker`)",
     )?;

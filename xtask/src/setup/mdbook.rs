@@ -8,7 +8,7 @@ use crate::{paths, process, progress};
 
 const VERSION: &str = "0.4.52";
 
-/// Makes sure of the version that the book is built with, and returns the program.
+/// Ensures the version that the book is built with, and returns the program.
 pub fn ensure() -> Result<PathBuf> {
     let program = paths::tools_bin().join("mdbook");
     if installed(&program).is_none_or(|version| version != VERSION) {
@@ -27,14 +27,14 @@ fn build() -> Result<()> {
     // The default features are a web server and a search index.
     install.args(["install", "mdbook", "--version", VERSION, "--locked", "--no-default-features", "--force"]);
     install.args(["--quiet", "--root"]).arg(paths::tools()).arg("--target-dir").arg(&build);
-    // The flags of the project's own build are not the tool's.
+    // The flags of the project's build do not apply to the tool.
     install.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     process::output(&mut install)
         .context("mdBook cannot be installed. It needs the package registry and a C compiler")?;
     fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))
 }
 
-/// Version that the program reports; `None` if it is not there or does not run.
+/// Returns the version that the program reports. `None` if it is missing or does not run.
 fn installed(program: &std::path::Path) -> Option<String> {
     let reported = process::output(Command::new(program).arg("--version")).ok()?;
     Some(reported.trim().rsplit(' ').next()?.trim_start_matches('v').to_owned())

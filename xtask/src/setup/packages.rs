@@ -1,6 +1,6 @@
-//! Debian packages, installed only if the program they are wanted for is not there.
+//! Debian packages, installed only if their program is missing.
 //!
-//! Not those of the emulated machine: its test suite fetches them itself.
+//! The packages of the emulated machine are excluded: its test suite fetches them itself.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
@@ -11,13 +11,13 @@ use crate::{process, progress};
 /// Part of the table that a command needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
-    /// Compile and link
+    /// Compile and link.
     Build,
-    /// Run the gateway in network namespaces, besides
+    /// Also run the gateway in network namespaces.
     Run,
-    /// Measure it beside its peers, besides
+    /// Also measure it and its peers.
     Bench,
-    /// Run every test suite: what running takes, but no peers
+    /// Run every test suite: the packages of `Run`, but no peers.
     Test,
 }
 
@@ -104,8 +104,8 @@ pub fn ensure(need: Need) -> Result<()> {
     }
 }
 
-/// Installs Debian packages; only root may. What they would start as a service does not run until somebody starts it or the
-/// machine starts anew: peers would take port 53 of this machine.
+/// Installs Debian packages; needs root. Their services do not start before a manual start or the next boot: peers
+/// would take port 53 of this machine.
 pub fn install(names: &[&str]) -> Result<()> {
     if !process::is_root() {
         let names = names.join(" ");
@@ -120,7 +120,7 @@ pub fn install(names: &[&str]) -> Result<()> {
     process::output(&mut install).map(drop)
 }
 
-/// Until it is dropped, packages that are installed start nothing (invoke-rc.d(8)).
+/// Guard that prevents newly installed packages from starting services until it is dropped (invoke-rc.d(8)).
 struct Quiet {
     made: bool,
 }
@@ -129,7 +129,7 @@ const POLICY: &str = "/usr/sbin/policy-rc.d";
 
 impl Quiet {
     fn keep() -> Result<Quiet> {
-        // Whoever has one has thought about it.
+        // An existing policy is an administrator's decision.
         if Path::new(POLICY).exists() {
             return Ok(Quiet { made: false });
         }
@@ -150,18 +150,18 @@ impl Drop for Quiet {
     }
 }
 
-/// Refreshes apt's lists; only root may.
+/// Refreshes apt's lists; needs root.
 pub fn update() -> Result<()> {
     process::output(apt().arg("update")).map(drop)
 }
 
-/// Another apt at work is waited for rather than failed on.
-/// Downloads the archives of packages into a folder, and installs nothing.
+/// Downloads the archives of packages into a folder without installing them. Waits for another running apt instead of
+/// failing.
 pub fn download(names: &[String], into: &Path) -> Result<()> {
     let fetch = || process::output(apt().current_dir(into).arg("download").args(names));
     match fetch() {
         Err(_) if process::is_root() => {
-            // Lists older than the archive name versions that are gone.
+            // Lists older than the archive name versions that no longer exist.
             update()?;
             fetch().map(drop)
         }

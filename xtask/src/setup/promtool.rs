@@ -1,4 +1,4 @@
-//! promtool, which checks the names and texts of `/metrics`. It is taken out of Debian's package of Prometheus, whose
+//! promtool, which checks the names and texts of `/metrics`. It is extracted from Debian's package of Prometheus, whose
 //! installation would start a server.
 
 use std::{fs, path::Path, process::Command};

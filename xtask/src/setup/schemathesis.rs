@@ -1,5 +1,5 @@
-//! schemathesis, which tries the API against its own OpenAPI document, and openapi-spec-validator, which checks the
-//! document itself, in an environment of their own.
+//! schemathesis, which tests the API against its own OpenAPI document, and openapi-spec-validator, which validates the
+//! document itself, in a separate Python environment.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::packages;
 use crate::{paths, process, progress};
 
-/// Makes sure of the versions that `requirements` pins. A folder that was left half made has no stamp.
+/// Ensures the versions that `requirements` pins. An incomplete folder has no stamp.
 pub fn ensure() -> Result<()> {
     let requirements = paths::schemathesis_requirements();
     let wanted = fs::read_to_string(&requirements)
@@ -27,7 +27,7 @@ fn install(wanted: &str) -> Result<()> {
     environment()?;
     let mut install = Command::new(folder.join("bin/python"));
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-    // Nothing that would have to be compiled, or would run code to be installed.
+    // No package that needs compilation, or that runs code during installation.
     install.args(["--only-binary", ":all:", "--requirement"]).arg(&requirements);
     process::output(&mut install)
         .context("schemathesis cannot be installed. It needs Python's package registry")?;
@@ -35,12 +35,12 @@ fn install(wanted: &str) -> Result<()> {
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// A copy of the requirements that are installed.
+/// Returns the path of a copy of the installed requirements.
 fn stamp() -> PathBuf {
     paths::schemathesis().join("installed.txt")
 }
 
-/// Debian's Python comes without the part that makes environments, and the package that has it has no program.
+/// Creates the environment. Debian's Python lacks the module for it, and the package with that module has no program.
 fn environment() -> Result<()> {
     if python(&["-m", "ensurepip", "--version"]).is_err() {
         packages::install(&["python3-venv"])?;

@@ -1,4 +1,4 @@
-//! Durations of the suites in their last run that passed, to show how far a run is.
+//! Durations of the suites in their last successful run, for the progress display.
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::paths;
 pub struct Durations(BTreeMap<String, Duration>);
 
 impl Durations {
-    /// Those of earlier runs. Without a file, or without a line that can be read, they are unknown.
+    /// Reads the durations of earlier runs. Without a file or a valid line they are unknown.
     pub fn read() -> Self {
         Self::parse(&fs::read_to_string(paths::durations()).unwrap_or_default())
     }
@@ -27,7 +27,7 @@ impl Durations {
         self.0.get(suite).copied()
     }
 
-    /// Keeps the duration of a suite that passed.
+    /// Records the duration of a successful suite.
     pub fn record(&mut self, suite: &str, duration: Duration) {
         self.0.insert(suite.to_owned(), duration);
     }

@@ -1,4 +1,4 @@
-//! Suites as modules of the test targets of gateway-tests. Each module is run, and by its own suite only.
+//! Suites as modules of the test targets of gateway-tests. Each module runs, and in its own suite only.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::suites::{SUITES, Work};
 use crate::paths;
 
-/// Modules without a suite, which would look like tests that pass, and suites without a module.
+/// Returns modules without a suite, which would look like passing tests, and suites without a module.
 pub fn problems(targets: &[String]) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     for target in targets {
@@ -34,7 +34,7 @@ pub fn problems(targets: &[String]) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// The argument that makes a test program run the tests of a suite.
+/// Returns the argument that makes a test program run the tests of a suite.
 pub fn filter(suite: &str) -> String {
     format!("{suite}::")
 }
@@ -51,7 +51,8 @@ fn unmatched(target: &str, modules: &[&str], suites: &[&str]) -> Vec<String> {
     unknown.chain(absent.map(|suite| format!("{target} has no module for the suite {suite}"))).collect()
 }
 
-/// Test programs filter by a part of the name, so `a::b::test` would also run with the suite `b`.
+/// Returns ambiguous names. Test programs filter by a part of the name, so `a::b::test` would also run with the suite
+/// `b`.
 fn ambiguous(suite: &str, files: &[String], suites: &[&str]) -> Vec<String> {
     let is_ambiguous = |name: &str| suites.iter().any(|other| name.ends_with(other));
     let names = files.iter().filter(|name| is_ambiguous(name));
@@ -60,7 +61,7 @@ fn ambiguous(suite: &str, files: &[String], suites: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Names of the modules below a suite, at any depth.
+/// Returns the names of the modules below a suite at any depth.
 fn files(suite: &str) -> Result<Vec<String>> {
     let (mut names, mut folders) = (Vec::new(), vec![paths::tests().join(suite)]);
     while let Some(folder) = folders.pop() {

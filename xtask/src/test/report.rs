@@ -1,4 +1,4 @@
-//! Counting what test programs print, and the table at the end.
+//! Counts of test programs' output, and the table at the end.
 
 use std::{fmt, time::Duration};
 
@@ -10,7 +10,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds what a line of a test program's output says; other lines say nothing.
+    /// Adds the counts of an output line of a test program. Ignores other lines.
     pub fn read(&mut self, line: &str) {
         let Some(found) = Self::parse(line) else { return };
         self.passed += found.passed;
@@ -18,7 +18,7 @@ impl Counts {
         self.skipped += found.skipped;
     }
 
-    /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 9 filtered out; finished in 0.01s`
+    /// Parses `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 9 filtered out; finished in 0.01s`.
     fn parse(line: &str) -> Option<Self> {
         let (_, numbers) = line.trim().strip_prefix("test result: ")?.split_once(". ")?;
         let mut counts = Self::default();
@@ -35,13 +35,13 @@ impl Counts {
     }
 }
 
-/// A suite, or a step before them, that has been run.
+/// A completed suite, or a completed step before the suites.
 #[derive(Debug)]
 pub struct Row {
     pub name: &'static str,
     pub counts: Counts,
     pub time: Duration,
-    /// Failure outside of the tests
+    /// Failure outside the tests.
     pub problem: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Returns a duration as the report shows it.
+/// Formats a duration for the report.
 pub fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }

@@ -1,5 +1,5 @@
-//! The table of suites. `cargo xtask test` runs each in a process of its own, and fails if gateway-tests has a suite that
-//! is not in the table.
+//! The table of suites. `cargo xtask test` runs each in its own process, and fails if gateway-tests has a suite that is
+//! not in the table.
 
 use std::time::Duration;
 
@@ -15,19 +15,20 @@ pub struct Suite {
     pub quick: Quick,
     pub place: Place,
     pub root: bool,
-    /// Arguments of the test programs
+    /// Arguments of the test programs.
     pub arguments: &'static [&'static str],
-    /// After this the suite is ended and has failed. Generous: it includes the build on a slow machine.
+    /// Time limit, after which the suite is killed and has failed. It is generous, as it includes the build on a slow
+    /// machine.
     pub limit: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work<'a> {
-    /// The rules of `cargo xtask tidy`, one test each
+    /// Rules of `cargo xtask tidy`, one test each.
     Tidy,
-    /// Tests beside the code, and the test targets of every package but gateway-tests
+    /// Tests beside the code, and the test targets of every package but gateway-tests.
     Units,
-    /// The module of the suite's name in this test target of gateway-tests
+    /// Module with the suite's name in this test target of gateway-tests.
     Module(&'a str),
 }
 
@@ -36,9 +37,9 @@ pub enum Work<'a> {
 pub enum Place {
     /// In the order of the table.
     InTurn,
-    /// In the order of the table, and alone: it has deadlines.
+    /// In the order of the table, and alone: the suite has deadlines.
     Alone,
-    /// From the beginning, beside those in turn: it takes its time, and has no deadlines of seconds.
+    /// From the beginning, in parallel with those in order: the suite is slow and has no deadlines of seconds.
     Beside,
 }
 
@@ -46,7 +47,7 @@ pub enum Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quick {
     All,
-    /// Tests whose whole name contains this
+    /// Tests whose full name contains this text.
     Matching(&'static str),
     No,
 }
@@ -55,8 +56,8 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
-/// Networks at a time. Their tests wait three quarters of their time, so that two processors carry three of them and keep
-/// the deadlines.
+/// Number of networks at a time. Their tests wait three quarters of their time, so two processors can run three of them
+/// within the deadlines.
 const NETWORKS: &[&str] = &["--test-threads=3"];
 
 pub const SUITES: &[Suite] = &[
@@ -76,7 +77,7 @@ pub const SUITES: &[Suite] = &[
         work: Work::Units,
         quick: Quick::All,
         place: Place::InTurn,
-        // The harness makes network namespaces.
+        // The harness creates network namespaces.
         root: true,
         arguments: &[],
         limit: minutes(30),
@@ -237,10 +238,10 @@ pub fn names() -> Vec<&'static str> {
     SUITES.iter().map(|suite| suite.name).collect()
 }
 
-/// The test targets there really are.
+/// Existing test targets.
 #[derive(Debug, Default)]
 pub struct Targets {
-    /// Those of gateway-tests, whose modules are suites
+    /// Targets of gateway-tests, whose modules are suites.
     pub ours: Vec<String>,
     pub others: Vec<String>,
 }

@@ -1,5 +1,4 @@
-//! Runs a test command: shows and counts its output, ends it at its limit, and notices processes that
-//! outlive it.
+//! Runs a test command: shows and counts its output, kills it at its limit, and detects processes that outlive it.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +19,7 @@ use crate::process;
 const GRACE: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// The counts, and what went wrong beside failed tests. Each line of the output is shown behind the mark.
+/// Returns the counts, and the failure beside failed tests if any. The mark precedes each shown line of the output.
 pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<(Counts, Option<String>)> {
     let shown = process::shown(command);
     println!("{mark}$ {shown}");
@@ -57,7 +56,7 @@ fn failure(status: ExitStatus) -> String {
     format!("ended with {status}, and no test that failed: it did not build, or a test program died")
 }
 
-/// The output line by line, so that waiting for a line can be given up.
+/// Reads the output line by line in a thread, so that waiting for a line can time out.
 fn follow(output: ChildStdout) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -73,11 +72,11 @@ fn follow(output: ChildStdout) -> Receiver<String> {
     receiver
 }
 
-/// Shows the lines that are there, waiting a moment for the first.
+/// Shows the available lines, waiting at most `wait` for the first.
 fn show(lines: &Receiver<String>, counts: &mut Counts, wait: Duration, mark: &str) {
     let mut next = lines.recv_timeout(wait);
     if let Err(mpsc::RecvTimeoutError::Disconnected) = next {
-        // The output has ended before the process: wait for that one without spinning.
+        // The output has ended before the process: poll the process without a busy loop.
         thread::sleep(wait);
     }
     while let Ok(line) = next {
@@ -87,7 +86,7 @@ fn show(lines: &Receiver<String>, counts: &mut Counts, wait: Duration, mark: &st
     }
 }
 
-/// Shows the rest; false if the output did not end, because somebody still holds it open.
+/// Shows the rest. Returns false if the output did not end, because another process still holds it open.
 fn drain(lines: &Receiver<String>, counts: &mut Counts, mark: &str) -> bool {
     let deadline = Instant::now() + GRACE;
     loop {
@@ -101,7 +100,7 @@ fn drain(lines: &Receiver<String>, counts: &mut Counts, mark: &str) -> bool {
     }
 }
 
-/// Ends the child and everything it started: politely, then not.
+/// Ends the child and its descendants: SIGTERM first, then SIGKILL.
 fn end(child: &mut Child) -> Result<()> {
     let family = descendants(child.id());
     signal("TERM", &family);
@@ -116,7 +115,7 @@ fn end(child: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// A process id names another process later; with the time it started it does not.
+/// A process id with its start time. The id alone may later denote another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     id: u32,
@@ -144,7 +143,7 @@ fn processes() -> BTreeMap<u32, Process> {
     .collect()
 }
 
-/// See proc_pid_stat(5): the name in parentheses may itself hold spaces and parentheses.
+/// Parses proc_pid_stat(5): the name in parentheses may itself contain spaces and parentheses.
 fn parse_stat(id: u32, stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
@@ -153,7 +152,7 @@ fn parse_stat(id: u32, stat: &str) -> Option<Process> {
 
 fn signal(name: &str, processes: &[Process]) {
     for process in processes {
-        // It may be gone by now: nothing to complain about.
+        // The process may have ended already, which is no error.
         let _ = Command::new("sh").args(["-c", &format!("kill -{name} {} 2>/dev/null", process.id)]).status();
     }
 }
@@ -188,13 +187,13 @@ mod tests {
         let start = Instant::now();
         let (_, problem) = run(&mut command, Duration::from_millis(200), "").unwrap();
         assert!(problem.unwrap().contains("not finished"));
-        // The children held the output: had they lived on, waiting for its end would have taken longer.
+        // The children held the output open: if they were still alive, waiting for its end would have taken longer.
         assert!(start.elapsed() < GRACE);
     }
 
     #[test]
     fn a_process_that_outlives_its_test_is_noticed() {
-        // Ends by itself soon after it has been noticed.
+        // Ends by itself soon after its detection.
         let (_, problem) = run(&mut shell("sleep 7 & exit 0"), GRACE, "").unwrap();
         assert!(problem.unwrap().contains("outlived"));
     }

@@ -1,4 +1,5 @@
-//! The list of what this version lacks: each row is used, and nobody else says such a thing in words of their own.
+//! The list of capabilities that this version lacks: each row is used, and no other code states a missing capability in
+//! its own words.
 
 use super::source::{Source, has_word};
 
@@ -15,7 +16,7 @@ const PHRASES: &[&str] = &[
     "this version raises no",
 ];
 
-/// Said of a name that the contract does not know either.
+/// Message for a name that the contract does not know either.
 const UNKNOWN_NAME: &str = "this version has no such";
 
 pub fn apart(sources: &[Source]) -> Vec<String> {
@@ -49,7 +50,7 @@ pub fn apart(sources: &[Source]) -> Vec<String> {
     found
 }
 
-/// Names of the rows: `Name: Standing, "…`.
+/// Returns the names of the rows: `Name: Standing, "…`.
 fn names(list: &Source) -> Vec<&str> {
     let standings = ["Missing, ", "Partial, ", "InForce, "];
     let row = |line: &'_ str| standings.iter().any(|standing| line.starts_with(standing));

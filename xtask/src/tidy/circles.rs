@@ -1,6 +1,6 @@
-//! Import circles: files of a crate that take names from each other, directly or through others.
+//! Import cycles: files of a crate that import names from each other, directly or through others.
 //!
-//! The circles that exist are listed in `circles.txt`, one paragraph each. The list may only shrink.
+//! The existing cycles are listed in `circles.txt`, one paragraph each. The list may only shrink.
 
 mod imports;
 mod tokens;
@@ -12,10 +12,10 @@ use imports::{Crate, Path};
 
 const KNOWN: &str = include_str!("circles.txt");
 
-/// Its kinds and its state are one closed world, that of the stored objects.
+/// Excepted package: its kinds and its state are one closed model of the stored objects.
 const EXCEPTED: &str = "gateway-ctl/model";
 
-/// Each file with the files that it takes names from, and one of those names.
+/// Each file with the files that it imports names from, and one of those names.
 type Graph = BTreeMap<String, BTreeMap<String, String>>;
 
 pub fn circles(sources: &[Source]) -> Vec<String> {
@@ -50,7 +50,7 @@ fn graph(sources: &[Source]) -> Graph {
     graph
 }
 
-/// Compares the circles of a graph with the list of known ones.
+/// Compares the cycles of a graph with the list of known ones.
 fn check_graph(graph: &Graph, known: &str) -> Vec<String> {
     let known: Vec<BTreeSet<&str>> = known
         .split("\n\n")
@@ -82,7 +82,7 @@ fn components(graph: &Graph) -> Vec<BTreeSet<&str>> {
     found
 }
 
-/// All files that a file reaches by imports, each with the one before it on a shortest path.
+/// Returns all files that a file reaches by imports, each with its predecessor on a shortest path.
 fn ways<'a>(graph: &'a Graph, from: &'a str) -> BTreeMap<&'a str, &'a str> {
     let mut before = BTreeMap::new();
     let mut next = std::collections::VecDeque::from([from]);
@@ -97,7 +97,7 @@ fn ways<'a>(graph: &'a Graph, from: &'a str) -> BTreeMap<&'a str, &'a str> {
     before
 }
 
-/// Describes a shortest circle through a file.
+/// Describes a shortest cycle through a file.
 fn shortest(graph: &Graph, file: &str) -> String {
     let before = ways(graph, file);
     let mut text = file.to_owned();

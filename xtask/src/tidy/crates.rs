@@ -1,4 +1,4 @@
-//! Rules about packages, from cargo's own description of them.
+//! Rules about packages, based on cargo's metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use crate::{
     paths, process,
 };
 
-/// Which of our packages each of our packages may use. `common` and `model` know neither each other nor
-/// anything else of ours; only `core` joins them.
+/// Permitted dependencies between the packages of the workspace. `common` and `model` depend neither on each other nor
+/// on any other package of it; only `core` joins them.
 const DIRECTIONS: &[(&str, &[&str])] = &[
     ("gateway-common", &[]),
     ("gateway-model", &[]),
@@ -47,7 +47,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Crates that wait, store, or communicate with a kernel or a peer.
+/// Crates that block, store, or communicate with a kernel or a peer.
 const IMPURE: &[&str] = &[
     "aya",
     "aya-obj",
@@ -67,7 +67,7 @@ const IMPURE: &[&str] = &[
     "ureq",
 ];
 
-/// Clients of HTTP and SOCKS, and resolvers.
+/// HTTP and SOCKS clients, and resolvers.
 const CLIENTS: &[&str] = &[
     "async-socks5",
     "attohttpc",
@@ -118,15 +118,15 @@ fn impure(packages: &[Value], nodes: &[Value]) -> Option<Vec<String>> {
     below("gateway-core", IMPURE, packages, nodes)
 }
 
-/// Finds clients beside `gateway-outbound` in the daemon.
+/// Finds clients other than `gateway-outbound` in the daemon.
 pub fn outgoing_clients() -> Result<Vec<String>> {
     let metadata = Metadata::with_dependencies()?;
     let found = below("gateway-api", CLIENTS, metadata.packages(), metadata.nodes());
     found.context("gateway-api is not in cargo's graph")
 }
 
-/// Returns every forbidden package below a root, with the path that leads there. Build and test
-/// dependencies do not count: they are not in the program.
+/// Returns every forbidden package below a root, with its dependency path. Build and test dependencies do not count:
+/// they are not in the program.
 fn below(root: &str, forbidden: &[&str], packages: &[Value], nodes: &[Value]) -> Option<Vec<String>> {
     let names: BTreeMap<&str, &str> = packages.iter().map(|p| (text(&p["id"]), text(&p["name"]))).collect();
     let graph: BTreeMap<&str, &Value> = nodes.iter().map(|node| (text(&node["id"]), node)).collect();
@@ -154,7 +154,7 @@ fn below(root: &str, forbidden: &[&str], packages: &[Value], nodes: &[Value]) ->
     Some(found)
 }
 
-/// A dependency of the program itself, on Linux.
+/// Reports whether this is a dependency of the program itself on Linux.
 fn is_normal(dependency: &Value) -> bool {
     list(&dependency["dep_kinds"]).iter().any(|kind| {
         let target = text(&kind["target"]);

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use super::source::Source;
 
-/// Documents with a limit of lines. Details belong into the book.
+/// Documents with a limit of lines. Details belong in the book.
 const LIMITS: [(&str, usize); 2] = [("README.md", 120), ("ARCHITECTURE.md", 200)];
 
 /// Folder of the decisions, one file each, with an index.
 const DECISIONS: &str = "docs/src/decisions";
 const INDEX: &str = "docs/src/decisions/README.md";
 
-/// Headings of a decision, in their order.
+/// Headings of a decision in their order.
 const HEADINGS: [&str; 3] = ["## Context", "## Decision", "## Consequences"];
 const MAX_DECISION_LINES: usize = 30;
 
-/// Documents that exceed their limit.
+/// Returns the documents that exceed their limit.
 pub fn lengths(sources: &[Source]) -> Vec<String> {
     let limited =
         |source: &Source| LIMITS.iter().find(|(path, _)| *path == source.path).map(|(_, limit)| *limit);
@@ -26,7 +26,7 @@ pub fn lengths(sources: &[Source]) -> Vec<String> {
     too_long.collect()
 }
 
-/// Decisions whose number, status, date, headings, length or entry in the index are wrong.
+/// Returns the decisions with an invalid number, status, date, heading, length or index entry.
 pub fn decisions(sources: &[Source]) -> Vec<String> {
     let index = sources.iter().find(|source| source.path == INDEX).map_or("", |source| &source.text);
     let records = sources.iter().filter(|source| source.is_below(DECISIONS) && source.path != INDEX);
@@ -62,7 +62,7 @@ pub fn decisions(sources: &[Source]) -> Vec<String> {
     problems
 }
 
-/// Number at the start of the name of a decision's file.
+/// Returns the number at the start of the name of a decision's file.
 fn number(name: &str) -> Option<&str> {
     let (number, title) = name.strip_suffix(".md")?.split_once('-')?;
     let is_number = number.len() == 4 && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -76,7 +76,7 @@ mod tests {
     const DECISION: &str = "# 0001 Title\n\nStatus: accepted. Date: 2026-11-20.\n\n## Context\n\nA.\n\n\
                             ## Decision\n\nB.\n\n## Consequences\n\nC.\n";
 
-    /// Problems of one decision that the index lists, without its path.
+    /// Returns the problems of one decision that the index lists, without its path.
     fn problems(name: &str, text: &str) -> Vec<String> {
         let path = format!("{DECISIONS}/{name}");
         let index = Source { path: INDEX.to_owned(), text: format!("- [Title]({name})\n") };

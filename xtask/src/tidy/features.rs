@@ -1,4 +1,4 @@
-//! Features of dependencies: builds with tests and without them choose the same, so that neither builds what the other has.
+//! Features of dependencies: builds with and without tests select the same ones, so that they share their artifacts.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use anyhow::Result;
 
 use crate::process;
 
-/// Every package that tests build with other features.
+/// Returns every package that tests build with other features.
 pub fn differences() -> Result<Vec<String>> {
     Ok(only_in_tests(&tree("normal,build")?, &tree("normal,build,dev")?))
 }
 
-/// Packages of the workspace's graph over these kinds of edges, one a line, with the features of each.
+/// Returns the packages of the workspace's graph over these kinds of edges, one a line, with the features of each.
 fn tree(edges: &str) -> Result<String> {
     let mut command = process::cargo();
     command.args(["tree", "--locked", "--workspace", "--prefix", "none", "--format", "{p} [{f}]"]);

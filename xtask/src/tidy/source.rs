@@ -1,4 +1,4 @@
-//! The files the rules look at.
+//! Source files that the rules inspect.
 
 use std::fs;
 
@@ -9,16 +9,16 @@ use crate::{paths, process};
 /// A text file of the repository.
 #[derive(Debug)]
 pub struct Source {
-    /// Relative to the root of the repository
+    /// Path relative to the root of the repository.
     pub path: String,
     pub text: String,
 }
 
-/// Every text file that is tracked, or would be by the next commit.
+/// Returns every text file that is tracked or would be by the next commit.
 pub fn tracked() -> Result<Vec<Source>> {
     let root = paths::root();
     let mut git = std::process::Command::new("git");
-    // Run as root in somebody else's clone, git refuses unless told that the folder is fine.
+    // As root in a clone of another user, git refuses unless the folder is configured as safe.
     git.arg("-c").arg(format!("safe.directory={}", root.display())).current_dir(&root);
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let list = process::output(&mut git).context("tidy needs git, and a clone")?;
@@ -41,7 +41,7 @@ impl Source {
         self.path.ends_with(".rs")
     }
 
-    /// Integration tests and unit tests in a file of their own.
+    /// Reports whether this is an integration test or a separate file of unit tests.
     pub fn is_test(&self) -> bool {
         self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
     }
@@ -50,7 +50,7 @@ impl Source {
         self.path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Lines with their numbers, without those of the test module that ends a file, and without comments.
+    /// Returns the lines with their numbers, without the test module at the end of a file and without comments.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines: Vec<&str> = self.text.lines().collect();
         let tests = lines
@@ -72,7 +72,8 @@ impl Source {
     }
 }
 
-/// Good enough for our sources: `//` inside a string is a URL, and nothing of interest follows it.
+/// Returns the line without its comment. Sufficient for these sources: `//` inside a string is a URL, followed by
+/// nothing of interest.
 fn without_comment(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code)
 }

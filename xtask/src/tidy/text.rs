@@ -1,22 +1,22 @@
-//! Rules about text. Each returns what breaks it, as `path:line: what`.
+//! Rules about text. Each returns its violations as `path:line: what`.
 //!
-//! The words looked for are spelled in two halves, so that this file does not break its own rules.
+//! The searched words are split in two halves, so that this file does not violate its own rules.
 
 use super::source::{Source, has_word};
 
 const LONGEST: usize = 600;
 
-/// Packages that are to stay free of unsafe code.
+/// Packages without unsafe code.
 const SAFE: &[&str] = &["gateway-common", "gateway-ctl/core", "gateway-ctl/model", "gateway-api"];
 
 /// Packages whose functions depend on their arguments only.
 const PURE: &[&str] = &["gateway-ctl/core", "gateway-ctl/model"];
 
-/// Packages of the daemon that connect by `gateway-outbound` only.
+/// Packages of the daemon that connect through `gateway-outbound` only.
 const DAEMON: &[&str] =
     &["gateway-api", "gateway-ctl", "gateway-ctl/core", "gateway-ctl/dns", "gateway-ctl/model"];
 
-/// Look-ups of hosts and clients that `gateway-outbound` replaces.
+/// Host look-ups and clients that `gateway-outbound` replaces.
 const OUTGOING: &[&str] = &[
     "lookup_host",
     "Resolver::default",
@@ -54,7 +54,7 @@ pub fn lints(sources: &[Source]) -> Vec<String> {
     packages.filter(|s| !takes(s)).map(|s| format!("{}: no `[lints] workspace = true`", s.path)).collect()
 }
 
-/// The lines between `[name]` and the next header.
+/// Returns the lines between `[name]` and the next header.
 fn section<'a>(source: &'a Source, name: &str) -> Option<Vec<&'a str>> {
     let mut lines = source.text.lines().map(str::trim);
     lines.find(|line| *line == format!("[{name}]"))?;
@@ -81,7 +81,8 @@ pub fn file_names(sources: &[Source]) -> Vec<String> {
     sources.iter().filter(is_vague).map(|s| format!("{}: name it after what it holds", s.path)).collect()
 }
 
-/// Allowed are tests that another test runs elsewhere, and that say so: inside the emulated machine.
+/// Returns ignored tests. Exempt are tests that another test runs elsewhere, and that say so: inside the emulated
+/// machine.
 pub fn ignored_tests(sources: &[Source]) -> Vec<String> {
     let rust = |in_guest: bool| {
         sources.iter().filter(move |s| s.is_rust() && s.is_below("tests/tests/vm") == in_guest)
@@ -142,8 +143,8 @@ pub fn unsafe_code(sources: &[Source]) -> Vec<String> {
     in_code_of(SAFE, sources, |line| has_word(line, "unsafe").then_some("unsafe code"))
 }
 
-/// Allowed are the command line's client of the local socket and the HTTP/2 of DNS upstreams, which has a
-/// connection of `gateway-outbound` below it.
+/// Returns connections outside `gateway-outbound`. Exempt are the command line's client of the local socket and the
+/// HTTP/2 of DNS upstreams, which uses a connection of `gateway-outbound`.
 pub fn outgoing(sources: &[Source]) -> Vec<String> {
     let allowed = |source: &str| {
         matches!(source, "gateway-api/src/user_command.rs" | "gateway-ctl/dns/src/upstream/doh.rs")
@@ -181,7 +182,7 @@ fn begins_with(item: &str, path: &str) -> bool {
     item.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// The full path of everything named below `std::`, with groups in braces taken apart.
+/// Returns the full path of every name below `std::`, with groups in braces expanded.
 fn standard_items(code: &str) -> Vec<String> {
     let flat: String = code.split_whitespace().collect::<Vec<_>>().join(" ");
     let starts = flat
@@ -190,7 +191,7 @@ fn standard_items(code: &str) -> Vec<String> {
     starts.flat_map(|(at, std)| expand("std", flat[at + std.len()..].trim_start())).collect()
 }
 
-/// `a::{b, c::d}` below `std` gives `std::a::b` and `std::a::c::d`.
+/// Expands `a::{b, c::d}` below `std` to `std::a::b` and `std::a::c::d`.
 fn expand(prefix: &str, rest: &str) -> Vec<String> {
     if let Some(group) = rest.strip_prefix('{') {
         return members(group).iter().flat_map(|member| expand(prefix, member.trim())).collect();
@@ -203,7 +204,7 @@ fn expand(prefix: &str, rest: &str) -> Vec<String> {
     }
 }
 
-/// The members of a group, up to the brace that closes it.
+/// Returns the members of a group up to its closing brace.
 fn members(group: &str) -> Vec<&str> {
     let (mut members, mut start, mut depth) = (Vec::new(), 0, 0);
     for (at, c) in group.char_indices() {

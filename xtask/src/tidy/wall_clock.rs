@@ -1,10 +1,10 @@
-//! Callers of the kernel's wall clock. Everything else is handed a time or a clock, which does not run backwards.
+//! Callers of the kernel's wall clock. All other code receives a time or a clock, which does not run backwards.
 
 use super::source::Source;
 
 const CLOCKS: &[&str] = &["SystemTime::now", "Timestamp::now", "Zoned::now"];
 
-/// Files that may read it, and why.
+/// Files that may read it, with the reason.
 const READERS: &[(&str, &str)] = &[
     ("gateway-ctl/src/clock.rs", "the clock, over which the one that does not run backwards is made"),
     (

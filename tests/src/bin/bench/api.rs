@@ -1,5 +1,5 @@
-//! `api_get_vs_axum`: one object read over and over; `api_list_10k`: ten thousand devices in one answer. The peer is a
-//! bare axum handler in a process of its own that answers with the very same bytes; client and connections are the same.
+//! `api_get_vs_axum`: one object read repeatedly. `api_list_10k`: ten thousand devices in one response. The peer is a
+//! bare axum handler in its own process that returns the same bytes. Client and connections are the same for both.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::row::{Row, Target, alternate, median};
 use crate::topology::{Road, Way};
 
-/// What the bench program is started with to be the peer, before the address and the file with the answer.
+/// Argument that starts the bench program as the peer. The address and the file with the response follow it.
 pub const BARE: &str = "--bare-axum-handler";
 
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
@@ -77,7 +77,7 @@ pub fn run() -> Result<Vec<Row>> {
     ])
 }
 
-/// The peer, as another process of this very program.
+/// Starts the peer: another process of this program.
 fn bare(place: &Namespace, answer: &[u8]) -> Result<Process> {
     let file = tempfile::NamedTempFile::new().context("a file")?;
     std::fs::write(file.path(), answer).context("the answer")?;
@@ -107,7 +107,7 @@ pub fn be_bare(address: &str, file: &Path) -> Result<()> {
     })
 }
 
-/// A connection that is kept, and the request that goes over it.
+/// A persistent connection and the request that is sent over it.
 struct Client {
     connection: BufReader<TcpStream>,
     request: Vec<u8>,
@@ -168,7 +168,7 @@ fn requests_per_second(place: &Namespace, at: SocketAddr, path: &str) -> Result<
     Ok(f64::from(counts.iter().sum::<u32>()) / started.elapsed().as_secs_f64())
 }
 
-/// The median of a few requests, one after the other.
+/// Returns the median duration of a few sequential requests, in milliseconds.
 fn milliseconds(place: &Namespace, at: SocketAddr, path: &str) -> Result<f64> {
     let mut client = Client::open(place, at, path)?;
     let mut times = Vec::new();

@@ -1,7 +1,7 @@
-//! `apply_10k`: from 10 000 stored policies to a live plan in which every one of them is new: compile, compare with
-//! the live plan, write, swap.
+//! `apply_10k`: from 10 000 stored policies to an active plan in which every one of them is new. It compiles, compares
+//! with the active plan, writes and swaps.
 //!
-//! The peer loads as many nftables rules, each of which marks by source, in place of as many others.
+//! The peer replaces as many nftables rules, each of which sets a mark by source.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -70,7 +70,7 @@ fn measure(prefix: &Prefix, pins: &std::path::Path) -> Result<(Row, [f64; 2])> {
     Ok((row, [median(&compiling), median(&applying)]))
 }
 
-/// The whole way of a user: one policy of 10 000 changed, and applied by the REST API.
+/// Measures the path of a user: one of 10 000 policies is changed and applied through the REST API.
 fn through_the_api() -> Result<()> {
     let road = Road::build(Way::Ours { policies: POLICIES })?;
     let (daemon, policy) =
@@ -105,7 +105,7 @@ fn rules(round: usize) -> Result<String> {
     Ok(text)
 }
 
-/// A LAN and an uplink that is up.
+/// Builds a LAN and an uplink that is up.
 fn world() -> (Network, Facts) {
     let network = Network {
         lan: vec!["lan0".to_owned()],

@@ -1,7 +1,7 @@
-//! The little of bpf(2) that aya does not offer: programs put together at run time, out of instructions.
+//! The part of bpf(2) that aya does not offer: programs assembled from instructions at run time.
 //!
-//! The generator's packet and the sink's map are known only at run time; as constants in the program they cost
-//! nothing per packet.
+//! The generator's packet and the sink's map are known only at run time. As constants in the program they cost nothing
+//! per packet.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -34,7 +34,7 @@ pub struct Instruction {
     immediate: i32,
 }
 
-/// Instructions by what they do; registers by number.
+/// Instructions, named by their effect. Registers are given by index.
 pub mod instruction {
     use super::Instruction;
 
@@ -82,7 +82,7 @@ pub mod instruction {
         make(0x2d, left, right, skipped, 0)
     }
 
-    /// 32 bits are compared.
+    /// Skips unless the operands are equal; compares 32 bits.
     pub const fn skip_unless_equal(left: u8, right: i32, skipped: i16) -> Instruction {
         make(0x56, left, 0, skipped, right)
     }
@@ -99,7 +99,7 @@ pub mod instruction {
         wide(target, 0, value as u32 as i32, (value >> 32) as u32 as i32)
     }
 
-    /// The address of the value of an array map, so many bytes into it.
+    /// Loads the address of an array map's value plus `offset` bytes.
     pub const fn map_value(target: u8, map: i32, offset: i32) -> [Instruction; 2] {
         wide(target, 2, map, offset)
     }
@@ -113,11 +113,11 @@ pub mod instruction {
 #[derive(Debug)]
 pub struct Program(OwnedFd);
 
-/// A program at its interface; dropping it takes it off.
+/// A program attached to an interface. Dropping it detaches the program.
 #[derive(Debug)]
 pub struct Attached(#[expect(dead_code, reason = "held for its drop")] OwnedFd);
 
-/// An array of one value that consists of numbers.
+/// An array map with one value that consists of `N` integers.
 #[derive(Debug)]
 pub struct Numbers<const N: usize>(OwnedFd);
 
@@ -174,7 +174,7 @@ impl Program {
         }
     }
 
-    /// Runs an XDP program on a frame that then enters the machine by an interface of the present namespace.
+    /// Runs an XDP program on a frame that then enters the host through an interface of the current namespace.
     pub fn send(&self, frame: &[u8], interface: u32, count: u32, batch: u32) -> Result<()> {
         // `struct xdp_md`: data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex.
         let length = u32::try_from(frame.len()).context("frame")?;
@@ -193,7 +193,7 @@ impl Program {
         system_call(PROG_TEST_RUN, &mut attributes).context("BPF_PROG_TEST_RUN with live frames").map(drop)
     }
 
-    /// Runs once on a packet; nanoseconds as the kernel measured them.
+    /// Runs the program once on a packet. Returns the duration in nanoseconds as the kernel measured it.
     pub fn time(&self, packet: &[u8]) -> Result<u32> {
         let mut attributes = RunAttributes {
             program: self.number(),
@@ -206,7 +206,7 @@ impl Program {
         Ok(attributes.duration)
     }
 
-    /// Attaches a classifier to what comes in at an interface of the present namespace.
+    /// Attaches a classifier to the ingress of an interface of the current namespace.
     pub fn attach(&self, interface: u32) -> Result<Attached> {
         let mut attributes: [u32; 4] = [self.number(), interface, ATTACH_TCX_INGRESS, 0];
         descriptor(LINK_CREATE, &mut attributes).map(Attached).context("attach a classifier")
@@ -233,7 +233,7 @@ impl<const N: usize> Numbers<N> {
         Ok(value)
     }
 
-    /// For [`instruction::map_value`].
+    /// Returns the file descriptor for [`instruction::map_value`].
     pub fn number(&self) -> i32 {
         self.0.as_raw_fd()
     }
@@ -241,13 +241,13 @@ impl<const N: usize> Numbers<N> {
 
 fn descriptor<T>(command: libc::c_long, attributes: &mut T) -> io::Result<OwnedFd> {
     let number = i32::try_from(system_call(command, attributes)?).map_err(io::Error::other)?;
-    // SAFETY: these commands return a new descriptor, which nobody else owns.
+    // SAFETY: these commands return a new descriptor, which has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 fn system_call<T>(command: libc::c_long, attributes: &mut T) -> io::Result<libc::c_long> {
-    // SAFETY: the attributes are laid out as the command wants them, all pointers in them are to memory that lives
-    // until the end of the call, and the kernel is told their sizes.
+    // SAFETY: the attributes are laid out as the command requires. All pointers in them refer to memory that lives
+    // until the end of the call, and the sizes are passed to the kernel.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }

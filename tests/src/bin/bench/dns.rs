@@ -1,11 +1,12 @@
-//! The resolver beside those of Debian, with the same list of a million domains, the same upstream and the same load:
+//! Compares the resolver with those of Debian, with the same list of a million domains, the same upstream and the same
+//! load:
 //!
-//! * `dns_blocked`, `dns_cached`, `dns_mix`: what a question costs, how many are answered, how long they take
-//! * `dns_once`: the same for blocked names that nobody has asked for before
-//! * `dns_load`, `dns_memory`: what the list costs
+//! * `dns_blocked`, `dns_cached`, `dns_mix`: cost of a query, answers per second, latency
+//! * `dns_once`: the same for blocked names that were not queried before
+//! * `dns_load`, `dns_memory`: cost of the list
 //!
-//! Every resolver has a network of its own. Only one of them works at a time, the others are stopped; all are measured in
-//! turn, several times over.
+//! Every resolver has its own network. Only one of them runs at a time; the others are stopped. All are measured in
+//! rotation, several times.
 
 mod lists;
 mod load;
@@ -21,20 +22,20 @@ pub use serving::run as serving;
 
 use crate::row::Measured;
 
-/// In the list of most comparisons.
+/// Number of domains in the list of most comparisons.
 const LISTED: usize = 1_000_000;
 
-/// The peer that did best: its place among those measured, ours being the first.
+/// Returns the index of the peer with the best result. Index 0 is the gateway.
 fn best(measured: &[Measured], better: fn(&f64, &f64) -> std::cmp::Ordering) -> Option<usize> {
     (1..measured.len()).max_by(|a, b| better(&measured[*a].median, &measured[*b].median))
 }
 
-/// The more, the better.
+/// Orders results for which more is better.
 fn more(a: &f64, b: &f64) -> std::cmp::Ordering {
     a.total_cmp(b)
 }
 
-/// The less, the better.
+/// Orders results for which less is better.
 fn less(a: &f64, b: &f64) -> std::cmp::Ordering {
     b.total_cmp(a)
 }

@@ -1,9 +1,9 @@
-//! `forward_vs_*`: small packets per second of one core, from the LAN interface to the far end of the uplink.
+//! `forward_vs_*`: small packets per second of one core, from the LAN interface to the remote end of the uplink.
 //!
-//! All ways masquerade. The peers' lists are walked to their end: the host's rule is the last, as is its policy among
-//! ours. The rules of the nft list say what our policies say, in the words of a policy router for both families: a
-//! network as the source, a counter, a mark. What the same list costs in the cheapest words nft has (one address each,
-//! no counters, IPv4 alone) is printed beside it.
+//! All variants masquerade. The peers evaluate their lists to the end: the host's rule is the last one, as is its
+//! policy in the gateway. The rules of the nft list match the semantics of the policies, as a policy router for both
+//! families writes them: a source network, a counter, a mark. The bench also prints the cost of the cheapest equivalent
+//! form in nft (one address each, no counters, IPv4 only).
 
 use std::time::Duration;
 
@@ -56,11 +56,12 @@ pub fn run() -> Result<Vec<Row>> {
     Ok(rows.collect())
 }
 
-/// What each piece of our way costs: pieces are taken away one after the other, beside the peers that have as much.
+/// Measures the cost of each component of the gateway's packet path. It removes the components one by one, and compares
+/// with peers that have the same components.
 pub fn break_down() -> Result<Vec<Row>> {
     let mut ours = Road::build(Way::Ours { policies: POLICIES })?;
     let mut peers = [Road::build(Way::Plain)?, Road::build(Way::Masquerade)?];
-    // The rules hold without the daemon, and it would put back what is taken away.
+    // The rules persist without the daemon, and the daemon would restore removed components.
     ours.daemon.as_mut().context("a daemon")?.kill9()?;
     println!("million packets per second, and nanoseconds per packet:");
     let show = |name: &str, road: &mut Road| -> Result<()> {
@@ -88,13 +89,13 @@ pub fn break_down() -> Result<Vec<Row>> {
     show("ours: nothing left", &mut ours)?;
     show("peer: plain, again", &mut peers[0])?;
     show("peer: conntrack and masquerade, again", &mut peers[1])?;
-    // Once a namespace has had a rule of its own, routing there never takes its short cut again.
+    // After a namespace had a custom rule, the kernel never uses the routing shortcut there again.
     peers[0].gateway.ip("rule add fwmark 1 lookup main priority 1000")?;
     show("peer: plain with one ip rule", &mut peers[0])?;
     Ok(Vec::new())
 }
 
-/// Takes a program off all interfaces: only its pins hold it there.
+/// Detaches a program from all interfaces. Only its pins keep it attached.
 fn detach(road: &Road, program: &str) -> Result<()> {
     let pins = road.daemon.as_ref().context("a daemon")?.pin_directory();
     let links = pins.join(format!("v{ABI_VERSION}")).join("links");

@@ -1,4 +1,4 @@
-//! Frames of the benches: small UDP packets, byte by byte.
+//! Frames of the benches: small UDP packets, assembled byte by byte.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ pub type Mac = [u8; 6];
 pub const SOURCE_PORT_LOW: i16 = 35;
 /// Offset of the low byte of the destination address in an IPv4 frame.
 pub const DESTINATION_LOW: i16 = 33;
-/// Where the low byte of the identification stands in an IPv4 frame of ours, and what is there.
+/// Offset of the low byte of the identification in an IPv4 frame of this module, and its value.
 pub const IDENTIFICATION_LOW: (i16, u8) = (19, 0xff);
 /// Offset of the source address in an IPv4 frame.
 pub const SOURCE_ADDRESS: i16 = 26;
@@ -27,7 +27,7 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// The frame, if both addresses are of one family. With IPv4 it has 64 bytes and no UDP checksum.
+    /// Returns the frame if both addresses are of one family. With IPv4 it has 64 bytes and no UDP checksum.
     pub fn frame(&self) -> Option<Vec<u8>> {
         let mut frame = [self.to, self.from].concat();
         match (self.source, self.destination) {

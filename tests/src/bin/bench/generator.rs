@@ -1,8 +1,8 @@
-//! The load of the forwarding benches: frames that enter the gateway by its LAN interface as if the driver had
-//! received them, and the sink that counts what comes out at the far end.
+//! The load of the forwarding benches: frames that enter the gateway at its LAN interface as if received by the driver,
+//! and the sink that counts the packets at the remote end.
 //!
-//! An XDP program run on live frames gives several million packets per second on one core, and receiving, deciding,
-//! routing and sending all happen on that core too: what is measured is the path alone.
+//! An XDP program on live frames generates several million packets per second on one core. Receive, decision, routing
+//! and transmission all run on that core too, so only the packet path is measured.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::bpf::instruction::*;
 use crate::bpf::{Attached, Kind, Numbers, Program};
 use crate::frame::{DESTINATION_LOW, IDENTIFICATION_LOW, SOURCE_ADDRESS, SOURCE_PORT_LOW, Udp};
 
-/// Flows of the load, told apart by the low bits of the source port and of the destination: were it one destination,
-/// plain forwarding would look up one route for a whole batch.
+/// Number of flows of the load. They differ in the low bits of the source port and of the destination. With one
+/// destination, plain forwarding would look up one route for a whole batch.
 const FLOWS: i32 = 64;
-/// Frames between two looks at what the far end has to do; its queue holds 256.
+/// Frames between two polls of the remote end, whose queue holds 256.
 const BATCH: u32 = 64;
 const BURST: u32 = 64 * 512;
 
@@ -26,11 +26,11 @@ const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 const GET_RANDOM: i32 = 7;
 const TC_DROP: i32 = 2;
-/// Places in `struct __sk_buff`.
+/// Offsets in `struct __sk_buff`.
 const SKB_DATA: i16 = 76;
 const SKB_DATA_END: i16 = 80;
 
-/// Frames to come.
+/// Generator of frames.
 #[derive(Debug)]
 pub struct Generator {
     program: Program,
@@ -38,12 +38,12 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// The low bytes of the source port and of the destination have to be 0 in their low bits.
+    /// Creates a generator. The low bits of the low bytes of source port and destination have to be 0.
     pub fn new(udp: &Udp) -> Result<Self> {
         let frame = udp.frame().context("addresses of one family")?;
         let length = i32::try_from(frame.len()).context("frame")?;
         let mut code = vec![load32(7, 1, 0), load32(3, 1, 4), copy(4, 7), add(4, length)];
-        // Frames are used again after they went through: every byte is written anew.
+        // The kernel reuses frames after they passed, so the program writes every byte again.
         let mut body = Vec::new();
         for (index, eight) in frame.chunks_exact(8).enumerate() {
             let value = u64::from_ne_bytes(eight.try_into().context("eight bytes")?);
@@ -61,8 +61,8 @@ impl Generator {
         Ok(Self { program: Program::load(Kind::Xdp, &code).context("the generator")?, frame })
     }
 
-    /// Sends for at least so long; what the sink saw of it, per second of the core: what other programs take of it
-    /// meanwhile does not count.
+    /// Sends for at least this duration. Returns the packets at the sink per second of the core's processor time, so
+    /// time of other programs does not count.
     pub fn run(&self, gateway: &Namespace, interface: u32, sink: &Sink, time: Duration) -> Result<Rate> {
         gateway.within(|| {
             pin()?;
@@ -93,8 +93,8 @@ pub struct Rate {
     pub masqueraded: f64,
 }
 
-/// Counts and drops what comes in at the far end. A classifier: an XDP program on a veth would have each packet turned
-/// into a frame again first, which costs as much as forwarding it.
+/// Sink that counts and drops packets at the remote end. It is a classifier: an XDP program on a veth would convert
+/// each packet to a frame first, which costs as much as forwarding it.
 #[derive(Debug)]
 pub struct Sink {
     counts: Numbers<2>,
@@ -104,7 +104,7 @@ pub struct Sink {
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
     pub arrived: u64,
-    /// Those that have the gateway's own address as their source.
+    /// Packets with the gateway's own address as their source.
     pub masqueraded: u64,
 }
 
@@ -132,10 +132,10 @@ impl Sink {
     }
 }
 
-/// Processor time of the calling thread, with the kernel's work for its packets.
+/// Returns the processor time of the calling thread, including the kernel's work for its packets.
 fn processor_time() -> Result<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes the time to a place of ours.
+    // SAFETY: the kernel writes the time to a local variable.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     ensure!(failed == 0, "no processor time: {}", std::io::Error::last_os_error());
     Ok(Duration::new(
@@ -144,12 +144,12 @@ fn processor_time() -> Result<Duration> {
     ))
 }
 
-/// The last core is the load's: the first one gets most of the machine's interrupts.
+/// Returns the core of the load: the last one, as the first one gets most of the machine's interrupts.
 pub fn core() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from) - 1
 }
 
-/// Keeps the calling thread on the core of the load, before all who want it too.
+/// Pins the calling thread to the core of the load with the highest priority.
 pub fn pin() -> Result<()> {
     keep_to(&[core()]).context("keep to one core")
 }

@@ -1,8 +1,8 @@
-//! The benches: each puts the gateway beside a peer, alternating between both in one run, so that the ratio holds
-//! on a machine whose absolute speed drifts.
+//! The benches: each compares the gateway with a peer and alternates between both in one run. So the ratio holds on a
+//! machine whose absolute speed drifts.
 //!
-//! Rows are printed as a table with their targets, and written as JSON with `--json`. A target that is missed does
-//! not make the run fail: the figures are for reading.
+//! Rows are printed as a table with their targets, and written as JSON with `--json`. A missed target does not make the
+//! run fail: the results are for reading.
 
 mod api;
 mod apply;
@@ -30,10 +30,10 @@ use crate::row::{Row, print_table, to_json};
 
 const USAGE: &str = "usage: bench [--only NAME]... [--json FILE]\n";
 
-/// Benchmark function. It gets the selected rows and may skip what only others need.
+/// Benchmark function. It receives the selected rows and may skip work that only other rows need.
 type Bench = fn(&[&str]) -> Result<Vec<Row>>;
 
-/// Benches by the names of the rows they give; what shares a costly set-up is measured together.
+/// Benches by the names of their rows. Rows that share a costly set-up are measured together.
 const BENCHES: &[(&[&str], Bench)] = &[
     (&["verdict_flow_flat", "verdict_new_flat"], |_| verdict::run()),
     (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], |_| forward::run()),
@@ -86,7 +86,7 @@ fn run() -> Result<()> {
             continue;
         }
         println!("== {}", names.join(", "));
-        // Some pin this thread to a core.
+        // Some benches pin this thread to a core.
         let _cores = AffinityGuard::new().context("the cores of this thread")?;
         let found = bench(&names).with_context(|| names.join(", "))?;
         rows.extend(found.into_iter().filter(|row| names.contains(&row.bench)));
@@ -98,12 +98,13 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// By its name, or by a group's, which is how the names of its rows begin.
+/// Reports whether a row is selected by its name, or by the name of a group, which is a prefix of the names of its
+/// rows.
 fn is_meant(only: &str, name: &str) -> bool {
     name.strip_prefix(only).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
-/// `None` is a request for help.
+/// Parses the arguments. Returns `None` for a request for help.
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> {
     let mut options = Options::default();
     while let Some(argument) = arguments.next() {

@@ -1,4 +1,4 @@
-//! Policies in bulk: entries of dataplane plans, and objects as users make them.
+//! Policies in bulk: entries of dataplane plans, and objects as users create them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,7 +16,7 @@ use crate::frame::{Mac, Udp};
 pub const GATEWAY_MAC: Mac = [2, 0, 0, 0x10, 0, 1];
 const PORT: u16 = 443;
 
-/// Deterministic and quick (SplitMix64, Steele and others 2014).
+/// Fast deterministic generator (SplitMix64, Steele and others 2014).
 #[derive(Debug)]
 pub struct Random(pub u64);
 
@@ -40,7 +40,7 @@ impl Random {
         }
     }
 
-    /// In 10.0.0.0/8, where our LANs are.
+    /// Returns an address in 10.0.0.0/8, the range of the LANs.
     fn inside4(&mut self) -> Ipv4Addr {
         Ipv4Addr::from(10 << 24 | (self.next() as u32 & 0xff_ffff))
     }
@@ -76,8 +76,8 @@ enum Match {
     Device(Mac),
 }
 
-/// A plan of so many policies, spread evenly over source prefixes, destinations, destinations with port (each of both
-/// families) and devices; and what matches them.
+/// A plan with policies spread evenly over source prefixes, destinations, destinations with port (each of both
+/// families) and devices, with the packets that match them.
 #[derive(Debug)]
 pub struct Spread {
     pub plan: Dataplane,
@@ -91,7 +91,7 @@ impl Spread {
         let mut plan = Dataplane { header, ..Dataplane::default() };
         let interface = InterfaceKey { slot: 0, index: 1, vlan: 0, _pad: 0 };
         plan.interfaces.insert(interface, InterfaceValue { rank: RANK_NONE, vlan: 0, scope: 0 });
-        // As many lookups as on a LAN with one network of each family, whatever the source.
+        // As many lookups as on a LAN with one network of each family, for any source.
         for net in ["0.0.0.0/0", "::/0"] {
             plan.lan_sources.insert((0, net.parse().context("a network")?), SourceKind::Lan as u32);
         }
@@ -122,7 +122,7 @@ impl Spread {
         Ok(Self { plan, matches })
     }
 
-    /// A packet that a policy of the plan matches, from a port.
+    /// Returns a packet that a policy of the plan matches, from this source port.
     pub fn packet(&self, random: &mut Random, policy: usize, port: u16) -> Result<Vec<u8>> {
         let matched = self.matches[policy % self.matches.len()];
         let ipv6 = match matched {
@@ -154,7 +154,7 @@ impl Spread {
 fn draw(random: &mut Random, number: usize) -> Result<Match> {
     let v4 = |address, length| Ipv4Net::new(address, length).map(|net| IpNet::V4(net.trunc()));
     let v6 = |address, length| Ipv6Net::new(address, length).map(|net| IpNet::V6(net.trunc()));
-    // Hosts and networks in turn.
+    // Alternates hosts and networks.
     let network = random.next().is_multiple_of(2);
     Ok(match number % 8 {
         0 => Match::Source(v4(random.inside4(), if network { 24 } else { 32 })?),
@@ -167,7 +167,7 @@ fn draw(random: &mut Random, number: usize) -> Result<Match> {
     })
 }
 
-/// Networks that the compiler always adds because policies do not route them.
+/// Adds the networks that the compiler always adds because policies do not route them.
 fn locals(plan: &mut Dataplane) -> Result<()> {
     let link = ["224.0.0.0/4", "255.255.255.255/32", "169.254.0.0/16", "ff00::/8", "fe80::/10"];
     let all = link.into_iter().map(|net| (net, LocalKind::Link));
@@ -177,7 +177,7 @@ fn locals(plan: &mut Dataplane) -> Result<()> {
     Ok(())
 }
 
-/// A policy for a subnet, as a user sends it.
+/// Returns a policy for a subnet as a user sends it.
 pub fn subnet_policy(name: &str, priority: usize, subnet: &str, uplink: &str) -> Value {
     json!({
         "name": name,
@@ -190,8 +190,7 @@ pub fn subnet_policy(name: &str, priority: usize, subnet: &str, uplink: &str) ->
     })
 }
 
-/// Creates so many policies in a state, each for a subnet of its own; another `series` gives
-/// other subnets.
+/// Creates `count` policies in a state, each for its own subnet. Another `series` gives other subnets.
 pub fn create_policies(state: &mut State, count: usize, series: usize, uplink: &str) -> Result<()> {
     let policies = kind("routing_policy").context("the kind of policies")?;
     for number in 0..count {

@@ -1,4 +1,4 @@
-//! Rows of the result, and the statistics they are made of.
+//! Rows of the result and their statistics.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -17,18 +17,18 @@ pub struct Row {
 /// Target of a row.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
-    /// The ratio at most so large.
+    /// The ratio must be at most this value.
     RatioAtMost(f64),
-    /// The ratio at least so large.
+    /// The ratio must be at least this value.
     RatioAtLeast(f64),
-    /// Our figure below.
+    /// The gateway's result must be below this value.
     OursBelow(f64),
-    /// Nothing: it is to be known.
+    /// No target: the row is informational.
     Known,
 }
 
 impl Row {
-    /// Ours divided by the peer's.
+    /// Returns the gateway's result divided by the peer's.
     pub fn ratio(&self) -> f64 {
         self.ours / self.peer
     }
@@ -103,7 +103,7 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Measures all subjects in turn, so many times; the median of each, and each figure for the record.
+/// Measures all subjects in rotation. Returns the median of each and every result for the record.
 pub fn alternate<S>(
     subjects: &mut [S],
     rounds: usize,

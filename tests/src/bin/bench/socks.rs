@@ -1,5 +1,5 @@
-//! `socks_vs_native`: a bulk download of a LAN host that knows of no proxy, beside the same download by a client that
-//! speaks SOCKS5 itself, through the same proxy. Both pass the gateway; the first one also the relay.
+//! `socks_vs_native`: a bulk download of a LAN host without proxy settings, compared with the same download by a client
+//! that speaks SOCKS5 itself, through the same proxy. Both pass the gateway; the first one also passes the relay.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -15,7 +15,7 @@ use crate::row::{Row, Target, alternate};
 
 const ROUNDS: usize = 5;
 const SOURCE: u16 = 9000;
-/// Bytes of a download.
+/// Size of a download in bytes.
 const LENGTH: u64 = 2 << 30;
 const PIECE: usize = 64 << 20;
 
@@ -49,7 +49,7 @@ pub fn run() -> Result<Vec<Row>> {
     }])
 }
 
-/// Gives everybody who asks so many bytes, without copying them.
+/// Sends `LENGTH` bytes to every client, without a copy.
 fn serve(listener: &TcpListener) {
     let Ok(file) = tempfile::tempfile() else { return };
     if file.set_len(PIECE as u64).is_err() {
@@ -71,12 +71,12 @@ fn serve(listener: &TcpListener) {
             }
             Ok(())
         };
-        // Whoever goes away early is missed by the one who counts.
+        // The client reports an early end of a connection.
         let _ = give();
     }
 }
 
-/// Gbit/s of one download.
+/// Returns the rate of one download in Gbit/s.
 fn download(host: &Host, through: Option<&str>) -> Result<f64> {
     let mut command = host.namespace.command("curl");
     command.args([

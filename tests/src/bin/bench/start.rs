@@ -1,8 +1,8 @@
-//! `start_1000_secrets`: from the start of the daemon until `/health` answers, with a thousand sealed secrets in its
-//! store. The peer is the same start with none.
+//! `start_1000_secrets`: time from the start of the daemon until `/health` answers, with a thousand sealed secrets in
+//! its store. The peer is the same start without secrets.
 //!
-//! Forty of them are keys of enabled tunnels, which the first plan needs; the others are passwords of proxies and keys of
-//! disabled tunnels with many peers.
+//! Forty of them are keys of enabled tunnels, which the first plan needs. The others are passwords of proxies and keys
+//! of disabled tunnels with many peers.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::topology::{Road, Way};
 
 const TUNNELS: usize = 20;
 const PROXIES: usize = 240;
-/// Each has its own key and those of its peers.
+/// Number of disabled tunnels. Each has its own key and those of its peers.
 const DISABLED: usize = 20;
 const PEERS: usize = 35;
 const ROUNDS: usize = 5;
@@ -86,7 +86,7 @@ fn fill(daemon: &Daemon) -> Result<()> {
     Ok(())
 }
 
-/// Keys of nobody's: 32 bytes of letters and digits.
+/// Returns a tunnel with test keys: 32 bytes of letters and digits.
 fn tunnel(n: usize, enabled: bool, peers: usize) -> Value {
     let key = |kind: char, peer: usize| BASE64_STANDARD.encode(format!("{kind}{n:0>15}{peer:0>16}"));
     let peer = |peer: usize| {

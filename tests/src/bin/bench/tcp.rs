@@ -1,5 +1,5 @@
-//! `tcp_bulk`: one TCP stream from the LAN to the internet, both ends and the gateway between them on one core, so
-//! that throughput is throughput per core.
+//! `tcp_bulk`: one TCP stream from the LAN to the internet. Both ends and the gateway run on one core, so throughput is
+//! throughput per core.
 
 use std::process::Stdio;
 

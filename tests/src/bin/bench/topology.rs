@@ -1,4 +1,4 @@
-//! The network of the forwarding benches, as many times as there are ways to forward: a LAN host, the gateway, the
+//! The network of the forwarding benches, one instance for each forwarding mode: a LAN host, the gateway, and the
 //! internet behind its uplink, each in a namespace.
 //!
 //! ```text
@@ -23,41 +23,41 @@ use crate::policies::{GATEWAY_MAC, create_policies, subnet_policy};
 pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 pub const WAN: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-/// The first of the servers that the load is for.
+/// First of the servers that are destinations of the load.
 const SERVERS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 0);
 const HOST_MAC: Mac = [2, 0, 0, 0x77, 0, 2];
 const MARK: u32 = 0x11;
 const TABLE: u32 = 100;
 
-/// Forwarding mode of the gateway of a topology.
+/// Forwarding mode of the gateway in a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// The daemon with so many policies, the last of which is the host's.
+    /// The daemon with this number of policies, the last of which is the host's.
     Ours { policies: usize },
-    /// The kernel's forwarding alone.
+    /// Kernel forwarding only.
     Plain,
-    /// And masquerade.
+    /// Kernel forwarding with masquerade.
     Masquerade,
-    /// So many rules that mark by source, one after the other; one ip rule by mark; masquerade.
+    /// Sequence of rules that mark by source; one ip rule by mark; masquerade.
     NftLinear { rules: usize, form: RuleForm },
-    /// So many ip rules by source; masquerade.
+    /// Sequence of ip rules by source; masquerade.
     IpRules { rules: usize },
 }
 
-/// Form of a linear list of nft rules.
+/// Form of the rules of a linear nft list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleForm {
-    /// What says the same as our policies: a network as the source, a counter, in a table for both families.
+    /// Equivalent of the gateway's policies: a source network, a counter, in a table for both families.
     Network,
-    /// The cheapest there is: a single address, no counter, in a table for IPv4 alone.
+    /// Cheapest form: a single address, no counter, in a table for IPv4 only.
     Address,
 }
 
-/// A road with its gateway at work.
+/// A topology with a running gateway.
 #[derive(Debug)]
 pub struct Road {
     pub way: Way,
-    // The daemon goes first, then the namespaces.
+    // Field order is drop order: the daemon first, then the namespaces.
     pub daemon: Option<Daemon>,
     /// Id of the host's policy.
     pub policy: Option<String>,
@@ -117,7 +117,8 @@ impl Road {
         self.gateway.forward()
     }
 
-    /// The policies are stored before the daemon starts: a request for each would take longer than all the rest.
+    /// Starts the daemon with policies. They are stored before the start, as one request for each would dominate the
+    /// run time.
     fn start_daemon(&mut self, prefix: &Prefix, policies: usize) -> Result<()> {
         let mut daemon = Daemon::prepare_in(&self.gateway, prefix)?;
         let path = daemon.state_directory().join("store.redb");
@@ -144,19 +145,19 @@ impl Road {
         Ok(())
     }
 
-    /// Packets per second that arrive at the far end.
+    /// Returns the packets per second that arrive at the remote end.
     pub fn measure(&self, time: Duration) -> Result<Rate> {
         let sink = Sink::attach(&self.wan, "up0", WAN)?;
         let lan = self.gateway.within(|| nix::net::if_::if_nametoindex("eth1")).context("eth1")?;
         self.generator.run(&self.gateway, lan, &sink, time)
     }
 
-    /// Packets per second that arrive with the gateway's address on them, as they are to; others did not go the way
-    /// that is measured.
+    /// Returns the packets per second that arrive with the gateway's address as source, as they should. Fails if others
+    /// did not take the measured path.
     pub fn measure_masked(&self, time: Duration) -> Result<f64> {
         let before = self.hits()?;
         let rate = self.measure(time)?;
-        // The gateway itself says something now and then.
+        // The gateway itself sends a packet occasionally.
         ensure!(rate.masqueraded > 0.99 * rate.arrived, "{:?} lets packets out unmasked: {rate:?}", self.way);
         ensure!(rate.masqueraded > 0.98 * rate.sent, "{:?} loses packets: {rate:?}", self.way);
         if let (Some(before), Some(after)) = (before, self.hits()?) {
@@ -165,7 +166,7 @@ impl Road {
         Ok(rate.masqueraded)
     }
 
-    /// Packets that the host's policy has counted, where there is one and a daemon to tell.
+    /// Returns the packet count of the host's policy, if there is a policy and a daemon.
     fn hits(&self) -> Result<Option<u64>> {
         let (Some(daemon), Some(policy)) = (&self.daemon, &self.policy) else { return Ok(None) };
         let shown = daemon.api().get(&format!("/routing/policies/{policy}"))?;
@@ -173,7 +174,7 @@ impl Road {
     }
 }
 
-/// The links and addresses of a road.
+/// Creates the links and addresses of a topology.
 pub fn connect(lan: &Namespace, gateway: &Namespace, wan: &Namespace) -> Result<()> {
     gateway.ip(&format!(
         "link add eth1 type veth peer name eth0 netns {}\nlink add eth0 type veth peer name up0 netns {}\n\
@@ -190,7 +191,7 @@ pub fn connect(lan: &Namespace, gateway: &Namespace, wan: &Namespace) -> Result<
         "link set up0 address 02:00:00:11:30:01\naddress add 203.0.113.1/24 dev up0\nlink set up0 up\n\
          address add {SERVER}/32 dev lo"
     ))?;
-    // Fixed: the sink answers no questions for addresses.
+    // Static entry: the sink does not answer neighbour requests.
     gateway.ip("neighbour replace 203.0.113.1 lladdr 02:00:00:11:30:01 dev eth0 nud permanent\n\
          neighbour replace 10.77.0.2 lladdr 02:00:00:77:00:02 dev eth1 nud permanent\n\
          route add default via 203.0.113.1")
@@ -202,7 +203,7 @@ pub fn masquerade(gateway: &Namespace) -> Result<()> {
     )
 }
 
-/// A table of so many rules that mark by source; the last one matches the host.
+/// Returns a table of rules that mark by source. The last rule matches the host.
 fn linear(rules: usize, form: RuleForm) -> String {
     let rule = |number: Option<usize>| match (form, number) {
         (RuleForm::Network, Some(number)) => {
@@ -222,7 +223,7 @@ fn linear(rules: usize, form: RuleForm) -> String {
     )
 }
 
-/// A host that sends nothing.
+/// Returns the address of a host that sends nothing.
 fn source(number: usize) -> Ipv4Addr {
     Ipv4Addr::from(
         u32::from(Ipv4Addr::new(10, 78, 0, 0)) + u32::try_from(number).unwrap_or(u32::MAX) % 65_536,

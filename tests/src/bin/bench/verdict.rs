@@ -1,12 +1,13 @@
-//! `verdict_flow_flat`, `verdict_new_flat`: what one packet costs in the ingress program, by BPF_PROG_TEST_RUN, with
-//! few and with many policies.
+//! `verdict_flow_flat`, `verdict_new_flat`: cost of one packet in the ingress program, by BPF_PROG_TEST_RUN, with few
+//! and with many policies.
 //!
-//! Every packet is a run of its own, with its own bytes, so that nothing is repeated that real traffic would not
-//! repeat. What an empty program takes by the same measure, two readings of the clock, is subtracted.
+//! Every packet is a separate run with its own bytes, so that nothing repeats that real traffic would not repeat. The
+//! bench subtracts the result of an empty program, which is two clock reads.
 //!
-//! `verdict_flow_flat` asks what the number of policies does to a known flow, so nothing but that differs: 100 000
-//! flows are known with any number of policies, and met in random order. Few flows are cheaper, because they stay in
-//! the processor's caches; what a known flow costs with one flow for each policy is printed beside it.
+//! `verdict_flow_flat` measures the effect of the number of policies on an established flow, so only that number
+//! differs. The table holds 100 000 flows for any number of policies, and packets hit them in random order. Few flows
+//! are cheaper because they stay in the processor's caches. The bench also prints the cost of an established flow with
+//! one flow for each policy.
 
 use std::path::PathBuf;
 
@@ -26,16 +27,16 @@ const SIZES: [usize; 4] = [10, 1_000, 10_000, 100_000];
 const ROUNDS: usize = 5;
 /// Packets of one size in one round.
 const RUNS: usize = 50_000;
-/// Packets between two renewals of the budgets of new flows: measured flows are to have records.
+/// Packets between two refills of the budgets of new flows, so that measured flows have records.
 const PART: usize = FLOW_BUDGET as usize / 2;
-/// Flows that are known, with any number of policies.
+/// Number of established flows, for any number of policies.
 const KNOWN: usize = 100_000;
 
-/// The programs with a plan of their own, beside those of the other sizes.
+/// The programs with one plan. Other sizes have their own instance.
 struct Subject {
     programs: Programs,
     spread: Spread,
-    /// The policies in turn, one flow each.
+    /// One flow for each policy in order.
     flows: Vec<Vec<u8>>,
     policies: usize,
     random: Random,
@@ -87,7 +88,7 @@ pub fn run() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The constant of the measure, in nanoseconds.
+/// Returns the constant overhead of the measurement in nanoseconds.
 fn empty_program() -> Result<f64> {
     let program = Program::load(Kind::Classifier, &[set(0, 0), exit()]).context("an empty program")?;
     let mut total = 0.0;
@@ -110,7 +111,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// What is measured is what is meant: each packet meets a policy and gets its leg.
+    /// Checks the subject of the measurement: each packet matches a policy and gets its leg.
     fn check(&mut self) -> Result<()> {
         let program = self.programs.program("gw_ingress")?;
         for packet in self.flows.iter().take(1000) {
@@ -120,10 +121,10 @@ impl Subject {
         Ok(())
     }
 
-    /// The first so many flows.
+    /// Measures the first `count` flows.
     fn known_flows(&mut self, count: usize) -> Result<f64> {
         let flows = &self.flows[..count];
-        // Whatever the table has forgotten meanwhile is known again after this.
+        // Restores flows that were evicted from the table meanwhile.
         for packets in flows.chunks(PART) {
             renew_budgets(&mut self.programs)?;
             let program = self.programs.program("gw_ingress")?;
@@ -141,7 +142,7 @@ impl Subject {
         mean(&times)
     }
 
-    /// Flows that nobody has seen: other hosts, other ports.
+    /// Measures flows without an entry: other hosts, other ports.
     fn new_flows(&mut self) -> Result<f64> {
         self.programs.forget_flows()?;
         let packets = (0..RUNS)
@@ -163,7 +164,7 @@ impl Subject {
         mean(&times)
     }
 
-    /// Every flow so far got a record.
+    /// Checks that every flow so far has a record.
     fn assert_recorded(&self) -> Result<()> {
         let unrecorded = self.programs.unrecorded()?.packets;
         ensure!(unrecorded == 0, "{unrecorded} packets of flows beyond their budget were measured");
@@ -171,8 +172,8 @@ impl Subject {
     }
 }
 
-/// Empties the budgets that the packets would exceed: that of the unknown hosts, and those of the devices of a small plan,
-/// of which each has many flows.
+/// Empties the budgets that the packets would exceed: that of the unknown hosts, and those of the devices of a small
+/// plan, each of which has many flows.
 fn renew_budgets(programs: &mut Programs) -> Result<()> {
     let unknown = budget_index(0, Arrival::default().interface);
     for index in (1..=16).chain([unknown]) {

@@ -1,5 +1,5 @@
-//! `wireguard_vs_wireguard_go`: one TCP stream through a userspace tunnel, both ends of one make, on all cores.
-//! `wireguard_small`: the same with a flood of small datagrams, counted where they arrive.
+//! `wireguard_vs_wireguard_go`: one TCP stream through a userspace tunnel with the same implementation at both ends, on
+//! all cores. `wireguard_small`: the same with a flood of small datagrams, counted on arrival.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
@@ -52,10 +52,10 @@ enum Make {
     WireguardGo,
 }
 
-/// Two hosts, a cable, a tunnel.
+/// Two hosts connected by a link and a tunnel.
 struct Pair {
     make: Make,
-    // Servers and engines go before the namespaces.
+    // Drop order: servers and engines before the namespaces.
     _server: Process,
     _ends: [End; 2],
     a: Namespace,
@@ -83,7 +83,7 @@ impl Pair {
         for (namespace, number) in [(&a, 1), (&b, 2)] {
             namespace.ip(&format!("address add {}/24 dev eth0\nlink set eth0 up", outer(number).ip()))?;
         }
-        // wireguard-go keeps its control sockets by the names of devices, whatever the namespace.
+        // wireguard-go names its control sockets by device, in all namespaces.
         let names = [prefix.interface("wga"), prefix.interface("wgb")];
         let keys = [generate_keypair()?, generate_keypair()?];
         let ends = [
@@ -103,14 +103,14 @@ impl Pair {
         Ok(Self { make, _server: server, _ends: ends, a, _b: b })
     }
 
-    /// Gbit/s of one TCP stream.
+    /// Returns the rate of one TCP stream in Gbit/s.
     fn bulk(&self) -> Result<f64> {
         let report = self.iperf(&[])?;
         let bits = report.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64);
         Ok(bits.context("no throughput in what iperf3 says")? / 1e9)
     }
 
-    /// Datagrams that arrive, in thousands per second.
+    /// Returns the arriving datagrams in thousands per second.
     fn small(&self) -> Result<f64> {
         let report = self.iperf(&["--udp", "--bitrate", "0", "--length", "200"])?;
         let sum = |name| report.pointer(&format!("/end/sum/{name}")).and_then(Value::as_f64);
@@ -149,7 +149,7 @@ impl End {
     fn start(make: Make, namespace: &Namespace, device: &DeviceConfig) -> Result<Self> {
         match make {
             Make::Ours => namespace.within(|| {
-                // As many workers as the daemon has.
+                // Same number of workers as in the daemon.
                 let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
                 let wireguard = runtime.block_on(WireGuard::with_engine(Engine::Userspace))?;
                 runtime.block_on(wireguard.apply(device))?;
@@ -172,7 +172,7 @@ impl End {
     }
 }
 
-/// The device in the words of wg(8).
+/// Returns the device in the format of `wg setconf` (wg(8)).
 fn setconf(device: &DeviceConfig) -> String {
     let peer = &device.peers[0];
     format!(

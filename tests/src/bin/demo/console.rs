@@ -28,7 +28,8 @@ impl Console {
         println!("                 {text}");
     }
 
-    /// Shows a command and runs it; what it printed. It need not succeed: that is for the claims to judge.
+    /// Shows a command, runs it and returns its output. A failure of the command is no error: the claims check the
+    /// result.
     pub fn run(&self, command: &str) -> Result<String> {
         println!("         $ {command}");
         let mut shell = Command::new("sh");
@@ -37,7 +38,7 @@ impl Console {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Shows and runs a `curl` that must be answered with `data`.
+    /// Shows and runs a `curl` command whose response must contain `data`.
     pub fn call(&self, command: &str) -> Result<Value> {
         let said = self.run(command)?;
         let mut answer: Value =
@@ -46,7 +47,7 @@ impl Console {
         Ok(answer["data"].take())
     }
 
-    /// Compares and tells; a claim that fails fails the demonstration at its end.
+    /// Compares expected and observed value and prints the result. A failed claim fails the demonstration at its end.
     pub fn claim(&mut self, what: &str, expected: impl Display, observed: impl Display) {
         let (expected, observed) = (expected.to_string(), observed.to_string());
         if expected == observed {

@@ -1,8 +1,8 @@
-//! The demonstration: a network of namespaces, the daemon in it, and the walk from the first policy to splitting, each
-//! claim tried on real packets. Every command that is shown is the command that is run.
+//! The demonstration: a network of namespaces, the daemon in it, and the scenario from the first policy to splitting.
+//! It checks each claim with real packets. Every command that it shows is the command that it runs.
 //!
-//! `--check` asserts, removes everything and says by the exit code whether all held. Without it the network stays up,
-//! with the API reachable from the host, until Ctrl-C.
+//! `--check` asserts, removes everything and reports the result by the exit code. Without it the network stays up until
+//! Ctrl-C, and the API is reachable from the host.
 
 mod console;
 mod relay;
@@ -70,7 +70,7 @@ fn demonstrate(check: bool) -> Result<bool> {
     };
     if !check {
         walk.invite();
-        // Until the end of the world, or a signal.
+        // Runs until a signal or the timeout.
         while wait_for(std::time::Duration::from_secs(3600), "a signal", || {
             interrupted.load(Ordering::Relaxed)
         })
@@ -82,13 +82,13 @@ fn demonstrate(check: bool) -> Result<bool> {
     Ok(held)
 }
 
-/// Turns Ctrl-C and its relatives into a flag, so that everything is removed before the end.
+/// Converts Ctrl-C and similar signals into a flag, so that everything is removed before the exit.
 fn listen_for_the_end() -> Result<Arc<AtomicBool>> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         signals.add(signal);
     }
-    // Before any other thread exists: all of them inherit it. Programs that are started do not.
+    // Must run before any other thread exists: all threads inherit the mask. Started programs do not.
     signals.thread_block().context("block signals")?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = interrupted.clone();

@@ -1,4 +1,4 @@
-//! A door to the daemon in its namespace: what connects to a port of the host talks to the API inside.
+//! A relay to the daemon in its namespace: connections to a port of the host reach the API inside.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 use gateway_tests::daemon::API;
 use gateway_tests::netns::Entrance;
 
-/// Ports that are tried, the usual one first.
+/// Ports to try, the usual one first.
 const PORTS: std::ops::Range<u16> = 8080..8100;
 
-/// Opens the door on the first free port; it closes with the process.
+/// Opens the relay on the first free port. It closes with the process.
 pub fn open(entrance: Entrance) -> Result<SocketAddr> {
     let listener = PORTS
         .map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)))
@@ -21,7 +21,7 @@ pub fn open(entrance: Entrance) -> Result<SocketAddr> {
         for outside in listener.incoming().flatten() {
             let entrance = entrance.clone();
             std::thread::spawn(move || {
-                // While the daemon is down there is nobody to talk to: the connection closes, as it would without a relay.
+                // While the daemon is down the connection closes, as it would without a relay.
                 if let Ok(inside) = entrance.within(|| TcpStream::connect(API)) {
                     join(&outside, &inside);
                 }
@@ -38,9 +38,9 @@ fn join(one: &TcpStream, other: &TcpStream) {
     });
 }
 
-/// Copies until the end of one direction, and passes the end on.
+/// Copies until the end of one direction, and passes the end on to the other side.
 fn pour(mut from: &TcpStream, mut to: &TcpStream) {
-    // Either side may go away at any time; the other then learns it by the shutdown.
+    // Either side may close at any time. The shutdown informs the other one.
     let _ = io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Write);
 }

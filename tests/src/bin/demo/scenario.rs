@@ -1,4 +1,4 @@
-//! The walk itself, step by step.
+//! The scenario of the demonstration, step by step.
 
 mod drain;
 mod names;
@@ -31,7 +31,7 @@ const STEPS: usize = 12;
 const SOON: Duration = Duration::from_secs(20);
 
 pub struct Walk {
-    /// Far end of the tunnel over TCP.
+    /// Remote end of the tunnel over TCP.
     far: Option<FarEnd>,
     /// Upstream of the resolver.
     upstream: Upstream,
@@ -71,7 +71,7 @@ impl Walk {
         })
     }
 
-    /// Whether every claim held. Ends early when interrupted.
+    /// Runs all steps and returns whether every claim held. Ends early when interrupted.
     pub fn all_steps(&mut self) -> Result<bool> {
         let steps: [fn(&mut Self) -> Result<()>; STEPS - 1] = [
             Self::show_the_network,
@@ -268,7 +268,7 @@ impl Walk {
         self.claim_no_leak()
     }
 
-    /// Prints commands to try while it stays up.
+    /// Prints commands to try while the network stays up.
     pub fn invite(&self) {
         let laptop = &self.testbed.network.laptop;
         println!(
@@ -285,7 +285,7 @@ impl Walk {
         self.testbed.daemon.last_words()
     }
 
-    /// Removes everything, and makes sure of it.
+    /// Removes everything and verifies the removal.
     pub fn remove(self) -> Result<()> {
         let network = &self.testbed.network;
         let mut traces: Vec<PathBuf> = [
@@ -319,7 +319,7 @@ impl Walk {
         }
     }
 
-    /// From a file, as a user has it from a VPN service; so the key is not on the command line.
+    /// Imports a tunnel from a file, as users get it from a VPN service. So the key is not on the command line.
     fn import(&self, name: &str, number: usize) -> Result<String> {
         let network = &self.testbed.network;
         let exit = if number == 0 { &network.exit_a } else { &network.exit_b };
@@ -351,7 +351,8 @@ impl Walk {
         Ok(load)
     }
 
-    /// The laptop asks in both families and is seen as this exit; what was on the uplink meanwhile.
+    /// Sends requests from the laptop in both families and claims that servers see it as this exit. Returns the packets
+    /// on the uplink meanwhile.
     fn fetch_as(&mut self, claim: &str, exit: fn(&Topology) -> &Exit) -> Result<Counts> {
         self.testbed.network.settle()?;
         self.testbed.network.tap.reset();
@@ -377,7 +378,7 @@ impl Walk {
     }
 }
 
-/// What many a hotel does.
+/// A typical hotel firewall.
 const NO_UDP: &str = "table inet hotel {
   chain in { type filter hook prerouting priority raw; iifname \"up0\" meta l4proto udp drop; }
   chain out { type filter hook postrouting priority 300; oifname \"up0\" meta l4proto udp drop; }

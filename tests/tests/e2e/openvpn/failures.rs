@@ -1,4 +1,4 @@
-//! Servers that die, refuse or never answer.
+//! Servers that stop, reject or never answer.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::e2e::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_t
 
 const PASSWORD: &str = "wrong-and-secret-5f2a";
 
-/// Waits for a tunnel to be in a status for a reason.
+/// Waits until a tunnel has a status and a reason.
 fn wait_for_reason(testbed: &Testbed, tunnel: &str, status: &str, reason: &str) -> Value {
     wait_ok(SOON * 2, &format!("the tunnel to be in {status} because of {reason}"), || {
         let object = testbed.api().get(&format!("/tunnels/{tunnel}"))?;
@@ -85,13 +85,13 @@ fn wrong_credentials_are_reported_once_in_a_while_and_shown_nowhere() {
     let log = std::fs::read_to_string(testbed.daemon.log_file()).expect("log");
     assert!(!log.contains(PASSWORD) && !log.contains(&secret), "a secret is in the log");
 
-    // The right password counts at once.
+    // The correct password takes effect immediately.
     let path = format!("/tunnels/{tunnel}");
     let mut object = testbed.api().get(&path).expect("tunnel");
     object["password"] = json!("wonderland");
     testbed.api().put(&path, &object).expect("password exchanged");
     testbed.bring_up(&tunnel).expect("up");
-    // Neither in clear on a command line or in the environment.
+    // No secret is in clear on a command line or in the environment.
     for pid in processes(&testbed) {
         for file in ["cmdline", "environ"] {
             let text = std::fs::read(format!("/proc/{pid}/{file}")).expect("/proc");
@@ -169,7 +169,7 @@ fn a_server_with_a_foreign_certificate_is_not_believed() {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
     let server = Server::start(&network.exit_a, &network.prefix, "").expect("server");
-    // The same keys but another authority: what a man in the middle could show.
+    // The same keys with another authority, as a man in the middle could present.
     let other = Server::start(&network.exit_b, &network.prefix, "").expect("other server");
     let (file, foreign) = (server.file("").expect("file"), other.file("").expect("file"));
     let authority = |file: &str| {

@@ -1,4 +1,4 @@
-//! Servers and files that want more of the host than to carry packets.
+//! Hostile servers and files that try to change more of the host than the tunnel.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::Bound;
 use crate::e2e::{SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_through};
 
-/// Everything that a host can be asked for its ways and addresses, but for those of the tunnels.
+/// Returns all routes, rules and addresses of the host, except those of the tunnels.
 fn ways(testbed: &Testbed) -> String {
     let ask = |arguments: &[&str]| testbed.network.gateway.run("ip", arguments).expect("ip");
     [ask(&["-4", "route", "show", "table", "main"]), ask(&["-6", "route", "show", "table", "main"])].concat()
@@ -21,7 +21,7 @@ fn addresses(testbed: &Testbed, interface: &str) -> String {
     testbed.network.gateway.run("ip", &["-o", "address", "show", "dev", interface]).expect("ip")
 }
 
-/// A server that gives its clients this address, prefix included.
+/// Returns a server that assigns this address, with prefix, to its clients.
 fn server_that_gives(testbed: &Testbed, address: &str) -> Server {
     let network = &testbed.network;
     let mut server = Server::start(&network.exit_a, &network.prefix, "").expect("server");
@@ -47,7 +47,7 @@ fn what_a_server_pushes_beside_addresses_is_shown_and_not_obeyed() {
         assert!(pushed.as_array().is_some_and(|list| list.contains(&json!(option))), "{option} in {pushed}");
     }
     assert_eq!(without_links(&ways(&bound.testbed)), without_links(&before));
-    // The neighbour has no policy: it goes out as before.
+    // The neighbour has no policy: it leaves directly as before.
     assert_direct(&network.tv);
     network.settle().expect("silence");
     network.tap.reset();
@@ -55,7 +55,7 @@ fn what_a_server_pushes_beside_addresses_is_shown_and_not_obeyed() {
     assert_nothing_leaked(&bound.testbed);
 }
 
-/// Routes of the kernel's own to link-local addresses come with every link.
+/// Removes the kernel's own routes to link-local addresses, which exist for every link.
 fn without_links(ways: &str) -> Vec<&str> {
     ways.lines().filter(|line| !line.starts_with("fe80::")).collect()
 }
@@ -68,7 +68,7 @@ fn a_wide_address_becomes_a_narrow_one() {
     let object = server.tunnel("nl").expect("tunnel");
     let tunnel = create(testbed.api(), "/tunnels", &object).expect("tunnel made");
     testbed.bring_up(&tunnel).expect("up");
-    // The tunnel is healthy as soon as the session is; its address follows.
+    // The tunnel is healthy once the session is up; its address follows.
     wait_ok(SOON, "the narrow address", || {
         let shown = addresses(&testbed, "ov-nl");
         ensure!(shown.contains("198.18.200.7/32"), "{shown}");

@@ -1,4 +1,4 @@
-//! The process behind a tunnel: there is exactly one while there shall be one, whatever happens to it or to the daemon.
+//! The process behind a tunnel: exactly one exists while required, whatever happens to it or to the daemon.
 
 use anyhow::ensure;
 use gateway_tests::traffic::Load;
@@ -59,7 +59,7 @@ fn a_daemon_that_is_killed_under_load_leaves_no_process_and_no_leak() {
 fn a_process_that_an_earlier_daemon_left_behind_is_ended() {
     let mut bound = Bound::start("");
     let pid = only_process(&bound.testbed);
-    // Something that the kernel does not end with the daemon: as if the signal had been lost.
+    // A process that the kernel does not end with the daemon, as if the signal were lost.
     let folder = std::fs::read_link(format!("/proc/{pid}/cwd")).expect("folder");
     bound.testbed.daemon.kill9().expect("killed");
     wait_for(SOON, "the process to die with the daemon", || processes(&bound.testbed).is_empty())
@@ -92,7 +92,7 @@ fn each_change_has_exactly_one_process_with_the_new_settings() {
     let (testbed, path) = (&bound.testbed, format!("/tunnels/{}", bound.tunnel));
     let first = only_process(testbed);
 
-    // What is no matter of the process leaves it alone.
+    // Unrelated changes do not restart the process.
     let mut object = bound.object();
     object["notes"] = json!("a note");
     testbed.api().put(&path, &object).expect("note");

@@ -1,4 +1,4 @@
-//! Packets of the small world: well-formed, odd, and broken.
+//! Packets of the small test vocabulary: well-formed, unusual, and malformed.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::plans::{PORTS, VLANS, address, mac};
 
-/// A frame as it would arrive.
+/// Returns a frame as it would arrive.
 pub fn packet() -> impl Strategy<Value = Vec<u8>> {
     let whole = || (link(), ip()).prop_map(|(link, (ethertype, ip))| frame(&link, ethertype, &ip));
     let noise = vec(any::<u8>(), 14..120);
@@ -27,8 +27,8 @@ pub fn packet() -> impl Strategy<Value = Vec<u8>> {
     any.prop_map(runnable)
 }
 
-/// BPF_PROG_TEST_RUN refuses frames that end within an untagged IP header, or before anything follows
-/// the Ethernet header. Such frames end within the header behind a VLAN tag, and in the unit tests.
+/// Pads frames that BPF_PROG_TEST_RUN rejects: it rejects frames that end within an untagged IP header, or directly
+/// after the Ethernet header. Tests with VLAN tags and the unit tests cover truncated headers.
 fn runnable(mut frame: Vec<u8>) -> Vec<u8> {
     frame.resize(frame.len().max(15), 0);
     let shortest = match frame[12..14] {
@@ -107,7 +107,7 @@ fn special() -> impl Strategy<Value = Option<IpAddr>> {
     prop_oneof![3 => Just(None), 1 => prop::sample::select(addresses).prop_map(Some)]
 }
 
-/// Offset in units of eight bytes, and whether more follow.
+/// Returns the offset in units of eight bytes, and whether more fragments follow.
 fn fragment() -> impl Strategy<Value = (u16, bool)> {
     prop_oneof![6 => Just((0u16, false)), 1 => Just((0u16, true)), 1 => (1u16..0x1fff, any::<bool>())]
 }
@@ -122,7 +122,7 @@ fn transport() -> impl Strategy<Value = Transport> {
     let port = || prop_oneof![3 => prop::sample::select(PORTS.to_vec()), 1 => any::<u16>()];
     let flags = prop::sample::select(vec![0x02u8, 0x10, 0x12, 0x11, 0x04, 0xc2]);
     let ports = (prop::sample::select(vec![6u8, 6, 17, 33, 132, 136]), port(), port(), flags);
-    // Sequence and acknowledgement numbers, offset, flags: where TCP has them.
+    // Sequence and acknowledgement numbers, offset and flags at their TCP offsets.
     let ports = ports.prop_map(|(protocol, s, d, flags)| Transport {
         protocol,
         bytes: [&s.to_be_bytes()[..], &d.to_be_bytes(), &[0; 8], &[0x50, flags], &[0; 6]].concat(),
@@ -152,7 +152,7 @@ fn ipv4(
     options: u8,
     transport: &Transport,
 ) -> Vec<u8> {
-    // Options are rare on the wire, yet they move everything behind them.
+    // Options are rare on the wire, but they shift all later fields.
     let words = options.saturating_sub(5);
     let total = 20 + usize::from(words) * 4 + transport.bytes.len();
     let mut packet = vec![0x45 + words, 0];
@@ -189,7 +189,7 @@ fn ipv6_packet(
                 body.extend(field.to_be_bytes());
                 body.extend([0, 0, 0, 1]);
             }
-            // In units of four bytes, less two.
+            // In units of four bytes, minus two.
             51 => body.extend([next(index + 1), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
             _ => body.extend([next(index + 1), 0, 1, 4, 0, 0, 0, 0]),
         }
@@ -204,7 +204,7 @@ fn ipv6_packet(
     packet
 }
 
-/// A TCP segment over IPv4.
+/// Returns a TCP segment over IPv4.
 pub fn tcp4(
     source: [u8; 4],
     destination: [u8; 4],
@@ -218,7 +218,7 @@ pub fn tcp4(
     frame(&Link { mac: mac(1), tags: Vec::new(), ethertype: None }, 0x0800, &payload)
 }
 
-/// A plain UDP packet over IPv4.
+/// Returns a plain UDP packet over IPv4.
 pub fn udp4(source: [u8; 4], destination: [u8; 4], source_port: u16, destination_port: u16) -> Vec<u8> {
     let bytes = [&source_port.to_be_bytes()[..], &destination_port.to_be_bytes(), &[0, 8, 0, 0]].concat();
     let payload = ipv4(source, destination, (0, false), 0, &Transport { protocol: 17, bytes });

@@ -1,4 +1,4 @@
-//! Plans over a small world, so that packets meet what the plans speak of.
+//! Plans over a small vocabulary, so that packets match them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 /// Ranks of a plan.
 const RANKS: u32 = 12;
 
-/// An address of the small world.
+/// Returns an address of the small vocabulary.
 pub fn address(ipv6: bool, a: u8, b: u8) -> IpAddr {
     // Few values, with neighbours that differ in one bit.
     let (a, b) = (a & 0x3, b & 0x7);
@@ -40,7 +40,7 @@ fn rank() -> impl Strategy<Value = u32> {
 fn net() -> impl Strategy<Value = IpNet> {
     (any::<bool>(), any::<u8>(), any::<u8>(), 0u8..=128).prop_map(|(ipv6, a, b, length)| {
         let longest = if ipv6 { 128 } else { 32 };
-        // Half of the prefixes are long enough to tell the world's addresses apart.
+        // Half of the prefixes are long enough to distinguish the addresses of the vocabulary.
         let length = if length > longest { longest - length % 8 } else { length };
         IpNet::new(address(ipv6, a, b), length).expect("a length that fits").trunc()
     })
@@ -53,10 +53,10 @@ fn choice() -> impl Strategy<Value = Choice> {
         Just(Choice::DIRECT),
         vec((1u8..=20, 1u32..=20), 1..5).prop_map(|legs| spread(&legs)),
         (vec((0u8..=20, 1u32..=20), 1..5), 0u8..4).prop_map(|(legs, proxy)| spread(&legs).to_proxy(proxy)),
-        // Values no compiler writes: the program must decide on them as the function does.
+        // Values that no compiler writes: the program must decide on them like the function does.
         (any::<u8>(), any::<u8>(), any::<u8>(), any::<[u8; 16]>())
             .prop_map(|(kind, count, kept, legs)| Choice { kind, count, kept, proxy: kept ^ count, legs }),
-        // Few legs, so that flows come with one that is only kept.
+        // Few legs, so that flows arrive with one that is only kept.
         (vec(1u8..=20, 1..4), vec(1u8..=20, 0..12)).prop_map(|(new, kept)| Choice::legs(&new).keeping(&kept)),
     ]
 }
@@ -84,12 +84,12 @@ fn actions() -> impl Strategy<Value = Vec<ActionValue>> {
     })
 }
 
-/// No end, one that has passed, one that is far.
+/// Returns no end, one in the past, or one far in the future.
 fn deadline() -> impl Strategy<Value = u32> {
     prop_oneof![8 => Just(0u32), 1 => Just(1u32), 1 => Just(u32::MAX)]
 }
 
-/// The numbers of lists, the largest one too.
+/// Returns list indexes, including the largest one.
 fn list() -> impl Strategy<Value = u16> {
     prop_oneof![8 => 1u16..4, 1 => Just(LISTS as u16)]
 }
@@ -138,7 +138,7 @@ fn interfaces() -> impl Strategy<Value = BTreeMap<InterfaceKey, InterfaceValue>>
     })
 }
 
-/// Sources of each scope: mostly everything, with exceptions of all kinds.
+/// Returns sources of each scope: mostly everything, with exceptions of all kinds.
 fn lan_sources() -> impl Strategy<Value = BTreeMap<(u16, IpNet), u32>> {
     let all = prop::bool::weighted(0.9);
     (vec(all, 6), btree_map((0u16..3, net()), 0u32..5, 0..6)).prop_map(|(all, mut sources)| {
@@ -169,7 +169,7 @@ pub fn stamp() -> impl Strategy<Value = (u32, u32)> {
     (mark, prop_oneof![Just(0u32), Just(1u32), any::<u32>()])
 }
 
-/// Addresses of an interface, in the small world.
+/// Returns addresses of an interface in the small vocabulary.
 fn own_addresses(some: bool, a: u8, b: u8) -> EgressAllowValue {
     let (IpAddr::V4(four), IpAddr::V6(six)) = (address(false, a, b), address(true, a, b)) else {
         return EgressAllowValue::default();
@@ -180,7 +180,7 @@ fn own_addresses(some: bool, a: u8, b: u8) -> EgressAllowValue {
     EgressAllowValue { v4: u32::from_ne_bytes(four.octets()), v6: Address::v6(six.octets()) }
 }
 
-/// DnsService of the small world.
+/// Names of the small vocabulary.
 pub const NAMES: [&str; 3] = ["a.example", "x.a.example", "b.example"];
 
 fn domains() -> impl Strategy<Value = Vec<DomainRule>> {
@@ -194,7 +194,7 @@ fn domains() -> impl Strategy<Value = Vec<DomainRule>> {
     vec(rule, 0..4)
 }
 
-/// Which client is told which address by which name.
+/// Returns answers of clients: client, address and name.
 pub fn resolved() -> impl Strategy<Value = (ClientKey, IpAddr, &'static str)> {
     let client = (prop_oneof![Just(0u32), 1u32..9], any::<u8>());
     let to = (any::<bool>(), any::<u8>(), any::<u8>()).prop_map(|(six, a, b)| address(six, a, b));
@@ -250,7 +250,7 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
     )
 }
 
-/// One policy for everything, over these weighted legs.
+/// Returns one policy for everything, over these weighted legs.
 pub fn pool(legs: &[(u8, u32)]) -> Dataplane {
     let choice = spread(legs);
     let mut plan = Dataplane {

@@ -1,4 +1,4 @@
-//! The base block: each of its two halves holds alone.
+//! The default-deny rules: each of the two halves is sufficient alone.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
@@ -84,11 +84,11 @@ fn each_half_of_the_base_block_stops_packets_by_itself() {
     let once = || {
         let receiver = receiver(&internet, (Ipv4Addr::UNSPECIFIED, 9000).into());
         let sender = device.within(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))).expect("sender");
-        // A refusal of the gateway may come back as an error: it did not pass either way.
+        // A rejection of the gateway may be reported as an error; in both cases the packet did not pass.
         let _ = sender.send_to(b"x", "10.0.2.2:9000");
         receiver.recv_from(&mut [0; 8]).is_ok()
     };
-    // A new link is not ready at once.
+    // A new link is not ready immediately.
     let passes = |why| wait_for(Duration::from_secs(10), why, once).expect(why);
     passes("the network itself works");
     within(&gateway, async || {

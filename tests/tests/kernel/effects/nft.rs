@@ -1,4 +1,4 @@
-//! Our nftables table: what it lets through on real packets, and what it notices of an outsider.
+//! The gateway's nftables table: the packets that it accepts, and its detection of external changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ fn ruleset() -> NftRuleset {
 const MARK_UPLINK: u32 = 0x4700_0001;
 const MARK_TUNNEL: u32 = 0x4700_0010;
 
-/// Gives LAN traffic its marks by destination, as the ingress program does.
+/// Sets marks on LAN traffic by destination, like the ingress program.
 fn mark_by_destination(gateway: &Namespace, uplink: u32, tunnel: u32) {
     let mut rules = String::new();
     for (header, net) in [("ip", ["10.0.2.0/24", "10.0.3.0/24"]), ("ip6", ["fd00:2::/64", "fd00:3::/64"])] {
@@ -131,7 +131,7 @@ fn every_shape_of_a_rule_set_is_accepted_by_nft() {
     });
 }
 
-/// A LAN device, the gateway, and what lies behind its uplink and its tunnel (a pair of veth that stands for one).
+/// A LAN device, the gateway, and the hosts behind its uplink and its tunnel (a veth pair instead of a tunnel).
 struct Network {
     device: Namespace,
     gateway: Namespace,
@@ -169,7 +169,7 @@ impl Network {
     }
 }
 
-/// Sends a datagram from one namespace to a port in another; the source that was seen, if it came.
+/// Sends a datagram from one namespace to a port in another. Returns the received source, if it arrived.
 fn datagram(from: &Namespace, to: &Namespace, target: &str) -> Option<IpAddr> {
     let target: SocketAddr = target.parse().expect("an address");
     let any: IpAddr =
@@ -181,7 +181,7 @@ fn datagram(from: &Namespace, to: &Namespace, target: &str) -> Option<IpAddr> {
     Some(source.ip())
 }
 
-/// The same where it has to come; a new link is not ready at once.
+/// Like `datagram` if it must arrive: retries, as a new link is not ready immediately.
 fn reaches(from: &Namespace, to: &Namespace, target: &str) -> IpAddr {
     let what = format!("{target} is reached from {}", from.name());
     wait_until(TIMEOUT, &what, || datagram(from, to, target)).expect("reached")
@@ -202,7 +202,7 @@ fn the_lan_reaches_the_outside_masqueraded_and_nothing_comes_in_unasked() {
         (exit, gateway, "10.0.3.1:51820"),
     ];
     for (from, to, target) in closed {
-        // Without our table there is a way: what follows is the table's doing.
+        // Without the table the packet passes, so the following result is an effect of the table.
         reaches(from, to, target);
     }
     within(gateway, async || assert!(install(&ruleset()).await.is_ok()));
@@ -272,7 +272,7 @@ fn a_change_of_the_rule_set_cuts_no_flow_and_the_block_cuts_all() {
 #[test]
 fn the_lan_cannot_speak_for_the_gateway() {
     let Network { device, gateway, .. } = &Network::new();
-    // As a plan sets it: the kernel does not look whether a source is its own.
+    // As a plan sets it: the kernel does not check whether a source is its own.
     gateway.sysctl("net.ipv4.conf.lan0.accept_local", "1").expect("sysctl");
     device.ip("addr add 10.0.2.1/32 dev lo").expect("the gateway's own address");
     let target: SocketAddr = "10.0.1.1:9000".parse().expect("an address");
@@ -307,7 +307,7 @@ fn handshakes_into_tunnels_carry_a_segment_size_that_fits() {
         let rest = text.split(&format!(" {name}:")).nth(1).unwrap_or_else(|| panic!("{name} in {text}"));
         rest.split_whitespace().next().unwrap().parse().unwrap()
     };
-    // What it may send to the device, against what its own link would carry; less by the options that ss leaves out.
+    // Compares the size that it may send to the device with the size of its own link, less the options that ss omits.
     assert!(size(&shown, "mss") <= 1240 && size(&shown, "advmss") > 1400, "{shown}");
 }
 
@@ -356,7 +356,7 @@ fn a_flow_that_began_directly_does_not_enter_a_tunnel_with_the_address_of_the_la
             ))
             .expect("marks");
     };
-    // After all of ours: whatever leaves by the tunnel with an address of the LAN.
+    // Hooked after the gateway's chains: packets that leave by the tunnel with a LAN address.
     gateway
         .nft(
             "table ip6 watch {\n chain passing {\n type filter hook postrouting priority 300\n\
@@ -373,12 +373,12 @@ fn a_flow_that_began_directly_does_not_enter_a_tunnel_with_the_address_of_the_la
     }
     let shown = gateway.run("nft", &["list", "table", "ip6", "watch"]).expect("counter");
     assert!(shown.contains("packets 0 "), "{shown}");
-    // A flow of its own begins with the tunnel's address.
+    // A separate flow begins with the tunnel's address.
     let seen = reaches(device, exit, "[2001:db8:9::9]:9002");
     assert_eq!(seen.to_string(), "fd00:3::1");
 }
 
-/// A UDP flow between two namespaces whose far end sends everything back.
+/// A UDP flow between two namespaces whose remote end echoes everything.
 struct Flow {
     near: UdpSocket,
     far: UdpSocket,

@@ -1,4 +1,4 @@
-//! The observer: facts as the kernel has them, and changes as they happen.
+//! The observer: facts as in the kernel, and changes as they occur.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::{ip, namespace, netlink, within};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Longer than changes are held back to be told as one.
+/// Longer than the interval in which changes are coalesced.
 const QUIET: Duration = Duration::from_millis(400);
 
 fn observer() -> Observer {
@@ -63,7 +63,7 @@ fn facts_are_what_the_kernel_shows() {
                 (route.interface.as_str(), route.gateway.unwrap().to_string(), route.metric, route.ipv6)
             })
             .collect();
-        // Not the one by the link without a carrier.
+        // Without the route through the link without a carrier.
         let of_wan1 = [("198.51.100.1", 50, false), ("2001:db8::1", 30, true)];
         assert_eq!(routes, of_wan1.map(|(gateway, metric, ipv6)| ("wan1", gateway.to_owned(), metric, ipv6)));
 
@@ -102,7 +102,7 @@ async fn next(changes: &mut watch::Receiver<KernelChanges>) -> KernelChanges {
     *changes.borrow_and_update()
 }
 
-/// Waits until nothing more is told: a link goes on changing for a while after it came.
+/// Waits until no more changes are published: a new link keeps changing for a while.
 async fn settle(changes: &mut watch::Receiver<KernelChanges>) -> KernelChanges {
     while timeout(QUIET, changes.changed()).await.is_ok() {
         changes.borrow_and_update();
@@ -159,7 +159,7 @@ fn a_storm_is_reported_once_and_one_that_overflows_the_socket_is_survived() {
         let observer = observer();
         let mut changes = observer.changes();
         settle(&mut changes).await;
-        // Nothing reads the socket while this thread waits for `ip`, so its buffer overflows.
+        // The socket is not read while this thread waits for `ip`, so its buffer overflows.
         let storm: String = (0..20_000)
             .map(|number| {
                 format!(

@@ -1,4 +1,4 @@
-//! The loop over the real backends.
+//! The reconcile loop over the real backends.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Subsystems, install_de
 
 use super::{ip, namespace, netlink, within};
 
-/// These tests are about everything but the programs.
+/// Dataplane without programs: these tests cover everything else.
 struct NoDataplane;
 
 impl Dataplane for NoDataplane {
@@ -58,7 +58,7 @@ fn plan() -> Plan {
     for name in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.conf.all.src_valid_mark"] {
         plan.sysctls.insert(name.into(), "1".into());
     }
-    // Turning forwarding on resets this one.
+    // Enabling forwarding resets this one.
     plan.sysctls.insert("net.ipv4.conf.all.accept_redirects".into(), "1".into());
     plan.nft = NftRuleset {
         lan: vec!["lan0".into()],

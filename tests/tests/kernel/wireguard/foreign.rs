@@ -1,4 +1,4 @@
-//! The same tunnel with wireguard-go at the other end.
+//! The same tunnel with wireguard-go at the remote end.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,8 +12,8 @@ use gateway_tests::wait::{wait_for, wait_ok};
 use super::testbed::{DEVICE, OUTER_PORT, Pair, TIMEOUT};
 use super::{FAMILIES, ping, transfers};
 
-/// wireguard-go in B's namespace. Its control socket is in a directory of the whole host, so its device is
-/// first named uniquely and then as all others here.
+/// wireguard-go in B's namespace. Its control socket is in a directory of the whole host. So its device first has a
+/// unique name and is then renamed like all others here.
 struct Foreign {
     _process: Process,
     control: PathBuf,
@@ -30,7 +30,7 @@ impl Foreign {
         wait_for(TIMEOUT, "wireguard-go to open its control socket", || control.exists()).expect("ready");
         let foreign = Self { _process: process, control };
         let wanted = pair.b_config();
-        // Rendered by our own code: what we write is what others read.
+        // Rendered by the gateway's code: the output is readable by others.
         let conf = WgConf {
             private_key: wanted.private_key,
             addresses: Vec::new(),
@@ -59,7 +59,7 @@ impl Foreign {
 
 impl Drop for Foreign {
     fn drop(&mut self) {
-        // The socket is named after this process: it is nobody else's.
+        // The name of the socket contains this process's id, so no other process uses it.
         let _ = std::fs::remove_file(&self.control);
     }
 }

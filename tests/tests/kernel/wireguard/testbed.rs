@@ -1,4 +1,4 @@
-//! Two namespaces joined by a cable, each with its own WireGuard engine, as two hosts would have.
+//! Two namespaces joined by a link, each with its own WireGuard engine, like two hosts.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use tokio::runtime::Runtime;
 pub const DEVICE: &str = "wg0";
 pub const OUTER_PORT: u16 = 51820;
 pub const TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a socket listens for what may not come.
+/// Receive timeout of a socket for packets that may not arrive.
 const BLINK: Duration = Duration::from_millis(200);
 
-/// One host.
+/// One host with its engine.
 pub struct Testbed {
     number: u8,
     pub keys: KeyPair,
@@ -31,12 +31,12 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Two hosts with a cable between them, and no tunnel yet.
+    /// Returns two hosts with a link between them, without a tunnel.
     pub fn unconnected(outer_ipv6: bool) -> Self {
         Self::between([Engine::Userspace; 2], outer_ipv6)
     }
 
-    /// The same with the engines of A and B.
+    /// Returns two hosts with the engines of A and B, without a tunnel.
     pub fn between(engines: [Engine; 2], outer_ipv6: bool) -> Self {
         let prefix = Prefix::unique().expect("root");
         let (a, b) = (Testbed::new(&prefix, 1, engines[0]), Testbed::new(&prefix, 2, engines[1]));
@@ -54,7 +54,7 @@ impl Pair {
         Self { a, b }
     }
 
-    /// The same with a tunnel, addressed and up.
+    /// Returns two hosts with a tunnel, addressed and up.
     pub fn connected(outer_ipv6: bool) -> Self {
         Self::unconnected(outer_ipv6).connect(outer_ipv6)
     }
@@ -66,7 +66,7 @@ impl Pair {
         self
     }
 
-    /// How A is configured towards B over IPv4.
+    /// Returns the configuration of A towards B over IPv4.
     pub fn a_config(&self) -> DeviceConfig {
         self.a.config(&self.b.keys, self.b.outer(false))
     }
@@ -82,14 +82,14 @@ impl Pair {
 }
 
 impl Testbed {
-    /// A host without a cable.
+    /// Returns a host without a link.
     pub fn lone() -> Self {
         Self::new(&Prefix::unique().expect("root"), 1, Engine::Userspace)
     }
 
     fn new(prefix: &Prefix, number: u8, engine: Engine) -> Self {
         let namespace = Namespace::create(prefix, &format!("wg{number}")).expect("a namespace");
-        // The worker is started by a thread inside, and so is inside itself.
+        // A thread inside the namespace starts the worker, which therefore is inside too.
         let (runtime, wireguard) = namespace.within(|| {
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(1)
@@ -135,7 +135,7 @@ impl Testbed {
         }
     }
 
-    /// Gives the device its addresses and sets it up, as the module that tends links would.
+    /// Assigns the addresses and sets the device up, as the link module would.
     pub fn address(&self) {
         let lines = format!(
             "address add {}/24 dev {DEVICE}\naddress add {}/64 dev {DEVICE}\nlink set {DEVICE} up",
@@ -185,14 +185,14 @@ impl Testbed {
         self.namespace.run("ip", &["link", "show", name]).is_ok()
     }
 
-    /// A socket in here that does not wait for long.
+    /// Returns a socket in this namespace with a short timeout.
     pub fn udp(&self, address: SocketAddr) -> UdpSocket {
         let socket = self.within(|| UdpSocket::bind(address).expect("bind"));
         socket.set_read_timeout(Some(BLINK)).expect("a timeout");
         socket
     }
 
-    /// Sends until an answer comes back, as the first packets may wait for the handshake.
+    /// Sends until an answer arrives, as the first packets may wait for the handshake.
     pub fn echoes(&self, to: &Testbed, ipv6: bool) -> bool {
         let server = to.udp(SocketAddr::new(to.inner(ipv6), 0));
         let client = self.udp(SocketAddr::new(self.inner(ipv6), 0));
@@ -208,7 +208,7 @@ impl Testbed {
         .is_ok()
     }
 
-    /// A new process's view of the same host: the engine is asked anew, and remembers nothing.
+    /// Simulates a new process on the same host: a new client of the engine without state.
     pub fn restart(&mut self) {
         let Self { runtime, namespace, wireguard, .. } = self;
         let engine = wireguard.engine();

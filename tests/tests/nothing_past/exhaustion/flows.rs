@@ -1,5 +1,5 @@
-//! Flow table: one host opens several times as many flows as the table holds, while flows of another host keep their
-//! records and legs.
+//! Flow table: one host opens several times the capacity of the table, while flows of another host keep their records
+//! and legs.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -15,12 +15,13 @@ use serde_json::json;
 use crate::nothing_past::sources::GATEWAY;
 use crate::nothing_past::{SOON, assert_nothing_left, assert_the_tap_sees};
 
-/// The table of IPv6 flows is the smaller one.
+/// Number of flows. The table of IPv6 flows is the smaller one.
 const FLOWS: u32 = 4 * Flows6::CAPACITY;
-/// Round robin over two tunnels: all of these drawing their legs again would hardly draw the same ones.
+/// Number of bound flows in a round robin over two tunnels: if all selected their legs again, the same result would be
+/// unlikely.
 const BOUND: usize = 12;
 
-/// A counter of the dataplane.
+/// Returns a counter of the dataplane.
 fn counter(testbed: &Testbed, name: &str) -> u64 {
     let metrics =
         testbed.network.gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("metrics");
@@ -53,13 +54,13 @@ fn flood_of_flows_of_one_host_evicts_no_flow_of_another() {
     testbed.network.settle().expect("silence");
     testbed.network.tap.reset();
     let before = counter(&testbed, "gateway_unrecorded_flow_packets_total");
-    // Sources that do not belong to the LAN: the packets are dropped, and each is a flow of its own.
+    // Sources outside the LAN: the packets are dropped, and each is a separate flow.
     let sender = FrameSender::open(&laptop.namespace, "eth0").expect("a sender");
     for flow in 0..FLOWS {
         let [a, b] = [flow >> 16, flow & 0xffff].map(|half| half as u16);
         let source = Ipv6Addr::new(0xfd00, 0x77, 0, 0, 0, 0, a, b);
         let frame = Forged::datagram(source.into(), server(true), IDENT).frame(mac(laptop.mac), GATEWAY);
-        // A second packet makes the record one in use, which the kernel evicts later than others.
+        // A second packet marks the record as used, so the kernel evicts it later than others.
         sender.send(&frame).expect("sent");
         sender.send(&frame).expect("sent");
     }
@@ -67,7 +68,7 @@ fn flood_of_flows_of_one_host_evicts_no_flow_of_another() {
         counter(&testbed, "gateway_unrecorded_flow_packets_total") >= before + u64::from(FLOWS / 2)
     })
     .expect("counted");
-    // In the order in which they were opened they would draw the same legs again.
+    // In opening order they would select the same legs again.
     flows.sort_by_key(|(_, exit)| *exit);
     for (flow, exit) in &mut flows {
         assert_eq!(flow.ask(TIMEOUT).seen(), Some(*exit), "a flow keeps its leg");

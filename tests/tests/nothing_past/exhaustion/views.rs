@@ -1,4 +1,4 @@
-//! Memory of large views: many readers at once share one computation, and what it took goes back to the kernel.
+//! Memory of large views: concurrent readers share one computation, and its memory returns to the kernel.
 
 use std::fs;
 use std::net::TcpStream;
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 
 const POLICIES: u32 = 5000;
 const READERS: usize = 200;
-/// Growth that readers may cause at the most, and what may stay of it.
+/// Maximum growth that readers may cause, and maximum remainder.
 const MOST_MIB: u64 = 200;
 const REST_MIB: u64 = 64;
-/// For one answer on a busy machine.
+/// Timeout of one response on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(240);
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// A value of `/proc/PID/status` in MiB.
+/// Returns a value of `/proc/PID/status` in MiB.
 fn memory(pid: u32, key: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).context("status of the daemon")?;
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
@@ -61,12 +61,12 @@ fn two_hundred_readers_of_the_leak_matrix_share_one_computation() {
     let pid = testbed.daemon.pid().expect("a daemon");
     let base = memory(pid, "VmRSS").expect("memory");
     for path in ["/policy/leak-matrix", "/routing/policies"] {
-        // From here on the peak is counted from what is resident now.
+        // Resets the peak to the current resident size.
         fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("peak reset");
         let sizes: Vec<usize> = std::thread::scope(|scope| {
             let reader = || {
                 let (status, body, _) = get(&testbed, path, &[]).expect("an answer");
-                // A list is computed for each of its readers; those that would wait too long are asked to come again.
+                // A list is computed for each reader. Readers that would wait too long get a 503 response.
                 let refused = status == 503 && path != "/policy/leak-matrix";
                 assert!(status == 200 || refused, "{status}: {}", String::from_utf8_lossy(&body));
                 (status == 200).then_some(body.len())

@@ -1,16 +1,16 @@
 //! Imports between the files of one crate, read from their text.
 //!
-//! A name counts as taken from the file that defines it: re-exports are followed, so a module that merely declares and
-//! re-exports its submodules imports nothing. Test code is left out.
+//! A name counts as imported from the file that defines it. Re-exports are followed, so a module that only declares and
+//! re-exports its submodules imports nothing. Test code is excluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tokens::{self, Token};
 
-/// The names that lead to a module, from the root of its crate.
+/// Names that lead to a module from the root of its crate.
 pub type Path = Vec<String>;
 
-/// The files of a crate by module.
+/// Files of a crate by module.
 #[derive(Debug, Default)]
 pub struct Crate {
     modules: BTreeMap<Path, Module>,
@@ -20,7 +20,7 @@ pub struct Crate {
 #[derive(Debug, Default)]
 struct Module {
     imports: Vec<Import>,
-    /// Paths in the code, with two names at least.
+    /// Paths in the code with at least two names.
     paths: BTreeSet<Path>,
     /// All names in the code.
     names: BTreeSet<String>,
@@ -31,7 +31,7 @@ struct Module {
 #[derive(Clone, Debug)]
 struct Import {
     path: Path,
-    /// The name in this file; `*` for all names.
+    /// Name in this file; `*` for all names.
     name: String,
     is_public: bool,
 }
@@ -39,11 +39,11 @@ struct Import {
 /// The target of a path.
 enum Target {
     Module(Path),
-    /// An item, by the module of its file.
+    /// Item, by the module of its file.
     Item(Path),
 }
 
-/// Re-exports of re-exports end here, and so do names that lead to themselves.
+/// Limit for chains of re-exports, which also stops names that lead to themselves.
 const MAX_STEPS: usize = 16;
 
 impl Crate {
@@ -51,7 +51,7 @@ impl Crate {
         self.modules.insert(module, Module::read(&tokens::without_tests(tokens::read(text))));
     }
 
-    /// Returns the modules that a module takes names from, each with one of the names.
+    /// Returns the modules that a module imports names from, each with one of the names.
     pub fn imports(&self, of: &Path) -> BTreeMap<Path, String> {
         let mut taken = BTreeMap::new();
         let module = &self.modules[of];
@@ -60,7 +60,7 @@ impl Crate {
         for path in imported.chain(&module.paths) {
             let found = match self.find(of, path, MAX_STEPS) {
                 Some(Target::Item(from)) => Some(from),
-                // All names of a module are taken, wherever they come from.
+                // All names of a module are imported, including re-exported ones.
                 Some(Target::Module(from)) if module.takes_all(path) => Some(from),
                 _ => None,
             };
@@ -75,7 +75,7 @@ impl Crate {
         self.modules.keys()
     }
 
-    /// Finds what a path means in a module; nothing if it leads out of the crate.
+    /// Resolves a path in a module. Returns `None` if it leads out of the crate.
     fn find(&self, at: &Path, path: &[String], steps: usize) -> Option<Target> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
@@ -86,7 +86,7 @@ impl Crate {
         }
     }
 
-    /// `is_ours`: the path begins in this crate for certain.
+    /// Resolves a path within a module. `is_ours`: the path certainly begins in this crate.
     fn within(&self, at: Path, path: &[String], is_ours: bool, steps: usize) -> Option<Target> {
         let steps = steps.checked_sub(1)?;
         let Some((name, rest)) = path.split_first() else { return Some(Target::Module(at)) };
@@ -115,7 +115,7 @@ impl Crate {
                 return Some(found);
             }
         }
-        // Definitions by macros.
+        // Macro-generated definitions.
         is_ours.then_some(Target::Item(at))
     }
 }
@@ -182,7 +182,7 @@ fn path_at(tokens: &[Token<'_>], mut at: usize) -> Path {
 
 type Tokens<'a> = std::iter::Peekable<std::slice::Iter<'a, Token<'a>>>;
 
-/// Reads what follows `use`: paths with the names that they get.
+/// Parses the tree after `use`: paths with their local names.
 fn tree(tokens: &mut Tokens<'_>, prefix: &Path, found: &mut Vec<(Path, String)>) {
     let mut path = prefix.clone();
     let mut name = None;
@@ -216,11 +216,11 @@ fn tree(tokens: &mut Tokens<'_>, prefix: &Path, found: &mut Vec<(Path, String)>)
     }
 }
 
-/// The modules with a body of their own that are open at a token.
+/// Open inline modules at a token.
 #[derive(Default)]
 struct Inline {
     depth: usize,
-    /// Depth of the braces of each.
+    /// Brace depth of each.
     open: Vec<usize>,
 }
 
@@ -241,7 +241,7 @@ impl Inline {
         }
     }
 
-    /// A path as the file's own module would write it; nothing if it stays inside the file.
+    /// Returns a path as the file's own module would write it. `None` if it stays inside the file.
     fn outside(&self, mut path: Path) -> Option<Path> {
         let up = path.iter().take_while(|name| *name == "super").count().min(self.open.len());
         path.drain(..up);
@@ -253,7 +253,7 @@ impl Inline {
 mod tests {
     use super::*;
 
-    /// The modules that the first of some files takes names from; the first name of each is its module's.
+    /// Returns the modules that the first file imports names from. The first name of each file is its module's.
     fn imports(files: &[(&str, &str)]) -> Vec<String> {
         let module =
             |name: &str| name.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();

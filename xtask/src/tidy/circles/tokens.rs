@@ -1,4 +1,4 @@
-//! Tokens of Rust source, as far as imports need them: names, `::` and single marks.
+//! Tokens of Rust source, limited to the needs of imports: names, `::` and single marks.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token<'a> {
@@ -7,7 +7,7 @@ pub enum Token<'a> {
     Mark(char),
 }
 
-/// Reads the tokens of a file. Comments and literals are left out.
+/// Reads the tokens of a file without comments and literals.
 pub fn read(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -44,7 +44,7 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Length of a literal between two of the same marks.
+/// Returns the length of a literal between two equal marks.
 fn literal(text: &str, mark: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -58,7 +58,7 @@ fn literal(text: &str, mark: char) -> usize {
     text.len()
 }
 
-/// Length of `r"…"` or `r#"…"#`.
+/// Returns the length of `r"…"` or `r#"…"#`.
 fn raw_text(text: &str) -> Option<usize> {
     let body = text.strip_prefix("br").or_else(|| text.strip_prefix('r'))?;
     let hashes = body.len() - body.trim_start_matches('#').len();
@@ -69,7 +69,7 @@ fn raw_text(text: &str) -> Option<usize> {
         .then(|| text[start..].find(&end).map_or(text.len(), |at| start + at + end.len()))
 }
 
-/// Length of a character, or of the mark that begins a lifetime.
+/// Returns the length of a character literal, or of the mark that begins a lifetime.
 fn character(text: &str) -> usize {
     let mut after = text.chars().skip(1);
     match (after.next(), after.next()) {
@@ -78,7 +78,7 @@ fn character(text: &str) -> usize {
     }
 }
 
-/// Leaves out items that exist in tests only.
+/// Removes items that exist in tests only.
 pub fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     use Token::{Mark, Name};
     const TESTS: [Token<'_>; 7] =
@@ -97,7 +97,7 @@ pub fn without_tests(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     kept
 }
 
-/// Number of tokens of the item that comes first.
+/// Returns the number of tokens of the first item.
 fn item(tokens: &[Token<'_>]) -> usize {
     let mut depth = 0_u32;
     for (at, token) in tokens.iter().enumerate() {
@@ -107,7 +107,7 @@ fn item(tokens: &[Token<'_>]) -> usize {
             Token::Mark(')' | ']') => depth -= 1,
             Token::Mark('}') => {
                 depth -= 1;
-                // A list of imports goes on to its `;`.
+                // A list of imports continues to its `;`.
                 if depth == 0 && tokens.get(at + 1) != Some(&Token::Mark(';')) {
                     return at + 1;
                 }

@@ -1,4 +1,4 @@
-//! Every rule finds what breaks it, and leaves the rest alone.
+//! Every rule finds its violations and nothing else.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! `dns_load`: a million domains from the start, or from the order to subscribe to them, until the last one is blocked.
-//! `dns_memory`: what they take of the memory.
+//! `dns_load`: time from the start, or from the subscription, until the last of a million domains is blocked.
+//! `dns_memory`: memory that the domains take.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::row::{Measured, Row, Target, median};
 const ROUNDS: usize = 3;
 const MANY: usize = 3_000_000;
 const MIB: f64 = 1024.0 * 1024.0;
-/// Temporary memory is freed meanwhile.
+/// Wait in which temporary memory is freed.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Of one resolver in one round.
+/// Results of one resolver in one round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
-    /// Seconds from the start.
+    /// Seconds from the start of the process.
     start: f64,
-    /// Seconds from the order; a start where there is no other way.
+    /// Seconds from the subscription, or from a start where there is no subscription.
     order: f64,
-    /// Bytes more than without a list.
+    /// Additional bytes compared with no list.
     growth: f64,
 }
 
@@ -82,7 +82,7 @@ pub fn run(wanted: &[&str]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// From nothing to a list of so many domains, and back to nothing.
+/// Measures from an empty list to `blocked` domains and back.
 fn measure(server: &mut Server, blocked: usize) -> Result<Figures> {
     server.start(0)?;
     let without = settled(server)?;
@@ -94,7 +94,7 @@ fn measure(server: &mut Server, blocked: usize) -> Result<Figures> {
     }
     server.stop()?;
     figures.start = server.start(blocked)?.as_secs_f64();
-    // A list that came while the resolver ran may hold on to what reading it took.
+    // A list that was loaded at run time may retain memory that was used to read it.
     with = with.max(settled(server)?);
     server.unsubscribe()?;
     server.stop()?;

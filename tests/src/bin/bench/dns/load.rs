@@ -1,4 +1,4 @@
-//! The load: dnsperf at a fixed rate or as fast as answers come back.
+//! The load: dnsperf at a fixed rate or at the rate of the answers.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -9,9 +9,9 @@ use gateway_tests::netns::Namespace;
 use super::peer::first_on;
 use super::testbed::{Cores, RESOLVER};
 
-/// Longest wait for an answer in seconds, at the end of which it is lost.
+/// Maximum wait for an answer in seconds. After it the query counts as lost.
 const TIMEOUT: &str = "2";
-/// Lost questions that are no failure: datagrams may be dropped where a queue is full.
+/// Share of lost queries that is no failure: a full queue may drop datagrams.
 const LOST: f64 = 0.001;
 
 /// Result of a load.
@@ -21,13 +21,13 @@ pub struct Outcome {
     pub per_second: f64,
 }
 
-/// Asks for what stands in the file, at so many questions per second if it is given. All have to be answered, and well.
+/// Sends the queries of the file, at `rate` per second if given. Fails unless all are answered correctly.
 pub fn ask(lan: &Namespace, cores: &Cores, file: &Path, rate: Option<u32>, seconds: u32) -> Result<Outcome> {
     let said = dnsperf(lan, cores, file, rate, seconds, false)?;
     read(&said).with_context(|| format!("what dnsperf says: {said}"))
 }
 
-/// At so many questions per second, the microseconds that all but one in a hundred answers took at most.
+/// Returns the 99th percentile of the latency in microseconds at this rate of queries per second.
 pub fn slowest(lan: &Namespace, cores: &Cores, file: &Path, rate: u32, seconds: u32) -> Result<f64> {
     let said = dnsperf(lan, cores, file, Some(rate), seconds, true)?;
     let (answers, summary): (Vec<&str>, Vec<&str>) = said.lines().partition(|line| line.starts_with("> "));

@@ -1,4 +1,4 @@
-//! The names of the load: what is blocked, what is asked for, and how often.
+//! The names of the load: blocked names, queried names and their frequency.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
-/// Different names of the load by kind.
+/// Number of distinct names of the load by kind.
 const ASKED: usize = 10_000;
 const CACHED: usize = 2_000;
-/// One in so many questions of the mixture is for a blocked name.
+/// Ratio of the mixture: one query in this number is for a blocked name.
 const BLOCKED_IN_MIX: u64 = 5;
 const MIXED: usize = 100_000;
 
 const FIRST: [&str; 8] = ["ads", "track", "stats", "pixel", "cdn", "metrics", "m", "t"];
 const TOP: [&str; 8] = ["com", "net", "org", "info", "de", "xyz", "top", "io"];
 
-/// So many domains as lists of blocked ones have: always the same, no two alike, of about 20 letters.
+/// Returns `count` distinct domains of about 20 letters, as block lists contain them. The sequence is always the same.
 pub fn domains(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(domain)
 }
@@ -40,7 +40,7 @@ pub fn domain(number: usize) -> String {
     name
 }
 
-/// Numbers that look like chance and are always the same (splitmix64).
+/// Reproducible pseudo-random numbers (splitmix64).
 struct Chance(u64);
 
 impl Chance {
@@ -59,7 +59,7 @@ impl Chance {
         self.next() % limit
     }
 
-    /// Of so many names the first is asked for most, the second half as often, and so on (Zipf's law).
+    /// Returns an index below `names` by Zipf's law: the first is queried most, the second half as often, and so on.
     fn name(&mut self, names: usize) -> usize {
         let share = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         let rank = (names as f64 + 1.0).powf(share) - 1.0;
@@ -70,13 +70,13 @@ impl Chance {
 /// Queried names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// DnsService of the list, each as often.
+    /// Names of the list, with equal frequency.
     Blocked,
-    /// DnsService that were asked for before, each as often.
+    /// Names that were queried before, with equal frequency.
     Cached,
-    /// Some names more often than others, one question in five for a blocked one.
+    /// Names by Zipf's law; one query in five is for a blocked name.
     Mix,
-    /// DnsService of the list, each once.
+    /// Names of the list, each once.
     Once,
 }
 
@@ -92,7 +92,7 @@ pub enum Phase {
 impl Phase {
     const ALL: [Phase; 4] = [Phase::Warm, Phase::Fixed, Phase::Fast, Phase::Calm];
 
-    /// The share of the list that it asks for where no name comes twice, in hundredths.
+    /// Returns the share of the list that the phase queries if no name may repeat, in hundredths.
     fn share(self) -> Range<usize> {
         match self {
             Phase::Warm => 0..5,
@@ -116,7 +116,7 @@ impl Kind {
     }
 }
 
-/// The load's names and its files, as dnsperf wants them.
+/// The names of the load and its files in the format of dnsperf.
 #[derive(Debug)]
 pub struct Questions {
     folder: TempDir,
@@ -172,7 +172,7 @@ impl Questions {
     }
 }
 
-/// Writes a file line by line as one piece.
+/// Writes a file line by line in one write.
 pub fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> Result<()> {
     let mut text = String::new();
     for line in lines {

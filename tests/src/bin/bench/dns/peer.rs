@@ -1,5 +1,5 @@
-//! The other resolvers, as Debian has them: one thread each, the list in the form they load quickest and hold smallest,
-//! one upstream, and a cache that holds all that is asked for.
+//! The peer resolvers, in the versions of Debian. Each has one thread, the list in its fastest and smallest format, one
+//! upstream, and a cache that holds all queried names.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ impl Make {
         }
     }
 
-    /// Writes its configuration with so many blocked domains.
+    /// Writes the configuration with `blocked` blocked domains.
     pub fn configure(self, folder: &Path, blocked: usize) -> Result<()> {
         let list = folder.join("list");
         let lines = domains(blocked);
@@ -45,7 +45,7 @@ impl Make {
             Make::Dnsdist => write_lines(&list, lines)?,
             Make::Dnsmasq => write_lines(&list, lines.map(|name| format!("address=/{name}/#")))?,
             Make::Recursor => {
-                // The names alone and not what is below them, which would be twice as many records.
+                // The names alone, without their subdomains, which would double the number of records.
                 let head =
                     ["$TTL 10", "@ SOA localhost. root.localhost. 1 3600 600 86400 10", "@ NS localhost."];
                 let head = head.into_iter().map(str::to_owned);
@@ -64,7 +64,7 @@ impl Make {
             Make::Unbound => "unbound.conf",
             Make::Dnsdist => "dnsdist.lua",
             Make::Dnsmasq => "dnsmasq.conf",
-            // It allows no other name.
+            // The program allows no other file name.
             Make::Recursor => "recursor.conf",
         }
     }
@@ -100,7 +100,7 @@ impl Make {
         }
     }
 
-    /// Starts it in a namespace, on this core alone if there is one.
+    /// Starts the peer in a namespace, restricted to this core if given.
     pub fn start(self, namespace: &Namespace, folder: &Path, core: Option<usize>) -> Result<Process> {
         let file = folder.join(self.file());
         let (program, arguments) = match self {
@@ -119,7 +119,8 @@ impl Make {
     }
 }
 
-/// A program on these cores, before all who want them too. Its process id is that of the program.
+/// Returns a command that runs a program on these cores with the highest priority. Its process id is that of the
+/// program.
 pub fn first_on(namespace: &Namespace, cores: &str, program: &str) -> Command {
     let mut command = namespace.command("nice");
     command.args(["-n", &FIRST.to_string(), "taskset", "-c", cores, program]);

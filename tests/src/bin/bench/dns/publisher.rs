@@ -1,4 +1,4 @@
-//! A web server on the gateway's own machine that has lists of blocked domains.
+//! A web server on the host of the gateway that serves lists of blocked domains.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,17 +12,17 @@ use super::names::domains;
 
 const AT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8053);
 
-/// Serves lists of these lengths for as long as the bench runs: `/N` has the first N domains.
+/// Serves lists of these lengths for the duration of the bench: `/N` has the first N domains.
 pub fn start(gateway: &Namespace, on: Vec<usize>, counts: &[usize]) -> Result<()> {
     let listener = gateway.within(|| TcpListener::bind(AT)).context("a place for lists")?;
     let lists: BTreeMap<usize, Vec<u8>> = counts.iter().map(|count| (*count, text(*count))).collect();
     std::thread::spawn(move || {
-        // Lists come from elsewhere: what it costs to send them is not the resolver's.
+        // Lists come from a remote server, so the resolver's core must not pay for sending them.
         if cores::keep_to(&on).is_err() {
             return;
         }
         for connection in listener.incoming().flatten() {
-            // Who hangs up has what it wants.
+            // A client that closes the connection has what it needs.
             let _ = serve(connection, &lists);
         }
     });

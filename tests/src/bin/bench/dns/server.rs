@@ -1,4 +1,4 @@
-//! A resolver at its site: ours as its users have it, or another; started, held still, measured.
+//! A resolver in its testbed, the gateway or a peer. It can be started, suspended and measured.
 
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,12 @@ use super::peer::Make;
 use super::publisher;
 use super::testbed::{Cores, NULL, Testbed};
 
-/// For a list to be loaded, and for a resolver to come up.
+/// Timeout for the load of a list and for the start of a resolver.
 const LOADED: Duration = Duration::from_secs(180);
 const STOP: Duration = Duration::from_secs(30);
-/// Between two questions whether a name is blocked by now.
+/// Interval between two queries that check whether a name is blocked.
 const PAUSE: Duration = Duration::from_millis(2);
-/// For the answer to one of them.
+/// Timeout of one of these queries.
 const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Implementation of the resolver.
@@ -42,7 +42,7 @@ impl Whose {
         }
     }
 
-    /// Ours, then the others.
+    /// Returns the gateway, then the peers.
     pub fn all() -> impl Iterator<Item = Whose> {
         [Whose::Ours].into_iter().chain(Make::ALL.map(Whose::Peer))
     }
@@ -51,18 +51,18 @@ impl Whose {
 #[derive(Debug)]
 pub struct Server {
     pub whose: Whose,
-    // Processes end first, then files, then networks.
+    // Field order is drop order: processes end first, then files, then networks.
     process: Option<Process>,
     daemon: Option<Daemon>,
     folder: TempDir,
     pub testbed: Testbed,
     pinned: Option<usize>,
-    /// Of ours, the list that it subscribes to.
+    /// URL of the list that the gateway subscribes to. Unused by peers.
     subscribed: Option<String>,
 }
 
 impl Server {
-    /// Builds its site and writes its configuration. Pinned, it runs on its core alone.
+    /// Builds the testbed and writes the configuration. A pinned resolver runs on its own core only.
     pub fn prepare(whose: Whose, cores: &Cores, pinned: bool) -> Result<Self> {
         let testbed = Testbed::build(cores)?;
         let folder = tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
@@ -71,7 +71,7 @@ impl Server {
         if whose == Whose::Ours {
             let mut ours = Daemon::prepare_in(&testbed.gateway, &testbed.prefix)?;
             let upstreams = [name_server::ADDRESS];
-            // The load comes from one host, and lists from the gateway's own machine.
+            // The load comes from one host, and the lists come from the host of the gateway.
             let dns = json!({"upstream_servers": upstreams, "rate_limit_per_client": 0, "list_private_targets": true});
             ours.configure(&json!({"dns": dns, "log": {"level": "info"}}))?;
             ours.keep_to(pinned);
@@ -80,8 +80,8 @@ impl Server {
         Ok(Self { whose, process: None, daemon, folder, testbed, pinned, subscribed: None })
     }
 
-    /// Starts it with so many blocked domains, from its configuration, and returns when the last of them is blocked: how
-    /// long that took.
+    /// Starts the resolver with `blocked` blocked domains in its configuration. Returns the time until the last of them
+    /// is blocked.
     pub fn start(&mut self, blocked: usize) -> Result<Duration> {
         if let Whose::Peer(make) = self.whose {
             make.configure(self.folder.path(), blocked)?;
@@ -101,8 +101,8 @@ impl Server {
         Ok(taken)
     }
 
-    /// Ours alone: subscribes to a list of so many domains in place of the one before; how long it took from there until
-    /// the last of them was blocked.
+    /// Gateway only: subscribes to a list of `blocked` domains that replaces the previous one. Returns the time until
+    /// the last of them is blocked.
     pub fn subscribe(&mut self, blocked: usize) -> Result<Duration> {
         self.unsubscribe()?;
         let list = json!({"name": format!("{blocked} domains"), "url": publisher::url(blocked)});
@@ -114,13 +114,13 @@ impl Server {
         Ok(taken)
     }
 
-    /// Ours alone: nothing is blocked any more.
+    /// Gateway only: removes the subscription, so that no name is blocked.
     pub fn unsubscribe(&mut self) -> Result<()> {
         let Some(id) = self.subscribed.take() else { return Ok(()) };
         self.daemon()?.api().delete(&format!("/dns/blocklist/{id}")).map(drop)
     }
 
-    /// Ends it in order.
+    /// Stops the resolver gracefully.
     pub fn stop(&mut self) -> Result<()> {
         if let Some(mut process) = self.process.take() {
             process.terminate(STOP)?;
@@ -136,14 +136,14 @@ impl Server {
         self.process.as_ref().map(Process::pid).or(of_daemon).context("the resolver does not run")
     }
 
-    /// Stopped by a signal it takes nothing from those beside it.
+    /// Suspends or resumes the resolver by a signal. A suspended resolver takes no processor time from the others.
     pub fn hold_still(&self, still: bool) -> Result<()> {
         let signal = if still { Signal::SIGSTOP } else { Signal::SIGCONT };
         let pid = Pid::from_raw(i32::try_from(self.pid()?).context("pid")?);
         kill(pid, signal).with_context(|| format!("{signal} to {}", self.whose.name()))
     }
 
-    /// Answers that the dataplane has given so far.
+    /// Returns the number of answers that the dataplane has sent from its packet cache.
     pub fn repeated(&self) -> Result<u64> {
         let Some(daemon) = &self.daemon else { return Ok(0) };
         daemon.api().get("/dns/status")?["repeated"].as_u64().context("no count of repeated answers")
@@ -157,7 +157,7 @@ impl Server {
         self.daemon.as_mut().context("a peer has no daemon")
     }
 
-    /// Without any blocked domain, until it answers at all.
+    /// Waits until the last blocked domain is blocked. Without blocked domains, waits until the resolver answers.
     fn wait_until_blocked(&mut self, blocked: usize) -> Result<()> {
         let last = blocked.checked_sub(1).map(domain);
         let started = Instant::now();
@@ -190,7 +190,7 @@ impl Server {
         }
     }
 
-    /// What it is asked for first finds its way into its cache here, and every answer is looked at.
+    /// Fills the cache of the resolver and checks every answer.
     pub fn warm(&self, blocked: &[String], passing: &[String]) -> Result<()> {
         let wrong = || format!("{} answers wrongly", self.whose.name());
         wait_ok(STOP, "right answers", || {

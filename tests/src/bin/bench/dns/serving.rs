@@ -1,11 +1,13 @@
-//! `dns_blocked`, `dns_cached`, `dns_mix`, `dns_once`: the processor time of a question at a rate that all of them
-//! manage, the questions per second of one core, and how long all but one in a hundred take at a rate at which nobody
-//! is busy.
+//! `dns_blocked`, `dns_cached`, `dns_mix`, `dns_once`: three results for each resolver:
 //!
-//! The processor time is how busy the resolver's core was, so the kernel's part is in it, wherever it is spent; see
-//! [`super::testbed`]. On a machine that does something else besides, that is in it as well: what the core had to do before
-//! each load is printed. Questions per second are those of a whole core: where dnsperf cannot ask fast enough to fill it,
-//! what it answered is divided by how busy it was.
+//! * the processor time of a query at a rate that all resolvers sustain
+//! * the queries per second of one core
+//! * the 99th percentile of the latency at a rate without congestion
+//!
+//! The processor time is the utilisation of the resolver's core, so it includes the kernel's share; see
+//! [`super::site`]. It also includes other activity of the machine, so the bench prints the utilisation of the core
+//! before each load. Queries per second refer to a whole core: if dnsperf cannot saturate it, the bench divides the
+//! number of answers by the utilisation.
 
 use std::time::{Duration, Instant};
 
@@ -20,35 +22,35 @@ use super::{LISTED, best, less, more, publisher};
 use crate::row::{Measured, Row, Target, median};
 
 const ROUNDS: usize = 5;
-/// Questions per second that all of them manage.
+/// Queries per second that all resolvers sustain.
 const FIXED: u32 = 40_000;
-/// The same at which nobody is busy.
+/// Queries per second without congestion.
 const CALM: u32 = 10_000;
-/// Seconds of a load.
+/// Duration of a load in seconds.
 const LENGTH: u32 = 2;
 const WARM: u32 = 1;
 const BEFORE: Duration = Duration::from_millis(300);
-/// Per cent of a core that a quiet machine has to do besides.
+/// Utilisation of the core without load that a quiet machine may have, in per cent.
 const QUIET: f64 = 3.0;
-/// So many names of each kind are looked at before each load.
+/// Number of names of each kind that are checked before each load.
 const LOOKED_AT: usize = 20;
 
-/// Of one resolver in one round.
+/// Results of one resolver in one round.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
-    /// Microseconds of the core for each answer.
+    /// Processor time of each answer in microseconds.
     cost: f64,
-    /// Share of the program itself.
+    /// Share of the program itself in the processor time.
     own: f64,
-    /// Answers per second to one who asks as fast as they come.
+    /// Answers per second at the maximum rate of one client.
     fast: f64,
-    /// The same of a whole core, of which only a part may have been busy.
+    /// The same extrapolated to a fully used core.
     rate: f64,
-    /// Microseconds for all but one in a hundred answers.
+    /// 99th percentile of the latency in microseconds.
     slowest: f64,
-    /// Utilisation of its core without a load.
+    /// Utilisation of the core without a load.
     beside: f64,
-    /// Share of the answers at the fixed rate that the dataplane gave; the others have none.
+    /// Share of the answers at the fixed rate that came from the dataplane's packet cache. Peers have none.
     repeated: f64,
 }
 
@@ -72,7 +74,7 @@ pub fn run(wanted: &[&str]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Brings a resolver up with the list, and all names of the load into its cache; then it is held still.
+/// Starts a resolver with the list, fills its cache with all names of the load, and suspends it.
 fn start(whose: Whose, cores: &Cores, questions: &Questions) -> Result<Server> {
     let mut server = Server::prepare(whose, cores, true)?;
     let taken = match whose {
@@ -98,7 +100,7 @@ fn measure(server: &Server, cores: &Cores, questions: &Questions, kind: Kind) ->
     }
     let (lan, pid) = (&server.testbed.lan, server.pid()?);
     let file = |phase| questions.file(kind, phase);
-    // As fast as it can it would run out of names that were not asked for before.
+    // At full speed the load would run out of names that were not queried before.
     let warmly = (kind == Kind::Once).then_some(FIXED);
     ask(lan, cores, &file(Phase::Warm), warmly, WARM)?;
     let watch = Watch::start(cores)?;
@@ -119,7 +121,7 @@ fn measure(server: &Server, cores: &Cores, questions: &Questions, kind: Kind) ->
     Ok(Figures { cost: each(busy), own: each(used), fast, rate, slowest, beside, repeated })
 }
 
-/// Utilisation of the resolver's core from this point.
+/// Utilisation of the resolver's core from the start of the measurement.
 struct Watch {
     core: usize,
     since: Instant,
@@ -131,7 +133,7 @@ impl Watch {
         Ok(Self { core: cores.resolver, since: Instant::now(), idle: cores::idle(cores.resolver)? })
     }
 
-    /// For how long, and which share of the time.
+    /// Returns the elapsed time and the utilisation as a share.
     fn busy(&self) -> Result<(Duration, f64)> {
         let (passed, idle) = (self.since.elapsed(), cores::idle(self.core)?.saturating_sub(self.idle));
         let busy = passed.saturating_sub(idle);

@@ -1,14 +1,14 @@
-//! The network of a resolver that is measured: a LAN host that asks, the resolver's machine, and the upstream behind it,
-//! each in a namespace.
+//! The network of a measured resolver: a LAN host that sends the queries, the resolver's host, and the upstream behind
+//! it, each in a namespace.
 //!
 //! ```text
 //!  10.77.0.2 eth0 ── eth1 10.77.0.1 gateway eth0 ── up0, upstream 192.0.2.53
 //! ```
 //!
-//! One core has the resolver and all that the kernel does for it, from the packet at its LAN interface to the answer on its
-//! way; the others have the load and what the kernel does for that. So what a resolver costs is how busy its core is,
-//! whoever does the work there. Without the split the kernel would receive each question on the core and in the time of
-//! the program that sends it.
+//! One core runs the resolver and all kernel work for it, from the packet at its LAN interface to the transmission of
+//! the answer. The other cores run the load and the kernel work for that. So the utilisation of the core is the cost of
+//! the resolver, including the kernel's work. Without this split the kernel would receive each query on the core and in
+//! the time of the program that sends it.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -20,9 +20,9 @@ use gateway_tests::topology::SERVER_V4;
 
 use crate::topology::connect;
 
-/// Of the resolver, on its LAN.
+/// Address of the resolver on its LAN.
 pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// Longer than any measurement.
+/// TTL of the answers in seconds; longer than any measurement.
 const TTL: u32 = 3600;
 
 /// Answer for a blocked name.
@@ -47,14 +47,14 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// The last one is the resolver's: the first gets most of the machine's interrupts.
+    /// Assigns the last core to the resolver. The first one gets most of the machine's interrupts.
     pub fn split() -> Result<Self> {
         let number = cores::number()?;
         ensure!(number >= 2, "a resolver and its load need a core each, and this machine has one");
         Ok(Self { resolver: number - 1, load: (0..number - 1).collect() })
     }
 
-    /// Of the load, as taskset(1) wants them.
+    /// Returns the cores of the load in the format of taskset(1).
     pub fn of_the_load(&self) -> String {
         let numbers: Vec<_> = self.load.iter().map(usize::to_string).collect();
         numbers.join(",")
@@ -98,8 +98,8 @@ impl Testbed {
     }
 }
 
-/// Lets these cores do the receiving side of an interface, whichever core a packet was sent on. By `ip netns exec`, as the
-/// setting is shown in a /sys of the namespace only.
+/// Lets these cores do the receive processing of an interface, independent of the sending core. Uses `ip netns exec`,
+/// as only a /sys of the namespace shows the setting.
 fn receive_on(namespace: &Namespace, interface: &str, cores: &[usize]) -> Result<()> {
     let mut words = vec![0u32; cores.iter().max().map_or(1, |core| core / 32 + 1)];
     for core in cores {

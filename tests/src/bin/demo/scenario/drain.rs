@@ -1,4 +1,4 @@
-//! A tunnel of the pool is taken down on purpose: what is in it may go on, what is new goes elsewhere.
+//! Drains a tunnel of the pool: existing flows continue, new flows use other tunnels.
 
 use anyhow::{Context, Result, ensure};
 use gateway_tests::topology::server;
@@ -12,7 +12,7 @@ impl Walk {
         let exit = self.testbed.network.exit_a.address(false);
         let mut flow = self.flow_through_exit_a()?;
         self.console.call(&self.curl("POST", &format!("/tunnels/{}/down", self.tunnels[0]), None))?;
-        // Answers when the programs have the plan that this made.
+        // The request returns when the programs have the new plan.
         self.console.call(&self.curl("POST", "/enforce/reconcile", None))?;
         let status = self.console.call(&self.curl("GET", "/splitting/status", None))?;
         let members = &status["policies"][0]["endpoints"];

@@ -1,4 +1,4 @@
-//! DnsService: one that is blocked, with the reason, and one whose policy takes the first packet.
+//! DNS: a blocked name with the reason, and a name whose policy applies to the first packet.
 
 use anyhow::{Context, Result, ensure};
 use gateway_tests::testbed::policy;
@@ -45,7 +45,7 @@ impl Walk {
         self.console.claim("and so says the gateway", "vpn:wg-b", via);
         let asker = self.upstream.askers("www.films.example").last().copied().context("nobody asked")?;
         self.console.claim("its question left by the tunnel too, as", exit, asker);
-        // The steps that follow know the tv as the one without a policy.
+        // The following steps expect the tv to have no policy.
         self.console.call(&self.curl("DELETE", &format!("/routing/policies/{films}"), None))?;
         self.apply()?;
         self.testbed.network.settle()?;

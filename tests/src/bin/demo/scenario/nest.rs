@@ -1,4 +1,4 @@
-//! A way of two hops: one tunnel inside the other.
+//! Hops of two tunnels: one tunnel inside the other.
 
 use anyhow::Result;
 use gateway_tests::testbed::policy;
