@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_are_judged_as_the_contract_says() {
+    fn roles_are_evaluated_as_the_contract_says() {
         let allowed = |access: Access| {
             [Role::Admin, Role::Operator, Role::Viewer, Role::Diagnostics].map(|role| access.allows(role))
         };

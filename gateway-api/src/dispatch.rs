@@ -121,8 +121,8 @@ async fn process(
     };
     let Identity { actor, refusal } = identity;
     let cx = Cx::new(api.clone(), row, actor, way, request_id, &params);
-    let judged = host.and_then(|()| judge(&cx, row, parts, refusal));
-    if let Err(denied) = judged {
+    let checked = host.and_then(|()| check_access(&cx, row, parts, refusal));
+    if let Err(denied) = checked {
         cx.record_failure(&denied).await;
         return Err(denied);
     }
@@ -241,7 +241,7 @@ fn too_slow() -> ApiError {
 }
 
 /// Runs all checks of a request that do not need its body.
-fn judge(cx: &Cx, row: &Endpoint, parts: &Parts, refusal: Option<ApiError>) -> Result<(), ApiError> {
+fn check_access(cx: &Cx, row: &Endpoint, parts: &Parts, refusal: Option<ApiError>) -> Result<(), ApiError> {
     if row.method != Method::Get {
         browser::check_origin(parts)?;
     }

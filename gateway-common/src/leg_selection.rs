@@ -7,7 +7,7 @@ pub const FIRST_TUNNEL: u8 = 16;
 
 /// Chooses a leg; a flow keeps what it has if that is offered still, or kept for such flows. `turn` is taken only when a
 /// new flow draws one; `kept` says how many of the kept legs count; `hash` stands for the source (and destination) of sticky policies; `previous` is the leg of a flow
-/// that is judged anew.
+/// that is evaluated again.
 #[inline(always)]
 pub fn choose(
     choice: &Choice,

@@ -243,7 +243,7 @@ pub struct PolicyInput<'a> {
     pub previous: u8,
     /// The flow has a record, whether that holds or not.
     pub recorded: bool,
-    /// The flow was judged under another generation: what its client learned does not expire under it.
+    /// The flow was evaluated under another generation: what its client learned does not expire under it.
     pub continued: bool,
     /// In [`FLOW_TICK_SHIFT`] units.
     pub now: u32,
@@ -373,7 +373,7 @@ fn carry_out<E: PolicyMaps>(
                     let silent = matches!(action.rest(), ChoiceKind::Drop);
                     v.set(Action::Mark, Reason::PolicyProxy, Mark::proxy(choice.proxy, leg, silent).0);
                 } else if leg != 0 {
-                    // The default way to a proxy is no way for what the proxy does not take.
+                    // The default route to a proxy is no way for what the proxy does not take.
                     v.set(Action::Mark, Reason::PolicyEgress, Mark::leg(leg).0);
                 }
             }

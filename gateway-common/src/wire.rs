@@ -27,7 +27,7 @@ pub use policy::{
     SourceKind, VlanKey, device_flags, list_of_slot, plan_flags, scope_of_slot, slot_of_list, slot_of_scope,
 };
 
-/// Number of a plan slot: 0 is the resting state (no plan), 1 and 2 are the two plans.
+/// Number of a plan slot: 0 is default deny (no plan), 1 and 2 are the two plans.
 pub type Slot = u32;
 
 /// No plan is live: everything is blocked.

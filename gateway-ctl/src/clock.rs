@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manual_clock_moves_only_when_told() {
+    fn a_manual_clock_moves_only_on_request() {
         let start: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
         let clock = ManualClock::at(start);
         assert_eq!(clock.now(), start);

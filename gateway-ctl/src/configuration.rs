@@ -157,8 +157,8 @@ mod tests {
         let config = configuration.with(&state.settings).config;
         assert_eq!(config.listen.api_addr.port(), 8080);
         assert_eq!(reconcile_interval(&config), Some(Duration::from_secs(7)));
-        let started_anew = Configuration::new(Bootstrap::default(), state.settings.clone());
-        assert_eq!(started_anew.with(&state.settings).config.listen.api_addr.port(), 9090);
+        let restarted = Configuration::new(Bootstrap::default(), state.settings.clone());
+        assert_eq!(restarted.with(&state.settings).config.listen.api_addr.port(), 9090);
     }
 
     #[test]

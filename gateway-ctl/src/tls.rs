@@ -41,7 +41,7 @@ pub struct Factory {
 }
 
 struct Named {
-    witness: Arc<RecordingKxGroup>,
+    recorder: Arc<RecordingKxGroup>,
     groups: Vec<&'static dyn SupportedKxGroup>,
 }
 
@@ -135,9 +135,9 @@ impl Factory {
     /// Returns the named clients so far, sorted by name.
     pub fn clients(&self) -> Vec<ClientReport> {
         let report = |named: &Named| {
-            let last = named.witness.last();
+            let last = named.recorder.last();
             ClientReport {
-                name: named.witness.name.to_owned(),
+                name: named.recorder.name.to_owned(),
                 last_group: last.map(group_name),
                 pq: last.is_some_and(is_post_quantum),
             }
@@ -157,8 +157,8 @@ impl Factory {
     fn groups(&self, name: &'static str, mode: PqMode) -> Vec<&'static dyn SupportedKxGroup> {
         let mut clients = lock(&self.clients);
         let named = clients.entry(name).or_insert_with(|| {
-            let witness = RecordingKxGroup::new(name, self.posture.subscribe());
-            Named { groups: witnessed(&witness), witness }
+            let recorder = RecordingKxGroup::new(name, self.posture.subscribe());
+            Named { groups: witnessed(&recorder), recorder }
         });
         let find = |group: &&'static dyn SupportedKxGroup| {
             named.groups.iter().find(|known| known.name() == group.name()).copied()

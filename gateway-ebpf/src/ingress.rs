@@ -70,7 +70,7 @@ pub fn run(context: &TcContext) -> i32 {
     }
 }
 
-/// The packet that was judged last on this processor: the one that the next program is called for.
+/// The packet that was evaluated last on this processor: the one that the next program is called for.
 #[inline(always)]
 pub fn packet() -> Option<&'static IpPacket> {
     // SAFETY: the pointer is to a value of the map, valid while the program runs.

@@ -138,7 +138,7 @@ impl PolicyMaps for Kernel {
 
     #[inline(always)]
     fn remember(&self, key: &FlowKey, value: &FlowValue) {
-        // A full table forgets old flows; a flow that is not remembered is judged again.
+        // A full table forgets old flows; a flow that is not remembered is evaluated again.
         let _ = match key.short() {
             Some(short) => FLOWS4.insert(&short, value, 0),
             None => FLOWS6.insert(key, value, 0),

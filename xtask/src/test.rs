@@ -30,7 +30,7 @@ pub struct Options {
     /// Only this suite; may be given several times
     #[arg(long, value_name = "SUITE", conflicts_with = "quick", value_parser = clap::builder::PossibleValuesParser::new(suites::names()))]
     only: Vec<String>,
-    /// Run the random suites for the duration of a release test: soak and barrage ten minutes, the attacker an hour
+    /// Run the random suites for the duration of a release test: soak and DNS stress ten minutes, the attacker an hour
     #[arg(long, conflicts_with = "quick")]
     long: bool,
 }

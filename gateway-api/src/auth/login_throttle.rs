@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn success_forgets_and_an_attempt_that_was_not_judged_does_not_count() {
+    fn success_forgets_and_an_attempt_that_was_not_evaluated_does_not_count() {
         let lock = Lock::default();
         let anna = pair("192.0.2.1", "anna");
         for _ in 0..4 {

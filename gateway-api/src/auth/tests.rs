@@ -161,7 +161,7 @@ fn a_wrong_key_is_refused_even_where_none_is_needed() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_over_counts_as_none_and_is_told_apart() {
+async fn a_session_that_is_over_counts_as_none_and_is_distinguished() {
     let site = Site::new(true);
     let cookie = format!("gw_session={}", site.session());
     let id = site.store().sessions()[0].id;

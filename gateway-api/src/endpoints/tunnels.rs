@@ -124,7 +124,7 @@ async fn set_admin_state(cx: Cx, request: Req<()>, want: AdminState) -> Result<O
     let open = cx.open()?;
     open.reconcile(Reason::Revision).await?;
     if let (AdminState::Up, Ok(id)) = (want, id.parse()) {
-        open.enforcement.hurry(id);
+        open.enforcement.retry_now(id);
     }
     object(open, &id, changed)
 }

@@ -71,11 +71,11 @@ pub enum ChoiceKind {
     Drop = 0,
     /// Answered with ICMP unreachable.
     Reject = 1,
-    /// The default way.
+    /// The default route.
     Direct = 2,
     /// One of the legs.
     Legs = 3,
-    /// A proxy, reached by one of the legs; leg 0 is the default way.
+    /// A proxy, reached by one of the legs; leg 0 is the default route.
     Proxy = 4,
 }
 

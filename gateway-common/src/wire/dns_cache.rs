@@ -1,4 +1,4 @@
-//! DNS answers that the ingress program gives by itself: what was just told to a client is told to it again for the very
+//! DNS answers that the ingress program returns: an answer that a client just got is returned again for the very
 //! same question. Who may be told what is decided by the resolver alone; an entry holds while nothing that it was made
 //! from has changed.
 
@@ -22,7 +22,7 @@ pub const MESSAGE_ID: usize = 2;
 #[repr(C)]
 pub struct DnsCacheKey {
     pub client: Address,
-    /// Address of ours that was asked.
+    /// Address of the gateway that was asked.
     pub server: Address,
     /// Interface that the question came in by.
     pub interface: u32,

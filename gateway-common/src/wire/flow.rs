@@ -32,7 +32,7 @@ pub enum Fragment {
     Whole = 0,
     /// Has the transport header.
     First = 1,
-    /// Has no ports: judged by its addresses only.
+    /// Has no ports: evaluated by its addresses only.
     Later = 2,
 }
 

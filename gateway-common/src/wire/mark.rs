@@ -1,6 +1,6 @@
 //! The packet mark: the stamp by which ingress tells routing and the guard what was decided.
 
-/// A mark of ours. Other programs' marks never have its upper sixteen bits.
+/// A mark of the gateway. Other programs' marks never have its upper sixteen bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Mark(pub u32);
@@ -9,13 +9,13 @@ impl Mark {
     /// All marks of LAN traffic have these upper bits.
     pub const PREFIX: u32 = 0x4700_0000;
     pub const PREFIX_MASK: u32 = 0xffff_0000;
-    /// The default way: the main routing table, out of an uplink.
+    /// The default route: the main routing table, out of an uplink.
     pub const DIRECT: Mark = Mark(0x4700_8000);
     /// To the gateway itself or to another LAN network; never out of an uplink.
     pub const LOCAL: Mark = Mark(0x4700_8001);
     /// To a table whose only routes are `unreachable`: the kernel answers with ICMP.
     pub const REJECT: Mark = Mark(0x4700_8002);
-    /// The resting state: local delivery works, nothing is forwarded.
+    /// Default deny: local delivery works, nothing is forwarded.
     pub const BLOCK: Mark = Mark(0x4700_8003);
     /// TCP of a flow that has lost its leg: to this host, where our table answers with a reset.
     pub const RESET: Mark = Mark(0x4700_8004);
@@ -29,7 +29,7 @@ impl Mark {
     /// Packets received on an uplink or a tunnel, with the leg. Replies of the kernel itself inherit the mark
     /// (`fwmark_reflect`), so they leave by the same leg or not at all.
     pub const ARRIVAL: Mark = Mark(0x4704_0000);
-    /// The upper byte of all marks of ours.
+    /// The upper byte of all marks of the gateway.
     pub const OURS: u32 = 0x4700_0000;
     pub const OURS_MASK: u32 = 0xff00_0000;
 
@@ -57,7 +57,7 @@ impl Mark {
         }
     }
 
-    /// The mark of outer packets that a leg carries; 0 is the default way.
+    /// The mark of outer packets that a leg carries; 0 is the default route.
     pub const fn carried_by(leg: u8) -> Mark {
         Mark(Self::OWN.0 | leg as u32)
     }

@@ -8,7 +8,7 @@ use super::{Address, Mac, Slot};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct PlanValue {
-    /// Flows of another generation are judged anew.
+    /// Flows of another generation are evaluated again.
     pub generation: u32,
     /// Rank of the best policy for all traffic.
     pub all: u32,
@@ -22,7 +22,7 @@ pub struct PlanValue {
 
 /// Bits of [`PlanValue::flags`].
 pub mod plan_flags {
-    /// Traffic that no policy matches is rejected instead of going the default way.
+    /// Traffic that no policy matches is rejected instead of going the default route.
     pub const UNMATCHED_REJECT: u32 = 1;
     /// Policies match by domain: what clients learned from the resolver counts.
     pub const DOMAINS: u32 = 2;

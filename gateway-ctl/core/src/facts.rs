@@ -22,7 +22,7 @@ pub struct Facts {
     pub neighbours: BTreeMap<[u8; 6], BTreeSet<IpAddr>>,
     /// Health of tunnels by id; a tunnel that is not here is down.
     pub tunnels: BTreeMap<String, TunnelFact>,
-    /// Proxies by id, then by the leg to them (0 is the default way), as far as they have been looked at.
+    /// Proxies by id, then by the leg to them (0 is the default route), as far as they have been looked at.
     pub proxies: BTreeMap<String, BTreeMap<u8, ProxyFact>>,
     /// Transport bridges at work, by the id of the tunnel that each carries.
     pub transports: BTreeMap<String, TransportFact>,
@@ -71,7 +71,7 @@ pub struct TunnelFact {
     pub usable: bool,
     /// Human-readable reason for which it is not usable.
     pub reason: String,
-    /// Addresses of this end that the far end gave out.
+    /// Addresses of this end that the remote end gave out.
     pub addresses: Vec<IpAddr>,
     /// Largest inner packet that both ends agreed on.
     pub mtu: Option<u16>,

@@ -17,7 +17,7 @@ const FLOOR: u64 = 300;
 const SLOP: u64 = 60;
 /// Assumed duration of connections after an answer has expired.
 const KEPT: u32 = ticks(24 * 3600);
-/// An entry is written anew so long before a name of it ends that others outlive.
+/// An entry is written again so long before a name of it ends that others outlive.
 const AHEAD: u32 = ticks(10);
 
 /// Seconds in the unit of flows, rounded up.
@@ -28,7 +28,7 @@ const fn ticks(seconds: u64) -> u32 {
 /// Client and address.
 pub type Key = (ClientKey, Address);
 
-/// All that was told, and under which policies.
+/// All resolved addresses, with the policies.
 #[derive(Debug, Default)]
 pub struct FqdnCache {
     rules: Vec<DomainRule>,
@@ -80,7 +80,7 @@ impl FqdnCache {
         self.rules == rules
     }
 
-    /// Everything that was told, under other policies.
+    /// Returns all entries under other policies.
     pub fn under(&mut self, plan: &Dataplane, now: u32) -> BTreeMap<Key, FqdnIpValue> {
         if self.rules != plan.domains {
             self.rules.clone_from(&plan.domains);

@@ -23,7 +23,7 @@ pub enum HostEgress {
     Default,
     /// By one of these legs, in turn.
     Legs(Vec<u8>),
-    /// Over a proxy that is reached by this leg (0: the default way).
+    /// Over a proxy that is reached by this leg (0: the default route).
     Proxy { address: SocketAddr, leg: u8, login: Option<ProxyLogin> },
     /// Human-readable reason for which nothing leaves.
     Blocked(String),
@@ -138,7 +138,7 @@ pub fn by_name(input: &Input<'_>, compiled: &Compiled, name: &str) -> HostEgress
     }
 }
 
-/// The way over a proxy that is named, reached by a leg (0: the default way).
+/// The way over a proxy that is named, reached by a leg (0: the default route).
 pub fn to_proxy(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<HostEgress, String> {
     by_leg(input, proxy, leg).map_err(|why| format!("the proxy {} is not usable: {why}", proxy.name))?;
     let address = proxy_address(input, proxy)

@@ -1,6 +1,6 @@
 //! Test definitions held against the policies: what they expect is asked of the same decision as everything else.
 //!
-//! Nothing is sent. What must be possible is judged with all tunnels working; what must not be, with all of them and
+//! Nothing is sent. What must be possible is evaluated with all tunnels working; what must not be, with all of them and
 //! with none. So a test tells of the policies and not of the weather.
 
 use std::collections::BTreeSet;
@@ -19,8 +19,8 @@ use crate::compile::Input;
 use crate::evaluate::{Decision, FamilyVerdict, Protocol, Request, verdicts};
 use crate::matrix::{Scenario, up_and_down};
 
-/// So many failures of one definition are told.
-const TOLD: usize = 20;
+/// Maximum number of reported failures of one definition.
+const REPORTED: usize = 20;
 
 /// Result of a test definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -83,9 +83,9 @@ fn result(input: &Input<'_>, worlds: &[Scenario; 2], definition: &TestDefinition
         test.deny(up, "while all tunnels work");
         test.deny(down, "while no tunnel works");
     }
-    let more = result.failures.len().saturating_sub(TOLD);
+    let more = result.failures.len().saturating_sub(REPORTED);
     if more > 0 {
-        result.failures.truncate(TOLD);
+        result.failures.truncate(REPORTED);
         result.failures.push(format!("and {more} more"));
     }
     result.pass = Some(result.failures.is_empty());

@@ -150,7 +150,7 @@ pub struct ProxyTarget {
     pub login: Option<ProxyLogin>,
     /// True if the proxy shall relay UDP.
     pub udp: bool,
-    /// The legs by which policies reach it, 0 for the default way: connections by others have to end.
+    /// The legs by which policies reach it, 0 for the default route: connections by others have to end.
     pub legs: BTreeSet<u8>,
     /// Most connections at a time.
     pub connections: u32,
@@ -178,7 +178,7 @@ pub struct TransportTarget {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransportKind {
-    /// To a far end that knows where they go.
+    /// To a remote end that knows where they go.
     Udp2Tcp,
     /// To this `host:port`; a name is resolved by the proxy.
     Socks5 { to: String },

@@ -14,7 +14,7 @@ use crate::plan::Dataplane;
 /// One live plan with flows and round robins of its own.
 #[derive(Debug, Default)]
 pub struct PlanMaps<'a> {
-    /// None is the resting state.
+    /// None is default deny.
     pub plan: Option<&'a Dataplane>,
     pub generation: Cell<u32>,
     pub now: Cell<u64>,

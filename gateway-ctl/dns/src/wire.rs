@@ -1,5 +1,5 @@
 //! Messages as they stand on the wire (RFC 1035, RFC 6891): what is asked is read strictly, what upstreams answer is
-//! written anew, so that nothing leaves that was not understood.
+//! written again, so that nothing leaves that was not understood.
 
 pub mod answer;
 pub mod answer_targets;

@@ -27,7 +27,7 @@ use crate::registry::{self, KINDS, Kind};
 use crate::resource::Resource;
 use crate::state::State;
 
-/// After so many problems nobody reads on.
+/// Maximum number of reported problems.
 const MAX_PROBLEMS: usize = 500;
 
 /// Treatment of objects and fields that a plan does not name.

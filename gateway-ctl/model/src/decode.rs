@@ -1,6 +1,6 @@
 //! JSON into a type, with every wrong field reported and not only the first.
 //!
-//! Serde stops at the first error. Here the offending value is taken out and decoding starts anew, so
+//! Serde stops at the first error. Here the offending value is taken out and decoding starts again, so
 //! types decoded this way give each field a default; which fields must be present is checked beside it.
 
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use serde_path_to_error::{Segment, Track};
 
 use crate::problem::{Problems, code};
 
-/// After so many problems nobody reads on.
+/// Maximum number of reported problems.
 const MAX_PROBLEMS: usize = 200;
 
 /// Decoded input with its warnings.
@@ -245,7 +245,7 @@ fn pattern(path: &str) -> String {
     path.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
-/// Names of Rust types in words for people.
+/// Names of Rust types as human-readable text.
 fn plain(expected: &str) -> &str {
     match expected {
         "u8" => "a whole number from 0 to 255",

@@ -58,7 +58,7 @@ pub enum EditError {
     /// 409 `limit_reached`.
     #[error("there can be at most {limit} objects of type {resource_type}")]
     LimitReached { resource_type: &'static str, limit: u32 },
-    /// 409 `last_admin`: nobody could administer the gateway any more.
+    /// 409 `last_admin`: no user could administer the gateway.
     #[error("{username} is the last administrator")]
     LastAdmin { id: Id, username: String },
     /// 409 `already_configured`: what is done once was done.

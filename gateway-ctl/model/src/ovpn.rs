@@ -1,7 +1,7 @@
 //! OpenVPN client files (`.ovpn`): text to a value and back.
 //!
 //! Only directives of a fixed list are kept, and only with arguments of the expected form, so nothing of a file reaches
-//! OpenVPN that was not understood here. Commands, plugins, routes, name servers and the like are left out and told in
+//! OpenVPN that was not understood here. Commands, plugins, routes, name servers and the like are left out and reported in
 //! [`Ovpn::dropped`]. What the tunnel would not work or not be safe without, files above all, is an error. This module
 //! does no I/O and resolves no names.
 

@@ -32,7 +32,7 @@ pub enum Scope {
 
 pub type SecretVisitor<'a> = dyn FnMut(&SecretPlace, &mut Secret) + 'a;
 
-/// Visits the secrets that are set, of one kind. Objects whose secrets were exchanged are written anew as they are.
+/// Visits the secrets that are set, of one kind. Objects whose secrets were exchanged are written again as they are.
 pub(crate) fn visit_table<R: Resource>(table: &mut Table<R>, scope: Scope, visit: &mut SecretVisitor<'_>) {
     if R::SECRETS.is_empty() {
         return;

@@ -72,7 +72,7 @@ pub trait Enforcement: Send + Sync {
     }
 
     /// Makes a tunnel that waits for its next attempt retry now.
-    fn hurry(&self, _tunnel: Id) {}
+    fn retry_now(&self, _tunnel: Id) {}
 
     /// Ends the services that enforce the plan, for good. The plan in the kernel stays.
     fn end(&self) -> Pending<'_, ()> {
@@ -162,8 +162,8 @@ impl Enforcement for Engine {
         self.relay.status()
     }
 
-    fn hurry(&self, tunnel: Id) {
-        self.openvpn.hurry(&tunnel.to_string());
+    fn retry_now(&self, tunnel: Id) {
+        self.openvpn.retry_now(&tunnel.to_string());
     }
 
     fn end(&self) -> Pending<'_, ()> {

@@ -55,7 +55,7 @@ struct Entry {
 struct Wanted {
     process: Option<Arc<OpenVpnProcess>>,
     /// Counter of requests to retry at once.
-    hurry: u64,
+    retry_now: u64,
 }
 
 /// Stage of a process.
@@ -160,9 +160,9 @@ impl OpenVpn {
     }
 
     /// Makes a tunnel that waits for its next attempt retry at once.
-    pub fn hurry(&self, tunnel: &str) {
+    pub fn retry_now(&self, tunnel: &str) {
         if let Some(entry) = self.sessions().get(tunnel) {
-            entry.wanted.send_modify(|wanted| wanted.hurry += 1);
+            entry.wanted.send_modify(|wanted| wanted.retry_now += 1);
         }
     }
 

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_told_by_its_properties() {
+    fn a_unit_is_recognised_by_its_properties() {
         let unit = unit_of("LoadState=loaded\nActiveState=active\nUnitFileState=disabled\n");
         assert_eq!(unit, Unit { installed: true, enabled: false, running: true });
         let unit = unit_of("LoadState=not-found\nActiveState=inactive\nUnitFileState=\n");

@@ -27,7 +27,7 @@ use crate::os::proxy::Unreached;
 use crate::supervise::Supervisor;
 
 /// Time limit for a connection attempt.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(15));
 /// Lifetime of a connection after which the retry delays restart from the shortest.
 const STEADY: Duration = Duration::from_secs(5);
@@ -282,7 +282,7 @@ async fn run(target: TransportTarget, near: Arc<Near>, again: Arc<Notify>, telle
         };
         tracing::debug!(tunnel = teller.tunnel, reason, "the bridge is not connected");
         teller.broken(reason);
-        if began.elapsed() > STEADY + PATIENCE {
+        if began.elapsed() > STEADY + TIMEOUT {
             failures = 0;
         }
         failures = failures.saturating_add(1);
@@ -319,7 +319,7 @@ async fn once(target: &TransportTarget, near: &Near, teller: &Teller) -> Unreach
 }
 
 async fn within<T>(opening: impl Future<Output = Result<T, Unreached>>) -> Result<T, Unreached> {
-    tokio::time::timeout(PATIENCE, opening).await.unwrap_or(Err(Unreached::Silent))
+    tokio::time::timeout(TIMEOUT, opening).await.unwrap_or(Err(Unreached::Silent))
 }
 
 /// Probes the remote end of a transport step by step. Returns the duration or the error of each step.

@@ -100,7 +100,7 @@ mod tests {
     const DOWN: AlertKind = AlertKind::DnsUpstreamDown;
 
     #[test]
-    fn each_is_told_when_it_begins_and_when_it_ends_and_no_more() {
+    fn each_is_reported_at_its_begin_and_end_only() {
         let active_alerts = ActiveAlerts::new(SystemClock::shared());
         let (before, mut reported) = active_alerts.subscribe();
         assert_eq!(before, []);

@@ -38,7 +38,7 @@ use schedule::Due;
 use target::Target;
 
 pub use error::Error as TargetError;
-pub use target::Patience;
+pub use target::Timeouts;
 
 /// Poll interval. Timers do not notice when the wall clock is set, so the service checks this often.
 const LOOK: Duration = Duration::from_secs(20);
@@ -53,7 +53,7 @@ pub struct Service {
     tls: Arc<Factory>,
     /// Resolver for the host names of targets.
     endpoint_names: Resolver,
-    patience: Patience,
+    timeouts: Timeouts,
     /// Lock that is held during a conversation with the target.
     turn: tokio::sync::Mutex<()>,
     seen: Mutex<TargetState>,
@@ -130,17 +130,17 @@ struct MadeBackup {
 
 impl Service {
     pub fn new(store: Arc<Store>, tls: Arc<Factory>, endpoint_names: Resolver) -> Arc<Service> {
-        Self::with_patience(store, tls, endpoint_names, Patience::default())
+        Self::with_timeouts(store, tls, endpoint_names, Timeouts::default())
     }
 
-    pub fn with_patience(
+    pub fn with_timeouts(
         store: Arc<Store>,
         tls: Arc<Factory>,
         endpoint_names: Resolver,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Arc<Service> {
         let (turn, seen) = (tokio::sync::Mutex::new(()), Mutex::default());
-        Arc::new(Service { store, tls, endpoint_names, patience, turn, seen })
+        Arc::new(Service { store, tls, endpoint_names, timeouts, turn, seen })
     }
 
     /// Makes backups on schedule until it is aborted.
@@ -324,7 +324,7 @@ impl Service {
 
     async fn open(&self, config: &BackupConfig, largest: usize) -> Result<Target, TargetError> {
         let outbound = (&self.tls, &self.endpoint_names);
-        Target::open(&config.target, &self.own_folder(), outbound, largest, self.patience).await
+        Target::open(&config.target, &self.own_folder(), outbound, largest, self.timeouts).await
     }
 
     async fn due(&self) -> Result<Option<Due>, store::Error> {

@@ -14,7 +14,7 @@ use gateway_common::wire::{Choice, ChoiceKind, FlowKey, FlowValue};
 use gateway_core::plan::Dataplane;
 
 use crate::os::bpf::{self, Programs};
-use crate::os::tcp_probe::nudge;
+use crate::os::tcp_probe::probe_client;
 use crate::reconcile::KernelDataplane;
 use crate::service::Context;
 
@@ -51,7 +51,7 @@ async fn remind(dataplane: KernelDataplane, lost: Arc<Lost>) {
             let flows = dataplane.with(|programs| stranded(programs, &lost))?;
             // The random number matches the sequence of a connection only by chance; the segment then is an ordinary
             // acknowledgement.
-            Ok::<_, bpf::Error>(nudge(&flows, getrandom::u32().unwrap_or_default()))
+            Ok::<_, bpf::Error>(probe_client(&flows, getrandom::u32().unwrap_or_default()))
         });
         match sent.await {
             Ok(Ok(Ok(0))) => return,

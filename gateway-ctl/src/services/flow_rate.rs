@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_began_anew_is_no_rate_beyond_reason() {
+    fn a_counter_that_began_again_is_no_rate_beyond_reason() {
         let turns = FlowRates::default();
         let start = Instant::now();
         turns.note(start, BTreeMap::from([(1, 100)]));

@@ -132,7 +132,7 @@ impl Proxies {
                 changed = compiled.changed() => if changed.is_err() { return },
                 Ok(()) = doubts.changed() => {
                     let now = doubts.borrow_and_update().clone();
-                    self.hurry(now.iter().filter(|(way, count)| known.get(*way) != Some(*count)).map(|(way, _)| way));
+                    self.retry_now(now.iter().filter(|(way, count)| known.get(*way) != Some(*count)).map(|(way, _)| way));
                     known = now;
                 }
                 () = self.seen.closed() => return,
@@ -265,7 +265,7 @@ impl Proxies {
     }
 
     /// Makes the next probe of a path due at once, because a client's connection over it failed.
-    fn hurry<'a>(&mut self, doubted: impl Iterator<Item = &'a (String, u8)>) {
+    fn retry_now<'a>(&mut self, doubted: impl Iterator<Item = &'a (String, u8)>) {
         for (id, leg) in doubted {
             let Some(watched) = id.parse().ok().and_then(|id| self.ways.get_mut(&(id, *leg))) else {
                 continue;

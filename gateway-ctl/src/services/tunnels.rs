@@ -172,35 +172,32 @@ impl Tunnels {
             self.transports
                 .set_device_port(&id.to_string(), status.as_ref().map_or(0, |status| status.listen_port));
             seen.cover.insert(id, Cover::of(&self.engine, &tunnel_interface(tunnel)).await);
-            let itself = health::judge(tunnel, status.as_ref(), handshake_time());
+            let itself = health::evaluate_health(tunnel, status.as_ref(), handshake_time());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
             let links = liveness::links_of_wireguard(tunnel, status.as_ref());
             let itself = self.liveness.check(tunnel, links, addresses, itself, boot);
             if self.liveness.is_suspect(tunnel, boot) {
                 self.probes.probe_now(id, boot);
             }
-            let judgement = self.probes.judge(tunnel, addresses, itself, boot);
-            let judgement = match bridge_refusal(state, &connected, tunnel).filter(|_| tunnel.wanted_up()) {
+            let health = self.probes.evaluate_health(tunnel, addresses, itself, boot);
+            let health = match bridge_refusal(state, &connected, tunnel).filter(|_| tunnel.wanted_up()) {
                 Some(reason) => HealthVerdict {
                     status: TunnelStatus::Down,
                     health: Health::Unhealthy,
                     usable: false,
                     reason,
                 },
-                None => judgement,
+                None => health,
             };
             for peer in status.iter().flat_map(|status| &status.peers) {
                 let handshake = peer.last_handshake.and_then(|at| Timestamp::try_from(at).ok());
                 let live = PeerLive { last_handshake: handshake, rx: peer.rx_bytes, tx: peer.tx_bytes };
                 seen.peers.insert((id, peer.public_key), live);
             }
-            let fact = TunnelFact {
-                usable: judgement.usable,
-                reason: judgement.reason.clone(),
-                ..TunnelFact::default()
-            };
+            let fact =
+                TunnelFact { usable: health.usable, reason: health.reason.clone(), ..TunnelFact::default() };
             seen.facts.insert(id.to_string(), fact);
-            let mut live = live(tunnel, status.as_ref(), &judgement, before.tunnels.get(&id), now);
+            let mut live = live(tunnel, status.as_ref(), &health, before.tunnels.get(&id), now);
             if let Some(bridge) = plan.plan.transports.get(&id.to_string()) {
                 live.endpoint_ip = bridge.address.map(|address| address.ip());
             }
@@ -210,16 +207,16 @@ impl Tunnels {
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn) {
             let id = tunnel.meta.id;
             let status = self.openvpn.status(&id.to_string());
-            let itself = openvpn::judge(tunnel, status.as_ref());
+            let itself = openvpn::evaluate_health(tunnel, status.as_ref());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
             let links = liveness::links_of_openvpn(tunnel, status.as_ref());
             let itself = self.liveness.check(tunnel, links, addresses, itself, boot);
             if self.liveness.is_suspect(tunnel, boot) {
                 self.probes.probe_now(id, boot);
             }
-            let judgement = self.probes.judge(tunnel, addresses, itself, boot);
-            seen.facts.insert(id.to_string(), openvpn::fact(status.as_ref(), &judgement));
-            let mut live = openvpn::live(tunnel, status, judgement, before.tunnels.get(&id), now);
+            let health = self.probes.evaluate_health(tunnel, addresses, itself, boot);
+            seen.facts.insert(id.to_string(), openvpn::fact(status.as_ref(), &health));
+            let mut live = openvpn::live(tunnel, status, health, before.tunnels.get(&id), now);
             self.probes.measured(id, &mut live);
             seen.tunnels.insert(id, live);
         }
@@ -273,20 +270,20 @@ impl Tunnels {
 fn live(
     tunnel: &Tunnel,
     status: Option<&DeviceStatus>,
-    judgement: &HealthVerdict,
+    health: &HealthVerdict,
     before: Option<&TunnelLive>,
     now: Timestamp,
 ) -> TunnelLive {
     let peers = || status.into_iter().flat_map(|status| &status.peers);
-    let same = before.filter(|before| before.status == judgement.status);
+    let same = before.filter(|before| before.status == health.status);
     let last_change = same.and_then(|before| before.last_change).unwrap_or(now);
-    let up = matches!(judgement.status, gateway_model::kinds::tunnel_health::TunnelStatus::Up);
+    let up = matches!(health.status, gateway_model::kinds::tunnel_health::TunnelStatus::Up);
     TunnelLive {
-        status: judgement.status,
-        health: judgement.health,
-        healthy: judgement.usable,
+        status: health.status,
+        health: health.health,
+        healthy: health.usable,
         interface: status.map(|_| tunnel_interface(tunnel)),
-        last_error: (!judgement.reason.is_empty()).then(|| judgement.reason.clone()),
+        last_error: (!health.reason.is_empty()).then(|| health.reason.clone()),
         last_change: Some(last_change),
         uptime_sec: up.then(|| u64::try_from(now.duration_since(last_change).as_secs()).unwrap_or_default()),
         rx_bytes: peers().map(|peer| peer.rx_bytes).sum(),

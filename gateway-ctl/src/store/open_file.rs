@@ -14,7 +14,7 @@ use redb::{Database, DatabaseError, StorageBackend};
 use super::error::Error;
 
 /// Timeout and retry interval for a lock that another process holds.
-const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 const LOCK_RETRY: Duration = Duration::from_millis(10);
 
 /// Access to the file for the database library, until it is closed.
@@ -111,7 +111,7 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_PATIENCE => {
+            Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(LOCK_RETRY);
             }
             Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: path.to_owned() }),

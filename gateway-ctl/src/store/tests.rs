@@ -362,7 +362,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
 }
 
 #[test]
-fn damage_is_told_from_everything_else() {
+fn damage_is_distinguished_from_other_errors() {
     type Damage = fn(&Path);
     let damages: [(&str, Damage); 4] = [
         ("no database", |path| fs::write(path, "this is a text, and no database at all").unwrap()),

@@ -41,7 +41,7 @@ impl RecordingKxGroup {
 
 /// Returns the groups of all modes, for one client. The library requires a static lifetime, so each name leaks a few
 /// dozen bytes once; the factory keeps one list per name.
-pub(super) fn witnessed(witness: &Arc<RecordingKxGroup>) -> Vec<&'static dyn SupportedKxGroup> {
+pub(super) fn witnessed(recorder: &Arc<RecordingKxGroup>) -> Vec<&'static dyn SupportedKxGroup> {
     let mut groups = PqMode::Preferred.groups();
     for other in PqMode::Default.groups().into_iter().chain(PqMode::Required.groups()) {
         if !groups.iter().any(|known| known.name() == other.name()) {
@@ -49,7 +49,7 @@ pub(super) fn witnessed(witness: &Arc<RecordingKxGroup>) -> Vec<&'static dyn Sup
         }
     }
     let leak = |inner| -> &'static dyn SupportedKxGroup {
-        Box::leak(Box::new(Group { inner, witness: witness.clone() }))
+        Box::leak(Box::new(Group { inner, recorder: recorder.clone() }))
     };
     groups.into_iter().map(leak).collect()
 }
@@ -57,17 +57,17 @@ pub(super) fn witnessed(witness: &Arc<RecordingKxGroup>) -> Vec<&'static dyn Sup
 #[derive(Debug)]
 struct Group {
     inner: &'static dyn SupportedKxGroup,
-    witness: Arc<RecordingKxGroup>,
+    recorder: Arc<RecordingKxGroup>,
 }
 
 impl SupportedKxGroup for Group {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
-        Ok(Box::new(Exchange { inner: self.inner.start()?, witness: self.witness.clone() }))
+        Ok(Box::new(Exchange { inner: self.inner.start()?, recorder: self.recorder.clone() }))
     }
 
     fn start_and_complete(&self, peer: &[u8]) -> Result<CompletedKeyExchange, Error> {
         let completed = self.inner.start_and_complete(peer)?;
-        self.witness.agree(completed.group)?;
+        self.recorder.agree(completed.group)?;
         Ok(completed)
     }
 
@@ -90,15 +90,15 @@ impl SupportedKxGroup for Group {
 
 struct Exchange {
     inner: Box<dyn ActiveKeyExchange>,
-    witness: Arc<RecordingKxGroup>,
+    recorder: Arc<RecordingKxGroup>,
 }
 
 impl ActiveKeyExchange for Exchange {
     fn complete(self: Box<Self>, peer: &[u8]) -> Result<SharedSecret, Error> {
-        let Exchange { inner, witness } = *self;
+        let Exchange { inner, recorder } = *self;
         let group = inner.group();
         let secret = inner.complete(peer)?;
-        witness.agree(group)?;
+        recorder.agree(group)?;
         Ok(secret)
     }
 
@@ -107,10 +107,10 @@ impl ActiveKeyExchange for Exchange {
         peer: &[u8],
         version: &rustls::SupportedProtocolVersion,
     ) -> Result<SharedSecret, Error> {
-        let Exchange { inner, witness } = *self;
+        let Exchange { inner, recorder } = *self;
         let group = inner.group();
         let secret = inner.complete_for_tls_version(peer, version)?;
-        witness.agree(group)?;
+        recorder.agree(group)?;
         Ok(secret)
     }
 
@@ -119,11 +119,11 @@ impl ActiveKeyExchange for Exchange {
     }
 
     fn complete_hybrid_component(self: Box<Self>, peer: &[u8]) -> Result<SharedSecret, Error> {
-        let Exchange { inner, witness } = *self;
+        let Exchange { inner, recorder } = *self;
         let component = inner.hybrid_component().map(|(group, _)| group);
         let secret = inner.complete_hybrid_component(peer)?;
         // Only the classic part was negotiated.
-        component.map_or(Ok(()), |group| witness.agree(group))?;
+        component.map_or(Ok(()), |group| recorder.agree(group))?;
         Ok(secret)
     }
 

@@ -1,7 +1,9 @@
 //! A DNS message, as a query and as a response to its own query.
 
 use gateway_core::dns::Question;
-use gateway_dns::upstream::message::{Form, UpstreamQuery, Verdict, judge, limit_life, shortest_life, unmix};
+use gateway_dns::upstream::message::{
+    Form, UpstreamQuery, Verdict, check_reply, limit_life, shortest_life, unmix,
+};
 use gateway_dns::wire::stored::{Age, Bounds};
 use gateway_dns::wire::{Answer, Ede, Envelope, HEADER, NameBuf, Records, Request, Stored};
 
@@ -79,13 +81,20 @@ fn judged(data: &[u8]) {
     let sent = asked.message(&form);
     let mut message = data.to_vec();
     unmix(&mut message);
-    if let Verdict::Fits(head) = judge(&message, &sent) {
+    if let Verdict::Fits(head) = check_reply(&message, &sent) {
         let whole = Records::of(&message).is_some_and(|mut records| records.all(|record| record.is_ok()));
         assert!(whole || head.truncated, "a part of an answer is taken for all of it");
         limit_life(&mut message, 7);
         assert!(shortest_life(&message).is_none_or(|life| life.as_secs() <= 7));
-        assert!(matches!(judge(&message, &sent), Verdict::Fits(_)), "its life does not make it another one");
+        assert!(
+            matches!(check_reply(&message, &sent), Verdict::Fits(_)),
+            "its life does not make it another one"
+        );
         message[0] ^= 1;
-        assert_eq!(judge(&message, &sent), Verdict::Stranger, "an answer to another question is believed");
+        assert_eq!(
+            check_reply(&message, &sent),
+            Verdict::Stranger,
+            "an answer to another question is believed"
+        );
     }
 }

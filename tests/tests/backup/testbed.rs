@@ -9,7 +9,7 @@ use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::{Gateway, Open};
 use gateway_api::{dispatch, endpoints};
 use gateway_ctl::clock::{ManualClock, SharedClock};
-use gateway_ctl::services::backup::{Patience, Service};
+use gateway_ctl::services::backup::{Service, Timeouts};
 use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -62,8 +62,8 @@ impl Testbed {
         let mut gateway = Gateway::detached_at(folder.path(), shared).expect("a store");
         if let Gateway::Open(open) = &mut gateway {
             // Short timeouts for the tests.
-            let timeout = Patience { step: Duration::from_secs(8), ..Patience::default() };
-            open.backup = Service::with_patience(
+            let timeout = Timeouts { step: Duration::from_secs(8), ..Timeouts::default() };
+            open.backup = Service::with_timeouts(
                 open.store.clone(),
                 open.tls.factory.clone(),
                 open.endpoint_names.clone(),

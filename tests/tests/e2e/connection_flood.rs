@@ -34,35 +34,35 @@ fn ten_thousand_connections_all_answer() {
     let most = (number(&format!("/proc/{pid}/limits"), "Max open files") - RESERVED) / 2;
     let connections = most.min(CONNECTIONS);
 
-    let crowd = ConnectionFlood::at(&network.laptop);
-    crowd.open(64, (server(false), ECHO).into()).expect("the first ones");
+    let flood = ConnectionFlood::at(&network.laptop);
+    flood.open(64, (server(false), ECHO).into()).expect("the first ones");
     let memory = || number(&format!("/proc/{pid}/status"), "VmRSS:") << 10;
     let descriptors = || fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors").count();
     let (memory_before, descriptors_before) = (memory(), descriptors());
     let more = connections - 64 - DEAF;
-    let opened = crowd.open(more, (server(false), ECHO).into()).expect("all connections");
+    let opened = flood.open(more, (server(false), ECHO).into()).expect("all connections");
     let each = memory().saturating_sub(memory_before) / more;
     println!(
         "{connections} connections of {CONNECTIONS}: {each} bytes of the daemon's memory for each; opened in {opened:?}"
     );
     assert!(each < MOST_MEMORY, "{each} bytes");
-    let again = crowd.ask().expect("all answer");
+    let again = flood.ask().expect("all answer");
     println!("asked again: {again:?}");
     assert_eq!(again.connections, connections - DEAF);
 
-    crowd.open_and_never_read(DEAF, (server(false), ENDLESS).into()).expect("those who never read");
+    flood.open_and_never_read(DEAF, (server(false), ENDLESS).into()).expect("those who never read");
     assert_eq!(relayed(&testbed)["connections"], connections);
-    let beside = crowd.ask().expect("all others answer");
+    let beside = flood.ask().expect("all others answer");
     println!("asked beside {DEAF} that are stuck: {beside:?}");
     if most < CONNECTIONS {
-        let refused = crowd.open(RESERVED, (server(false), ECHO).into());
+        let refused = flood.open(RESERVED, (server(false), ECHO).into());
         refused.expect_err("more than there may be");
         assert!(relayed(&testbed)["over_limit"].as_u64() > Some(0), "{}", relayed(&testbed));
     }
     let counts = network.tap.counts();
     assert_eq!(counts.leaked.total(), 0, "{counts}");
 
-    drop(crowd);
+    drop(flood);
     wait_ok(SOON, "all connections to end", || {
         let open = relayed(&testbed)["connections"].as_u64();
         anyhow::ensure!(open == Some(0), "{open:?}");

@@ -77,7 +77,7 @@ impl Drop for Pins {
 
 struct Testbed {
     programs: Programs,
-    shortcut: KernelDnsCache,
+    dns_cache: KernelDnsCache,
     serial: u64,
     _pins: Pins,
 }
@@ -92,16 +92,16 @@ impl Testbed {
         let mut plan = Dataplane { locals: locals.into(), ..Dataplane::default() };
         admit_all(&mut plan, Arrival::default().interface);
         programs.apply(&plan).expect("a plan");
-        let shortcut = KernelDnsCache(programs.answers().expect("its maps").into());
-        shortcut.set_epoch(EPOCH);
-        Testbed { programs, shortcut, serial: 0, _pins: pins }
+        let dns_cache = KernelDnsCache(programs.answers().expect("its maps").into());
+        dns_cache.set_epoch(EPOCH);
+        Testbed { programs, dns_cache, serial: 0, _pins: pins }
     }
 
     fn keep(&mut self, key: &DnsCacheKey, answer: &[u8], span: Span) -> DnsCacheValue {
         let mut value = value(key, answer, span).expect("short enough");
         self.serial += 1;
         (value.id, value.tail, value.epoch) = (self.serial, self.serial, EPOCH);
-        self.shortcut.put(key, &value);
+        self.dns_cache.put(key, &value);
         value
     }
 
@@ -113,7 +113,7 @@ impl Testbed {
 
     fn given(&self) -> Vec<u64> {
         let mut given = Vec::new();
-        self.shortcut.given(&mut |answer| given.push(answer.id));
+        self.dns_cache.given(&mut |answer| given.push(answer.id));
         given
     }
 }
@@ -205,7 +205,7 @@ fn cached_answers_are_returned_with_current_ttls() {
         wanted[..2].copy_from_slice(&id);
         assert_eq!(read(&out, ends), wanted, "round {round}");
         assert_eq!(testbed.given(), [u64::from(round) + 1]);
-        testbed.shortcut.remove(&[key]);
+        testbed.dns_cache.remove(&[key]);
         assert_eq!(testbed.run(&ends.frame(&first)).0, GOES_ON, "it is forgotten");
     }
 }
@@ -257,18 +257,18 @@ fn nothing_else_is_answered() {
 
     // The program's clock is coarse.
     value.until = now() - SECOND;
-    testbed.shortcut.put(&kept, &value);
+    testbed.dns_cache.put(&kept, &value);
     assert_eq!(testbed.run(&frame).0, GOES_ON, "its time is over");
     value.until = now() + 60 * SECOND;
-    testbed.shortcut.put(&kept, &value);
+    testbed.dns_cache.put(&kept, &value);
     assert_eq!(testbed.run(&frame).0, SENT_BACK);
-    testbed.shortcut.set_epoch(EPOCH + 1);
+    testbed.dns_cache.set_epoch(EPOCH + 1);
     assert_eq!(testbed.run(&frame).0, GOES_ON, "its epoch is over");
-    testbed.shortcut.set_epoch(EPOCH);
+    testbed.dns_cache.set_epoch(EPOCH);
     assert_eq!(testbed.run(&frame).0, SENT_BACK);
     // Tail sequence of an entry that is being overwritten.
     value.tail += 1;
-    testbed.shortcut.put(&kept, &value);
+    testbed.dns_cache.put(&kept, &value);
     assert_eq!(testbed.run(&frame).0, 2, "neither one answer nor the other");
 }
 
@@ -311,8 +311,8 @@ fn no_cached_answer_is_returned_without_a_log_record() {
 fn without_the_daemon_the_program_answers_nothing() {
     let (mut testbed, frame, _) = one();
     assert_eq!(testbed.run(&frame).0, SENT_BACK);
-    let Testbed { mut programs, shortcut, _pins, .. } = testbed;
-    drop(shortcut);
+    let Testbed { mut programs, dns_cache, _pins, .. } = testbed;
+    drop(dns_cache);
     let program = programs.program("gw_ingress").expect("the program");
     // The kernel empties the daemon's program map asynchronously after its last descriptor is closed.
     wait_ok(Duration::from_secs(10), "the packet to go on", || {

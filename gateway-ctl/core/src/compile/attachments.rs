@@ -22,7 +22,7 @@ pub fn attachments(
     let mut attachments = BTreeMap::new();
     for name in &network.lan {
         let link = facts.links.get(name);
-        // Frames of a VLAN whose parent is a LAN interface are judged once, at the parent.
+        // Frames of a VLAN whose parent is a LAN interface are evaluated once, at the parent.
         let parent = link.and_then(|link| link.vlan.as_ref());
         let is_decided_below = parent.is_some_and(|(parent, _)| network.lan.contains(parent));
         // The program reads an Ethernet header. Without it the rules and nftables block the interface.
@@ -47,7 +47,7 @@ pub fn attachments(
     attachments
 }
 
-/// Reports LAN interfaces whose packets cannot be judged.
+/// Reports LAN interfaces whose packets cannot be evaluated.
 pub fn unsupported_lans<'a>(network: &'a Network, facts: &'a Facts) -> impl Iterator<Item = Finding> + 'a {
     let links = network.lan.iter().filter_map(|name| Some((name, facts.links.get(name)?)));
     links.filter(|(_, link)| link.link_layer != LinkLayer::Ethernet).map(|(name, _)| Finding {

@@ -51,7 +51,7 @@ pub struct HopState {
     pub leg: u8,
     /// Number of the proxy it is, 0 if it is none.
     pub proxy: u8,
-    /// The legs by which the proxy is reached, 0 for the default way; whether it can be used there is another matter.
+    /// The legs by which the proxy is reached, 0 for the default route; whether it can be used there is another matter.
     pub by: Vec<u8>,
     pub usable: bool,
     /// Human-readable reason for which the hop is not usable. Empty if it is.
@@ -103,7 +103,7 @@ impl Compiled {
         let legs = choices.flat_map(|choice| choice.all()).copied();
         let to_proxies =
             self.policies.iter().flat_map(|policy| policy.hops.iter().flat_map(|hop| hop.by.iter().copied()));
-        // The default way to a proxy is no leg.
+        // The default route to a proxy is no leg.
         legs.chain(to_proxies).filter(|leg| *leg != 0).collect()
     }
 }

@@ -147,7 +147,7 @@ fn proxy(input: &Input<'_>, state: &mut HopState, by: Vec<u8>) {
 pub struct ResolvedEgress {
     /// Place of the hop by which new flows leave, the first of them in a pool; none means that the failure policy applies.
     pub active: Option<usize>,
-    /// Legs for new flows; 0 is the default way to a proxy.
+    /// Legs for new flows; 0 is the default route to a proxy.
     pub legs: Vec<u8>,
     /// Legs that flows keep which have them already.
     pub kept: Vec<u8>,

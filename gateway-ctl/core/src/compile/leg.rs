@@ -50,7 +50,7 @@ pub enum LegKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Underlay {
-    /// The default way.
+    /// The default route.
     Default,
     Leg(u8),
     /// The required underlay is missing: the packets do not leave.

@@ -81,7 +81,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
     ranks
 }
 
-/// The LAN interfaces; those of VLANs whose parent is a LAN interface too are judged at the parent.
+/// The LAN interfaces; those of VLANs whose parent is a LAN interface too are evaluated at the parent.
 fn interfaces(input: &Input<'_>) -> BTreeMap<InterfaceKey, InterfaceValue> {
     let mut keys = BTreeMap::new();
     for name in &input.network.lan {

@@ -65,7 +65,7 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
             let table = RuleAction::Table(names::TABLE_BASE + u32::from(*leg));
             rule(RULE_LEGS + u32::from(*leg), (Mark::leg(*leg).0, LEG_MASK), table, None);
         }
-        // What this host sends with a mark of ours that no rule takes goes nowhere, and never by the main table.
+        // What this host sends with a mark of the gateway that no rule takes goes nowhere, and never by the main table.
         rule(RULE_OWN, (Mark::OWN.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
         rule(RULE_OWN_END, (Mark::OURS, Mark::OURS_MASK), RuleAction::Unreachable, None);
         for (priority, lan) in (RULE_PROHIBIT..=names::RULE_LAST).zip(&input.network.lan) {
@@ -103,7 +103,7 @@ fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         let value = RuleValue {
             source: Some(source),
             fwmark: None,
-            // Packets that entered anywhere are judged by their marks.
+            // Packets that entered anywhere are evaluated by their marks.
             input_interface: Some("lo".to_owned()),
             action: RuleAction::Table(names::TABLE_BASE + u32::from(leg)),
             suppress_prefix_length: None,

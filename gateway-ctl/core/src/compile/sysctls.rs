@@ -20,7 +20,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         // Answer for an address only on its own interface: neighbours must not find tunnel addresses.
         set(format!("net.ipv4.conf.{}.arp_ignore", path_name(lan)), "1");
         // Where there are rules, the kernel looks up a route back to each packet's source just to see whether the
-        // source is one of ours. The ingress program asks that once per flow, and our nft table on the way in.
+        // source belongs to the gateway. The ingress program asks that once per flow, and our nft table on the way in.
         set(format!("net.ipv4.conf.{}.accept_local", path_name(lan)), "1");
     }
     for leg in legs.iter().filter(|leg| input.facts.links.contains_key(&leg.interface)) {

@@ -150,7 +150,7 @@ impl<'a> Settling<'a> {
     fn mtu(&self, tunnel: &Tunnel, carrier: Underlay) -> u16 {
         let outer = match carrier.leg().and_then(|leg| self.legs.get(leg)) {
             Some(leg) => leg.mtu,
-            // Whichever uplink is the default way at a time.
+            // Whichever uplink is the default route at a time.
             None => self.legs.uplinks().map(|leg: &Leg| leg.mtu).min().unwrap_or(ETHERNET),
         };
         let state = self.state;

@@ -73,7 +73,7 @@ pub struct PolicyRef {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Effective {
     pub policy: Option<PolicyRef>,
-    /// The hop by which it leaves; none if it does not, or leaves the default way.
+    /// The hop by which it leaves; none if it does not, or leaves the default route.
     pub hop: Option<Hop>,
     pub fail_policy: Option<FailPolicy>,
     /// Result of the device's DNS query to the gateway for the destination if that is a name, else for names without a

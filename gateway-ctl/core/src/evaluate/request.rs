@@ -19,10 +19,10 @@ pub struct Request {
     pub mac: Option<MacAddr>,
     pub device_id: Option<Id>,
     /// Address, with a port or without: `203.0.113.7`, `203.0.113.7:443`, `[2001:db8::7]:443`. Or a name, as if the
-    /// device had just been told its addresses: `www.example.com:443`. Without it, a public address that no policy for
+    /// device had just resolved its addresses: `www.example.com:443`. Without it, a public address that no policy for
     /// destinations names.
     pub destination: Option<String>,
-    /// Names by which the device has been told the destination: what the resolver knows, not who asks.
+    /// Names by which the device resolved to the destination: what the resolver knows, not who asks.
     #[serde(skip)]
     pub known_as: Vec<Name>,
     /// Destination port, if `destination` has none; 443 by default.

@@ -1,4 +1,4 @@
-//! Subject of a question: the device whose traffic is judged.
+//! Subject of a question: the device whose traffic is evaluated.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use super::request::{Refusal, Request};
 use crate::compile::Input;
 use crate::dns::Name;
 
-/// The device, or the MAC address, whose traffic is judged.
+/// The device, or the MAC address, whose traffic is evaluated.
 #[derive(Debug)]
 pub struct Subject<'a> {
     pub device: Option<&'a Device>,

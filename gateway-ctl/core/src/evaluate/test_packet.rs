@@ -1,4 +1,4 @@
-//! The packet that a question is about: what it does not say is filled in, and told.
+//! The packet that a question is about: what it does not say is filled in, and reported.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -22,7 +22,7 @@ const PORT: u16 = 443;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub name: String,
-    /// Interface at which the packet is judged, and the tag it has there.
+    /// Interface at which the packet is evaluated, and the tag it has there.
     pub index: u32,
     pub vlan: u16,
 }

@@ -1,4 +1,4 @@
-//! One packet judged, and the verdict with all that explains it.
+//! One packet evaluated, and the verdict with all that explains it.
 
 use std::net::IpAddr;
 
@@ -135,7 +135,7 @@ pub fn evaluate_packet<'a>(
             clause = policy.map(failure).or(clause);
             match out {
                 Some(Ok(interface)) => shown.interface = Some(interface),
-                // Whoever adds a route lets it out: not to be told as blocked.
+                // Whoever adds a route lets it out: not reported as blocked.
                 Some(Err(reason)) => trace.push(format!("{family}: at present {reason}")),
                 None => {}
             }

@@ -25,7 +25,7 @@ pub struct Cells {
 pub struct Cell {
     /// Of IPv4.
     pub outcome: Outcome,
-    /// Names of the tunnels or uplinks it leaves by; `default` for the default way; null if it does not leave.
+    /// Names of the tunnels or uplinks it leaves by; `default` for the default route; null if it does not leave.
     pub via: Option<String>,
     /// Traffic that is meant for a tunnel, proxy or mesh peer goes out directly; what a proxy does not take counts,
     /// echo requests for one.

@@ -29,7 +29,7 @@ pub struct Reach {
     pub proxies: BTreeSet<(u8, u8)>,
     /// Something goes out without a tunnel.
     pub direct: bool,
-    /// By the default way and not by an uplink of the policy's choice.
+    /// By the default route and not by an uplink of the policy's choice.
     pub by_default: bool,
 }
 

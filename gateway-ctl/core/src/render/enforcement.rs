@@ -63,7 +63,7 @@ pub struct AttachView {
     pub present: bool,
 }
 
-/// A way out.
+/// An egress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LegView {
     pub number: u8,
@@ -78,7 +78,7 @@ pub struct LegView {
     pub usable: bool,
     /// Human-readable reason for which it is not usable. Empty if it is.
     pub reason: String,
-    /// Number of the leg that carries this one; null for the default way, or for none.
+    /// Number of the leg that carries this one; null for the default route, or for none.
     pub carrier: Option<u8>,
     /// Mark of its outer packets; null for an uplink.
     pub outer_mark: Option<String>,
@@ -94,7 +94,7 @@ pub struct ProxyView {
     pub name: String,
     /// Null as long as its name has none.
     pub address: Option<String>,
-    /// Numbers of the legs by which it is reached; 0 is the default way.
+    /// Numbers of the legs by which it is reached; 0 is the default route.
     pub legs: Vec<u8>,
     /// Mark of traffic for it; the last two digits are the leg.
     pub mark: String,

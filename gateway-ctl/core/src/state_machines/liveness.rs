@@ -1,11 +1,11 @@
-//! Liveness of a tunnel under traffic: data without an answer for longer than a limit proves that the far end is gone.
+//! Liveness of a tunnel under traffic: data without an answer for longer than a limit proves that the remote end is gone.
 //!
 //! WireGuard answers data with a keepalive within 10 s if it has nothing else to send (WireGuard paper, section 6.5), so
 //! one-way traffic is answered, too. Keepalives themselves get no answer: without data nothing is concluded.
 
 use std::time::Duration;
 
-/// Time before the limit at which probes start: one lost answer must not count as a dead far end.
+/// Time before the limit at which probes start: one lost answer must not count as a dead remote end.
 const PROBE_LEAD: Duration = Duration::from_secs(5);
 /// Pause between probes before the limit, and after it.
 const PROBE_PAUSE: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ const MAX_GAP: Duration = Duration::from_secs(5);
 /// Counters of a tunnel at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes or packets received from the far end, authenticated ones only.
+    /// Bytes or packets received from the remote end, authenticated ones only.
     pub received: u64,
     /// Bytes or packets sent to it.
     pub sent: u64,
@@ -59,7 +59,7 @@ impl Liveness {
             return;
         }
         if traffic.received < last.received || traffic.sent < last.sent {
-            // The device was created again and counts from zero: this says nothing of the far end.
+            // The device was created again and counts from zero: this says nothing of the remote end.
             return;
         }
         if elapsed > MAX_GAP {
@@ -74,7 +74,7 @@ impl Liveness {
         }
     }
 
-    /// Time since the far end was found silent; none while it answers or is not asked.
+    /// Time since the remote end was found silent; none while it answers or is not asked.
     pub fn silent_for(&self, now: Duration) -> Option<Duration> {
         self.silent_since.map(|since| now.saturating_sub(since))
     }
@@ -169,7 +169,7 @@ mod tests {
         let mut peer = Peer::default();
         for second in 0..600 {
             let sent = if second % 5 == 0 { KEEPALIVE } else { 0 };
-            // The daemon lets the far end hear from it after a change of the uplink.
+            // The daemon lets the remote end hear from it after a change of the uplink.
             let extra = if second % 31 == 0 { KEEPALIVE } else { 0 };
             assert!(!peer.step(0, sent + extra), "after {second} s");
             assert!(!peer.liveness.is_suspect(LIMIT, peer.now()));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     proptest! {
-        /// A far end that answers within the limit is never silent, and only data makes one silent.
+        /// A remote end that answers within the limit is never silent, and only data makes one silent.
         #[test]
         fn no_far_end_is_accused_that_answers(
             steps in prop::collection::vec((any::<bool>(), 0u64..14), 1..80), data in any::<bool>(),

@@ -80,7 +80,7 @@ impl TunnelHealth {
         self.next = Some(now + pause.mul_f64(0.75 + random.clamp(0.0, 1.0) / 2.0));
     }
 
-    /// Makes the next probe due at once: the far end does not answer data.
+    /// Makes the next probe due at once: the remote end does not answer data.
     pub fn probe_now(&mut self, now: Duration) {
         if self.next.is_some_and(|next| next > now + AGAIN) {
             self.next = Some(now);

@@ -1,6 +1,6 @@
 //! Golden plans: each file of `tests/plans` holds a state with facts, and the plan that comes of it.
 //!
-//! `UPDATE=1 cargo test -p gateway-core golden` writes the plans anew; the diff is for reading.
+//! `UPDATE=1 cargo test -p gateway-core golden` writes the plans again; the diff is for reading.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

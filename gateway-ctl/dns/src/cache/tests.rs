@@ -23,7 +23,7 @@ fn entry(owner: &Name, partition: u16, ttl: u32, now: u64) -> Arc<Entry> {
 }
 
 #[test]
-fn what_one_way_learned_is_not_told_to_another() {
+fn what_one_way_learned_is_not_returned_to_another() {
     let (cache, name) = (Cache::new(1 << 20), name("example.com"));
     cache.insert(entry(&name, 1, 60, 0));
     assert!(cache.get(&key(&name, 1), 0).is_some());

@@ -222,7 +222,7 @@ async fn filtering_is_switched_live_and_for_a_while() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_told_and_not_tried_again_and_again() {
+async fn a_wrong_password_is_reported_and_not_tried_again_and_again() {
     let fake = Fake::new(house()).await;
     let backend = fake.backend("hunter2hunter2");
     for _ in 0..5 {
@@ -237,7 +237,7 @@ async fn a_wrong_password_is_told_and_not_tried_again_and_again() {
 }
 
 #[tokio::test]
-async fn no_free_seat_is_told_and_tried_again_later() {
+async fn a_full_session_table_is_reported_and_retried() {
     let fake = Fake::new(House { seats: 0, ..house() }).await;
     let backend = fake.backend(PASSWORD);
     assert_eq!(backend.blocking().await, Err(Error::NoSeat));
@@ -247,7 +247,7 @@ async fn no_free_seat_is_told_and_tried_again_later() {
 }
 
 #[tokio::test]
-async fn a_second_factor_is_told() {
+async fn a_second_factor_is_reported() {
     let fake = Fake::new(House { second_factor: true, ..house() }).await;
     assert_eq!(fake.backend(PASSWORD).blocking().await, Err(Error::SecondFactor));
 }
@@ -265,7 +265,7 @@ async fn a_backend_without_a_password_needs_none() {
 }
 
 #[tokio::test]
-async fn a_backend_that_is_down_is_told() {
+async fn a_backend_that_is_down_is_reported() {
     let fake = Fake::new(house()).await;
     let backend = fake.backend(PASSWORD);
     let at = fake.at;

@@ -11,7 +11,7 @@ pub struct Subscription {
     /// Of the object that names it.
     pub id: Id,
     pub url: String,
-    /// Told from the list if not given.
+    /// Detected from the list if not given.
     pub format: Option<Format>,
     /// From one look at it to the next.
     pub every: Duration,

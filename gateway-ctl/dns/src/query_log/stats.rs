@@ -45,7 +45,7 @@ const CLIENTS: usize = 4096;
 const NAMES: usize = 512;
 /// Once there are half as many, one question in so many may bring a new one.
 const TURN: u64 = 8;
-/// So many of them are told.
+/// Maximum number of them in a reply.
 const TOP: usize = 20;
 
 /// Counter of the decisions of a filter rule.

@@ -245,7 +245,7 @@ fn what_has_not_changed_is_not_signed_again_until_its_end_is_near() {
 }
 
 #[test]
-fn another_key_signs_anew_and_a_zone_that_is_not_signed_has_none() {
+fn another_key_signs_again_and_a_zone_that_is_not_signed_has_none() {
     let mut world = Fixture::new(&RECORDS);
     let key =
         |zones: &Zones| ask(zones, "example", rtype::DNSKEY).answers.first().map(|key| key.rdata.clone());

@@ -20,7 +20,7 @@ use crate::upstream::{Addresses, Context, random};
 use crate::wire::{flag, rtype, u16_at};
 
 /// For a connection, and from one message to the next.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 /// For the whole of it.
 const WHOLE: Duration = Duration::from_secs(600);
 
@@ -128,7 +128,7 @@ impl<'a> Line<'a> {
         let mut last = Error::Timeout(server.shown.clone());
         for address in found {
             let connecting = path.connect(context.sockets.as_ref(), address);
-            match timeout(context.wait(PATIENCE), connecting).await {
+            match timeout(context.wait(TIMEOUT), connecting).await {
                 Ok(Ok(stream)) => return Ok(Line { context, server, stream }),
                 Ok(Err(error)) => last = unreachable(error.to_string()),
                 Err(_) => last = Error::Timeout(server.shown.clone()),
@@ -193,7 +193,7 @@ impl<'a> Line<'a> {
         let message = asked.message(&Form { id, ..Form::default() });
         // A question has at most 255 + 16 bytes.
         let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
-        let writing = timeout(self.context.wait(PATIENCE), self.stream.write_all(&framed));
+        let writing = timeout(self.context.wait(TIMEOUT), self.stream.write_all(&framed));
         match writing.await {
             Ok(written) => written.map(|()| id).map_err(|error| self.lost(&error)),
             Err(_) => Err(Error::Timeout(self.server.shown.clone())),
@@ -207,7 +207,7 @@ impl<'a> Line<'a> {
             stream.read_exact(&mut message).await?;
             Ok::<_, std::io::Error>(message)
         };
-        match timeout(self.context.wait(PATIENCE), reading).await {
+        match timeout(self.context.wait(TIMEOUT), reading).await {
             Ok(read) => read.map_err(|error| self.lost(&error)),
             Err(_) => Err(Error::Timeout(self.server.shown.clone())),
         }

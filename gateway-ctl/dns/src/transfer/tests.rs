@@ -20,7 +20,7 @@ use crate::wire::{HEADER, Writer, flag, name::skip, rtype};
 mod messages;
 
 const KEY: Key = Key::new(3);
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn name(text: &str) -> Name {
     Name::from(&DomainName::parse(text).expect("a name"))
@@ -156,7 +156,7 @@ impl World {
     }
 
     async fn next(&mut self) -> Result<Option<Copy>, Error> {
-        tokio::time::timeout(PATIENCE, self.seen.recv()).await.expect("in time").expect("it is there")
+        tokio::time::timeout(TIMEOUT, self.seen.recv()).await.expect("in time").expect("it is there")
     }
 
     async fn copy(&mut self) -> Copy {

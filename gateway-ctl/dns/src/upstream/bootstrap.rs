@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 /// Before it is tried again when an old address is used meanwhile.
 const RETRY: Duration = Duration::from_secs(10);
 /// For one resolver.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const TIMEOUT: Duration = Duration::from_millis(1500);
 
 #[derive(Debug)]
 pub struct Addresses {
@@ -135,8 +135,7 @@ async fn ask(
         checking_disabled: false,
     };
     for _ in 0..2 {
-        if let Ok(outcome) = timeout(context.wait(PATIENCE), exchange(context, path, resolver, &asked)).await
-        {
+        if let Ok(outcome) = timeout(context.wait(TIMEOUT), exchange(context, path, resolver, &asked)).await {
             let message = outcome?;
             let (found, life) = message::addresses(&message, qtype).ok_or(Error::Broken)?;
             return Ok(found.into_iter().map(|address| (address, life)).collect());

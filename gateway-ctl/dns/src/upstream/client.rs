@@ -88,8 +88,8 @@ impl UpstreamClient {
     }
 
     /// After so long without an answer it is time to ask somebody else as well.
-    pub fn patience(&self) -> Duration {
-        self.context.wait(self.health.patience())
+    pub fn hedge_delay(&self) -> Duration {
+        self.context.wait(self.health.hedge_delay())
     }
 
     /// Asks once and keeps account of it. `patient`: it may take as long as there is time.

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};
 
 use super::error::Error;
-use super::message::{Head, Verdict, judge};
+use super::message::{Head, Verdict, check_reply};
 use super::stall::StallDetector;
 use crate::hooks::{Server, ServerAddress};
 
@@ -105,7 +105,7 @@ impl Requests {
         }
         let body = Limited::new(response.into_body(), LONGEST).collect().await;
         let body = body.map_err(|error| Error::Http(error.to_string().into()))?.to_bytes();
-        match judge(&body, &message) {
+        match check_reply(&body, &message) {
             Verdict::Fits(head) => {
                 self.life.stall.answered();
                 Ok((body.to_vec(), head))

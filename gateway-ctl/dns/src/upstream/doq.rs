@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 
 use self::datagrams::Datagrams;
 use super::error::Error;
-use super::message::{Head, Verdict, has_keepalive, judge};
+use super::message::{Head, Verdict, check_reply, has_keepalive};
 use super::stall::StallDetector;
 use gateway_outbound::UdpPath;
 
@@ -104,7 +104,7 @@ impl Streams {
         let mut stream = Stream { send, recv, whole: false };
         let answer = stream.exchange(&message).await;
         let verdict = match answer {
-            Ok(answer) => match judge(&answer, &message) {
+            Ok(answer) => match check_reply(&answer, &message) {
                 Verdict::Fits(head) if !has_keepalive(&answer) => Ok((answer, head)),
                 _ => Err(Error::Broken),
             },
@@ -164,7 +164,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let code = if self.whole { NO_ERROR } else { REQUEST_CANCELLED };
-        // Streams that have ended, or whose connection has, need not be told.
+        // Streams that have ended, or whose connection has, need no notification.
         let _ = self.recv.stop(code);
         if !self.whole {
             let _ = self.send.reset(code);

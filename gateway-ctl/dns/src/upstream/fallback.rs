@@ -144,9 +144,9 @@ impl Race {
         let (line, asked, until) = (self.lines[index].clone(), self.asked.clone(), self.until);
         // The same one again is given more time each time, and the last time all there is: names that are hard to
         // resolve take long.
-        let patience = line.patience() * self.tried[index].0 as u32;
+        let delay = line.hedge_delay() * self.tried[index].0 as u32;
         let last = self.tried[index].0 == TRIES || self.started == MOST;
         self.running.push(Box::pin(async move { (index, line.ask(asked, until, last).await) }));
-        Some(now + patience)
+        Some(now + delay)
     }
 }

@@ -81,8 +81,8 @@ impl Health {
         self.known().rtt.map(|(rtt, _)| micros(rtt))
     }
 
-    /// An answer that takes longer is unusual: time to ask somebody else as well.
-    pub fn patience(&self) -> Duration {
+    /// Returns the delay after which another upstream is queried as well, because so late a reply is unusual.
+    pub fn hedge_delay(&self) -> Duration {
         let usual = self.known().rtt.map_or(UNKNOWN, |(rtt, variation)| micros(rtt * 1.5 + variation * 4.0));
         usual.clamp(Duration::from_millis(200), Duration::from_millis(1000))
     }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn time_to_an_answer_is_smoothed_and_sets_how_long_is_waited() {
         let health = Health::default();
-        assert_eq!(health.patience(), UNKNOWN);
+        assert_eq!(health.hedge_delay(), UNKNOWN);
         health.answered(Duration::from_millis(80));
         assert_eq!(health.rtt(), Some(Duration::from_millis(80)));
         for _ in 0..50 {
@@ -151,7 +151,7 @@ mod tests {
         }
         let rtt = health.rtt().unwrap();
         assert!((20..25).contains(&rtt.as_millis()), "{rtt:?}");
-        assert_eq!(health.patience(), Duration::from_millis(200));
+        assert_eq!(health.hedge_delay(), Duration::from_millis(200));
         assert!(health.timeout() > Duration::from_millis(1500) && health.timeout() < Duration::from_secs(2));
     }
 

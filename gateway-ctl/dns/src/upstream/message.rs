@@ -117,7 +117,7 @@ pub enum Verdict {
 }
 
 /// Holds a message against the question that was sent.
-pub fn judge(message: &[u8], sent: &[u8]) -> Verdict {
+pub fn check_reply(message: &[u8], sent: &[u8]) -> Verdict {
     let (Some(header), Some(question)) = (message.get(..HEADER), question_of(sent)) else {
         return Verdict::Stranger;
     };
@@ -288,11 +288,11 @@ mod tests {
         let sent = asked("www.example.com", 1).message(&form);
         let good = answer(&sent);
         let head = Head { rcode: 0, truncated: false, edns: false, referral: false };
-        assert_eq!(judge(&good, &sent), Verdict::Fits(head));
+        assert_eq!(check_reply(&good, &sent), Verdict::Fits(head));
         let changed = |at: usize, value: u8| {
             let mut message = good.clone();
             message[at] = value;
-            judge(&message, &sent)
+            check_reply(&message, &sent)
         };
         assert_eq!(changed(1, 8), Verdict::Stranger, "another id");
         assert_eq!(changed(2, 0x01), Verdict::Stranger, "a question");
@@ -302,8 +302,8 @@ mod tests {
         assert_eq!(changed(end - 3, 2), Verdict::Stranger, "another type");
         let letter = (13..end).find(|at| good[*at].is_ascii_uppercase()).unwrap();
         assert_eq!(changed(letter, good[letter].to_ascii_lowercase()), Verdict::OtherCase);
-        assert_eq!(judge(&good[..good.len() - 1], &sent), Verdict::Broken);
-        assert_eq!(judge(&sent, &sent), Verdict::Stranger);
+        assert_eq!(check_reply(&good[..good.len() - 1], &sent), Verdict::Broken);
+        assert_eq!(check_reply(&sent, &sent), Verdict::Stranger);
     }
 
     #[test]
@@ -322,13 +322,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_judged(bytes in proptest::collection::vec(any::<u8>(), 0..600), tail in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_evaluated(bytes in proptest::collection::vec(any::<u8>(), 0..600), tail in proptest::collection::vec(any::<u8>(), 0..200)) {
             let sent = asked("www.example.com", 1).message(&Form { edns: true, ..Form::default() });
-            judge(&bytes, &sent);
+            check_reply(&bytes, &sent);
             let mut near = answer(&sent);
             near[6..12].copy_from_slice(&[0, 2, 0, 3, 0, 2]);
             near.extend_from_slice(&tail);
-            judge(&near, &sent);
+            check_reply(&near, &sent);
             addresses(&near, 1);
             shortest_life(&near);
             shortest_life(&bytes);

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::error::{Error, random};
-use super::message::{Head, Verdict, judge};
+use super::message::{Head, Verdict, check_reply};
 
 /// Closed after so long without a question.
 const IDLE: Duration = Duration::from_secs(30);
@@ -176,7 +176,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> End<R, W> {
             let Some(waiting) = self.waiting.get(&id) else {
                 continue;
             };
-            match judge(message, &waiting.sent) {
+            match check_reply(message, &waiting.sent) {
                 Verdict::Fits(head) => {
                     self.answered.store(true, Ordering::Relaxed);
                     if let Some(waiting) = self.waiting.remove(&id) {

@@ -151,7 +151,7 @@ impl Upstreams {
         };
         let until = began + self.context.wait(DEADLINE);
         let (reply, secure) = if group.group.dnssec && !asked.checking_disabled {
-            // Whatever the upstream makes of it: it is judged here (RFC 6840, section 5.9).
+            // Whatever the upstream makes of it: it is evaluated here (RFC 6840, section 5.9).
             let signed = UpstreamQuery { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
             let mut reply = group.ask(&way.route, query.client, signed, until).await?;
             let (message, head, _) = &mut reply.answer;
@@ -326,7 +326,7 @@ impl UpstreamGroup {
         Ok(UpstreamReply { answer, upstream: line.server.shown.clone() })
     }
 
-    /// The validator of a way. One whose route has changed begins anew.
+    /// The validator of a way. One whose route has changed begins again.
     fn validator(&self, set: &Arc<Set>, way: &Arc<QueryRoute>) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(validator) = validators.get(&way.partition).filter(|validator| validator.way == *way) {

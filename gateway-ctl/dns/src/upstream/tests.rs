@@ -89,7 +89,7 @@ impl Bench {
     }
 
     /// Waits no longer than usual.
-    fn hurried(plan: Plan) -> Bench {
+    fn urgent(plan: Plan) -> Bench {
         Bench::make(plan, no_tls, Arc::new(TrustAnchors::default()), 1)
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::context::Context;
 use super::error::{Error, random};
-use super::message::{Form, Head, UpstreamQuery, Verdict, judge};
+use super::message::{Form, Head, UpstreamQuery, Verdict, check_reply};
 
 #[derive(Debug)]
 pub enum Outcome {
@@ -33,7 +33,7 @@ pub async fn exchange(
     let mut buffer = vec![0; 4096];
     loop {
         let length = socket.recv(&mut buffer).await?;
-        match judge(&buffer[..length], &sent) {
+        match check_reply(&buffer[..length], &sent) {
             Verdict::Fits(head) => {
                 buffer.truncate(length);
                 return Ok(Outcome::Answer(buffer, head));

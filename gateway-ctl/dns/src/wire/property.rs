@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_is_told_as_it_was_and_hickory_reads_it(
+    fn a_stored_answer_is_returned_unchanged_and_hickory_reads_it(
         (owner, qtype, answer) in answer(), mask in any::<u64>(), edns in any::<bool>(), age in 0u32..1000,
     ) {
         let asked = Question { name: owner.as_ref(), qtype };

@@ -1,6 +1,6 @@
 //! Bridges: standing connections between two sides of the gateway.
 //!
-//! A transport carries the outer packets of the tunnels that name it; a segment joins a network of the LAN to a way out.
+//! A transport carries the outer packets of the tunnels that name it; a segment joins a network of the LAN to an egress.
 //! Both count as they are now, without an apply.
 
 use jiff::Timestamp;

@@ -28,7 +28,7 @@ text_enum! {
     /// Admission of a device.
     pub enum DeviceStatus {
         Known = "known",
-        /// Seen, but nobody has decided on it.
+        /// Observed, without a decision.
         New = "new",
         /// Treated as of the trust class `quarantine`, whatever its own class.
         Quarantined = "quarantined",

@@ -42,7 +42,7 @@ pub(super) const MAX_TTL: u32 = i32::MAX as u32;
 pub struct Soa {
     /// Name of the primary server; the gateway's own if left out.
     pub mname: Option<DomainName>,
-    /// Mail address of whoever is responsible, as a mail address or as a domain name.
+    /// Mail address of the responsible person, as a mail address or as a domain name.
     pub rname: Option<String>,
     /// Seconds.
     pub refresh: u32,

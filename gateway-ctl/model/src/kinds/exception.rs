@@ -30,14 +30,14 @@ pub const LONGEST_DURATION: i64 = 1440;
 text_enum! {
     #[derive(Default)]
     pub enum ExceptionType {
-        /// Out by the default way, because something else must not wait.
+        /// Out by the default route, because something else must not wait.
         #[default]
         EmergencyBypass = "emergency-bypass",
-        /// Out by the default way, to find out what is wrong.
+        /// Out by the default route, to find out what is wrong.
         DiagnosticBypass = "diagnostic-bypass",
         /// Only the targets go out directly.
         ServiceAllowlist = "service-allowlist",
-        /// Out by the default way, or by the way of a profile.
+        /// Out by the default route, or by the way of a profile.
         TemporaryDirect = "temporary-direct",
         /// Nothing passes the gateway.
         Quarantine = "quarantine",

@@ -22,7 +22,7 @@ text_enum! {
     /// Admission and reachability of a peer.
     #[derive(Default)]
     pub enum NodeStatus {
-        /// Nobody has approved it.
+        /// Not approved.
         #[default]
         Pending = "pending",
         Approved = "approved",

@@ -21,7 +21,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// By what a proxy is judged.
+    /// Health check of a proxy.
     #[derive(Default)]
     pub enum ProxyCheckType {
         /// It takes a connection and agrees on a method.

@@ -38,7 +38,7 @@ text_enum! {
         Closed = "fail-closed",
         /// Skip unavailable hops as long as a vpn, proxy or mesh hop remains; never plain direct.
         Degraded = "fail-degraded",
-        /// Take the default way.
+        /// Take the default route.
         Open = "fail-open",
     }
 }

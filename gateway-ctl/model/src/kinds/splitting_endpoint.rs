@@ -60,7 +60,7 @@ pub struct EndpointLive {
     pub healthy: bool,
     /// Flows of its pools that it had a packet of in the last minute.
     pub flows: u64,
-    /// Both ways through the tunnel since it came up, whoever sent them.
+    /// Both ways through the tunnel since it came up, of any sender.
     pub bytes: u64,
     /// Of the last probes through the tunnel; null without probes that were answered.
     pub rtt_ms: Option<f64>,

@@ -32,7 +32,7 @@ text_enum! {
         None = "none",
         /// Only where a policy says how; traffic that no policy matches is rejected.
         Policy = "policy",
-        /// Traffic that no policy matches takes the default way.
+        /// Traffic that no policy matches takes the default route.
         Direct = "direct",
     }
 }

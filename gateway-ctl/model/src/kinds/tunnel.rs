@@ -47,7 +47,7 @@ text_enum! {
 /// Uplink for the outer packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Uplink {
-    /// The default way.
+    /// The default route.
     #[default]
     Auto,
     Interface(IfName),
@@ -159,7 +159,7 @@ pub struct Peer {
     pub preshared_key: Secret,
     #[serde(default)]
     pub endpoint: Option<Endpoint>,
-    /// Inner destinations behind this peer; `0.0.0.0/0` and `::/0` for a way out.
+    /// Inner destinations behind this peer; `0.0.0.0/0` and `::/0` for an egress.
     #[serde(default)]
     pub allowed_ips: Vec<Cidr>,
     #[serde(default)]

@@ -10,7 +10,7 @@ use crate::problem::{Problems, code};
 use crate::validated::text_enum;
 
 text_enum! {
-    /// By what a tunnel is judged.
+    /// Kind of the health check.
     #[derive(Default)]
     pub enum HealthCheckType {
         /// By the age of the last handshake alone.
@@ -40,7 +40,7 @@ pub struct HealthCheck {
     pub fail: u32,
     /// So many successes in a row make it healthy again.
     pub success: u32,
-    /// Seconds for which data may stay without any answer from the far end before the tunnel is degraded and policies
+    /// Seconds for which data may stay without any answer from the remote end before the tunnel is degraded and policies
     /// take their next hop. Counts only while data is sent. WireGuard answers data within 10 s, OpenVPN servers by their
     /// pings.
     pub liveness_sec: u32,

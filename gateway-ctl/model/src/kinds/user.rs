@@ -26,7 +26,7 @@ pub struct User {
     pub role: Role,
     /// A disabled user cannot sign in, and its sessions are over.
     pub enabled: bool,
-    /// Argon2id, as a PHC string. Without one nobody can sign in as this user.
+    /// Argon2id, as a PHC string. Without one, sign-in as this user fails.
     #[serde(rename(serialize = "has_password_hash", deserialize = "password_hash"))]
     pub password_hash: Secret,
     /// Sessions of an earlier number are over.
@@ -82,7 +82,7 @@ impl Resource for User {
         }
     }
 
-    /// Somebody must be able to administer the gateway.
+    /// At least one user must be able to administer the gateway.
     fn admit_delete(&self, state: &State) -> Result<(), EditError> {
         let others = || state.users.iter().any(|user| user.meta.id != self.meta.id && user.is_acting_admin());
         if self.is_acting_admin() && !others() {

@@ -13,7 +13,7 @@ pub enum Rule {
     Renamed(&'static str, &'static [Argument]),
     /// The gateway sees to it itself, or it means nothing here: left out without a word.
     Own,
-    /// Left out, and told why.
+    /// Left out, with a reported reason.
     Drop(&'static str),
     /// The file cannot be used.
     Refuse(&'static str),

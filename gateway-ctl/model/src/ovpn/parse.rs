@@ -11,7 +11,7 @@ pub const MAX_SIZE: usize = 256 * 1024;
 
 /// OpenVPN takes no more.
 const MAX_REMOTES: usize = 64;
-/// After so many errors nobody reads on.
+/// Maximum number of reported errors.
 const MAX_ERRORS: usize = 50;
 /// Longer first words of a line are not echoed: they may be part of a key.
 const MAX_NAME: usize = 32;
@@ -167,7 +167,7 @@ impl Parser {
             }
         }
         let directive = Directive { name, arguments: arguments.to_vec() };
-        // Written anew with quotes, it may have grown.
+        // Written again with quotes, it may have grown.
         if super::render::line(&directive).len() > MAX_LINE {
             return self.fail(name, format!("The line is longer than {MAX_LINE} bytes"));
         }

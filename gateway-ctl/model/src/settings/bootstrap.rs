@@ -356,7 +356,7 @@ impl Bootstrap {
         &self.network.lan_iface.0
     }
 
-    /// Settings that are accepted and have no effect yet, in words for people.
+    /// Settings that are accepted and have no effect yet, as human-readable text.
     pub fn without_effect(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let default = Auth::default();

@@ -241,7 +241,7 @@ pub struct Shown {
     pub value: Value,
     pub source: Source,
     pub apply: Apply,
-    /// The daemon runs with another value until it is started anew.
+    /// The daemon runs with another value until it is started again.
     pub pending_restart: bool,
 }
 

@@ -6,7 +6,7 @@ use gateway_common::maps as spec;
 use gateway_common::verdict::Reason;
 use gateway_common::wire::{FLOW_TICK_SHIFT, FlowKey, FlowValue};
 
-use super::fqdn::moment;
+use super::fqdn::ticks;
 use super::maps::{Entries, HashTable};
 use super::{Error, Programs};
 
@@ -19,7 +19,7 @@ pub struct FlowReader {
 impl FlowReader {
     /// Returns the flows with a packet in the last `seconds`, by policy index and leg.
     pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, Error> {
-        let now = u64::from(moment());
+        let now = u64::from(ticks());
         let oldest = now.saturating_sub((u64::from(seconds) * 1_000_000_000) >> FLOW_TICK_SHIFT);
         let chosen = [Reason::PolicyEgress as u8, Reason::PolicyProxy as u8];
         let mut flows = BTreeMap::new();

@@ -21,7 +21,7 @@ impl Programs {
         addresses: &[(IpAddr, Duration)],
     ) -> Result<(), Error> {
         let slot = self.live()?;
-        let now = moment();
+        let now = ticks();
         for (address, ttl) in addresses {
             let address = (*address).into();
             let value = self.learned.tell((client, address), name, ttl.as_secs(), now)?;
@@ -38,13 +38,13 @@ impl Programs {
 
     /// Returns the names through which a client currently knows an address.
     pub fn known_as(&self, key: &Key) -> Vec<Name> {
-        self.learned.names(key, moment())
+        self.learned.names(key, ticks())
     }
 
     /// Updates entries that changed and removes expired ones. Callers run it every few seconds.
     pub fn sweep_learned(&mut self) -> Result<(), Error> {
         let slot = self.live()?;
-        let (changed, gone) = self.learned.sweep(moment());
+        let (changed, gone) = self.learned.sweep(ticks());
         if slot == SLOT_NONE {
             return Ok(());
         }
@@ -69,7 +69,7 @@ impl Programs {
 }
 
 /// Returns the time on the clock of the flow table.
-pub(super) fn moment() -> u32 {
+pub(super) fn ticks() -> u32 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
     let nanos = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();
     u32::try_from(nanos >> FLOW_TICK_SHIFT).unwrap_or(u32::MAX)

@@ -8,7 +8,7 @@ use gateway_core::fqdn_cache::Key;
 use gateway_core::plan::Dataplane;
 use ipnet::{IpNet, Ipv4Net};
 
-use super::fqdn::moment;
+use super::fqdn::ticks;
 use super::grace::grace;
 use super::maps::{Entries, Maps};
 use super::{Error, Programs};
@@ -58,7 +58,7 @@ impl Programs {
         let generation = first?.max(second?).wrapping_add(1).max(1);
         let target = if live == 1 { 2 } else { 1 };
         let mut swap = Swap { generation, changed: true, ..Swap::default() };
-        let reported = slotted(target, self.learned.under(plan, moment()));
+        let reported = slotted(target, self.learned.under(plan, ticks()));
         let header = PlanValue { generation, seed: self.seed()?, ..plan.header };
         each(&mut self.maps, plan, target, &mut Write { swap: &mut swap })?;
         Write { swap: &mut swap }.visit(&mut self.maps.domains, &reported, |key| key.slot == target)?;

@@ -38,7 +38,7 @@ const GROUP_NFTABLES: u32 = 1 << 6;
 /// Longest interval between changes that count as one.
 const QUIET: Duration = Duration::from_millis(50);
 /// Longest delay before a change is published, even if changes continue.
-const PATIENCE: Duration = Duration::from_millis(250);
+const TIMEOUT: Duration = Duration::from_millis(250);
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
 const HEADER_LENGTH: usize = 16;
@@ -143,9 +143,9 @@ async fn listen(mut socket: TokioSocket, groups: Groups, sender: Arc<watch::Send
                 KernelChanges { structure: 1, neighbours: 0 }
             }
         };
-        let patience = Instant::now() + PATIENCE;
+        let timeout = Instant::now() + TIMEOUT;
         loop {
-            let quiet = (Instant::now() + QUIET).min(patience);
+            let quiet = (Instant::now() + QUIET).min(timeout);
             match timeout_at(quiet, next(&mut socket, groups)).await {
                 Ok(Ok(more)) => seen.add(more),
                 // The outer loop replaces a broken socket.
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_told_from_the_rest() {
+    fn neighbours_are_distinguished_from_the_rest() {
         let datagram = [message(RTM_NEWNEIGH, 13), message(16, 32), message(29, 12)].concat();
         assert_eq!(classify(&datagram), KernelChanges { structure: 1, neighbours: 2 });
     }

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_told_apart() {
+    fn requests_are_distinguished() {
         let cases = [
             (">PASSWORD:Need 'Auth' username/password", Message::Needs(Needs::Credentials)),
             (">PASSWORD:Need 'Auth' username/password SC:1,Code?", Message::Needs(Needs::Code)),

@@ -7,12 +7,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Time limit for the end of a killed process.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Kills every openvpn process that works in this folder or in a subfolder, and waits for its end.
 pub fn end(folder: &Path) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut reported = false;
     loop {
         let found = find(folder);

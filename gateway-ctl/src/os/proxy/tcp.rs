@@ -18,7 +18,7 @@ use super::target::Passage;
 use super::{Shared, Unreached};
 
 /// Time limit from the first packet to the proxy until it has connected to the destination.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause after a failed accept, which means a lack of resources.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -89,5 +89,5 @@ async fn open(passage: &Passage, to: SocketAddr) -> Result<TcpStream, Unreached>
         socks5::connect(&mut server, &Destination::Address(to)).await.map_err(Unreached::Socks)?;
         Ok(server)
     };
-    tokio::time::timeout(PATIENCE, through).await.unwrap_or(Err(Unreached::Silent))
+    tokio::time::timeout(TIMEOUT, through).await.unwrap_or(Err(Unreached::Silent))
 }

@@ -31,7 +31,7 @@ const IDLE: Duration = Duration::from_secs(150);
 /// Idle timeout for DNS. A query to a name server is answered soon or not at all.
 const IDLE_DNS: Duration = Duration::from_secs(20);
 const DNS: u16 = 53;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after a failure in which datagrams from the same port are dropped.
 const PAUSE: Duration = Duration::from_secs(3);
 /// Datagrams that wait for the association, or for the socket of their destination.
@@ -149,7 +149,7 @@ async fn open(passage: &Passage) -> Result<(TcpStream, UdpSocket), Unreached> {
         Mark::carried_by(passage.leg).0,
         passage.login(),
     );
-    Ok(tokio::time::timeout(PATIENCE, through).await.map_err(|_| Unreached::Silent)??)
+    Ok(tokio::time::timeout(TIMEOUT, through).await.map_err(|_| Unreached::Silent)??)
 }
 
 fn header_to(to: SocketAddr) -> Vec<u8> {

@@ -19,13 +19,13 @@ use crate::tls::Factory;
 
 /// Time limits of a target: a deadline for every step, and a minimum transfer rate for whole files.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     pub step: Duration,
     /// Minimum transfer rate in bytes per second.
     pub speed: u64,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self { step: Duration::from_secs(20), speed: 32 * 1024 }
     }
@@ -34,7 +34,7 @@ impl Default for Patience {
 /// Connected target.
 pub(super) struct Target {
     kind: Kind,
-    patience: Patience,
+    timeouts: Timeouts,
 }
 
 enum Kind {
@@ -51,12 +51,12 @@ impl Target {
         own: &Path,
         (tls, endpoint_names): (&Arc<Factory>, &Resolver),
         largest: usize,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Result<Target, Error> {
         let kind = match config.r#type {
             TargetType::Local => {
                 let folder = Folder::new(&config.path, own);
-                Kind::Folder(within(patience.step, "looking at the folder", folder).await?)
+                Kind::Folder(within(timeouts.step, "looking at the folder", folder).await?)
             }
             TargetType::S3 => {
                 Kind::S3(S3::new(config, Transport::new(config, tls, endpoint_names, largest)?)?)
@@ -66,10 +66,10 @@ impl Target {
             }
             TargetType::Sftp => {
                 let opening = Sftp::open(config, tls.mode(), endpoint_names);
-                Kind::Sftp(within(patience.step, "signing in", opening).await?)
+                Kind::Sftp(within(timeouts.step, "signing in", opening).await?)
             }
         };
-        Ok(Target { kind, patience })
+        Ok(Target { kind, timeouts })
     }
 
     /// Returns the names of the files in the folder.
@@ -82,7 +82,7 @@ impl Target {
                 Kind::Sftp(sftp) => sftp.list().await,
             }
         };
-        within(self.patience.step, "listing the folder", list).await
+        within(self.timeouts.step, "listing the folder", list).await
     }
 
     /// Writes a file under an unused name. A failure may leave a partial file.
@@ -127,7 +127,7 @@ impl Target {
                 Kind::Webdav(webdav) => webdav.rename(from, to).await,
             }
         };
-        within(self.patience.step, "renaming the file", rename).await
+        within(self.timeouts.step, "renaming the file", rename).await
     }
 
     pub async fn remove(&self, name: &str) -> Result<(), Error> {
@@ -139,11 +139,11 @@ impl Target {
                 Kind::Sftp(sftp) => sftp.remove(name).await,
             }
         };
-        within(self.patience.step, "removing a file", remove).await
+        within(self.timeouts.step, "removing a file", remove).await
     }
 
     fn deadline(&self, length: usize) -> Duration {
-        self.patience.step + Duration::from_secs(length as u64 / self.patience.speed.max(1))
+        self.timeouts.step + Duration::from_secs(length as u64 / self.timeouts.speed.max(1))
     }
 }
 

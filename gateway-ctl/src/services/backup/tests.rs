@@ -144,7 +144,7 @@ async fn only_so_many_are_kept_and_nothing_else_is_touched() {
 }
 
 #[tokio::test]
-async fn a_target_that_fails_is_told_of_and_tried_again() {
+async fn a_target_that_fails_is_reported_and_tried_again() {
     let scene = Scene::new();
     let gone = scene.target.path().join("not-mounted");
     scene.configure(json!({"target": {"path": gone}}));
@@ -204,7 +204,7 @@ async fn one_run_at_a_time() {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_what_is_told() {
+async fn reports_contain_no_secret() {
     let scene = Scene::new();
     scene.configure(json!({}));
     scene.run().await.unwrap();

@@ -36,10 +36,10 @@ pub struct Answer {
 
 /// Probes a proxy. The error is the human-readable reason why the proxy is unusable.
 pub async fn probe(question: &Question) -> Result<Answer, String> {
-    let patience = Duration::from_secs(u64::from(question.check.timeout_sec));
-    match tokio::time::timeout(patience, look(question)).await {
+    let timeout = Duration::from_secs(u64::from(question.check.timeout_sec));
+    match tokio::time::timeout(timeout, look(question)).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(format!("no answer within {} s", patience.as_secs())),
+        Err(_) => Err(format!("no answer within {} s", timeout.as_secs())),
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_told_apart() {
+    fn targets_are_distinguished() {
         assert_eq!(url("http://example.org"), Some(("example.org", 80, "/")));
         assert_eq!(url("http://[2001:db8::1]:8080/x?y"), Some(("[2001:db8::1]", 8080, "/x?y")));
         assert_eq!(url("http://[2001:db8::1]/"), Some(("[2001:db8::1]", 80, "/")));

@@ -23,7 +23,7 @@ pub struct HealthVerdict {
     pub reason: String,
 }
 
-pub fn judge(tunnel: &Tunnel, device: Option<&DeviceStatus>, now: SystemTime) -> HealthVerdict {
+pub fn evaluate_health(tunnel: &Tunnel, device: Option<&DeviceStatus>, now: SystemTime) -> HealthVerdict {
     let not_usable =
         |status, health, reason: &str| HealthVerdict { status, health, usable: false, reason: reason.into() };
     if !tunnel.wanted_up() {
@@ -85,24 +85,24 @@ mod tests {
             (Some(300), TunnelStatus::Error, false),
         ];
         for (age, status, usable) in cases {
-            let judgement = judge(&tunnel(25), Some(&device(now, age)), now);
-            assert_eq!((judgement.status, judgement.usable), (status, usable), "{age:?}");
-            assert_eq!(judgement.reason.is_empty(), usable);
+            let health = evaluate_health(&tunnel(25), Some(&device(now, age)), now);
+            assert_eq!((health.status, health.usable), (status, usable), "{age:?}");
+            assert_eq!(health.reason.is_empty(), usable);
         }
     }
 
     #[test]
     fn without_keepalives_silence_says_nothing() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
-        assert!(judge(&tunnel(0), Some(&device(now, None)), now).usable);
-        assert!(judge(&tunnel(0), Some(&device(now, Some(900))), now).usable);
+        assert!(evaluate_health(&tunnel(0), Some(&device(now, None)), now).usable);
+        assert!(evaluate_health(&tunnel(0), Some(&device(now, Some(900))), now).usable);
     }
 
     #[test]
     fn a_tunnel_that_is_not_wanted_or_not_there_is_not_usable() {
         let now = SystemTime::UNIX_EPOCH;
         let off = Tunnel { enabled: false, ..tunnel(25) };
-        assert!(!judge(&off, Some(&device(now, Some(0))), now).usable);
-        assert!(!judge(&tunnel(0), None, now).usable);
+        assert!(!evaluate_health(&off, Some(&device(now, Some(0))), now).usable);
+        assert!(!evaluate_health(&tunnel(0), None, now).usable);
     }
 }

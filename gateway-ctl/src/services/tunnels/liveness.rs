@@ -235,8 +235,8 @@ mod tests {
     fn a_silent_far_end_degrades_its_tunnel_and_is_an_error_later() {
         let tunnel = tunnel(&["0.0.0.0/0"]);
         let state = |seconds| {
-            let judgement = after(&mut LivenessChecks::default(), &tunnel, seconds, [true; 2]);
-            (judgement.usable, judgement.status)
+            let health = after(&mut LivenessChecks::default(), &tunnel, seconds, [true; 2]);
+            (health.usable, health.status)
         };
         assert_eq!(state(15), (true, TunnelStatus::Up));
         assert_eq!(state(16), (false, TunnelStatus::Degraded));
@@ -252,8 +252,8 @@ mod tests {
             (["0.0.0.0/0", "10.2.0.0/16"], [true, false], false),
             (["0.0.0.0/0", "10.2.0.0/16"], [false, true], true),
         ] {
-            let judgement = after(&mut LivenessChecks::default(), &tunnel(&networks), 30, asked);
-            assert_eq!(judgement.usable, usable, "{networks:?} {asked:?}");
+            let health = after(&mut LivenessChecks::default(), &tunnel(&networks), 30, asked);
+            assert_eq!(health.usable, usable, "{networks:?} {asked:?}");
         }
     }
 

@@ -12,9 +12,9 @@ use super::HealthVerdict;
 use crate::os::openvpn::{Stage, Status};
 
 /// Number of failed attempts after which the state is an error instead of a delay.
-const PATIENCE: u32 = 3;
+const TIMEOUT: u32 = 3;
 
-pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
+pub fn evaluate_health(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
     let idle = Status::default();
     let status = status.unwrap_or(&idle);
     let not_usable = |state, health, reason: &str| {
@@ -32,7 +32,7 @@ pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
         let reason = "it is down".to_owned();
         return HealthVerdict { status: state, health: Health::Unknown, usable: false, reason };
     }
-    let in_vain = status.attempts >= PATIENCE;
+    let in_vain = status.attempts >= TIMEOUT;
     match status.stage {
         Stage::Idle if !tunnel.config.is_readable() || tunnel.openvpn_file().is_none() => {
             not_usable(TunnelStatus::Error, Health::Unhealthy, "its stored file cannot be read")
@@ -63,11 +63,11 @@ pub fn judge(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
 
 /// Returns the fact for the compiler. The addresses stay while the process keeps the interface, so that flows outlive
 /// a short silence.
-pub fn fact(status: Option<&Status>, judgement: &HealthVerdict) -> TunnelFact {
+pub fn fact(status: Option<&Status>, health: &HealthVerdict) -> TunnelFact {
     let kept = status.filter(|status| matches!(status.stage, Stage::Connected | Stage::Reconnecting));
     TunnelFact {
-        usable: judgement.usable,
-        reason: judgement.reason.clone(),
+        usable: health.usable,
+        reason: health.reason.clone(),
         addresses: kept.map(|status| status.addresses.clone()).unwrap_or_default(),
         mtu: kept.and_then(|status| status.mtu),
     }
@@ -76,20 +76,20 @@ pub fn fact(status: Option<&Status>, judgement: &HealthVerdict) -> TunnelFact {
 pub fn live(
     tunnel: &Tunnel,
     status: Option<Status>,
-    judgement: HealthVerdict,
+    health: HealthVerdict,
     before: Option<&TunnelLive>,
     now: Timestamp,
 ) -> TunnelLive {
     let status = status.unwrap_or_default();
-    let same = before.filter(|before| before.status == judgement.status);
+    let same = before.filter(|before| before.status == health.status);
     let last_change = same.and_then(|before| before.last_change).unwrap_or(now);
-    let up = judgement.status == TunnelStatus::Up;
+    let up = health.status == TunnelStatus::Up;
     TunnelLive {
-        status: judgement.status,
-        health: judgement.health,
-        healthy: judgement.usable,
+        status: health.status,
+        health: health.health,
+        healthy: health.usable,
         interface: status.pid.map(|_| tunnel_interface(tunnel)),
-        last_error: Some(judgement.reason).filter(|reason| !reason.is_empty()),
+        last_error: Some(health.reason).filter(|reason| !reason.is_empty()),
         last_change: Some(last_change),
         uptime_sec: up.then(|| u64::try_from(now.duration_since(last_change).as_secs()).unwrap_or_default()),
         rx_bytes: status.rx_bytes,
@@ -134,11 +134,11 @@ mod tests {
         ];
         for (stage, attempts, addresses, expected, usable) in cases {
             let status = status(stage, attempts, addresses);
-            let judgement = judge(&tunnel(), Some(&status));
-            assert_eq!((judgement.status, judgement.usable), (expected, usable), "{stage:?}");
-            assert_eq!(judgement.reason.is_empty(), usable, "{stage:?}");
+            let health = evaluate_health(&tunnel(), Some(&status));
+            assert_eq!((health.status, health.usable), (expected, usable), "{stage:?}");
+            assert_eq!(health.reason.is_empty(), usable, "{stage:?}");
             let kept = matches!(stage, Stage::Connected | Stage::Reconnecting);
-            assert_eq!(!fact(Some(&status), &judgement).addresses.is_empty(), kept && !addresses.is_empty());
+            assert_eq!(!fact(Some(&status), &health).addresses.is_empty(), kept && !addresses.is_empty());
         }
     }
 
@@ -146,14 +146,14 @@ mod tests {
     fn a_tunnel_that_is_not_wanted_is_not_usable_whatever_its_process_does() {
         let down = Tunnel { admin_state: AdminState::Down, ..tunnel() };
         let running = status(Stage::Connected, 0, &["10.8.0.2"]);
-        let judgement = judge(&down, Some(&running));
-        assert_eq!((judgement.status, judgement.usable), (TunnelStatus::Disconnecting, false));
-        assert_eq!(judge(&down, None).status, TunnelStatus::Down);
+        let health = evaluate_health(&down, Some(&running));
+        assert_eq!((health.status, health.usable), (TunnelStatus::Disconnecting, false));
+        assert_eq!(evaluate_health(&down, None).status, TunnelStatus::Down);
     }
 
     #[test]
     fn what_went_wrong_is_the_reason() {
         let failed = Status { error: Some("AUTH_FAILED".into()), ..status(Stage::Failed, 1, &[]) };
-        assert_eq!(judge(&tunnel(), Some(&failed)).reason, "AUTH_FAILED");
+        assert_eq!(evaluate_health(&tunnel(), Some(&failed)).reason, "AUTH_FAILED");
     }
 }

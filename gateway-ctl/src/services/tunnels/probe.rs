@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 /// Sends a probe. Returns the time to the reply, or `None` if no reply arrives in time.
-pub async fn send(probe: &Probe, way: &SocketBinding, patience: Duration) -> Option<Duration> {
+pub async fn send(probe: &Probe, way: &SocketBinding, timeout: Duration) -> Option<Duration> {
     let started = Instant::now();
     let asking = async {
         match probe {
@@ -22,7 +22,7 @@ pub async fn send(probe: &Probe, way: &SocketBinding, patience: Duration) -> Opt
             Probe::Http { server, host, path } => http(*server, host, path, way).await,
         }
     };
-    match tokio::time::timeout(patience, asking).await {
+    match tokio::time::timeout(timeout, asking).await {
         Ok(Ok(())) => Some(started.elapsed()),
         Ok(Err(error)) => {
             tracing::debug!(interface = %way.interface, %probe, %error, "the probe failed");

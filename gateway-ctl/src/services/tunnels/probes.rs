@@ -73,7 +73,7 @@ impl Probes {
 
     /// Sends a probe if one is due. Returns the health of the tunnel by the outcomes of earlier probes. `addresses`
     /// are those of the tunnel's interface.
-    pub fn judge(
+    pub fn evaluate_health(
         &mut self,
         tunnel: &Tunnel,
         addresses: Option<&BTreeSet<IpNet>>,
@@ -101,9 +101,9 @@ impl Probes {
                 mark: Mark::OWN.0 | u32::from(number),
             };
             let (probe, sender) = (watched.probe.clone(), self.sender.clone());
-            let patience = Duration::from_secs(watched.check.timeout_sec.into());
+            let timeout = Duration::from_secs(watched.check.timeout_sec.into());
             tokio::spawn(async move {
-                let took = probe::send(&probe, &way, patience).await;
+                let took = probe::send(&probe, &way, timeout).await;
                 // Without a receiver, the watcher has ended.
                 let _ = sender.send(Outcome { tunnel: id, ticket, took });
             });

@@ -25,7 +25,7 @@ impl Store {
         if guarded.pending.is_none() {
             return Ok(None);
         }
-        self.commit_beside(ticket, nothing, |moment| pending::store(moment.txn, None))
+        self.commit_beside(ticket, nothing, |context| pending::store(context.txn, None))
             .map_err(never_refused)?;
         Ok(guarded.pending.take())
     }
@@ -37,7 +37,7 @@ impl Store {
         let Some(pending) = guarded.pending.clone() else { return Ok(None) };
         if self.snapshot(&pending.snapshot)?.is_none() {
             // The store was wiped meanwhile, so there is nothing to roll back to.
-            self.commit_beside(ticket, nothing, |moment| pending::store(moment.txn, None))
+            self.commit_beside(ticket, nothing, |context| pending::store(context.txn, None))
                 .map_err(never_refused)?;
             guarded.pending = None;
             return Ok(None);
@@ -80,7 +80,7 @@ impl Store {
             }
             Ok(overlaps)
         };
-        match self.commit_beside(ticket, undo, |moment| pending::store(moment.txn, None)) {
+        match self.commit_beside(ticket, undo, |context| pending::store(context.txn, None)) {
             Ok((overlaps, ())) => Ok(overlaps),
             Err(CommitError::Refused { error, .. } | CommitError::Store(error)) => Err(error),
         }

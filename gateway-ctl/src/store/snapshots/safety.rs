@@ -81,17 +81,17 @@ impl Store {
             });
         }
         let author = ticket.actor.clone();
-        let (answer, secured) = self.commit_beside(ticket, edit, |moment| {
-            if !moment.changed {
+        let (answer, secured) = self.commit_beside(ticket, edit, |context| {
+            if !context.changed {
                 return Ok(Secured::default());
             }
-            let snapshot = take(moment.txn, moment.before, safety.reason, &author, moment.now, None)?;
+            let snapshot = take(context.txn, context.before, safety.reason, &author, context.now, None)?;
             let pending = safety.confirm.map(|confirm| {
                 Pending::new(snapshot.name.clone(), author.clone(), confirm, self.clock().as_ref())
             });
-            let changes = ChangeSet::of(moment.before, moment.draft, content::is_kept);
+            let changes = ChangeSet::of(context.before, context.draft, content::is_kept);
             if let Some(pending) = &pending {
-                pending::store(moment.txn, Some((pending, &changes)))?;
+                pending::store(context.txn, Some((pending, &changes)))?;
             }
             Ok(Secured { snapshot: Some(snapshot), pending, changes })
         })?;
@@ -115,8 +115,8 @@ impl Store {
             return Ok(None);
         }
         let author = ticket.actor.clone();
-        let taken = self.commit_beside(ticket, nothing, |moment| {
-            take(moment.txn, moment.before, reason, &author, moment.now, name)
+        let taken = self.commit_beside(ticket, nothing, |context| {
+            take(context.txn, context.before, reason, &author, context.now, name)
         });
         let ((), snapshot) = taken.map_err(never_refused)?;
         guarded.newest = Some(snapshot.created_at);

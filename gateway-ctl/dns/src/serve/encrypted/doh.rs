@@ -102,9 +102,9 @@ async fn respond(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
     from: IpAddr,
-    patience: Duration,
+    timeout: Duration,
 ) -> Response<Full<Bytes>> {
-    let question = match question(request, patience).await {
+    let question = match question(request, timeout).await {
         Ok(question) => question,
         Err(refusal) => return refusal,
     };
@@ -125,7 +125,7 @@ async fn respond(
     response
 }
 
-async fn question(request: Request<Incoming>, patience: Duration) -> Result<Bytes, Response<Full<Bytes>>> {
+async fn question(request: Request<Incoming>, limit: Duration) -> Result<Bytes, Response<Full<Bytes>>> {
     if request.uri().path() != PATH {
         return Err(refusal(StatusCode::NOT_FOUND));
     }
@@ -141,7 +141,7 @@ async fn question(request: Request<Incoming>, patience: Duration) -> Result<Byte
                 return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE));
             }
             let body = Limited::new(request.into_body(), LONGEST).collect();
-            match timeout(patience, body).await {
+            match timeout(limit, body).await {
                 Ok(Ok(body)) => Ok(body.to_bytes()),
                 Ok(Err(_)) => Err(refusal(StatusCode::PAYLOAD_TOO_LARGE)),
                 Err(_) => Err(refusal(StatusCode::REQUEST_TIMEOUT)),

@@ -147,7 +147,7 @@ async fn what_is_stored_here_is_answered_with_authority_and_goes_on_where_it_lea
 }
 
 #[tokio::test]
-async fn addresses_are_learned_before_they_are_told_each_time() {
+async fn fqdn_entries_are_installed_before_each_answer() {
     let lessons = FakeFqdnPolicy {
         wanted: HashMap::from([(name("shop.example"), way(9))]),
         ..FakeFqdnPolicy::default()

@@ -40,7 +40,7 @@ async fn equal_questions_are_asked_once() {
 }
 
 #[tokio::test]
-async fn ttls_grow_old_and_names_are_told_in_the_case_they_are_asked_in() {
+async fn ttls_count_down_and_names_keep_the_case_of_the_query() {
     let world = Fixture::new(Rules::default());
     world.upstream.knows("old.example", rtype::A, vec![a("old.example", 60, [192, 0, 2, 1])]);
     world.reply("old.example", rtype::A).await;

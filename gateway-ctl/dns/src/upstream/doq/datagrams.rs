@@ -107,7 +107,7 @@ impl AsyncUdpSocket for Datagrams {
             }
             Err(error) => {
                 self.note(error);
-                // It is told once, and there may be more behind it.
+                // It is reported once, and there may be more behind it.
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }

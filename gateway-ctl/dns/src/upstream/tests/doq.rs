@@ -229,7 +229,7 @@ async fn a_server_that_closes_after_each_answer_answers_everybody() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgot_the_connection_is_connected_to_anew() {
+async fn a_server_that_forgot_the_connection_is_connected_to_again() {
     let mut transport = TransportConfig::default();
     transport.max_idle_timeout(Some(VarInt::from_u32(200).into()));
     let server = Doq::speaking("dns.test", b"doq", transport, fine);
@@ -255,7 +255,7 @@ async fn a_connection_that_brings_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none_are_told_and_end_the_connection() {
+async fn malformed_replies_are_reported_and_end_the_connection() {
     let cases: [(Script, &str); 6] = [
         (|came| ServerAction::Say(came.message.clone()), "an answer that cannot be read"),
         (|_| ServerAction::Raw(vec![0]), "an answer that cannot be read"),

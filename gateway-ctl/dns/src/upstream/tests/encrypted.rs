@@ -242,7 +242,7 @@ async fn sessions_that_begin_obey_the_configuration_in_force() {
 }
 
 #[tokio::test]
-async fn answers_over_https_that_are_none_are_told() {
+async fn malformed_replies_over_https_are_reported() {
     let cases: [(Reply, &str); 4] = [
         (|_| (503, "text/plain", b"busy".to_vec()), "HTTP: status 503"),
         (|came| (200, "text/html", answer(&came.message, 66)), "HTTP: the answer is no DNS message"),
@@ -257,7 +257,7 @@ async fn answers_over_https_that_are_none_are_told() {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_no_http_2_is_told() {
+async fn a_server_that_speaks_no_http_2_is_reported() {
     let server = Secure::new("dns.test", Speaks::Dot(fine)).await;
     let failure = server.bench(DnsProtocol::Https).ask("www.example.com").await.unwrap_err();
     assert_eq!(failure.to_string(), "HTTP: the server does not speak HTTP/2");

@@ -71,7 +71,7 @@ async fn a_truncated_answer_is_asked_for_over_tcp() {
 async fn a_lost_datagram_is_sent_again() {
     let script = |came: &Came| if came.number == 0 { Act::Nothing } else { Act::Say(came.address(4)) };
     let server = Server::new(script).await;
-    let bench = Bench::hurried(sequential(vec![udp(server.at)]));
+    let bench = Bench::urgent(sequential(vec![udp(server.at)]));
     assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.4");
 }
 
@@ -144,7 +144,7 @@ async fn the_next_is_asked_when_one_is_silent_slow_or_gone() {
     let gone = ([127, 0, 0, 1], 1).into();
     let good = fine(9).await;
     for first in [silent.at, slow.at, gone] {
-        let bench = Bench::hurried(sequential(vec![udp(first), udp(good.at)]));
+        let bench = Bench::urgent(sequential(vec![udp(first), udp(good.at)]));
         let reply = bench.ask("www.example.com").await.unwrap();
         assert_eq!(reply.upstream.as_ref(), good.at.to_string());
     }
@@ -217,7 +217,7 @@ async fn a_dead_upstream_leaves_and_returns() {
 async fn a_name_that_takes_long_is_waited_for() {
     let script = |came: &Came| Act::After(Duration::from_millis(3200), came.address(21));
     let server = Server::new(script).await;
-    let bench = Bench::hurried(sequential(vec![udp(server.at)]));
+    let bench = Bench::urgent(sequential(vec![udp(server.at)]));
     assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.21");
 }
 
@@ -244,7 +244,7 @@ async fn devices_stay_with_their_upstream_where_they_are_to() {
 async fn when_all_are_dead_all_are_asked() {
     let script = |came: &Came| if came.number < 4 { Act::Nothing } else { Act::Say(came.address(14)) };
     let server = Server::new(script).await;
-    let bench = Bench::hurried(sequential(vec![udp(server.at)]));
+    let bench = Bench::urgent(sequential(vec![udp(server.at)]));
     let mut last = Err(Failure::NoUpstream);
     for _ in 0..4 {
         last = bench.ask("www.example.com").await;

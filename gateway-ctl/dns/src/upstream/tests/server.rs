@@ -1,4 +1,4 @@
-//! A server that does as it is told.
+//! A server that does as configured.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

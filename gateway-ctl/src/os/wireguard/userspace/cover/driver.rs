@@ -10,14 +10,14 @@ use rand::{Rng, RngCore};
 use super::budget::Budget;
 
 /// Most events of one kind per report. Machines need to know that traffic flows, not its amount: the budget does.
-const TOLD_AT_ONCE: u64 = 32;
+const REPORTED_AT_ONCE: u64 = 32;
 /// Most rounds per call. A machine may react to the start of its timer with another timer. An endless loop continues
 /// in the next call.
 const ROUNDS: usize = 4;
 /// Random delay of cover that waited for a packet from the peer. It is short enough that this packet is still recent.
 const SPREAD: Duration = Duration::from_millis(3000);
 /// Bounds of the wait for the budget, which traffic may also refill.
-const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+const TIMEOUT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 /// Result for a cover packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,9 +129,9 @@ impl<R: RngCore + Clone> Driver<R> {
     }
 
     fn tell_of_traffic(&mut self, now: Instant, passed: Passed) {
-        let received = (0..passed.received.min(TOLD_AT_ONCE))
+        let received = (0..passed.received.min(REPORTED_AT_ONCE))
             .flat_map(|_| [TriggerEvent::TunnelRecv, TriggerEvent::NormalRecv]);
-        let sent = (0..passed.sent.min(TOLD_AT_ONCE))
+        let sent = (0..passed.sent.min(REPORTED_AT_ONCE))
             .flat_map(|_| [TriggerEvent::NormalSent, TriggerEvent::TunnelSent]);
         let events: Vec<TriggerEvent> = received.chain(sent).collect();
         if !events.is_empty() {
@@ -148,7 +148,7 @@ impl<R: RngCore + Clone> Driver<R> {
                 self.tell(now, &[TriggerEvent::PaddingSent { machine }, TriggerEvent::TunnelSent]);
             }
             Outcome::TooDear(bytes) => {
-                let (least, most) = PATIENCE;
+                let (least, most) = TIMEOUT;
                 let wait = self.budget.wait(bytes).clamp(least, most);
                 // Random, because the exact time at which the budget suffices could be computed.
                 let wait = wait + self.rng.random_range(Duration::ZERO..wait);
