@@ -1,4 +1,4 @@
-//! The last good copy of a list on disk: a line that says where it came from, then the list as it came.
+//! Disk cache of the last good download of a list: a line with its source, then the list unchanged.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -14,11 +14,11 @@ use super::subscription::Subscription;
 use crate::downloads::DiskCache;
 
 pub const COPIES: DiskCache = DiskCache("list");
-/// Longest first line.
+/// Maximum length of the first line, in bytes.
 const HEAD: u64 = 16 * 1024;
 const PIECE: usize = 64 * 1024;
 
-/// Metadata of a downloaded list.
+/// Metadata of a download: its URL, the validators that the server sent, and the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     pub url: String,
@@ -33,7 +33,7 @@ pub struct Copy {
     pub checked: Timestamp,
 }
 
-/// None if there is no copy, or one from another address.
+/// Reads the cached list. Returns `None` if there is none, or if it has another URL.
 pub fn read(folder: &Path, subscription: &Subscription, key: Key) -> io::Result<Option<Copy>> {
     let file = match File::open(COPIES.path(folder, subscription.id)) {
         Ok(file) => file,

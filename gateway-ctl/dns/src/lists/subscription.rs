@@ -1,31 +1,31 @@
-//! Lists to be kept up to date.
+//! Lists that are kept up to date.
 
 use std::time::Duration;
 
 use gateway_core::dns::lists::Format;
 use gateway_model::Id;
 
-/// A list to be kept up to date.
+/// List that is kept up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
-    /// Of the object that names it.
+    /// ID of the object that names the list.
     pub id: Id,
     pub url: String,
-    /// Detected from the list if not given.
+    /// Format; detected from the list if not set.
     pub format: Option<Format>,
-    /// From one look at it to the next.
+    /// Interval between checks.
     pub every: Duration,
     pub limits: Limits,
 }
 
-/// Bounds of a list.
+/// Limits of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A list with more entries is refused, and the copy before stays.
+    /// Maximum number of entries. A list with more is rejected, and the previous copy stays.
     pub max_entries: u64,
-    /// A list that would make it more entries of all lists together is refused, and the copy before stays.
+    /// Maximum number of entries of all lists together. A list that exceeds it is rejected; the previous copy stays.
     pub max_total_entries: u64,
-    /// Its server may be this host, a host of the LAN, or have another address that is none of the internet.
+    /// Permits a server on this host, on the LAN, or at another address that is not public.
     pub private_targets: bool,
 }
 

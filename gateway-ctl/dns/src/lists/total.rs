@@ -8,18 +8,18 @@ use gateway_model::Id;
 use super::error::Error;
 use crate::downloads::lock;
 
-/// Entries of the lists in use, by list.
+/// Number of entries of each list in use.
 #[derive(Debug, Default)]
 pub struct TotalEntries(Mutex<BTreeMap<Id, u64>>);
 
 impl TotalEntries {
-    /// Returns how many entries a list may have beside the others.
+    /// Returns the number of entries a list may have beside the others.
     pub fn remaining(&self, id: Id, max: u64) -> u64 {
         max.saturating_sub(others(&lock(&self.0), id))
     }
 
-    /// Counts a list with so many entries in place of the one before. Refuses it if all lists together had too many;
-    /// then the one before counts.
+    /// Replaces the entry count of a list. Returns an error if all lists together would have more than `max` entries;
+    /// then the previous count remains.
     pub fn reserve(&self, id: Id, entries: u64, max: u64) -> Result<(), Error> {
         let mut counted = lock(&self.0);
         if others(&counted, id).saturating_add(entries) > max {

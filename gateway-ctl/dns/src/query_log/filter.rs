@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::serve::Status;
 
-/// Conditions of wanted records. All conditions that are set must hold.
+/// Conditions on records. All that are set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub client: Option<Whose>,
@@ -26,16 +26,16 @@ pub enum Whose {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Domain {
-    /// The name contains this text; lower case.
+    /// The name contains this text, which is in lower case.
     Contains(String),
-    /// The name or one below it.
+    /// The name itself or one below it.
     Within(Name),
 }
 
-/// Start of a page: older records than this, newest first.
+/// Start of a page: records older than this, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// The id of the last row of the page before.
+    /// ID of the last record of the previous page.
     Id(u64),
     Time(Timestamp),
 }

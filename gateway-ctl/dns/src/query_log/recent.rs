@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Records as a lane held them, with consecutive ids.
+/// Records of one worker buffer, with consecutive IDs.
 #[derive(Debug)]
 pub struct Chunk {
     pub first: u64,
@@ -18,11 +18,11 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// Keeps at least `most` records, and those from `unwritten` on, which stand nowhere else.
+    /// Adds a chunk. Keeps at least `most` records, and all from `unwritten` on, which exist only in memory.
     pub fn push(&mut self, chunk: Chunk, most: usize, unwritten: u64) {
         self.records += chunk.count;
         self.chunks.push_back(Arc::new(chunk));
-        // The one that is needed to have enough stays.
+        // The chunk that is needed to reach `most` stays.
         while let Some(oldest) = self.chunks.front()
             && self.records - oldest.count >= most
             && oldest.first + oldest.count as u64 <= unwritten
@@ -32,7 +32,7 @@ impl Recent {
         }
     }
 
-    /// Newest first.
+    /// Returns the chunks, newest first.
     pub fn chunks(&self) -> Vec<Arc<Chunk>> {
         self.chunks.iter().rev().cloned().collect()
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Directory of the files. `None`: only memory is used.
+    /// Directory of the files; without one, only memory is used.
     pub directory: Option<PathBuf>,
-    /// Retention of files.
+    /// Retention time of files.
     pub keep: Duration,
-    /// Bytes that all files may have.
+    /// Maximum size of all files together, in bytes.
     pub bytes: u64,
-    /// So many of the newest records stay in memory.
+    /// Number of the newest records kept in memory.
     pub recent: usize,
 }
 

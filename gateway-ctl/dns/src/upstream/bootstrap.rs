@@ -1,4 +1,4 @@
-//! Addresses of upstreams that are given by name, found by the resolvers set for that (bootstrap), by the upstream's path.
+//! Addresses of upstreams configured by name. The bootstrap resolvers find them over the path of the upstream.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
@@ -18,9 +18,9 @@ use crate::wire::rtype;
 
 const SHORTEST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(86_400);
-/// Before it is tried again when an old address is used meanwhile.
+/// Delay before a retry while an old address is in use.
 const RETRY: Duration = Duration::from_secs(10);
-/// For one resolver.
+/// Timeout of one attempt at one resolver.
 const TIMEOUT: Duration = Duration::from_millis(1500);
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Addresses {
     name: Option<(Name, u16)>,
     resolvers: Vec<SocketAddr>,
     known: Mutex<ResolvedAddrs>,
-    /// Held while somebody looks.
+    /// Lock held during a lookup.
     looking: tokio::sync::Mutex<()>,
 }
 
@@ -49,7 +49,7 @@ impl Addresses {
         Addresses { given, name, resolvers, known: Mutex::default(), looking: tokio::sync::Mutex::default() }
     }
 
-    /// At least one, the one to be tried first at the front.
+    /// Returns at least one address, in the order in which to try them.
     pub async fn find(&self, context: &Context, path: &Egress) -> Result<Vec<SocketAddr>, Error> {
         if let Some(address) = self.given {
             return Ok(vec![address]);
@@ -76,7 +76,7 @@ impl Addresses {
         }
     }
 
-    /// Others are tried before this one from now on.
+    /// Moves the address to the end after a failure, so that others are tried first.
     pub fn failed(&self, address: SocketAddr) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = known.addresses.iter().position(|other| *other == address) {
@@ -101,7 +101,7 @@ impl Addresses {
                 let six = ask(context, path, *resolver, name, rtype::AAAA);
                 tokio::join!(four, six)
             };
-            // One family alone is enough.
+            // One address family is enough.
             let (four, six) = both.await;
             let reply = four.as_ref().err().or(six.as_ref().err()).cloned();
             let mut found: Vec<(IpAddr, u32)> = four.unwrap_or_default();
@@ -119,7 +119,7 @@ impl Addresses {
     }
 }
 
-/// Twice at most: a datagram may be lost.
+/// Queries one resolver, twice at most: a datagram may be lost.
 async fn ask(
     context: &Context,
     path: &Egress,
@@ -144,7 +144,7 @@ async fn ask(
     Err(Error::Timeout)
 }
 
-/// In plain: whoever has no address yet has nothing to encrypt to. Proxies are not relied on for datagrams.
+/// Sends one unencrypted query: there is no server to encrypt to yet. UDP is not used through a proxy.
 async fn exchange(
     context: &Context,
     path: &Egress,

@@ -1,4 +1,4 @@
-//! An upstream by one path: its connections, its health, and what was learned of its manners.
+//! Client of one upstream over one path: its connections, its health, and its observed deviations from the protocol.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -20,15 +20,15 @@ use super::message::{FORMERR, Form, Head, UpstreamQuery, root_question, unmix};
 use super::udp::{self, Outcome};
 use crate::hooks::Server;
 
-/// A connection that is being made may take this much longer than an answer.
+/// Extra time for an answer while the connection is still being opened.
 const CONNECTING: Duration = Duration::from_millis(1500);
-/// That a question may be put on, one after the other, if each is closed before its answer.
+/// Maximum number of connections tried in sequence for one query, if each closes before its answer.
 const CONNECTIONS: usize = 32;
-/// A probe may take longer than anybody would wait.
+/// Timeout of a probe; longer than that of a query.
 const PROBE: Duration = Duration::from_secs(4);
-/// Without a question for so long there are no probes either.
+/// Time without a query after which probes stop.
 const SILENT_AFTER: Duration = Duration::from_secs(180);
-/// Answers with letters of another case that TCP confirmed, after which a server is believed not to keep it.
+/// Number of answers with changed letter case, each confirmed over TCP, after which queries no longer mix the case.
 const FOLDS_AFTER: u8 = 3;
 
 type Opening = Shared<BoxFuture<'static, Result<Connection, Error>>>;
@@ -36,22 +36,22 @@ type Opening = Shared<BoxFuture<'static, Result<Connection, Error>>>;
 pub struct UpstreamClient {
     pub server: Arc<Server>,
     pub path: Egress,
-    /// As it is shown.
+    /// Display name of the egress.
     pub egress: Arc<str>,
     pub health: Health,
     context: Arc<Context>,
     addresses: Arc<Addresses>,
     channel: Mutex<Option<Opening>>,
-    /// It does not know EDNS.
+    /// The upstream does not support EDNS.
     plain: AtomicBool,
     folded: AtomicU8,
-    /// TLS sessions are resumed by the path they were made by only: a ticket would tie paths together.
+    /// TLS sessions, resumed only over the path that created them: a ticket would link paths.
     tls: Arc<connection::Tickets>,
-    /// Time of the last query.
+    /// Time of the last query that could have used this upstream.
     wanted: Mutex<Instant>,
 }
 
-/// Reply, and the time between the query and the reply.
+/// Answer with its header data and the time since the query was sent.
 pub type Answer = (Vec<u8>, Head, Duration);
 
 impl UpstreamClient {
@@ -77,22 +77,22 @@ impl UpstreamClient {
         })
     }
 
-    /// A question may come this way.
+    /// Records that a query may use this upstream.
     pub fn touch(&self) {
         *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Since the last question that might have come this way.
+    /// Returns the time since the last query that could have used this upstream.
     pub fn unwanted(&self) -> Duration {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// After so long without an answer it is time to ask somebody else as well.
+    /// Returns the time without an answer after which another upstream is queried as well.
     pub fn hedge_delay(&self) -> Duration {
         self.context.wait(self.health.hedge_delay())
     }
 
-    /// Asks once and keeps account of it. `patient`: it may take as long as there is time.
+    /// Sends one query and records the outcome. With `patient` it may take all the time that is left.
     pub async fn ask(
         self: Arc<UpstreamClient>,
         asked: Arc<UpstreamQuery>,
@@ -151,7 +151,7 @@ impl UpstreamClient {
         if !edns || answer.1.rcode != FORMERR || answer.1.edns {
             return Ok(answer);
         }
-        // RFC 6891, section 7: who does not know EDNS says that it cannot read the question.
+        // RFC 6891, section 7: a server without EDNS returns FORMERR.
         let again = self.exchange_as(asked, false).await?;
         if again.1.rcode != FORMERR {
             self.plain.store(true, Ordering::Relaxed);
@@ -195,15 +195,15 @@ impl UpstreamClient {
             Outcome::OtherCase => {
                 let answer = self.connection(asked, edns).await?;
                 let once_more = |folded: u8| Some(folded.saturating_add(1));
-                // It always is some.
+                // The closure always returns a value.
                 let _ = self.folded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, once_more);
                 Ok(answer)
             }
         }
     }
 
-    /// Over the connection that stands, or a new one. The other side may close one that was idle just as a question
-    /// leaves: then it is asked once more.
+    /// Sends the query over the open connection or a new one. The remote end may close an idle connection just as a
+    /// query is sent: then the query is sent again.
     async fn connection(
         self: &Arc<UpstreamClient>,
         asked: &UpstreamQuery,
@@ -229,7 +229,7 @@ impl UpstreamClient {
         Err(Error::Closed)
     }
 
-    /// And whether it stood already.
+    /// Returns the connection, and whether it was already open.
     async fn channel(self: &Arc<UpstreamClient>) -> Result<(Connection, bool), Error> {
         let (opening, stood) = {
             let mut slot = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
@@ -253,7 +253,7 @@ impl UpstreamClient {
         opening.await.map(|channel| (channel, stood))
     }
 
-    /// Goes on when the one who asked first gives up: others wait for it, or will.
+    /// Opens a connection. The task continues if the first query gives up, because other queries may wait for it.
     fn open(self: &Arc<UpstreamClient>) -> Opening {
         let (context, server, path) = (self.context.clone(), self.server.clone(), self.path.clone());
         let (addresses, tickets) = (self.addresses.clone(), self.tls.clone());
@@ -272,7 +272,7 @@ impl UpstreamClient {
         async move { task.await.unwrap_or(Err(Error::Closed)) }.boxed().shared()
     }
 
-    /// Unless there is another one already.
+    /// Removes this connection, unless another one has already replaced it.
     fn forget(&self, channel: &Connection) {
         let mut slot = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
         slot.take_if(|opening| matches!(opening.peek(), Some(Ok(other)) if other.is(channel)));
@@ -284,7 +284,7 @@ impl UpstreamClient {
     }
 }
 
-/// Asks a dead upstream now and then until it answers. A path that nobody uses any longer stays silent.
+/// Probes a dead upstream until it answers. A path without recent queries sends no probes.
 async fn probe(line: Weak<UpstreamClient>) {
     for attempt in 0.. {
         let jitter = random::<1>().map_or(0, |[jitter]| jitter);

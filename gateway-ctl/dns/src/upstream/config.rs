@@ -1,4 +1,4 @@
-//! Upstreams by name: computed from the state and the bootstrap file only.
+//! Upstreams and the names they serve, computed only from the stored state and the bootstrap file.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::egress::Called;
 use super::well_known;
 use crate::hooks::{QueryEgress, Secondary, Server, ServerAddress};
 
-/// The path of a server that is given by its address alone.
+/// URL path of a DoH server that is configured by its address alone.
 const DNS_QUERY: &str = "/dns-query";
 
 /// All upstreams.
@@ -27,37 +27,37 @@ const DNS_QUERY: &str = "/dns-query";
 pub struct Plan {
     pub groups: Vec<Group>,
     pub rotation: DnsRotation,
-    /// For what is shown of them.
+    /// Display names of their egresses.
     pub called: Called,
-    /// Upstreams that cannot be asked as they are given, and why.
+    /// Upstreams that cannot be used as configured, with the reason.
     pub problems: Vec<String>,
 }
 
-/// Upstreams that are asked for the same names.
+/// Upstreams for the same names.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub domain: Name,
     pub forwarder: Option<Id>,
-    /// As it is stored: `auto`, a tunnel or an uplink.
+    /// Stored egress: `auto`, a tunnel or an uplink.
     pub egress: Arc<str>,
-    /// For those whose own way is the default one.
+    /// Route of queries from clients whose own egress is the default one.
     pub route: QueryEgress,
-    /// Others are asked on our behalf; not so the servers of a zone itself.
+    /// Queries request recursion; not so those to the servers of a zone itself.
     pub recursion: bool,
-    /// Answers are validated.
+    /// Answers are validated with DNSSEC.
     pub dnssec: bool,
-    /// None: nothing below the domain is asked for anywhere.
+    /// Servers of the group. If empty, names below the domain are never sent upstream.
     pub servers: Vec<Server>,
 }
 
-/// Input of the upstream configuration, in addition to the state.
+/// Inputs of the plan besides the state.
 #[derive(Clone, Copy)]
 pub struct PlanInput<'a> {
     pub dns: &'a bootstrap::Dns,
     pub rotation: &'a DnsRotation,
-    /// Answers of the upstreams of the bootstrap file are validated.
+    /// Answers of the upstreams in the bootstrap file are validated with DNSSEC.
     pub dnssec: bool,
-    /// The route by this egress (`auto`, a tunnel, an uplink) and through this proxy, as they stand.
+    /// Lookup of the current route by this egress (`auto`, a tunnel, an uplink) and through this proxy.
     pub route: &'a dyn Fn(&str, Option<&str>) -> QueryEgress,
 }
 
@@ -73,7 +73,7 @@ impl Plan {
         forwarders.sort_by_key(|forwarder| (forwarder.priority, forwarder.meta.id));
         for forwarder in forwarders {
             let domain = Name::from(&forwarder.domain);
-            // Of several for one domain the first is asked, and a zone before any.
+            // The first of several groups for one domain is used, and a zone takes precedence over all.
             if plan.groups.iter().all(|group| group.domain != domain) {
                 let group = of_forwarder(state, domain, forwarder, given, &mut plan.problems);
                 plan.groups.push(group);
@@ -89,13 +89,13 @@ impl Plan {
         plan
     }
 
-    /// Indexes by domain.
+    /// Returns the index of each group by domain.
     pub fn domains(&self) -> HashMap<Name, usize> {
         self.groups.iter().enumerate().map(|(index, group)| (group.domain.clone(), index)).collect()
     }
 }
 
-/// The zones that there are copies of, and whom they come from; questions for their names are never passed on.
+/// Returns the secondary zones and their primaries. Queries for names in them are never forwarded.
 pub fn secondaries(state: &State, bootstrap: &[IpAddr]) -> Vec<Secondary> {
     let zones = state.dns_zones.iter().filter(|zone| zone.enabled && zone.r#type == ZoneType::Secondary);
     let reply = |problem: String| tracing::warn!(problem, "a server of a zone cannot be asked");
@@ -109,7 +109,7 @@ pub fn secondaries(state: &State, bootstrap: &[IpAddr]) -> Vec<Secondary> {
 }
 
 impl Server {
-    /// A resolver that is asked in plain.
+    /// Returns a resolver that is queried without encryption.
     pub fn plain(resolver: SocketAddr) -> Server {
         Server {
             shown: resolver.to_string().into(),
@@ -136,7 +136,7 @@ impl Group {
     }
 }
 
-/// The servers that a profile names.
+/// Returns the servers that a profile names.
 pub fn of_profile(
     state: &State,
     profile: &Profile,

@@ -1,4 +1,4 @@
-//! Connections that questions share: over TCP, over TLS (RFC 7858), over HTTPS (RFC 8484), over QUIC (RFC 9250).
+//! Connections that queries share: over TCP, over TLS (RFC 7858), over HTTPS (RFC 8484), over QUIC (RFC 9250).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,9 +22,9 @@ use super::message::Head;
 use super::pipelined::PipelinedConnection;
 use crate::hooks::Server;
 
-/// For one address: the TCP connection, and what is agreed on above it.
+/// Time limit for one address: the TCP connection and the handshakes above it.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Sessions that may be resumed.
+/// Number of TLS sessions kept for resumption.
 const TICKETS: usize = 8;
 
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// Reports whether a query on it was ever answered, for peers that may close after each reply.
+    /// Reports whether the connection ever returned an answer, where the remote end may close after each answer.
     pub fn has_answered(&self) -> bool {
         match self {
             Connection::Pipelined(pipe) => pipe.has_answered(),
@@ -62,7 +62,7 @@ impl Connection {
         }
     }
 
-    /// The message has any id; the channel gives its own.
+    /// Sends a query and returns the answer. The message may have any ID; the connection sets its own.
     pub async fn ask(&self, message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
         match self {
             Connection::Pipelined(pipe) => pipe.ask(message).await,
@@ -72,7 +72,7 @@ impl Connection {
     }
 }
 
-/// The configuration last used, with sessions to resume.
+/// TLS configuration last used, with sessions to resume.
 #[derive(Default)]
 pub struct Tickets(Mutex<Option<Configurations>>);
 
@@ -82,7 +82,7 @@ struct Configurations {
 }
 
 impl Tickets {
-    /// The configuration in force with protocols and tickets of our own; the tickets go with the configuration.
+    /// Returns the current configuration with its own protocols and tickets. A new configuration discards the tickets.
     fn config(&self, given: Arc<ClientConfig>, protocols: &[&[u8]]) -> Arc<ClientConfig> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_ref().filter(|last| Arc::ptr_eq(&last.given, &given)) {
@@ -91,7 +91,7 @@ impl Tickets {
         let mut own = ClientConfig::clone(&given);
         own.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         own.resumption = Resumption::in_memory_sessions(TICKETS);
-        // Questions are not to be replayed.
+        // Early data could be replayed.
         own.enable_early_data = false;
         let own = Arc::new(own);
         *last = Some(Configurations { given, own: own.clone() });
@@ -99,7 +99,7 @@ impl Tickets {
     }
 }
 
-/// A connection to one address of the server.
+/// Opens a connection to one address of the server.
 pub async fn open(
     context: &Context,
     server: &Server,
@@ -154,7 +154,7 @@ fn configuration(
     Ok(tickets.config(context.tls.config().map_err(reply)?, protocols))
 }
 
-/// The name that the server is to prove.
+/// Returns the name that the certificate of the server must prove.
 fn name(server: &Server) -> Result<&str, Error> {
     server.certificate.as_deref().ok_or_else(|| reply("the name of the server is not known"))
 }

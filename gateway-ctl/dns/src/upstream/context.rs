@@ -1,4 +1,4 @@
-//! Dependencies of upstream queries: sockets, TLS, and a receiver of events.
+//! Dependencies of upstream queries on the rest of the gateway: sockets, TLS, and a callback for events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use gateway_outbound::{KernelSockets, Resolver, Sockets, Tls};
 use hickory_proto::dnssec::TrustAnchors;
 use tokio::sync::Semaphore;
 
-/// Event for an alert.
+/// Event that is worth an alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An upstream has failed too often and is left out.
+    /// An upstream has failed too often and is not used.
     Down { upstream: Arc<str>, egress: Arc<str>, error: String },
-    /// It answers again.
+    /// The upstream answers again.
     Up { upstream: Arc<str>, egress: Arc<str> },
 }
 
@@ -21,20 +21,20 @@ pub struct Context {
     pub tls: Box<dyn Tls>,
     /// Resolves the hosts of lists and of the external filter.
     pub names: Resolver,
-    /// Called from within the asking: it must not wait.
+    /// Callback for events. The query calls it directly, so it must not block.
     pub tell: Box<dyn Fn(Event) + Send + Sync>,
-    /// Trust anchors for validation.
+    /// DNSSEC trust anchors.
     pub anchors: Arc<TrustAnchors>,
-    /// Everything is waited for so many times as long as usual: 1, but more where ways are slow.
+    /// Factor for all timeouts: 1, but more where paths are slow.
     pub pace: u32,
-    /// Questions over UDP that may be on their way at once, each with a socket of its own; others wait.
+    /// Permits for concurrent queries over UDP. Each has its own socket; further queries wait.
     pub(super) places: Semaphore,
 }
 
 const PLACES: usize = 2048;
 
 impl Context {
-    /// With the sockets of the system and the keys of the root.
+    /// Creates a context with the sockets of the system and the keys of the root.
     pub fn new(names: Resolver, tls: impl Tls, tell: impl Fn(Event) + Send + Sync + 'static) -> Context {
         Context {
             sockets: Box::new(KernelSockets::QUICK),
@@ -47,7 +47,7 @@ impl Context {
         }
     }
 
-    /// As long as that is here.
+    /// Returns the usual timeout scaled by `pace`.
     pub(crate) fn wait(&self, usual: Duration) -> Duration {
         usual.saturating_mul(self.pace.max(1))
     }

@@ -1,4 +1,4 @@
-//! Questions over HTTPS (RFC 8484): HTTP/2, one connection, POST, so that no question stands in an address.
+//! Queries over HTTPS (RFC 8484): HTTP/2, one connection, POST, so that no URL contains a query.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::hooks::{Server, ServerAddress};
 
 const MEDIA_TYPE: &str = "application/dns-message";
 const LONGEST: usize = 65_535;
-/// A connection that is in use is asked for a sign of life so often, and may take so long to give it.
+/// Interval of pings on a connection in use; `PONG` is the timeout for the reply.
 const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(3);
-/// Closed after so long without a question: no answer takes that long.
+/// Idle time after which a connection closes: no answer takes that long.
 const IDLE: Duration = Duration::from_secs(30);
 const PLAIN_PORT: u16 = 443;
 
@@ -30,7 +30,7 @@ const PLAIN_PORT: u16 = 443;
 pub struct Requests {
     sender: SendRequest<Full<Bytes>>,
     to: Uri,
-    /// One for each connection.
+    /// Activity of the connection; one for each connection.
     life: Arc<Life>,
 }
 
@@ -42,7 +42,7 @@ struct Life {
 }
 
 impl Requests {
-    /// Over a connection that agreed on `h2`.
+    /// Starts HTTP/2 over a connection that negotiated `h2`.
     pub async fn over<S>(stream: S, server: &Server) -> Result<Requests, Error>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -53,7 +53,7 @@ impl Requests {
             .timer(TokioTimer::new())
             .keep_alive_interval(PING)
             .keep_alive_timeout(PONG)
-            // Nothing is sent for the sake of a connection that nobody uses.
+            // An unused connection sends no pings.
             .keep_alive_while_idle(false)
             .max_header_list_size(16 << 10);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(reply)?;
@@ -81,7 +81,7 @@ impl Requests {
     }
 
     pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
-        // RFC 8484, section 4.1: the same question is the same request.
+        // RFC 8484, section 4.1: the same query is the same request.
         message[..2].fill(0);
         *self.life.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let _waiting = self.life.stall.wait();
@@ -115,12 +115,12 @@ impl Requests {
     }
 }
 
-/// Waits until the connection was not used for long.
+/// Waits until the connection has been idle too long.
 async fn unused(life: Weak<Life>) {
     loop {
         let Some(last) = life.upgrade().map(|life| *life.last.lock().unwrap_or_else(PoisonError::into_inner))
         else {
-            // Whoever still waits for an answer holds it.
+            // A query that waits for an answer holds a reference, so no query waits here.
             return;
         };
         if last.elapsed() >= IDLE {
@@ -130,7 +130,7 @@ async fn unused(life: Weak<Life>) {
     }
 }
 
-/// `https://name/path`; the port only if it is another one.
+/// Returns `https://name/path`, with the port only if it is not the default.
 fn address(server: &Server) -> Result<Uri, Error> {
     let host = server.certificate.as_deref().unwrap_or_default();
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -147,12 +147,12 @@ fn reply(error: hyper::Error) -> Error {
     Error::Http(error.to_string().into())
 }
 
-/// A request that never reached the other side may be made again.
+/// Converts an error. A request that never reached the remote end may be sent again.
 fn closed(error: hyper::Error) -> Error {
     if error.is_closed() || error.is_canceled() || goes_away(&error) { Error::Closed } else { reply(error) }
 }
 
-/// HTTP/2 says so before it closes.
+/// Reports whether the remote end announced that it closes the HTTP/2 connection.
 fn goes_away(error: &hyper::Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {

@@ -1,4 +1,4 @@
-//! Egress of a query, as it is shown and as a route gives it.
+//! Egress of a query: its display name, and its choice by a route.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::hooks::QueryEgress;
 /// Names of tunnels and uplinks by their mark.
 pub type Called = BTreeMap<u32, Arc<str>>;
 
-/// Returns an egress as it is shown.
+/// Returns the display name of an egress.
 pub fn shown(egress: &Egress, called: &Called) -> Arc<str> {
     match (&egress.proxy, egress.mark) {
         (Some(proxy), _) => format!("proxy {}", proxy.server).into(),
@@ -20,7 +20,7 @@ pub fn shown(egress: &Egress, called: &Called) -> Arc<str> {
     }
 }
 
-/// Returns the egress of the `turn`th query by this route, or why there is none.
+/// Returns the egress of the `turn`th query by this route, or the reason why there is none.
 pub fn egress_of(route: &QueryEgress, turn: usize) -> Result<Egress, Arc<str>> {
     match route {
         QueryEgress::Default => Ok(Egress::DEFAULT),

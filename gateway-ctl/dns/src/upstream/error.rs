@@ -1,11 +1,11 @@
-//! Reasons for which one attempt at one upstream brought no reply.
+//! Reasons why one attempt at one upstream returned no answer.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
 
 use gateway_outbound::EgressError;
 
-/// Clones are handed to all who waited for the same connection.
+/// Error of one attempt. All queries that waited for the same connection get a clone.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     #[error("no answer in time")]
@@ -35,7 +35,7 @@ pub enum Error {
 const EXHAUSTED: [i32; 5] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL];
 
 impl Error {
-    /// It says nothing about the upstream.
+    /// Reports whether the error says nothing about the upstream.
     pub fn is_ours(&self) -> bool {
         matches!(self, Error::Random | Error::Exhausted)
     }
@@ -65,7 +65,7 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// Bytes nobody can foretell.
+/// Returns unpredictable bytes.
 pub fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| Error::Random)?;

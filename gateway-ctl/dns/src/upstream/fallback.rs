@@ -1,4 +1,4 @@
-//! One question and several upstreams: who is asked next when one does not answer, and what counts as an answer.
+//! Fallback between the upstreams of one query: the order of attempts, and the answers that are accepted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +15,21 @@ use super::message::{NOERROR, NXDOMAIN, SERVFAIL, UpstreamQuery};
 use crate::hooks::Failure;
 use crate::wire;
 
-/// A question is answered within this, or not at all.
+/// Time limit for the answer to a query.
 pub const DEADLINE: Duration = Duration::from_secs(5);
-/// Tries at one upstream.
+/// Maximum number of attempts at one upstream.
 const TRIES: usize = 3;
-/// Tries at all.
+/// Maximum number of attempts at all upstreams together.
 const MOST: usize = 8;
-/// Upstreams that are asked at once where all are.
+/// Maximum number of upstreams queried in parallel at the start.
 const WIDEST: usize = 6;
 
 type Try = BoxFuture<'static, (usize, Result<Answer, Error>)>;
 
 struct Race {
-    /// In the order in which they are asked.
+    /// Upstreams in the order of attempts.
     lines: Vec<Arc<UpstreamClient>>,
-    /// By line: how often it was asked, and whether there is sense in asking it again.
+    /// Per upstream: the number of attempts, and whether another attempt makes sense.
     tried: Vec<(usize, bool)>,
     started: usize,
     asked: Arc<UpstreamQuery>,
@@ -37,7 +37,7 @@ struct Race {
     running: FuturesUnordered<Try>,
 }
 
-/// The first answer that says something. `wide`: all that live are asked at once.
+/// Returns the first conclusive answer. With `wide`, up to `WIDEST` live upstreams are queried in parallel.
 pub async fn ask(
     lines: Vec<Arc<UpstreamClient>>,
     asked: Arc<UpstreamQuery>,
@@ -51,7 +51,7 @@ pub async fn ask(
     let mut race = Race { lines, tried, started: 0, asked, until, running: FuturesUnordered::new() };
     let outcome = race.run(wide).await;
     if !race.running.is_empty() {
-        // Whoever is late is to be known as late, or as dead.
+        // Late upstreams finish in the background, so that their health records it.
         let mut running = std::mem::take(&mut race.running);
         tokio::spawn(async move { while running.next().await.is_some() {} });
     }
@@ -66,7 +66,7 @@ impl Race {
         for _ in 0..at_once {
             next_at = self.start().unwrap_or(next_at);
         }
-        // An answer that says nothing, if there is no better one.
+        // An inconclusive answer, used if there is no better one.
         let mut poor: Option<(Answer, Arc<UpstreamClient>)> = None;
         let mut error = Error::Timeout;
         while !self.running.is_empty() {
@@ -81,7 +81,7 @@ impl Race {
                                 return Ok((answer, line));
                             }
                             self.tried[index].1 = false;
-                            // Two that cannot resolve it are enough; the others would take as long.
+                            // Two SERVFAIL answers are enough; the other upstreams would take as long.
                             let enough = rcode == SERVFAIL
                                 && poor.as_ref().is_some_and(|(answer, _)| answer.1.rcode == SERVFAIL);
                             if poor.is_none() || rcode == SERVFAIL {
@@ -117,7 +117,7 @@ impl Race {
         }
     }
 
-    /// Refuses a reply that its reader could not parse.
+    /// Rejects an answer that cannot be parsed.
     fn sound(&self, answer: Answer) -> Result<Answer, Error> {
         if !matches!(answer.1.rcode, NOERROR | NXDOMAIN) {
             return Ok(answer);
@@ -129,7 +129,7 @@ impl Race {
         }
     }
 
-    /// Asks the next one, and tells when it is time for the one after it. None if nobody is left.
+    /// Queries the next upstream and returns the time for the one after it. `None` if no attempt is left.
     fn start(&mut self) -> Option<Instant> {
         let now = Instant::now();
         if self.started >= MOST || now >= self.until {
@@ -142,8 +142,8 @@ impl Race {
         self.tried[index].0 += 1;
         self.started += 1;
         let (line, asked, until) = (self.lines[index].clone(), self.asked.clone(), self.until);
-        // The same one again is given more time each time, and the last time all there is: names that are hard to
-        // resolve take long.
+        // Each further attempt at the same upstream gets more time, and the last one all the time left: some names
+        // take long to resolve.
         let delay = line.hedge_delay() * self.tried[index].0 as u32;
         let last = self.tried[index].0 == TRIES || self.started == MOST;
         self.running.push(Box::pin(async move { (index, line.ask(asked, until, last).await) }));

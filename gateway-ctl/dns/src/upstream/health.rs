@@ -1,4 +1,4 @@
-//! Health of one upstream over one path: its RTT, and whether it replies.
+//! Health of one upstream over one path: its response time and whether it answers at all.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,11 +7,11 @@ use gateway_outbound::backoff::Backoff;
 
 use super::error::Error;
 
-/// So many failures in a row, and it is left out.
+/// Consecutive failures after which the upstream is not used.
 const DEAD_AFTER: u32 = 3;
-/// Waits before it is tried again.
+/// Delays before the next probe.
 const PROBES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
-/// Waits for answers of servers that were never measured.
+/// Usual response time assumed for a server without a measured RTT.
 const UNKNOWN: Duration = Duration::from_millis(400);
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Health(Mutex<HealthState>);
 
 #[derive(Clone, Debug, Default)]
 struct HealthState {
-    /// Smoothed as RFC 6298 does it, in microseconds.
+    /// Smoothed as in RFC 6298, in microseconds.
     rtt: Option<(f64, f64)>,
     queries: u64,
     failures: u64,
@@ -28,7 +28,7 @@ struct HealthState {
     last_error: Option<String>,
 }
 
-/// Statistics of an upstream.
+/// Health as it is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     pub rtt: Option<Duration>,
@@ -38,7 +38,7 @@ pub struct Figures {
     pub last_error: Option<String>,
 }
 
-/// Change by an outcome.
+/// Change of health by an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     None,
@@ -76,18 +76,18 @@ impl Health {
         self.known().dead
     }
 
-    /// Smoothed time to an answer.
+    /// Returns the smoothed time to an answer.
     pub fn rtt(&self) -> Option<Duration> {
         self.known().rtt.map(|(rtt, _)| micros(rtt))
     }
 
-    /// Returns the delay after which another upstream is queried as well, because so late a reply is unusual.
+    /// Returns the time after which an answer is unusually late and another upstream is queried as well.
     pub fn hedge_delay(&self) -> Duration {
         let usual = self.known().rtt.map_or(UNKNOWN, |(rtt, variation)| micros(rtt * 1.5 + variation * 4.0));
         usual.clamp(Duration::from_millis(200), Duration::from_millis(1000))
     }
 
-    /// Returns the timeout for one reply.
+    /// Returns the timeout for one answer.
     pub fn timeout(&self) -> Duration {
         let usual = self.known().rtt.map_or(Duration::ZERO, |(rtt, variation)| micros(rtt + variation * 4.0));
         (Duration::from_millis(1500) + usual).min(Duration::from_secs(3))
@@ -113,7 +113,7 @@ fn micros(value: f64) -> Duration {
     Duration::from_micros(value.max(0.0) as u64)
 }
 
-/// The wait before the `attempt`th probe, up to a quarter shorter or longer by `jitter`.
+/// Returns the delay before the `attempt`th probe. `jitter` makes it up to a quarter shorter or longer.
 pub fn probe_after(attempt: u32, jitter: u8) -> Duration {
     let plain = PROBES.after(attempt.saturating_add(1));
     plain * 3 / 4 + plain * u32::from(jitter) / (2 * 255)

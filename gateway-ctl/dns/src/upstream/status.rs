@@ -1,17 +1,17 @@
-//! The upstreams as they are shown.
+//! Status of the upstreams as the API shows it.
 
 use serde::Serialize;
 
 use super::health::Figures;
 use crate::hooks::Server;
 
-/// An upstream by one of the paths it was asked by.
+/// Upstream over one of the paths that queries to it used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UpstreamStatus {
     pub address: String,
     pub protocol: String,
     pub egress: String,
-    /// Null until it was asked.
+    /// Smoothed time to an answer, in milliseconds. Null until the first answer.
     pub rtt_ms: Option<f64>,
     pub ok: bool,
     pub queries: u64,
@@ -25,7 +25,7 @@ impl UpstreamStatus {
             address: server.shown.to_string(),
             protocol: server.protocol.to_string(),
             egress: egress.to_owned(),
-            // Tenths are enough for people.
+            // One decimal is precise enough.
             rtt_ms: figures.rtt.map(|rtt| (rtt.as_secs_f64() * 10_000.0).round() / 10.0),
             ok: !figures.dead,
             queries: figures.queries,

@@ -1,4 +1,4 @@
-//! One question over UDP (RFC 5452): each from a port of its own, with an id and a case of letters nobody can foretell.
+//! Queries over UDP (RFC 5452): each uses its own port, an unpredictable ID and an unpredictable letter case.
 
 use std::net::SocketAddr;
 
@@ -9,11 +9,12 @@ use super::message::{Form, Head, UpstreamQuery, Verdict, check_reply};
 #[derive(Debug)]
 pub enum Outcome {
     Answer(Vec<u8>, Head),
-    /// Everything fits but the case of the letters: a server that does not keep it, or somebody who guesses.
+    /// Everything matches except the letter case: the server does not preserve it, or an attacker guesses answers.
     OtherCase,
 }
 
-/// Asks and waits, for ever if need be: whatever does not fit is passed over, so nobody can end the wait by guessing.
+/// Sends a query and waits for the answer without a timeout. It ignores packets that do not match, so a guess cannot
+/// end the wait.
 pub async fn exchange(
     context: &Context,
     mark: u32,
@@ -29,7 +30,7 @@ pub async fn exchange(
     let _place = context.places.acquire().await.map_err(|_| Error::Exhausted)?;
     let socket = context.sockets.datagrams(to, mark)?;
     socket.send(&sent).await?;
-    // Larger than what is asked for: there are servers that do not care.
+    // Larger than the requested size: some servers ignore it.
     let mut buffer = vec![0; 4096];
     loop {
         let length = socket.recv(&mut buffer).await?;

@@ -1,4 +1,4 @@
-//! The names by which well-known resolvers prove themselves: those of the built-in presets, and a few beside them.
+//! Certificate names of well-known resolvers: those of the built-in presets, and a few others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ static NAMES: LazyLock<HashMap<IpAddr, String>> = LazyLock::new(|| {
         Some((name, preset.upstreams.iter().map(String::as_str).collect::<Vec<_>>()))
     });
     let beside = BESIDE.iter().map(|(name, addresses)| (*name, addresses.to_vec()));
-    // What a preset says comes last and counts.
+    // Presets come last and take precedence.
     beside
         .chain(of_presets)
         .flat_map(|(name, addresses)| {
@@ -40,13 +40,13 @@ static NAMES: LazyLock<HashMap<IpAddr, String>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The name on the certificate of the resolver at this address.
+/// Returns the name on the certificate of the resolver at this address.
 pub fn name_of(address: IpAddr) -> Option<&'static str> {
     NAMES.get(&address).map(String::as_str)
 }
 
-/// Returns the upstreams of the configuration that nothing can be asked of: their transport is encrypted, and neither
-/// the configuration nor the list of well-known resolvers says what name their certificate has.
+/// Returns the upstreams of the configuration that cannot be queried. Their transport is encrypted, and neither the
+/// configuration nor the list of well-known resolvers contains the name on their certificate.
 pub fn without_certificate_name(dns: &Dns) -> Vec<IpAddr> {
     if dns.upstream_mode == UpstreamMode::Plain {
         return Vec::new();
