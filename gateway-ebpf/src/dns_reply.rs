@@ -12,7 +12,7 @@ use aya_ebpf::programs::TcContext;
 use gateway_common::checksum;
 use gateway_common::classify::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, IpPacket, UDP};
 use gateway_common::packet::Packet as _;
-use gateway_common::wire::{ANSWER, DnsHit, DnsCacheKey, DnsCacheValue, MESSAGE_ID, QUESTION, TTLS};
+use gateway_common::wire::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
 
 use crate::context::{Buffer, interface};
 use crate::ingress;

@@ -7,8 +7,8 @@ use gateway_common::verdict::{Action, PolicyMaps, Reason, Verdict};
 use gateway_common::wire::EventRecord;
 
 use crate::context::{ingress_interface, mark};
-use crate::policy_maps::Kernel;
 use crate::maps;
+use crate::policy_maps::Kernel;
 
 #[inline(always)]
 pub fn sample(packet: &IpPacket, verdict: &Verdict) {

@@ -3,11 +3,11 @@
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::programs::TcContext;
 use gateway_common::verdict::{self, Departure, PolicyMaps as _};
-use gateway_common::wire::{EgressAllowKey, CounterValue, SLOT_NONE};
+use gateway_common::wire::{CounterValue, EgressAllowKey, SLOT_NONE};
 
 use crate::context::{ingress_interface, interface, mark};
-use crate::policy_maps::Kernel;
 use crate::network_header::{self, Field};
+use crate::policy_maps::Kernel;
 use crate::{events, maps};
 
 #[inline(always)]

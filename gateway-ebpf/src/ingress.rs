@@ -8,8 +8,8 @@ use gateway_common::classify::{Headers, IpPacket, UDP, read_headers};
 use gateway_common::verdict::{Action, Reason, Verdict, decide_ip};
 use gateway_common::wire::{CounterPage, CounterValue, Fragment, counter_place};
 
-use crate::dns_reply::DOMAIN;
 use crate::context::{Buffer, interface, pull_headers};
+use crate::dns_reply::DOMAIN;
 use crate::policy_maps::Kernel;
 use crate::{events, maps};
 

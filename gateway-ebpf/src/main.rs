@@ -5,14 +5,14 @@
 #![allow(internal_features)]
 #![feature(core_intrinsics)]
 
-mod dns_reply;
 mod context;
-mod policy_maps;
+mod dns_reply;
 mod events;
 mod guard;
 mod ingress;
 mod maps;
 mod network_header;
+mod policy_maps;
 mod wan_ingress;
 
 use aya_ebpf::bindings::TC_ACT_UNSPEC;

@@ -14,9 +14,11 @@ const fn size<M: MapSpec>() -> u32 {
 }
 
 #[map(name = "gw_active_slot")]
-pub static ACTIVE_SLOT: Array<Value<spec::ActiveSlot>> = Array::with_max_entries(size::<spec::ActiveSlot>(), 0);
+pub static ACTIVE_SLOT: Array<Value<spec::ActiveSlot>> =
+    Array::with_max_entries(size::<spec::ActiveSlot>(), 0);
 #[map(name = "gw_plan_header")]
-pub static PLAN_HEADERS: Array<Value<spec::PlanHeaders>> = Array::with_max_entries(size::<spec::PlanHeaders>(), 0);
+pub static PLAN_HEADERS: Array<Value<spec::PlanHeaders>> =
+    Array::with_max_entries(size::<spec::PlanHeaders>(), 0);
 #[map(name = "gw_interfaces")]
 pub static INTERFACES: HashMap<Key<spec::Interfaces>, Value<spec::Interfaces>> =
     HashMap::with_max_entries(size::<spec::Interfaces>(), BPF_F_NO_PREALLOC);
@@ -62,7 +64,8 @@ pub static LOCALS6: LpmTrie<Key<spec::Locals6>, Value<spec::Locals6>> =
 #[map(name = "gw_actions")]
 pub static ACTIONS: Array<Value<spec::Actions>> = Array::with_max_entries(size::<spec::Actions>(), 0);
 #[map(name = "gw_rr_counter")]
-pub static RR_COUNTERS: Array<Value<spec::RoundRobinCounters>> = Array::with_max_entries(size::<spec::RoundRobinCounters>(), 0);
+pub static RR_COUNTERS: Array<Value<spec::RoundRobinCounters>> =
+    Array::with_max_entries(size::<spec::RoundRobinCounters>(), 0);
 #[map(name = "gw_fqdn_ips")]
 pub static FQDN_IPS: HashMap<Key<spec::FqdnIps>, Value<spec::FqdnIps>> =
     HashMap::with_max_entries(size::<spec::FqdnIps>(), BPF_F_NO_PREALLOC);

@@ -5,7 +5,7 @@
 //! * the 99th percentile of the latency at a rate without congestion
 //!
 //! The processor time is the utilisation of the resolver's core, so it includes the kernel's share; see
-//! [`super::site`]. It also includes other activity of the machine, so the bench prints the utilisation of the core
+//! [`super::testbed`]. It also includes other activity of the machine, so the bench prints the utilisation of the core
 //! before each load. Queries per second refer to a whole core: if dnsperf cannot saturate it, the bench divides the
 //! number of answers by the utilisation.
 
