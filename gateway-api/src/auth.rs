@@ -171,7 +171,7 @@ impl Auth {
             let (store, id) = (open.store.clone(), session.id);
             tokio::task::spawn_blocking(move || {
                 if let Err(error) = store.save_session(id) {
-                    tracing::warn!(%error, "the last use of a session was not written down");
+                    tracing::warn!(%error, "failed to store the last use of a session");
                 }
             });
         }

@@ -247,7 +247,7 @@ impl Cx {
             unrecorded,
         };
         if let Err(lost) = self.record(attempt).await {
-            tracing::error!(request_id = self.request_id, action = audit.action, error = %lost, "audit entry lost");
+            tracing::error!(request_id = self.request_id, action = audit.action, error = %lost, "failed to write an audit entry");
         }
     }
 

@@ -66,7 +66,7 @@ pub enum Error {
     Unusable(#[source] store::Error),
     #[error("the store cannot be written")]
     Store(#[source] store::Error),
-    #[error("{name} has died; what was in the kernel goes on holding")]
+    #[error("{name} died; the kernel state stays active")]
     Died { name: TaskName },
     #[error("cannot listen on {address}")]
     Listen {
@@ -80,7 +80,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    #[error("the TLS certificate could not be prepared")]
+    #[error("cannot prepare the TLS certificate")]
     Certificate(#[source] JoinError),
     #[error("the table of the API is broken: {0}")]
     Table(String),
@@ -98,7 +98,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     rlimit::return_large_memory();
     // Each connection through a proxy uses two file descriptors.
     if let Err(error) = rlimit::raise_open_files() {
-        tracing::warn!(%error, "the limit of open files stays as it is");
+        tracing::warn!(%error, "failed to raise the limit of open files");
     }
     // Until the store is read, its post-quantum mode is unknown and the default applies. An administrator who repairs
     // the gateway must be able to query its status.
@@ -107,7 +107,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     if !config.auth.enabled && !config.listen.api_addr.ip().is_loopback() {
         tracing::warn!(
             address = %config.listen.api_addr,
-            "auth.enabled is false: whoever reaches this address is admin"
+            "auth.enabled is false: every client of this address is admin"
         );
     }
     let blocked = match &gateway {
@@ -160,7 +160,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         _ = terminate.recv() => tracing::info!("ending on SIGTERM"),
         _ = interrupt.recv() => tracing::info!("ending on SIGINT"),
         () = store_appears(&ended.gateway) => {
-            tracing::info!("ending: there is a store now, the next start takes it");
+            tracing::info!("ending: a store exists now, the next start uses it");
         }
         () = wipe::ending(&ended) => tracing::warn!("ending after a wipe; everything stays blocked"),
     }
@@ -170,7 +170,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     for mut server in servers {
         // Streams do not end by themselves.
         if tokio::time::timeout(GRACE, &mut server).await.is_err() {
-            tracing::debug!("a connection was cut");
+            tracing::debug!("closed a connection");
             server.abort();
         }
     }
@@ -179,12 +179,12 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         open.enforcement.end().await;
     }
     if let Err(error) = fs::remove_file(&socket) {
-        tracing::debug!(%error, "the socket was gone already");
+        tracing::debug!(%error, "API socket was already removed");
     }
     if let Some(name) = died {
         return Err(Error::Died { name });
     }
-    tracing::info!("ended; the plan in the kernel goes on holding");
+    tracing::info!("ended; the plan stays active in the kernel");
     Ok(())
 }
 
@@ -252,7 +252,7 @@ async fn open_over(
     // After the first plan is active, so that the traffic of the resolver follows it from the start.
     let asked = dns::Config { directory: config.state_dir.join("dns"), active_alerts };
     let resolver = DnsService::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
-    open.names = resolver.inspect_err(|error| tracing::error!(%error, "the resolver cannot be started")).ok();
+    open.names = resolver.inspect_err(|error| tracing::error!(%error, "failed to start the DNS resolver")).ok();
     Ok((Gateway::Open(open), config))
 }
 
@@ -277,7 +277,7 @@ pub fn open_store(config: &Bootstrap) -> Result<Store, Error> {
             let error = with_causes(&error);
             tracing::error!(
                 error,
-                "failed to write the marker: the loss of the store would pass for a first start"
+                "failed to write the marker: a lost store would look like a first start"
             );
         }
     }

@@ -24,7 +24,7 @@ pub fn set_level(level: LogLevel) {
     if let Some(handle) = FILTER.get()
         && let Err(error) = handle.reload(filter(level))
     {
-        tracing::warn!(%error, "the level of the log stays");
+        tracing::warn!(%error, "failed to change the log level");
     }
 }
 

@@ -61,7 +61,7 @@ pub fn tcp_at(
             match bind(address) {
                 Ok(listener) => break listener,
                 Err(error) => {
-                    tracing::error!(%address, %error, "cannot listen; trying again");
+                    tracing::error!(%address, %error, "failed to listen; retrying");
                     note(Some(format!("cannot listen on {address}: {error}")));
                 }
             }
@@ -133,7 +133,7 @@ impl Door for Tcp {
         let tls = self.tls.clone();
         async move {
             if let Err(error) = prepare(&stream, &service.limits) {
-                tracing::debug!(%error, "a connection was gone before it began");
+                tracing::debug!(%error, "connection closed before it was accepted");
                 return;
             }
             match tls {
@@ -190,13 +190,13 @@ async fn accept<D: Door>(door: D, router: Router, limits: Limits, mut stopping: 
             Err(error) if is_the_peers(&error) => continue,
             Err(error) => {
                 // Usually no free file descriptors. They become available when connections end.
-                tracing::error!(%error, "cannot accept a connection");
+                tracing::error!(%error, "failed to accept a connection");
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 continue;
             }
         };
         let Some(slot) = slots.take(free, &peer) else {
-            tracing::debug!(?peer, "too many connections of one address");
+            tracing::debug!(?peer, "rejected connection: too many connections from one address");
             continue;
         };
         let service = connection::Service::new(router.clone(), peer, limits, stop.clone());

@@ -9,7 +9,7 @@ use crate::gateway::Gateway;
 
 pub fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "the service manager could not be told");
+        tracing::warn!(%error, "failed to notify the service manager");
     }
 }
 
@@ -23,7 +23,7 @@ pub async fn feed_watchdog(api: Arc<Api>) {
         if idle < limit / 2 {
             notify(&[NotifyState::Watchdog]);
         } else {
-            tracing::error!(?idle, "the reconcile loop hangs: the watchdog is not fed");
+            tracing::error!(?idle, "reconcile loop hangs: withholding the watchdog notification");
         }
     }
 }

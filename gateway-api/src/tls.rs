@@ -114,7 +114,7 @@ pub async fn follow_files(
         let (config, facts) = known();
         let names = names(&config, &facts);
         if let Err(error) = tokio::task::spawn_blocking(move || certificates.refresh(&names)).await {
-            tracing::error!(%error, "the TLS certificate could not be looked at");
+            tracing::error!(%error, "failed to check the TLS certificate");
         }
     }
 }

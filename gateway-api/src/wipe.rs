@@ -40,7 +40,7 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
             }
             // A failed block is logged and does not stop the wipe.
             if let Err(error) = open.enforcement.block().await {
-                tracing::error!(%error, "the wipe goes on, but not everything is blocked");
+                tracing::error!(%error, "failed to block all traffic during the wipe");
             }
             let gone = blocking(move || store.destroy()).await;
             open.ending.notify_one();
@@ -76,7 +76,7 @@ pub fn note_presence(cx: &Cx) {
         if let Gateway::Open(open) = &api.gateway
             && let Err(error) = open.deadman.check_in()
         {
-            tracing::error!(%error, "a check-in of the dead-man switch was not written down");
+            tracing::error!(%error, "failed to store a check-in of the dead-man switch");
         }
     });
 }
@@ -98,11 +98,11 @@ pub async fn follow_switch(api: Arc<Api>) {
             Ok(Ok(Some(level))) => {
                 let ticket = AuditTicket::system(AUDIT.action, AUDIT.resource_type);
                 if let Err(error) = wipe(open, ticket, level).await {
-                    tracing::error!(error = error.message, "the dead-man switch could not wipe everything");
+                    tracing::error!(error = error.message, "dead-man switch failed to wipe everything");
                 }
             }
-            Ok(Err(error)) => tracing::error!(%error, "the dead-man switch cannot keep its state"),
-            Err(error) => tracing::error!(error = error.message, "the dead-man switch cannot look"),
+            Ok(Err(error)) => tracing::error!(%error, "dead-man switch failed to store its state"),
+            Err(error) => tracing::error!(error = error.message, "dead-man switch failed to read its state"),
         }
     }
 }

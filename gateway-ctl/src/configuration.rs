@@ -73,7 +73,7 @@ impl Configuration {
     fn make(&self, last: &mut Last, settings: &Settings) -> InForce {
         let (config, left_out) = self.0.file.in_force(settings, &self.0.at_start);
         for (key, why) in left_out {
-            tracing::warn!(key, why, "a stored setting does not fit the configuration file and is left out");
+            tracing::warn!(key, why, "ignored a stored setting that conflicts with the configuration file");
         }
         let network = Arc::new(network(&config, &mut last.uplinks));
         let made = InForce { config: Arc::new(config), network };

@@ -78,15 +78,15 @@ impl Engine {
         let config = configuration.with(&store.current().settings).config;
         let blocked = install_default_deny(&lans(&config), Existing::Keep).await;
         if !blocked.is_ok() {
-            tracing::error!(failed = ?blocked.failed, "the base block does not stand");
+            tracing::error!(failed = ?blocked.failed, "failed to install the default-deny rules");
         }
         // Before the first plan: an unconfirmed change must not come into force again.
         if let Err(error) = store.revert_overdue() {
-            tracing::error!(%error, "a change that was not confirmed cannot be taken back");
+            tracing::error!(%error, "failed to roll back an unconfirmed change");
         }
         store.renew_reserve();
         if let Err(error) = store.end_overdue() {
-            tracing::error!(%error, "failed to record what has ended");
+            tracing::error!(%error, "failed to record ended objects");
         }
         let opening = store.clone();
         drop(tokio::task::spawn_blocking(move || opening.open_tunnel_secrets()));
@@ -175,17 +175,17 @@ pub async fn guard(config: &Bootstrap) -> Result<(), Error> {
         Err(error) => Err(error),
     };
     let facts = facts.unwrap_or_else(|error| {
-        tracing::error!(%error, "cannot list the interfaces: only configured ones are guarded");
+        tracing::error!(%error, "failed to list the interfaces: only configured ones are guarded");
         Facts::default()
     });
     let uplinks = network.uplinks.iter().map(|uplink| uplink.interface.as_str()).collect();
     let attach = attachments(&network, &facts, &uplinks);
     let attached = Programs::load(&config.bpf.pin_dir)?.attach(&attach);
     for (interface, error) in &attached.failed {
-        tracing::error!(%interface, %error, "cannot attach");
+        tracing::error!(%interface, %error, "failed to attach");
     }
     for failure in &blocked.failed {
-        tracing::error!(resource = %failure.resource, error = %failure.error, "the base block does not stand");
+        tracing::error!(resource = %failure.resource, error = %failure.error, "failed to install the default-deny rules");
     }
     Ok(())
 }
@@ -194,7 +194,7 @@ pub async fn guard(config: &Bootstrap) -> Result<(), Error> {
 pub async fn block(config: &Bootstrap) -> Result<(), Error> {
     let blocked = install_default_deny(&lans(config), Existing::Replace).await;
     for failure in &blocked.failed {
-        tracing::error!(resource = %failure.resource, error = %failure.error, "the base block does not stand");
+        tracing::error!(resource = %failure.resource, error = %failure.error, "failed to install the default-deny rules");
     }
     guard(config).await?;
     Ok(Programs::load(&config.bpf.pin_dir)?.rest()?)

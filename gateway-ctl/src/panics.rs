@@ -44,7 +44,7 @@ fn note(panic: &PanicHookInfo<'_>) {
     let message = text(panic.payload());
     let backtrace = Backtrace::capture();
     let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
-    tracing::error!(thread, location, message, backtrace, "a task or thread has panicked");
+    tracing::error!(thread, location, message, backtrace, "task or thread panicked");
     PANICS.send_modify(|panics| {
         panics.count += 1;
         panics.last = Some(Panic { thread, location });

@@ -277,7 +277,7 @@ impl Supervisor {
     }
 
     fn died(&self, name: &str, failure: String) {
-        tracing::error!(task = name, %failure, "a task of the daemon has died");
+        tracing::error!(task = name, %failure, "task of the daemon died");
         self.note(name, Some(failure));
     }
 

@@ -174,13 +174,13 @@ impl Factory {
         }
         let found = rustls_native_certs::load_native_certs();
         for error in &found.errors {
-            tracing::warn!(%error, "a certificate authority of the system cannot be read");
+            tracing::warn!(%error, "failed to read a certificate authority of the system");
         }
         let mut store = RootCertStore::empty();
         store.add_parsable_certificates(found.certs);
         if store.is_empty() {
             tracing::warn!(
-                "the system trusts no certificate authority: no TLS server outside will be believed"
+                "system has no trusted certificate authority: outgoing TLS connections will fail"
             );
         }
         roots.insert(Arc::new(store)).clone()

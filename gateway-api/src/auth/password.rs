@@ -101,7 +101,7 @@ fn verify(password: &Secret, hash: &str) -> bool {
     match PasswordHash::new(hash) {
         Ok(parsed) => Argon2::default().verify_password(password.expose().as_bytes(), &parsed).is_ok(),
         Err(_) => {
-            tracing::error!("a stored password hash cannot be read; that user cannot sign in");
+            tracing::error!("failed to read a stored password hash: the user cannot sign in");
             false
         }
     }

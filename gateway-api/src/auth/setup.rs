@@ -48,7 +48,7 @@ impl SetupCode {
             Err(error) => {
                 tracing::error!(
                     file = %path.display(), %error,
-                    "the setup code cannot be written: the first account can only be made from the gateway itself"
+                    "failed to write the setup code: only the gateway itself can create the first account"
                 );
                 Self::default()
             }
@@ -78,7 +78,7 @@ fn bare(code: &str) -> String {
 fn remove(path: &Path) {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!(file = %path.display(), %error, "the setup code was not removed");
+            tracing::warn!(file = %path.display(), %error, "failed to remove the setup code");
         }
         _ => {}
     }

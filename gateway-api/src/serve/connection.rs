@@ -168,11 +168,11 @@ pub(super) async fn secure(stream: TcpStream, server: &tls::Server, service: Ser
     });
     let stream = match begun.await {
         Ok(Ok(Some(stream))) => stream,
-        Ok(Ok(None)) => return tracing::debug!(?peer, "this client does not speak TLS"),
+        Ok(Ok(None)) => return tracing::debug!(?peer, "rejected connection: client does not use TLS"),
         Ok(Err(error)) => {
             return tracing::debug!(?peer, error = %with_causes(&error), "no TLS session");
         }
-        Err(_) => return tracing::debug!(?peer, "the TLS handshake took too long"),
+        Err(_) => return tracing::debug!(?peer, "TLS handshake timed out"),
     };
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
         http2(stream, service).await;
@@ -241,6 +241,6 @@ pub(super) async fn ended(stopping: &mut watch::Receiver<bool>) {
 
 fn ended_with(result: hyper::Result<()>) {
     if let Err(error) = result {
-        tracing::debug!(error = %with_causes(&error), "a connection ended early");
+        tracing::debug!(error = %with_causes(&error), "connection ended early");
     }
 }

@@ -55,7 +55,7 @@ enum FqdnKey {
 
 /// No entry is free, and none can be spared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{MAX_FQDN_IPS} addresses are known by name; there is no room for more")]
+#[error("the table of {MAX_FQDN_IPS} DNS-learned addresses is full")]
 pub struct Full;
 
 impl FqdnCache {

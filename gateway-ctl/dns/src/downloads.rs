@@ -237,7 +237,7 @@ impl<K: Download> Shared<K> {
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(download = K::task_name(item), %error, "the copy on disk cannot be used");
+                tracing::warn!(download = K::task_name(item), %error, "failed to read the disk cache");
             }
         }
     }

@@ -182,7 +182,7 @@ pub trait FqdnPolicy: Send + Sync + 'static {
 
 /// Human-readable reason why the dataplane did not install an address.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the dataplane has not learned the answer: {0}")]
+#[error("could not install FQDN policy entries: {0}")]
 pub struct FqdnInstallError(pub Arc<str>);
 
 /// Query for an upstream.

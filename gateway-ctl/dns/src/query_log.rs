@@ -104,7 +104,7 @@ impl QueryLog {
         self.collect(self.wall.now());
         let view = lock(&self.journal).view();
         let page = view.read(filter, before, limit);
-        tracing::debug!(rows = page.rows.len(), bytes = page.read, "the DNS log was read");
+        tracing::debug!(rows = page.rows.len(), bytes = page.read, "read the DNS query log");
         page.rows
     }
 

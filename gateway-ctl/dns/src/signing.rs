@@ -103,7 +103,7 @@ impl Signatures {
             if key.is_none() {
                 tracing::warn!(
                     zone = zone.name.as_str(),
-                    "a zone has no key that can be read: it is not signed"
+                    "zone is not signed: no readable key"
                 );
             }
             Some((zone.meta.id, key?))

@@ -214,14 +214,14 @@ impl Download for ZoneTransfer {
         match fetch::look(&self.context, zone, have, self.key).await? {
             SerialCheck::Same => {
                 if let Err(error) = disk::COPIES.checked(folder, zone.id) {
-                    tracing::warn!(zone = %zone.zone, %error, "that the copy of a zone holds cannot be kept");
+                    tracing::warn!(zone = %zone.zone, %error, "failed to store the confirmation of a secondary zone");
                 }
                 Ok(None)
             }
             SerialCheck::New(fetched) => {
                 // It serves as well without a copy on disk.
                 if let Err(error) = write(folder, zone.id, &fetched).await {
-                    tracing::warn!(zone = %zone.zone, %error, "the copy of a zone cannot be kept");
+                    tracing::warn!(zone = %zone.zone, %error, "failed to store a secondary zone");
                 }
                 Ok(Some((ZoneCopy::of(&fetched.whole), fetched.whole.copy.clone())))
             }

@@ -55,7 +55,7 @@ pub enum Step {
 /// Reason why a request has no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the address is no http or https address")]
+    #[error("the address is not an http or https URL")]
     Url,
     #[error("{0} is this host or a private address")]
     PrivateTarget(IpAddr),

@@ -49,21 +49,21 @@ pub struct Credentials<'a> {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the connection to the proxy broke: {0}")]
+    #[error("connection to the proxy failed: {0}")]
     Io(#[from] io::Error),
-    #[error("the proxy does not speak SOCKS5")]
+    #[error("not a SOCKS5 proxy")]
     NotSocks,
-    #[error("the proxy wants a user name and password")]
+    #[error("SOCKS5 proxy requires a user name and password")]
     LoginWanted,
-    #[error("the proxy accepts none of our ways to sign in")]
+    #[error("SOCKS5 proxy rejected authentication: no acceptable method")]
     NoMethod,
-    #[error("the proxy refused the user name or the password")]
+    #[error("SOCKS5 proxy rejected the user name or password")]
     LoginRefused,
-    #[error("the proxy refused: {}", refusal(*.0))]
+    #[error("SOCKS5 proxy refused: {}", refusal(*.0))]
     Refused(u8),
     #[error("a name for the proxy must have 1 to 255 bytes")]
     Name,
-    #[error("the proxy names no address for datagrams")]
+    #[error("SOCKS5 proxy returned no UDP relay address")]
     NoAddress,
 }
 
@@ -303,7 +303,7 @@ mod tests {
         theirs.write_all(&[5, 5, 0, 1]).await.unwrap();
         let to = Destination::Address("198.18.0.1:80".parse().unwrap());
         let error = ask(&mut ours, Command::Connect, &to).await.unwrap_err();
-        assert_eq!(error.to_string(), "the proxy refused: connection refused");
+        assert_eq!(error.to_string(), "SOCKS5 proxy refused: connection refused");
     }
 
     #[test]

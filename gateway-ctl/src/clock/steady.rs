@@ -138,7 +138,7 @@ impl Clock for SteadyClock {
         if kept.at(boot) > now {
             let behind = kept.at(boot).duration_since(now);
             if behind > TOLERANCE {
-                tracing::warn!(kernel = %now, kept = %kept.at(boot), "the wall clock is behind: the kept time counts");
+                tracing::warn!(kernel = %now, kept = %kept.at(boot), "wall clock is behind the stored time: using the stored time");
             }
             *self.anchor() = kept;
         }

@@ -78,9 +78,9 @@ pub enum Error {
     },
     #[error(transparent)]
     Full(#[from] gateway_core::fqdn_cache::Full),
-    #[error("cannot get random numbers")]
+    #[error("getrandom failed")]
     Random(#[source] std::io::Error),
-    #[error("cannot ask for the names of interfaces")]
+    #[error("cannot read the names of interfaces")]
     Uplinks(#[source] std::io::Error),
     #[error("cannot wait for packets in flight")]
     Grace(#[source] std::io::Error),

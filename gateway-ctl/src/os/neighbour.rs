@@ -25,7 +25,7 @@ pub struct Neighbour {
 /// Looks up the entry of an address on each of these links. Returns `None` if the kernel knows no host there.
 pub fn at(address: IpAddr, links: &[u32]) -> Option<Neighbour> {
     look(address, links)
-        .inspect_err(|error| tracing::warn!(%error, "cannot read the neighbours"))
+        .inspect_err(|error| tracing::warn!(%error, "failed to read the neighbours"))
         .ok()
         .flatten()
 }

@@ -42,9 +42,9 @@ pub enum Error {
 pub enum Cause {
     #[error(transparent)]
     Kernel(io::Error),
-    #[error("the netlink connection broke")]
+    #[error("netlink connection failed")]
     Connection,
-    #[error("the netlink answer was not understood")]
+    #[error("malformed netlink reply")]
     Answer(#[source] rtnetlink::Error),
 }
 

@@ -47,7 +47,7 @@ pub enum Error {
     Timeout,
     #[error("nft could not {action}: {message}")]
     Refused { action: &'static str, message: String },
-    #[error("{0:?} cannot stand in a rule as the name of an interface")]
+    #[error("{0:?} is not a valid interface name for a rule")]
     InterfaceName(String),
     #[error("another rule set than the given one was asked for")]
     Mismatch,

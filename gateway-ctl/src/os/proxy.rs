@@ -64,13 +64,13 @@ pub enum Error {
 /// Reason why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreached {
-    #[error("its name has no address")]
+    #[error("name has no address")]
     NoAddress,
-    #[error("it cannot be reached: {0}")]
+    #[error("unreachable: {0}")]
     Connect(io::Error),
     #[error(transparent)]
     Socks(socks5::Error),
-    #[error("it does not answer in time")]
+    #[error("no answer within the timeout")]
     Silent,
     #[error("SOCKS5 proxy named the UDP relay {0}, which is neither its own address nor one of the internet")]
     ForeignRelay(std::net::SocketAddr),

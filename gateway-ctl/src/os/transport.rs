@@ -57,7 +57,7 @@ pub struct Connection {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot take a tunnel's datagrams at {address}")]
+    #[error("cannot listen for datagrams of a tunnel at {address}")]
     Listen { address: SocketAddr, source: io::Error },
 }
 
@@ -280,7 +280,7 @@ async fn run(target: TransportTarget, near: Arc<Near>, again: Arc<Notify>, telle
                 continue;
             }
         };
-        tracing::debug!(tunnel = teller.tunnel, reason, "the bridge is not connected");
+        tracing::debug!(tunnel = teller.tunnel, reason, "bridge is not connected");
         teller.broken(reason);
         if began.elapsed() > STEADY + TIMEOUT {
             failures = 0;

@@ -258,7 +258,7 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
         round: usize,
     ) -> Result<Option<Arc<Compiled>>, (&'static str, Outcome)> {
         let facts = Arc::new(self.observe.facts().await.map_err(|error| {
-            tracing::warn!(%error, "cannot read the facts");
+            tracing::warn!(%error, "failed to read the facts");
             ("facts", Outcome::failure("facts", &error))
         })?);
         let same = self.has_facts && *facts == **self.facts.borrow();

@@ -37,10 +37,10 @@ pub async fn run(store: Arc<Store>) {
 async fn revert(store: &Arc<Store>) {
     let reverting = store.clone();
     match blocking(move || reverting.revert_overdue()).await {
-        Ok(true) => tracing::warn!("a change was not confirmed in time and was taken back"),
+        Ok(true) => tracing::warn!("rolled back a change that was not confirmed in time"),
         Ok(false) => {}
         Err(error) => {
-            tracing::error!(%error, "a change that was not confirmed cannot be taken back; trying again");
+            tracing::error!(%error, "failed to roll back an unconfirmed change; retrying");
             tokio::time::sleep(LOOK).await;
         }
     }

@@ -91,7 +91,7 @@ pub struct Report {
 /// Reason why no backup was made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("a backup is being made already")]
+    #[error("a backup is already running")]
     Busy,
     /// No run took place: nothing was tried.
     #[error("{0}")]
@@ -116,7 +116,7 @@ pub enum Cause {
     Container(#[from] encryption::Error),
     #[error("what was read back from the target is not what was written")]
     Differs,
-    #[error("the work was broken off")]
+    #[error("operation was cancelled")]
     BrokenOff,
 }
 
@@ -160,7 +160,7 @@ impl Service {
         let due = match self.due().await {
             Ok(due) => due,
             Err(error) => {
-                tracing::error!(%error, "the runs of the backups cannot be read");
+                tracing::error!(%error, "failed to read the backup runs");
                 return;
             }
         };
@@ -220,13 +220,13 @@ impl Service {
             Ok(_) => {
                 tracing::info!(name = run.name, target = run.target, size = run.size, "backup made");
                 if let Some(warning) = &run.warning {
-                    tracing::warn!(target = run.target, warning, "backup made, but not all is well");
+                    tracing::warn!(target = run.target, warning, "backup made with errors");
                 }
                 Ok(run)
             }
             Err(cause) => {
                 let next = self.due().await.ok().flatten().map(|due| due.at.to_string());
-                tracing::error!(target = run.target, error = %cause, next, "the backup failed");
+                tracing::error!(target = run.target, error = %cause, next, "backup failed");
                 Err(Error::Failed { run: Box::new(run), cause })
             }
         }
@@ -245,7 +245,7 @@ impl Service {
         };
         let found = found.await;
         if let Err(error) = &found {
-            tracing::warn!(target = config.target.label(), %error, "the target of the backups is not well");
+            tracing::warn!(target = config.target.label(), %error, "backup target failed");
         }
         self.note_health(&state, Some(found.map_err(|error| error.to_string())));
     }

@@ -88,7 +88,7 @@ impl Switch {
         self.follow(&mut held)?;
         match held.machine.poll(self.now()) {
             Some(Action::Fire) => {
-                tracing::error!(level = %held.settings.level, "nobody checked in: the dead-man switch wipes");
+                tracing::error!(level = %held.settings.level, "no check-in: the dead-man switch wipes this gateway");
                 Ok(Some(held.settings.level))
             }
             Some(Action::Warn(percent)) => {
@@ -97,7 +97,7 @@ impl Switch {
                 tracing::warn!(
                     percent,
                     deadline,
-                    "nobody checks in: the dead-man switch will wipe this gateway"
+                    "no check-in: the dead-man switch will wipe this gateway"
                 );
                 Ok(None)
             }

@@ -15,7 +15,7 @@ pub async fn run(Context { store, .. }: Context) {
         tokio::time::sleep(INTERVAL).await;
         let looked = store.clone();
         if let Err(error) = blocking(move || look(&looked)).await {
-            tracing::error!(%error, "failed to record what has ended; trying again");
+            tracing::error!(%error, "failed to record ended objects; retrying");
         }
     }
 }

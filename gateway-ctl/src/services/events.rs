@@ -42,7 +42,7 @@ pub async fn run(Context { dataplane, .. }: Context, recent: Recent) {
         let events = blocking(move || dataplane.with(|programs| programs.drain_events(KEPT))).await;
         let prevented = events.iter().filter(|event| event.guard).count();
         if prevented > 0 {
-            tracing::warn!(packets = prevented, "the guard stopped packets that were not allowed out");
+            tracing::warn!(packets = prevented, "egress guard dropped packets");
         }
         recent.add(events);
     }

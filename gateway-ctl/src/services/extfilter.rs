@@ -114,7 +114,7 @@ impl Service {
 async fn leave(backend: &Backend) {
     match timeout(FAREWELL, backend.log_out()).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "the external filter did not take its session back"),
-        Err(_) => tracing::debug!("the external filter did not take its session back in time"),
+        Ok(Err(error)) => tracing::debug!(%error, "failed to sign out from the external filter"),
+        Err(_) => tracing::debug!("failed to sign out from the external filter in time"),
     }
 }

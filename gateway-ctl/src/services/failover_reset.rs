@@ -55,9 +55,9 @@ async fn remind(dataplane: KernelDataplane, lost: Arc<Lost>) {
         });
         match sent.await {
             Ok(Ok(Ok(0))) => return,
-            Ok(Ok(Ok(sent))) => tracing::info!(sent, "connections have lost their tunnel: hosts reminded"),
-            Ok(Ok(Err(error))) => tracing::warn!(%error, "cannot remind hosts of connections that were lost"),
-            Ok(Err(error)) => tracing::warn!(%error, "cannot read the flow table"),
+            Ok(Ok(Ok(sent))) => tracing::info!(sent, "sent keepalive probes for orphaned flows"),
+            Ok(Ok(Err(error))) => tracing::warn!(%error, "failed to send keepalive probes for orphaned flows"),
+            Ok(Err(error)) => tracing::warn!(%error, "failed to read the flow table"),
             Err(_) => return,
         }
     }

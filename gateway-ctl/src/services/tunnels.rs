@@ -165,7 +165,7 @@ impl Tunnels {
             let status = match self.engine.status(&tunnel_interface(tunnel)).await {
                 Ok(status) => status,
                 Err(error) => {
-                    tracing::warn!(tunnel = %tunnel.name, %error, "cannot look at the tunnel");
+                    tracing::warn!(tunnel = %tunnel.name, %error, "failed to read the state of the tunnel");
                     None
                 }
             };
@@ -241,7 +241,7 @@ impl Tunnels {
         }
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.wanted_up()) {
             if let Err(error) = self.engine.nudge(&tunnel_interface(tunnel)).await {
-                tracing::warn!(tunnel = %tunnel.name, %error, "cannot nudge the tunnel");
+                tracing::warn!(tunnel = %tunnel.name, %error, "failed to trigger a handshake of the tunnel");
             }
         }
     }
@@ -254,9 +254,9 @@ impl Tunnels {
         let wireguard = |tunnel: &&Arc<Tunnel>| tunnel.r#type == TunnelType::Wireguard;
         let Some(tunnel) = state.tunnels.get(id).filter(wireguard) else { return };
         self.reconnected.insert(id, now);
-        tracing::info!(tunnel = %tunnel.name, "no handshake for too long: the tunnel is made anew");
+        tracing::info!(tunnel = %tunnel.name, "no handshake for too long: recreating the tunnel");
         if let Err(error) = self.engine.remove(&tunnel_interface(tunnel)).await {
-            tracing::warn!(tunnel = %tunnel.name, %error, "cannot remove the silent tunnel");
+            tracing::warn!(tunnel = %tunnel.name, %error, "failed to remove the silent tunnel");
         }
         self.seen.send_modify(|seen| {
             if let Some(live) = Arc::make_mut(seen).tunnels.get_mut(&id) {

@@ -32,7 +32,7 @@ pub enum Error {
     #[error("the store is damaged: {what}")]
     Damaged { what: String },
     /// The folder was wiped: blocking stays in force until an administrator removes the marker.
-    #[error("this gateway was wiped; remove {path} and start again to begin anew")]
+    #[error("this gateway was wiped; remove {path} and start the daemon to set it up again")]
     Wiped { path: PathBuf },
     /// Values are sealed, and the passphrase is missing.
     #[error("the passphrase of the secrets is missing: set it again before a secret can be stored")]

@@ -121,7 +121,7 @@ impl Db {
         if commits != self.commits.load(Ordering::SeqCst) {
             self.ahead.store(true, Ordering::SeqCst);
             tracing::error!(
-                "a change that was reported as failed is in the store: the daemon has to start again"
+                "a change that was reported as failed is in the store: restart the daemon"
             );
             return self.check();
         }

@@ -50,7 +50,7 @@ pub(super) fn run(db: &redb::Database) -> Result<(), Error> {
             table.insert(meta::SCHEMA, step.to).map_err(Error::at("migrate"))?;
         }
         txn.commit().map_err(Error::at("commit a migration"))?;
-        tracing::info!(from = found, to = step.to, "the store was migrated");
+        tracing::info!(from = found, to = step.to, "migrated the store");
     }
     Ok(())
 }

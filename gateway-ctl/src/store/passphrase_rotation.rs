@@ -114,7 +114,7 @@ impl Store {
         self.revisions.send_replace(revision);
         // The passphrase is already in force; if this fails, the next start tries again.
         if let Err(error) = self.rewrite_file() {
-            tracing::error!(%error, "the store could not be written anew: old values are still in its free pages");
+            tracing::error!(%error, "failed to compact the store: old values remain in free pages");
         }
         Ok(values)
     }
@@ -159,7 +159,7 @@ impl Store {
         each(&self.current(), |_, secret| secrets.push(secret.clone()));
         let unreadable = vault::open_all(&secrets);
         if unreadable > 0 {
-            tracing::error!(unreadable, "secrets cannot be read; set them again");
+            tracing::error!(unreadable, "failed to open secrets: set them again");
         }
     }
 

@@ -77,7 +77,7 @@ impl Reserve {
     /// Releases the reserve if it is needed now.
     pub fn release_if_full(&self) {
         if self.is_full() && fs::remove_file(self.path()).is_ok() {
-            tracing::warn!("the disk of the store is full: released its reserve");
+            tracing::warn!("disk of the store is full: released the reserve");
         }
     }
 

@@ -131,10 +131,10 @@ impl Certificates {
             status.since = now;
             match &fault {
                 Some(fault) if status.served => {
-                    tracing::error!(%fault, "the new TLS certificate is not used; the one before stays");
+                    tracing::error!(%fault, "TLS certificate reload failed: keeping the previous certificate");
                 }
-                Some(fault) => tracing::error!(%fault, "there is no TLS certificate: no client can connect"),
-                None => tracing::info!("the TLS certificate is well again"),
+                Some(fault) => tracing::error!(%fault, "no TLS certificate: clients cannot connect"),
+                None => tracing::info!("TLS certificate reload succeeded"),
             }
         }
         status.fault = fault;

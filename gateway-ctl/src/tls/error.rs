@@ -14,7 +14,7 @@ const NEEDS: &str = "X25519MLKEM768 or SecP256r1MLKEM768, over TLS 1.3";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("no TLS configuration can be made")]
+    #[error("cannot create a TLS configuration")]
     Configuration(#[source] rustls::Error),
     /// The peer supports no session that the mode allows.
     #[error("{0}")]

@@ -39,7 +39,7 @@ impl PqMode {
     pub fn of_setting(stored: Option<&serde_json::Value>) -> PqMode {
         let Some(stored) = stored else { return PqMode::Default };
         PqMode::deserialize(stored).unwrap_or_else(|error| {
-            tracing::error!(%error, "the setting {} cannot be read: only post-quantum sessions", PqMode::KEY);
+            tracing::error!(%error, "failed to read setting {}: allowing only post-quantum sessions", PqMode::KEY);
             PqMode::Required
         })
     }

@@ -38,7 +38,7 @@ pub enum Error {
     },
     #[error("cannot make a certificate")]
     Make(#[from] rcgen::Error),
-    #[error("there is no randomness")]
+    #[error("getrandom failed")]
     Random,
 }
 
@@ -136,13 +136,13 @@ fn ensure_key(path: &Path) -> Result<(KeyPair, bool), Error> {
                 return Ok((key, false));
             }
             Err(error) => {
-                tracing::error!(%error, path = %path.display(), "the key is broken; a new one is made")
+                tracing::error!(%error, path = %path.display(), "TLS key is unreadable: generating a new one")
             }
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         // The file is not UTF-8.
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            tracing::error!(path = %path.display(), "the key is broken; a new one is made");
+            tracing::error!(path = %path.display(), "TLS key is unreadable: generating a new one");
         }
         Err(error) => return Err(file("read", path)(error)),
     }

@@ -132,7 +132,7 @@ pub async fn tells_no_secret(target: &Value, wrong: &Value, secrets: &[&str]) {
         texts.push((path, testbed.get(path).await.to_string()));
     }
     let logged = log.text();
-    assert!(logged.contains("backup made") && logged.contains("the backup failed"), "nothing was logged");
+    assert!(logged.contains("backup made") && logged.contains("backup failed"), "nothing was logged");
     texts.push(("the log", logged));
     for secret in secrets.iter().chain(&[PASSPHRASE]) {
         for (what, text) in &texts {

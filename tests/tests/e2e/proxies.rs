@@ -196,7 +196,7 @@ fn a_login_is_used_and_a_wrong_one_blocks() {
     proxied.testbed.wait_for_proxy(&proxied.id, "down").expect("refused");
     let object = proxied.testbed.api().get(&path).expect("proxy");
     let reason = object["last_error"].as_str().unwrap_or_default();
-    assert!(reason.contains("refused the user name or the password"), "{object}");
+    assert!(reason.contains("rejected the user name or password"), "{object}");
     proxied.testbed.api().act("/enforce/reconcile").expect("reconciled");
     assert_blocked(proxied.laptop());
     assert_only_proxied(&proxied.testbed);

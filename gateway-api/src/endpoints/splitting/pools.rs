@@ -79,7 +79,7 @@ impl Pools {
             None => Ok(BTreeMap::new()),
         };
         let flows = flows.unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot read the flow table");
+            tracing::warn!(%error, "failed to read the flow table");
             BTreeMap::new()
         });
         let rates = open.enforcement.turns_per_minute();

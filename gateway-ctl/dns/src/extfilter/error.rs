@@ -8,23 +8,23 @@ pub enum Error {
     Unreachable(String),
     #[error("the filter backend did not answer in time")]
     Timeout,
-    #[error("the filter backend wants a password and none is set")]
+    #[error("the filter backend requires a password, and none is set")]
     PasswordWanted,
     #[error("the filter backend does not accept the password")]
     PasswordRefused,
-    #[error("the filter backend wants a second factor: set an application password made by it")]
+    #[error("the filter backend requires a second factor: set one of its application passwords")]
     SecondFactor,
-    #[error("all sessions of the filter backend are taken (webserver.api.max_sessions there)")]
+    #[error("no free session at the filter backend (webserver.api.max_sessions)")]
     NoSeat,
-    #[error("the filter backend asks to try again later")]
+    #[error("the filter backend is rate limiting: try again later")]
     TooMany,
-    #[error("the password in use may read, but change nothing: allow it to (webserver.api.app_sudo there)")]
+    #[error("the password has no write access: allow it at the filter backend (webserver.api.app_sudo)")]
     ReadOnly,
     #[error("the filter backend answered with status {0}")]
     Status(u16),
-    #[error("the filter backend answered something else than the API of Pi-hole 6 does")]
+    #[error("unexpected reply from the filter backend: not the API of Pi-hole 6")]
     Malformed,
-    #[error("the filter backend did not do as it was told")]
+    #[error("the filter backend did not apply the change")]
     NotObeyed,
 }
 

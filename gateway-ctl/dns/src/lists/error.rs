@@ -7,7 +7,7 @@ use gateway_outbound::http;
 /// Failure of a check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("the address is no http or https address")]
+    #[error("the address is not an http or https URL")]
     Url,
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
@@ -15,11 +15,11 @@ pub enum Error {
     Timeout,
     #[error("the server answered {0}")]
     Status(u16),
-    #[error("the server leads from https to http, where others could change the list")]
+    #[error("redirect from https to http, which does not protect the list")]
     Downgrade,
-    #[error("the server leads on and on")]
+    #[error("too many HTTP redirects")]
     Redirects,
-    #[error("the server sends the list as {0}, which was not asked for")]
+    #[error("unsupported Content-Encoding {0} of the list")]
     Encoding(String),
     #[error("the list has more than 512 MiB")]
     TooLong,
@@ -35,7 +35,7 @@ pub enum Error {
     Nothing(u64, String),
     #[error("the list is empty")]
     Empty,
-    #[error("the list cannot be kept: {0}")]
+    #[error("cannot store the list: {0}")]
     Disk(String),
 }
 

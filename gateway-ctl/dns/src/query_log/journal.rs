@@ -88,7 +88,7 @@ impl Journal {
         let directory = self.settings.directory.clone().unwrap_or_default();
         let message = format!("{}: {error}", directory.display());
         if self.error.as_ref() != Some(&message) {
-            tracing::warn!(%error, directory = %directory.display(), "the DNS log cannot be written");
+            tracing::warn!(%error, directory = %directory.display(), "failed to write the DNS query log");
         }
         self.error = Some(message);
     }

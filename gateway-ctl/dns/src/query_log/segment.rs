@@ -185,7 +185,7 @@ impl Segment {
         let open = |path: PathBuf| match Segment::open(path.clone()) {
             Ok(segment) => Some(Arc::new(segment)),
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "a file of the DNS log cannot be read");
+                tracing::warn!(path = %path.display(), %error, "failed to read a file of the DNS query log");
                 None
             }
         };

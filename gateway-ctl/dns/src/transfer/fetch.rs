@@ -27,15 +27,15 @@ const WHOLE: Duration = Duration::from_secs(600);
 /// Reason for a failed refresh of a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("the zone has no servers that can be asked")]
+    #[error("zone has no usable primaries")]
     NoServer,
     #[error("{0} cannot be reached: {1}")]
     Unreachable(Arc<str>, String),
     #[error("{0} did not answer in time")]
     Timeout(Arc<str>),
-    #[error("{0} has no authority over the zone")]
+    #[error("{0} is not authoritative for the zone")]
     Lame(Arc<str>),
-    #[error("{0} has the zone with the serial number {1}, which is before that of the copy")]
+    #[error("{0} has serial {1}, which is older than the stored zone")]
     Older(Arc<str>, u32),
     #[error("{0}: {1}")]
     Bad(Arc<str>, Bad),
@@ -163,7 +163,7 @@ impl<'a> Line<'a> {
         while !reader.push(&self.message().await?).map_err(self.bad())? {}
         if reader.strangers > 0 {
             let (strangers, server) = (reader.strangers, &self.server.shown);
-            tracing::warn!(%zone, %server, strangers, "records that are not of the zone are left out of its copy");
+            tracing::warn!(%zone, %server, strangers, "ignored records outside of the secondary zone");
         }
         reader.finish().ok_or_else(|| self.bad()(Bad::Cut))
     }

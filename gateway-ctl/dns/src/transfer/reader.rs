@@ -18,25 +18,25 @@ const META: std::ops::RangeInclusive<u16> = 128..=255;
 /// Reason for which messages are not a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
-    #[error("a message does not hold what its header says")]
+    #[error("malformed message: sections do not match the header")]
     Cut,
-    #[error("a message is no answer to what was asked")]
+    #[error("message does not answer the query")]
     Stranger,
     #[error("the server answers {}", rcode::text(*.0))]
     Code(u16),
-    #[error("a message was cut off")]
+    #[error("truncated message")]
     Truncated,
-    #[error("it does not begin with the zone's start of authority")]
+    #[error("transfer does not begin with the SOA record of the zone")]
     Start,
-    #[error("a second start of authority is another one")]
+    #[error("transfer ends with another SOA record than it began with")]
     Changed,
-    #[error("there is more behind the end")]
+    #[error("data after the end of the message")]
     Surplus,
-    #[error("a message has no records")]
+    #[error("message without records")]
     Empty,
-    #[error("a record is of a type or class that no zone has")]
+    #[error("record of a type or class that zones cannot have")]
     Meta,
-    #[error("a record's data is not what its type says")]
+    #[error("malformed RDATA")]
     Data,
     #[error("the zone is larger than {RECORDS} records or 64 MiB")]
     TooLarge,

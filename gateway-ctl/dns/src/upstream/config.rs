@@ -98,7 +98,7 @@ impl Plan {
 /// Returns the secondary zones and their primaries. Queries for names in them are never forwarded.
 pub fn secondaries(state: &State, bootstrap: &[IpAddr]) -> Vec<Secondary> {
     let zones = state.dns_zones.iter().filter(|zone| zone.enabled && zone.r#type == ZoneType::Secondary);
-    let reply = |problem: String| tracing::warn!(problem, "a server of a zone cannot be asked");
+    let reply = |problem: String| tracing::warn!(problem, "failed to query a primary of a zone");
     zones
         .map(|zone| Secondary {
             id: zone.meta.id,

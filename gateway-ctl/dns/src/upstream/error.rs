@@ -14,7 +14,7 @@ pub enum Error {
     Closed,
     #[error("{0}")]
     Io(Arc<str>),
-    #[error("an answer that cannot be read")]
+    #[error("malformed reply")]
     Broken,
     #[error("TLS: {0}")]
     Tls(Arc<str>),
@@ -24,11 +24,11 @@ pub enum Error {
     Http(Arc<str>),
     #[error("QUIC: {0}")]
     Quic(Arc<str>),
-    #[error("its address is not known: {0}")]
+    #[error("address is not known: {0}")]
     Address(Arc<str>),
-    #[error("the system gives no random numbers")]
+    #[error("getrandom failed")]
     Random,
-    #[error("the system has no sockets left")]
+    #[error("no free sockets")]
     Exhausted,
 }
 

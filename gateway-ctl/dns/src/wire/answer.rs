@@ -25,17 +25,17 @@ pub struct Answer {
 /// Reason for which an answer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsound {
-    #[error("the answer does not hold what its header says")]
+    #[error("malformed answer: sections do not match the header")]
     Cut,
-    #[error("the answer is no response")]
+    #[error("message is not a response")]
     NoResponse,
-    #[error("the answer is to another question")]
+    #[error("answer to another question")]
     OtherQuestion,
-    #[error("the answer was cut off")]
+    #[error("truncated answer")]
     Truncated,
-    #[error("a record's data is not what its type says")]
+    #[error("malformed RDATA")]
     Data,
-    #[error("the aliases in the answer lead in a circle")]
+    #[error("CNAME loop in the answer")]
     Circle,
 }
 

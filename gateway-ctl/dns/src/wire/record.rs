@@ -35,7 +35,7 @@ pub struct Records<'a> {
 
 /// The message ends early, or a name of it cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the message does not hold the records that its header tells of")]
+#[error("malformed message: fewer records than the header counts")]
 pub struct Cut;
 
 impl<'a> Records<'a> {

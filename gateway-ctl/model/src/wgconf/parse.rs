@@ -34,9 +34,9 @@ pub enum Problem {
     OutsideSection,
     #[error("a second [Interface] section")]
     SecondInterface,
-    #[error("there is no [Interface] section")]
+    #[error("missing [Interface] section")]
     NoInterface,
-    #[error("{0} is given twice in one section")]
+    #[error("{0} occurs twice in one section")]
     Twice(&'static str),
     #[error("{0} is missing from this section")]
     Missing(&'static str),

@@ -57,7 +57,7 @@ pub struct KernelDnsCache(pub Arc<Answers>);
 impl kernel_cache::Dataplane for KernelDnsCache {
     fn set_epoch(&self, epoch: u64) {
         if let Err(error) = lock(&self.0.maps).epoch.set(0, epoch) {
-            tracing::error!(%error, "answers that may have changed cannot be taken back from the dataplane");
+            tracing::error!(%error, "failed to invalidate the kernel DNS cache");
         }
     }
 

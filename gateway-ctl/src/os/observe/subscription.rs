@@ -138,7 +138,7 @@ async fn listen(mut socket: TokioSocket, groups: Groups, sender: Arc<watch::Send
         let mut seen = match next(&mut socket, groups).await {
             Ok(seen) => seen,
             Err(error) => {
-                tracing::warn!(%error, "the netlink subscription broke");
+                tracing::warn!(%error, "netlink subscription ended");
                 socket = reopened(groups).await;
                 KernelChanges { structure: 1, neighbours: 0 }
             }
@@ -163,7 +163,7 @@ async fn reopened(groups: Groups) -> TokioSocket {
         sleep(REOPEN_AFTER).await;
         match groups.open() {
             Ok(socket) => return socket,
-            Err(error) => tracing::warn!(%error, "cannot subscribe to netlink"),
+            Err(error) => tracing::warn!(%error, "failed to subscribe to netlink"),
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn end(folder: &Path) {
         }
         for pid in &found {
             if !reported {
-                tracing::warn!(pid, "openvpn of an earlier daemon is still there: killed");
+                tracing::warn!(pid, "killed openvpn of an earlier daemon");
             }
             // It may have ended meanwhile.
             let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);

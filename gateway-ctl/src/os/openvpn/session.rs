@@ -98,7 +98,7 @@ impl Session {
                 interface = process.interface,
                 error = status.error,
                 again_after_ms = pause.as_millis(),
-                "openvpn has ended"
+                "openvpn ended"
             );
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}

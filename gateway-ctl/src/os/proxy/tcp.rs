@@ -28,7 +28,7 @@ pub async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
         match listener.accept().await {
             Ok((client, _)) => admit(client, &shared),
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection for a proxy");
+                tracing::warn!(%error, "failed to accept a connection for a proxy");
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -62,7 +62,7 @@ async fn carry(client: TcpStream, passage: Passage, shared: &Shared) {
         Ok(server) => server,
         Err(error) => {
             passage.counters.failed.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(proxy = %passage.to.name, %to, %error, "no way through the proxy");
+            tracing::debug!(proxy = %passage.to.name, %to, %error, "failed to connect through the proxy");
             if error.is_the_proxys() {
                 shared.doubt(&passage);
             }

@@ -93,7 +93,7 @@ pub async fn listen(listener: Arc<UdpSocket>, shared: Arc<Shared>) {
             Ok((arrival, content)) => admit(arrival, content, &shared),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // An error about an earlier datagram does not concern this socket.
-            Err(error) => tracing::debug!(%error, "a datagram for a proxy cannot be read"),
+            Err(error) => tracing::debug!(%error, "failed to read a datagram for a proxy"),
         }
     }
 }
@@ -133,7 +133,7 @@ async fn associate(
         }
         Err(error) => {
             passage.counters.failed.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(proxy = %passage.to.name, %error, "no association for datagrams");
+            tracing::debug!(proxy = %passage.to.name, %error, "failed to open a UDP association");
             shared.doubt(&passage);
             tokio::time::sleep(PAUSE).await;
         }
@@ -202,7 +202,7 @@ impl Association {
                                     to
                                 });
                             }
-                            Some((_, Err(error))) => tracing::debug!(%to, %error, "no socket for a flow"),
+                            Some((_, Err(error))) => tracing::debug!(%to, %error, "failed to open a socket for a flow"),
                         }
                     }
                     counters.traffic.up.fetch_add(content.len() as u64, Ordering::Relaxed);

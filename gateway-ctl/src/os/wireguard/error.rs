@@ -23,6 +23,6 @@ pub enum Error {
     Link { action: &'static str, name: String, source: io::Error },
     #[error("cannot open a netlink socket")]
     Netlink { source: io::Error },
-    #[error("the link {0} did not go away")]
+    #[error("link {0} was not removed")]
     StillThere(String),
 }

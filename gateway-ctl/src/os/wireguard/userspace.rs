@@ -113,7 +113,7 @@ impl Userspace {
         // The tasks run until they are aborted, unless the TUN device fails them.
         let lost = devices.extract_if(.., |_, device| device.tasks.try_join_next().is_some());
         for (name, mut device) in lost.collect::<Vec<_>>() {
-            tracing::warn!(device = %name, "a tunnel device was lost");
+            tracing::warn!(device = %name, "lost a tunnel device");
             // The port is in use until the last task has ended.
             device.tasks.shutdown().await;
         }
@@ -239,6 +239,6 @@ fn silence_ipv6_autoconfiguration(name: &str) {
         Ok(()) => {}
         // A kernel without IPv6.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(device = %name, %error, "cannot turn IPv6 autoconfiguration off"),
+        Err(error) => tracing::warn!(device = %name, %error, "failed to disable IPv6 autoconfiguration"),
     }
 }

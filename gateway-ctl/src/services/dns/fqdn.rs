@@ -86,7 +86,7 @@ impl FqdnPolicy for FqdnInstaller {
     ) -> Result<(), FqdnInstallError> {
         let key = ClientKey::from_number(client.number);
         self.dataplane.with(|programs| programs.learn(key, asked, addresses)).map_err(|error| {
-            tracing::error!(%error, "an answer is kept back: the dataplane has not learned it");
+            tracing::error!(%error, "withheld DNS answer: could not install FQDN policy entry");
             FqdnInstallError(error.to_string().into())
         })
     }

@@ -49,7 +49,7 @@ impl Deliver for ListStore {
         let taken = self.lists.lock().unwrap_or_else(PoisonError::into_inner).put(id, list);
         match taken {
             Ok(()) => self.changed.notify_one(),
-            Err(error) => tracing::error!(%id, %error, "a list is left out"),
+            Err(error) => tracing::error!(%id, %error, "ignored a list"),
         }
     }
 
@@ -58,7 +58,7 @@ impl Deliver for ListStore {
     }
 
     fn failed(&self, id: Id, error: &Error) {
-        tracing::warn!(%id, %error, "a list could not be brought up to date");
+        tracing::warn!(%id, %error, "failed to update a list");
         self.active_alerts.raise(FAILED, &id.to_string(), error.to_string());
     }
 }

@@ -39,7 +39,7 @@ impl Deliver for SecondaryZones {
     }
 
     fn failed(&self, zone: &Name, error: &Error) {
-        tracing::warn!(%zone, %error, "the copy of a zone could not be brought up to date");
+        tracing::warn!(%zone, %error, "failed to refresh a secondary zone");
     }
 }
 

@@ -127,7 +127,7 @@ fn kernel_dns_cache(engine: &Engine) -> Option<Box<dyn Dataplane>> {
     match engine.dataplane().with(|programs| programs.answers()) {
         Ok(answers) => Some(Box::new(KernelDnsCache(Arc::new(answers)))),
         Err(error) => {
-            tracing::warn!(%error, "the dataplane does not repeat answers");
+            tracing::warn!(%error, "kernel DNS cache is not available");
             None
         }
     }
@@ -136,11 +136,11 @@ fn kernel_dns_cache(engine: &Engine) -> Option<Box<dyn Dataplane>> {
 fn tell(active_alerts: &ActiveAlerts, event: Event) {
     match event {
         Event::Down { upstream, egress, error } => {
-            tracing::warn!(%upstream, %egress, error, "a DNS upstream does not answer and is left out");
+            tracing::warn!(%upstream, %egress, error, "DNS upstream does not answer: not used");
             active_alerts.raise(DOWN, &subject(&upstream, &egress), error);
         }
         Event::Up { upstream, egress } => {
-            tracing::info!(%upstream, %egress, "a DNS upstream answers again");
+            tracing::info!(%upstream, %egress, "DNS upstream answers again");
             active_alerts.clear(DOWN, &subject(&upstream, &egress));
         }
     }

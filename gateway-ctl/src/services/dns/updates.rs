@@ -152,7 +152,7 @@ async fn learned(names: Weak<DnsService>, engine: Arc<Engine>) {
         let dataplane = engine.dataplane();
         let swept = blocking(move || dataplane.with(|programs| programs.sweep_learned())).await;
         if let Err(error) = swept {
-            tracing::warn!(%error, "what clients learned cannot be brought up to date");
+            tracing::warn!(%error, "failed to update FQDN policy entries");
         }
     }
 }

@@ -174,7 +174,7 @@ fn probe(tunnel: &Tunnel, link: &Link, addresses: Option<&BTreeSet<IpNet>>) {
     let Some((to, from)) = reachable else { return };
     let way = SocketBinding { interface, source: Some(from), mark };
     if let Err(error) = provoke_answer(to, &way) {
-        tracing::debug!(tunnel = %tunnel.name, %error, "cannot send a liveness probe");
+        tracing::debug!(tunnel = %tunnel.name, %error, "failed to send a liveness probe");
     }
 }
 

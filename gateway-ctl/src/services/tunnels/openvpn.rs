@@ -47,7 +47,7 @@ pub fn evaluate_health(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdic
         Stage::Connecting | Stage::Reconnecting => {
             not_usable(TunnelStatus::Error, Health::Unhealthy, "its server does not answer")
         }
-        Stage::Failed => not_usable(TunnelStatus::Error, Health::Unhealthy, "openvpn has ended"),
+        Stage::Failed => not_usable(TunnelStatus::Error, Health::Unhealthy, "openvpn ended"),
         Stage::Ending => not_usable(TunnelStatus::Disconnecting, Health::Unknown, "it is being ended"),
         Stage::Connected if status.addresses.is_empty() => {
             not_usable(TunnelStatus::Degraded, Health::Unhealthy, "its server gave it no address")

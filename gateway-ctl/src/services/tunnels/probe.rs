@@ -25,7 +25,7 @@ pub async fn send(probe: &Probe, way: &SocketBinding, timeout: Duration) -> Opti
     match tokio::time::timeout(timeout, asking).await {
         Ok(Ok(())) => Some(started.elapsed()),
         Ok(Err(error)) => {
-            tracing::debug!(interface = %way.interface, %probe, %error, "the probe failed");
+            tracing::debug!(interface = %way.interface, %probe, %error, "probe failed");
             None
         }
         Err(_) => None,

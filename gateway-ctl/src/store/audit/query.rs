@@ -37,7 +37,7 @@ impl Store {
             let entry = match show(value.value()) {
                 Ok((entry, _)) => entry,
                 Err(error) => {
-                    tracing::warn!(id = id.value(), %error, "an entry of the audit trail is left out");
+                    tracing::warn!(id = id.value(), %error, "skipped an unreadable audit entry");
                     continue;
                 }
             };

@@ -71,12 +71,12 @@ pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
         }
         (None, Some(beside), Some(mode)) => {
             tracing::warn!(
-                "the passphrase of the secrets was missing in the store and is restored from its file"
+                "restored the secrets passphrase from its file: it was missing in the store"
             );
             started(beside, mode, lost, true)
         }
         (None, None, Some(SecretsMode::Own)) => {
-            tracing::error!("the passphrase of the secrets is lost: they stay locked until it is set again");
+            tracing::error!("secrets passphrase is lost: secrets stay locked until it is set again");
             let vault = Some(Arc::new(Vault::locked()));
             Started {
                 sealing: Sealing { mode: SecretsMode::Own, vault, lost },
@@ -85,7 +85,7 @@ pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
             }
         }
         (None, None, Some(mode)) => {
-            tracing::error!("both copies of the passphrase are lost: sealed secrets cannot be read any more");
+            tracing::error!("both copies of the passphrase are lost: sealed secrets cannot be opened");
             let fresh = generate();
             keep(folder, &fresh);
             started(fresh, mode, true, true)
@@ -132,7 +132,7 @@ fn read(path: &Path) -> Option<Zeroizing<String>> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "the passphrase file cannot be read");
+            tracing::warn!(path = %path.display(), %error, "failed to read the passphrase file");
             None
         }
     }
@@ -154,7 +154,7 @@ pub fn keep(folder: &Path, passphrase: &str) {
         File::open(folder)?.sync_all()
     };
     if let Err(error) = put() {
-        tracing::warn!(path = %path.display(), %error, "the passphrase file cannot be written");
+        tracing::warn!(path = %path.display(), %error, "failed to write the passphrase file");
     }
 }
 
@@ -162,7 +162,7 @@ pub fn keep(folder: &Path, passphrase: &str) {
 pub fn forget(folder: &Path) {
     let path = folder.join(FALLBACK);
     if let Err(error) = overwrite(&path).and_then(|()| remove(&path)) {
-        tracing::error!(path = %path.display(), %error, "the passphrase file cannot be removed");
+        tracing::error!(path = %path.display(), %error, "failed to remove the passphrase file");
     }
 }
 

@@ -76,11 +76,11 @@ pub fn reseal_snapshots(
     if done.unreadable > 0 {
         tracing::warn!(
             values = done.unreadable,
-            "snapshots hold secrets that an earlier passphrase sealed; they are left as they are"
+            "snapshots contain secrets sealed by an earlier passphrase: left unchanged"
         );
     }
     if !damaged.is_empty() {
-        tracing::error!(snapshots = ?damaged, "damaged snapshots are left as they are");
+        tracing::error!(snapshots = ?damaged, "left damaged snapshots unchanged");
     }
     Ok(done)
 }

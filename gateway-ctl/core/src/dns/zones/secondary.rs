@@ -22,7 +22,7 @@ pub struct Copy {
 
 /// Reason why records form no zone: the SOA record is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the zone has no start of authority")]
+#[error("zone has no SOA record")]
 pub struct NoStart;
 
 impl Copy {

@@ -100,10 +100,10 @@ impl Worker {
             match catch_unwind(AssertUnwindSafe(|| self.watch())) {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => {
-                    tracing::error!(worker = self.number, %error, "DNS questions cannot be waited for");
+                    tracing::error!(worker = self.number, %error, "failed to poll the DNS sockets");
                     std::thread::sleep(AGAIN);
                 }
-                Err(_) => tracing::error!(worker = self.number, "answering a DNS question panicked"),
+                Err(_) => tracing::error!(worker = self.number, "DNS query handler panicked"),
             }
         }
     }

@@ -257,16 +257,16 @@ async fn a_connection_that_brings_nothing_is_given_up() {
 #[tokio::test]
 async fn malformed_replies_are_reported_and_end_the_connection() {
     let cases: [(Script, &str); 6] = [
-        (|came| ServerAction::Say(came.message.clone()), "an answer that cannot be read"),
-        (|_| ServerAction::Raw(vec![0]), "an answer that cannot be read"),
-        (|_| ServerAction::Raw(vec![0, 40, 0, 0]), "an answer that cannot be read"),
+        (|came| ServerAction::Say(came.message.clone()), "malformed reply"),
+        (|_| ServerAction::Raw(vec![0]), "malformed reply"),
+        (|_| ServerAction::Raw(vec![0, 40, 0, 0]), "malformed reply"),
         (
             |came| {
                 let mut message = answer(&came.message, 9);
                 message[1] = 7;
                 ServerAction::Say(message)
             },
-            "an answer that cannot be read",
+            "malformed reply",
         ),
         (
             |came| {
@@ -275,7 +275,7 @@ async fn malformed_replies_are_reported_and_end_the_connection() {
                 message.extend_from_slice(b"\0\0\x29\x04\xd0\0\0\0\0\0\x06\0\x0b\0\x02\0\x64");
                 ServerAction::Say(message)
             },
-            "an answer that cannot be read",
+            "malformed reply",
         ),
         (|_| ServerAction::Reset(5), "QUIC: the server gave up on the question, code 5"),
     ];
@@ -450,7 +450,7 @@ async fn a_proxy_without_datagrams_counts_as_failing_and_nothing_goes_past_it() 
     let route = || QueryEgress::Proxy { server: proxy, mark: 0x71, user: None };
     for _ in 0..3 {
         let failure = bench.ask_by(route(), "www.example.com").await.unwrap_err();
-        assert_eq!(failure.to_string(), "the proxy refused: it does not know this command");
+        assert_eq!(failure.to_string(), "SOCKS5 proxy refused: it does not know this command");
     }
     assert!(bench.seen.peers().iter().all(|to| *to == proxy));
     assert_eq!(server.count(), 0);

@@ -150,7 +150,7 @@ async fn questions_through_a_proxy_go_to_the_proxy_only() {
     assert_eq!(*bench.seen.sockets.lock().unwrap(), [(proxy, 0x30)]);
     assert_eq!((server.count(), server.over_tcp()), (3, 3));
     let refused = bench.ask_by(by("fail"), "www.example.com").await.unwrap_err();
-    assert_eq!(refused.to_string(), "the proxy refused the user name or the password");
+    assert_eq!(refused.to_string(), "SOCKS5 proxy rejected the user name or password");
     assert!(!format!("{refused:?} {:?}", by("s3cr")).contains("s3cr"));
     assert!(bench.seen.peers().iter().all(|to| *to == proxy));
 }

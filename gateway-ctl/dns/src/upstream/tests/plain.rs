@@ -186,7 +186,7 @@ async fn an_answer_that_makes_no_sense_is_none() {
         let bench = Bench::new(sequential(vec![udp(bad.at), udp(good.at)]));
         assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.20");
         let failure = Bench::new(sequential(vec![udp(bad.at)])).ask("www.example.com").await.unwrap_err();
-        assert_eq!(failure.to_string(), "an answer that cannot be read");
+        assert_eq!(failure.to_string(), "malformed reply");
     }
 }
 

@@ -378,7 +378,7 @@ async fn accept(listener: &UnixListener, child: Option<u32>) -> std::io::Result<
         if peer.is_some() && peer == child {
             return Ok(stream);
         }
-        tracing::warn!(?peer, "a stranger at the management socket of openvpn");
+        tracing::warn!(?peer, "rejected connection to the OpenVPN management socket: unexpected peer");
     }
 }
 
@@ -391,7 +391,7 @@ async fn end(child: &mut Child) {
     if tokio::time::timeout(GRACE, child.wait()).await.is_err()
         && let Err(error) = child.kill().await
     {
-        tracing::error!(%error, "openvpn cannot be killed");
+        tracing::error!(%error, "failed to kill openvpn");
     }
 }
 

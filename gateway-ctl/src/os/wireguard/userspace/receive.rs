@@ -61,7 +61,7 @@ pub(super) async fn datagrams(shared: Arc<Shared>, sockets: Arc<Sockets>, family
             deliver(&shared, &mut merge, &mut packets[..n]).await;
         }
         if let Err(error) = ready {
-            tracing::debug!(%error, "receiving failed");
+            tracing::debug!(%error, "failed to receive");
             tokio::time::sleep(BACK_OFF).await;
         }
         consume_budget().await;

@@ -56,7 +56,7 @@ pub(super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>, mtu: u16
                 continue;
             }
             Err(error) => {
-                tracing::warn!(%error, "reading a TUN device failed");
+                tracing::warn!(%error, "failed to read a TUN device");
                 return;
             }
         };

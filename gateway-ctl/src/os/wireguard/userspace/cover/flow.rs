@@ -81,7 +81,7 @@ async fn flow(shared: &Shared, sockets: &Sockets, settings: &CoverSettings) {
                     match Covered::new(settings, now, total) {
                         Ok(machines) => free.insert(machines),
                         Err(error) => {
-                            tracing::error!(%error, "there is no cover traffic");
+                            tracing::error!(%error, "cover traffic is not available");
                             return;
                         }
                     }
