@@ -157,10 +157,10 @@ mod tests {
 
     #[test]
     fn without_a_proof_no_role_counts() {
-        let nobody =
+        let anonymous =
             Actor { name: "anonymous".into(), role: Role::Admin, proof: Proof::None, ip: None, user: None };
-        assert_eq!(check(&nobody, Access::Read).expect_err("refused").code, Code::Unauthenticated);
-        assert!(check(&nobody, Access::Open).is_ok());
+        assert_eq!(check(&anonymous, Access::Read).expect_err("refused").code, Code::Unauthenticated);
+        assert!(check(&anonymous, Access::Open).is_ok());
     }
 
     #[test]

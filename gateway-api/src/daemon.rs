@@ -252,7 +252,8 @@ async fn open_over(
     // After the first plan is active, so that the traffic of the resolver follows it from the start.
     let asked = dns::Config { directory: config.state_dir.join("dns"), active_alerts };
     let resolver = DnsService::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
-    open.names = resolver.inspect_err(|error| tracing::error!(%error, "failed to start the DNS resolver")).ok();
+    open.names =
+        resolver.inspect_err(|error| tracing::error!(%error, "failed to start the DNS resolver")).ok();
     Ok((Gateway::Open(open), config))
 }
 
@@ -275,10 +276,7 @@ pub fn open_store(config: &Bootstrap) -> Result<Store, Error> {
         Ok(true) => tracing::info!("recorded that this gateway is initialised"),
         Err(error) => {
             let error = with_causes(&error);
-            tracing::error!(
-                error,
-                "failed to write the marker: a lost store would look like a first start"
-            );
+            tracing::error!(error, "failed to write the marker: a lost store would look like a first start");
         }
     }
     Ok(store)

@@ -349,7 +349,7 @@ fn carry_out<E: PolicyMaps>(
     if matches!(kind, ChoiceKind::Proxy) && !proxy_takes(action, choice, packet) {
         kind = action.rest();
     }
-    if is_stranded(kind, choice, kept, packet, previous) {
+    if is_orphaned(kind, choice, kept, packet, previous) {
         // It still belongs to its leg: if that comes back before the client has heard of the reset, it goes on.
         v.leg = previous;
         v.set(Action::Mark, Reason::PolicyReset, Mark::RESET.0);
@@ -384,7 +384,7 @@ fn carry_out<E: PolicyMaps>(
 /// Reports whether the tunnel of a connection is gone while the policy has another egress for new flows. The server
 /// would not recognise the connection by another source address, so the client gets a reset and connects again.
 #[inline(always)]
-fn is_stranded(kind: ChoiceKind, choice: &Choice, kept: u8, packet: &IpPacket, previous: u8) -> bool {
+fn is_orphaned(kind: ChoiceKind, choice: &Choice, kept: u8, packet: &IpPacket, previous: u8) -> bool {
     if previous < leg_selection::FIRST_TUNNEL || packet.protocol != TCP || packet.opening {
         return false;
     }

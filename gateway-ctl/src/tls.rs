@@ -179,9 +179,7 @@ impl Factory {
         let mut store = RootCertStore::empty();
         store.add_parsable_certificates(found.certs);
         if store.is_empty() {
-            tracing::warn!(
-                "system has no trusted certificate authority: outgoing TLS connections will fail"
-            );
+            tracing::warn!("system has no trusted certificate authority: outgoing TLS connections will fail");
         }
         roots.insert(Arc::new(store)).clone()
     }

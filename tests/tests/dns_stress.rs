@@ -1,7 +1,7 @@
 //! Stress test of the resolver: random and mutated messages over UDP and TCP while clients send valid queries. Nothing
 //! panics, resource use is bounded, valid queries are answered, and each query uses the egress of its policy only.
 //!
-//! `GATEWAY_BARRAGE_SECONDS` sets the duration (default 60), `GATEWAY_BARRAGE_SEED` reproduces the messages. Needs
+//! `GATEWAY_DNS_STRESS_SECONDS` sets the duration (default 60), `GATEWAY_DNS_STRESS_SEED` reproduces the messages. Needs
 //! root.
 
 mod attack;
@@ -112,7 +112,7 @@ fn check(testbed: &mut Testbed, clear: u64) -> Result<Size> {
 }
 
 #[test]
-fn a_barrage_of_messages_does_no_harm() {
+fn random_messages_do_no_harm() {
     let length = Duration::from_secs(number("GATEWAY_DNS_STRESS_SECONDS", 60));
     let seed = number("GATEWAY_DNS_STRESS_SEED", std::process::id().into());
     println!("GATEWAY_DNS_STRESS_SEED={seed}");

@@ -161,8 +161,8 @@ fn run(server: &Server, document: &Value) -> Outcome {
 
 /// Returns `SCHEMATHESIS`, or the path of the set-up.
 fn program() -> PathBuf {
-    if let Some(told) = std::env::var_os("SCHEMATHESIS") {
-        return told.into();
+    if let Some(named) = std::env::var_os("SCHEMATHESIS") {
+        return named.into();
     }
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/schemathesis/bin/schemathesis");
     assert!(place.is_file(), "no schemathesis: run `cargo xtask setup`, or name it in SCHEMATHESIS");

@@ -25,7 +25,7 @@ const WAITING: usize = 32;
 
 /// Hash that no password has, with the parameters of real hashes. Compared if the user does not exist, so that the
 /// response takes the same time.
-const NOBODY: &str =
+const DUMMY_HASH: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$Z2F0ZXdheS1ub2JvZHk$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Passwords {
     pub async fn verify(&self, password: Secret, hash: Option<Secret>) -> Result<bool, ApiError> {
         self.work(move || {
             let known = hash.as_ref().map(Secret::expose).filter(|hash| !hash.is_empty());
-            verify(&password, known.unwrap_or(NOBODY)) && known.is_some()
+            verify(&password, known.unwrap_or(DUMMY_HASH)) && known.is_some()
         })
         .await
     }
@@ -137,8 +137,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_has_a_password_and_it_takes_as_long_to_say_so() {
-        assert!(PasswordHash::new(NOBODY).is_ok(), "it must be computed, not refused as malformed");
+    async fn unknown_users_take_as_long_as_wrong_passwords() {
+        assert!(PasswordHash::new(DUMMY_HASH).is_ok(), "it must be computed, not refused as malformed");
         let passwords = Passwords::default();
         assert!(!passwords.verify(Secret::new(""), None).await.expect("verified"));
         assert!(!passwords.verify(Secret::new("x"), Some(Secret::default())).await.expect("verified"));

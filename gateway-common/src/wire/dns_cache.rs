@@ -1,5 +1,5 @@
 //! DNS answers that the ingress program returns: an answer that a client just got is returned again for the very
-//! same question. Who may be told what is decided by the resolver alone; an entry holds while nothing that it was made
+//! same question. Only the resolver decides which client gets which answer; an entry holds while nothing that it was made
 //! from has changed.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};

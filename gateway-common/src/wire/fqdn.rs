@@ -63,7 +63,7 @@ pub struct FqdnIpKey {
 pub struct FqdnIpValue {
     /// Of the first policy that matches a name by which the client knows the address.
     pub rank: u32,
-    /// The last moment (see [`super::FLOW_TICK_SHIFT`]) of that; flows that are known go on.
+    /// Last tick (see [`super::FLOW_TICK_SHIFT`]) of the entry. Established flows stay.
     pub until: u32,
 }
 

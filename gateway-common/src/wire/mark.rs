@@ -35,7 +35,7 @@ impl Mark {
 
     /// LAN traffic for a proxy: then the proxy's number, then the leg that carries the relay's connection to it.
     pub const PROXY: u32 = 0x4702_0000;
-    /// In a proxy's mark: nothing is answered while nobody takes the packet.
+    /// In a proxy's mark: the host does not reply while no relay takes the packet.
     pub const PROXY_SILENT: u32 = 0x0001_0000;
     /// In a proxy's mark, set by the rule that found the relay's socket: only then the packet is delivered.
     pub const PROXY_TAKEN: u32 = 0x0004_0000;

@@ -19,7 +19,7 @@ pub fn live(compiled: &Compiled, chain: &Chain) -> ChainLive {
             HopType::Proxy | HopType::MeshPeer => None,
         })
         .collect();
-    // Nobody looks after proxies and mesh peers yet, so nothing is known of them.
+    // The state of proxies and mesh peers is not observed here.
     let unknown = |hop: HopType| matches!(hop, HopType::Proxy | HopType::MeshPeer);
     let hops = || chain.hops.iter().zip(&legs);
     let down = hops().any(|(hop, leg)| !unknown(hop.r#type) && !leg.is_some_and(|leg| leg.usable));

@@ -36,7 +36,7 @@ pub(crate) use verdict::decide_packet;
 /// So many policies that do not match are listed; all that match are.
 const MOST_UNMATCHED: usize = 1000;
 
-/// Under which key the dataplane has what the subject was told of the destination; nothing if that is no address.
+/// Returns the key of the DNS-learned address of the subject. `None` if the destination is not an address.
 pub fn fqdn_key(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Option<Key> {
     let (address, _) = test_packet::destination(request, &mut Problems::new())?;
     let mac = Subject::find(input, request).ok()?.mac?.octets();

@@ -14,7 +14,7 @@ use crate::plan::{Dataplane, DomainRule};
 
 /// Clients keep answers longer than they may: browsers do for a minute.
 const FLOOR: u64 = 300;
-const SLOP: u64 = 60;
+const TTL_MARGIN_SECONDS: u64 = 60;
 /// Assumed duration of connections after an answer has expired.
 const KEPT: u32 = ticks(24 * 3600);
 /// An entry is written again so long before a name of it ends that others outlive.
@@ -95,7 +95,7 @@ impl FqdnCache {
         self.entries.keys().filter_map(|key| Some((*key, self.value(key, now)?))).collect()
     }
 
-    /// A client is about to be told an address. What the dataplane has to know then; nothing if no policy minds.
+    /// Records that a client resolves an address. Returns the entry for the dataplane, or `None` if no policy matches.
     pub fn tell(
         &mut self,
         (client, address): Key,
@@ -107,7 +107,7 @@ impl FqdnCache {
         if self.entries.len() >= MAX_FQDN_IPS as usize && !self.entries.contains_key(&key) {
             self.make_room(now)?;
         }
-        let until = now.saturating_add(ticks(ttl.clamp(FLOOR, 7 * 86_400) + SLOP));
+        let until = now.saturating_add(ticks(ttl.clamp(FLOOR, 7 * 86_400) + TTL_MARGIN_SECONDS));
         let entries = self.entries.entry(key).or_default();
         match entries
             .iter_mut()

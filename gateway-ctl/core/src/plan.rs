@@ -60,7 +60,7 @@ pub struct Dataplane {
     pub list_destinations: BTreeMap<(u16, IpNet), u32>,
     /// Number of the list, destination port, prefix.
     pub list_ports: BTreeMap<(u16, u16, IpNet), u32>,
-    /// Domains that policies match; what clients learn of them is for whoever tells them.
+    /// Domains that policies match. The resolver adds the addresses that clients resolve.
     pub domains: Vec<DomainRule>,
     /// Destinations that are never routed by policy: own addresses, LAN prefixes, multicast.
     pub locals: BTreeMap<IpNet, LocalValue>,
@@ -156,7 +156,7 @@ pub struct ProxyTarget {
     pub connections: u32,
 }
 
-/// User name and password for a proxy (RFC 1929). The password stays sealed until somebody needs it.
+/// User name and password for a proxy (RFC 1929). The password stays sealed until it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyLogin {
     pub username: String,

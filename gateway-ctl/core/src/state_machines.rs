@@ -1,4 +1,4 @@
-//! State machines without input or output: they are told what happened and when, and say what to do.
+//! State machines without input or output: they take events with their times, and return actions.
 
 pub mod deadman;
 pub mod liveness;

@@ -1,7 +1,7 @@
 //! Query log.
 //!
 //! Workers write into [`WorkerBuffer`]s and never wait: a full buffer counts the records that it drops. One thread empties them
-//! every few moments, counts, keeps the newest records in memory and appends all of them to files.
+//! every few seconds, counts, keeps the newest records in memory and appends all of them to files.
 
 mod bloom;
 mod filter;

@@ -101,10 +101,7 @@ impl Signatures {
         let keys = signed.filter_map(|zone| {
             let key = Key::of(zone);
             if key.is_none() {
-                tracing::warn!(
-                    zone = zone.name.as_str(),
-                    "zone is not signed: no readable key"
-                );
+                tracing::warn!(zone = zone.name.as_str(), "zone is not signed: no readable key");
             }
             Some((zone.meta.id, key?))
         });

@@ -1,8 +1,8 @@
 //! WireGuard `.conf` files: text to a value and back.
 //!
 //! The dialect is that of `wg-quick(8)`. Hooks and other keys that would let a file run commands or steer
-//! the host's routing are never executed: their names are collected in [`WgConf::ignored`] so that a user can
-//! be told. This module does no I/O, makes no keys and resolves no host names.
+//! the host's routing are never executed: their names are collected in [`WgConf::ignored`] so that the
+//! user gets a warning. This module does no I/O, makes no keys and resolves no host names.
 
 mod key;
 mod parse;

@@ -184,14 +184,14 @@ mod tests {
     #[tokio::test]
     async fn login_is_not_asked_for_before_the_proxy_takes_the_connection() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let nobody = listener.local_addr().unwrap();
+        let unused = listener.local_addr().unwrap();
         drop(listener);
         let asked = AtomicBool::new(false);
         let login = async {
             asked.store(true, Ordering::Relaxed);
             None
         };
-        let opened = open(&KernelSockets::PATIENT, nobody, 0, login).await;
+        let opened = open(&KernelSockets::PATIENT, unused, 0, login).await;
         assert!(matches!(opened, Err(EgressError::ProxyConnect(_))), "{opened:?}");
         assert!(!asked.load(Ordering::Relaxed));
     }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_behind_an_address_of_nowhere() {
+    fn an_unspecified_address_has_no_neighbour() {
         for address in ["192.0.2.254", "2001:db8::254"] {
             // The loopback link, and one that does not exist.
             let looked = look(address.parse().expect("an address"), &[1, 0x7fff_fff0]);

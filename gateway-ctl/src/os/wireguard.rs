@@ -95,11 +95,11 @@ impl WireGuard {
 
     /// Sends from the device at once, so that the remote ends learn the egress through which they reach it now. A
     /// device that does not exist is no error.
-    pub async fn nudge(&self, name: &str) -> Result<(), Error> {
+    pub async fn trigger_handshake(&self, name: &str) -> Result<(), Error> {
         match &self.inner {
-            Inner::Kernel(kernel) => kernel.nudge(name).await,
+            Inner::Kernel(kernel) => kernel.trigger_handshake(name).await,
             Inner::Userspace(userspace) => {
-                userspace.nudge(name).await;
+                userspace.trigger_handshake(name).await;
                 Ok(())
             }
         }

@@ -94,11 +94,7 @@ impl Switch {
             Some(Action::Warn(percent)) => {
                 held.warned = Some(percent);
                 let deadline = held.machine.deadline(self.now()).map(|at| at.to_string());
-                tracing::warn!(
-                    percent,
-                    deadline,
-                    "no check-in: the dead-man switch will wipe this gateway"
-                );
+                tracing::warn!(percent, deadline, "no check-in: the dead-man switch will wipe this gateway");
                 Ok(None)
             }
             Some(Action::Keep(check_in)) => self.save(&mut held, check_in).map(|()| None),

@@ -48,7 +48,7 @@ async fn remind(dataplane: KernelDataplane, lost: Arc<Lost>) {
         }
         let (dataplane, lost) = (dataplane.clone(), Arc::clone(&lost));
         let sent = tokio::task::spawn_blocking(move || {
-            let flows = dataplane.with(|programs| stranded(programs, &lost))?;
+            let flows = dataplane.with(|programs| orphaned_flows(programs, &lost))?;
             // The random number matches the sequence of a connection only by chance; the segment then is an ordinary
             // acknowledgement.
             Ok::<_, bpf::Error>(probe_client(&flows, getrandom::u32().unwrap_or_default()))
@@ -56,7 +56,9 @@ async fn remind(dataplane: KernelDataplane, lost: Arc<Lost>) {
         match sent.await {
             Ok(Ok(Ok(0))) => return,
             Ok(Ok(Ok(sent))) => tracing::info!(sent, "sent keepalive probes for orphaned flows"),
-            Ok(Ok(Err(error))) => tracing::warn!(%error, "failed to send keepalive probes for orphaned flows"),
+            Ok(Ok(Err(error))) => {
+                tracing::warn!(%error, "failed to send keepalive probes for orphaned flows")
+            }
             Ok(Err(error)) => tracing::warn!(%error, "failed to read the flow table"),
             Err(_) => return,
         }
@@ -87,7 +89,7 @@ fn lost(before: &Ways, after: &Ways) -> Lost {
     lost
 }
 
-fn stranded(programs: &Programs, lost: &Lost) -> Result<Vec<FlowKey>, bpf::Error> {
+fn orphaned_flows(programs: &Programs, lost: &Lost) -> Result<Vec<FlowKey>, bpf::Error> {
     let is_lost = |key: &FlowKey, flow: &FlowValue| {
         key.protocol == TCP
             && flow.established != 0

@@ -240,7 +240,7 @@ impl Tunnels {
             return;
         }
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.wanted_up()) {
-            if let Err(error) = self.engine.nudge(&tunnel_interface(tunnel)).await {
+            if let Err(error) = self.engine.trigger_handshake(&tunnel_interface(tunnel)).await {
                 tracing::warn!(tunnel = %tunnel.name, %error, "failed to trigger a handshake of the tunnel");
             }
         }

@@ -186,7 +186,7 @@ impl Head {
     }
 
     /// Returns the end of a wiped trail: the numbers continue, but the chain starts again.
-    pub(super) fn anew(self) -> Head {
+    pub(super) fn restarted(self) -> Head {
         Head { hash: [0; 32], ..self }
     }
 }

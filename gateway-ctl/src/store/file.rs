@@ -120,9 +120,7 @@ impl Db {
         let (open, commits) = opened.map_err(StorageError::Io)?;
         if commits != self.commits.load(Ordering::SeqCst) {
             self.ahead.store(true, Ordering::SeqCst);
-            tracing::error!(
-                "a change that was reported as failed is in the store: restart the daemon"
-            );
+            tracing::error!("a change that was reported as failed is in the store: restart the daemon");
             return self.check();
         }
         self.open.store(Arc::new(open));

@@ -58,7 +58,7 @@ impl Store {
         } else {
             None
         };
-        let emptied = head.anew();
+        let emptied = head.restarted();
         ticket.details = json!({ "configuration": configuration, "audit_entries_before": head.id() });
         let entry = audit::Entry::new(&emptied, ticket, AuditResult::Success, now);
         audit::append(&txn, &entry)?;

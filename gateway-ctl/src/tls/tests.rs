@@ -247,7 +247,7 @@ async fn our_own_sides_agree_in_every_pair_of_modes() {
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_vouches_for_is_not_blamed_on_the_mode() {
+async fn an_untrusted_server_is_not_blamed_on_the_mode() {
     let (identity, other) = (identity(), identity());
     let factory = Factory::new(PqMode::Required);
     let client = factory.client("test").trusting(vec![other.der.clone()]);

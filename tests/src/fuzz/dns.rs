@@ -26,7 +26,7 @@ pub fn dns(data: &[u8]) {
         }
     }
     answered(data);
-    judged(data);
+    check_any_reply(data);
 }
 
 fn sound(message: &[u8], request: &Request<'_>) {
@@ -65,7 +65,7 @@ fn answered(data: &[u8]) {
 }
 
 /// Checks an upstream's message against the query that it repeats.
-fn judged(data: &[u8]) {
+fn check_any_reply(data: &[u8]) {
     let Some((name, end)) = NameBuf::read(data, HEADER) else { return };
     let (Some(name), Some(qtype), Some(id)) = (name.to_name(), data.get(end..end + 2), data.get(..2)) else {
         return;

@@ -190,9 +190,6 @@ fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
             assert!(of_leg && verdict.policy == policy.number, "{verdict:?}");
         }
         let passes = decide(&classified, &no_plan);
-        assert!(
-            passes.action != Action::Mark || passes.mark == Mark::BLOCK.0,
-            "the resting state lets it by"
-        );
+        assert!(passes.action != Action::Mark || passes.mark == Mark::BLOCK.0, "default deny lets it pass");
     }
 }

@@ -44,7 +44,7 @@ async fn a_key_is_shown_once_works_and_is_revoked_at_once() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_is_nobody() {
+async fn a_revoked_key_is_anonymous() {
     let testbed = Testbed::new();
     let key = testbed.key(Role::Operator);
     assert_eq!(testbed.send(&key, "GET", "/devices", None).await.status, 200);

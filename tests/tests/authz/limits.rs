@@ -81,8 +81,8 @@ async fn many_wrong_passwords_at_a_time_are_no_way_around_the_lock() {
     let outside = Caller::from(OUTSIDE);
     let attempts = (0..15).map(|_| testbed.login(&outside, "anna", "wrong password"));
     let answers = futures_util::future::join_all(attempts).await;
-    let judged = answers.iter().filter(|answer| answer.status == 401).count();
-    assert_eq!(judged, 5, "{:?}", answers.iter().map(|answer| answer.status).collect::<Vec<_>>());
+    let checked = answers.iter().filter(|answer| answer.status == 401).count();
+    assert_eq!(checked, 5, "{:?}", answers.iter().map(|answer| answer.status).collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -144,7 +144,7 @@ async fn diagnostics_by_key() {
 }
 
 #[tokio::test]
-async fn nobody() {
+async fn anonymous_callers_get_what_the_table_opens() {
     walk(Who::Anonymous, false).await;
 }
 

@@ -125,7 +125,7 @@ async fn a_wrong_password_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_nobody_vouches_for_is_refused() {
+async fn an_untrusted_certificate_is_refused() {
     let server = Server::start();
     let testbed = Testbed::new().await;
     let mut target = server.target();

@@ -24,8 +24,8 @@ impl Ran {
 
 /// Returns `GATEWAY_CTL_BIN`, or `gateway-ctl` beside the daemon or this program.
 pub fn program() -> PathBuf {
-    if let Some(told) = std::env::var_os("GATEWAY_CTL_BIN") {
-        return told.into();
+    if let Some(named) = std::env::var_os("GATEWAY_CTL_BIN") {
+        return named.into();
     }
     let here = std::env::current_exe().expect("path of this program");
     let beside = here.ancestors().skip(1).take(2).map(|folder| folder.join("gateway-ctl"));

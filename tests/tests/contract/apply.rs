@@ -260,7 +260,7 @@ async fn a_revert_undoes_its_own_change_and_keeps_later_writes() {
 }
 
 #[tokio::test]
-async fn a_change_that_nobody_confirms_goes_by_itself() {
+async fn an_unconfirmed_change_is_rolled_back() {
     let client = Client::new();
     let Gateway::Open(open) = &client.api.gateway else { panic!("open") };
     let service = tokio::spawn(auto_rollback::run(open.store.clone()));

@@ -141,8 +141,9 @@ async fn a_filter_rule_holds_the_devices_it_is_for() {
     let wrong = json!({"pattern": "(((", "match": "regex", "action": "rewrite", "qtypes": ["X"]});
     let details = client.post("/dns/filter-rules", wrong).await.error(422, "validation_failed");
     assert_eq!(details["fields"].as_array().map(Vec::len), Some(3), "{details}");
-    let nobody = json!({"pattern": "a.b", "scope": {"devices": ["0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11"]}});
-    client.post("/dns/filter-rules", nobody).await.error(422, "unknown_reference");
+    let unknown_device =
+        json!({"pattern": "a.b", "scope": {"devices": ["0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11"]}});
+    client.post("/dns/filter-rules", unknown_device).await.error(422, "unknown_reference");
 }
 
 #[tokio::test]

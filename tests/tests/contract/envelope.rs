@@ -182,7 +182,7 @@ async fn panics(_: Cx, _: Req<()>) -> Result<String, ApiError> {
 }
 
 #[tokio::test]
-async fn query_parameters_that_nobody_reads_are_refused() {
+async fn unknown_query_parameters_are_refused() {
     let client = Client::new();
     let details = client.get("/audit?limt=5").await.error(400, "invalid_parameter");
     assert_eq!(details["parameter"], "limt");

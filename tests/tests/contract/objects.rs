@@ -130,7 +130,7 @@ async fn every_wrong_field_is_reported_at_once_with_its_path() {
 }
 
 #[tokio::test]
-async fn preconditions_protect_what_somebody_else_changed() {
+async fn preconditions_protect_concurrent_changes() {
     let client = Client::new();
     for example in COLLECTIONS {
         let made = client.create(example.path, (example.body)(1)).await;

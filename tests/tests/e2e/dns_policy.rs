@@ -239,7 +239,7 @@ fn a_policy_for_a_name_does_not_take_questions_from_one_that_comes_before_it() {
 }
 
 #[test]
-fn forced_questions_are_answered_here_whoever_is_asked() {
+fn forced_queries_to_any_resolver_are_answered_here() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
     testbed.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");

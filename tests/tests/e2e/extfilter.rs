@@ -16,7 +16,7 @@ use crate::e2e::dns_policy::{client, reply, resolving};
 const SERVFAIL: u8 = 2;
 
 #[test]
-fn the_external_filter_is_asked_for_those_whom_no_policy_sends_another_way() {
+fn the_external_filter_gets_queries_of_devices_on_the_default_route() {
     let (mut testbed, upstream) = resolving();
     let network = &testbed.network;
     let host = IpAddr::from(network.tv.v4);

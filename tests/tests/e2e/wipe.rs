@@ -182,7 +182,7 @@ fn age_the_check_in(testbed: &Testbed) {
 }
 
 #[test]
-fn a_dead_man_switch_that_nobody_checks_in_with_wipes_once_the_clock_is_right() {
+fn a_dead_man_switch_without_a_check_in_wipes_once_the_clock_is_right() {
     let mut testbed = filled_scene();
     testbed.api().put("/system/deadman", &json!({"enabled": true, "hours": 1})).expect("set");
     testbed.daemon.terminate().expect("ended");

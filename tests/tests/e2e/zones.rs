@@ -122,7 +122,7 @@ fn a_secondary_zone_is_its_servers_copy_and_outlives_them() {
 }
 
 #[test]
-fn a_secondary_zone_without_a_copy_is_answered_with_a_failure_and_nobody_asked() {
+fn a_secondary_zone_without_data_is_answered_with_servfail_and_not_forwarded() {
     let (testbed, upstream) = resolving();
     let body = json!({"name": "gone.example", "type": "secondary", "upstreams": ["192.0.2.53:5399"]});
     let id = create(testbed.api(), "/dns/zones", &body).expect("a zone");

@@ -93,7 +93,7 @@ fn start(path: &Path) -> (Child, mpsc::Receiver<String>) {
         .spawn()
         .expect("the writer starts");
     let said = BufReader::new(writer.stdout.take().expect("it is a pipe"));
-    let (tell, told) = mpsc::channel();
+    let (tell, lines) = mpsc::channel();
     std::thread::spawn(move || {
         // An incomplete last line was not printed.
         for line in said.split(b'\n').map_while(Result::ok) {
@@ -103,23 +103,23 @@ fn start(path: &Path) -> (Child, mpsc::Receiver<String>) {
             }
         }
     });
-    (writer, told)
+    (writer, lines)
 }
 
 /// Kills the writer after `delay`, counted from its first output. In every fourth round it counts from the start, so
 /// that openings are interrupted too. Returns the output.
 fn round(path: &Path, number: u32, delay: Duration) -> Vec<String> {
-    let (mut writer, told) = start(path);
+    let (mut writer, lines) = start(path);
     let mut said = Vec::new();
     if !number.is_multiple_of(4) {
-        match told.recv_timeout(TIMEOUT) {
+        match lines.recv_timeout(TIMEOUT) {
             Ok(first) => said.push(first),
             Err(error) => panic!("round {number}: the writer said nothing: {error}; {:?}", writer.try_wait()),
         }
     }
     let end = Instant::now() + delay;
     while let Some(left) = end.checked_duration_since(Instant::now()) {
-        match told.recv_timeout(left) {
+        match lines.recv_timeout(left) {
             Ok(line) => said.push(line),
             Err(mpsc::RecvTimeoutError::Timeout) => break,
             Err(mpsc::RecvTimeoutError::Disconnected) => panic!("round {number}: the writer ended by itself"),
@@ -127,7 +127,7 @@ fn round(path: &Path, number: u32, delay: Duration) -> Vec<String> {
     }
     writer.kill().expect("SIGKILL");
     writer.wait().expect("the writer is reaped");
-    said.extend(told.iter());
+    said.extend(lines.iter());
     said
 }
 

@@ -101,7 +101,7 @@ fn hybrid_of(pem: &[u8], folder: &Path) -> std::sync::Arc<rustls::ClientConfig> 
 }
 
 #[test]
-fn without_a_certificate_nobody_gets_in_until_there_is_one() {
+fn without_a_certificate_clients_are_refused_until_there_is_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let (certificate, key) = paths(folder.path());
     let origin = Origin::Files { certificate: certificate.clone(), key };

@@ -167,7 +167,7 @@ fn a_stream_goes_on_beyond_every_limit_and_ends_with_the_server() {
 }
 
 #[test]
-fn the_end_waits_for_nobody_who_is_idle_and_lets_nobody_in() {
+fn the_end_waits_for_no_idle_client_and_accepts_no_connection() {
     let mut testbed = secure(Limits::default());
     let config = classic(&testbed.authority());
     let mut idle = session(testbed.address, &config).expect("a session");

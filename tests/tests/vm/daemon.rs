@@ -19,7 +19,7 @@ const NAMES: [&str; 2] = [
 static GUEST: LazyLock<Checks> = LazyLock::new(|| {
     let program = quoted(&this_program());
     let daemon = match std::env::var_os("GATEWAYD_BIN") {
-        Some(told) => format!("export GATEWAYD_BIN={}\n", quoted(&PathBuf::from(told))),
+        Some(named) => format!("export GATEWAYD_BIN={}\n", quoted(&PathBuf::from(named))),
         None => String::new(),
     };
     let checks = NAMES.map(|name| format!("check {name} passes {program} vm::daemon::in_guest::{name}\n"));

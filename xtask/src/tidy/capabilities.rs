@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_nobody_uses_is_found() {
+    fn an_unused_row_is_found() {
         let used = source("gateway-ctl/core/src/a.rs", "x(Capability::Mesh, Capability::Vault)\n");
         assert_eq!(apart(&[list(), used]), [""; 0]);
         let unused = source(

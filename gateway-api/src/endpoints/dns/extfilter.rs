@@ -1,6 +1,6 @@
 //! The external filter: its configuration, its status, and whether the resolver uses it.
 
-use gateway_dns::extfilter::Status as Told;
+use gateway_dns::extfilter::Status as SessionStatus;
 use gateway_model::State;
 use gateway_model::settings::bootstrap::DnsBackend;
 use gateway_model::settings::groups::ExtFilterConfig;
@@ -60,8 +60,8 @@ struct Status {
     error: Option<String>,
 }
 
-impl From<Told> for Status {
-    fn from(reported: Told) -> Status {
+impl From<SessionStatus> for Status {
+    fn from(reported: SessionStatus) -> Status {
         Status {
             configured: reported.configured,
             enabled: reported.enabled,

@@ -1,4 +1,4 @@
-//! Legs that new flows do not take any more, and that keep for a while those they have: tunnels that somebody took down,
+//! Legs that new flows do not take any more, and that keep for a while those they have: tunnels that a user took down,
 //! and members of a pool that a splitting endpoint takes out.
 //!
 //! A tunnel drains only for policies that have another way for new flows: without one, being down has to hold at once.

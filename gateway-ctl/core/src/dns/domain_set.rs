@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_holds_the_table_of_before_goes_on_reading_it() {
+    fn readers_of_the_previous_table_keep_reading_it() {
         let mut table = Table::new(KEY);
         table.put(tag(1), &names(&[("a.example", Form::Both, Effect::Block)]));
         let before = table.clone();

@@ -135,7 +135,7 @@ pub fn evaluate_packet<'a>(
             clause = policy.map(failure).or(clause);
             match out {
                 Some(Ok(interface)) => shown.interface = Some(interface),
-                // Whoever adds a route lets it out: not reported as blocked.
+                // An added route would let it out: not reported as blocked.
                 Some(Err(reason)) => trace.push(format!("{family}: at present {reason}")),
                 None => {}
             }

@@ -142,7 +142,7 @@ impl DnsPath {
         }
         let Verdict { rank, action, reason, .. } = decide_packet(compiled, &packet, &[]);
         match (rank, action, reason) {
-            // The resolver here asks by the way of whoever asked it.
+            // The resolver of the gateway uses the route of the client.
             (RANK_NONE, _, Reason::ForcedDns) => {
                 let place = compiled.policies.iter().find(|compiled| compiled.id == policy.meta.id);
                 place.map_or(DnsPath::Blocked, |place| DnsPath::Policy(place.rank))
@@ -184,7 +184,7 @@ fn question(input: &Input<'_>, compiled: &Compiled, source: &Source, ipv6: bool)
     let mut from = None;
     let mut to = public_address(compiled, ipv6, 53, &mut Vec::new());
     match source {
-        // Whoever asks for the domain may be anywhere.
+        // Any client may query the domain.
         Source::All | Source::Domain(_) => {}
         Source::Interface(name) => entry = Entry::at(input, name.as_str()),
         Source::Vlan(id) => {

@@ -87,7 +87,7 @@ fn a_flow_keeps_its_leg_until_it_was_idle_for_too_long() {
 }
 
 #[test]
-fn an_attempt_that_nobody_answered_leaves_its_leg_to_no_later_connection() {
+fn an_unanswered_attempt_leaves_its_leg_to_no_later_connection() {
     let plan = pool();
     let environment = PlanMaps::new(Some(&plan));
     let leg_at = |seconds: u64, opening: bool| {

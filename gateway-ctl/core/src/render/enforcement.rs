@@ -19,7 +19,7 @@ pub struct Enforcement {
     /// Action for traffic that no policy matches: `direct` or `reject`.
     pub unmatched: &'static str,
     /// Action while no plan is active.
-    pub resting: &'static str,
+    pub no_plan: &'static str,
     pub attach: Vec<AttachView>,
     pub legs: Vec<LegView>,
     pub proxies: Vec<ProxyView>,
@@ -138,7 +138,7 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
     Enforcement {
         policies: policies.collect(),
         unmatched: if reject { "reject" } else { "direct" },
-        resting: "block",
+        no_plan: "block",
         attach: plan
             .attach
             .iter()

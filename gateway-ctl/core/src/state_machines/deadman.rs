@@ -1,6 +1,6 @@
-//! The dead-man switch: when nobody in charge has been there for too long, the gateway is wiped.
+//! The dead-man switch: without a check-in of an administrator for too long, the gateway is wiped.
 //!
-//! Time is counted with the clock that runs since boot, which nobody can set. The wall clock is looked at only to learn
+//! Time is counted with the clock that runs since boot, which cannot be set. The wall clock is looked at only to learn
 //! how long the machine was off, and only once it is synchronised; before that the switch never fires. What is
 //! uncertain always counts as less time.
 
@@ -74,7 +74,7 @@ impl Deadman {
         }
     }
 
-    /// Somebody in charge was there. Says what to keep.
+    /// Records a check-in. Returns the state to keep.
     pub fn handle_check_in(&mut self, now: Now) -> CheckIn {
         self.synced |= now.synced;
         let kept = CheckIn { at: now.wall, certain: self.synced };
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_set_the_wall_clock_to_make_it_fire_or_to_stop_it() {
+    fn setting_the_wall_clock_neither_fires_nor_stops_it() {
         let mut switch = armed();
         let ahead = Now { wall: "2036-01-01T00:00:00Z".parse().unwrap(), ..at(1.0) };
         assert_eq!(switch.poll(ahead), None);
@@ -245,7 +245,7 @@ mod tests {
         let corrected = CheckIn { at: before(start(), HOUR), certain: true };
         assert_eq!(switch.poll(synced), Some(Action::Keep(corrected)));
         assert_eq!(switch.over(synced), Some(HOUR));
-        // Restarted before: counts from the moment at which the clock is right.
+        // Restarted before: counts from the time at which the clock is right.
         let mut switch = Deadman::new(Some(CheckIn { at: wrong.wall, certain: false }));
         switch.handle_period(Some(10 * HOUR), at(0.0));
         assert_eq!(switch.poll(at(0.0)), Some(Action::Keep(CheckIn { at: start(), certain: true })));

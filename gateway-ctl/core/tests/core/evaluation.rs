@@ -363,7 +363,7 @@ fn a_destination_by_name_meets_policies_for_domains() {
     assert_eq!((by_b.via.as_deref(), by_b.destination.ends_with(":8443")), (Some("vpn:wg-b"), true));
     let other = ask(&fixture, &to("www.example"));
     assert_eq!(other.families.ipv6.expect("a verdict").via.as_deref(), Some("vpn:wg-a"));
-    // An address alone says nothing of names, unless the device has been told it for one.
+    // An address alone has no name, unless the device resolved one to it.
     let address = to("203.0.113.80");
     assert_eq!(ask(&fixture, &address).matched_policies[0].name, "vpn-only");
     let name = DomainName::parse("films.example").expect("a name");

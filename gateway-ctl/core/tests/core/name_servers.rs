@@ -78,7 +78,7 @@ fn resolvers_that_a_profile_names_are_asked_by_the_way_of_the_policy() {
 }
 
 #[test]
-fn a_device_with_a_profile_of_its_own_asks_whom_that_names() {
+fn a_device_with_a_profile_uses_the_upstreams_of_the_profile() {
     let mut fixture = fixture();
     let dns = json!({"mode": "custom", "upstreams": ["192.0.2.9"]});
     fixture.create("profile", json!({"name": "p", "hops": vpn(&["a"]), "dns": dns})).expect("a profile");
@@ -89,7 +89,7 @@ fn a_device_with_a_profile_of_its_own_asks_whom_that_names() {
     assert!(matches!(choice, (HostEgress::Legs(_), NameServers::Of(_))), "{choice:?}");
 }
 
-/// Its own questions must not come back to it, whoever set it: the file, or somebody at runtime.
+/// Its own queries must not return to it, whether the file or a setting at runtime names it.
 #[test]
 fn a_device_that_is_asked_itself_is_known_as_a_resolver() {
     let mut fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! Profiles of devices: the way of what no policy matches, whoever says it and whatever becomes of it.
+//! Profiles of devices: the egress of traffic that no policy matches.
 
 use gateway_core::evaluate::{Decision, Evaluation, Request, evaluate};
 use gateway_core::matrix::leak_matrix;

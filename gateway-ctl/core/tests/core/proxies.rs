@@ -1,4 +1,4 @@
-//! Proxies as hops: by which ways they are reached, what they take, and what is said of them.
+//! Proxies as hops: their egresses, the traffic that they take, and their reported state.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -285,7 +285,7 @@ async fn a_backend_that_is_down_is_reported() {
 }
 
 #[tokio::test]
-async fn whoever_is_no_pi_hole_is_not_taken_for_one() {
+async fn another_server_is_not_taken_for_a_pi_hole() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let task = tokio::spawn(async move {

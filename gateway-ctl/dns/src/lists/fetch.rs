@@ -35,7 +35,7 @@ const MAX_REDIRECTS: usize = 5;
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 /// For the whole of it.
 const WHOLE: Duration = Duration::from_secs(1800);
-/// Pieces on their way to whoever reads them.
+/// Pieces that wait for their reader.
 const PIECES: usize = 16;
 
 /// Networks of this host, from which no list is fetched, and what all lists together may have.

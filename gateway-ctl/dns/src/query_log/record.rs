@@ -1,6 +1,6 @@
 //! One record: its format in buffers, memory and files, and how it is read.
 //!
-//! The answer is kept as it was sent: question, code and records are read from it when somebody looks.
+//! The answer is kept as it was sent: question, code and records are parsed on demand.
 
 use std::borrow::Cow;
 use std::net::IpAddr;

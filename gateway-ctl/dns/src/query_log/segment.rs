@@ -1,5 +1,5 @@
 //! Files of records: blocks that are only appended, each with a head that says what is in it. The heads are the index: they
-//! are read when a file is opened, records only when somebody looks at them.
+//! are read when a file is opened, records only on demand.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -217,7 +217,7 @@ fn old_files_leave_by_age_and_by_size() {
 }
 
 #[test]
-fn a_lane_that_nobody_empties_counts_what_it_loses() {
+fn a_full_worker_buffer_counts_dropped_records() {
     let buffer = WorkerBuffer::default();
     let (client, trace, message) = (client(1, 0), Trace::new(Status::Cached), answer("www.example"));
     let from = "192.0.2.9".parse().expect("v4");
@@ -234,7 +234,7 @@ fn a_lane_that_nobody_empties_counts_what_it_loses() {
 }
 
 #[test]
-fn hits_of_rules_are_counted_whoever_asks() {
+fn hits_of_rules_are_counted_for_every_client() {
     let log = start(Settings::default());
     let rule = Id::from_u128(5);
     let hit = |number: i64, cause: Cause, client: &Client| {

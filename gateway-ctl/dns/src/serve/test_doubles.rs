@@ -172,8 +172,8 @@ impl FqdnPolicy for FakeFqdnPolicy {
         if self.broken.load(Ordering::Relaxed) {
             return Err(FqdnInstallError("the map is full".into()));
         }
-        let lesson = (client.number, asked.to_owned(), addresses.to_vec());
-        self.learned.lock().expect("a lock").push(lesson);
+        let call = (client.number, asked.to_owned(), addresses.to_vec());
+        self.learned.lock().expect("a lock").push(call);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! A transfer as it comes, message by message (RFC 5936, sections 2.2 and 3).
 //!
 //! It begins and ends with the same SOA record. What is not of the zone is left out, what is no transfer is refused; data
-//! of types that nobody here knows is kept as it is (RFC 3597).
+//! of unknown types is kept unchanged (RFC 3597).
 
 use gateway_core::dns::{Name, NameRef, Record};
 

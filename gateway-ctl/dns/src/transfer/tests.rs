@@ -132,7 +132,7 @@ struct Recorder(mpsc::UnboundedSender<Result<Option<Copy>, Error>>);
 
 impl Deliver for Recorder {
     fn deliver(&self, _: Id, copy: Option<Copy>) {
-        // Whoever looks no more does not listen.
+        // The test may have ended.
         let _ = self.0.send(Ok(copy));
     }
 
@@ -170,7 +170,7 @@ fn rfc_1982_section_3_2() {
         assert!(is_newer(serial, than) && !is_newer(than, serial), "{serial} {than}");
     }
     assert!(!is_newer(5, 5));
-    // Which of two that are so far apart is newer nobody can say.
+    // The order of two serials that are so far apart is undefined (RFC 1982).
     assert!(!is_newer(0x8000_0000, 0) && !is_newer(0, 0x8000_0000));
 }
 
@@ -268,10 +268,10 @@ async fn rfc_1034_section_4_3_5_times() {
 }
 
 #[tokio::test]
-async fn a_copy_that_nobody_vouches_for_is_given_up() {
+async fn an_unconfirmed_secondary_zone_expires() {
     let folder = tempfile::tempdir().unwrap();
     let mut world = World::new(folder.path());
-    // Nobody listens there.
+    // Closed port.
     let zone = secondary("127.0.0.1:1".parse().unwrap());
     let known = held(USUAL, Duration::from_secs(86_401));
     world.secondaries.0.set_state(zone.id, known);

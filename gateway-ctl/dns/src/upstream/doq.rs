@@ -135,7 +135,7 @@ fn transport() -> Result<TransportConfig, Error> {
     Ok(transport)
 }
 
-/// One question and its answer. What is not read to its end is told to be unwanted.
+/// One question and its answer. An unread stream is stopped.
 struct Stream {
     send: SendStream,
     recv: RecvStream,
@@ -153,7 +153,7 @@ impl Stream {
         let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
         self.recv.read_exact(&mut answer).await.map_err(unread)?;
         self.whole = true;
-        // The end mostly comes along with the answer; nobody waits for it.
+        // The end mostly comes along with the answer; there is no wait for it.
         match self.recv.read_chunk(1, true).now_or_never() {
             Some(Ok(Some(_))) => Err(Error::Broken),
             _ => Ok(answer),

@@ -172,7 +172,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> End<R, W> {
                 return Err(Error::Broken);
             };
             let id = u16::from_be_bytes([a, b]);
-            // An answer nobody waits for any longer.
+            // Reply to a query that has ended.
             let Some(waiting) = self.waiting.get(&id) else {
                 continue;
             };

@@ -27,7 +27,7 @@ pub struct OrderInput {
 
 /// An upstream that was never measured is given a chance.
 const UNMEASURED: Duration = Duration::from_millis(10);
-/// One question of so many goes to any upstream, or nobody would notice that another one has become faster.
+/// One query of so many goes to any upstream, so that a faster one is detected.
 const EXPLORE: u64 = 64;
 
 /// All candidates, in the order in which they are asked.

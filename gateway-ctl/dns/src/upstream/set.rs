@@ -216,7 +216,7 @@ impl Set {
         });
         let groups = groups.collect();
         let apart = before.map(|set| set.apart().clone()).unwrap_or_default();
-        // Nobody has asked them for long, or nobody is to any more.
+        // They were not used for long, or are not to be used.
         let wanted = apart.into_iter().filter(|(_, standing)| standing.is_in_use());
         let apart = wanted.map(|(servers, standing)| {
             let again =

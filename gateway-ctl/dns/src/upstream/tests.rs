@@ -27,7 +27,7 @@ use crate::hooks::{Failure, Query, QueryEgress, QueryRoute, Reply, Resolvers, Up
 
 /// Far beyond what anything takes here.
 const LONG: Duration = Duration::from_secs(20);
-/// Nobody is asked twice because the machine is busy.
+/// A busy machine causes no second query.
 const CALM: u32 = 8;
 
 /// The system's sockets without marks; what was asked for is kept.

@@ -198,7 +198,7 @@ fn reason(read: &Message, asked: &UpstreamQuery) -> (u16, &'static str) {
     }
 }
 
-/// The answer with our own judgement: AD as we found, CD as it was asked, and no longer kept than its signatures hold.
+/// The answer with the result of validation: AD as computed here, CD as it was asked, and no longer kept than its signatures hold.
 fn finished(answer: &mut [u8], secure: bool, most: Option<u32>) {
     if let Some(flags) = answer.get_mut(3) {
         *flags = *flags & !0x30 | u8::from(secure) << 5;

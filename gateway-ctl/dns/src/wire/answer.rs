@@ -1,6 +1,6 @@
 //! An upstream's answer, reduced to what answers the question: the chain of aliases from the name asked for, the records at
-//! its end, what proves them where that is wanted, and the SOA record of a negative answer. The rest is dropped: nobody
-//! asked for it, and nobody looked into it.
+//! its end, what proves them where that is wanted, and the SOA record of a negative answer. The rest is dropped: it was not
+//! queried, and not validated.
 
 use gateway_core::dns::{Name, NameRef, Question, Record};
 

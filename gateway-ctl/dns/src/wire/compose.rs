@@ -158,7 +158,7 @@ impl<'a> Envelope<'a> {
         self.end(out, request, counts);
         let [answers, authorities, additionals] = sections;
         let cut = out[2] & (flag::TC >> 8) as u8 != 0;
-        // What nobody asked for is left out first (RFC 2181, section 9); but a referral is none without its glue (RFC 9471).
+        // Additional records are left out first (RFC 2181, section 9); but a referral is none without its glue (RFC 9471).
         if cut && !answers.is_empty() && !additionals.is_empty() {
             self.records(out, request, [answers, authorities, &[]]);
         }

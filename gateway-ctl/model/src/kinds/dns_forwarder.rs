@@ -1,4 +1,4 @@
-//! Forwarders: which resolvers are asked for which domains, and by which way.
+//! Forwarders: resolvers and egress of queries for a domain.
 
 use std::net::IpAddr;
 
@@ -115,7 +115,7 @@ impl Resource for DnsForwarder {
             problems.add(code::RANGE, "bootstrap", "At most 8 addresses.");
         }
         let named = self.servers(state).0.iter().any(|text| is_by_name(text));
-        // Whoever resolves everything cannot ask itself for the address of its resolver.
+        // A forwarder of all domains cannot resolve the name of its own upstream.
         if named && self.bootstrap.is_empty() && self.domain.is_root() {
             problems.required("bootstrap");
         }

@@ -28,7 +28,7 @@ text_enum! {
         /// By the name servers of the tunnel that is taken, which are those in its settings. Without any, and where the
         /// way ends in a proxy, nothing is resolved.
         Tunnel = "tunnel",
-        /// By the upstreams named here, and nobody else but the forwarders of domains.
+        /// By the upstreams named here. Forwarders of domains still apply.
         Custom = "custom",
     }
 }

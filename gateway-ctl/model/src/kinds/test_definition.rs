@@ -1,4 +1,4 @@
-//! Network tests: what must and what must not be possible from somewhere, and by which way.
+//! Network tests: allowed and forbidden destinations of a source, and the expected egress.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ text_enum! {
 text_enum! {
     #[derive(Default)]
     pub enum TestMode {
-        /// Judged by the policies, nothing is sent.
+        /// Evaluated by the policies, nothing is sent.
         #[default]
         Plan = "plan",
         /// Tried with real connections.

@@ -1,6 +1,6 @@
 //! Settings at runtime: dotted keys, each with a JSON value or a secret.
 //!
-//! Holds texts of any key; which keys there are and what they take is the matter of whoever owns the key.
+//! Holds texts of any key; the owner of a key defines and validates it.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -25,7 +25,7 @@ impl Key {
         decode_key(text).map(Self)
     }
 
-    /// The only way out, besides [`Key::to_base64`].
+    /// The only access to the key, besides [`Key::to_base64`].
     pub const fn expose(&self) -> &[u8; 32] {
         &self.0
     }

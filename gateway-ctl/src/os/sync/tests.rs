@@ -41,7 +41,7 @@ proptest! {
     }
 
     #[test]
-    fn entries_of_an_earlier_process_that_nobody_wants_are_removed(have in entries(), want in entries()) {
+    fn unwanted_entries_of_an_earlier_process_are_removed(have in entries(), want in entries()) {
         let mem = Mem::holding(have.clone());
         let outcome = run(&mem, &want, &mut LastApplied::default());
         prop_assert_eq!(outcome.removed, have.keys().filter(|key| !want.contains_key(key)).count());

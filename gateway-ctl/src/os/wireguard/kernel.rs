@@ -143,14 +143,14 @@ impl Kernel {
         }))
     }
 
-    pub(super) async fn nudge(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn trigger_handshake(&self, name: &str) -> Result<(), Error> {
         let failed = |source| Error::Link { action: "nudge", name: name.to_owned(), source };
         let _applied = self.applied.lock().await;
         if !self.link(name).await.map_err(failed)?.is_some_and(|link| link.is_ours()) {
             return Ok(());
         }
         let Some(have) = self.device(name).await.map_err(failed)? else { return Ok(()) };
-        for message in messages::nudge(name, &have) {
+        for message in messages::trigger_handshake(name, &have) {
             self.set(message).await.map_err(failed)?;
         }
         Ok(())

@@ -79,9 +79,9 @@ impl Userspace {
         self.living().await.get(name).map(Device::status)
     }
 
-    pub(super) async fn nudge(&self, name: &str) {
+    pub(super) async fn trigger_handshake(&self, name: &str) {
         if let Some(device) = self.living().await.get(name) {
-            device.nudge();
+            device.trigger_handshake();
         }
     }
 
@@ -165,14 +165,14 @@ impl Device {
             self.running_mtu = config.mtu;
         }
         if config.fwmark != self.config.fwmark {
-            self.nudge();
+            self.trigger_handshake();
         }
         self.config = config.clone();
         Ok(())
     }
 
-    fn nudge(&self) {
-        self.shared.table.load().peers().for_each(|peer| peer.nudge());
+    fn trigger_handshake(&self) {
+        self.shared.table.load().peers().for_each(|peer| peer.trigger_handshake());
     }
 
     fn status(&self) -> DeviceStatus {

@@ -18,7 +18,7 @@ use super::upstream_selection::{ClientQuery, UpstreamSelection};
 use crate::reconcile::KernelDataplane;
 
 /// Address that no host has.
-const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+const NO_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 pub struct FqdnInstaller {
     dataplane: KernelDataplane,
@@ -50,7 +50,7 @@ impl FqdnInstaller {
         let rules = compiled.plan.dataplane.domains.iter();
         let ways = |rank: u32| {
             let outgoing = host_egress::of_policy(compiled, rank, ipv6);
-            let asking = ClientQuery { input: inputs.world.input(), compiled, rank, from: Some(NOBODY) };
+            let asking = ClientQuery { input: inputs.world.input(), compiled, rank, from: Some(NO_CLIENT) };
             let (chosen, resolvers) = choice.of(&asking, outgoing.clone());
             (rank, [self.ways.of(chosen, resolvers), self.ways.of(outgoing, Resolvers::Usual)])
         };

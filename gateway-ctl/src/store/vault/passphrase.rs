@@ -70,9 +70,7 @@ pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
             started(stored, mode, lost, false)
         }
         (None, Some(beside), Some(mode)) => {
-            tracing::warn!(
-                "restored the secrets passphrase from its file: it was missing in the store"
-            );
+            tracing::warn!("restored the secrets passphrase from its file: it was missing in the store");
             started(beside, mode, lost, true)
         }
         (None, None, Some(SecretsMode::Own)) => {

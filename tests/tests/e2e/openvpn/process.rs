@@ -153,7 +153,7 @@ fn a_tunnel_in_use_is_not_deleted_unless_forced() {
 }
 
 #[test]
-fn addresses_that_somebody_takes_away_are_set_again() {
+fn removed_addresses_are_set_again() {
     let bound = Bound::start("");
     let gateway = &bound.testbed.network.gateway;
     gateway.run("ip", &["address", "flush", "dev", "ov-nl"]).expect("flushed");

@@ -65,7 +65,7 @@ impl Drop for Foreign {
 }
 
 #[test]
-fn wireguard_go_understands_us_whoever_begins() {
+fn wireguard_go_interoperates_as_initiator_and_responder() {
     for we_begin in [true, false] {
         let pair = Pair::unconnected(false);
         let mut config = pair.a_config();

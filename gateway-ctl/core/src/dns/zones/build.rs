@@ -183,9 +183,9 @@ fn primary(stored: &DnsZone, state: &State, options: &Options) -> Own {
 
 /// Returns a zone without records of its own (RFC 6303, section 3).
 fn plain(apex: NameRef<'_>, ttl: u32, key: Key) -> Zone {
-    let nobody = from_text("nobody.invalid").expect("a name");
+    let mailbox = from_text("nobody.invalid").expect("a name");
     let times = Times { serial: 1, refresh: 3600, retry: 1200, expire: 604_800, minimum: ttl };
-    let own = finish(NameMap::new(key), apex.to_owned(), ttl, apex.to_owned(), nobody, times, false);
+    let own = finish(NameMap::new(key), apex.to_owned(), ttl, apex.to_owned(), mailbox, times, false);
     Zone::Own(Arc::new(own))
 }
 

@@ -342,7 +342,7 @@ fn rfc_6761_and_rfc_6303_names_do_not_leave() {
 }
 
 #[test]
-fn whoever_names_servers_for_a_domain_has_them_asked() {
+fn forwarders_of_a_domain_are_queried() {
     let mut world = World::new(&["example"]).records("example", &["www A 192.0.2.1"]);
     for domain in ["corp.example", "10.in-addr.arpa", "example"] {
         let forwarder = DnsForwarder {

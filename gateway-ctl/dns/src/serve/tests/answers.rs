@@ -156,13 +156,13 @@ async fn fqdn_entries_are_installed_before_each_answer() {
     let chain = vec![cname("shop.example", "cdn.example"), a("cdn.example", 60, [192, 0, 2, 66])];
     world.upstream.knows("shop.example", rtype::A, chain);
     world.upstream.knows("other.example", rtype::A, vec![a("other.example", 60, [192, 0, 2, 67])]);
-    let lesson =
+    let expected =
         |ttl| (1, name("shop.example"), vec![("192.0.2.66".parse().expect("v4"), Duration::from_secs(ttl))]);
     world.reply("shop.example", rtype::A).await;
     world.shared.clock.skip(Duration::from_secs(20));
     world.reply("SHOP.example", rtype::A).await;
     world.reply("other.example", rtype::A).await;
-    assert_eq!(*world.lessons.learned.lock().expect("a lock"), [lesson(60), lesson(40)]);
+    assert_eq!(*world.lessons.learned.lock().expect("a lock"), [expected(60), expected(40)]);
     assert_eq!(
         *world.upstream.partitions.lock().expect("a lock"),
         [9, 0],
@@ -234,7 +234,7 @@ async fn rfc_1996_servers_of_a_zone_say_that_it_has_changed() {
 }
 
 #[tokio::test]
-async fn rfc_2181_section_9_what_nobody_asked_for_is_left_out_first() {
+async fn rfc_2181_section_9_additional_records_are_left_out_first() {
     let addresses: Vec<_> = (0..80).map(|n| a("mail.lan", 300, [10, 0, 0, n])).collect();
     let answer = vec![cname("www.lan", "mail.lan")];
     let asked =

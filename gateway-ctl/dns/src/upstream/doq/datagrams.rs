@@ -1,6 +1,6 @@
 //! The socket of one connection, as the library wants it: straight to the server, or wrapped for a proxy.
 //!
-//! What the system says of the path (ICMP) ends a connection that is being made, so that somebody else is asked at once;
+//! What the system says of the path (ICMP) ends a connection that is being made, so that another upstream is queried at once;
 //! one that stands is not ended by what anybody may have sent.
 
 use std::io::{self, ErrorKind, IoSliceMut};

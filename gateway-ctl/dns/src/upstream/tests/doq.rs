@@ -188,11 +188,11 @@ async fn a_server_that_speaks_something_else_over_quic_hears_no_question() {
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens_is_known_at_once() {
-    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+async fn a_closed_port_is_detected_at_once() {
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = Doq::new("dns.test", fine);
     let config = server.client();
-    let plan = sequential(vec![upstream(DnsProtocol::Quic, nobody)]);
+    let plan = sequential(vec![upstream(DnsProtocol::Quic, closed)]);
     let bench = Bench::with(plan, move || Ok(config.clone()));
     let failure = bench.ask("www.example.com").await.unwrap_err();
     assert!(matches!(failure, Failure::Failed(_)), "a deadline would tell less: {failure}");
@@ -297,7 +297,7 @@ async fn an_answer_need_not_wait_for_the_end_of_its_stream() {
         ServerAction::Begin([&(answer.len() as u16).to_be_bytes(), &answer[..]].concat())
     });
     let bench = server.bench();
-    // More than the streams that a server has open at once: what is not wanted any longer is told to it.
+    // More than the streams that a server has open at once: unwanted streams are stopped.
     for _ in 0..150 {
         assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.9");
     }
@@ -369,7 +369,7 @@ async fn who_stays_silent_is_left_for_another_one() {
     );
 }
 
-/// A proxy that passes datagrams on to one server, and tells what they were for. Ends its passages when told to.
+/// A proxy that relays datagrams to one server and reports their destinations. Ends its relays on request.
 async fn proxy(
     to: SocketAddr,
     refuses: bool,

@@ -66,7 +66,7 @@ async fn turns_go_on_when_a_plan_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_mark_by_which_nobody_answers_is_left_out() {
+async fn a_mark_without_replies_is_not_used() {
     let server = fine(6).await;
     let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
     let nowhere: SocketAddr = ([127, 0, 0, 1], 1).into();
@@ -206,7 +206,7 @@ async fn servers_of_a_zone_are_asked_for_their_own_answers() {
 }
 
 #[tokio::test]
-async fn a_way_with_resolvers_of_its_own_asks_nobody_else_but_the_forwarders_of_domains() {
+async fn a_route_with_its_own_resolvers_uses_only_them_and_the_forwarders_of_domains() {
     let (usual, own, corporate) = (fine(1).await, fine(2).await, fine(3).await);
     let mut plan = sequential(vec![udp(usual.at)]);
     let domain = Name::from(&DomainName::parse("corp.test").unwrap());

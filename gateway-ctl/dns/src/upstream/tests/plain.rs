@@ -140,7 +140,7 @@ async fn a_server_that_closes_after_each_answer_answers_all() {
 async fn the_next_is_asked_when_one_is_silent_slow_or_gone() {
     let silent = Server::new(|_: &Came| Act::Nothing).await;
     let slow = Server::new(|came: &Came| Act::After(Duration::from_secs(30), came.address(66))).await;
-    // Where nobody listens.
+    // Closed port.
     let gone = ([127, 0, 0, 1], 1).into();
     let good = fine(9).await;
     for first in [silent.at, slow.at, gone] {

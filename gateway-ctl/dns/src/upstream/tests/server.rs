@@ -82,7 +82,7 @@ impl Server {
     pub async fn new(script: impl Fn(&Came) -> Act + Send + Sync + 'static) -> Server {
         loop {
             let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-            // Somebody may have the same port of TCP.
+            // Another process may have the same TCP port.
             if let Ok(listener) = TcpListener::bind(socket.local_addr().unwrap()).await {
                 return Server::on(socket, listener, script);
             }
@@ -91,7 +91,7 @@ impl Server {
 
     /// At an address where one was before.
     pub async fn again(at: SocketAddr, script: impl Fn(&Came) -> Act + Send + Sync + 'static) -> Server {
-        // Somebody else may have the port for a moment.
+        // Another process may use the port briefly.
         let binding = async {
             loop {
                 if let (Ok(socket), Ok(listener)) = (UdpSocket::bind(at).await, TcpListener::bind(at).await) {

@@ -35,7 +35,7 @@ fn filter_rules_are_what_the_resolver_can_do() {
         }
         assert!(warnings.is_empty(), "{warnings:?}");
     }
-    let nobody = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
+    let unknown = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11";
     refused(
         "dns_filter_rule",
         &[
@@ -54,7 +54,7 @@ fn filter_rules_are_what_the_resolver_can_do() {
             ),
             (json!({"pattern": "a.b", "qtypes": ["NONSENSE"]}), &["qtypes[0] format"]),
             (
-                json!({"pattern": "a.b", "scope": {"devices": [nobody]}}),
+                json!({"pattern": "a.b", "scope": {"devices": [unknown]}}),
                 &["scope.devices[0] unknown_reference"],
             ),
             (

@@ -21,13 +21,13 @@ text_enum! {
     }
 }
 
-/// Packets for nobody among those for somebody, sent by this end only.
+/// Cover packets among payload packets, sent by this end only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "CoverTraffic")]
 pub struct CoverSettings {
     pub enabled: bool,
-    /// Cover is at most this share of the bytes sent for somebody, and a few dozen bytes a second: 1 to 50.
+    /// Maximum cover traffic in percent of the payload bytes sent, plus a few dozen bytes a second: 1 to 50.
     #[schemars(range(min = 1, max = 50))]
     pub budget_pct: u64,
     /// At least one.

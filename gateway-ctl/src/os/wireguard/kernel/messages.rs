@@ -74,7 +74,7 @@ impl Device {
                 PeerAttribute::PresharedKey(key) => peer.preshared_key = some_key(key),
                 PeerAttribute::Endpoint(endpoint) => peer.endpoint = Some(endpoint),
                 PeerAttribute::PersistentKeepalive(seconds) => peer.keepalive = seconds,
-                PeerAttribute::LastHandshake(time) => peer.last_handshake = moment(time),
+                PeerAttribute::LastHandshake(time) => peer.last_handshake = system_time(time),
                 PeerAttribute::RxBytes(bytes) => peer.rx_bytes = bytes,
                 PeerAttribute::TxBytes(bytes) => peer.tx_bytes = bytes,
                 PeerAttribute::AllowedIps(nets) => peer.allowed_ips.extend(nets.iter().filter_map(network)),
@@ -129,7 +129,7 @@ pub(super) fn changes(
 
 /// Returns the messages that make the device send at once. Setting the fwmark clears the source addresses that the
 /// kernel has cached. Enabling a keepalive makes it send one.
-pub(super) fn nudge(name: &str, have: &Device) -> Vec<Vec<Attribute>> {
+pub(super) fn trigger_handshake(name: &str, have: &Device) -> Vec<Vec<Attribute>> {
     let with_keepalive = |seconds: fn(u16) -> u16| {
         let peers = have.peers.iter().filter(|(_, peer)| peer.keepalive > 0).map(move |(key, peer)| {
             vec![
@@ -247,7 +247,7 @@ fn some_key(key: [u8; 32]) -> Option<Key> {
 }
 
 /// Converts a kernel time. The kernel reports "never" as the epoch.
-fn moment(time: WireguardTimeSpec) -> Option<SystemTime> {
+fn system_time(time: WireguardTimeSpec) -> Option<SystemTime> {
     let seconds = u64::try_from(time.seconds).ok()?;
     let nanos = u32::try_from(time.nano_seconds).ok()?;
     let since_epoch = Duration::new(seconds, nanos);

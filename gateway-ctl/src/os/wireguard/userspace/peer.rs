@@ -119,7 +119,7 @@ impl Peer {
     }
 
     /// Sends to the peer at the next tick, or starts a handshake. The peer may have to learn this end's address.
-    pub(super) fn nudge(&self) {
+    pub(super) fn trigger_handshake(&self) {
         let mut state = self.lock();
         (state.nudged, state.restart) = (true, !state.has_session());
     }

@@ -68,7 +68,7 @@ fn a_copy_is_answered_like_any_zone() {
 }
 
 #[test]
-fn without_a_copy_that_holds_nothing_is_answered_and_nobody_asked() {
+fn an_expired_secondary_zone_answers_servfail_without_a_query() {
     let world =
         World::new(&["example"]).records("example", &["to CNAME www.copy"]).host("copy", &["192.0.2.9"]);
     let world = with_copy(world, None);

@@ -92,7 +92,7 @@ async fn flow(shared: &Shared, sockets: &Sockets, settings: &CoverSettings) {
                 Length::Unknown => Outcome::NoWay,
                 Length::TooLong(shortest) => Outcome::TooDear(shortest),
                 Length::Fits(len) => {
-                    for_nobody(&mut plaintext[..len]);
+                    fill_cover_packet(&mut plaintext[..len]);
                     match peer.cover(now, &plaintext[..len], &mut room) {
                         None => Outcome::NoWay,
                         Some((len, to)) => {
@@ -117,7 +117,7 @@ async fn flow(shared: &Shared, sockets: &Sockets, settings: &CoverSettings) {
 }
 
 /// Turns the buffer into a packet that every peer drops; see the module `cover`.
-fn for_nobody(packet: &mut [u8]) {
+fn fill_cover_packet(packet: &mut [u8]) {
     packet.fill(0);
     let len = u16::try_from(packet.len()).unwrap_or(u16::MAX);
     // Version 4, header length 0, and the total length at the offset of the IPv4 header.

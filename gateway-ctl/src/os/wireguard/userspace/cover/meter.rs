@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_somebody_and_what_is_cover_are_counted_apart() {
+    fn payload_and_cover_are_counted_separately() {
         let meter = Meter::default();
         meter.sent(64);
         meter.received(true);

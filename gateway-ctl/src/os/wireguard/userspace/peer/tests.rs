@@ -126,7 +126,7 @@ fn a_handshake_delivers_the_packet_that_asked_for_it_and_both_sides_know_it() {
 }
 
 #[test]
-fn a_handshake_that_nobody_confirmed_does_not_count_for_the_answering_side() {
+fn an_unconfirmed_handshake_does_not_count_for_the_responder() {
     let (a, b) = pair(None);
     let initiation = a.send(&PACKET).expect("an initiation");
     assert_eq!(b.receive(&initiation, a.address).answers.len(), 1);

@@ -8,10 +8,10 @@ use gateway_model::settings::groups::CoverMachine;
 use super::*;
 
 #[test]
-fn a_packet_for_nobody_is_well_formed_up_to_its_source_which_nobody_may_have() {
+fn a_cover_packet_is_well_formed_except_for_its_impossible_source() {
     for len in [32, 64, 1420, 65_535] {
         let mut packet = vec![0xff; len];
-        for_nobody(&mut packet);
+        fill_cover_packet(&mut packet);
         assert_eq!((packet[0] >> 4, packet[0] & 0x0f), (4, 0), "version and header length");
         assert_eq!(usize::from(u16::from_be_bytes([packet[2], packet[3]])), len);
         assert_eq!(packet[12..16], Ipv4Addr::UNSPECIFIED.octets());
@@ -19,7 +19,7 @@ fn a_packet_for_nobody_is_well_formed_up_to_its_source_which_nobody_may_have() {
         assert_eq!(Tunn::dst_address(&packet), Some(Ipv4Addr::UNSPECIFIED.into()));
     }
     for len in 0..4 {
-        for_nobody(&mut vec![0xff; len]);
+        fill_cover_packet(&mut vec![0xff; len]);
     }
 }
 
