@@ -61,7 +61,7 @@ fn port_that_is_taken_is_waited_for_while_enforcement_goes_on() {
     testbed.daemon.spawn().expect("started");
     wait_ok(SOON, "the local socket to answer", || users_by_socket(&testbed)).expect("answered");
     assert_direct(&testbed.network.tv);
-    assert!(testbed.daemon.last_words().contains("cannot listen"), "{}", testbed.daemon.last_words());
+    assert!(testbed.daemon.last_words().contains("failed to listen"), "{}", testbed.daemon.last_words());
     assert!(testbed.daemon.ended().is_none(), "{}", testbed.daemon.last_words());
     drop(taken);
     wait_for(SOON, "the API to be served", || {
