@@ -165,7 +165,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
     let stored = stored.into_iter().max().unwrap_or_default();
     Ok(ServiceStatus {
         version: env!("CARGO_PKG_VERSION"),
-        ready: last.run > 0 && last.is_ok() && open.enforcement.loop_idle_time() < STALLED,
+        ready: last.run > 0 && last.is_ok() && open.enforcement.loop_idle_time() < STALL_TIMEOUT,
         uptime_sec: cx.api.started.elapsed().as_secs(),
         snapshot_age_sec: open.store.newest_snapshot().map(|taken| age(taken, open.now())),
         pending_confirm_until: open.store.pending().map(|pending| pending.until),
@@ -182,7 +182,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
 }
 
 /// Idle time after which the reconcile loop counts as hung.
-const STALLED: Duration = Duration::from_secs(30);
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Returns the age in seconds; 0 if the clock was set back since.
 fn age(taken: Timestamp, now: Timestamp) -> u64 {

@@ -31,7 +31,7 @@ use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
 /// Maximum time for the confirmation of a change, in seconds.
-const LONGEST: u32 = 86_400;
+const MAX_CONFIRM_SECONDS: u32 = 86_400;
 
 pub fn rows(t: &mut Table) {
     t.question("/validate", "validate_plan", validate)
@@ -199,11 +199,15 @@ pub(super) fn may_change(cx: &Cx, order: &Order) -> Result<(), ApiError> {
 }
 
 pub(super) fn check_timeout(seconds: u32) -> Result<(), ApiError> {
-    if seconds <= LONGEST {
+    if seconds <= MAX_CONFIRM_SECONDS {
         return Ok(());
     }
     let mut problems = Problems::new();
-    problems.add(code::RANGE, "confirm_timeout_sec", format!("At most {LONGEST} seconds, which is a day."));
+    problems.add(
+        code::RANGE,
+        "confirm_timeout_sec",
+        format!("At most {MAX_CONFIRM_SECONDS} seconds, which is a day."),
+    );
     Err(ApiError::validation(&problems))
 }
 

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_row_is_says_what_it_can_answer() {
+    fn properties_of_an_endpoint_determine_its_responses() {
         let create = of_row(Method::Post, "/devices");
         for status in [201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503, 507] {
             assert!(create.contains(&status), "{status}");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_has_no_success() {
+    fn unsupported_endpoints_have_no_success_response() {
         let missing = |needs| {
             Capability::ALL.iter().any(|it| it.needs() == needs && it.standing() == Standing::Missing)
         };

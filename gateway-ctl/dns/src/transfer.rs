@@ -30,8 +30,8 @@ pub use fetch::{Error, is_newer};
 use fetch::SerialCheck;
 
 /// Bounds for what a zone says of itself: shorter is a burden, longer is never.
-const SHORTEST: u32 = 30;
-const LONGEST: u32 = 28 * 24 * 3600;
+const MIN_REFRESH_SECONDS: u32 = 30;
+const MAX_REFRESH_SECONDS: u32 = 28 * 24 * 3600;
 /// Waits after failures while there is no copy.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(600));
 /// State of a secondary zone.
@@ -92,7 +92,9 @@ struct Pace {
 
 impl Pace {
     fn of(times: Times) -> Pace {
-        let bounded = |seconds: u32| Duration::from_secs(seconds.clamp(SHORTEST, LONGEST).into());
+        let bounded = |seconds: u32| {
+            Duration::from_secs(seconds.clamp(MIN_REFRESH_SECONDS, MAX_REFRESH_SECONDS).into())
+        };
         let (refresh, retry) = (bounded(times.refresh), bounded(times.retry));
         Pace { refresh, retry, expire: Duration::from_secs(times.expire.into()).max(refresh + retry) }
     }

@@ -161,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_behaves_like_an_ordered_map_and_clones_are_independent(
+        fn agrees_with_an_ordered_map_and_clones_are_independent(
             edits in prop::collection::vec((any::<bool>(), 0u16..600), 0..3000),
             from in 0u16..600,
         ) {

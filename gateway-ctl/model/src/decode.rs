@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_field_is_reported_at_its_original_place() {
+    fn every_wrong_field_is_reported_at_its_original_path() {
         let found = problems_of(json!({
             "name": 3, "port": 70000, "mode": "medium",
             "macs": ["bad", "02:42:ac:11:00:02", "worse", 7],

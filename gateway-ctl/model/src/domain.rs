@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused_with_its_reason() {
+    fn an_invalid_name_is_refused_with_its_reason() {
         let long = format!("{}.com", "a".repeat(64));
         let longer = vec!["a".repeat(63); 4].join(".") + ".com";
         let huge = "ü".repeat(100_000);

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_foreign_newer_or_damaged_is_distinguished() {
+    fn foreign_newer_and_damaged_documents_are_distinguished() {
         let rule = |text: &str| Document::from_bytes(text.as_bytes()).unwrap_err().list()[0].code;
         assert_eq!(rule("{"), code::FORMAT);
         assert_eq!(rule("{}"), code::REQUIRED);

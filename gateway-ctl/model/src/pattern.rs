@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_matched_is_refused() {
+    fn unmatchable_patterns_are_refused() {
         let big = "(a{1000}){1000}";
         let deep = "(".repeat(100) + &")".repeat(100);
         let long = "a".repeat(600);
@@ -259,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn a_wildcard_matches_as_the_expression_it_stands_for(pattern in "[ab.*]{1,8}", text in "[ab.]{0,10}") {
+        fn a_wildcard_agrees_with_its_regular_expression(pattern in "[ab.*]{1,8}", text in "[ab.]{0,10}") {
             let expression = format!("^{}$", pattern.replace('.', "\\.").replace('*', ".*"));
             prop_assert_eq!(
                 matches_wildcard(pattern.as_bytes(), text.as_bytes()),

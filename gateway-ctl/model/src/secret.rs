@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_input_keeps_becomes_the_old_secret_again() {
+    fn a_kept_secret_is_resumed() {
         let mirror = Arc::new(Mirror::default());
         let before = Secret::sealed("enc:2retnuh", mirror.clone());
         let mut kept = Secret::new(before.kept());

@@ -196,7 +196,7 @@ impl DnsService {
         let asked = first_upstream(&plan);
         self.reported.store(UpstreamSummary::of(&plan, inputs.dns()));
         self.upstreams.replace(plan);
-        self.config.active_alerts.keep(DOWN, |subject| {
+        self.config.active_alerts.keep(UPSTREAM_DOWN_ALERT, |subject| {
             self.upstreams.status().iter().any(|one| !one.ok && subject_of(one) == subject)
         });
         self.learner.follow(&inputs, choice.clone(), asked.is_ipv6());
@@ -221,7 +221,7 @@ impl DnsService {
     }
 }
 
-const DOWN: AlertKind = AlertKind::DnsUpstreamDown;
+const UPSTREAM_DOWN_ALERT: AlertKind = AlertKind::DnsUpstreamDown;
 
 /// Subject of an alert: an upstream over one egress.
 fn subject(upstream: &str, egress: &str) -> String {

@@ -124,17 +124,17 @@ pub fn leg_number(tunnel: &Tunnel) -> Option<u8> {
 /// Name of a tunnel's interface: `wg-` or, for OpenVPN, `ov-` and the tunnel's name. A long name is cut and numbered,
 /// with dots, which no tunnel's name has.
 pub fn tunnel_interface(tunnel: &Tunnel) -> String {
-    const LONGEST: usize = 15;
+    const MAX_NAME_BYTES: usize = 15;
     let kind = match tunnel.r#type {
         TunnelType::Wireguard => "wg",
         TunnelType::Openvpn => "ov",
     };
     let plain = format!("{kind}-{}", tunnel.name);
-    if plain.len() <= LONGEST {
+    if plain.len() <= MAX_NAME_BYTES {
         return plain;
     }
     let tail = format!(".{}", tunnel.meta.slot);
-    let head: String = tunnel.name.chars().take(LONGEST - 3 - tail.len()).collect();
+    let head: String = tunnel.name.chars().take(MAX_NAME_BYTES - 3 - tail.len()).collect();
     format!("{kind}.{head}{tail}")
 }
 

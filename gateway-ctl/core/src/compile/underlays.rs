@@ -151,21 +151,21 @@ impl<'a> Settling<'a> {
         let outer = match carrier.leg().and_then(|leg| self.legs.get(leg)) {
             Some(leg) => leg.mtu,
             // Whichever uplink is the default route at a time.
-            None => self.legs.uplinks().map(|leg: &Leg| leg.mtu).min().unwrap_or(ETHERNET),
+            None => self.legs.uplinks().map(|leg: &Leg| leg.mtu).min().unwrap_or(ETHERNET_MTU),
         };
         let state = self.state;
         let fits = |outer: u16, ipv6| outer.saturating_sub(overhead(state, tunnel, ipv6));
         match tunnel.mtu {
-            Some(own) => own.min(fits(outer, !ends_in_ipv4(state, tunnel)).max(LEAST.min(own))),
-            None => fits(outer.min(ETHERNET), true).max(LEAST),
+            Some(own) => own.min(fits(outer, !ends_in_ipv4(state, tunnel)).max(MIN_MTU.min(own))),
+            None => fits(outer.min(ETHERNET_MTU), true).max(MIN_MTU),
         }
     }
 }
 
 /// MTU of the internet, however large packets of an uplink may be.
-const ETHERNET: u16 = 1500;
+const ETHERNET_MTU: u16 = 1500;
 /// IPv6 needs so much. A tunnel that is left with less sends outer packets in fragments.
-const LEAST: u16 = 1280;
+const MIN_MTU: u16 = 1280;
 
 /// Returns the bytes that a tunnel adds to a packet.
 fn overhead(state: &State, tunnel: &Tunnel, ipv6: bool) -> u16 {

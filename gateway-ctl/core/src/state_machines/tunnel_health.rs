@@ -9,9 +9,9 @@ use std::time::Duration;
 use gateway_model::kinds::tunnel_health::{Health, HealthCheck};
 
 /// Loss and latency are those of so many probes.
-const WINDOW: usize = 20;
+const WINDOW_PROBES: usize = 20;
 /// After a failure it is asked again so soon.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The probes of one tunnel.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,7 @@ impl TunnelHealth {
         }
         self.asked = None;
         self.window.push_back(outcome);
-        if self.window.len() > WINDOW {
+        if self.window.len() > WINDOW_PROBES {
             self.window.pop_front();
         }
         let (says, needed) = match outcome {
@@ -76,13 +76,13 @@ impl TunnelHealth {
         }
         let interval = Duration::from_secs(check.interval_sec.into());
         let doubtful = outcome.is_none() && self.health != Health::Unhealthy;
-        let pause = if doubtful { interval.min(AGAIN) } else { interval };
+        let pause = if doubtful { interval.min(RETRY_INTERVAL) } else { interval };
         self.next = Some(now + pause.mul_f64(0.75 + random.clamp(0.0, 1.0) / 2.0));
     }
 
     /// Makes the next probe due at once: the remote end does not answer data.
     pub fn probe_now(&mut self, now: Duration) {
-        if self.next.is_some_and(|next| next > now + AGAIN) {
+        if self.next.is_some_and(|next| next > now + RETRY_INTERVAL) {
             self.next = Some(now);
         }
     }
@@ -193,7 +193,7 @@ mod tests {
             probe(&mut machine, &mut now, outcome);
         }
         assert_eq!((machine.loss_pct(), machine.latency()), (Some(50.0), Some(Duration::from_millis(30))));
-        for _ in 0..WINDOW {
+        for _ in 0..WINDOW_PROBES {
             probe(&mut machine, &mut now, RTT);
         }
         assert_eq!((machine.loss_pct(), machine.latency()), (Some(0.0), RTT));

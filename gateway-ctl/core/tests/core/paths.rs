@@ -279,7 +279,7 @@ proptest! {
 
     /// Whatever is down: nothing goes round, nothing goes where no policy lets it, and a closed path is the whole path.
     #[test]
-    fn a_way_is_what_its_policy_says_or_its_failure(
+    fn an_egress_follows_its_policy_or_its_failure_policy(
         plans in prop::collection::vec(plan(), 1..5),
         down in subsequence(vec!["a", "b", "c", "wan0", "wan1"], 0..4),
     ) {

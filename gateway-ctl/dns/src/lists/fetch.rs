@@ -34,7 +34,7 @@ const MAX_REDIRECTS: usize = 5;
 /// For the head of a reply with its connection, and from one piece to the next.
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 /// For the whole of it.
-const WHOLE: Duration = Duration::from_secs(1800);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
 /// Pieces that wait for their reader.
 const PIECES: usize = 16;
 
@@ -52,7 +52,7 @@ pub async fn look(
     before: Option<Head>,
 ) -> Result<Fetched, Error> {
     let whole = fetch(context, folder, key, (subscription, bounds), before);
-    timeout(context.wait(WHOLE), whole).await.unwrap_or(Err(Error::Timeout))
+    timeout(context.wait(DOWNLOAD_TIMEOUT), whole).await.unwrap_or(Err(Error::Timeout))
 }
 
 async fn fetch(

@@ -129,7 +129,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_list_is_kept_and_asked_for_only_if_it_changed() {
+async fn a_list_is_cached_and_downloaded_only_if_it_changed() {
     let server = Server::new(|head| match head.contains("if-none-match: \"one\"") {
         true => "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(),
         false => whole("ETag: \"one\"\r\n", "||a.example^\n||b.example^\n"),
@@ -168,7 +168,7 @@ async fn the_copy_is_there_at_the_start_without_the_network() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_leaves_the_copy_alone() {
+async fn an_invalid_list_does_not_replace_the_cached_one() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(|head| match head.split(' ').nth(1).unwrap_or_default() {
         "/page" => whole("", "<html><body>It works!</body></html>\n"),
@@ -209,7 +209,7 @@ async fn what_is_no_list_leaves_the_copy_alone() {
 }
 
 #[tokio::test]
-async fn lists_are_kept_up_to_date_until_they_are_no_longer_wanted() {
+async fn lists_are_updated_until_they_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let turn = AtomicUsize::new(0);
     let server = Server::new(move |_| match turn.fetch_add(1, Ordering::SeqCst) {

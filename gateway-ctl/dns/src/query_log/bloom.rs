@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_is_found_and_little_else() {
+    fn inserted_keys_are_found_with_few_false_positives() {
         let mut words = [0; DOMAINS];
         (0..200u64).for_each(|number| put(&mut words, hash(&number.to_le_bytes()), 9));
         assert!((0..200u64).all(|number| has(&words, hash(&number.to_le_bytes()), 9)));

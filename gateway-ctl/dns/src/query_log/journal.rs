@@ -20,7 +20,7 @@ use crate::wire::NameBuf;
 
 /// A block is written when it has so many bytes, or its oldest record is that old.
 const BLOCK: usize = 64 << 10;
-const WAIT: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A file is closed when it has so many bytes: it is what leaves at once.
 const FILE: u64 = 16 << 20;
@@ -162,7 +162,7 @@ impl Journal {
     }
 
     pub fn tick(&mut self, now: Timestamp) {
-        let old = |pending: &Pending| now.duration_since(pending.since).unsigned_abs() >= WAIT;
+        let old = |pending: &Pending| now.duration_since(pending.since).unsigned_abs() >= RETRY_INTERVAL;
         if self.pending.as_ref().is_some_and(old) {
             self.flush(now);
         }

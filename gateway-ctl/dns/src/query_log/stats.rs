@@ -44,7 +44,7 @@ const CLIENTS: usize = 4096;
 /// So many names of a client are counted; then those asked for least leave.
 const NAMES: usize = 512;
 /// Once there are half as many, one question in so many may bring a new one.
-const TURN: u64 = 8;
+const ROTATION: u64 = 8;
 /// Maximum number of them in a reply.
 const TOP: usize = 20;
 
@@ -112,7 +112,7 @@ impl Counts {
             return;
         }
         // Of thousands of names, each asked for now and then, those that come often get their turn soon enough.
-        if count.names.len() > NAMES / 2 && !count.queries.is_multiple_of(TURN) {
+        if count.names.len() > NAMES / 2 && !count.queries.is_multiple_of(ROTATION) {
             return;
         }
         if count.names.len() >= NAMES {

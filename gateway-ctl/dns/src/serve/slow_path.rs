@@ -14,7 +14,7 @@ use crate::wire::code::ede;
 use crate::wire::{Ede, Envelope, rcode, rtype};
 
 /// Maximum number of names that local data may lead through.
-const LEAPS: usize = 8;
+const MAX_ALIASES: usize = 8;
 
 /// Partial answer of a query that continues with another name.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Shared {
         let qtype = query.request.qtype;
         let mut name = query.request.name().to_owned();
         let mut path = Path::default();
-        for _ in 0..LEAPS {
+        for _ in 0..MAX_ALIASES {
             let question = Question { name: name.as_ref(), qtype };
             let decision = query.decide(question);
             if let Some(trace) = query.decided_at(out, &path, &name, &decision) {

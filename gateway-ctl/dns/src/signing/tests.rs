@@ -218,7 +218,7 @@ fn rfc_4034_section_4_the_chain_is_closed() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_signed_again_until_its_end_is_near() {
+fn unchanged_records_are_signed_again_only_before_their_expiry() {
     let mut world = Fixture::new(&RECORDS);
     let signature = |zones: &Zones, asked: &str| {
         let local = ask(zones, asked, rtype::A);

@@ -19,7 +19,7 @@ use crate::wire::{u16_at, u32_at};
 
 pub const COPIES: DiskCache = DiskCache("zone");
 /// Longest file: each record has its name and ten bytes.
-const LONGEST: u64 = BYTES as u64 + RECORDS as u64 * (255 + 10) + 4096;
+const MAX_FILE_BYTES: u64 = BYTES as u64 + RECORDS as u64 * (255 + 10) + 4096;
 
 /// Metadata of a zone on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Who
         Err(error) => return Err(error),
     };
     let broken = || io::Error::new(io::ErrorKind::InvalidData, "it is not what was written");
-    if about.len() > LONGEST {
+    if about.len() > MAX_FILE_BYTES {
         return Err(broken());
     }
     let file = fs::read(&path)?;

@@ -22,7 +22,7 @@ use crate::wire::{flag, rtype, u16_at};
 /// For a connection, and from one message to the next.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// For the whole of it.
-const WHOLE: Duration = Duration::from_secs(600);
+const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Reason for a failed refresh of a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,7 +68,7 @@ pub(super) async fn look(
     let mut last = Error::NoServer;
     for server in &zone.servers {
         let looking = at(context, zone, server, have, key);
-        let looked = timeout(context.wait(WHOLE), looking).await;
+        let looked = timeout(context.wait(TRANSFER_TIMEOUT), looking).await;
         match looked.unwrap_or_else(|_| Err(Error::Timeout(server.shown.clone()))) {
             Ok(looked) => return Ok(looked),
             Err(error) => last = error,

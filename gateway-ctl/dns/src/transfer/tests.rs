@@ -175,7 +175,7 @@ fn rfc_1982_section_3_2() {
 }
 
 #[tokio::test]
-async fn a_zone_is_fetched_kept_and_there_after_a_restart() {
+async fn a_secondary_zone_is_transferred_stored_and_present_after_a_restart() {
     let (folder, primary) = (tempfile::tempdir().unwrap(), Primary::new(41).await);
     let mut world = World::new(folder.path());
     world.secondaries.set(&[primary.secondary()]);

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_what_hickory_reads() {
+    fn hickory_reads_the_query() {
         let form = Form { id: 0x1234, edns: true, padded: true, case: [0xff; 32] };
         let message = asked("www.example.com", 28).message(&form);
         assert_eq!(message.len(), 128);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_answer_to_this_question_fits() {
+    fn only_a_reply_to_the_query_is_accepted() {
         let form = Form { id: 7, edns: true, padded: false, case: [0b1010_1010; 32] };
         let sent = asked("www.example.com", 1).message(&form);
         let good = answer(&sent);

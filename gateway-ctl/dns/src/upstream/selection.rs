@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn load_follows_speed_and_the_fastest_is_mostly_asked() {
+    fn load_follows_rtt_and_the_fastest_gets_most_queries() {
         let candidates = [candidate(1, false, 10), candidate(2, false, 30), candidate(3, true, 1)];
         let counts = firsts(&candidates, RotationMode::LoadBalance, 10_000);
         assert!((7200..7800).contains(&counts[&0]) && !counts.contains_key(&2), "{counts:?}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_never_measured_is_tried_by_the_fastest_mode() {
+    fn the_fastest_mode_tries_unmeasured_upstreams() {
         let candidates = [candidate(1, false, 10), candidate(2, false, 0)];
         assert_eq!(order(&candidates, OrderInput { random: 1, ..turn(RotationMode::Fastest) })[0], 1);
     }

@@ -25,10 +25,10 @@ use crate::hooks::{Failure, QueryRoute};
 use crate::wire::rtype;
 
 /// Keys and delegations are remembered for so long at most, and so many.
-const REMEMBERED: Duration = Duration::from_secs(3600);
-const MOST: usize = 1024;
+const KEY_CACHE_TTL: Duration = Duration::from_secs(3600);
+const MAX_CACHED_KEYS: usize = 1024;
 /// Sets of records whose proofs are remembered.
-const PROOFS: usize = 4096;
+const MAX_CACHED_PROOFS: usize = 4096;
 
 /// Codes of RFC 8914.
 const EDE_BOGUS: u16 = 6;
@@ -83,8 +83,8 @@ impl Validator {
             given: Mutex::default(),
             unanswered: AtomicU64::new(0),
         }));
-        let handle =
-            DnssecDnsHandle::with_trust_anchor(carrier.clone(), anchors).validation_cache_size(PROOFS);
+        let handle = DnssecDnsHandle::with_trust_anchor(carrier.clone(), anchors)
+            .validation_cache_size(MAX_CACHED_PROOFS);
         Validator { way, carrier, handle }
     }
 
@@ -213,7 +213,7 @@ impl Carrier {
     fn give(&self, answer: &[u8]) -> Result<u16, super::Error> {
         let mut given = self.0.given.lock().unwrap_or_else(PoisonError::into_inner);
         // Left behind by questions that were given up.
-        if given.len() > MOST {
+        if given.len() > MAX_CACHED_KEYS {
             given.clear();
         }
         loop {
@@ -263,9 +263,9 @@ impl Carrier {
         if matches!(qtype, rtype::NS | rtype::DS | rtype::DNSKEY)
             && matches!(rcode, message::NOERROR | message::NXDOMAIN)
         {
-            let life = message::shortest_life(&answer).map_or(Duration::ZERO, |life| life.min(REMEMBERED));
+            let life = message::shortest_life(&answer).map_or(Duration::ZERO, |life| life.min(KEY_CACHE_TTL));
             let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.len() >= MOST {
+            if known.len() >= MAX_CACHED_KEYS {
                 known.clear();
             }
             known.insert(key, (answer.clone(), Instant::now() + life));

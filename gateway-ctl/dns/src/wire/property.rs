@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn a_question_is_what_hickory_says_it_is(
+    fn queries_agree_with_hickory(
         name in name(), qtype in 1u16..300, mask in any::<u64>(), edns in any::<bool>(),
     ) {
         prop_assume!(qtype != rtype::OPT);
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_to_its_question(
+    fn long_messages_are_truncated_to_the_question(
         (owner, qtype, answer) in answer(), limit in 512usize..600, edns in any::<bool>(),
     ) {
         let stored = Stored::new(Question { name: owner.as_ref(), qtype }, &answer, UNBOUND).expect("short enough");

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_read_in_lower_case_and_kept_as_it_was_sent() {
+    fn a_query_is_parsed_in_lower_case_and_stored_as_sent() {
         let request = Request::read(QUERY).expect("a query");
         assert_eq!(request.name().wire(), b"\x03www\x02ab\0");
         assert_eq!(request.question, b"\x03wWw\x02ab\0\0\x01\0\x01");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_query_is_not_answered_and_what_is_malformed_says_so() {
+    fn responses_are_ignored_and_malformed_queries_get_formerr() {
         let mut response = QUERY.to_vec();
         response[2] |= 0x80;
         assert_eq!(Request::read(&response).err(), Some(Unreadable::Silent));

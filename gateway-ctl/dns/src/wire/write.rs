@@ -5,7 +5,7 @@ use gateway_core::dns::Record;
 use super::{HEADER, rdata};
 
 /// So many places of names are remembered; later ones are written in full.
-const PLACES: usize = 64;
+const MAX_POINTER_TARGETS: usize = 64;
 /// Pointers reach no further.
 const REACH: usize = 0x3fff;
 
@@ -13,13 +13,13 @@ const REACH: usize = 0x3fff;
 #[derive(Debug)]
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
-    places: [u16; PLACES],
+    places: [u16; MAX_POINTER_TARGETS],
     used: usize,
 }
 
 impl<'a> Writer<'a> {
     pub fn new(out: &'a mut Vec<u8>) -> Writer<'a> {
-        let mut writer = Writer { out, places: [0; PLACES], used: 0 };
+        let mut writer = Writer { out, places: [0; MAX_POINTER_TARGETS], used: 0 };
         writer.remember(HEADER);
         writer
     }
@@ -27,7 +27,7 @@ impl<'a> Writer<'a> {
     /// Remembers the name at `at` and its parents, as far as they stand there in full.
     fn remember(&mut self, mut at: usize) {
         while let Some(length @ 1..=63) = self.out.get(at).copied() {
-            if self.used == PLACES || at > REACH {
+            if self.used == MAX_POINTER_TARGETS || at > REACH {
                 return;
             }
             self.places[self.used] = at as u16;

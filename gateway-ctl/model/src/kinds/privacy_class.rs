@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_version_does_not_enforce_is_said() {
+    fn unenforced_settings_are_reported() {
         let mut state = State::default().begin(Timestamp::UNIX_EPOCH);
         let class = json!({"name": "mine", "block_doh": true, "query_log": "off", "fail_policy_floor": "fail-closed"});
         let written = kind("privacy_class").unwrap().create(&mut state, class).unwrap();

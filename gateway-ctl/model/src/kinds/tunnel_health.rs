@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_an_address_of_what_the_check_asks() {
+    fn the_target_fits_the_kind_of_check() {
         use HealthCheckType::{Dns, Handshake, Http, Ping};
         let shown = |kind, target, dns: &[&str]| probe(kind, target, dns).unwrap().unwrap().to_string();
         assert_eq!(probe(Handshake, None, &["10.0.0.1"]), Ok(None));

@@ -105,7 +105,7 @@ fn commands_routes_and_names_are_left_out_and_reported() {
 }
 
 #[test]
-fn what_the_tunnel_cannot_do_without_is_refused_with_its_line() {
+fn unsupported_required_directives_are_refused_with_their_line() {
     let cases = [
         ("ca /etc/ca.crt", "files cannot be followed"),
         ("tls-auth ta.key 1", "between <tls-auth> and </tls-auth>"),

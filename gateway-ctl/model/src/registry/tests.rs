@@ -103,7 +103,7 @@ fn problems(result: Result<Written, EditError>) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn what_is_shown_can_be_sent_back_without_a_warning() {
+fn shown_objects_can_be_sent_back_without_a_warning() {
     for kind in KINDS {
         let mut state = draft();
         let created = kind.create(&mut state, sample(kind)).unwrap();
@@ -206,7 +206,7 @@ fn the_declared_secrets_are_those_of_the_type() {
 }
 
 #[test]
-fn secrets_left_out_are_kept_and_null_clears_them() {
+fn omitted_secrets_stay_and_null_clears_them() {
     let mut state = draft();
     let tunnels = of("tunnels");
     let created = tunnels.create(&mut state, tunnel("home")).unwrap();
@@ -227,7 +227,7 @@ fn secrets_left_out_are_kept_and_null_clears_them() {
 }
 
 #[test]
-fn a_preshared_key_follows_its_peer_and_not_its_place() {
+fn a_preshared_key_follows_its_peer_and_not_its_index() {
     let mut state = draft();
     let created = of("tunnels").create(&mut state, tunnel("home")).unwrap();
     let mut input = created.value.clone();

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_kept_when_left_out_cleared_by_null_and_never_shown() {
+    fn an_omitted_secret_stays_null_clears_it_and_it_is_never_shown() {
         let mut state = draft();
         let webhook = GroupKind::find("alerts.webhook").unwrap();
         let body =
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_inside_an_object_is_kept_and_cleared_in_the_same_way() {
+    fn a_nested_secret_stays_and_is_cleared_alike() {
         let mut state = draft();
         let backup = GroupKind::find("backup.config").unwrap();
         let target = json!({"type": "webdav", "url": "https://dav.example/", "username": "gw", "secret": "s3cret-of-dav"});

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_file_sets_is_not_overlaid() {
+    fn keys_of_the_file_are_not_overlaid() {
         let config = Bootstrap::default().overlaid(&with(&[("state_dir", json!("/elsewhere"))])).unwrap();
         assert_eq!(config.state_dir, Bootstrap::default().state_dir);
     }

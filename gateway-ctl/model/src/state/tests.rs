@@ -210,7 +210,7 @@ fn the_class_of_a_device_is_its_own_or_the_strictest_of_its_groups() {
 }
 
 #[test]
-fn the_same_traffic_with_the_same_priority_cannot_go_two_ways() {
+fn the_same_source_and_priority_conflict() {
     let mut state = draft();
     let subnet = |hops: &[(&str, &str)], value: &str, more: Value| {
         let mut policy = policy(hops, more);
@@ -272,7 +272,7 @@ fn a_tunnel_has_one_underlay_and_never_itself() {
 }
 
 #[test]
-fn an_interface_stands_first_and_a_proxy_last() {
+fn interface_hops_are_first_and_proxy_hops_last() {
     let mut state = draft();
     let found = |state: &mut State, hops: &[(&str, &str)]| -> Vec<String> {
         match of("routing_policy").create(state, policy(hops, json!({"enabled": false}))) {
@@ -294,7 +294,7 @@ fn an_interface_stands_first_and_a_proxy_last() {
 }
 
 #[test]
-fn what_is_not_there_or_not_built_is_refused_and_named() {
+fn missing_and_unsupported_targets_are_refused_by_name() {
     let mut state = draft();
     let codes = |result: Result<Written, EditError>| match result {
         Err(EditError::Invalid(problems)) => {

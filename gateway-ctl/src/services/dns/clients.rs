@@ -22,7 +22,7 @@ use crate::os::neighbour;
 static VERSION: AtomicU64 = AtomicU64::new(1);
 
 /// Maximum number of late addresses that are cached.
-const LATE: usize = 4096;
+const MAX_LATE_LOOKUPS: usize = 4096;
 
 pub struct Table {
     inputs: Arc<ResolverInputs>,
@@ -82,7 +82,7 @@ impl Table {
         let interface = neighbour.map(|neighbour| neighbour.interface);
         let found = self.describe(neighbour.map(|neighbour| neighbour.mac), address, interface);
         let mut late = lock(&self.late);
-        if late.len() >= LATE {
+        if late.len() >= MAX_LATE_LOOKUPS {
             late.clear();
         }
         late.insert(address, found.clone());

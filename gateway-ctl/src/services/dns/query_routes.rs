@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unused_ways_expire_and_their_numbers_are_not_given_again_soon() {
+    fn unused_routes_expire_and_their_numbers_are_not_reused_soon() {
         let (ways, start) = (QueryRoutes::default(), Instant::now());
         let kept = ways.of(HostEgress::Default, Resolvers::Usual);
         for n in 0..1000_u16 {

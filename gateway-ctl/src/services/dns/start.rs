@@ -23,7 +23,7 @@ use super::lists::{self, ListStore};
 use super::local_answers::FilterAndZones;
 use super::query_routes::QueryRoutes;
 use super::secondary_zones::{self, SecondaryZones};
-use super::{Config, DOWN, DnsService, UpstreamSummary, settings, subject, updates};
+use super::{Config, DnsService, UPSTREAM_DOWN_ALERT, UpstreamSummary, settings, subject, updates};
 use crate::engine::Engine;
 use crate::os::bpf::KernelDnsCache;
 use crate::services::active_alerts::ActiveAlerts;
@@ -137,11 +137,11 @@ fn tell(active_alerts: &ActiveAlerts, event: Event) {
     match event {
         Event::Down { upstream, egress, error } => {
             tracing::warn!(%upstream, %egress, error, "DNS upstream does not answer: not used");
-            active_alerts.raise(DOWN, &subject(&upstream, &egress), error);
+            active_alerts.raise(UPSTREAM_DOWN_ALERT, &subject(&upstream, &egress), error);
         }
         Event::Up { upstream, egress } => {
             tracing::info!(%upstream, %egress, "DNS upstream answers again");
-            active_alerts.clear(DOWN, &subject(&upstream, &egress));
+            active_alerts.clear(UPSTREAM_DOWN_ALERT, &subject(&upstream, &egress));
         }
     }
 }

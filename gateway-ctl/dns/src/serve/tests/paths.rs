@@ -90,7 +90,7 @@ prop_compose! {
 }
 
 #[test]
-fn what_is_answered_at_once_is_what_the_general_path_answers() {
+fn fast_path_answers_equal_slow_path_answers() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let world = runtime.block_on(async { world() });
     let from = "192.0.2.9".parse().expect("v4");

@@ -55,7 +55,7 @@ fn bare(records: &[Record]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_not_of_the_zone_is_left_out() {
+fn records_outside_of_the_zone_are_ignored() {
     let mut records = whole();
     records.insert(2, record("www.example.org", rtype::A, &[192, 0, 2, 66]));
     records.insert(3, record("xexample", rtype::A, &[192, 0, 2, 66]));
@@ -66,7 +66,7 @@ fn what_is_not_of_the_zone_is_left_out() {
 }
 
 #[test]
-fn what_is_no_transfer_is_refused() {
+fn invalid_transfers_are_refused() {
     let records = whole();
     let changed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut message = axfr(&records);

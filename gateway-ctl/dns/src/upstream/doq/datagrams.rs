@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use super::super::error::Error;
 
 /// The longest that may come.
-const LONGEST: usize = 65_535;
+const MAX_DATAGRAM_BYTES: usize = 65_535;
 
 #[derive(Debug)]
 pub struct Datagrams {
@@ -59,7 +59,7 @@ impl Datagrams {
             ready!(self.socket.poll_recv(cx, &mut buffer))?;
             return Poll::Ready(Ok(buffer.filled().len()));
         }
-        let mut wrapped = vec![0; LONGEST];
+        let mut wrapped = vec![0; MAX_DATAGRAM_BYTES];
         let mut buffer = ReadBuf::new(&mut wrapped);
         ready!(self.socket.poll_recv(cx, &mut buffer))?;
         // Nothing inside is nothing: the library passes over what is empty.

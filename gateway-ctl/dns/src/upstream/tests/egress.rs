@@ -13,7 +13,7 @@ async fn fine(last: u8) -> Server {
 }
 
 #[tokio::test]
-async fn a_blocked_way_opens_no_socket() {
+async fn a_blocked_route_opens_no_socket() {
     let server = fine(1).await;
     let bench = Bench::new(sequential(vec![udp(server.at), upstream(DnsProtocol::Tcp, server.at)]));
     for route in [QueryEgress::Blocked("the tunnel is down".into()), QueryEgress::Marked(Vec::new())] {
@@ -31,7 +31,7 @@ async fn a_blocked_way_opens_no_socket() {
 }
 
 #[tokio::test]
-async fn sockets_bear_the_marks_of_the_way_in_turn() {
+async fn sockets_carry_the_marks_of_the_route_in_round_robin() {
     let server = Server::new(|came: &Came| {
         // Over TCP, too.
         Act::Say(if came.over_tcp { came.address(2) } else { came.truncated() })
@@ -80,7 +80,7 @@ async fn a_mark_without_replies_is_not_used() {
 }
 
 #[tokio::test]
-async fn the_way_of_the_one_who_asks_comes_before_that_of_the_forwarder() {
+async fn the_route_of_the_client_precedes_that_of_the_forwarder() {
     let server = fine(3).await;
     let mut plan = sequential(vec![udp(server.at)]);
     plan.groups[0].route = QueryEgress::Marked(vec![0x20]);
@@ -133,7 +133,7 @@ async fn proxy(to: SocketAddr, wanted: Arc<Mutex<Vec<SocketAddr>>>) -> SocketAdd
 }
 
 #[tokio::test]
-async fn questions_through_a_proxy_go_to_the_proxy_only() {
+async fn queries_through_a_proxy_go_to_the_proxy_only() {
     let server = fine(4).await;
     let wanted = Arc::<Mutex<Vec<SocketAddr>>>::default();
     let proxy = proxy(server.at, wanted.clone()).await;
@@ -156,7 +156,7 @@ async fn questions_through_a_proxy_go_to_the_proxy_only() {
 }
 
 #[tokio::test]
-async fn upstreams_given_by_name_are_found_by_the_same_way_and_the_old_address_is_kept() {
+async fn upstreams_by_name_are_resolved_by_the_same_route_and_keep_the_old_address() {
     let server = fine(5).await;
     let bootstrap = Server::new(|came: &Came| {
         let qtype = came.message[came.message.len() - 11 - 3];
@@ -187,7 +187,7 @@ async fn upstreams_given_by_name_are_found_by_the_same_way_and_the_old_address_i
 }
 
 #[tokio::test]
-async fn servers_of_a_zone_are_asked_for_their_own_answers() {
+async fn primaries_of_a_zone_get_non_recursive_queries() {
     let referring = |came: &Came| {
         let mut message = came.rcode(0);
         message[9] = 1;

@@ -23,7 +23,7 @@ use super::log::Log;
 use super::{Teller, after};
 
 /// Time limit for the first sign of life of a process.
-const STARTED: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between attempts to resolve a name.
 const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
 /// Largest number of ignored pushed options that the status shows.
@@ -82,7 +82,7 @@ impl Conversation {
         let mut log = Log::new(process);
         let mut error = None;
         let pid = child.id();
-        let deadline = Instant::now() + STARTED;
+        let deadline = Instant::now() + START_TIMEOUT;
         let stream = loop {
             tokio::select! {
                 accepted = accept(&listener, pid) => break accepted,
