@@ -1,7 +1,7 @@
 //! Addresses that clients resolved, as entries of the dataplane under the policies in force.
 //!
-//! An entry outlives its time to live by far, because connections that began in time go on; for new ones the dataplane
-//! looks at its end.
+//! An entry outlives its TTL by far, because established connections continue. For new ones the dataplane checks its
+//! end.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -59,7 +59,7 @@ enum FqdnKey {
 pub struct Full;
 
 impl FqdnCache {
-    /// Takes over what an earlier run left in the kernel: its entries, and the number of the policy of each rank.
+    /// Restores the entries of an earlier run from the kernel, with the policy of each rank.
     pub fn restore(
         &mut self,
         entries: impl IntoIterator<Item = (Key, FqdnIpValue)>,
@@ -124,7 +124,7 @@ impl FqdnCache {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// Names by which a client knows an address at present, the longest known first.
+    /// Returns the present names of an address for a client, the oldest first.
     pub fn names(&self, key: &Key, now: u32) -> Vec<Name> {
         let entries = self.entries.get(key).into_iter().flatten().filter(|entries| entries.until >= now);
         entries
@@ -165,7 +165,7 @@ impl FqdnCache {
         self.entries.is_empty()
     }
 
-    /// The first policy that minds any of the names that still hold; of names that have all ended, any.
+    /// Returns the first policy that matches a name that has not expired. If all have expired, any policy that matches.
     fn value(&self, key: &Key, now: u32) -> Option<FqdnIpValue> {
         let device = key.0.device();
         let entries = self.entries.get(key)?;
@@ -183,7 +183,7 @@ impl FqdnCache {
         best.map(|(rank, until)| FqdnIpValue { rank, until })
     }
 
-    /// Forgets what has ended, the longest ended first.
+    /// Evicts expired entries, the oldest first.
     fn make_room(&mut self, now: u32) -> Result<(), Full> {
         let last = |entries: &[FqdnEntry]| entries.iter().map(|entries| entries.until).max().unwrap_or(0);
         let mut ended: Vec<(u32, Key)> = self
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(both.map(|value| value.rank), Some(0));
         let seen = cache.under(&plan(&domains), 1000 + ticks(360) + 1);
         assert_eq!(seen[&key(1, 1)].rank, 1);
-        // When all have ended, what goes on goes on by the first of them.
+        // When all have expired, established flows stay with the first policy.
         let seen = cache.under(&plan(&domains), 1000 + ticks(3660) + 1);
         assert_eq!(seen[&key(1, 1)].rank, 0);
     }

@@ -1,4 +1,4 @@
-//! Legs: uplinks and tunnels by number, with what carries each.
+//! Legs: numbered uplinks and tunnels with their underlays.
 
 use std::collections::BTreeMap;
 

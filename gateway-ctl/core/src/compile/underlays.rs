@@ -1,8 +1,8 @@
 //! Underlays: the leg for the outer packets of each tunnel, the resulting state of the tunnel, and its MTU.
 //!
-//! A tunnel has one underlay at a time. Applied policies demand it, else the tunnel's own setting says. A policy that
-//! fails degraded skips a hop that is unavailable, so the tunnel behind it moves to the hop before, or to the tunnel's own
-//! way; policies that fail otherwise find it elsewhere than they demand and take their failure policy.
+//! A tunnel has one underlay at a time. Applied policies demand it; without a demand the tunnel's own setting applies.
+//! A policy that fails degraded skips a hop that is unavailable, so its tunnel moves to the hop before, or to the
+//! tunnel's own uplink. Other policies then see another underlay than they demand, and take their failure policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ struct Demand {
     degrades: bool,
 }
 
-/// Sets carrier, size and, where the carrier fails it, unavailability of all tunnels.
+/// Sets underlay and MTU of all tunnels, and marks those whose underlay is unavailable.
 pub fn settle(input: &Input<'_>, legs: &mut Legs) {
     let mut demands: BTreeMap<u8, Vec<Demand>> = BTreeMap::new();
     let in_trial = input.in_trial();
@@ -71,7 +71,8 @@ struct Settling<'a> {
 }
 
 impl<'a> Settling<'a> {
-    /// Settles a leg and those that might carry it; whether it is usable. `inside` are the legs that ask.
+    /// Settles a leg and its possible underlays. Returns whether it is usable. `inside` holds the legs that wait for
+    /// it.
     fn settle(&mut self, number: u8, inside: &mut Vec<u8>) -> bool {
         let Some(tunnel) = self.tunnels.get(&number).copied() else {
             return self.legs.get(number).is_some_and(|leg| leg.usable);
@@ -146,7 +147,7 @@ impl<'a> Settling<'a> {
         }
     }
 
-    /// Bytes of an inner packet whose outer packet fits what carries it.
+    /// Returns the size of the largest inner packet whose outer packet fits the underlay.
     fn mtu(&self, tunnel: &Tunnel, carrier: Underlay) -> u16 {
         let outer = match carrier.leg().and_then(|leg| self.legs.get(leg)) {
             Some(leg) => leg.mtu,
@@ -176,7 +177,7 @@ fn overhead(state: &State, tunnel: &Tunnel, ipv6: bool) -> u16 {
     match tunnel.r#type {
         // UDP, and the header and authenticator of a data message.
         TunnelType::Wireguard => ip + 8 + 32,
-        // UDP or TCP, opcode and peer, packet id, and what the worst cipher adds.
+        // UDP or TCP, opcode and peer, packet id, and the overhead of the worst cipher.
         TunnelType::Openvpn => ip + 20 + 4 + 4 + 32,
     }
 }

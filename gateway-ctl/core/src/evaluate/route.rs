@@ -1,6 +1,6 @@
 //! Route of a mark: rules, routes and guards of a plan, followed as the kernel follows them.
 //!
-//! Only for destinations outside: prefixes other than the default are not looked at.
+//! Covers external destinations only: of all prefixes it uses the default routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl<'a> Kernel<'a> {
         Kernel { compiled, facts, gone: BTreeSet::new(), relay_gone: false }
     }
 
-    /// Follows LAN traffic with this mark, and what carries it if it enters a tunnel.
+    /// Follows LAN traffic with this mark, and the outer packets if it enters a tunnel.
     pub fn follow(&self, mark: u32, ipv6: bool) -> Exit {
         if let Some((proxy, leg)) = Mark(mark).as_proxy() {
             return self.relayed(proxy, leg);

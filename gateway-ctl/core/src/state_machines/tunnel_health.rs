@@ -10,7 +10,7 @@ use gateway_model::kinds::tunnel_health::{Health, HealthCheck};
 
 /// Loss and latency are those of so many probes.
 const WINDOW_PROBES: usize = 20;
-/// After a failure it is asked again so soon.
+/// Time until the next probe after a failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The probes of one tunnel.
@@ -32,10 +32,11 @@ pub struct TunnelHealth {
 pub struct Ticket(u64);
 
 impl TunnelHealth {
-    /// Time has passed. `stands`: the tunnel itself is up, so probes can pass. Says whether one is to be sent now.
+    /// Handles a tick. `stands`: the tunnel itself is up, so probes can pass. Returns the ticket of a probe to send
+    /// now.
     pub fn handle_time(&mut self, stands: bool, now: Duration) -> Option<Ticket> {
         if !stands {
-            // What was learned of the way before says nothing of the next one. Answers that are still out are not awaited.
+            // Results of the previous path say nothing about the next one. Pending replies are ignored.
             *self = TunnelHealth { last: self.last, ..TunnelHealth::default() };
             return None;
         }
@@ -65,7 +66,7 @@ impl TunnelHealth {
             self.window.pop_front();
         }
         let (says, needed) = match outcome {
-            // The first answer shows that the tunnel carries; a tunnel that failed has to prove itself.
+            // The first reply shows that the tunnel works. A tunnel that failed needs several.
             Some(_) if self.health == Health::Unknown => (Health::Healthy, 1),
             Some(_) => (Health::Healthy, check.success),
             None => (Health::Unhealthy, check.fail),
@@ -200,8 +201,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens: one probe at a time, never sooner than three quarters of a second after another, never later
-        /// than the interval and a quarter, and the health changes only after as many outcomes in a row as were asked for.
+        /// In all cases: one probe at a time, at least 0.75 s after another, at most 1.25 intervals later, and a change
+        /// of health only after the configured number of equal outcomes in a row.
         #[test]
         fn probes_keep_their_pace_and_health_its_inertia(
             fail in 1u32..5, success in 1u32..5, interval in 1u32..60,
