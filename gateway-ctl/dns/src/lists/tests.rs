@@ -17,7 +17,7 @@ use gateway_outbound::{Resolver, Sockets};
 
 const KEY: Key = Key::new(11);
 
-/// Answers each request with what is made of its head.
+/// Answers each request by a function of its head.
 struct Server {
     at: SocketAddr,
     task: JoinHandle<()>,
@@ -301,7 +301,7 @@ async fn lists_with_too_many_entries_together_leave_the_copies_before() {
     until("the third to be refused", || seen.errors() == [Error::TooManyInTotal(6)]).await;
     let error = lists.status(three.id, Timestamp::now()).error.expect("an error");
     assert!(error.contains("6 entries (dns.list_max_total_entries)"), "{error}");
-    // One that grows is refused as well, and its copy stays.
+    // A list that grows beyond the limit is refused as well, and the cached one stays.
     entries.store(4, Ordering::SeqCst);
     lists.refresh(one.id);
     until("the larger list to be refused", || seen.errors().len() == 2).await;
@@ -313,7 +313,7 @@ async fn lists_with_too_many_entries_together_leave_the_copies_before() {
     lists.set(&[two.clone(), three.clone()]);
     lists.refresh(three.id);
     until("the third to be taken", || seen.delivered().contains(&(three.id, 3))).await;
-    // At the next start, with a lower bound, the copies that exceed it stay out.
+    // At the next start with a lower limit, cached lists beyond it are not loaded.
     let less = |one: &Subscription| Subscription {
         limits: Limits { max_total_entries: 5, ..limits },
         ..one.clone()

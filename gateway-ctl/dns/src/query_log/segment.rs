@@ -1,5 +1,5 @@
-//! Files of records: blocks that are only appended, each with a head that says what is in it. The heads are the index: they
-//! are read when a file is opened, records only on demand.
+//! Files of records: append-only blocks, each with a header that summarises it. The headers are the index. They are
+//! read when a file is opened, records only on demand.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -125,7 +125,7 @@ impl Block {
 }
 
 fn hash(records: &[u8]) -> u64 {
-    // The same in every run: it stands in files.
+    // Seed of the checksum. It is the same in every run, because files contain it.
     rapidhash::v3::rapidhash_v3(records)
 }
 
@@ -203,7 +203,7 @@ impl Segment {
         Ok(())
     }
 
-    /// The records of a block; none when they are not what was written.
+    /// Returns the records of a block. `None` if the checksum does not match.
     pub fn read(&self, block: &Block) -> Option<Vec<u8>> {
         let mut records = vec![0; block.length as usize];
         self.file.read_exact_at(&mut records, block.at).ok()?;

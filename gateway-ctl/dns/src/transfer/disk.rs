@@ -1,4 +1,4 @@
-//! The last good copy of a zone on disk: a line that says what it is, then its records.
+//! Last good transfer of a zone on disk: a line of metadata, then the records.
 
 use std::fs;
 use std::io;
@@ -43,7 +43,7 @@ impl Head {
     }
 }
 
-/// A zone, with what it says of when to look at it.
+/// A zone with its refresh timers.
 #[derive(Debug)]
 pub struct Whole {
     pub head: Head,
@@ -81,7 +81,8 @@ fn records(body: &[u8]) -> Option<Vec<Record>> {
     Some(records)
 }
 
-/// The copy and when it was last known to hold. None if there is none, or one that is of something else.
+/// Returns the cached zone and the time of its last confirmation. `None` if there is none, or if the file is of another
+/// zone.
 pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Whole, Timestamp)>> {
     let path = COPIES.path(folder, zone.id);
     let about = match fs::metadata(&path) {

@@ -1,4 +1,4 @@
-//! The upstreams that are in use, and how a question comes to one of them.
+//! Upstreams in use, and the selection for a query.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ pub struct Upstreams {
 struct Set {
     groups: Vec<Arc<UpstreamGroup>>,
     by_domain: hashbrown::HashMap<Name, usize>,
-    /// Those of ways that have resolvers of their own, as they are asked for.
+    /// Groups of routes with their own resolvers, created on demand.
     apart: Mutex<HashMap<Arc<[Server]>, Arc<UpstreamGroup>>>,
     common: Arc<Common>,
 }
@@ -56,9 +56,10 @@ struct UpstreamGroup {
     servers: Vec<Arc<GroupMember>>,
     common: Arc<Common>,
     since: Instant,
-    /// Questions so far; handed on when the set is replaced, so that a new plan does not begin with the first way again.
+    /// Number of queries. It survives a replacement of the set, so that a new plan does not begin with the first path
+    /// again.
     turns: Arc<AtomicUsize>,
-    /// By partition: what is learned of keys stays with the way it was learned by.
+    /// By partition: validated keys stay with the route of their query.
     validators: Mutex<HashMap<u16, Arc<Validator>>>,
 }
 
@@ -90,8 +91,8 @@ impl Upstreams {
         Upstreams { context, set }
     }
 
-    /// Asks these from now on, and forgets paths that were not used for long. Questions on their way are not disturbed;
-    /// upstreams that stay keep connections and health.
+    /// Uses this plan from now on, and drops paths that were not used for long. Pending queries are not disturbed.
+    /// Unchanged upstreams keep connections and health.
     pub fn replace(&self, plan: Plan) {
         for member in self.set.load().all().iter().flat_map(|group| &group.servers) {
             member.lines().retain(|_, line| line.unwanted() < FORGOTTEN_AFTER);
@@ -99,7 +100,7 @@ impl Upstreams {
         self.set.rcu(|before| Set::of(plan.clone(), &self.context, Some(before)));
     }
 
-    /// Every upstream, by every path it was asked by; those never asked by their own.
+    /// Returns every upstream by every path that was used; an unused one by its own path.
     pub fn status(&self) -> Vec<UpstreamStatus> {
         let set = self.set.load();
         let mut shown = Vec::new();
@@ -225,7 +226,7 @@ impl Set {
         });
         let apart = Mutex::new(apart.collect());
         let set = Set { groups, by_domain, apart, common };
-        // A way that is called otherwise is another one: nothing that was learned of it holds.
+        // A route with another name is another one: nothing known of it applies.
         for member in set.all().iter().flat_map(|standing| &standing.servers) {
             member.lines().retain(|path, line| line.egress == shown(path, &set.common.called));
         }
@@ -242,8 +243,8 @@ impl Set {
         all
     }
 
-    /// The group with the longest domain that the name is within. Where that is all names, a way's own resolvers are asked
-    /// in its place.
+    /// Returns the group with the longest domain that contains the name. In place of the group for all names, a route's
+    /// own resolvers are used.
     fn find(&self, name: NameRef<'_>, resolvers: &Resolvers) -> Option<Arc<UpstreamGroup>> {
         let index = name.suffixes().find_map(|suffix| self.by_domain.get(&suffix.to_owned()));
         let found = index.and_then(|index| self.groups.get(*index));
@@ -269,7 +270,7 @@ impl GroupMember {
 }
 
 impl UpstreamGroup {
-    /// Upstreams that are known already keep connections and health.
+    /// Upstreams that are already known keep connections and health.
     fn new(
         group: Group,
         servers: Vec<Server>,
@@ -304,12 +305,12 @@ impl UpstreamGroup {
         self.servers.iter().any(|member| !member.lines().is_empty())
     }
 
-    /// The route of the one who asks, or the group's own where that is the default one.
+    /// Returns the route of the client, or the group's own one if that is the default route.
     fn route<'a>(&'a self, route: &'a QueryEgress) -> &'a QueryEgress {
         if *route == QueryEgress::Default { &self.group.route } else { route }
     }
 
-    /// One question, by the route of the one who asks.
+    /// One query, by the route of the client.
     async fn ask(
         &self,
         route: &QueryEgress,
@@ -326,7 +327,7 @@ impl UpstreamGroup {
         Ok(UpstreamReply { answer, upstream: line.server.shown.clone() })
     }
 
-    /// The validator of a way. One whose route has changed begins again.
+    /// Returns the validator of a route. A changed route gets a new one.
     fn validator(&self, set: &Arc<Set>, way: &Arc<QueryRoute>) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(validator) = validators.get(&way.partition).filter(|validator| validator.way == *way) {
@@ -339,7 +340,7 @@ impl UpstreamGroup {
         validator
     }
 
-    /// The next path of the route, but none by which everybody is dead if another one is left.
+    /// Returns the next path of the route. Skips paths on which all upstreams are dead if another one is left.
     fn path(&self, route: &QueryEgress, turn: usize) -> Result<Egress, Arc<str>> {
         let next = egress_of(route, turn)?;
         let marks = if let QueryEgress::Marked(marks) = route { marks.len() } else { 1 };
@@ -353,7 +354,7 @@ impl UpstreamGroup {
         Ok(paths.find(|path| marks == 1 || !dead(path)).unwrap_or(next))
     }
 
-    /// The lines by this path, in the order in which they are asked.
+    /// Returns the upstream clients by this path, in the order of attempts.
     fn choose(&self, path: &Egress, client: u64, turn: u64) -> Result<Vec<Arc<UpstreamClient>>, Failure> {
         let lines: Vec<Arc<UpstreamClient>> =
             self.servers.iter().map(|member| self.line(member, path.clone())).collect();

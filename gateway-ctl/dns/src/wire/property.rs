@@ -122,7 +122,7 @@ proptest! {
         let theirs = Message::from_vec(&out).expect("hickory reads it");
         prop_assert_eq!(theirs.answers.len(), answer.answers.len());
         prop_assert_eq!(theirs.edns.is_some(), edns);
-        // What hickory writes is read here as what it was; names that point to the question have its case.
+        // Messages that hickory encodes are parsed as the same; names that point to the question have its case.
         let bytes = query(&owner, qtype, 0, edns);
         let request = Request::read(&bytes).expect("a query");
         envelope.stored(&mut out, &request, &stored, Age::Fresh(age));

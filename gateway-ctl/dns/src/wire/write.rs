@@ -1,10 +1,10 @@
-//! Writes records behind a question, names as pointers where they may be (RFC 1035, section 4.1.4).
+//! Encodes records after a question, with compressed names where allowed (RFC 1035, section 4.1.4).
 
 use gateway_core::dns::Record;
 
 use super::{HEADER, rdata};
 
-/// So many places of names are remembered; later ones are written in full.
+/// Maximum number of remembered offsets. Later names are written in full.
 const MAX_POINTER_TARGETS: usize = 64;
 /// Pointers reach no further.
 const REACH: usize = 0x3fff;
@@ -24,7 +24,7 @@ impl<'a> Writer<'a> {
         writer
     }
 
-    /// Remembers the name at `at` and its parents, as far as they stand there in full.
+    /// Remembers the name at `at` and its parents, as far as they are written in full.
     fn remember(&mut self, mut at: usize) {
         while let Some(length @ 1..=63) = self.out.get(at).copied() {
             if self.used == MAX_POINTER_TARGETS || at > REACH {
@@ -36,7 +36,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the record and gives the place of its TTL; none when its data is not what its type says.
+    /// Encodes the record and returns the offset of its TTL. `None` if its data does not match its type.
     pub fn record(&mut self, record: &Record) -> Option<usize> {
         let pieces = match rdata::compressible(record.rtype) {
             true => Some(rdata::pieces(record.rtype, &record.rdata)?),

@@ -1,4 +1,4 @@
-//! Against a small tree of zones, signed here: what proves itself, what need not, and what ought to and does not.
+//! Validation against a small tree of zones that are signed here: secure, insecure and bogus answers.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -170,7 +170,7 @@ fn say(tree: &Tree, came: &Came) -> Vec<u8> {
         None => answer.metadata.response_code = ResponseCode::ServFail,
     }
     answer.metadata.recursion_available = true;
-    // What an upstream says about its own validation is not believed.
+    // The AD bit of an upstream is not trusted.
     answer.metadata.authentic_data = true;
     answer.queries = vec![query];
     answer.to_vec().unwrap()

@@ -1,4 +1,4 @@
-//! QUIC: the same as over TLS, and what only QUIC can do wrong.
+//! QUIC: the same as over TLS, and faults that only QUIC has.
 
 use gateway_model::settings::groups::RotationMode;
 use quinn::crypto::rustls::QuicServerConfig;
@@ -119,7 +119,7 @@ async fn stream(
     came: Arc<Mutex<Vec<Came>>>,
     script: Script,
 ) {
-    // Only what has ended is answered.
+    // Only a complete stream is answered.
     let Ok(message) = recv.read_to_end(65_537).await else { return };
     assert_eq!(usize::from(u16::from_be_bytes([message[0], message[1]])), message.len() - 2);
     let one = {
@@ -200,7 +200,7 @@ async fn a_closed_port_is_detected_at_once() {
 
 #[tokio::test]
 async fn a_connection_that_the_server_closes_is_made_again() {
-    // Each connection has one answer; the next question is closed on.
+    // Each connection has one reply; the next query is refused.
     let server = Doq::new("dns.test", |came| match came.number % 2 {
         0 => fine(came),
         _ => ServerAction::Close,
@@ -407,7 +407,7 @@ async fn proxy(
                             server.send(&out[10..length]).await.unwrap();
                         }
                         Ok(length) = server.recv(&mut back) => {
-                            // Under another name than it was asked for: what is inside proves itself.
+                            // Under another name than queried: the content is validated by itself.
                             let wrapped = [b"\0\0\0\x03\x03a.b\x03\x55", &back[..length]].concat();
                             relay.send_to(&wrapped, peer.unwrap()).await.unwrap();
                         }

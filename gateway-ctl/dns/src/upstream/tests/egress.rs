@@ -1,4 +1,4 @@
-//! Nothing leaves by another way than it was asked for.
+//! Nothing leaves by another egress than requested.
 
 use gateway_core::dns::NameRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -41,7 +41,7 @@ async fn sockets_carry_the_marks_of_the_route_in_round_robin() {
     for _ in 0..4 {
         bench.ask_by(QueryEgress::Marked(vec![0x11, 0x12]), "www.example.com").await.unwrap();
     }
-    // A connection each, kept for the second question of its mark.
+    // One connection per mark, kept for the second query of its mark.
     assert_eq!(bench.seen.marks(), [0x11, 0x11, 0x12, 0x12, 0x11, 0x12]);
     bench.ask("www.example.com").await.unwrap();
     assert_eq!(bench.seen.marks()[6..], [0, 0], "and none is lent to another way");
@@ -93,14 +93,14 @@ async fn the_route_of_the_client_precedes_that_of_the_forwarder() {
     let egress: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.egress).collect();
     assert_eq!(egress, ["wg0", "mark 0x21"]);
 
-    // What was known of a way that is another one now is forgotten.
+    // State of a path is dropped when the path changes.
     plan.called.insert(0x20, "wg1".into());
     bench.upstreams.replace(plan);
     let egress: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.egress).collect();
     assert_eq!(egress, ["mark 0x21"]);
 }
 
-/// A proxy that lets in who knows the password, and connects to one server whatever it is asked for.
+/// Proxy that accepts clients with the password, and connects to one server for any request.
 async fn proxy(to: SocketAddr, wanted: Arc<Mutex<Vec<SocketAddr>>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! TLS and HTTPS: who is believed to be the server, and how questions look on their way.
+//! TLS and HTTPS: authentication of the server, and the form of queries on the wire.
 
 use std::convert::Infallible;
 
@@ -32,7 +32,7 @@ struct Secure {
     task: JoinHandle<()>,
 }
 
-/// In place of a status: no response at all.
+/// In place of a status: no response.
 const NEVER: u16 = 0;
 
 type Reply = fn(&Came) -> (u16, &'static str, Vec<u8>);
@@ -212,7 +212,7 @@ async fn an_unauthenticated_server_gets_no_query() {
 
 #[tokio::test]
 async fn sessions_are_resumed_only_by_the_same_route() {
-    // One question for each connection.
+    // One query for each connection.
     let script = |came: &Came| if came.number.is_multiple_of(2) { fine(came) } else { Act::Close };
     let server = Secure::new("dns.test", Speaks::Dot(script)).await;
     let bench = server.bench(DnsProtocol::Tls);

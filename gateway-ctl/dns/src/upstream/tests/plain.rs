@@ -1,4 +1,4 @@
-//! UDP and TCP: what is believed, and what is done when nothing comes.
+//! UDP and TCP: accepted replies, and behaviour without a reply.
 
 use super::server::{Act, Came, Server};
 use super::*;
