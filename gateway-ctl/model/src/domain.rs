@@ -1,7 +1,7 @@
-//! Domain names: read in any spelling people use, kept in one.
+//! Domain names: parsed from any common spelling, stored in canonical form.
 //!
-//! RFC 1035 for lengths, UTS 46 for names beyond ASCII (kept as A-labels), underscores for service names (RFC 8552).
-//! A name is lower case and has no last dot; the root is the single dot.
+//! RFC 1035 for lengths, UTS 46 for internationalised names (stored as A-labels), underscores for service names (RFC
+//! 8552). A name is lower case and has no final dot; the root is a single dot.
 
 use std::borrow::Cow;
 use std::fmt;

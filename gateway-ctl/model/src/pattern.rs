@@ -24,7 +24,7 @@ text_enum! {
         /// The name and all below it.
         #[default]
         Suffix = "suffix",
-        /// `*` stands for any characters, dots included.
+        /// `*` stands for any characters, including dots.
         Wildcard = "wildcard",
         /// A regular expression, found anywhere in the name unless it has anchors.
         Regex = "regex",
@@ -51,7 +51,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Reads a pattern, or says what is wrong with it.
+    /// Parses a pattern, or returns its fault.
     pub fn parse(kind: Match, text: &str) -> Result<Pattern, String> {
         if text.is_empty() {
             return Err("This field is required.".to_owned());
@@ -137,7 +137,7 @@ pub(crate) fn regex(text: &str) -> Result<Regex, String> {
     builder.build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "The regular expression is too large when compiled.".to_owned(),
         error => {
-            // The last line is the reason; those before draw the place.
+            // The last line is the reason; the lines before mark the position.
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
             format!("Not a regular expression: {reason}.")

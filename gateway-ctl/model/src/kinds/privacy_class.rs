@@ -1,4 +1,4 @@
-//! Privacy classes: how much of a device's traffic may be seen, and what may happen when its way fails.
+//! Privacy classes: visibility of a device's traffic, and its failure policy floor.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -115,7 +115,7 @@ impl Default for PrivacyClass {
 }
 
 impl PrivacyClass {
-    /// The fields that this version keeps and does not act on, so far as they ask for anything.
+    /// Returns the fields that this version stores without effect, as far as they are set.
     fn not_enforced(&self) -> impl Iterator<Item = &'static str> {
         [
             ("dns_mode", self.dns_mode != ClassDnsMode::Off),

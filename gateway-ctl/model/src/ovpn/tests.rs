@@ -199,7 +199,7 @@ fn no_text_for_people_shows_a_key_or_a_password() {
     assert!(shown.contains("MIIBszCCAVmgAwIBAgIUabc"), "certificates are public");
     let revealed = render(&file, true);
     assert!(revealed.contains("SECRETSECRET") && revealed.contains("wonderland"));
-    // OpenVPN gets the password when it asks for it.
+    // OpenVPN gets the password on request.
     let run = run_text(&file, Run::default());
     assert!(run.contains("SECRETSECRET") && run.contains("\nauth-user-pass\n"));
     assert!(!run.contains("wonderland"));

@@ -14,7 +14,7 @@ const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
 const PEER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
 const PSK: &str = "UFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFM=";
 
-/// Of a device that is there for others to refer to; beside it there is a tunnel `spare`.
+/// Id of a device for references; there is also a tunnel `spare`.
 const SPARE: Id = Id::from_u128(0x0193f3a8_0c5e_7cc2_8a0e_2f6d1b9f4a11);
 
 fn draft() -> State {
@@ -90,7 +90,7 @@ fn sample(kind: &Kind) -> Value {
     }
 }
 
-/// A deleted exception is kept as revoked; rules of alerts are built in, all of them.
+/// A deleted exception is kept as revoked; all alert rules are built in.
 fn can_be_deleted(kind: &Kind) -> bool {
     !matches!(kind.noun, "exception" | "alert_rule")
 }

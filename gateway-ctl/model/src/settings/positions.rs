@@ -48,7 +48,7 @@ impl Positions {
 struct Scan {
     found: BTreeMap<String, Position>,
     frames: Vec<Frame>,
-    /// Path of the key or element that was seen last: the parent of what stands deeper.
+    /// Path of the last key or element: the parent of deeper ones.
     last: String,
     /// Indentation of a key with a block scalar: deeper lines are its text.
     scalar: Option<usize>,

@@ -51,7 +51,7 @@ fn a_mac_address_belongs_to_one_device() {
     }
     assert_eq!(state.devices.len(), 1);
     assert_eq!(state.device_by_mac("02:42:ac:11:00:02".parse().unwrap()).unwrap().meta.id, first);
-    // Its own addresses are no conflict, and what it gives up is free.
+    // Its own addresses do not conflict, and released ones are free.
     of("device")
         .replace(&mut state, &first.to_string(), None, json!({"name": "a", "mac": "02:42:ac:11:00:04"}))
         .unwrap();
@@ -123,7 +123,7 @@ fn a_device_that_a_policy_names_cannot_be_deleted_even_by_force() {
     state.freeze_applied();
     assert!(matches!(of("device").delete(&mut state, &id, None, true), Err(EditError::InUse { .. })));
     of("routing_policy").delete(&mut state, &policy, None, false).unwrap();
-    // The applied copy still steers its traffic.
+    // The applied version still steers its traffic.
     match of("device").delete(&mut state, &id, None, false) {
         Err(EditError::InUse { references, .. }) => {
             assert!(references.only_applied);
@@ -386,7 +386,7 @@ fn ten_thousand_devices_created_one_by_one_cost_no_more_each() {
         state = next;
     }
     assert_eq!(state.devices.len(), 10_000);
-    // Generous: about 0.2 s on an idle core; a quadratic way takes minutes.
+    // Generous: about 0.2 s on an idle core; a quadratic algorithm takes minutes.
     assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
