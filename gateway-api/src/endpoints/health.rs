@@ -28,17 +28,19 @@ use crate::table::{Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/health", "get_health", health)
-        .summary("Whether the daemon answers, and whether it enforces")
+        .summary("Liveness of the daemon, and whether it enforces policies")
         .doc("blocked: the store cannot be used, so nothing is forwarded; reason says why.")
         .access(Access::Open)
         .always();
     t.view("/status", "get_status", status)
         .summary("Version, readiness, age of the snapshot, revisions, failed services");
-    t.view("/observer", "list_observer", observer).summary("How each subsystem came out of the last run");
+    t.view("/observer", "list_observer", observer).summary("Result of the last reconcile run, by subsystem");
     t.view("/drift", "list_drift", drift)
-        .summary("What somebody else changed in the kernel lately, newest first")
+        .summary("Recent drift: changes in the kernel by others, newest first")
         .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000.");
-    t.view("/platform", "get_platform", platform).summary("The machine").always();
+    t.view("/platform", "get_platform", platform)
+        .summary("Host: hardware, operating system and load")
+        .always();
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -84,7 +84,7 @@ impl Table {
             tagged(row);
             row.list = true;
             row.filters = true;
-            row.summary = "All of them, in the order of their making";
+            row.summary = "All objects, in the order of their creation";
             row.parameter(
                 "limit",
                 Placeholder::Integer,
@@ -98,14 +98,14 @@ impl Table {
             row.input = Some(input_schema::<R>);
             row.input_required = true;
             row.status = 201;
-            row.summary = "Create one";
+            row.summary = "Create an object";
             row.work = handler(move |cx, request| create(kind, item, live, &cx, request));
         }
         if ops.has(Ops::GET) {
             let operation = format!("get_{}", R::NOUN);
             let row = self.row(Method::Get, item, &operation, Effect::Reads, Access::Read);
             tagged(row);
-            row.summary = "One of them";
+            row.summary = "One object";
             row.work = at_hand(move |cx, request| get(kind, live, &cx, &request));
         }
         if ops.has(Ops::REPLACE) {
@@ -113,7 +113,7 @@ impl Table {
             tagged(row);
             row.input = Some(input_schema::<R>);
             row.input_required = true;
-            row.summary = "Replace one as a whole";
+            row.summary = "Replace an object as a whole";
             row.doc = "Read-only fields are ignored; secrets that are left out are kept.";
             row.work = handler(move |cx, request| replace(kind, live, &cx, request));
         }
@@ -121,7 +121,7 @@ impl Table {
             let row = self.row(Method::Delete, item, actions[2], audited(actions[2]), Access::Operate);
             row.output = Some(<Deleted as Answer>::schema);
             row.tagged = true;
-            row.summary = "Delete one";
+            row.summary = "Delete an object";
             row.parameter(
                 "force",
                 Placeholder::Boolean,

@@ -33,14 +33,14 @@ impl Table {
         let kind = const { &GroupKind::of::<G>() };
         let row = self.row(Method::Get, path, &format!("get_{}", G::NOUN), Effect::Reads, Access::Read);
         describe::<G>(row);
-        row.summary = "What is set, else the defaults";
+        row.summary = "Stored settings, else the defaults";
         row.work = handler(move |cx, request| get(kind, &cx, &request));
         let effect = Effect::Stores(Audit { action, resource_type: G::NOUN });
         let row = self.row(Method::Put, path, action, effect, access);
         describe::<G>(row);
         row.input = Some(|generator| G::json_schema(generator));
         row.input_required = true;
-        row.summary = "Replace it as a whole";
+        row.summary = "Replace the settings as a whole";
         row.doc = "What is left out takes its default; secrets that are left out are kept.";
         row.work = handler(move |cx, request| put(kind, check, &cx, request));
     }
