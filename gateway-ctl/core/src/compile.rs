@@ -118,7 +118,7 @@ fn sources_and_destinations(ranks: Ranks, dataplane: &mut Dataplane) {
 /// The legs that need a route.
 fn needed_legs(input: &Input<'_>, compiled: &Compiled, legs: &[Leg]) -> BTreeSet<u8> {
     let mut needed = compiled.legs_in_use();
-    needed.extend(legs.iter().filter_map(|leg| leg.carrier.leg()));
+    needed.extend(legs.iter().filter_map(|leg| leg.underlay.leg()));
     needed.extend(leg::of_forwarders(input.state, legs.iter()));
     // Replies of this host to traffic from an uplink leave by that uplink.
     needed.extend(legs.iter().filter(|leg| leg.kind == LegKind::Uplink).map(|leg| leg.number));

@@ -81,7 +81,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             kind,
             near: near(number),
             address,
-            mark: leg.carrier.mark(),
+            mark: leg.underlay.mark(),
         };
         plan.transports.insert(tunnel.meta.id.to_string(), target);
     }

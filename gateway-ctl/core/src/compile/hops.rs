@@ -90,16 +90,18 @@ fn check_underlay(state: &mut HopState, under: u8, anyhow: bool, legs: &Legs) {
     if !state.usable || state.hop.r#type != HopType::Vpn {
         return;
     }
-    let mut carrier = legs.get(state.leg).map_or(Underlay::Nowhere, |leg| leg.carrier);
-    let by = match carrier {
+    let mut underlay = legs.get(state.leg).map_or(Underlay::Nowhere, |leg| leg.underlay);
+    let by = match underlay {
         Underlay::Default => "the default way".to_owned(),
         Underlay::Nowhere => "nothing".to_owned(),
         Underlay::Leg(number) => legs.get(number).map_or_else(String::new, |leg| leg.interface.clone()),
     };
     for _ in 0..legs.by_number.len() {
-        match carrier.leg() {
+        match underlay.leg() {
             Some(number) if number == under => return,
-            Some(number) if anyhow => carrier = legs.get(number).map_or(Underlay::Nowhere, |leg| leg.carrier),
+            Some(number) if anyhow => {
+                underlay = legs.get(number).map_or(Underlay::Nowhere, |leg| leg.underlay)
+            }
             _ => break,
         }
     }

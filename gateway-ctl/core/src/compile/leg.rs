@@ -33,7 +33,7 @@ pub struct Leg {
     pub reason: String,
     /// It takes no new flows, and keeps until then those it has.
     pub draining: Option<Timestamp>,
-    pub carrier: Underlay,
+    pub underlay: Underlay,
     /// Share in a pool.
     pub weight: u32,
     /// Bytes of an inner packet.

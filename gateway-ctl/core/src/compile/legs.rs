@@ -48,7 +48,7 @@ fn uplink_leg(input: &Input<'_>, uplink: &UplinkSettings) -> Leg {
         usable: reason.is_empty(),
         reason: reason.to_owned(),
         draining: None,
-        carrier: Underlay::Default,
+        underlay: Underlay::Default,
         weight: 1,
         mtu: link
             .filter(|link| link.mtu > 0)
@@ -95,7 +95,7 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
         usable: reason.is_empty(),
         reason,
         draining: None,
-        carrier: Underlay::Default,
+        underlay: Underlay::Default,
         weight: u32::from(tunnel.weight),
         mtu: 0,
     })

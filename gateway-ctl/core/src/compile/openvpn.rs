@@ -37,7 +37,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             password,
             key_passphrase: tunnel.key_passphrase.clone(),
             mtu: file.tun_mtu(),
-            fwmark: leg.carrier.mark(),
+            fwmark: leg.underlay.mark(),
         };
         plan.openvpn.insert(id.clone(), process);
         // The process creates the link. Its properties are set as soon as it exists.

@@ -82,12 +82,12 @@ impl<'a> Settling<'a> {
         }
         if self.done.insert(number) {
             inside.push(number);
-            let (carrier, broken) = self.carrier(number, tunnel, inside);
+            let (underlay, broken) = self.underlay(number, tunnel, inside);
             inside.pop();
             let agreed = self.facts.tunnels.get(&tunnel.meta.id.to_string()).and_then(|fact| fact.mtu);
-            let mtu = self.mtu(tunnel, carrier).min(agreed.unwrap_or(u16::MAX));
+            let mtu = self.mtu(tunnel, underlay).min(agreed.unwrap_or(u16::MAX));
             if let Some(leg) = self.legs.by_number.get_mut(&number) {
-                (leg.carrier, leg.mtu) = (carrier, mtu);
+                (leg.underlay, leg.mtu) = (underlay, mtu);
                 if let Some(reason) = broken.filter(|_| leg.usable) {
                     leg.usable = false;
                     leg.reason = reason;
@@ -98,7 +98,7 @@ impl<'a> Settling<'a> {
     }
 
     /// Returns the underlay of a tunnel, and the reason for which the tunnel cannot use it.
-    fn carrier(&mut self, number: u8, tunnel: &Tunnel, inside: &mut Vec<u8>) -> (Underlay, Option<String>) {
+    fn underlay(&mut self, number: u8, tunnel: &Tunnel, inside: &mut Vec<u8>) -> (Underlay, Option<String>) {
         let demands: &'a BTreeMap<u8, Vec<Demand>> = self.demands;
         let demands = demands.get(&number).map_or(&[] as &[Demand], Vec::as_slice);
         let Some(wanted) = demands.first().and_then(|demand| demand.before.last()) else {
@@ -148,8 +148,8 @@ impl<'a> Settling<'a> {
     }
 
     /// Returns the size of the largest inner packet whose outer packet fits the underlay.
-    fn mtu(&self, tunnel: &Tunnel, carrier: Underlay) -> u16 {
-        let outer = match carrier.leg().and_then(|leg| self.legs.get(leg)) {
+    fn mtu(&self, tunnel: &Tunnel, underlay: Underlay) -> u16 {
+        let outer = match underlay.leg().and_then(|leg| self.legs.get(leg)) {
             Some(leg) => leg.mtu,
             // Whichever uplink is the default route at a time.
             None => self.legs.uplinks().map(|leg: &Leg| leg.mtu).min().unwrap_or(ETHERNET_MTU),

@@ -140,18 +140,18 @@ impl<'a> Kernel<'a> {
         let mut at = legs.by_number.values().find(|leg| leg.interface == interface);
         for _ in 0..legs.by_number.len() {
             let Some(leg) = at else { return Ok(()) };
-            let Some(carrier) = leg.carrier.leg() else {
-                let lost = leg.carrier == Underlay::Nowhere;
+            let Some(underlay) = leg.underlay.leg() else {
+                let lost = leg.underlay == Underlay::Nowhere;
                 return if lost { Err("what should carry it is missing".to_owned()) } else { Ok(()) };
             };
-            let outer = leg.carrier.mark();
+            let outer = leg.underlay.mark();
             // Either family may carry the outer packets.
             let ways = [false, true].map(|ipv6| self.route(outer, ipv6, false).out);
             if let [Err(reason), Err(_)] = ways {
-                let below = legs.get(carrier).map_or("what carries it", |leg| leg.interface.as_str());
+                let below = legs.get(underlay).map_or("what carries it", |leg| leg.interface.as_str());
                 return Err(format!("{below} below it is unavailable: {reason}"));
             }
-            at = legs.get(carrier);
+            at = legs.get(underlay);
         }
         Err("it would be carried inside itself".to_owned())
     }

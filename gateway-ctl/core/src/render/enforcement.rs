@@ -79,7 +79,7 @@ pub struct LegView {
     /// Human-readable reason for which it is not usable. Empty if it is.
     pub reason: String,
     /// Number of the underlay leg. Null for the default route, or for none.
-    pub carrier: Option<u8>,
+    pub underlay: Option<u8>,
     /// Mark of its outer packets; null for an uplink.
     pub outer_mark: Option<String>,
     /// Bytes of a packet that fits.
@@ -182,8 +182,8 @@ fn leg_view(leg: &crate::compile::Leg) -> LegView {
         ipv6: leg.ipv6,
         usable: leg.usable,
         reason: leg.reason.clone(),
-        carrier: leg.carrier.leg(),
-        outer_mark: tunnel_id.map(|_| format!("{:#010x}", leg.carrier.mark())),
+        underlay: leg.underlay.leg(),
+        outer_mark: tunnel_id.map(|_| format!("{:#010x}", leg.underlay.mark())),
         mtu: leg.mtu,
     }
 }

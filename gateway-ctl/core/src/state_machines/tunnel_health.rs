@@ -21,59 +21,59 @@ pub struct TunnelHealth {
     against: u32,
     /// Time of the next probe. `None`: at once.
     next: Option<Duration>,
-    asked: Option<Ticket>,
-    last: Ticket,
+    pending: Option<ProbeId>,
+    last: ProbeId,
     /// Round-trip times of the last probes, none for those without an answer.
     window: VecDeque<Option<Duration>>,
 }
 
 /// Tells a probe from those before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ticket(u64);
+pub struct ProbeId(u64);
 
 impl TunnelHealth {
-    /// Handles a tick. `stands`: the tunnel itself is up, so probes can pass. Returns the ticket of a probe to send
+    /// Handles a tick. `is_up`: the tunnel itself is up, so probes can pass. Returns the probe of a probe to send
     /// now.
-    pub fn handle_time(&mut self, stands: bool, now: Duration) -> Option<Ticket> {
-        if !stands {
+    pub fn handle_time(&mut self, is_up: bool, now: Duration) -> Option<ProbeId> {
+        if !is_up {
             // Results of the previous path say nothing about the next one. Pending replies are ignored.
             *self = TunnelHealth { last: self.last, ..TunnelHealth::default() };
             return None;
         }
-        if self.asked.is_some() || self.next.is_some_and(|next| now < next) {
+        if self.pending.is_some() || self.next.is_some_and(|next| now < next) {
             return None;
         }
         self.last.0 += 1;
-        self.asked = Some(self.last);
-        self.asked
+        self.pending = Some(self.last);
+        self.pending
     }
 
     /// A probe was answered after a time, or not at all. `random` is from 0 to 1.
     pub fn handle_outcome(
         &mut self,
-        ticket: Ticket,
+        probe: ProbeId,
         outcome: Option<Duration>,
         check: &HealthCheck,
         now: Duration,
         random: f64,
     ) {
-        if self.asked != Some(ticket) {
+        if self.pending != Some(probe) {
             return;
         }
-        self.asked = None;
+        self.pending = None;
         self.window.push_back(outcome);
         if self.window.len() > WINDOW_PROBES {
             self.window.pop_front();
         }
-        let (says, needed) = match outcome {
+        let (outcome_health, needed) = match outcome {
             // The first reply shows that the tunnel works. A tunnel that failed needs several.
             Some(_) if self.health == Health::Unknown => (Health::Healthy, 1),
             Some(_) => (Health::Healthy, check.success),
             None => (Health::Unhealthy, check.fail),
         };
-        self.against = if self.health == says { 0 } else { self.against + 1 };
+        self.against = if self.health == outcome_health { 0 } else { self.against + 1 };
         if self.against >= needed {
-            (self.health, self.against) = (says, 0);
+            (self.health, self.against) = (outcome_health, 0);
         }
         let interval = Duration::from_secs(check.interval_sec.into());
         let doubtful = outcome.is_none() && self.health != Health::Unhealthy;
@@ -121,13 +121,13 @@ mod tests {
     /// Sends a probe as soon as one is due; when that was.
     fn probe(machine: &mut TunnelHealth, now: &mut Duration, outcome: Option<Duration>) -> Duration {
         let before = *now;
-        let ticket = loop {
-            if let Some(ticket) = machine.handle_time(true, *now) {
-                break ticket;
+        let probe = loop {
+            if let Some(probe) = machine.handle_time(true, *now) {
+                break probe;
             }
             *now += Duration::from_millis(50);
         };
-        machine.handle_outcome(ticket, outcome, &check(), *now, 0.5);
+        machine.handle_outcome(probe, outcome, &check(), *now, 0.5);
         *now - before
     }
 
@@ -175,12 +175,12 @@ mod tests {
         let (mut machine, mut now) = (TunnelHealth::default(), Duration::ZERO);
         probe(&mut machine, &mut now, RTT);
         now += Duration::from_secs(60);
-        let ticket = machine.handle_time(true, now).expect("due");
+        let probe = machine.handle_time(true, now).expect("due");
         assert_eq!(machine.handle_time(true, now), None, "one at a time");
         assert_eq!(machine.handle_time(false, now), None);
         assert_eq!(machine.health(), Health::Unknown);
         let next = machine.handle_time(true, now).expect("at once");
-        machine.handle_outcome(ticket, RTT, &check(), now, 0.5);
+        machine.handle_outcome(probe, RTT, &check(), now, 0.5);
         assert_eq!(machine.health(), Health::Unknown, "that was an answer by the way before");
         machine.handle_outcome(next, RTT, &check(), now, 0.5);
         assert_eq!(machine.health(), Health::Healthy);
@@ -214,9 +214,9 @@ mod tests {
             let mut row = (true, 0);
             for (answered, random) in outcomes {
                 let before = now;
-                let ticket = loop {
+                let probe = loop {
                     match machine.handle_time(true, now) {
-                        Some(ticket) => break ticket,
+                        Some(probe) => break probe,
                         None => now += Duration::from_millis(10),
                     }
                 };
@@ -225,7 +225,7 @@ mod tests {
                 prop_assert_eq!(machine.handle_time(true, now + Duration::from_secs(999)), None);
                 row = if row.0 == answered { (answered, row.1 + 1) } else { (answered, 1) };
                 let was = machine.health();
-                machine.handle_outcome(ticket, answered.then_some(Duration::ZERO), &check, now, random);
+                machine.handle_outcome(probe, answered.then_some(Duration::ZERO), &check, now, random);
                 now += Duration::from_millis(1);
                 let expected = match (was, answered) {
                     (Health::Unknown, true) => Health::Healthy,

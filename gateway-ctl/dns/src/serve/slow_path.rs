@@ -68,11 +68,11 @@ impl Shared {
             if qtype == rtype::ANY && path.records.is_empty() {
                 return query.any(out, path.because);
             }
-            let way = state.fqdn_policy.wanted(query.client, query.request.name());
-            let wanted = way.is_some();
-            let way = way.unwrap_or_else(|| query.client.way.clone());
-            let key = query.key(way.partition, question);
-            let sender = Sender { way, client: query.client.number };
+            let route = state.fqdn_policy.wanted(query.client, query.request.name());
+            let wanted = route.is_some();
+            let route = route.unwrap_or_else(|| query.client.route.clone());
+            let key = query.key(route.partition, question);
+            let sender = Sender { route, client: query.client.number };
             let fetched = self.fetch(&key, sender, &state.settings, query.now.ms).await;
             match query.fetched_at(out, &mut path, fetched, wanted) {
                 CachedReply::Answered(trace) => return trace,

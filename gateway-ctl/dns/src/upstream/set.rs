@@ -75,7 +75,7 @@ struct GroupMember {
 pub struct UpstreamSelection {
     pub servers: Vec<Arc<str>>,
     /// Names of the egresses, in round-robin order.
-    pub ways: Vec<Arc<str>>,
+    pub routes: Vec<Arc<str>>,
 }
 
 /// Answer with the upstream that gave it.
@@ -123,26 +123,26 @@ impl Upstreams {
     }
 
     /// Returns the upstreams for a name by a route, or the reason why there are none.
-    pub fn select(&self, name: NameRef<'_>, way: &QueryRoute) -> Result<UpstreamSelection, Arc<str>> {
+    pub fn select(&self, name: NameRef<'_>, route: &QueryRoute) -> Result<UpstreamSelection, Arc<str>> {
         let set = self.set.load();
-        let group = set.find(name, &way.resolvers).ok_or("no upstream is set")?;
-        let route = group.route(&way.route);
+        let group = set.find(name, &route.resolvers).ok_or("no upstream is set")?;
+        let route = group.route(&route.route);
         let turns = if let QueryEgress::Marked(marks) = route { marks.len() } else { 1 };
         let called = |turn| Ok(shown(&egress_of(route, turn)?, &set.common.called));
-        let ways = (0..turns.max(1)).map(called).collect::<Result<_, Arc<str>>>()?;
+        let routes = (0..turns.max(1)).map(called).collect::<Result<_, Arc<str>>>()?;
         let servers: Vec<Arc<str>> = group.servers.iter().map(|member| member.server.shown.clone()).collect();
         if servers.is_empty() {
             Err("no upstream is set".into())
         } else {
-            Ok(UpstreamSelection { servers, ways })
+            Ok(UpstreamSelection { servers, routes })
         }
     }
 
     async fn answer(&self, query: Query) -> Result<Reply, Failure> {
         let began = Instant::now();
         let set = self.set.load_full();
-        let way = &query.way;
-        let group = set.find(query.name.as_ref(), &way.resolvers).ok_or(Failure::NoUpstream)?;
+        let route = &query.route;
+        let group = set.find(query.name.as_ref(), &route.resolvers).ok_or(Failure::NoUpstream)?;
         let asked = UpstreamQuery {
             name: query.name,
             qtype: query.qtype,
@@ -154,12 +154,12 @@ impl Upstreams {
         let (reply, secure) = if group.group.dnssec && !asked.checking_disabled {
             // Whatever the upstream makes of it: it is evaluated here (RFC 6840, section 5.9).
             let signed = UpstreamQuery { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
-            let mut reply = group.ask(&way.route, query.client, signed, until).await?;
+            let mut reply = group.ask(&route.route, query.client, signed, until).await?;
             let (message, head, _) = &mut reply.answer;
-            let secure = group.validator(&set, way).check(&asked, message, head.rcode, until).await?;
+            let secure = group.validator(&set, route).check(&asked, message, head.rcode, until).await?;
             (reply, Some(secure))
         } else {
-            (group.ask(&way.route, query.client, asked, until).await?, None)
+            (group.ask(&route.route, query.client, asked, until).await?, None)
         };
         let (message, _, _) = reply.answer;
         Ok(Reply {
@@ -182,17 +182,17 @@ impl ZoneKeys for Set {
     fn ask<'a>(
         &'a self,
         zone: NameRef<'a>,
-        way: &'a QueryRoute,
+        route: &'a QueryRoute,
         name: Name,
         qtype: u16,
     ) -> BoxFuture<'a, Result<(Vec<u8>, u16), String>> {
         Box::pin(async move {
-            let group = self.find(zone, &way.resolvers).ok_or("no upstream is set")?;
+            let group = self.find(zone, &route.resolvers).ok_or("no upstream is set")?;
             let recursion = group.group.recursion;
             let asked = UpstreamQuery { name, qtype, recursion, dnssec_ok: true, checking_disabled: true };
             let until = Instant::now() + group.common.context.wait(DEADLINE);
             let reply =
-                group.ask(&way.route, 0, asked, until).await.map_err(|failure| failure.to_string())?;
+                group.ask(&route.route, 0, asked, until).await.map_err(|failure| failure.to_string())?;
             let (message, head, _) = reply.answer;
             Ok((message, head.rcode))
         })
@@ -328,15 +328,17 @@ impl UpstreamGroup {
     }
 
     /// Returns the validator of a route. A changed route gets a new one.
-    fn validator(&self, set: &Arc<Set>, way: &Arc<QueryRoute>) -> Arc<Validator> {
+    fn validator(&self, set: &Arc<Set>, route: &Arc<QueryRoute>) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(validator) = validators.get(&way.partition).filter(|validator| validator.way == *way) {
+        if let Some(validator) =
+            validators.get(&route.partition).filter(|validator| validator.route == *route)
+        {
             return validator.clone();
         }
         let keys: Weak<Set> = Arc::downgrade(set);
         let anchors = self.common.context.anchors.clone();
-        let validator = Arc::new(Validator::new(keys, way.clone(), anchors));
-        validators.insert(way.partition, validator.clone());
+        let validator = Arc::new(Validator::new(keys, route.clone(), anchors));
+        validators.insert(route.partition, validator.clone());
         validator
     }
 

@@ -121,7 +121,7 @@ impl Bench {
 
 fn query(route: QueryEgress, name: &str) -> Query {
     Query {
-        way: Arc::new(QueryRoute { partition: 0, route, resolvers: Resolvers::Usual }),
+        route: Arc::new(QueryRoute { partition: 0, route, resolvers: Resolvers::Usual }),
         client: 1,
         name: Name::from(&DomainName::parse(name).unwrap()),
         qtype: 1,

@@ -43,7 +43,7 @@ pub trait ZoneKeys: Send + Sync {
     fn ask<'a>(
         &'a self,
         zone: NameRef<'a>,
-        way: &'a QueryRoute,
+        route: &'a QueryRoute,
         name: gateway_core::dns::Name,
         qtype: u16,
     ) -> BoxFuture<'a, Result<(Vec<u8>, u16), String>>;
@@ -51,7 +51,7 @@ pub trait ZoneKeys: Send + Sync {
 
 /// Validates the replies to one group's queries by one route.
 pub struct Validator {
-    pub way: Arc<QueryRoute>,
+    pub route: Arc<QueryRoute>,
     carrier: Carrier,
     handle: DnssecDnsHandle<Carrier>,
 }
@@ -66,7 +66,7 @@ type KeyCache = HashMap<(gateway_core::dns::Name, u16), (Vec<u8>, Instant)>;
 struct Carried {
     /// Keys and delegations of zones with other upstreams are queried there.
     keys: Weak<dyn ZoneKeys>,
-    way: Arc<QueryRoute>,
+    route: Arc<QueryRoute>,
     known: Mutex<KeyCache>,
     /// Replies to validate, by the ids of their queries.
     given: Mutex<HashMap<u16, Vec<u8>>>,
@@ -75,17 +75,17 @@ struct Carried {
 }
 
 impl Validator {
-    pub fn new(keys: Weak<dyn ZoneKeys>, way: Arc<QueryRoute>, anchors: Arc<TrustAnchors>) -> Validator {
+    pub fn new(keys: Weak<dyn ZoneKeys>, route: Arc<QueryRoute>, anchors: Arc<TrustAnchors>) -> Validator {
         let carrier = Carrier(Arc::new(Carried {
             keys,
-            way: way.clone(),
+            route: route.clone(),
             known: Mutex::default(),
             given: Mutex::default(),
             unanswered: AtomicU64::new(0),
         }));
         let handle = DnssecDnsHandle::with_trust_anchor(carrier.clone(), anchors)
             .validation_cache_size(MAX_CACHED_PROOFS);
-        Validator { way, carrier, handle }
+        Validator { route, carrier, handle }
     }
 
     /// Validates a reply, and fails if it is bogus. Returns whether it is secure. The reply carries the result from
@@ -258,7 +258,7 @@ impl Carrier {
         // The parent zone determines whether a zone is signed.
         let above = name.as_ref().parent().filter(|_| qtype == rtype::DS);
         let zone = above.unwrap_or(name.as_ref());
-        let asked = keys.ask(zone, &self.0.way, name.clone(), qtype).await;
+        let asked = keys.ask(zone, &self.0.route, name.clone(), qtype).await;
         let (answer, rcode) = asked.map_err(NetError::from)?;
         if matches!(qtype, rtype::NS | rtype::DS | rtype::DNSKEY)
             && matches!(rcode, message::NOERROR | message::NXDOMAIN)

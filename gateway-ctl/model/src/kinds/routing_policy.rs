@@ -303,24 +303,24 @@ impl RoutingPolicy {
             }
             // Follows the underlays. A return to the start means that a tunnel would be its own underlay.
             let mut policies = Vec::new();
-            let mut carrier = (*under).clone();
+            let mut underlay = (*under).clone();
             for _ in 0..=state.tunnels.len() + MAX_HOPS {
-                if carrier.r#type != HopType::Vpn {
+                if underlay.r#type != HopType::Vpn {
                     break;
                 }
-                if carrier.target == *tunnel {
+                if underlay.target == *tunnel {
                     return Err(EditError::PolicyConflict {
                         policies,
                         reason: format!("The tunnel {tunnel} would be carried inside itself."),
                     });
                 }
-                carrier = match own.get(carrier.target.as_str()) {
+                underlay = match own.get(underlay.target.as_str()) {
                     Some(under) => (*under).clone(),
-                    None => match demand_of_others(&carrier.target) {
+                    None => match demand_of_others(&underlay.target) {
                         None => break,
                         Some(other) => {
                             policies.push(other.meta.id);
-                            match other.underlays().get(carrier.target.as_str()) {
+                            match other.underlays().get(underlay.target.as_str()) {
                                 Some(under) => (*under).clone(),
                                 None => break,
                             }

@@ -136,7 +136,7 @@ impl Drop for Stage {
 }
 
 fn lessons(text: &str) -> FakeFqdnPolicy {
-    FakeFqdnPolicy { wanted: HashMap::from([(name(text), client(1, 0).way)]), ..FakeFqdnPolicy::default() }
+    FakeFqdnPolicy { wanted: HashMap::from([(name(text), client(1, 0).route)]), ..FakeFqdnPolicy::default() }
 }
 
 fn rules() -> Rules {

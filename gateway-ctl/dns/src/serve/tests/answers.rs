@@ -149,7 +149,7 @@ async fn local_records_are_authoritative_and_external_aliases_are_resolved() {
 #[tokio::test]
 async fn fqdn_entries_are_installed_before_each_answer() {
     let lessons = FakeFqdnPolicy {
-        wanted: HashMap::from([(name("shop.example"), way(9))]),
+        wanted: HashMap::from([(name("shop.example"), route(9))]),
         ..FakeFqdnPolicy::default()
     };
     let world = Fixture::with(Rules::default(), lessons, Settings::default());

@@ -37,7 +37,7 @@ fn world() -> Fixture {
         .rule("static.example", Action::Addresses(addresses), Cause::Rewrite)
         .stored("nas.lan", rtype::A, host);
     let lessons = FakeFqdnPolicy {
-        wanted: HashMap::from([(name("learned.example"), way(3))]),
+        wanted: HashMap::from([(name("learned.example"), route(3))]),
         ..FakeFqdnPolicy::default()
     };
     let world = Fixture::with(rules, lessons, Settings::default());

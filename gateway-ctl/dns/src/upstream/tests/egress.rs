@@ -56,8 +56,8 @@ async fn turns_go_on_when_a_plan_is_replaced() {
     for resolvers in [Resolvers::Usual, Resolvers::Only(servers)] {
         for _ in 0..4 {
             let mut query = query(QueryEgress::Marked(vec![0x11, 0x12]), "www.example.com");
-            query.way =
-                Arc::new(QueryRoute { resolvers: resolvers.clone(), ..QueryRoute::clone(&query.way) });
+            query.route =
+                Arc::new(QueryRoute { resolvers: resolvers.clone(), ..QueryRoute::clone(&query.route) });
             bench.upstreams.ask(query).await.unwrap();
             bench.upstreams.replace(plan.clone());
         }
@@ -216,7 +216,7 @@ async fn a_route_with_its_own_resolvers_uses_only_them_and_the_forwarders_of_dom
     let only = |at| Resolvers::Only([udp(at)].into());
     let asked = async |name: &str, resolvers: Resolvers| {
         let mut query = query(QueryEgress::Default, name);
-        query.way = Arc::new(QueryRoute { partition: 1, route: QueryEgress::Default, resolvers });
+        query.route = Arc::new(QueryRoute { partition: 1, route: QueryEgress::Default, resolvers });
         bench.upstreams.ask(query).await
     };
     assert_eq!(address(&asked("www.example.com", Resolvers::Usual).await.unwrap()), "192.0.2.1");
