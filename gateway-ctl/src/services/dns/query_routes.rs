@@ -100,12 +100,12 @@ impl QueryRoutes {
         egress: &str,
         proxy: Option<&str>,
     ) -> QueryEgress {
-        let route = match egress {
+        let outgoing = match egress {
             DnsForwarder::AUTO => HostEgress::Default,
             name => host_egress::by_name(input, compiled, name),
         };
-        let Some(proxy) = proxy else { return route(route) };
-        let leg = match route {
+        let Some(proxy) = proxy else { return route(outgoing) };
+        let leg = match outgoing {
             HostEgress::Default => 0,
             HostEgress::Legs(legs) => legs.first().copied().unwrap_or(0),
             other => return route(other),
