@@ -235,7 +235,7 @@ fn unchanged_records_are_signed_again_only_before_their_expiry() {
     assert!(!world.made.are_due(at("2026-12-03T12:00:00Z")), "all are new");
     let ends = |wire: &[u8]| i64::from(u32_at(wire, 8).expect("a time"));
     let now = at("2026-12-03T12:00:00Z").as_second();
-    assert!((now + VALIDITY..now + VALIDITY + SPREAD).contains(&ends(&again)));
+    assert!((now + VALIDITY..now + VALIDITY + EXPIRY_SPREAD_SECONDS).contains(&ends(&again)));
     assert!(world.made.are_due(at(NOON)), "a clock that was set back");
     assert_ne!(signature(&world.zones(NOON), "www.example"), again);
     let ends: BTreeSet<i64> = ["www.example", "nas.example", "new.example"]
