@@ -43,7 +43,7 @@ use crate::{config, dispatch, endpoints, serve, services, wipe};
 /// Poll interval for a store while there is none. It appears with a late mount, a restored file, or `gatewayd init`.
 const STORE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Time that open requests get to finish after the signal to stop.
-const GRACE: Duration = Duration::from_secs(3);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -169,7 +169,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     let _ = stop.send(true);
     for mut server in servers {
         // Streams do not end by themselves.
-        if tokio::time::timeout(GRACE, &mut server).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut server).await.is_err() {
             tracing::debug!("closed a connection");
             server.abort();
         }

@@ -104,12 +104,12 @@ async fn process(
         return Ok(options_response(&found.allow()));
     }
     let position = Method::find(parts.method.as_str()).and_then(|method| found.endpoints.get(&method));
-    let Some(row) = position.map(|position| &api.table.endpoints()[*position]) else {
+    let Some(endpoint) = position.map(|position| &api.table.endpoints()[*position]) else {
         host?;
         let message = format!("{} is not possible at {path}.", parts.method);
         return Err(ApiError::new(Code::MethodNotAllowed, message).detail("allow", found.allow()));
     };
-    let params = found.params(row);
+    let params = found.params(endpoint);
     let way = ConnectionInfo {
         tls: peer.is_some_and(Peer::is_tls),
         forwarded: auth::is_forwarded(parts),
@@ -120,38 +120,38 @@ async fn process(
             .map(str::to_owned),
     };
     let Identity { actor, refusal } = identity;
-    let cx = Cx::new(api.clone(), row, actor, way, request_id, &params);
-    let checked = host.and_then(|()| check_access(&cx, row, parts, refusal));
+    let cx = Cx::new(api.clone(), endpoint, actor, way, request_id, &params);
+    let checked = host.and_then(|()| check_access(&cx, endpoint, parts, refusal));
     if let Err(denied) = checked {
         cx.record_failure(&denied).await;
         return Err(denied);
     }
     wipe::note_presence(&cx);
-    let handler = match &row.work {
+    let handler = match &endpoint.work {
         crate::table::Work::Handler(handler) => handler.clone(),
         crate::table::Work::Unsupported { needs } => return Err(ApiError::not_supported(needs)),
     };
-    if !row.always {
+    if !endpoint.always {
         api.open()?;
     }
     let query = Query::parse(parts.uri.query())?;
-    check_query(row, &query, &api.filter_names)?;
-    let body = body::read(row, parts, body, &query, api.settings.body_limit).await?;
+    check_query(endpoint, &query, &api.filter_names)?;
+    let body = body::read(endpoint, parts, body, &query, api.settings.body_limit).await?;
     let if_match = conditional::header(&parts.headers, &header::IF_MATCH)?;
-    let passphrase = match row.binary {
+    let passphrase = match endpoint.binary {
         true => conditional::header(&parts.headers, &PASSPHRASE)?.map(Secret::new).unwrap_or_default(),
         false => Secret::default(),
     };
     let request = Request { params, query, body, if_match, passphrase };
 
-    let (reply, permit) = match row.effect {
-        Effect::Reads if row.list || row.heavy => read_heavily(&cx, handler, request).await?,
+    let (reply, permit) = match endpoint.effect {
+        Effect::Reads if endpoint.list || endpoint.heavy => read_heavily(&cx, handler, request).await?,
         Effect::Reads => (read(&cx, handler, request).await?, None),
-        Effect::Stores(_) | Effect::Acts(_) => (change(&cx, row, handler, request).await?, None),
+        Effect::Stores(_) | Effect::Acts(_) => (change(&cx, endpoint, handler, request).await?, None),
     };
     let reply = serialise(&cx, reply).await?;
     drop(permit);
-    respond(&cx, row, parts, reply)
+    respond(&cx, endpoint, parts, reply)
 }
 
 /// Serialises the data of a reply into the body.
@@ -201,8 +201,8 @@ async fn read(cx: &Cx, handler: Handler, request: Request) -> Result<Reply, ApiE
 }
 
 /// Runs a handler with an effect in a task of its own, and records its failure.
-async fn change(cx: &Cx, row: &Endpoint, handler: Handler, request: Request) -> Result<Reply, ApiError> {
-    let acts = matches!(row.effect, Effect::Acts(_));
+async fn change(cx: &Cx, endpoint: &Endpoint, handler: Handler, request: Request) -> Result<Reply, ApiError> {
+    let acts = matches!(endpoint.effect, Effect::Acts(_));
     let task_cx = cx.clone();
     let task = tokio::spawn(async move {
         let result = handler(task_cx.clone(), request).await;
@@ -241,18 +241,23 @@ fn too_slow() -> ApiError {
 }
 
 /// Runs all checks of a request that do not need its body.
-fn check_access(cx: &Cx, row: &Endpoint, parts: &Parts, refusal: Option<ApiError>) -> Result<(), ApiError> {
-    if row.method != Method::Get {
+fn check_access(
+    cx: &Cx,
+    endpoint: &Endpoint,
+    parts: &Parts,
+    refusal: Option<ApiError>,
+) -> Result<(), ApiError> {
+    if endpoint.method != Method::Get {
         browser::check_origin(parts)?;
     }
-    authorise(&cx.actor, row).map_err(|denied| match refusal {
+    authorise(&cx.actor, endpoint).map_err(|denied| match refusal {
         // The error of the credential is more precise than the missing credential.
         Some(refusal) if cx.actor.proof == Proof::None => refusal,
         _ => denied,
     })?;
     // An endpoint without authentication gives a session cookie no extra rights, so it needs no CSRF token.
     if let (Proof::Session(id), true) =
-        (cx.actor.proof, row.method != Method::Get && row.access != Access::Open)
+        (cx.actor.proof, endpoint.method != Method::Get && endpoint.access != Access::Open)
     {
         let session = cx.open().ok().and_then(|open| open.store.session(id));
         browser::check_csrf(parts, session.as_ref().map(|session| session.csrf.as_str()))?;
@@ -261,7 +266,12 @@ fn check_access(cx: &Cx, row: &Endpoint, parts: &Parts, refusal: Option<ApiError
 }
 
 /// Builds the response to a reply, or 304 if the client has the current version.
-fn respond(cx: &Cx, row: &Endpoint, parts: &Parts, reply: Reply) -> Result<Response<HttpBody>, ApiError> {
+fn respond(
+    cx: &Cx,
+    endpoint: &Endpoint,
+    parts: &Parts,
+    reply: Reply,
+) -> Result<Response<HttpBody>, ApiError> {
     let mut headers = HeaderMap::new();
     if let Some(total) = reply.total {
         headers.insert(TOTAL_COUNT, HeaderValue::from(total));
@@ -282,13 +292,13 @@ fn respond(cx: &Cx, row: &Endpoint, parts: &Parts, reply: Reply) -> Result<Respo
                 Some(tag) => format!("\"{tag}\""),
                 None => conditional::weak_tag(&digest),
             };
-            if (row.method == Method::Get || reply.etag.is_some())
+            if (endpoint.method == Method::Get || reply.etag.is_some())
                 && let Ok(value) = HeaderValue::from_str(&tag)
             {
                 headers.insert(header::ETAG, value);
             }
             let known = conditional::header(&parts.headers, &header::IF_NONE_MATCH)?;
-            if row.method == Method::Get
+            if endpoint.method == Method::Get
                 && known.is_some_and(|known| conditional::names_tag(&known, tag.trim_start_matches("W/")))
             {
                 let mut response = Response::new(HttpBody::empty());
@@ -395,18 +405,18 @@ fn request_id(headers: &HeaderMap) -> String {
 
 /// Rejects query parameters that the endpoint does not read; they are probably typos.
 fn check_query(
-    row: &Endpoint,
+    endpoint: &Endpoint,
     query: &Query,
     filters: &std::collections::BTreeMap<String, Vec<String>>,
 ) -> Result<(), ApiError> {
-    if row.text_field.is_some() {
+    if endpoint.text_field.is_some() {
         return Ok(());
     }
-    let fields = filters.get(&row.operation).map(Vec::as_slice).unwrap_or_default();
+    let fields = filters.get(&endpoint.operation).map(Vec::as_slice).unwrap_or_default();
     for (name, _) in &query.0 {
-        let declared = row.parameters.iter().any(|parameter| parameter.name == name);
+        let declared = endpoint.parameters.iter().any(|parameter| parameter.name == name);
         if !declared && !fields.contains(name) {
-            let mut allowed: Vec<&str> = row.parameters.iter().map(|parameter| parameter.name).collect();
+            let mut allowed: Vec<&str> = endpoint.parameters.iter().map(|parameter| parameter.name).collect();
             allowed.extend(fields.iter().map(String::as_str));
             return Err(ApiError::invalid_parameter(
                 name,
@@ -419,7 +429,8 @@ fn check_query(
 }
 
 /// Checks that the caller may use the endpoint.
-fn authorise(actor: &Actor, row: &Endpoint) -> Result<(), ApiError> {
-    check(actor, row.access)
-        .map_err(|denied| denied.detail("method", row.method.as_str()).detail("path", row.full_path()))
+fn authorise(actor: &Actor, endpoint: &Endpoint) -> Result<(), ApiError> {
+    check(actor, endpoint.access).map_err(|denied| {
+        denied.detail("method", endpoint.method.as_str()).detail("path", endpoint.full_path())
+    })
 }

@@ -19,9 +19,9 @@ const LARGE_BYTES: usize = 64 << 10;
 /// Maximum total of unsent bytes of large responses, in KiB.
 const UNSENT_KIB: usize = 48 << 10;
 /// Timeout of the wait for either limit. After it the client is asked to retry.
-const WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Time without large responses before free memory goes back to the kernel.
-const QUIET: Duration = Duration::from_millis(500);
+const QUIET_PERIOD: Duration = Duration::from_millis(500);
 
 /// Limits of one API.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Heavy {
         let (computed, trimming) = (self.computed.clone(), self.trimming.clone());
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(QUIET).await;
+                tokio::time::sleep(QUIET_PERIOD).await;
                 if computed.available_permits() == COMPUTED_AT_ONCE {
                     break;
                 }
@@ -81,7 +81,7 @@ impl Heavy {
 
 async fn acquire(semaphore: &Arc<Semaphore>, permits: usize) -> Result<OwnedSemaphorePermit, ApiError> {
     let permits = u32::try_from(permits).unwrap_or(u32::MAX);
-    match tokio::time::timeout(WAIT, semaphore.clone().acquire_many_owned(permits)).await {
+    match tokio::time::timeout(MAX_WAIT, semaphore.clone().acquire_many_owned(permits)).await {
         Ok(Ok(permit)) => Ok(permit),
         // The semaphore is never closed.
         Ok(Err(_)) | Err(_) => {

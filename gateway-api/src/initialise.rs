@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn init_does_not_replace_a_lost_store_without_being_asked_to() {
+    fn init_replaces_a_lost_store_only_on_request() {
         let Site { config, _folder } = site();
         run(&config, false).expect("initialised");
         fs::remove_dir_all(&config.state_dir).expect("removed");

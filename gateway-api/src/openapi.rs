@@ -24,12 +24,12 @@ const INPUT: &str = "Input";
 pub fn document(table: &Table) -> Value {
     let mut generators = Generators::new();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    for row in table.endpoints() {
-        let item = paths.entry(row.path.to_owned()).or_default();
-        if row.outside {
+    for endpoint in table.endpoints() {
+        let item = paths.entry(endpoint.path.to_owned()).or_default();
+        if endpoint.outside {
             item.insert("servers".to_owned(), json!([{"url": "/"}]));
         }
-        item.insert(row.method.as_str().to_ascii_lowercase(), operation(row, &mut generators));
+        item.insert(endpoint.method.as_str().to_ascii_lowercase(), operation(endpoint, &mut generators));
     }
     let mut schemas = generators.finish();
     schemas.insert("Error".to_owned(), error_schema());
@@ -70,39 +70,39 @@ pub fn text(table: &Table) -> String {
 
 fn areas(table: &Table) -> Vec<&'static str> {
     let mut names = Vec::new();
-    for row in table.endpoints() {
-        if !names.contains(&row.area) {
-            names.push(row.area);
+    for endpoint in table.endpoints() {
+        if !names.contains(&endpoint.area) {
+            names.push(endpoint.area);
         }
     }
     names
 }
 
-fn operation(row: &Endpoint, generators: &mut Generators) -> Value {
+fn operation(endpoint: &Endpoint, generators: &mut Generators) -> Value {
     let mut operation = json!({
-        "operationId": row.operation,
-        "tags": [row.area],
-        "summary": row.summary,
-        "x-required-role": row.access.required_role().as_str(),
+        "operationId": endpoint.operation,
+        "tags": [endpoint.area],
+        "summary": endpoint.summary,
+        "x-required-role": endpoint.access.required_role().as_str(),
         // With sign-in off, and for reading in the local network, no credential is needed.
-        "security": if row.access == Access::Open { json!([]) } else { json!([{"key": []}, {"session": []}]) },
-        "parameters": parameters(row, generators),
-        "responses": responses::of(row, success(row, generators)),
+        "security": if endpoint.access == Access::Open { json!([]) } else { json!([{"key": []}, {"session": []}]) },
+        "parameters": parameters(endpoint, generators),
+        "responses": responses::of(endpoint, success(endpoint, generators)),
     });
-    if !row.doc.is_empty() {
-        operation["description"] = json!(row.doc);
+    if !endpoint.doc.is_empty() {
+        operation["description"] = json!(endpoint.doc);
     }
-    if let Some(needs) = row.needs() {
+    if let Some(needs) = endpoint.needs() {
         operation["x-not-supported"] = json!(needs);
         operation["description"] = json!(format!("Answers 501 not_supported: it needs {needs}."));
     }
-    if let Effect::Stores(audit) | Effect::Acts(audit) = row.effect {
+    if let Effect::Stores(audit) | Effect::Acts(audit) = endpoint.effect {
         operation["x-audit-action"] = json!(audit.action);
     }
-    if let Some(input) = row.input {
+    if let Some(input) = endpoint.input {
         let schema = generators.input(input);
         let mut content = json!({"application/json": {"schema": schema}});
-        if let Some(field) = row.text_field {
+        if let Some(field) = endpoint.text_field {
             content["text/plain"] = json!({
                 "schema": {"type": "string", "description": format!("Taken as {field}; the other fields go in the query.")},
             });
@@ -114,19 +114,19 @@ fn operation(row: &Endpoint, generators: &mut Generators) -> Value {
                 },
             });
         }
-        if row.binary {
+        if endpoint.binary {
             content["application/octet-stream"] = json!({"schema": {"type": "string", "format": "binary"}});
         }
-        operation["requestBody"] = json!({"required": row.input_required, "content": content});
+        operation["requestBody"] = json!({"required": endpoint.input_required, "content": content});
     }
     operation
 }
 
-fn parameters(row: &Endpoint, generators: &mut Generators) -> Vec<Value> {
-    let mut parameters: Vec<Value> = crate::table::placeholders(row.path)
+fn parameters(endpoint: &Endpoint, generators: &mut Generators) -> Vec<Value> {
+    let mut parameters: Vec<Value> = crate::table::placeholders(endpoint.path)
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
         .collect();
-    for parameter in &row.parameters {
+    for parameter in &endpoint.parameters {
         let kind = match parameter.kind {
             Placeholder::Text => "string",
             Placeholder::Integer => "integer",
@@ -136,20 +136,20 @@ fn parameters(row: &Endpoint, generators: &mut Generators) -> Vec<Value> {
             "name": parameter.name, "in": "query", "description": parameter.doc, "schema": {"type": kind},
         }));
     }
-    if row.binary {
+    if endpoint.binary {
         parameters.push(json!({
             "name": "X-Passphrase", "in": "header", "schema": {"type": "string", "format": "password"},
             "description": "Opens the file, if it comes as it is.",
         }));
     }
-    for name in filter_names(row, generators) {
+    for name in filter_names(endpoint, generators) {
         parameters.push(json!({
             "name": name, "in": "query", "description": "Only objects with this value.", "schema": {"type": "string"},
         }));
     }
     // A new object has no revision yet.
-    let changes = matches!(row.method, Method::Put | Method::Delete) || row.path.contains('{');
-    if row.tagged && changes && row.method != Method::Get {
+    let changes = matches!(endpoint.method, Method::Put | Method::Delete) || endpoint.path.contains('{');
+    if endpoint.tagged && changes && endpoint.method != Method::Get {
         parameters.push(json!({
             "name": "If-Match", "in": "header", "schema": {"type": "string"},
             "description": "The ETag the change is based on; 412 if the object has changed since.",
@@ -159,13 +159,13 @@ fn parameters(row: &Endpoint, generators: &mut Generators) -> Vec<Value> {
 }
 
 /// Returns the successful response of an endpoint.
-fn success(row: &Endpoint, generators: &mut Generators) -> Value {
+fn success(endpoint: &Endpoint, generators: &mut Generators) -> Value {
     let mut success = json!({"description": "Success"});
-    match (row.media, row.output) {
+    match (endpoint.media, endpoint.output) {
         (Some(media), _) => success["content"] = json!({media: {}}),
         (None, Some(output)) => {
             let mut data = generators.output(output);
-            if row.list {
+            if endpoint.list {
                 data = json!({"type": "array", "items": data});
             }
             success["content"] = json!({"application/json": {"schema": {
@@ -181,13 +181,13 @@ fn success(row: &Endpoint, generators: &mut Generators) -> Value {
     }
     let mut headers = Map::new();
     headers.insert("X-Request-Id".to_owned(), json!({"schema": {"type": "string"}}));
-    if row.tagged {
+    if endpoint.tagged {
         headers.insert("ETag".to_owned(), json!({"schema": {"type": "string"}}));
     }
-    if row.list {
+    if endpoint.list {
         headers.insert("X-Total-Count".to_owned(), json!({"schema": {"type": "integer"}}));
     }
-    if row.status == 201 {
+    if endpoint.status == 201 {
         headers.insert("Location".to_owned(), json!({"schema": {"type": "string"}}));
     }
     success["headers"] = Value::Object(headers);
@@ -200,16 +200,16 @@ pub fn filters(table: &Table) -> BTreeMap<String, Vec<String>> {
     table
         .endpoints()
         .iter()
-        .map(|row| (row.operation.clone(), filter_names(row, &mut generators)))
+        .map(|endpoint| (endpoint.operation.clone(), filter_names(endpoint, &mut generators)))
         .filter(|(_, names)| !names.is_empty())
         .collect()
 }
 
-fn filter_names(row: &Endpoint, generators: &mut Generators) -> Vec<String> {
-    if !row.filters {
+fn filter_names(endpoint: &Endpoint, generators: &mut Generators) -> Vec<String> {
+    if !endpoint.filters {
         return Vec::new();
     }
-    let Some(output) = row.output else { return Vec::new() };
+    let Some(output) = endpoint.output else { return Vec::new() };
     let schema = generators.output(output);
     let resolved = match schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
         Some(name) => generators.output.definitions().get(name).cloned().unwrap_or_default(),

@@ -14,7 +14,7 @@ use tokio::signal::unix::Signal;
 use tokio::task::JoinError;
 
 /// Poll interval of the certificate files.
-const LOOK: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// TLS configuration of the gateway.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ pub async fn follow_files(
 ) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
             _ = hangup.recv() => {
                 tracing::info!("SIGHUP: looking for new certificates");
                 tls.factory.renew();

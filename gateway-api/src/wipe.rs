@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use gateway_ctl::reconcile::Reason;
-use gateway_ctl::services::deadman::LOOK;
+use gateway_ctl::services::deadman::POLL_INTERVAL;
 use gateway_ctl::store::AuditTicket;
 use gateway_model::Role;
 use gateway_model::settings::groups::WipeLevel;
@@ -84,7 +84,7 @@ pub fn note_presence(cx: &Cx) {
 /// Follows the dead-man switch until the daemon stops.
 pub async fn follow_switch(api: Arc<Api>) {
     let Gateway::Open(open) = &api.gateway else { return };
-    let mut ticks = tokio::time::interval(LOOK);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

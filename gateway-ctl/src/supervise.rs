@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use crate::clock::{SharedClock, SystemClock};
 use crate::panics;
 
-const PAUSES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+const RESTART_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// Running time since the last start after which a task counts as healthy again.
 const STABLE: Duration = Duration::from_secs(60);
 
@@ -180,7 +180,7 @@ impl Supervisor {
             }
             self.died(&name, failure);
             deaths += 1;
-            tokio::time::sleep(PAUSES.after(deaths)).await;
+            tokio::time::sleep(RESTART_BACKOFF.after(deaths)).await;
         }
     }
 

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_outlives_the_thread_that_asked_for_it() {
+    fn a_process_outlives_the_thread_that_started_it() {
         let mut process = std::thread::spawn(|| {
             let mut command = Command::new("sleep");
             command.arg("60");

@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 
 use super::rate_limit::Payer;
 
-pub const ATTEMPTS: u32 = 5;
-pub const PAUSE: Duration = Duration::from_secs(15 * 60);
+pub const MAX_ATTEMPTS: u32 = 5;
+pub const LOCK_DURATION: Duration = Duration::from_secs(15 * 60);
 /// Maximum number of (address, user name) pairs. When full, the oldest are dropped. One address at its rate limit needs
 /// an hour to fill the table.
 const CAPACITY: usize = 16_384;
@@ -43,7 +43,7 @@ struct Attempts {
 
 impl Attempts {
     fn is_over(&self, now: Duration) -> bool {
-        now.saturating_sub(self.last) >= PAUSE
+        now.saturating_sub(self.last) >= LOCK_DURATION
     }
 }
 
@@ -63,8 +63,8 @@ impl Lock {
         if attempts.is_over(now) {
             attempts.count = 0;
         }
-        if attempts.count >= ATTEMPTS {
-            let left = PAUSE.saturating_sub(now.saturating_sub(attempts.last));
+        if attempts.count >= MAX_ATTEMPTS {
+            let left = LOCK_DURATION.saturating_sub(now.saturating_sub(attempts.last));
             return Err(u32::try_from(left.as_secs()).unwrap_or(u32::MAX).saturating_add(1));
         }
         *attempts = Attempts { count: attempts.count + 1, last: now };
@@ -111,7 +111,7 @@ mod tests {
         );
         assert!(lock.begin(pair("192.0.2.1", "bert"), T0).is_ok());
         assert!(lock.begin(pair("192.0.2.2", "anna"), T0).is_ok());
-        assert!(lock.begin(anna, T0 + PAUSE).is_ok());
+        assert!(lock.begin(anna, T0 + LOCK_DURATION).is_ok());
     }
 
     #[test]

@@ -19,9 +19,9 @@ pub const SHORTEST: usize = 12;
 pub const LONGEST: usize = 256;
 
 /// Maximum number of concurrent hash computations.
-const WORKERS: usize = 2;
+const HASH_WORKERS: usize = 2;
 /// Maximum number of requests in the queue.
-const WAITING: usize = 32;
+const MAX_WAITING: usize = 32;
 
 /// Hash that no password has, with the parameters of real hashes. Compared if the user does not exist, so that the
 /// response takes the same time.
@@ -36,7 +36,7 @@ pub struct Passwords {
 
 impl Default for Passwords {
     fn default() -> Self {
-        Self { workers: Semaphore::new(WORKERS), waiting: AtomicUsize::new(0) }
+        Self { workers: Semaphore::new(HASH_WORKERS), waiting: AtomicUsize::new(0) }
     }
 }
 
@@ -72,7 +72,7 @@ struct Permit<'a>(&'a AtomicUsize);
 
 impl<'a> Permit<'a> {
     fn take(waiting: &'a AtomicUsize) -> Result<Self, ApiError> {
-        if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
+        if waiting.fetch_add(1, Ordering::Relaxed) >= MAX_WAITING {
             waiting.fetch_sub(1, Ordering::Relaxed);
             let mut error =
                 ApiError::new(Code::LoginThrottled, "Too many sign-ins at a time; try again soon.");
@@ -145,10 +145,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_wait_and_their_places_come_back() {
+    async fn waiting_requests_are_limited_and_permits_are_returned() {
         let passwords = Passwords::default();
         let all: Vec<Permit> =
-            (0..WAITING).map(|_| Permit::take(&passwords.waiting).expect("a place")).collect();
+            (0..MAX_WAITING).map(|_| Permit::take(&passwords.waiting).expect("a place")).collect();
         let refused = passwords.hash(Secret::new("x")).await.expect_err("the queue is full");
         assert_eq!((refused.code, refused.retry_after), (Code::LoginThrottled, Some(2)));
         drop(all);

@@ -117,7 +117,7 @@ fn the_local_network_reads_and_does_nothing_else() {
 }
 
 #[tokio::test]
-async fn keys_and_sessions_are_who_they_belong_to() {
+async fn keys_and_sessions_identify_their_owner() {
     let site = Site::new(true);
     let bearer = |key: &str| format!("Bearer {key}");
     let actor = site.ask("POST", OUTSIDE, &[("authorization", "bearer configured-key-0123456789")]).actor;

@@ -19,23 +19,23 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads the body that the endpoint accepts. Ignores the body of an endpoint without input.
 pub async fn read(
-    row: &Endpoint,
+    endpoint: &Endpoint,
     parts: &Parts,
     body: HttpBody,
     query: &Query,
     limit: usize,
 ) -> Result<Body, ApiError> {
-    if row.method == Method::Get {
+    if endpoint.method == Method::Get {
         return Ok(Body::Absent);
     }
     let bytes = tokio::time::timeout(BODY_TIMEOUT, collect(body, limit))
         .await
         .map_err(|_| ApiError::bad_request("The body did not arrive within 30 seconds."))??;
-    if row.input.is_none() {
+    if endpoint.input.is_none() {
         return Ok(Body::Absent);
     }
     if bytes.is_empty() {
-        if row.input_required {
+        if endpoint.input_required {
             return Err(ApiError::bad_request("This operation needs a JSON object as its body."));
         }
         return Ok(Body::Absent);
@@ -43,11 +43,11 @@ pub async fn read(
     let content_type =
         parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let media = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    match row.text_field {
+    match endpoint.text_field {
         Some(field) if media == "text/plain" => text(field, &bytes, query),
         Some(field) if media == "multipart/form-data" => form(field, bytes.freeze(), content_type, query),
         _ if media == "application/json" || media.ends_with("+json") => json(&bytes),
-        _ if row.binary => Ok(Body::Bytes(bytes.to_vec())),
+        _ if endpoint.binary => Ok(Body::Bytes(bytes.to_vec())),
         text_field => {
             let allowed = match text_field {
                 Some(_) => vec!["application/json", "text/plain", "multipart/form-data"],

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_localhost_and_configured_names_are_hosts_of_ours() {
+    fn addresses_localhost_and_configured_names_are_accepted_hosts() {
         let names = ["gateway.lan".to_owned()];
         for good in
             ["127.0.0.1:8080", "[::1]:8080", "[fd00::1]", "localhost", "LOCALHOST:1", "Gateway.lan:8080"]

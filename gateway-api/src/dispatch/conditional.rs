@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_precondition_looks_at_the_revision_alone() {
+    fn a_precondition_compares_the_revision_only() {
         assert!(matches_revision("\"7\"", "7"));
         assert!(matches_revision("\"7.0123abcd\"", "7"));
         assert!(matches_revision("\"6\", W/\"7\"", "7"));

@@ -17,7 +17,7 @@ use crate::table::{Collection, Ops, Placeholder, Table};
 pub fn rows(t: &mut Table) {
     t.group::<AlertWebhook>("/alerts/webhook", "replace_alert_webhook", Access::Operate);
     t.view("/audit", "list_audit", audit)
-        .summary("Who changed what, newest first")
+        .summary("Audit trail, newest first")
         .parameter("limit", Placeholder::Integer, "At most so many: 1 to 500, 50 if left out.")
         .parameter("before", Placeholder::Text, "Only entries before this entry id or this time (RFC 3339).")
         .parameter("actor", Placeholder::Text, "Only entries of this actor.")

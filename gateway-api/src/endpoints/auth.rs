@@ -28,10 +28,10 @@ mod users;
 pub fn rows(t: &mut Table) {
     let stores = |action, resource_type| Effect::Stores(Audit { action, resource_type });
     t.view("/auth/status", "get_auth_status", status)
-        .summary("Whether sign-in is on, whether there is an account, and who you are")
+        .summary("State of sign-in, and the caller's identity")
         .access(Access::Open);
     t.action("/auth/setup", "setup_admin", stores("setup_admin", User::NOUN), setup)
-        .summary("Make the first account, an administrator")
+        .summary("Create the first account, an administrator")
         .doc(
             "Possible until there is an account. With sign-in on, and from elsewhere than the gateway itself or the \
              local network, setup_code is needed: it stands in the file setup-code in the state folder.",
@@ -54,10 +54,10 @@ pub fn rows(t: &mut Table) {
         .access(Access::Own)
         .answers(&[Code::InvalidCredentials, Code::LoginThrottled, Code::NotFound, Code::PreconditionFailed]);
     t.view("/auth/tokens", "list_sessions", sessions)
-        .summary("Sessions: all of them for administrators, else one's own")
+        .summary("Sessions: all for administrators, else the caller's own")
         .access(Access::Own);
     t.erase("/auth/tokens/{id}", "revoke_session", stores("revoke_session", "session"), end_session)
-        .summary("End a session; current stands for one's own, which is signing out")
+        .summary("End a session; `current` is the caller's own (sign out)")
         .access(Access::Own);
     keys::rows(t);
     users::rows(t);

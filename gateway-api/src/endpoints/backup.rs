@@ -21,10 +21,10 @@ use crate::table::{Audit, Effect, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/references/{type}/{id}", "get_references", references)
-        .summary("How many objects refer to this one, by id or name")
+        .summary("Number of objects that refer to this one, by id or name")
         .doc("type is a noun such as tunnel or trust_class; - and _ are alike.");
     t.view("/backup/status", "get_backup_status", status)
-        .summary("The last backups, the next one, and whether their target can be reached")
+        .summary("Last backups, the next one, and the state of their target")
         .doc("The target is looked at once an hour and with each backup; this row does not wait for it.");
     t.command(
         "/backup/run",
@@ -32,7 +32,7 @@ pub fn rows(t: &mut Table) {
         Effect::Stores(Audit { action: "run_backup", resource_type: "backup" }),
         run,
     )
-    .summary("Make a backup now")
+    .summary("Create a backup now")
     .doc(
         "As configured, also while backups are switched off. Answers when the backup is at its target and was read \
          back and decrypted, or with why not. It goes on when the client is gone.",

@@ -48,7 +48,7 @@ pub fn rows(t: &mut Table) {
          some are, `down` if none is. A segment is what its target is.",
     );
     t.command("/bridges/{id}/test", "test_bridge", Effect::Reads, test)
-        .summary("Try a bridge once")
+        .summary("Test a bridge")
         .doc(
             "A transport: its far end takes a connection, and a proxy an association. What is behind the far end of \
              udp2tcp does not show. A segment: its source and its target are there. The outcome stays until the \

@@ -33,7 +33,7 @@ pub fn rows(t: &mut Table) {
         .access(Access::Export);
     let acts = |action| Effect::Acts(Audit { action, resource_type: "config" });
     let file = |row: &mut Endpoint| {
-        row.summary("The configuration with its secrets, encrypted: a file of age that `age -d` opens too")
+        row.summary("The configuration with its secrets, encrypted: an age file, which `age -d` opens too")
             .access(Access::Administer)
             .input_required = true;
         row.media = Some(OCTETS);
@@ -58,7 +58,7 @@ pub fn rows(t: &mut Table) {
     let stores = |action| Effect::Stores(Audit { action, resource_type: "config" });
     importing(
         t.action("/config/import", "import_config", stores("import_config"), import)
-            .summary("Take a plain export in, as a whole or not at all"),
+            .summary("Import a plain export, as a whole or not at all"),
     );
     importing(
         t.upload::<SealedImport, _, _, _>(
@@ -67,7 +67,7 @@ pub fn rows(t: &mut Table) {
             stores("import_backup"),
             import_sealed,
         )
-        .summary("Take an encrypted export in, as a whole or not at all"),
+        .summary("Import an encrypted export, as a whole or not at all"),
     );
 }
 

@@ -28,17 +28,19 @@ use crate::table::{Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/health", "get_health", health)
-        .summary("Whether the daemon answers, and whether it enforces")
+        .summary("Liveness of the daemon, and whether it enforces policies")
         .doc("blocked: the store cannot be used, so nothing is forwarded; reason says why.")
         .access(Access::Open)
         .always();
     t.view("/status", "get_status", status)
         .summary("Version, readiness, age of the snapshot, revisions, failed services");
-    t.view("/observer", "list_observer", observer).summary("How each subsystem came out of the last run");
+    t.view("/observer", "list_observer", observer).summary("Result of the last reconcile run, by subsystem");
     t.view("/drift", "list_drift", drift)
-        .summary("What somebody else changed in the kernel lately, newest first")
+        .summary("Recent drift: changes in the kernel by others, newest first")
         .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000.");
-    t.view("/platform", "get_platform", platform).summary("The machine").always();
+    t.view("/platform", "get_platform", platform)
+        .summary("Host: hardware, operating system and load")
+        .always();
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -165,7 +167,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
     let stored = stored.into_iter().max().unwrap_or_default();
     Ok(ServiceStatus {
         version: env!("CARGO_PKG_VERSION"),
-        ready: last.run > 0 && last.is_ok() && open.enforcement.loop_idle_time() < STALLED,
+        ready: last.run > 0 && last.is_ok() && open.enforcement.loop_idle_time() < STALL_TIMEOUT,
         uptime_sec: cx.api.started.elapsed().as_secs(),
         snapshot_age_sec: open.store.newest_snapshot().map(|taken| age(taken, open.now())),
         pending_confirm_until: open.store.pending().map(|pending| pending.until),
@@ -182,7 +184,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
 }
 
 /// Idle time after which the reconcile loop counts as hung.
-const STALLED: Duration = Duration::from_secs(30);
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Returns the age in seconds; 0 if the clock was set back since.
 fn age(taken: Timestamp, now: Timestamp) -> u64 {

@@ -31,11 +31,11 @@ use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
 /// Maximum time for the confirmation of a change, in seconds.
-const LONGEST: u32 = 86_400;
+const MAX_CONFIRM_SECONDS: u32 = 86_400;
 
 pub fn rows(t: &mut Table) {
     t.question("/validate", "validate_plan", validate)
-        .summary("What a plan of many objects would change")
+        .summary("Changes that a plan of many objects would make")
         .doc(
             "Takes the body of /apply and changes nothing. What is wrong with the plan is listed in errors; the \
              answer is 200 all the same.",
@@ -43,7 +43,7 @@ pub fn rows(t: &mut Table) {
         .answers(&[Code::PreconditionFailed])
         .input_required = true;
     t.action("/apply", "apply_plan", Effect::Stores(AUDIT), apply)
-        .summary("Create, change and delete many objects at once, and let them take hold")
+        .summary("Create, change and delete many objects at once, and apply them")
         .doc(
             "All or nothing, in one transaction, with a snapshot before it. Objects are matched by id, else by a \
              unique name or address, else by a name that only one object has; those of one plan may name each other. \
@@ -60,14 +60,14 @@ pub fn rows(t: &mut Table) {
         Effect::Stores(Audit { action: "confirm_apply", resource_type: "plan" }),
         confirm,
     )
-    .summary("Let the change that waits for a confirmation stand");
+    .summary("Confirm the pending change");
     t.command(
         "/apply/revert",
         "revert_apply",
         Effect::Stores(Audit { action: "revert_apply", resource_type: "plan" }),
         revert,
     )
-    .summary("Take the change that waits for a confirmation back now")
+    .summary("Roll back the pending change now")
     .doc(
         "Undoes what the change wrote. What was written since stays. Objects that both wrote are listed in overlaps: \
          fields that the change had set go back, objects that it had created and that were changed or are needed \
@@ -199,11 +199,15 @@ pub(super) fn may_change(cx: &Cx, order: &Order) -> Result<(), ApiError> {
 }
 
 pub(super) fn check_timeout(seconds: u32) -> Result<(), ApiError> {
-    if seconds <= LONGEST {
+    if seconds <= MAX_CONFIRM_SECONDS {
         return Ok(());
     }
     let mut problems = Problems::new();
-    problems.add(code::RANGE, "confirm_timeout_sec", format!("At most {LONGEST} seconds, which is a day."));
+    problems.add(
+        code::RANGE,
+        "confirm_timeout_sec",
+        format!("At most {MAX_CONFIRM_SECONDS} seconds, which is a day."),
+    );
     Err(ApiError::validation(&problems))
 }
 

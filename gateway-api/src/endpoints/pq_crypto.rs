@@ -17,7 +17,7 @@ use crate::tls::Tls;
 const AUDIT: Audit = Audit { action: "replace_pq_crypto", resource_type: "pq_crypto" };
 
 pub fn rows(t: &mut Table) {
-    t.view("/pq-crypto", "get_pq_crypto", show).summary("Which key exchanges TLS sessions use").doc(
+    t.view("/pq-crypto", "get_pq_crypto", show).summary("Key exchanges of TLS sessions").doc(
         "curves are offered, the preferred one first; clients are the daemon's own, by what they are for.",
     );
     let row = t.action("/pq-crypto", AUDIT.action, Effect::Stores(AUDIT), replace);

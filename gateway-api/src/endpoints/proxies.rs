@@ -26,7 +26,7 @@ pub fn rows(t: &mut Table) {
 
 pub fn status_rows(t: &mut Table) {
     t.view("/tproxy/status", "get_tproxy_status", status)
-        .summary("What of the LAN's traffic is handed over to proxies")
+        .summary("LAN traffic that is diverted to proxies")
         .doc(
             "The relay runs while policies name proxies. Only what ingress marked for a proxy gets into it.",
         );

@@ -50,7 +50,7 @@ pub fn rows(t: &mut Table) {
         stores("apply_routing_policies"),
         views::apply,
     )
-    .summary("Let the stored policies steer traffic")
+    .summary("Apply the stored policies")
     .doc("Freezes the stored policies with what they take from profiles and chains, compiles them and brings the kernel there before it answers. A gating test definition that fails on them refuses it: nothing changes then.");
     views::rows(t);
     super::services::verify_rows(t);

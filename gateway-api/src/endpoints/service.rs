@@ -28,12 +28,12 @@ pub fn rows(t: &mut Table) {
     .access(Access::Open);
     for (path, operation, media, text) in pages::PAGES {
         t.document(path, operation, media, move |_: &Cx| pages::page(media, text))
-            .summary("A page for people")
+            .summary("Dashboard")
             .access(Access::Open)
             .outside();
     }
     t.stream("/events", "get_events", events::MEDIA, |cx: Cx, _| async move { Ok(events::body(cx.open()?)) })
-        .summary("That something changed, as server-sent events")
+        .summary("Changes, as server-sent events")
         .doc(
             "revision: the store was changed. status: the kernel was compared with the plan. alert: something that is \
              worth an alert has begun (active), or is over; what goes on is reported at the beginning. Its kind is that of the \

@@ -19,7 +19,7 @@ use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
     t.view("/services", "list_services", services)
-        .summary("Programs and units that the gateway leans on, as they are on this host")
+        .summary("Programs and units on this host that the gateway needs")
         .doc("enabled and running are null where nothing tells: for programs that run only when called, and without systemd.");
 }
 
@@ -139,7 +139,7 @@ pub struct Check {
 
 pub fn verify_rows(t: &mut Table) {
     t.view("/verify", "verify_plan", verify)
-        .summary("Self-test: whether the installed plan is the one that the state asks for")
+        .summary("Self-test: compare the installed plan with the one compiled from the state")
         .doc("Looks and changes nothing; POST /enforce/reconcile repairs.");
 }
 

@@ -31,7 +31,7 @@ pub fn rows(t: &mut Table) {
         .doc("source: bootstrap (the configuration file), runtime (set here) or default. Secrets are masked.")
         .tagged();
     let row = t.action("/settings", SET_ALL.action, Effect::Stores(SET_ALL), replace_tree);
-    row.summary("Set many at once, all or none")
+    row.summary("Set many settings, all or none")
         .doc("The same tree, with leaves {value} or bare values. What is left out, or is as it was, stays as it is.")
         .access(Access::Administer)
         .tagged();
@@ -39,11 +39,11 @@ pub fn rows(t: &mut Table) {
     row.input_required = true;
     t.view("/settings/{key}", "get_setting", one).summary("One setting by its dotted key").tagged();
     let row = t.action("/settings/{key}", SET.action, Effect::Stores(SET), replace);
-    row.summary("Set one: {value}").access(Access::Administer).tagged();
+    row.summary("Set one setting: {value}").access(Access::Administer).tagged();
     row.method = Method::Put;
     row.input_required = true;
     let row = t.command("/settings/{key}", UNSET.action, Effect::Stores(UNSET), unset);
-    row.summary("Take a runtime value back: the file or the default counts again")
+    row.summary("Remove a runtime value: the file or the default applies again")
         .access(Access::Administer)
         .tagged();
     row.method = Method::Delete;

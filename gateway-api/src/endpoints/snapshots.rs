@@ -19,7 +19,7 @@ use crate::table::{Audit, Effect, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/snapshots", "list_snapshots", snapshots)
-        .summary("What the configuration was before each apply, import and rollback; newest first")
+        .summary("Snapshots of the configuration before each apply, import and rollback, newest first")
         .doc("The last fifty are kept. They hold no accounts, and their secrets as the store keeps them.")
         .access(Access::Administer);
     let row = t.action("/snapshots", TAKE.action, Effect::Stores(TAKE), take);
@@ -34,7 +34,7 @@ pub fn rows(t: &mut Table) {
         Effect::Stores(Audit { action: "rollback_snapshot", resource_type: "snapshot" }),
         rollback,
     )
-    .summary("Go back to a snapshot")
+    .summary("Roll back to a snapshot")
     .doc(
         "Objects, settings and applied policies become those of the snapshot, in one transaction, with a snapshot \
          before it. Users and keys stay as they are: a way back brings no revoked key to life.",

@@ -30,18 +30,17 @@ pub fn rows(t: &mut Table) {
         live: Some(observe),
     });
     t.view("/splitting/status", "get_splitting_status", status)
-        .summary("The pools: who takes new flows of which policy, and how many each has");
-    t.view("/splitting/dns/status", "get_splitting_dns_status", dns)
-        .summary("How name resolution and pools go together");
+        .summary("Pools: members, their share of new flows, and their flows");
+    t.view("/splitting/dns/status", "get_splitting_dns_status", dns).summary("DNS egress of pools");
     t.view("/splitting/transport", "get_splitting_transport", transport)
-        .summary("What is shared out, and how large its packets may be");
+        .summary("Tunnels in pools, and their MTU");
     t.action(
         "/splitting/activate",
         "activate_splitting",
         Effect::Stores(Audit { action: "activate_splitting", resource_type: RoutingPolicy::NOUN }),
         activate,
     )
-    .summary("Have a policy split, or not any more, at once")
+    .summary("Enable or disable splitting of a policy, at once")
     .doc(
         "The policy is stored and applied with it; one that has other edits waiting for an apply is refused.",
     )
@@ -53,7 +52,7 @@ pub fn rows(t: &mut Table) {
         Code::ApplyFailed,
     ]);
     t.view("/splitting/cover/stats", "get_cover_stats", cover::stats)
-        .summary("Cover traffic: what was sent for nobody, and among how much")
+        .summary("Cover traffic sent, and the payload beside it")
         .doc("It is set by the key splitting.cover of /settings, and off as long as nothing is.");
 }
 

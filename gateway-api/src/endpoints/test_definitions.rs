@@ -25,7 +25,7 @@ pub fn rows(t: &mut Table) {
         live: None,
     });
     t.question("/test-definitions/run", "run_test_definitions", run)
-        .summary("Hold test definitions against the policies")
+        .summary("Evaluate test definitions by the policies")
         .doc("Nothing is sent: each packet is judged by the function that decides in the kernel. What must be possible is judged with all tunnels working, what must not be also with none.")
         .access(Access::Diagnose)
         .answers(&[Code::NotFound, Code::NotSupported]);

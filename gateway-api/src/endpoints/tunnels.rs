@@ -44,7 +44,7 @@ pub fn rows(t: &mut Table) {
         .tagged();
     t.alias(Post, "/tunnels/{id}/disconnect", "/tunnels/{id}/down", "disconnect_tunnel");
     t.view("/tunnels/{id}/config", "get_tunnel_config", config)
-        .summary("The tunnel as a file: .conf, or .ovpn as it is obeyed")
+        .summary("The tunnel as a file: .conf, or .ovpn with the directives in use")
         .parameter(
             "reveal",
             Placeholder::Boolean,
@@ -52,7 +52,7 @@ pub fn rows(t: &mut Table) {
         )
         .answers(&[Code::InvalidState]);
     t.command("/tunnels/generate-keys", "generate_tunnel_keys", Effect::Reads, generate_keys)
-        .summary("A new WireGuard key pair and preshared key")
+        .summary("Generate a WireGuard key pair and a preshared key")
         .doc("Nothing is stored.")
         .access(Access::Operate);
     t.action(
@@ -61,14 +61,14 @@ pub fn rows(t: &mut Table) {
         stores("import_wireguard_tunnel"),
         import,
     )
-    .summary("Make a tunnel of a .conf file")
+    .summary("Create a tunnel from a .conf file")
     .doc("Hooks and routing keys of the file are never obeyed; the warnings name them.")
     .accepts_text("config")
     .status(201)
     .tagged();
-    t.view("/tunnels/egress", "list_tunnel_egress", egress).summary("Which tunnel each applied policy uses");
+    t.view("/tunnels/egress", "list_tunnel_egress", egress).summary("Tunnel of each applied policy");
     t.action("/tunnels/upload-ovpn", "upload_ovpn_tunnel", stores("upload_ovpn_tunnel"), upload)
-        .summary("Make a tunnel of an .ovpn file")
+        .summary("Create a tunnel from an .ovpn file")
         .doc(
             "Keys and certificates must stand in the file. Commands, plugins, routes and name servers of the file are \
              never obeyed; the warnings name them.",

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_on_one_line() {
+    fn short_values_are_on_one_line() {
         let long = "x".repeat(WIDTH);
         let value = json!({"a": {"$ref": "#/b"}, "c": [1, "\"", {}], "d": {"e": long}});
         let expected = format!(

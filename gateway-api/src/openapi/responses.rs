@@ -10,11 +10,12 @@ use crate::error::Code;
 use crate::table::{Effect, Endpoint, Method};
 
 /// Returns the statuses that the document lists for an endpoint.
-pub fn statuses(row: &Endpoint) -> BTreeSet<u16> {
-    let mut statuses: BTreeSet<u16> = codes(row).into_iter().map(|code| code.status().as_u16()).collect();
-    if row.needs().is_none() {
-        statuses.insert(row.status);
-        if is_cached(row) {
+pub fn statuses(endpoint: &Endpoint) -> BTreeSet<u16> {
+    let mut statuses: BTreeSet<u16> =
+        codes(endpoint).into_iter().map(|code| code.status().as_u16()).collect();
+    if endpoint.needs().is_none() {
+        statuses.insert(endpoint.status);
+        if is_cached(endpoint) {
             statuses.insert(304);
         }
     }
@@ -22,10 +23,10 @@ pub fn statuses(row: &Endpoint) -> BTreeSet<u16> {
 }
 
 /// Returns the error codes of an endpoint.
-fn codes(row: &Endpoint) -> Vec<Code> {
+fn codes(endpoint: &Endpoint) -> Vec<Code> {
     // Codes of the dispatcher, in the order of its checks.
     let mut codes = vec![Code::RateLimited, Code::OriginNotAllowed, Code::Internal];
-    if row.access != Access::Open {
+    if endpoint.access != Access::Open {
         codes.extend([
             Code::Unauthenticated,
             Code::InvalidCredentials,
@@ -33,47 +34,47 @@ fn codes(row: &Endpoint) -> Vec<Code> {
             Code::Forbidden,
         ]);
     }
-    if row.needs().is_some() {
+    if endpoint.needs().is_some() {
         codes.push(Code::NotSupported);
         return codes;
     }
     codes.extend([Code::InvalidParameter, Code::UpstreamTimeout]);
-    if !row.always {
+    if !endpoint.always {
         codes.push(Code::NotReady);
     }
-    if row.method != Method::Get {
+    if endpoint.method != Method::Get {
         codes.extend([Code::BadRequest, Code::PayloadTooLarge]);
     }
-    if row.input.is_some() {
+    if endpoint.input.is_some() {
         codes.extend([Code::ValidationFailed, Code::UnknownReference]);
-        if !row.binary {
+        if !endpoint.binary {
             codes.push(Code::UnsupportedMediaType);
         }
     }
-    if row.path.contains('{') {
+    if endpoint.path.contains('{') {
         codes.push(Code::NotFound);
     }
-    if matches!(row.effect, Effect::Stores(_)) {
+    if matches!(endpoint.effect, Effect::Stores(_)) {
         codes.extend([Code::Conflict, Code::ValidationFailed, Code::StorageFull]);
     }
-    if row.tagged && row.method != Method::Get {
+    if endpoint.tagged && endpoint.method != Method::Get {
         codes.push(Code::PreconditionFailed);
     }
-    codes.extend(&row.answers);
+    codes.extend(&endpoint.answers);
     codes
 }
 
 /// Reports whether the endpoint supports `If-None-Match`.
-fn is_cached(row: &Endpoint) -> bool {
-    row.method == Method::Get && row.media.is_none()
+fn is_cached(endpoint: &Endpoint) -> bool {
+    endpoint.method == Method::Get && endpoint.media.is_none()
 }
 
 /// Returns the `responses` of an endpoint. The caller supplies the successful one.
-pub fn of(row: &Endpoint, success: Value) -> Value {
+pub fn of(endpoint: &Endpoint, success: Value) -> Value {
     let mut responses = Map::new();
-    for status in statuses(row) {
+    for status in statuses(endpoint) {
         let response = match status {
-            _ if row.needs().is_none() && status == row.status => success.clone(),
+            _ if endpoint.needs().is_none() && status == endpoint.status => success.clone(),
             304 => json!({"description": "Not modified: it still has the tag of If-None-Match"}),
             _ => json!({"$ref": format!("#/components/responses/{status}")}),
         };
@@ -106,12 +107,13 @@ mod tests {
 
     fn of_row(method: Method, path: &str) -> BTreeSet<u16> {
         let table = endpoints::table();
-        let row = table.endpoints().iter().find(|row| row.method == method && row.path == path);
-        statuses(row.unwrap_or_else(|| panic!("no {path}")))
+        let endpoint =
+            table.endpoints().iter().find(|endpoint| endpoint.method == method && endpoint.path == path);
+        statuses(endpoint.unwrap_or_else(|| panic!("no {path}")))
     }
 
     #[test]
-    fn what_a_row_is_says_what_it_can_answer() {
+    fn properties_of_an_endpoint_determine_its_responses() {
         let create = of_row(Method::Post, "/devices");
         for status in [201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503, 507] {
             assert!(create.contains(&status), "{status}");
@@ -124,14 +126,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_has_no_success() {
+    fn unsupported_endpoints_have_no_success_response() {
         let missing = |needs| {
             Capability::ALL.iter().any(|it| it.needs() == needs && it.standing() == Standing::Missing)
         };
-        for row in endpoints::table().endpoints().iter().filter(|row| row.needs().is_some()) {
-            assert!(row.needs().is_some_and(missing), "{}: no capability that is missing", row.path);
-            let statuses = statuses(row);
-            assert!(statuses.contains(&501) && statuses.iter().all(|status| *status >= 400), "{}", row.path);
+        for endpoint in endpoints::table().endpoints().iter().filter(|endpoint| endpoint.needs().is_some()) {
+            assert!(
+                endpoint.needs().is_some_and(missing),
+                "{}: no capability that is missing",
+                endpoint.path
+            );
+            let statuses = statuses(endpoint);
+            assert!(
+                statuses.contains(&501) && statuses.iter().all(|status| *status >= 400),
+                "{}",
+                endpoint.path
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::error::ApiError;
 /// Content type of a TLS handshake record.
 const HANDSHAKE: u8 = 0x16;
 /// Maximum number of bytes that are read before the response.
-const HEAD: usize = 16 * 1024;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Greeting {
@@ -38,7 +38,7 @@ pub(super) async fn refuse(mut stream: TcpStream) -> io::Result<()> {
     // Closing with unread data would reset the connection, and the client would not see the response.
     let mut head = Vec::new();
     let mut part = [0; 1024];
-    while head.len() < HEAD && !head.windows(4).any(|window| window == b"\r\n\r\n") {
+    while head.len() < MAX_HEAD_BYTES && !head.windows(4).any(|window| window == b"\r\n\r\n") {
         match stream.read(&mut part).await? {
             0 => break,
             count => head.extend_from_slice(&part[..count]),

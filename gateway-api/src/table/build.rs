@@ -23,10 +23,10 @@ impl Table {
         F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
-        let row = self.row(Method::Get, path, operation, Effect::Reads, Access::Read);
-        row.output = Some(O::schema);
-        row.work = Work::Handler(without_input(run));
-        row
+        let endpoint = self.endpoint(Method::Get, path, operation, Effect::Reads, Access::Read);
+        endpoint.output = Some(O::schema);
+        endpoint.work = Work::Handler(without_input(run));
+        endpoint
     }
 
     /// Declares a POST without effect.
@@ -37,11 +37,11 @@ impl Table {
         F: Fn(Cx, Req<I>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
-        let row = self.row(Method::Post, path, operation, Effect::Reads, Access::Check);
-        row.input = Some(schema_of::<I>);
-        row.output = Some(O::schema);
-        row.work = Work::Handler(with_input(run));
-        row
+        let endpoint = self.endpoint(Method::Post, path, operation, Effect::Reads, Access::Check);
+        endpoint.input = Some(schema_of::<I>);
+        endpoint.output = Some(O::schema);
+        endpoint.work = Work::Handler(with_input(run));
+        endpoint
     }
 
     /// Declares a POST that has an effect and takes a body.
@@ -58,11 +58,11 @@ impl Table {
         F: Fn(Cx, Req<I>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
-        let row = self.row(Method::Post, path, operation, effect, Access::Operate);
-        row.input = Some(schema_of::<I>);
-        row.output = Some(O::schema);
-        row.work = Work::Handler(with_input(run));
-        row
+        let endpoint = self.endpoint(Method::Post, path, operation, effect, Access::Operate);
+        endpoint.input = Some(schema_of::<I>);
+        endpoint.output = Some(O::schema);
+        endpoint.work = Work::Handler(with_input(run));
+        endpoint
     }
 
     /// Declares a POST that has an effect and takes no body. A body in the request is ignored.
@@ -78,10 +78,10 @@ impl Table {
         F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
-        let row = self.row(Method::Post, path, operation, effect, Access::Operate);
-        row.output = Some(O::schema);
-        row.work = Work::Handler(without_input(run));
-        row
+        let endpoint = self.endpoint(Method::Post, path, operation, effect, Access::Operate);
+        endpoint.output = Some(O::schema);
+        endpoint.work = Work::Handler(without_input(run));
+        endpoint
     }
 
     /// Declares a PUT that replaces one object.
@@ -98,12 +98,12 @@ impl Table {
         F: Fn(Cx, Req<I>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
-        let row = self.row(Method::Put, path, operation, effect, Access::Operate);
-        row.input = Some(schema_of::<I>);
-        row.input_required = true;
-        row.output = Some(O::schema);
-        row.work = Work::Handler(with_input(run));
-        row
+        let endpoint = self.endpoint(Method::Put, path, operation, effect, Access::Operate);
+        endpoint.input = Some(schema_of::<I>);
+        endpoint.input_required = true;
+        endpoint.output = Some(O::schema);
+        endpoint.work = Work::Handler(with_input(run));
+        endpoint
     }
 
     /// Declares a DELETE of one object. A body in the request is ignored.
@@ -119,10 +119,10 @@ impl Table {
         F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
-        let row = self.row(Method::Delete, path, operation, effect, Access::Operate);
-        row.output = Some(O::schema);
-        row.work = Work::Handler(without_input(run));
-        row
+        let endpoint = self.endpoint(Method::Delete, path, operation, effect, Access::Operate);
+        endpoint.output = Some(O::schema);
+        endpoint.work = Work::Handler(without_input(run));
+        endpoint
     }
 
     /// Declares a GET with a streamed response.
@@ -137,17 +137,17 @@ impl Table {
         F: Fn(Cx, Req<()>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<axum::body::Body, ApiError>> + Send + 'static,
     {
-        let row = self.row(Method::Get, path, operation, Effect::Reads, Access::Read);
-        row.media = Some(media);
+        let endpoint = self.endpoint(Method::Get, path, operation, Effect::Reads, Access::Read);
+        endpoint.media = Some(media);
         let run = Arc::new(run);
-        row.work = Work::Handler(Arc::new(move |cx, request| {
+        endpoint.work = Work::Handler(Arc::new(move |cx, request| {
             let run = run.clone();
             Box::pin(async move {
                 let body = run(cx, bare(request)).await?;
                 Ok(Reply::content(Content::Stream { content_type: media, body }))
             })
         }));
-        row
+        endpoint
     }
 
     /// Declares a POST of a file, as the body or inside JSON.
@@ -164,17 +164,17 @@ impl Table {
         F: Fn(Cx, Request) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
-        let row = self.row(Method::Post, path, operation, effect, Access::Operate);
-        row.input = Some(schema_of::<I>);
-        row.input_required = true;
-        row.binary = true;
-        row.output = Some(O::schema);
+        let endpoint = self.endpoint(Method::Post, path, operation, effect, Access::Operate);
+        endpoint.input = Some(schema_of::<I>);
+        endpoint.input_required = true;
+        endpoint.binary = true;
+        endpoint.output = Some(O::schema);
         let run = Arc::new(run);
-        row.work = Work::Handler(Arc::new(move |cx, request| {
+        endpoint.work = Work::Handler(Arc::new(move |cx, request| {
             let run = run.clone();
             Box::pin(async move { run(cx, request).await?.reply() })
         }));
-        row
+        endpoint
     }
 
     /// Declares a GET of a fixed document with its own media type. It works at any time.
@@ -185,48 +185,50 @@ impl Table {
         media: &'static str,
         run: impl Fn(&Cx) -> Reply + Send + Sync + 'static,
     ) -> &mut Endpoint {
-        let row = self.row(Method::Get, path, operation, Effect::Reads, Access::Open);
-        row.media = Some(media);
-        row.always = true;
-        row.work = Work::Handler(Arc::new(move |cx, _| {
+        let endpoint = self.endpoint(Method::Get, path, operation, Effect::Reads, Access::Open);
+        endpoint.media = Some(media);
+        endpoint.always = true;
+        endpoint.work = Work::Handler(Arc::new(move |cx, _| {
             let reply = run(&cx);
             Box::pin(async move { Ok(reply) })
         }));
-        row
+        endpoint
     }
 
     /// Declares endpoints of the interface specification that are not implemented.
     pub fn unsupported(&mut self, capability: Capability, endpoints: &[(Method, &'static str)]) {
         for (method, path) in endpoints {
             let operation = operation_name(*method, path);
-            let row = self.row(*method, path, &operation, Effect::Reads, Access::Read);
+            let endpoint = self.endpoint(*method, path, &operation, Effect::Reads, Access::Read);
             if *method != Method::Get {
-                row.access = Access::Operate;
+                endpoint.access = Access::Operate;
             }
-            row.summary = NOT_SUPPORTED;
-            row.work = Work::Unsupported { needs: capability.needs() };
+            endpoint.summary = NOT_SUPPORTED;
+            endpoint.work = Work::Unsupported { needs: capability.needs() };
         }
     }
 
     /// Declares another path for an endpoint with the same method. For compatibility.
     pub fn alias(&mut self, method: Method, path: &'static str, of: &'static str, operation: &str) {
-        let position = self.endpoints.iter().position(|row| row.method == method && row.path == of);
+        let position =
+            self.endpoints.iter().position(|endpoint| endpoint.method == method && endpoint.path == of);
         // An alias of an unknown path shows up as a missing endpoint in the specification test.
         if let Some(position) = position {
-            let mut row = self.endpoints[position].clone();
-            row.path = path;
-            row.operation = operation.to_owned();
-            self.endpoints.push(row);
+            let mut endpoint = self.endpoints[position].clone();
+            endpoint.path = path;
+            endpoint.operation = operation.to_owned();
+            self.endpoints.push(endpoint);
         }
     }
 
     /// Sets the access class of an endpoint. Returns false if there is no such endpoint.
     pub fn assign(&mut self, method: Method, path: &str, access: Access) -> bool {
-        let row = self.endpoints.iter_mut().find(|row| row.method == method && row.path == path);
-        row.map(|row| row.access = access).is_some()
+        let endpoint =
+            self.endpoints.iter_mut().find(|endpoint| endpoint.method == method && endpoint.path == path);
+        endpoint.map(|endpoint| endpoint.access = access).is_some()
     }
 
-    pub(super) fn row(
+    pub(super) fn endpoint(
         &mut self,
         method: Method,
         path: &'static str,

@@ -65,7 +65,8 @@ pub type Live = fn(&Open, &State, &mut [Value]);
 impl Table {
     /// Returns an endpoint that was declared already, to change its properties.
     pub fn declared(&mut self, method: Method, path: &str) -> &mut Endpoint {
-        let position = self.endpoints.iter().position(|row| row.method == method && row.path == path);
+        let position =
+            self.endpoints.iter().position(|endpoint| endpoint.method == method && endpoint.path == path);
         &mut self.endpoints[position.expect("only what was declared is changed")]
     }
 
@@ -74,60 +75,62 @@ impl Table {
         let kind = const { &Kind::of::<R>() };
         let Collection { path, item, actions, ops, live } = collection;
         let audited = |action| Effect::Stores(Audit { action, resource_type: R::NOUN });
-        let tagged = |row: &mut Endpoint| {
-            row.output = Some(output_schema::<R>);
-            row.tagged = true;
+        let tagged = |endpoint: &mut Endpoint| {
+            endpoint.output = Some(output_schema::<R>);
+            endpoint.tagged = true;
         };
         if ops.has(Ops::LIST) {
             let operation = format!("list_{}", R::COLLECTION);
-            let row = self.row(Method::Get, path, &operation, Effect::Reads, Access::Read);
-            tagged(row);
-            row.list = true;
-            row.filters = true;
-            row.summary = "All of them, in the order of their making";
-            row.parameter(
+            let endpoint = self.endpoint(Method::Get, path, &operation, Effect::Reads, Access::Read);
+            tagged(endpoint);
+            endpoint.list = true;
+            endpoint.filters = true;
+            endpoint.summary = "All objects, in the order of their creation";
+            endpoint.parameter(
                 "limit",
                 Placeholder::Integer,
                 "At most so many; without it all, at most 1000 with it.",
             );
-            row.work = handler(move |cx, request| list(kind, live, &cx, &request));
+            endpoint.work = handler(move |cx, request| list(kind, live, &cx, &request));
         }
         if ops.has(Ops::CREATE) {
-            let row = self.row(Method::Post, path, actions[0], audited(actions[0]), Access::Operate);
-            tagged(row);
-            row.input = Some(input_schema::<R>);
-            row.input_required = true;
-            row.status = 201;
-            row.summary = "Create one";
-            row.work = handler(move |cx, request| create(kind, item, live, &cx, request));
+            let endpoint =
+                self.endpoint(Method::Post, path, actions[0], audited(actions[0]), Access::Operate);
+            tagged(endpoint);
+            endpoint.input = Some(input_schema::<R>);
+            endpoint.input_required = true;
+            endpoint.status = 201;
+            endpoint.summary = "Create an object";
+            endpoint.work = handler(move |cx, request| create(kind, item, live, &cx, request));
         }
         if ops.has(Ops::GET) {
             let operation = format!("get_{}", R::NOUN);
-            let row = self.row(Method::Get, item, &operation, Effect::Reads, Access::Read);
-            tagged(row);
-            row.summary = "One of them";
-            row.work = at_hand(move |cx, request| get(kind, live, &cx, &request));
+            let endpoint = self.endpoint(Method::Get, item, &operation, Effect::Reads, Access::Read);
+            tagged(endpoint);
+            endpoint.summary = "One object";
+            endpoint.work = at_hand(move |cx, request| get(kind, live, &cx, &request));
         }
         if ops.has(Ops::REPLACE) {
-            let row = self.row(Method::Put, item, actions[1], audited(actions[1]), Access::Operate);
-            tagged(row);
-            row.input = Some(input_schema::<R>);
-            row.input_required = true;
-            row.summary = "Replace one as a whole";
-            row.doc = "Read-only fields are ignored; secrets that are left out are kept.";
-            row.work = handler(move |cx, request| replace(kind, live, &cx, request));
+            let endpoint = self.endpoint(Method::Put, item, actions[1], audited(actions[1]), Access::Operate);
+            tagged(endpoint);
+            endpoint.input = Some(input_schema::<R>);
+            endpoint.input_required = true;
+            endpoint.summary = "Replace an object as a whole";
+            endpoint.doc = "Read-only fields are ignored; secrets that are left out are kept.";
+            endpoint.work = handler(move |cx, request| replace(kind, live, &cx, request));
         }
         if ops.has(Ops::DELETE) {
-            let row = self.row(Method::Delete, item, actions[2], audited(actions[2]), Access::Operate);
-            row.output = Some(<Deleted as Answer>::schema);
-            row.tagged = true;
-            row.summary = "Delete one";
-            row.parameter(
+            let endpoint =
+                self.endpoint(Method::Delete, item, actions[2], audited(actions[2]), Access::Operate);
+            endpoint.output = Some(<Deleted as Answer>::schema);
+            endpoint.tagged = true;
+            endpoint.summary = "Delete an object";
+            endpoint.parameter(
                 "force",
                 Placeholder::Boolean,
                 "Also where policies still name it; for them it is unavailable then.",
             );
-            row.work = handler(move |cx, request| delete(kind, &cx, &request));
+            endpoint.work = handler(move |cx, request| delete(kind, &cx, &request));
         }
     }
 }

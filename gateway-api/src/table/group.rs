@@ -31,27 +31,28 @@ impl Table {
         check: fn(&Open, &State) -> Result<(), EditError>,
     ) {
         let kind = const { &GroupKind::of::<G>() };
-        let row = self.row(Method::Get, path, &format!("get_{}", G::NOUN), Effect::Reads, Access::Read);
-        describe::<G>(row);
-        row.summary = "What is set, else the defaults";
-        row.work = handler(move |cx, request| get(kind, &cx, &request));
+        let endpoint =
+            self.endpoint(Method::Get, path, &format!("get_{}", G::NOUN), Effect::Reads, Access::Read);
+        describe::<G>(endpoint);
+        endpoint.summary = "Stored settings, else the defaults";
+        endpoint.work = handler(move |cx, request| get(kind, &cx, &request));
         let effect = Effect::Stores(Audit { action, resource_type: G::NOUN });
-        let row = self.row(Method::Put, path, action, effect, access);
-        describe::<G>(row);
-        row.input = Some(|generator| G::json_schema(generator));
-        row.input_required = true;
-        row.summary = "Replace it as a whole";
-        row.doc = "What is left out takes its default; secrets that are left out are kept.";
-        row.work = handler(move |cx, request| put(kind, check, &cx, request));
+        let endpoint = self.endpoint(Method::Put, path, action, effect, access);
+        describe::<G>(endpoint);
+        endpoint.input = Some(|generator| G::json_schema(generator));
+        endpoint.input_required = true;
+        endpoint.summary = "Replace the settings as a whole";
+        endpoint.doc = "What is left out takes its default; secrets that are left out are kept.";
+        endpoint.work = handler(move |cx, request| put(kind, check, &cx, request));
     }
 }
 
-fn describe<G: Group>(row: &mut Endpoint) {
+fn describe<G: Group>(endpoint: &mut Endpoint) {
     fn schema<G: Group>(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<G>()
     }
-    row.output = Some(schema::<G>);
-    row.tagged = true;
+    endpoint.output = Some(schema::<G>);
+    endpoint.tagged = true;
 }
 
 fn handler(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {

@@ -29,8 +29,8 @@ pub struct Found<'a> {
 
 impl Found<'_> {
     /// Returns the values of the placeholders by their names in the path of the endpoint.
-    pub fn params(&self, row: &Endpoint) -> Params {
-        Params(placeholders(row.path).zip(self.values.iter().cloned()).collect())
+    pub fn params(&self, endpoint: &Endpoint) -> Params {
+        Params(placeholders(endpoint.path).zip(self.values.iter().cloned()).collect())
     }
 
     /// Returns the value of `Allow`.
@@ -56,8 +56,8 @@ impl Routes {
     /// Builds the tree. Fails if the table declares a method and path twice.
     pub fn new(endpoints: &[Endpoint]) -> Result<Self, String> {
         let mut routes = Self::default();
-        for (position, row) in endpoints.iter().enumerate() {
-            let full = row.full_path();
+        for (position, endpoint) in endpoints.iter().enumerate() {
+            let full = endpoint.full_path();
             let mut node = &mut routes.root;
             for segment in segments(&full) {
                 node = if segment.starts_with('{') {
@@ -66,8 +66,8 @@ impl Routes {
                     node.fixed.entry(segment.to_owned()).or_default()
                 };
             }
-            if node.endpoints.insert(row.method, position).is_some() {
-                return Err(format!("{} {full} is declared twice", row.method.as_str()));
+            if node.endpoints.insert(endpoint.method, position).is_some() {
+                return Err(format!("{} {full} is declared twice", endpoint.method.as_str()));
             }
         }
         Ok(routes)
@@ -133,8 +133,8 @@ mod tests {
         let routes = Routes::new(table.endpoints()).expect("no duplicates");
         let path_of = |path: &str| {
             let found = routes.find(path)?;
-            let row = &table.endpoints()[*found.endpoints.get(&Method::Get)?];
-            Some((row.path, found.params(row)))
+            let endpoint = &table.endpoints()[*found.endpoints.get(&Method::Get)?];
+            Some((endpoint.path, found.params(endpoint)))
         };
         assert_eq!(path_of("/api/v1/tunnels/egress").expect("found").0, "/tunnels/egress");
         let (path, params) = path_of("/api/v1/tunnels/a%2Fb").expect("found");
@@ -159,8 +159,8 @@ mod tests {
         let routes = Routes::new(table.endpoints()).expect("no duplicates");
         for path in ["/api/v1/device-groups/x_y", "/api/v1/device_groups/x_y"] {
             let found = routes.find(path).expect("found");
-            let row = &table.endpoints()[*found.endpoints.get(&Method::Get).expect("a row")];
-            assert_eq!(found.params(row).get("id"), "x_y");
+            let endpoint = &table.endpoints()[*found.endpoints.get(&Method::Get).expect("a row")];
+            assert_eq!(found.params(endpoint).get("id"), "x_y");
         }
         assert!(routes.find("/api/v1/a-b").is_some());
     }

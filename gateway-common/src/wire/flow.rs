@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_has_no_short_form() {
+    fn keys_that_do_not_fit_have_no_short_form() {
         let six = Address::v6([0xfd; 16]);
         for key in [
             FlowKey { interface: INTERFACE_LIMIT, ..key() },

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_known() {
+    fn positions_are_completed() {
         let table = table();
         let devices = table.iter().find(|kind| kind.name == "devices").unwrap();
         assert_eq!(places(devices.command("update").unwrap()), [Next::Object, Next::File]);

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refers_to_an_object_is_counted() {
+    fn references_to_an_object_are_counted() {
         let details = json!({"references": {"type": "device", "referenced_by": {"device_groups": 0, "routing_policies": 2}}});
         let refusal = refusal(Method::Delete, 409, "in_use", "Other objects refer to it.", details);
         assert_eq!(

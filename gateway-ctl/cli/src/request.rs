@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_cannot_leave_its_place() {
+    fn a_path_segment_cannot_escape() {
         assert_eq!(segment("wg-a"), "wg-a");
         assert_eq!(segment("a/b?c#d e%"), "a%2Fb%3Fc%23d%20e%25");
         assert_eq!(segment(".."), "%2E%2E");

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_counts_only_while_it_stands() {
+    fn only_present_drift_counts() {
         assert_eq!(drift_is_repaired(&json!([])), (true, "none".to_owned()));
         assert!(drift_is_repaired(&json!([{"resource": "r", "repaired": true}])).0);
         assert!(!drift_is_repaired(&json!([{"resource": "r", "repaired": false}])).0);

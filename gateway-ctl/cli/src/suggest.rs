@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_from_everything_finds_nothing() {
+    fn a_distant_word_has_no_suggestion() {
         assert_eq!(nearest("firewall", ["devices", "tunnels"]), None);
         assert_eq!(nearest("", ["dns", "ai"]), None);
         assert_eq!(nearest("x", ["ai"]), None);

@@ -8,7 +8,7 @@ use crate::compile::{Compiled, Leg};
 /// Bytes that a tunnel inside another one loses of a packet: WireGuard over IPv6 (40 + 8 + 32).
 const OVERHEAD: u16 = 80;
 
-/// The chain by the ways out as they are.
+/// Returns the status of the chain for the present state of the egresses.
 pub fn live(compiled: &Compiled, chain: &Chain) -> ChainLive {
     let legs: Vec<Option<&Leg>> = chain
         .hops

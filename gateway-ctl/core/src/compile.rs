@@ -1,6 +1,7 @@
 //! State and facts to a plan: total, synchronous, deterministic.
 //!
-//! The lowering is a sequence of phases ([`compile`]): each reads what those before it made, and none calls back.
+//! The compiler is a sequence of phases ([`compile`]). Each phase reads the results of earlier ones and never calls
+//! back.
 //!
 //! Routing follows the *applied* policies; devices, groups, classes, tunnels and exceptions count as they are.
 
@@ -117,9 +118,9 @@ fn sources_and_destinations(ranks: Ranks, dataplane: &mut Dataplane) {
 /// The legs that need a route.
 fn needed_legs(input: &Input<'_>, compiled: &Compiled, legs: &[Leg]) -> BTreeSet<u8> {
     let mut needed = compiled.legs_in_use();
-    needed.extend(legs.iter().filter_map(|leg| leg.carrier.leg()));
+    needed.extend(legs.iter().filter_map(|leg| leg.underlay.leg()));
     needed.extend(leg::of_forwarders(input.state, legs.iter()));
-    // What this host answers to what came in by an uplink leaves by that uplink.
+    // Replies of this host to traffic from an uplink leave by that uplink.
     needed.extend(legs.iter().filter(|leg| leg.kind == LegKind::Uplink).map(|leg| leg.number));
     needed
 }

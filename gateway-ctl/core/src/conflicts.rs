@@ -1,4 +1,4 @@
-//! Stored policies that stand in one another's way, or lead nowhere.
+//! Conflicting policies and policies with missing targets.
 //!
 //! Looks at the policies in force as they are stored, applied or not. Each policy is held against an
 //! index of those before it, so that the work grows with the number of policies and not its square.
@@ -17,7 +17,7 @@ use crate::compile::{Compiled, Input};
 pub use conflict::{Conflict, ConflictKind, Severity};
 use cover::Cover;
 
-/// All conflicts among the stored policies, in the order of trial. `compiled` tells which ways out there are.
+/// Returns all conflicts among the stored policies, in the order of evaluation. `compiled` holds the egresses.
 pub fn conflicts(input: &Input<'_>, compiled: &Compiled) -> Vec<Conflict> {
     let stored = input.state.routing_policies.iter().filter(|policy| policy.in_force(input.now));
     let whole: Vec<Cow<'_, RoutingPolicy>> = stored.map(|policy| input.state.resolved(policy)).collect();
@@ -25,7 +25,7 @@ pub fn conflicts(input: &Input<'_>, compiled: &Compiled) -> Vec<Conflict> {
     policies.sort_by_key(|policy| precedence(policy));
     let mut found = Vec::new();
     let mut cover = Cover::new(input);
-    // Who has a source at a priority; the same way makes it no contradiction.
+    // First policy of a source and priority. The same egress is no contradiction.
     let mut scopes: BTreeMap<(i64, Source), usize> = BTreeMap::new();
     let mut contradicted = BTreeSet::new();
     for (place, policy) in policies.iter().enumerate() {
@@ -38,7 +38,7 @@ pub fn conflicts(input: &Input<'_>, compiled: &Compiled) -> Vec<Conflict> {
         }
         if let Some(covering) = cover.covering(&sources) {
             let before: Vec<&RoutingPolicy> = covering.iter().map(|place| policies[*place]).collect();
-            // A contradiction says already that the later one matches nothing.
+            // The contradiction already implies that the later policy matches nothing.
             if !covering.iter().any(|first| contradicted.contains(&(*first, place))) {
                 found.push(shadow(policy, &sources, &before));
             }

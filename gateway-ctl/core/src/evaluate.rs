@@ -1,4 +1,4 @@
-//! The dry run: what happens to a device's traffic, decided by the function that the kernel runs.
+//! Dry run: the treatment of a device's traffic, decided by the function that the kernel runs.
 //!
 //! Explains the *applied* policies. Nothing is sent and nothing is remembered.
 
@@ -44,7 +44,7 @@ pub fn fqdn_key(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Op
     Some((ClientKey::new(number, Mac::new(mac), &Address::default()), address.into()))
 }
 
-/// Answers a question by the plan. `compiled` should come from the same input.
+/// Evaluates a request by the plan. `compiled` must come from the same input.
 pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Result<Evaluation, Refusal> {
     let mut trace = Vec::new();
     let subject = Subject::find(input, request)?.knowing(request);
@@ -120,7 +120,8 @@ pub(crate) fn hop_view(hop: &crate::compile::HopState) -> HopView {
     }
 }
 
-/// The list for the first family, with what matches in the other only; and whether it agrees with the plan.
+/// Returns the list for the first address family with the matches that only the other has, and whether it agrees with
+/// the plan.
 fn consider(
     input: &Input<'_>,
     compiled: &Compiled,
@@ -155,7 +156,7 @@ fn consider(
     list
 }
 
-/// The verdicts alone, one for each family that the question is about.
+/// Returns only the verdicts, one for each address family of the request.
 pub(crate) fn verdicts(
     input: &Input<'_>,
     compiled: &Compiled,

@@ -1,4 +1,4 @@
-//! The observed world: what the compiler may know of the kernel and of the health of ways out.
+//! Facts: the observed state of the kernel and the health of egresses, as input of the compiler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use serde::Serialize;
 
-/// A snapshot of what was observed. Collecting it is the business of the effects.
+/// Snapshot of all facts. The drivers of `os` collect it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Facts {
     pub links: BTreeMap<String, Link>,
@@ -18,13 +18,13 @@ pub struct Facts {
     pub prefixes: BTreeMap<String, BTreeSet<IpNet>>,
     /// Wall clock minus boot clock, in nanoseconds: turns points in time into deadlines of the dataplane.
     pub booted_at: i64,
-    /// Neighbours by MAC address: the IP addresses seen behind it on LAN interfaces.
+    /// Neighbours by MAC address: IP addresses observed with it on LAN interfaces.
     pub neighbours: BTreeMap<[u8; 6], BTreeSet<IpAddr>>,
     /// Health of tunnels by id; a tunnel that is not here is down.
     pub tunnels: BTreeMap<String, TunnelFact>,
-    /// Proxies by id, then by the leg to them (0 is the default route), as far as they have been looked at.
+    /// Proxies by id, then by the leg to them (0 is the default route), as far as they were probed.
     pub proxies: BTreeMap<String, BTreeMap<u8, ProxyFact>>,
-    /// Transport bridges at work, by the id of the tunnel that each carries.
+    /// Running transport bridges, by the id of their tunnel.
     pub transports: BTreeMap<String, TransportFact>,
     /// Names of the endpoints of tunnels, proxies and bridges as last resolved, with the port.
     pub endpoints: BTreeMap<String, SocketAddr>,

@@ -1,7 +1,7 @@
 //! Addresses that clients resolved, as entries of the dataplane under the policies in force.
 //!
-//! An entry outlives its time to live by far, because connections that began in time go on; for new ones the dataplane
-//! looks at its end.
+//! An entry outlives its TTL by far, because established connections continue. For new ones the dataplane checks its
+//! end.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,12 +13,12 @@ use crate::fqdn_match::Domains;
 use crate::plan::{Dataplane, DomainRule};
 
 /// Clients keep answers longer than they may: browsers do for a minute.
-const FLOOR: u64 = 300;
+const MIN_TTL_SECONDS: u64 = 300;
 const TTL_MARGIN_SECONDS: u64 = 60;
 /// Assumed duration of connections after an answer has expired.
-const KEPT: u32 = ticks(24 * 3600);
+const RETENTION_TICKS: u32 = ticks(24 * 3600);
 /// An entry is written again so long before a name of it ends that others outlive.
-const AHEAD: u32 = ticks(10);
+const RENEWAL_LEAD_TICKS: u32 = ticks(10);
 
 /// Seconds in the unit of flows, rounded up.
 const fn ticks(seconds: u64) -> u32 {
@@ -59,7 +59,7 @@ enum FqdnKey {
 pub struct Full;
 
 impl FqdnCache {
-    /// Takes over what an earlier run left in the kernel: its entries, and the number of the policy of each rank.
+    /// Restores the entries of an earlier run from the kernel, with the policy of each rank.
     pub fn restore(
         &mut self,
         entries: impl IntoIterator<Item = (Key, FqdnIpValue)>,
@@ -107,7 +107,7 @@ impl FqdnCache {
         if self.entries.len() >= MAX_FQDN_IPS as usize && !self.entries.contains_key(&key) {
             self.make_room(now)?;
         }
-        let until = now.saturating_add(ticks(ttl.clamp(FLOOR, 7 * 86_400) + TTL_MARGIN_SECONDS));
+        let until = now.saturating_add(ticks(ttl.clamp(MIN_TTL_SECONDS, 7 * 86_400) + TTL_MARGIN_SECONDS));
         let entries = self.entries.entry(key).or_default();
         match entries
             .iter_mut()
@@ -124,7 +124,7 @@ impl FqdnCache {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// Names by which a client knows an address at present, the longest known first.
+    /// Returns the present names of an address for a client, the oldest first.
     pub fn names(&self, key: &Key, now: u32) -> Vec<Name> {
         let entries = self.entries.get(key).into_iter().flatten().filter(|entries| entries.until >= now);
         entries
@@ -140,13 +140,15 @@ impl FqdnCache {
         let mut changing = Vec::new();
         self.entries.retain(|key, entries| {
             let most = entries.iter().map(|entries| entries.until).max().unwrap_or(0);
-            if most.saturating_add(KEPT) < now {
+            if most.saturating_add(RETENTION_TICKS) < now {
                 gone.push(*key);
                 return false;
             }
-            let ends = |entries: &FqdnEntry| (now..now.saturating_add(AHEAD)).contains(&entries.until);
-            if entries.len() > 1 && entries.iter().any(ends) && most >= now.saturating_add(AHEAD) {
-                entries.retain(|entries| entries.until >= now.saturating_add(AHEAD));
+            let ends =
+                |entries: &FqdnEntry| (now..now.saturating_add(RENEWAL_LEAD_TICKS)).contains(&entries.until);
+            if entries.len() > 1 && entries.iter().any(ends) && most >= now.saturating_add(RENEWAL_LEAD_TICKS)
+            {
+                entries.retain(|entries| entries.until >= now.saturating_add(RENEWAL_LEAD_TICKS));
                 changing.push(*key);
             }
             true
@@ -163,7 +165,7 @@ impl FqdnCache {
         self.entries.is_empty()
     }
 
-    /// The first policy that minds any of the names that still hold; of names that have all ended, any.
+    /// Returns the first policy that matches a name that has not expired. If all have expired, any policy that matches.
     fn value(&self, key: &Key, now: u32) -> Option<FqdnIpValue> {
         let device = key.0.device();
         let entries = self.entries.get(key)?;
@@ -181,7 +183,7 @@ impl FqdnCache {
         best.map(|(rank, until)| FqdnIpValue { rank, until })
     }
 
-    /// Forgets what has ended, the longest ended first.
+    /// Evicts expired entries, the oldest first.
     fn make_room(&mut self, now: u32) -> Result<(), Full> {
         let last = |entries: &[FqdnEntry]| entries.iter().map(|entries| entries.until).max().unwrap_or(0);
         let mut ended: Vec<(u32, Key)> = self
@@ -266,11 +268,11 @@ mod tests {
         let both =
             cache.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
         assert_eq!(both.rank, 0);
-        let (changed, gone) = cache.sweep(both.until - AHEAD - 1);
+        let (changed, gone) = cache.sweep(both.until - RENEWAL_LEAD_TICKS - 1);
         assert_eq!((changed.len(), gone.len()), (0, 0));
         let (changed, gone) = cache.sweep(both.until - 1);
         assert_eq!((changed[0].0, changed[0].1.rank, gone.len()), (key(1, 1), 1, 0));
-        let (changed, gone) = cache.sweep(changed[0].1.until + KEPT + 1);
+        let (changed, gone) = cache.sweep(changed[0].1.until + RETENTION_TICKS + 1);
         assert_eq!((changed.len(), gone), (0, vec![key(1, 1)]));
     }
 
@@ -294,13 +296,13 @@ mod tests {
         assert_eq!(both.map(|value| value.rank), Some(0));
         let seen = cache.under(&plan(&domains), 1000 + ticks(360) + 1);
         assert_eq!(seen[&key(1, 1)].rank, 1);
-        // When all have ended, what goes on goes on by the first of them.
+        // When all have expired, established flows stay with the first policy.
         let seen = cache.under(&plan(&domains), 1000 + ticks(3660) + 1);
         assert_eq!(seen[&key(1, 1)].rank, 0);
     }
 
     #[test]
-    fn what_an_earlier_run_left_follows_its_policy() {
+    fn entries_of_an_earlier_run_follow_their_policy() {
         let mut cache = FqdnCache::default();
         let left = FqdnIpValue { rank: 3, until: 500 };
         cache.restore([(key(1, 1), left)], |rank| Some(10 + rank));

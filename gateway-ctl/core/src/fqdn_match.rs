@@ -10,7 +10,7 @@ use regex::Regex;
 use crate::dns::{Name, NameRef};
 use crate::plan::DomainRule;
 
-/// The domains of all policies, for look-ups.
+/// Domains of all policies, indexed for lookups.
 #[derive(Debug, Default)]
 pub struct Domains {
     by_name: HashMap<Name, Vec<Entry>>,

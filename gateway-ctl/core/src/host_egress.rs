@@ -16,7 +16,7 @@ const DOMAIN: u16 = 53;
 /// Port for hosts that may not query resolvers.
 const ANY: u16 = 443;
 
-/// A way for what the gateway sends itself.
+/// Egress of traffic that the gateway itself sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostEgress {
     /// As the gateway's own traffic.
@@ -38,7 +38,7 @@ pub struct Client {
     pub interface: Option<u32>,
 }
 
-/// The way of a client's question to a resolver, and the rank of the policy that has it.
+/// Returns the egress of a client's query to a resolver, and the rank of its policy.
 pub fn of_client(
     input: &Input<'_>,
     compiled: &Compiled,
@@ -51,7 +51,7 @@ pub fn of_client(
         return (HostEgress::Blocked(why), RANK_NONE);
     };
     let evaluated = |(from, to): (IpAddr, IpAddr)| {
-        // By TCP, which every way takes that takes anything.
+        // By TCP, which every egress takes that takes any traffic.
         let verdict =
             |port| decide_packet(compiled, &packet(mac, &entry, from, to, Protocol::Tcp, port), &[]);
         let by_tcp = verdict(DOMAIN);
@@ -59,7 +59,7 @@ pub fn of_client(
     };
     let mut packets = vec![(address, resolver)];
     if address.is_ipv6() != resolver.is_ipv6() {
-        // It asks by one family what the gateway asks by the other: the first policy for either has the question.
+        // The client's query has another address family than the gateway's: the first policy for either applies.
         let far = public_address(compiled, address.is_ipv6(), DOMAIN, &mut Vec::new());
         let others = mac.and_then(|mac| input.facts.neighbours.get(&mac.octets())).into_iter().flatten();
         let others = others.filter(|other| other.is_ipv6() == resolver.is_ipv6());
@@ -84,8 +84,8 @@ pub fn of_client(
     (out, verdict.rank)
 }
 
-/// The LAN interface by which a client's packets enter: as observed, else by its address. Nothing if that leaves a choice:
-/// the policies of one LAN are not to be taken for those of another.
+/// Returns the ingress LAN interface of a client: the observed one, else that of its address. `None` if it is
+/// ambiguous, because policies of one LAN must not apply to another.
 fn entry(input: &Input<'_>, client: &Client) -> Option<Entry> {
     let index = |name: &&String| input.facts.links.get(*name).map(|link| link.index);
     let near = |name: &&String| {
@@ -102,7 +102,7 @@ fn entry(input: &Input<'_>, client: &Client) -> Option<Entry> {
     Some(Entry::at(input, observed.or_else(by_address).or_else(only)?))
 }
 
-/// The way of a policy's traffic.
+/// Returns the egress of a policy's traffic.
 pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> HostEgress {
     let Some(policy) = compiled.policy(rank) else {
         return HostEgress::Blocked("no policy lets the question out".to_owned());
@@ -129,7 +129,7 @@ pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> HostEgress {
     }
 }
 
-/// The way by a tunnel or an uplink that is named.
+/// Returns the egress by the named tunnel or uplink.
 pub fn by_name(input: &Input<'_>, compiled: &Compiled, name: &str) -> HostEgress {
     match named_leg(input.state, compiled.legs.by_number.values(), name) {
         None => HostEgress::Blocked(format!("there is no tunnel and no uplink {name}")),
@@ -138,7 +138,7 @@ pub fn by_name(input: &Input<'_>, compiled: &Compiled, name: &str) -> HostEgress
     }
 }
 
-/// The way over a proxy that is named, reached by a leg (0: the default route).
+/// Returns the egress over a named proxy that is reached by a leg (0: the default route).
 pub fn to_proxy(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<HostEgress, String> {
     by_leg(input, proxy, leg).map_err(|why| format!("the proxy {} is not usable: {why}", proxy.name))?;
     let address = proxy_address(input, proxy)

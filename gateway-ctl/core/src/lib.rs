@@ -1,7 +1,7 @@
 //! The pure core: from state and facts to a plan, and every view of it.
 //!
-//! Time, randomness and what was observed are arguments. Nothing here fails, waits or touches the
-//! world: what is wrong with the input comes back as findings.
+//! Time, randomness and observations are arguments. Nothing here fails, waits or does I/O: faults of the input are
+//! returned as findings.
 #![forbid(unsafe_code)]
 
 pub mod chain_status;

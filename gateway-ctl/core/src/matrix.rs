@@ -1,4 +1,4 @@
-//! Posture by state of the tunnels: what each policy at work would do, and whether anything would leak.
+//! Posture by state of the tunnels: the behaviour of each policy in force, and whether traffic would leak.
 //!
 //! Nothing is predicted by rules of thumb: every state is compiled, and the marks are followed through
 //! the rules, routes and guards of the plan that comes out.
@@ -45,7 +45,7 @@ pub enum Risk {
     /// Nothing leaks in any state.
     #[default]
     None,
-    /// It leaks only when hops fail, where the policy says so: it fails open, or names an uplink to fall back on.
+    /// Leaks only when hops fail, because the policy fails open or names an uplink as its last hop.
     Low,
     /// It leaks while all tunnels work, while the daemon or the plan is absent, or against the policy's word.
     High,
@@ -128,7 +128,7 @@ fn both(exits: &mut Exits<'_>, policy: &CompiledPolicy) -> [Reach; 2] {
     [Reach::of_policy(exits, policy, false), Reach::of_policy(exits, policy, true)]
 }
 
-/// The more exposed of two families, against what is usual for each.
+/// Returns the more exposed of two address families, relative to the usual state of each.
 fn exposed(reach: &[Reach; 2], usual: &[Reach; 2]) -> Outcome {
     let [four, six] = [0, 1].map(|i| reach[i].outcome(&usual[i]));
     four.max(six)

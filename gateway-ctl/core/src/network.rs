@@ -1,4 +1,4 @@
-//! The part of the configuration that the compiler needs: which interface is what.
+//! Part of the configuration that the compiler needs: the roles of interfaces.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ pub struct Network {
     pub sample_every: u32,
     /// Port of the resolver here; 0 without one.
     pub dns_port: u16,
-    /// Resolvers that the resolver here asks beside those of forwarders, unless others are set at runtime.
+    /// Upstreams of the resolver without a forwarder, unless settings at runtime name others.
     pub resolvers: Vec<IpAddr>,
 }
 

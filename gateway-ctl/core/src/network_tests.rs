@@ -1,7 +1,7 @@
-//! Test definitions held against the policies: what they expect is asked of the same decision as everything else.
+//! Network tests: expectations that are evaluated by the policies.
 //!
-//! Nothing is sent. What must be possible is evaluated with all tunnels working; what must not be, with all of them and
-//! with none. So a test tells of the policies and not of the weather.
+//! Nothing is sent. Allowed destinations are evaluated with all tunnels working; forbidden ones with all of them and
+//! with none. So a test depends on the policies and not on the present state.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ pub struct TestResult {
     pub name: String,
     pub mode: TestMode,
     pub gate: bool,
-    /// Null: it was not run, `note` says why.
+    /// Null if the test was not run; `note` has the reason.
     pub pass: Option<bool>,
     pub at: Timestamp,
     pub failures: Vec<String>,
@@ -175,7 +175,7 @@ impl Test<'_> {
                 self.ask(world, Some(endpoint)).into_iter().map(|verdict| (endpoint.to_string(), verdict)),
             );
         }
-        // A family that is blocked does not leave by another way; both blocked is no way at all.
+        // A blocked address family does not leave by another egress. If both are blocked there is no egress.
         let leaves = asked.iter().any(|(_, verdict)| verdict.decision != Decision::Block);
         for (destination, verdict) in asked {
             if leaves && verdict.decision == Decision::Block {
@@ -223,7 +223,7 @@ impl Test<'_> {
     }
 }
 
-/// The names a verdict may go by, each a list of all ways it takes.
+/// Returns the names of a verdict, each with all of its egresses.
 fn ways(verdict: &FamilyVerdict) -> Vec<Vec<String>> {
     let name = |text: &str| vec![vec![text.to_owned()]];
     match verdict.decision {

@@ -1,6 +1,6 @@
 //! The plan: everything the gateway wants of the kernel, fully resolved, one map per subsystem.
 //!
-//! Pure values. Effects compare them with what they read from the kernel, over the union of keys.
+//! Pure values. The drivers of `os` compare them with the kernel, over the union of keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -35,7 +35,7 @@ pub struct Plan {
     pub nft: NftRuleset,
     /// Proxies that policies in force name, by number.
     pub proxies: BTreeMap<u8, ProxyTarget>,
-    /// Transport bridges at work, by the id of the tunnel that each carries.
+    /// Transport bridges by the id of their tunnel.
     pub transports: BTreeMap<String, TransportTarget>,
     /// The next instant at which the same state would compile to another plan.
     pub valid_until: Option<Timestamp>,
@@ -90,13 +90,13 @@ pub struct DomainRule {
 pub enum Attachment {
     /// LAN interface: the deciding program on ingress.
     Ingress,
-    /// Uplink, tunnel or any other egress: the guard on egress, and on ingress the program that marks what comes in.
+    /// Uplink, tunnel or any other egress: the guard on egress, and on ingress the program that marks incoming packets.
     Guard,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireGuardDevice {
-    /// The tunnel this device carries.
+    /// Tunnel of this device.
     pub tunnel_id: String,
     pub private_key: SecretKey,
     pub listen_port: Option<u16>,
@@ -124,7 +124,7 @@ pub struct OpenVpnProcess {
     pub username: Secret,
     pub password: Secret,
     pub key_passphrase: Secret,
-    /// Largest inner packet, if the file says.
+    /// Size of the largest inner packet, if the file sets it.
     pub mtu: Option<u16>,
     /// Mark of the outer packets.
     pub fwmark: u32,
@@ -150,7 +150,7 @@ pub struct ProxyTarget {
     pub login: Option<ProxyLogin>,
     /// True if the proxy shall relay UDP.
     pub udp: bool,
-    /// The legs by which policies reach it, 0 for the default route: connections by others have to end.
+    /// Legs by which policies use it, 0 for the default route. Connections by other legs must end.
     pub legs: BTreeSet<u8>,
     /// Most connections at a time.
     pub connections: u32,
@@ -212,7 +212,7 @@ pub enum RouteValue {
     },
     Unreachable,
     Prohibit,
-    /// To this host itself, whatever the destination.
+    /// To this host itself, for any destination.
     Local,
 }
 
@@ -260,9 +260,9 @@ pub struct NftRuleset {
     pub open_udp: Vec<u16>,
     /// Traffic for proxies is handed to the relay.
     pub proxied: bool,
-    /// Port of the resolver, which answers questions for others; 0 without one.
+    /// Port of the resolver for redirected queries; 0 without one.
     pub dns_port: u16,
-    /// Marks of forwarded LAN traffic, each with an interface by which it may leave.
+    /// Marks of forwarded LAN traffic, each with an interface that they may leave by.
     pub egress: BTreeSet<(u32, String)>,
     /// Own addresses of tunnels by interface. A packet with another source does not leave by a tunnel.
     pub sources: BTreeSet<(String, IpAddr)>,
@@ -288,7 +288,7 @@ impl NftRuleset {
     }
 }
 
-/// Numbers that an administrator sees with `ip rule`, `ip route`, `nft`, and what they mean.
+/// Numbers that `ip rule`, `ip route` and `nft` show, with their meaning.
 pub mod names {
     /// Route and rule protocol number of all we install ("G").
     pub const ROUTE_PROTOCOL: u8 = 71;

@@ -33,7 +33,7 @@ pub struct PartDiff {
     pub removed_count: usize,
 }
 
-/// Compares what is with what would be.
+/// Compares the present plan with the new one.
 pub fn plan_diff(before: &Compiled, after: &Compiled) -> PlanDiff {
     let (from, to) = (render(before, 0), render(after, 0));
     let parts = difference(&lines(&from), &lines(&to));

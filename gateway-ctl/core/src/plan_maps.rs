@@ -1,5 +1,5 @@
-//! A plan as the environment of the decision: what the kernel program finds in maps, found in the
-//! plan. This is what `/policy/evaluate` runs and what the kernel is compared with.
+//! Plan as the map lookups of the decision: the content of the kernel's maps, read from the plan. `/policy/evaluate`
+//! runs on it, and tests compare the kernel with it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct PlanMaps<'a> {
     pub plan: Option<&'a Dataplane>,
     pub generation: Cell<u32>,
     pub now: Cell<u64>,
-    /// Nanoseconds since boot, by which deadlines are.
+    /// Nanoseconds since boot, for deadlines.
     pub since_boot: Cell<u64>,
     pub flows: RefCell<BTreeMap<FlowKey, FlowValue>>,
     /// New flows of each budget.

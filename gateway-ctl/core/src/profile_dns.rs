@@ -20,8 +20,8 @@ pub enum NameServers {
     Of(Arc<Profile>),
 }
 
-/// For questions that leave by the way of the policy of this rank. With the name servers of tunnels the way becomes that of
-/// one tunnel: each of a pool has its own.
+/// Returns the upstreams of queries that use the egress of the policy with this rank. With the name servers of tunnels,
+/// the egress becomes that of one tunnel: each tunnel of a pool has its own.
 pub fn of_policy(
     input: &Input<'_>,
     compiled: &Compiled,
@@ -67,6 +67,6 @@ fn profile_of<'a>(input: &Input<'a>, compiled: &Compiled, rank: u32) -> Option<&
 fn inside(input: &Input<'_>, compiled: &Compiled, leg: u8) -> Vec<IpAddr> {
     let Some(LegKind::Tunnel(id)) = compiled.legs.get(leg).map(|leg| &leg.kind) else { return Vec::new() };
     let tunnel: Option<&Arc<Tunnel>> = input.state.tunnels.get(*id);
-    // Domains to search may stand among them.
+    // The list may contain search domains.
     tunnel.map(|tunnel| tunnel.dns.iter().filter_map(|text| text.parse().ok()).collect()).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! The plan in readable form: what stands in the maps, rules and tables, and what it means.
+//! Readable form of the plan: the content of maps, rules and tables, with its meaning.
 //!
-//! Keys of tunnels are not part of what is shown, private or preshared.
+//! Private and preshared keys of tunnels are not included.
 
 mod enforcement;
 mod lines;
@@ -67,7 +67,7 @@ pub struct OpenVpnView {
     pub tunnel_id: String,
     /// Mark of the outer packets.
     pub fwmark: String,
-    /// Tells one file from another, and nothing of what is in it.
+    /// Returns a digest that distinguishes files without revealing their content.
     pub config_hash: String,
 }
 
@@ -80,7 +80,7 @@ pub struct PeerView {
     pub persistent_keepalive: Option<u16>,
 }
 
-/// The plan as it stands in the kernel under this generation.
+/// Renders the plan as it is in the kernel under this generation.
 pub fn render(compiled: &Compiled, generation: u32) -> Render {
     let plan = &compiled.plan;
     let mut rules = lines::actions(compiled);

@@ -121,7 +121,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         number: 1,
         asker: ClientIdentity { device: Some(Id::NIL), ..ClientIdentity::default() },
         name: Some("load".into()),
-        way: Arc::new(QueryRoute { partition: 0, route: QueryEgress::Default, resolvers: Resolvers::Usual }),
+        route: Arc::new(QueryRoute {
+            partition: 0,
+            route: QueryEgress::Default,
+            resolvers: Resolvers::Usual,
+        }),
         logged: if rest.is_empty() { Logged::Off } else { Logged::Full },
         rank: u32::MAX,
         filtered: true,

@@ -49,7 +49,7 @@ pub struct Client {
     pub asker: ClientIdentity,
     pub name: Option<Arc<str>>,
     /// Route of its queries. Cached answers are shared only between queries of the same route.
-    pub way: Arc<QueryRoute>,
+    pub route: Arc<QueryRoute>,
     /// Rank of the policy with this route; `u32::MAX` without one. An FQDN policy applies only if it ranks before.
     pub rank: u32,
     pub logged: Logged,
@@ -188,7 +188,7 @@ pub struct FqdnInstallError(pub Arc<str>);
 /// Query for an upstream.
 #[derive(Clone, Debug)]
 pub struct Query {
-    pub way: Arc<QueryRoute>,
+    pub route: Arc<QueryRoute>,
     /// Client number. Queries of a client stay with one upstream where devices do so.
     pub client: u64,
     pub name: Name,

@@ -1,4 +1,4 @@
-//! Lists that others publish, kept up to date and delivered as they are read.
+//! Downloaded lists: kept up to date and delivered after parsing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,14 +37,14 @@ pub enum State {
     Ok,
     /// Older than its interval.
     Stale,
-    /// There is none, and why is said.
+    /// No list, for the reported reason.
     Error,
 }
 
 /// State of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// None before anything is known.
+    /// `None` before the first download.
     pub state: Option<State>,
     /// Result of reading the list in use.
     pub report: Option<Report>,
@@ -52,16 +52,16 @@ pub struct Status {
     pub last_updated: Option<Timestamp>,
     pub next_update: Option<Timestamp>,
     pub etag: Option<String>,
-    /// Of the last look, if it failed.
+    /// Error of the last check, if it failed.
     pub error: Option<String>,
 }
 
 /// Receiver of lists that were read. A list replaces the one before.
 pub trait Deliver: Send + Sync + 'static {
     fn deliver(&self, id: Id, list: List);
-    /// The last look at a list went well, whether it had changed or not.
+    /// Called after a successful check, whether or not the list had changed.
     fn succeeded(&self, id: Id);
-    /// The last look at a list failed.
+    /// Called after a failed check.
     fn failed(&self, id: Id, error: &Error);
 }
 
@@ -73,7 +73,7 @@ struct ListDownload {
     context: Arc<Context>,
     deliver: Box<dyn Deliver>,
     total: Arc<TotalEntries>,
-    /// Networks of this host: no list is fetched from them unless its limits say so.
+    /// Networks of this host. No list is fetched from them unless its limits allow it.
     own: ArcSwap<Vec<IpNet>>,
 }
 
@@ -85,7 +85,7 @@ struct ListCopy {
 }
 
 impl Subscriptions {
-    /// Copies are kept in the folder, which has to be there.
+    /// Opens the disk cache in the folder, which must exist.
     pub fn new(
         folder: PathBuf,
         key: Key,
@@ -98,12 +98,12 @@ impl Subscriptions {
         Subscriptions(Downloads::new(kind, folder, supervisor))
     }
 
-    /// Reads the copies of these lists and delivers them. It takes its time: not for a thread that serves.
+    /// Reads the cached lists and delivers them. Slow: not for a thread that serves queries.
     pub fn load(&self, subscriptions: &[Subscription]) {
         self.0.load(subscriptions);
     }
 
-    /// From now on these lists are kept up to date, and no others. Copies of others are deleted.
+    /// Keeps these lists up to date from now on. Cached files of all others are deleted.
     pub fn set(&self, subscriptions: &[Subscription]) {
         self.0.kind().total.retain(|id| subscriptions.iter().any(|one| one.id == id));
         self.0.set(subscriptions);
@@ -114,12 +114,12 @@ impl Subscriptions {
         self.0.kind().own.store(Arc::new(own));
     }
 
-    /// Erases the copies on disk. The lists that were read stay in use; the next start fetches them.
+    /// Erases the disk cache. Loaded lists stay in use; the next start fetches them.
     pub fn erase_copies(&self) -> io::Result<()> {
         self.0.erase_copies()
     }
 
-    /// Checks a list now. False if it is none of those kept up to date.
+    /// Checks a list now. Returns false for an unknown list.
     pub fn refresh(&self, id: Id) -> bool {
         self.0.check_now(|subscription| subscription.id == id)
     }
@@ -172,7 +172,7 @@ impl Download for ListDownload {
         copy.head.url == subscription.url
     }
 
-    /// Spreads the checks, so that gateways do not ask for a list all at once.
+    /// Spreads the checks, so that gateways do not all request a list at once.
     fn wait(subscription: &Subscription, list: &DownloadState<ListCopy>, now: Timestamp) -> Duration {
         match (list.failures, &list.held) {
             (0, None) => Duration::ZERO,

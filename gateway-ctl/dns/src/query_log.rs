@@ -44,8 +44,8 @@ pub struct QueryLog {
 }
 
 impl QueryLog {
-    /// Creates a log with a number of buffers. The files of `settings` are opened; where that fails, memory is used and
-    /// [`QueryLog::error`] says why. [`QueryLog::run`] writes it.
+    /// Creates a log with a number of buffers. Opens the files of `settings`. If that fails, it uses memory only, and
+    /// [`QueryLog::error`] has the reason. [`QueryLog::run`] writes the log.
     pub fn new(settings: Settings, buffers: usize, wall: WallClock) -> Arc<QueryLog> {
         Arc::new(QueryLog {
             buffers: (0..buffers.max(1)).map(|_| WorkerBuffer::default()).collect(),
@@ -61,7 +61,7 @@ impl QueryLog {
         &self.wall
     }
 
-    /// Empties the lanes until the log is ended, and writes what is left then. For a thread of its own.
+    /// Empties the buffers until the log ends, and writes the rest. For a thread of its own.
     pub fn run(&self) {
         crate::give_way();
         while !self.stop.load(Ordering::Acquire) {
@@ -74,7 +74,7 @@ impl QueryLog {
         lock(&self.journal).flush(now);
     }
 
-    /// Takes what the lanes hold.
+    /// Takes the content of the buffers.
     fn collect(&self, now: Timestamp) {
         for buffer in &self.buffers {
             let batch = buffer.take();
@@ -134,7 +134,7 @@ impl QueryLog {
         lock(&self.journal).today()
     }
 
-    /// Since the start, those who asked most first. Clients that are not logged by name are not among them.
+    /// Returns the counters since the start, by number of queries. Clients that are not logged by name are left out.
     pub fn clients(&self) -> Vec<ClientFigures> {
         self.collect(self.wall.now());
         lock(&self.journal).clients()
@@ -145,7 +145,7 @@ impl QueryLog {
         lock(&self.journal).lost()
     }
 
-    /// Has the thread write what is left and end, without waiting for it.
+    /// Makes the thread write the rest and end, without waiting for it.
     pub fn end(&self) {
         self.stop.store(true, Ordering::Release);
         self.wake.1.notify_all();

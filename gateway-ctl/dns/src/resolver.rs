@@ -21,7 +21,7 @@ use crate::serve::{QueryOutcome, Settings, Shared, State, Tls};
 use crate::threads;
 
 /// Interval at which failed binds are retried.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum wait for the threads at the end.
 const THREAD_END_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -278,7 +278,7 @@ impl Resolver {
 /// Retries failed binds at an interval, forever.
 async fn rebind(shared: Arc<Shared>, listeners: Arc<Mutex<Listeners>>, reins: Arc<[Arc<Reins>]>) {
     loop {
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
         let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if listeners.lacking() {
             let wanted = shared.state.load().settings.clone();

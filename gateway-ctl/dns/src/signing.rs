@@ -20,9 +20,9 @@ const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 /// Age of the inception time of a new signature, because clocks of validators may be behind.
 const BEFORE: i64 = 3 * HOUR;
-/// Minimum validity of a signature; the actual one is longer by up to `SPREAD`.
+/// Minimum validity of a signature; the actual one is longer by up to `EXPIRY_SPREAD_SECONDS`.
 const VALIDITY: i64 = 14 * DAY;
-const SPREAD: i64 = 2 * DAY;
+const EXPIRY_SPREAD_SECONDS: i64 = 2 * DAY;
 /// Remaining validity at which a signature is renewed.
 const LEFT: i64 = 5 * DAY;
 
@@ -138,7 +138,8 @@ impl Sign for Signer {
             return Some(signature.wire.clone());
         }
         // The spread is uniform, and the same for the same RRset.
-        let spread = i64::from(u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])) % SPREAD;
+        let spread = i64::from(u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
+            % EXPIRY_SPREAD_SECONDS;
         let (inception, expiration) = (self.now - BEFORE, self.now + VALIDITY + spread);
         // Seconds in 32 bits that wrap around (RFC 4034, section 3.1.5).
         let mut wire = set.head(zone_key::ALGORITHM, key.tag, inception as u32, expiration as u32);

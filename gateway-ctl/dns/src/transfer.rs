@@ -1,5 +1,5 @@
-//! Copies of zones that others have: fetched over TCP (RFC 5936), checked by the times that the zone itself gives
-//! (RFC 1034, section 4.3.5), and given up when no server confirms them any more.
+//! Secondary zones: transferred over TCP (RFC 5936), refreshed by the timers of the zone (RFC 1034, section 4.3.5), and
+//! expired when no primary confirms them any more.
 
 use std::io;
 use std::net::IpAddr;
@@ -29,10 +29,10 @@ pub use fetch::{Error, is_newer};
 
 use fetch::SerialCheck;
 
-/// Bounds for what a zone says of itself: shorter is a burden, longer is never.
-const SHORTEST: u32 = 30;
-const LONGEST: u32 = 28 * 24 * 3600;
-/// Waits after failures while there is no copy.
+/// Bounds for the timers of a zone.
+const MIN_REFRESH_SECONDS: u32 = 30;
+const MAX_REFRESH_SECONDS: u32 = 28 * 24 * 3600;
+/// Retry intervals while there is no zone.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(600));
 /// State of a secondary zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,18 +46,18 @@ pub struct Status {
     pub checked: Option<Timestamp>,
     /// Time at which the zone expires unless it is confirmed before.
     pub expires: Option<Timestamp>,
-    /// Of the last look, if it failed.
+    /// Error of the last refresh, if it failed.
     pub error: Option<String>,
 }
 
 /// Receiver of secondary zones. A zone replaces the one before; `None` removes it.
 pub trait Deliver: Send + Sync + 'static {
     fn deliver(&self, id: Id, copy: Option<Copy>);
-    /// The last look at a zone failed; for alerts.
+    /// Called after a failed refresh, for alerts.
     fn failed(&self, zone: &Name, error: &Error);
 }
 
-/// All zones that there are copies of.
+/// All secondary zones.
 pub struct Secondaries(Downloads<ZoneTransfer>);
 
 struct ZoneTransfer {
@@ -92,14 +92,16 @@ struct Pace {
 
 impl Pace {
     fn of(times: Times) -> Pace {
-        let bounded = |seconds: u32| Duration::from_secs(seconds.clamp(SHORTEST, LONGEST).into());
+        let bounded = |seconds: u32| {
+            Duration::from_secs(seconds.clamp(MIN_REFRESH_SECONDS, MAX_REFRESH_SECONDS).into())
+        };
         let (refresh, retry) = (bounded(times.refresh), bounded(times.retry));
         Pace { refresh, retry, expire: Duration::from_secs(times.expire.into()).max(refresh + retry) }
     }
 }
 
 impl Secondaries {
-    /// Copies are kept in the folder, which has to be there.
+    /// Opens the disk cache in the folder, which must exist.
     pub fn new(
         folder: PathBuf,
         key: Key,
@@ -111,22 +113,22 @@ impl Secondaries {
         Secondaries(Downloads::new(kind, folder, supervisor))
     }
 
-    /// Reads the copies of these zones and delivers those that still hold. It takes its time: not for a thread that serves.
+    /// Reads the cached zones and delivers those that have not expired. Slow: not for a thread that serves queries.
     pub fn load(&self, zones: &[Secondary]) {
         self.0.load(zones);
     }
 
-    /// From now on there are copies of these zones, and of no others.
+    /// Keeps these zones from now on, and no others.
     pub fn set(&self, zones: &[Secondary]) {
         self.0.set(zones);
     }
 
-    /// Erases the copies on disk. The zones that were read stay in use; the next start transfers them.
+    /// Erases the disk cache. Loaded zones stay in use; the next start transfers them.
     pub fn erase_copies(&self) -> io::Result<()> {
         self.0.erase_copies()
     }
 
-    /// One of the servers says that the zone has changed (RFC 1996). False if it is none of them.
+    /// Handles a NOTIFY of a primary (RFC 1996). Returns false if the sender is not a primary.
     pub fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool {
         let is_it =
             |server: &Server| matches!(server.place, ServerAddress::Address(address) if address.ip() == from);
@@ -161,7 +163,7 @@ fn wait(zone: &DownloadState<ZoneCopy>) -> Duration {
         (None, failures) => up_to_a_tenth_less(RETRY.after(failures)),
         (Some(held), 0) => up_to_a_tenth_less(held.copy.times.refresh).saturating_sub(held.age()),
         (Some(held), _) => {
-            // A copy is given up when it expires, not at the check after that.
+            // A zone expires at its time, not at the next refresh.
             let left = held.copy.times.expire.saturating_sub(held.age());
             up_to_a_tenth_less(held.copy.times.retry).min(left)
         }
@@ -219,7 +221,7 @@ impl Download for ZoneTransfer {
                 Ok(None)
             }
             SerialCheck::New(fetched) => {
-                // It serves as well without a copy on disk.
+                // A zone also serves without its file on disk.
                 if let Err(error) = write(folder, zone.id, &fetched).await {
                     tracing::warn!(zone = %zone.zone, %error, "failed to store a secondary zone");
                 }

@@ -1,5 +1,5 @@
-//! Messages as they stand on the wire (RFC 1035, RFC 6891): what is asked is read strictly, what upstreams answer is
-//! written again, so that nothing leaves that was not understood.
+//! DNS messages on the wire (RFC 1035, RFC 6891). Queries are parsed strictly. Replies of upstreams are encoded again,
+//! so that nothing leaves that was not parsed.
 
 pub mod answer;
 pub mod answer_targets;

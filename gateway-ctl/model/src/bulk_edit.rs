@@ -1,4 +1,4 @@
-//! A change of many objects at once: what a plan or an export says, made true in a draft, as a whole or not at all.
+//! Change of many objects at once: a plan or an export is applied to a draft as a whole or not at all.
 //!
 //! Items are matched with stored objects by id, else by a unique name or address, else by a name that only one object
 //! has. All objects concerned are lifted out of the draft first, so that the items may exchange names and priorities
@@ -48,7 +48,7 @@ pub struct Order {
     pub mode: Mode,
     /// Collection to list of objects.
     pub resources: Map<String, Value>,
-    /// Also delete what other objects name loosely.
+    /// Also delete objects that others refer to loosely.
     pub force: bool,
     /// Of an export: secrets that were taken out of it are no mistake.
     pub redacted: bool,
@@ -59,12 +59,12 @@ pub struct Order {
 /// Result of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Each item of the order, by kind, and then what follows from them.
+    /// Changes of all items by kind, then the changes that follow from them.
     pub changes: Vec<ItemChange>,
     pub warnings: Vec<Warning>,
 }
 
-/// One item on its way.
+/// Item in progress.
 struct Item {
     kind: &'static Kind,
     path: String,
@@ -88,7 +88,7 @@ pub fn change(draft: &mut State, order: &Order) -> Result<Outcome, Problems> {
     }
     let mut warnings = Vec::new();
     let items = write(draft, &before, items, order, &mut problems, &mut warnings);
-    // Policies that go do not hold what they name, once they are not applied either.
+    // Policies to delete do not hold their references, unless they are also applied.
     if order.freeze {
         apply_policies(draft, &before, &items, order, &mut warnings);
     }
@@ -127,7 +127,7 @@ fn apply_policies(
     draft.freeze_except(&waiting);
 }
 
-/// The items as they stand in the order, each an object of a known kind.
+/// Returns the items in the order of the plan, each an object of a known kind.
 fn list(order: &Order, problems: &mut Problems) -> Vec<(&'static Kind, String, Map<String, Value>)> {
     let mut listed = Vec::new();
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
@@ -272,7 +272,7 @@ fn leaving(before: &State, items: &[Item], order: &Order) -> Vec<(&'static Kind,
         .collect()
 }
 
-/// Writes the items; those that refer to what is not there yet are tried again as long as others make it.
+/// Writes the items. Items with a missing reference are tried again as long as others create objects.
 fn write(
     draft: &mut State,
     before: &State,
@@ -314,7 +314,7 @@ fn write(
             }
         }
         if waiting.len() == pass && !laid_back {
-            // Objects that refer to each other do so through what they were.
+            // Objects that refer to each other keep their references by their former names.
             waiting.iter().for_each(|(item, _)| (item.kind.ops.lay_back)(draft, before, item.id));
             laid_back = true;
         } else if waiting.len() == pass {
@@ -328,7 +328,7 @@ fn write(
     written
 }
 
-/// Warnings about fields that the item does not name are about what is shown of the object, not about the item.
+/// Warnings about fields that the item does not name concern the shown object, not the item.
 fn is_about_item(item: &Item, warning: &Warning) -> bool {
     let head = warning.path.split(['.', '[']).next().unwrap_or_default();
     head.is_empty() || item.given.contains(head)
@@ -387,7 +387,7 @@ fn delete(
     order: &Order,
     problems: &mut Problems,
 ) {
-    // Those that others refer to come first in the order of the kinds, so they go last.
+    // Referenced kinds come first in the order of kinds, so they are deleted last.
     let mut leaving = leaving.to_vec();
     leaving.sort_by_key(|(kind, _)| std::cmp::Reverse(position(kind)));
     for (kind, id) in leaving {

@@ -1,4 +1,4 @@
-//! Capabilities of the contract that this version does not have, or has in part, and the sentences that say so.
+//! Capabilities of the contract that this version lacks, wholly or in part, and the sentences about them.
 //!
 //! Each row has a capability's standing, the clause that completes "this version …", and its name in "it needs …".
 //! What takes a setting for it warns by `Problems::lacks`; rows of the API that need it answer 501. A capability that
@@ -8,7 +8,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     Missing,
-    /// Some of what is stored for it is obeyed.
+    /// Partly in force.
     Partial,
     InForce,
 }
@@ -29,7 +29,7 @@ macro_rules! capabilities {
                 }
             }
 
-            /// A clause that says what is missing: `this version has no mesh`.
+            /// Clause about the missing part: `this version has no mesh`.
             pub const fn clause(self) -> &'static str {
                 match self {
                     $(Capability::$name => concat!("this version ", $clause),)+

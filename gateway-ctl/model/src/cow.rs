@@ -89,7 +89,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         chunks.iter().flat_map(|chunk| chunk.iter()).skip(skip).map(|(key, value)| (key, value))
     }
 
-    /// Puts the value there; gives back what was there before.
+    /// Inserts a value. Returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let chunks = Arc::make_mut(&mut self.chunks);
         if chunks.is_empty() {
@@ -161,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_behaves_like_an_ordered_map_and_clones_are_independent(
+        fn agrees_with_an_ordered_map_and_clones_are_independent(
             edits in prop::collection::vec((any::<bool>(), 0u16..600), 0..3000),
             from in 0u16..600,
         ) {

@@ -23,7 +23,7 @@ pub struct Decoded<T> {
 }
 
 impl<T> Decoded<T> {
-    /// Takes over what a check of the value found, without follow-ups of what decoding took out.
+    /// Adds the problems of a check of the value, without those that follow from removed values.
     pub fn merge(&self, problems: &mut Problems, found: Problems) {
         let (list, warnings) = found.into_parts();
         let stale = |path: &str| {
@@ -227,7 +227,7 @@ fn report(path: &str, text: &str, secrets: &[&str], problems: &mut Problems) {
     }
 }
 
-/// Returns true for the errors of the library that parses times: they name its steps and not what is expected.
+/// Returns true for errors of the time library, whose texts do not say what is expected.
 fn is_about_time(text: &str) -> bool {
     const STEPS: [&str; 6] = [
         "two digit",
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_field_is_reported_at_its_original_place() {
+    fn every_wrong_field_is_reported_at_its_original_path() {
         let found = problems_of(json!({
             "name": 3, "port": 70000, "mode": "medium",
             "macs": ["bad", "02:42:ac:11:00:02", "worse", 7],

@@ -1,7 +1,7 @@
-//! Domain names: read in any spelling people use, kept in one.
+//! Domain names: parsed from any common spelling, stored in canonical form.
 //!
-//! RFC 1035 for lengths, UTS 46 for names beyond ASCII (kept as A-labels), underscores for service names (RFC 8552).
-//! A name is lower case and has no last dot; the root is the single dot.
+//! RFC 1035 for lengths, UTS 46 for internationalised names (stored as A-labels), underscores for service names (RFC
+//! 8552). A name is lower case and has no final dot; the root is a single dot.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused_with_its_reason() {
+    fn an_invalid_name_is_refused_with_its_reason() {
         let long = format!("{}.com", "a".repeat(64));
         let longer = vec!["a".repeat(63); 4].join(".") + ".com";
         let huge = "ü".repeat(100_000);

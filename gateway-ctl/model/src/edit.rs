@@ -61,7 +61,7 @@ pub enum EditError {
     /// 409 `last_admin`: no user could administer the gateway.
     #[error("{username} is the last administrator")]
     LastAdmin { id: Id, username: String },
-    /// 409 `already_configured`: what is done once was done.
+    /// 409 `already_configured`: a one-time action was already done.
     #[error("{message}")]
     AlreadyConfigured { message: String },
     /// 412 `precondition_failed`.

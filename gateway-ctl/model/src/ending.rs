@@ -1,4 +1,4 @@
-//! The record of what has ended: exceptions, policies and API keys whose time is over.
+//! Record of ended exceptions, policies and API keys.
 //!
 //! An end is compared with a clock only until it is recorded. Afterwards a clock that is set back, a rollback or an
 //! import revives nothing. Only a user who gives a policy or a key another end lifts the record; exceptions are not
@@ -52,8 +52,8 @@ fn is_policy_over(policy: &RoutingPolicy, now: Timestamp) -> bool {
 }
 
 impl State {
-    /// Returns what is over and not recorded as ended. With `uncertain`, also the exceptions that let a device out and
-    /// have time left: the clock cannot say how much.
+    /// Returns the objects that have ended and are not recorded as ended. With `uncertain`, also exceptions that allow
+    /// egress and have time left, because the clock is not reliable.
     pub fn overdue(&self, now: Timestamp, uncertain: bool) -> Overdue {
         let is_exception_over = |exception: &Exception| {
             exception.expires_at.is_none_or(|end| end <= now) || (uncertain && exception.allows_egress())
@@ -79,8 +79,8 @@ impl State {
         Ok(())
     }
 
-    /// Records that these policies have ended, in their stored and in their applied form. No apply: what is pending
-    /// stays pending.
+    /// Records that these policies have ended, in their stored and in their applied form. It is no apply: pending
+    /// policies stay pending.
     pub fn end_policies(&mut self, ids: &[Id]) -> Result<(), EditError> {
         let now = self.now();
         let mut applied = self.applied.policies.clone();

@@ -1,4 +1,4 @@
-//! The configuration as a document: what can be exported, and taking it in again.
+//! Export of the configuration as a document, and its import.
 //!
 //! Accounts are not in it, nor the keys of the configuration file, which belong to the machine.
 
@@ -75,7 +75,7 @@ impl Document {
         }
     }
 
-    /// Reads what [`Document::to_bytes`] wrote.
+    /// Parses the output of [`Document::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Document, Problems> {
         let read: Result<Document, _> = serde_json::from_slice(bytes);
         let document = read.map_err(|error| {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_foreign_newer_or_damaged_is_distinguished() {
+    fn foreign_newer_and_damaged_documents_are_distinguished() {
         let rule = |text: &str| Document::from_bytes(text.as_bytes()).unwrap_err().list()[0].code;
         assert_eq!(rule("{"), code::FORMAT);
         assert_eq!(rule("{}"), code::REQUIRED);

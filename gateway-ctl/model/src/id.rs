@@ -65,7 +65,7 @@ impl FromStr for Id {
     }
 }
 
-/// A text that is not what it should be; says what was expected.
+/// Invalid text, with the expected form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {0}")]
 pub struct FormatError(pub &'static str);
@@ -136,7 +136,7 @@ impl FromStr for MacAddr {
     }
 }
 
-/// Name of a network interface as the kernel takes it: 1 to 15 bytes, no slash, no space.
+/// Name of a network interface as the kernel accepts it: 1 to 15 bytes, no slash, no space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IfName(String);
 

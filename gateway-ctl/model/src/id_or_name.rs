@@ -1,4 +1,4 @@
-//! Objects that others refer to by id or by name: finding one, checking that there is one, keeping a name in use.
+//! Lookup of objects by id or name, checks of references, and protection of names in use.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(crate) fn reference<R: Resource>(path: &str, field: &Option<String>, hold: H
     field.as_ref().map(|target| Ref::new(R::NOUN, target, path, hold))
 }
 
-/// Refuses a new name for an object that is built in, or that others refer to by the old one.
+/// Refuses a new name for a built-in object, or for one that others refer to by the old name.
 pub(crate) fn keep_name<R: Resource>(
     row: &R,
     before: Option<&R>,
@@ -74,7 +74,7 @@ pub(crate) fn keep_name<R: Resource>(
     Ok(())
 }
 
-/// Refuses to delete what is built in.
+/// Refuses to delete a built-in object.
 pub(crate) fn keep_builtin<R: Resource>(row: &R, builtin: bool) -> Result<(), EditError> {
     if !builtin {
         return Ok(());

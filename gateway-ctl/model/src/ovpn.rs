@@ -1,9 +1,9 @@
 //! OpenVPN client files (`.ovpn`): text to a value and back.
 //!
-//! Only directives of a fixed list are kept, and only with arguments of the expected form, so nothing of a file reaches
-//! OpenVPN that was not understood here. Commands, plugins, routes, name servers and the like are left out and reported in
-//! [`Ovpn::dropped`]. What the tunnel would not work or not be safe without, files above all, is an error. This module
-//! does no I/O and resolves no names.
+//! Only directives of a fixed list are kept, with arguments of the expected form, so OpenVPN gets nothing that was not
+//! parsed here. Commands, plugins, routes, name servers and the like are left out and reported in [`Ovpn::dropped`].
+//! Directives without which the tunnel would not work or not be safe, above all files, are an error. This module does
+//! no I/O and resolves no names.
 
 mod directive;
 mod parse;
@@ -31,7 +31,7 @@ pub struct Ovpn {
     pub blocks: Vec<Block>,
     /// The server is given a user name and a password.
     pub asks_credentials: bool,
-    /// Those that stand in the file itself.
+    /// Blocks that are in the file itself.
     pub credentials: Option<Credentials>,
     /// Directives that were dropped and may be missed, in order of appearance.
     pub dropped: Vec<Dropped>,
@@ -58,7 +58,7 @@ text_enum! {
     }
 }
 
-/// A directive that was kept, with arguments that were checked.
+/// Directive that was kept, with checked arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directive {
     pub name: &'static str,

@@ -24,7 +24,7 @@ text_enum! {
         /// The name and all below it.
         #[default]
         Suffix = "suffix",
-        /// `*` stands for any characters, dots included.
+        /// `*` stands for any characters, including dots.
         Wildcard = "wildcard",
         /// A regular expression, found anywhere in the name unless it has anchors.
         Regex = "regex",
@@ -51,7 +51,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Reads a pattern, or says what is wrong with it.
+    /// Parses a pattern, or returns its fault.
     pub fn parse(kind: Match, text: &str) -> Result<Pattern, String> {
         if text.is_empty() {
             return Err("This field is required.".to_owned());
@@ -137,7 +137,7 @@ pub(crate) fn regex(text: &str) -> Result<Regex, String> {
     builder.build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "The regular expression is too large when compiled.".to_owned(),
         error => {
-            // The last line is the reason; those before draw the place.
+            // The last line is the reason; the lines before mark the position.
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
             format!("Not a regular expression: {reason}.")
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_matched_is_refused() {
+    fn unmatchable_patterns_are_refused() {
         let big = "(a{1000}){1000}";
         let deep = "(".repeat(100) + &")".repeat(100);
         let long = "a".repeat(600);
@@ -259,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn a_wildcard_matches_as_the_expression_it_stands_for(pattern in "[ab.*]{1,8}", text in "[ab.]{0,10}") {
+        fn a_wildcard_agrees_with_its_regular_expression(pattern in "[ab.*]{1,8}", text in "[ab.]{0,10}") {
             let expression = format!("^{}$", pattern.replace('.', "\\.").replace('*', ".*"));
             prop_assert_eq!(
                 matches_wildcard(pattern.as_bytes(), text.as_bytes()),

@@ -25,7 +25,7 @@ pub mod code {
     pub const CONFLICT: &str = "conflict";
     /// Given twice.
     pub const DUPLICATE: &str = "duplicate";
-    /// Stands in a wrong place of an ordered list.
+    /// At an invalid index of an ordered list.
     pub const ORDER: &str = "order";
     /// This build cannot do it.
     pub const NOT_SUPPORTED: &str = "not_supported";
@@ -133,7 +133,7 @@ impl Problems {
         self.add(code::NOT_SUPPORTED, path, refusal(what));
     }
 
-    /// Warns that what is stored here needs a capability that is not in force.
+    /// Warns that a stored value needs a capability that is not in force.
     pub fn lacks(&mut self, path: &str, capability: Capability) {
         if let Some(warning) = capability.warning(path) {
             self.warn(path, warning);
@@ -144,7 +144,7 @@ impl Problems {
         self.warnings.push(Warning::new(path, message));
     }
 
-    /// Takes over what another check found.
+    /// Adds the problems of another check.
     pub fn extend(&mut self, other: Problems) {
         self.list.extend(other.list);
         self.warnings.extend(other.warnings);

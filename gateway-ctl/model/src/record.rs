@@ -53,7 +53,7 @@ impl RecordType {
     }
 }
 
-/// Longest text of a TXT record: what fits a message beside its header.
+/// Longest text of a TXT record that fits a message with its header.
 const MAX_TXT: usize = 4096;
 
 /// Data of a record.
@@ -96,7 +96,7 @@ pub struct Parsed {
     pub data: RecordData,
 }
 
-/// Reads a value, or says what would be one.
+/// Parses a value, or returns the expected form.
 pub fn parse(record_type: RecordType, text: &str) -> Result<Parsed, String> {
     let alone = |data| Parsed { priority: None, data };
     let text = if record_type == RecordType::Txt { text } else { text.trim() };
@@ -215,7 +215,7 @@ fn signer(text: &str) -> Result<RecordData, String> {
         pair.filter(|pair| pair.len() == 2).and_then(|pair| u8::from_str_radix(pair, 16).ok())
     });
     let digest: Vec<u8> = pairs.collect::<Option<_>>().ok_or(WANT)?;
-    // SHA-1, SHA-256, GOST, SHA-384; others may come.
+    // SHA-1, SHA-256, GOST, SHA-384; others may follow.
     let length = match digest_type {
         1 => 20..=20,
         2 | 3 => 32..=32,

@@ -10,7 +10,7 @@ use crate::id::Id;
 /// Effect on the referring object when the target is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hold {
-    /// The target cannot be deleted as long as this reference stands.
+    /// The target cannot be deleted while this reference exists.
     Firm,
     /// The target can be deleted by force; the reference then dangles, and is meant to (a hop without
     /// its tunnel is unavailable).
@@ -51,7 +51,7 @@ pub struct References {
     pub firm: usize,
     #[serde(skip)]
     pub loose: usize,
-    /// Some of the policies stand only in the applied set: applying again releases them.
+    /// Some of the policies exist only in the applied set: the next apply releases them.
     #[serde(skip)]
     pub only_applied: bool,
 }

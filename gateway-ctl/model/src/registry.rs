@@ -1,4 +1,4 @@
-//! Every kind once, and what works on all of them: lists, edits, references, rows of the store, schemas.
+//! All kinds, and the operations on all of them: lists, edits, references, rows of the store, schemas.
 
 use std::sync::Arc;
 
@@ -170,7 +170,7 @@ impl Kind {
         (self.create)(draft, input)
     }
 
-    /// Replaces the whole object; secrets that the input leaves out are kept.
+    /// Replaces the whole object. Omitted secrets stay.
     pub fn replace(
         &self,
         draft: &mut State,
@@ -246,7 +246,7 @@ impl Kind {
         (self.changed_rows)(draft)
     }
 
-    /// For the audit trail: what the draft changed against `before`, at most `limit` entries.
+    /// Returns the changes of the draft against `before` for the audit trail, at most `limit` entries.
     pub fn changes(&self, before: &State, draft: &State, limit: usize) -> Vec<Change> {
         (self.changes)(before, draft, limit)
     }
@@ -256,7 +256,7 @@ impl Kind {
         (self.load)(state, json)
     }
 
-    /// For the store: the next slot and the revision of the collection, to be kept beside the rows.
+    /// Returns the next slot and the revision of the collection, which the store keeps beside the rows.
     pub fn marks(&self, state: &State) -> (u32, Revision) {
         let (next_slot, revision, _) = (self.marks)(state);
         (next_slot, revision)
@@ -313,7 +313,7 @@ pub fn decode_input<R: Resource>(
             decoded.unknown.iter().map(|path| Warning::new(path.as_str(), "Unknown field, ignored."));
         return Ok((decoded.value, warnings.collect()));
     }
-    // Report what else is wrong, so that everything can be mended at once.
+    // Collects the other problems, so that all can be corrected at once.
     if let Some(before) = before {
         *decoded.value.meta_mut() = before.meta().clone();
     }

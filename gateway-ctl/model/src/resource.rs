@@ -90,13 +90,13 @@ pub trait Resource:
         Vec::new()
     }
 
-    /// Fills and normalises what follows from other fields. Comes before `validate`.
+    /// Fills and normalises dependent fields. Runs before `validate`.
     fn prepare(&mut self) {}
 
     /// Reports every wrong field. `state` is the draft without this edit.
     fn validate(&self, state: &State, problems: &mut Problems);
 
-    /// Refuses what is valid by itself but not beside the rest. `before` is the row to be replaced.
+    /// Refuses rows that are valid alone but not beside the others. `before` is the row to be replaced.
     fn admit(&self, _before: Option<&Self>, _state: &State) -> Result<(), EditError> {
         Ok(())
     }
@@ -121,8 +121,8 @@ pub trait Resource:
         Ok(())
     }
 
-    /// The row as a return to an earlier state writes it, where that is not as it was. `current` is the state before
-    /// the return: what has ended there has ended for good.
+    /// Returns the row for a rollback to an earlier state if it differs. `current` is the state before the rollback:
+    /// what has ended there stays ended.
     fn restored(&self, _current: &State) -> Option<Self> {
         None
     }
@@ -137,7 +137,7 @@ pub trait Resource:
         true
     }
 
-    /// Names by which others may refer to this row, besides its id.
+    /// Names by which others may refer to this row, in addition to its id.
     fn alias(&self) -> Option<&str> {
         None
     }
@@ -160,8 +160,7 @@ pub trait Resource:
         Vec::new()
     }
 
-    /// Gives an input what it keeps of the row it replaces: secrets that the input does not mention, and
-    /// read-only fields that are stored.
+    /// Carries over fields of the replaced row: secrets that the input does not mention, and stored read-only fields.
     fn carry_over(_input: &mut Map<String, Value>, _before: &Self) {}
 
     /// Puts ids where an input names other objects, in fields that hold ids. Fields that hold names need nothing.
@@ -222,7 +221,7 @@ pub fn to_stored<R: Resource>(row: &R) -> Value {
     with_secrets(row, Secret::stored_text)
 }
 
-/// The row with its secrets in clear. For what is encrypted as a whole. Opens every secret.
+/// Returns the row with its secrets in clear, for encrypted documents. Opens every secret.
 pub fn to_revealed<R: Resource>(row: &R) -> Value {
     with_secrets(row, Secret::expose)
 }
@@ -256,7 +255,7 @@ fn plain<R: Resource>(row: &R) -> Value {
     serde_json::to_value(row).expect("resources are structs with string keys")
 }
 
-/// Gives the secrets that an input kept of the row it replaces back their sealed form.
+/// Restores the sealed form of secrets that an input kept of the replaced row.
 pub(crate) fn resume_secrets<R: Resource>(row: &mut R, before: &R) {
     if R::SECRETS.is_empty() {
         return;
@@ -268,7 +267,7 @@ pub(crate) fn resume_secrets<R: Resource>(row: &mut R, before: &R) {
     }
 }
 
-/// Takes what users cannot set out of an input, so that a shown object can be sent back.
+/// Removes fields that users cannot set from an input, so that a shown object can be sent back.
 pub(crate) fn strip_read_only<R: Resource>(input: &mut Map<String, Value>) {
     for key in META_KEYS {
         input.shift_remove(*key);

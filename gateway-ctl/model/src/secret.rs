@@ -1,6 +1,6 @@
 //! Values that may be written and never read back: keys and passwords.
 //!
-//! A secret serialises as a boolean: whether it is set. The only way to the text is [`Secret::expose`].
+//! A secret serialises as a boolean that is true if it is set. [`Secret::expose`] is the only access to the text.
 //!
 //! A text that the store read back is *sealed*. It is opened once, on demand, and keeps its sealed form, so that
 //! writing the object again does not seal it again. The store knows how to seal and open.
@@ -18,9 +18,9 @@ use zeroize::{Zeroize, Zeroizing};
 /// Prefix of every sealed text.
 pub const SEALED_PREFIX: &str = "enc:";
 
-/// Opens what it sealed.
+/// Opener of sealed texts.
 pub trait Open: Send + Sync {
-    /// The clear text; nothing if this is not what was sealed with the same passphrase. Slow on purpose.
+    /// Returns the clear text. `None` if it was not sealed with the same passphrase. Slow on purpose.
     fn open(&self, sealed: &str) -> Option<Zeroizing<String>>;
 }
 
@@ -122,7 +122,7 @@ impl Secret {
         self.stored_text()
     }
 
-    /// After decoding an input: takes the place of what was kept of `before`. True if it was.
+    /// Replaces a kept value by that of `before` after an input was decoded. Returns true if it did.
     pub(crate) fn resume(&mut self, before: &Secret) -> bool {
         let kept = match (&self.0, &before.0) {
             (Some(new), Some(old)) => match (&new.sealed, new.clear.get(), &old.sealed) {
@@ -138,14 +138,14 @@ impl Secret {
         false
     }
 
-    /// Equal as far as it is known without opening.
+    /// Equality as far as it is known without opening.
     fn clear_is_known_equal(&self, other: &Secret) -> bool {
         let known =
             |secret: &Secret| secret.0.as_ref().and_then(|inner| inner.clear.get().cloned().flatten());
         matches!((known(self), known(other)), (Some(one), Some(two)) if *one == *two)
     }
 
-    /// For the store: what it read back is the sealed form if it looks like one.
+    /// Returns a secret from the store: sealed if the text looks sealed.
     pub fn adopt(&mut self, by: &Arc<dyn Open>) {
         let looks_sealed = |inner: &Arc<Inner>| {
             inner.sealed.is_none() && inner.clear().is_some_and(|text| text.starts_with(SEALED_PREFIX))
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_input_keeps_becomes_the_old_secret_again() {
+    fn a_kept_secret_is_resumed() {
         let mirror = Arc::new(Mirror::default());
         let before = Secret::sealed("enc:2retnuh", mirror.clone());
         let mut kept = Secret::new(before.kept());

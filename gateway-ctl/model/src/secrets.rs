@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_named_as_in_problems() {
+    fn paths_of_secrets_equal_those_of_problems() {
         assert_eq!(path_of("/private_key"), "private_key");
         assert_eq!(path_of("/peers/12/preshared_key"), "peers[12].preshared_key");
         assert_eq!(path_of("/a/b"), "a.b");

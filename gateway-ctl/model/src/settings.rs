@@ -1,4 +1,4 @@
-//! Settings that are not resources: the bootstrap configuration, and what is set at runtime.
+//! Settings that are not resources: the bootstrap configuration, and settings at runtime.
 
 pub mod bootstrap;
 pub mod group;

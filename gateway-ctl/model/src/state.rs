@@ -43,7 +43,7 @@ macro_rules! state {
         pub const KINDS: &[Kind] = &[$(Kind::of::<$kind>()),*];
 
         impl State {
-            /// Without even the built-in objects: what the store fills with rows.
+            /// Returns a state without the built-in objects, which the store fills with rows.
             pub fn empty() -> State {
                 State {
                     $($field: Table::default(),)*
@@ -203,7 +203,7 @@ impl State {
         self.applied = Applied { revision: self.revision, at: Some(self.now), policies };
     }
 
-    /// Makes one policy, as it stands, the one that steers traffic; the others stay as they were applied.
+    /// Applies one policy as stored; the others stay as they were applied.
     pub fn freeze_policy(&mut self, id: Id) {
         let Some(policy) = self.routing_policies.get(id) else { return };
         let whole = self.resolved(policy).into_owned();
@@ -212,7 +212,7 @@ impl State {
         self.set_applied(policies);
     }
 
-    /// The stored policies with what they take from profiles, chains and classes.
+    /// Returns the stored policies merged with their profiles, chains and classes.
     fn frozen(&self) -> Table<RoutingPolicy> {
         let mut policies = self.routing_policies.clone();
         for policy in self.routing_policies.iter() {
@@ -270,7 +270,7 @@ impl State {
         self.write(row, None)
     }
 
-    /// Replaces the row with the same id. `expected` is the revision the caller has seen.
+    /// Replaces the row with the same id. `expected` is the caller's revision.
     pub fn replace<R: Resource>(
         &mut self,
         id: Id,
@@ -282,7 +282,7 @@ impl State {
         self.write(row, Some(before))
     }
 
-    /// Changes a row in place.
+    /// Changes a row in its table.
     pub fn update<R: Resource>(
         &mut self,
         id: Id,
@@ -361,7 +361,7 @@ impl State {
         self.put_setting(key, value, Secret::default());
     }
 
-    /// Sets a secret at runtime: it is kept sealed and shown as `true`. One that is not set takes the key back.
+    /// Sets a secret at runtime: it is stored sealed and shown as `true`. A secret that is not set removes the key.
     pub fn set_secret(&mut self, key: &str, secret: Secret) {
         if secret.is_set() {
             self.put_setting(key, true.into(), secret);
@@ -425,7 +425,7 @@ impl State {
         let id = row.meta().id;
         let unchanged = before.map(|before| Unchanged::of(before, self));
         self.put(row)?;
-        // Consequences work on a copy of the written row, which may change by them.
+        // The hooks get a clone of the written row, because they may change it.
         let written = R::table(self).get(id).expect("it was just put there").as_ref().clone();
         written.settle(self)?;
         if let Some(unchanged) = unchanged {
@@ -435,8 +435,8 @@ impl State {
         Ok((written, warnings))
     }
 
-    /// Shows each secret that the store seals to `visit`, which may exchange it for one that says the same; the
-    /// object itself, its revision and its time stay.
+    /// Passes each sealed secret to `visit`, which may replace it by an equal one. The object, its revision and its
+    /// time stay.
     pub fn visit_secrets(&mut self, scope: Scope, visit: &mut SecretVisitor<'_>) {
         for kind in KINDS.iter().filter(|kind| kind.sealed && !kind.secrets.is_empty()) {
             kind.visit_secrets(self, scope, visit);

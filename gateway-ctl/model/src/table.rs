@@ -1,4 +1,4 @@
-//! One kind's rows: by id, by unique and shared keys, by slot; cheap to clone, with a record of what changed.
+//! Rows of one kind: by id, by unique and shared keys, by slot. Cheap to clone, with a record of changes.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -210,8 +210,8 @@ impl<R: Resource> Table<R> {
         self.dirty.insert(id);
     }
 
-    /// For the store, when it reads back what it wrote: where the search for slots goes on, and the
-    /// version of the collection (deletions leave no row that would tell).
+    /// Restores what the rows do not contain for the store: the next slot, and the version of the collection (deletions
+    /// leave no row).
     pub fn resume(&mut self, next_slot: u32, revision: Revision) {
         self.next_slot = self.next_slot.max(next_slot);
         self.revision = self.revision.max(revision);

@@ -151,7 +151,7 @@ pub(crate) fn check_upstreams(
     }
 }
 
-/// A web address in the spelling of the URL standard, without credentials, or a sentence on what is wrong.
+/// Returns the normalised URL (WHATWG), without credentials, or a sentence about its fault.
 pub fn web_address(text: &str, schemes: &[&str]) -> Result<String, String> {
     let wanted = schemes.join(":// or ");
     if text.len() > 2048 {

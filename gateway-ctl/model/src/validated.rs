@@ -49,7 +49,7 @@ macro_rules! text_enum {
 }
 pub(crate) use text_enum;
 
-/// A network, or an address with its prefix length. A bare address stands for itself alone.
+/// Network, or address with its prefix length. A bare address means itself only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cidr(pub IpNet);
 

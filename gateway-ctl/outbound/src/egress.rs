@@ -182,7 +182,7 @@ mod tests {
     use crate::sockets::KernelSockets;
 
     #[tokio::test]
-    async fn login_is_not_asked_for_before_the_proxy_takes_the_connection() {
+    async fn the_login_is_read_only_after_the_proxy_accepted_the_connection() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let unused = listener.local_addr().unwrap();
         drop(listener);

@@ -243,7 +243,7 @@ mod tests {
     const GREETING: (&[u8], &[u8]) = (&[5, 1, 0], &[5, 0]);
 
     #[tokio::test]
-    async fn a_connection_is_asked_for_by_address_or_by_name() {
+    async fn connect_requests_carry_an_address_or_a_name() {
         let (mut ours, theirs) = tokio::io::duplex(4096);
         let four: (&[u8], &[u8]) = (&[5, 1, 0, 1, 198, 18, 0, 1, 0, 80], &[5, 0, 0, 1, 10, 0, 0, 9, 4, 1]);
         let mut six_asked = vec![5, 1, 0, 4];

@@ -12,7 +12,7 @@ use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, SocketType, socket_wi
 use super::observe;
 
 /// Longest netlink message of the kernel.
-const LONGEST: usize = 32 * 1024;
+const MAX_MESSAGE_BYTES: usize = 32 * 1024;
 
 /// A host that is on-link on one of the gateway's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,12 +35,13 @@ pub fn at(address: IpAddr, links: &[u32]) -> Option<Neighbour> {
 fn look(address: IpAddr, links: &[u32]) -> io::Result<Option<Neighbour>> {
     let socket: OwnedFd =
         socket_with(net::AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    let mut buffer = vec![0; LONGEST];
+    let mut buffer = vec![0; MAX_MESSAGE_BYTES];
     for link in links {
         net::send(&socket, &request(address, *link), SendFlags::empty())?;
         let (length, _) = net::recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&buffer[..length.min(LONGEST)])
-            .map_err(io::Error::other)?;
+        let answer =
+            NetlinkMessage::<RouteNetlinkMessage>::deserialize(&buffer[..length.min(MAX_MESSAGE_BYTES)])
+                .map_err(io::Error::other)?;
         match answer.payload {
             NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(entry)) => {
                 let known = observe::neighbour(&entry).filter(|(_, known)| *known == address);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_a_seal_is_not_ours() {
+    fn a_table_without_a_fingerprint_is_foreign() {
         assert_eq!(Installed::parse(LISTING), Installed { fingerprint: None, intact: false });
     }
 

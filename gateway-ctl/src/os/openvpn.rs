@@ -101,7 +101,7 @@ pub struct Status {
 }
 
 /// Time limit for a process to end by itself.
-const GRACE: Duration = Duration::from_secs(3);
+const TERMINATION_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl OpenVpn {
     /// Ends processes that an earlier daemon with this folder left behind. The folder holds the sockets. The resolver
@@ -196,7 +196,7 @@ impl OpenVpn {
         for entry in &entries {
             entry.wanted.send_modify(|wanted| wanted.process = None);
         }
-        let deadline = tokio::time::Instant::now() + GRACE * 2;
+        let deadline = tokio::time::Instant::now() + TERMINATION_TIMEOUT * 2;
         for Entry { wanted, task, .. } in entries {
             drop(wanted);
             // The kernel kills a remaining process when this process ends.

@@ -32,7 +32,7 @@ use splice::Pool;
 use target::{Counters, Passage, Target};
 
 /// Time limit for connections to end, and the poll interval meanwhile.
-const ENDING: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(5);
 
 /// The relay of this process. Dropping it ends all connections.
@@ -158,7 +158,7 @@ impl Relay {
             gone
         };
         let Some(counters) = gone else { return };
-        let deadline = tokio::time::Instant::now() + ENDING;
+        let deadline = tokio::time::Instant::now() + SHUTDOWN_TIMEOUT;
         while counters.open.load(Ordering::Relaxed) > 0 && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(TICK).await;
         }

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn it_seems_to_come_from_the_other_end() {
+    fn the_probe_has_the_source_of_the_remote_end() {
         let frame = frame(&flow(Address::v4([10, 0, 0, 2]), Address::v4([198, 18, 0, 1]), 0), [9; 6], 77);
         assert_eq!(&frame[..14], [2, 3, 4, 5, 6, 7, 9, 9, 9, 9, 9, 9, 8, 0]);
         assert_eq!(&frame[26..34], [198, 18, 0, 1, 10, 0, 0, 2]);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_to_the_vlan_of_the_flow_in_either_family() {
+    fn the_probe_has_the_vlan_and_family_of_the_flow() {
         let (source, destination) = (Address::v6([0xfd; 16]), Address::v6([0x20; 16]));
         let frame = frame(&flow(source, destination, 7), [9; 6], 77);
         assert_eq!(&frame[12..18], [0x81, 0, 0, 7, 0x86, 0xdd]);

@@ -30,9 +30,9 @@ use crate::supervise::Supervisor;
 const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(15));
 /// Lifetime of a connection after which the retry delays restart from the shortest.
-const STEADY: Duration = Duration::from_secs(5);
+const STABLE_PERIOD: Duration = Duration::from_secs(5);
 /// Receive buffer for waiting datagrams, in bytes.
-const WAITING: usize = 4 << 20;
+const MAX_QUEUED_BYTES: usize = 4 << 20;
 const MOST_DATAGRAM: usize = 65_535;
 
 /// The bridges of this process by the id of the tunnel. Dropping ends them.
@@ -205,7 +205,7 @@ impl Near {
     fn open(address: SocketAddr) -> io::Result<Near> {
         let socket =
             Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-        socket.set_recv_buffer_size(WAITING)?;
+        socket.set_recv_buffer_size(MAX_QUEUED_BYTES)?;
         socket.bind(&address.into())?;
         let socket = UdpSocket::from_std(socket.into())?;
         Ok(Near { socket, tunnel: AtomicU16::new(0), device: watch::Sender::new(0) })
@@ -282,7 +282,7 @@ async fn run(target: TransportTarget, near: Arc<Near>, again: Arc<Notify>, telle
         };
         tracing::debug!(tunnel = teller.tunnel, reason, "bridge is not connected");
         teller.broken(reason);
-        if began.elapsed() > STEADY + TIMEOUT {
+        if began.elapsed() > STABLE_PERIOD + TIMEOUT {
             failures = 0;
         }
         failures = failures.saturating_add(1);

@@ -252,7 +252,7 @@ async fn egress_backends_are_removed_in_reverse_order() {
 }
 
 #[tokio::test]
-async fn what_blocks_goes_out_last() {
+async fn blocking_entries_are_removed_last() {
     let host = FakeHost::new();
     let mut subsystems = subsystems(&host);
     subsystems.run(&plan("gw-a", 1)).await;
@@ -382,7 +382,7 @@ async fn the_first_run_needs_no_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_for_a_run_gets_one_that_began_after_the_question() {
+async fn a_requested_run_begins_after_the_request() {
     let running = start_loop(None);
     let (one, two) =
         tokio::join!(running.handle.run_now(Reason::Manual), running.handle.run_now(Reason::Apply));
@@ -392,7 +392,7 @@ async fn who_asks_for_a_run_gets_one_that_began_after_the_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outsiders_change_is_listed_and_repaired_by_the_periodic_look() {
+async fn an_outside_change_is_listed_and_repaired_by_the_periodic_run() {
     let running = start_loop(Some(Duration::from_secs(60)));
     let mut status = running.handle.status();
     running.next(&mut status).await;

@@ -12,7 +12,7 @@ use tokio::sync::broadcast;
 use crate::clock::SharedClock;
 
 /// Capacity of the channel. A subscriber that lags behind by more gets an error that it missed alerts.
-const BEHIND: usize = 256;
+const CHANNEL_CAPACITY: usize = 256;
 
 /// An alert in its current state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -40,7 +40,7 @@ struct Alerts {
 
 impl ActiveAlerts {
     pub fn new(clock: SharedClock) -> ActiveAlerts {
-        let reported = broadcast::channel(BEHIND).0;
+        let reported = broadcast::channel(CHANNEL_CAPACITY).0;
         ActiveAlerts(Arc::new(Alerts { clock, active: Mutex::default(), reported }))
     }
 
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_any_more_is_over() {
+    fn resolved_alerts_end() {
         let active_alerts = ActiveAlerts::new(SystemClock::shared());
         for subject in ["a", "b"] {
             active_alerts.raise(DOWN, subject, String::new());

@@ -9,7 +9,7 @@ use crate::store::Store;
 use crate::supervise::blocking;
 
 /// Poll interval. The boot clock continues while the machine sleeps but timers do not.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs until it is aborted.
 pub async fn run(store: Arc<Store>) {
@@ -26,7 +26,7 @@ pub async fn run(store: Arc<Store>) {
             Some(remaining) => {
                 // A confirmation changes no revision; the next poll finds it.
                 tokio::select! {
-                    () = tokio::time::sleep(remaining.min(LOOK)) => {}
+                    () = tokio::time::sleep(remaining.min(POLL_INTERVAL)) => {}
                     changed = revisions.changed() => if changed.is_err() { return },
                 }
             }
@@ -41,7 +41,7 @@ async fn revert(store: &Arc<Store>) {
         Ok(false) => {}
         Err(error) => {
             tracing::error!(%error, "failed to roll back an unconfirmed change; retrying");
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
@@ -55,7 +55,7 @@ mod tests {
     use crate::store::{AuditTicket, Confirm, Safety, SnapshotReason};
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_confirmed_is_taken_back_at_its_time() {
+    async fn an_unconfirmed_change_is_rolled_back_in_time() {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::at("2026-11-21T12:00:00Z".parse().unwrap());
         let store = Arc::new(Store::open(folder.path().join("store.redb"), clock.clone()).unwrap());
@@ -66,7 +66,7 @@ mod tests {
         let device = Device { name: "new".into(), ..Device::default() };
         store.commit_safely(ticket, safety, |draft, _| draft.create(device).map(drop)).unwrap();
         clock.advance(Duration::from_secs(59));
-        tokio::time::sleep(LOOK * 5).await;
+        tokio::time::sleep(POLL_INTERVAL * 5).await;
         assert_eq!(store.current().devices.len(), 1);
         clock.advance(Duration::from_secs(1));
         let mut revisions = store.watch();

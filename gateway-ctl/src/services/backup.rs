@@ -41,7 +41,7 @@ pub use error::Error as TargetError;
 pub use target::Timeouts;
 
 /// Poll interval. Timers do not notice when the wall clock is set, so the service checks this often.
-const LOOK: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_secs(20);
 /// Interval between two probes of the target while no run takes place.
 const PROBE_EVERY: SignedDuration = SignedDuration::from_hours(1);
 /// Maximum file size for probing a target, which reads no file.
@@ -149,7 +149,7 @@ impl Service {
         loop {
             self.tick().await;
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 changed = revisions.changed() => if changed.is_err() { return },
             }
         }

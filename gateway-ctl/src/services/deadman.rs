@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::store::{Error, Store};
 
 /// Interval between two calls of [`Switch::tick`].
-pub const LOOK: Duration = Duration::from_secs(10);
+pub const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval between two writes of the check-in. After a crash, the stored check-in may be this much too old.
 const SAVE_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
@@ -82,7 +82,7 @@ impl Switch {
         if due { self.save(&mut held, check_in) } else { Ok(()) }
     }
 
-    /// Advances the switch; call it every [`LOOK`]. Returns the wipe level once, when the switch fires.
+    /// Advances the switch; call it every [`POLL_INTERVAL`]. Returns the wipe level once, when the switch fires.
     pub fn tick(&self) -> Result<Option<WipeLevel>, Error> {
         let mut held = self.held();
         self.follow(&mut held)?;

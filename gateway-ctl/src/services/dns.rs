@@ -73,7 +73,7 @@ pub struct DnsService {
     secondaries: Arc<Secondaries>,
     signatures: Signatures,
     reported: ArcSwap<UpstreamSummary>,
-    ways: Arc<QueryRoutes>,
+    routes: Arc<QueryRoutes>,
     learner: Arc<FqdnInstaller>,
     /// Inputs that the resolver took over last.
     renewed: Mutex<Arc<ResolverInputs>>,
@@ -192,15 +192,15 @@ impl DnsService {
             }
             return;
         }
-        let (plan, choice) = (inputs.upstreams(&self.ways), inputs.choice());
+        let (plan, choice) = (inputs.upstreams(&self.routes), inputs.choice());
         let asked = first_upstream(&plan);
         self.reported.store(UpstreamSummary::of(&plan, inputs.dns()));
         self.upstreams.replace(plan);
-        self.config.active_alerts.keep(DOWN, |subject| {
+        self.config.active_alerts.keep(UPSTREAM_DOWN_ALERT, |subject| {
             self.upstreams.status().iter().any(|one| !one.ok && subject_of(one) == subject)
         });
         self.learner.follow(&inputs, choice.clone(), asked.is_ipv6());
-        let table = Table::new(inputs.clone(), asked, self.ways.clone(), choice);
+        let table = Table::new(inputs.clone(), asked, self.routes.clone(), choice);
         let settings = settings(&self.config.directory, inputs.dns());
         let is_new = *self.resolver.settings() != settings && !self.silenced.load(Ordering::Acquire);
         self.resolver.publish(Inputs {
@@ -209,7 +209,7 @@ impl DnsService {
             local_answers,
         });
         renewed.clone_from(&inputs);
-        self.ways.expire(Instant::now());
+        self.routes.expire(Instant::now());
     }
 
     /// Builds the local answers from the stored state. Takes time if lists are large.
@@ -221,7 +221,7 @@ impl DnsService {
     }
 }
 
-const DOWN: AlertKind = AlertKind::DnsUpstreamDown;
+const UPSTREAM_DOWN_ALERT: AlertKind = AlertKind::DnsUpstreamDown;
 
 /// Subject of an alert: an upstream over one egress.
 fn subject(upstream: &str, egress: &str) -> String {

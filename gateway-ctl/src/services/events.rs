@@ -8,8 +8,8 @@ use crate::os::bpf::Event;
 use crate::service::Context;
 use crate::supervise::blocking;
 
-const KEPT: usize = 512;
-const LOOK: Duration = Duration::from_millis(500);
+const MAX_EVENTS: usize = 512;
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Most recent events, newest last.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ impl Recent {
     fn add(&self, events: Vec<Event>) {
         let mut kept = self.lock();
         kept.extend(events);
-        let surplus = kept.len().saturating_sub(KEPT);
+        let surplus = kept.len().saturating_sub(MAX_EVENTS);
         kept.drain(..surplus);
     }
 
@@ -34,12 +34,12 @@ impl Recent {
 
 /// Runs until it is aborted.
 pub async fn run(Context { dataplane, .. }: Context, recent: Recent) {
-    let mut ticks = tokio::time::interval(LOOK);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let dataplane = dataplane.clone();
-        let events = blocking(move || dataplane.with(|programs| programs.drain_events(KEPT))).await;
+        let events = blocking(move || dataplane.with(|programs| programs.drain_events(MAX_EVENTS))).await;
         let prevented = events.iter().filter(|event| event.guard).count();
         if prevented > 0 {
             tracing::warn!(packets = prevented, "egress guard dropped packets");

@@ -19,7 +19,7 @@ use crate::world::Worlds;
 /// Idle time after which the session is closed, because the filter has few session slots.
 const IDLE: Duration = Duration::from_secs(120);
 /// Timeout for closing a session with a filter that does not respond.
-const FAREWELL: Duration = Duration::from_secs(2);
+const SIGN_OUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Holder of the session.
 pub struct Service {
@@ -112,7 +112,7 @@ impl Service {
 }
 
 async fn leave(backend: &Backend) {
-    match timeout(FAREWELL, backend.log_out()).await {
+    match timeout(SIGN_OUT_TIMEOUT, backend.log_out()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "failed to sign out from the external filter"),
         Err(_) => tracing::debug!("failed to sign out from the external filter in time"),

@@ -19,10 +19,10 @@ use crate::reconcile::KernelDataplane;
 use crate::service::Context;
 
 /// Pause between two rounds of probes. A host does not answer a second probe right after the first.
-const AGAIN: Duration = Duration::from_secs(1);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 2;
 /// Maximum number of connections that are probed at a time, the latest first. Most of the older ones no longer exist.
-const MOST: usize = 16_384;
+const MAX_FLOWS: usize = 16_384;
 
 /// Choices of each policy (IPv4, IPv6), by policy index.
 type Ways = BTreeMap<u32, [Choice; 2]>;
@@ -44,7 +44,7 @@ pub async fn run(Context { wake, dataplane, .. }: Context) {
 async fn remind(dataplane: KernelDataplane, lost: Arc<Lost>) {
     for round in 0..ROUNDS {
         if round > 0 {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(REPEAT_INTERVAL).await;
         }
         let (dataplane, lost) = (dataplane.clone(), Arc::clone(&lost));
         let sent = tokio::task::spawn_blocking(move || {
@@ -99,7 +99,7 @@ fn orphaned_flows(programs: &Programs, lost: &Lost) -> Result<Vec<FlowKey>, bpf:
     let mut flows: Vec<(FlowKey, FlowValue)> =
         programs.flows()?.into_iter().filter(|(key, flow)| is_lost(key, flow)).collect();
     flows.sort_by_key(|(_, flow)| std::cmp::Reverse(flow.seen));
-    Ok(flows.into_iter().take(MOST).map(|(key, _)| key).collect())
+    Ok(flows.into_iter().take(MAX_FLOWS).map(|(key, _)| key).collect())
 }
 
 #[cfg(test)]
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_or_has_no_other_way_is_not_lost() {
+    fn kept_flows_and_flows_without_an_alternative_are_not_orphaned() {
         let before = both(Choice::legs(&[16, 17, 2]));
         let gone = |after: Choice| lost(&before, &both(after));
         assert_eq!(gone(Choice::legs(&[17])), BTreeSet::from([(7, false, 16), (7, true, 16)]));

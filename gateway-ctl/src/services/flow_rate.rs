@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use crate::service::Context;
 use crate::supervise::blocking;
 
-const PAUSE: Duration = Duration::from_secs(5);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Number of readings kept: one minute.
-const KEPT: usize = 13;
+const MAX_SAMPLES: usize = 13;
 
 /// Most recent readings.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ impl FlowRates {
     fn note(&self, at: Instant, turns: BTreeMap<u32, u64>) {
         let mut readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         readings.push_back(Reading { at, turns });
-        while readings.len() > KEPT {
+        while readings.len() > MAX_SAMPLES {
             readings.pop_front();
         }
     }
@@ -51,7 +51,7 @@ impl FlowRates {
 /// Reads the round-robin counters of the policies that distribute flows.
 pub async fn run(Context { wake, dataplane, .. }: Context, turns: FlowRates) {
     let compiled = wake.compiled();
-    let mut ticks = tokio::time::interval(PAUSE);
+    let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -89,7 +89,7 @@ mod tests {
         turns.note(start, BTreeMap::from([(1, 100)]));
         assert!(turns.per_minute().is_empty(), "one reading is no rate");
         for n in 1..=20u32 {
-            turns.note(start + PAUSE * n, BTreeMap::from([(1, 100 + 10 * u64::from(n)), (2, 7)]));
+            turns.note(start + SAMPLE_INTERVAL * n, BTreeMap::from([(1, 100 + 10 * u64::from(n)), (2, 7)]));
         }
         assert_eq!(turns.per_minute(), BTreeMap::from([(1, 120.0), (2, 0.0)]));
     }
@@ -99,7 +99,7 @@ mod tests {
         let turns = FlowRates::default();
         let start = Instant::now();
         turns.note(start, BTreeMap::from([(1, 100)]));
-        turns.note(start + PAUSE, BTreeMap::from([(1, 3)]));
+        turns.note(start + SAMPLE_INTERVAL, BTreeMap::from([(1, 3)]));
         assert_eq!(turns.per_minute(), BTreeMap::from([(1, 0.0)]));
     }
 }

@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_asked_for_by_the_default_route_only_if_nothing_else_carries_its_proxy() {
+    fn the_name_of_a_proxy_is_resolved_by_the_default_route_only_without_another_underlay() {
         let leg = |legs: &[u8], attempt| carrying_leg(&legs.iter().copied().collect(), attempt);
         assert_eq!(leg(&[0], 1), 0);
         assert_eq!(leg(&[0, 16], 1), 16);

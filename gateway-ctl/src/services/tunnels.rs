@@ -55,10 +55,10 @@ impl TunnelStates {
 
 type DefaultWay = Option<(String, Option<std::net::IpAddr>)>;
 
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Delays, in seconds, of the repeated keepalives after the default route changed. The first packet over another egress
 /// may be lost while that egress is not ready, and an idle tunnel sends no second one.
-const AGAIN: [u64; 5] = [1, 3, 7, 15, 31];
+const HANDSHAKE_RETRY_SECONDS: [u64; 5] = [1, 3, 7, 15, 31];
 /// Minimum time between two recreations of a tunnel.
 const RECONNECT: Duration = Duration::from_secs(60);
 
@@ -107,7 +107,7 @@ impl Tunnels {
 
     /// Polls the tunnels once a second, and wakes the reconcile loop when one of its inputs changes.
     pub async fn run(mut self, handle: Handle) {
-        let mut ticks = tokio::time::interval(LOOK);
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut changes = self.store.watch();
         let mut processes = self.openvpn.changes();
@@ -234,7 +234,11 @@ impl Tunnels {
         let way = [best(false), best(true)];
         let now = tokio::time::Instant::now();
         if std::mem::replace(&mut self.default_way, way.clone()) != way {
-            self.again = AGAIN.iter().rev().map(|seconds| now + Duration::from_secs(*seconds)).collect();
+            self.again = HANDSHAKE_RETRY_SECONDS
+                .iter()
+                .rev()
+                .map(|seconds| now + Duration::from_secs(*seconds))
+                .collect();
             self.transports.renew(Mark::OWN.0);
         } else if self.again.pop_if(|at| *at <= now).is_none() {
             return;

@@ -23,7 +23,7 @@ const RUNS: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new(
 const SERIES: &str = "backup_series";
 
 /// Maximum number of runs that are kept. The last successful one is always kept.
-const REMEMBERED: usize = 50;
+const MAX_RUNS: usize = 50;
 
 /// Trigger of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -143,7 +143,7 @@ fn add(txn: &WriteTransaction, run: &Run) -> Result<(), Error> {
     for row in table.iter().map_err(failed())?.rev() {
         let (number, json) = row.map_err(failed())?;
         let good = serde_json::from_slice::<Run>(json.value()).is_ok_and(|run| run.is_ok());
-        if kept < REMEMBERED || (good && !has_good) {
+        if kept < MAX_RUNS || (good && !has_good) {
             kept += 1;
             has_good |= good;
         } else {

@@ -106,7 +106,7 @@ fn a_new_store_has_the_built_in_objects_and_is_private() {
 }
 
 #[test]
-fn what_was_committed_is_there_after_a_restart() {
+fn commits_survive_a_restart() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let laptop = device(&store, "laptop");
@@ -134,7 +134,7 @@ fn what_was_committed_is_there_after_a_restart() {
 }
 
 #[test]
-fn what_was_committed_is_there_after_a_crash() {
+fn commits_survive_a_crash() {
     let fixture = Fixture::new();
     let store = fixture.open();
     device(&store, "laptop");
@@ -282,7 +282,7 @@ fn timestamps_of_entries_are_unique_and_a_clock_set_back_shows() {
 }
 
 #[test]
-fn an_altered_entry_breaks_the_chain_at_its_place() {
+fn an_altered_entry_breaks_the_chain_at_its_index() {
     type Tamper = fn(&redb::WriteTransaction);
     let replace = |txn: &redb::WriteTransaction, id: u64, from: &str, to: &str| {
         let mut table = txn.open_table(AUDIT).unwrap();

@@ -63,7 +63,7 @@ async fn vital_task_that_dies_is_reported_to_the_daemon() {
 async fn panic_of_blocking_work_is_one_of_the_task() {
     let supervisor = supervisor();
     let task = supervisor.restart("watcher", || blocking(|| panic!("no reason")));
-    let deadline = Instant::now() + PAUSES.first;
+    let deadline = Instant::now() + RESTART_BACKOFF.first;
     while supervisor.failure().is_none() && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_reason_is_not_blamed_on_the_mode() {
+    fn other_failures_are_not_blamed_on_the_mode() {
         let expired = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
         let error = io::Error::new(io::ErrorKind::InvalidData, expired);
         assert!(!Error::handshake(PqMode::Required, Side::Client, error).is_post_quantum());

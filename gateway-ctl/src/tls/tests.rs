@@ -169,7 +169,7 @@ async fn named_clients_obey_the_mode_and_tell_what_they_agreed_on() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_was_kept_refuses_what_the_mode_forbids() {
+async fn a_cached_configuration_refuses_what_the_mode_forbids() {
     let identity = identity();
     let factory = Factory::new(PqMode::Preferred);
     let client = factory.client("test").trusting(vec![identity.der.clone()]);
@@ -186,7 +186,7 @@ async fn a_configuration_that_was_kept_refuses_what_the_mode_forbids() {
 }
 
 #[tokio::test]
-async fn a_session_that_stands_survives_and_the_next_one_obeys() {
+async fn an_open_session_survives_and_the_next_one_obeys() {
     let identity = identity();
     let factory = Factory::new(PqMode::Default);
     let server = factory.server(identity.resolver.clone(), &[]);

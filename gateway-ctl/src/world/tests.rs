@@ -64,7 +64,7 @@ fn state_facts_and_plan_are_of_one_instant() {
 }
 
 #[test]
-fn a_plan_is_compiled_once_for_all_who_ask_and_is_not_live_before_a_run() {
+fn a_plan_is_compiled_once_for_all_callers_and_is_not_active_before_a_run() {
     let (_folder, store, worlds) = worlds(Some(AttachMode::Tcx));
     worlds.compile(&facts(1), store.clock().now());
     let before = worlds.now();

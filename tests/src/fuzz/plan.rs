@@ -116,16 +116,16 @@ fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
 fn carriers(compiled: &Compiled) {
     let legs = &compiled.legs;
     for leg in legs.by_number.values() {
-        let mut at = leg.carrier;
+        let mut at = leg.underlay;
         for _ in 0..=legs.by_number.len() {
-            at = at.leg().and_then(|number| legs.get(number)).map_or(Underlay::Default, |leg| leg.carrier);
+            at = at.leg().and_then(|number| legs.get(number)).map_or(Underlay::Default, |leg| leg.underlay);
         }
         assert_eq!(at, Underlay::Default, "{leg:?} goes round");
-        if let Some(carrier) = leg.carrier.leg() {
-            let below = legs.get(carrier).expect("a leg that exists");
+        if let Some(underlay) = leg.underlay.leg() {
+            let below = legs.get(underlay).expect("a leg that exists");
             assert!(!leg.usable || below.usable, "{leg:?} on {below:?}");
-            let bears = |mark: u32, mask: u32| leg.carrier.mark() & mask == mark & mask;
-            let table = RuleAction::Table(names::TABLE_BASE + u32::from(carrier));
+            let bears = |mark: u32, mask: u32| leg.underlay.mark() & mask == mark & mask;
+            let table = RuleAction::Table(names::TABLE_BASE + u32::from(underlay));
             for family in [Family::V4, Family::V6] {
                 let mut rules = compiled.plan.rules.iter().filter(|(key, _)| key.family == family);
                 let first = rules.find(|(_, rule)| rule.fwmark.is_some_and(|(mark, mask)| bears(mark, mask)));

@@ -108,7 +108,7 @@ async fn the_first_user_does_not_cost_the_first_tunnels() {
 }
 
 #[tokio::test]
-async fn while_the_daemon_holds_the_store_it_is_asked_through_its_socket() {
+async fn while_the_daemon_holds_the_store_commands_use_its_socket() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = configuration(folder.path());
     let gateway = Gateway::detached(&config.state_dir).expect("a store");

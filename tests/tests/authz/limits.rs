@@ -74,7 +74,7 @@ async fn five_wrong_passwords_lock_the_pair_of_address_and_name() {
 }
 
 #[tokio::test]
-async fn many_wrong_passwords_at_a_time_are_no_way_around_the_lock() {
+async fn parallel_wrong_passwords_do_not_evade_the_lock() {
     let testbed = Testbed::new();
     let body = json!({"username": "anna", "password": PASSWORD});
     assert_eq!(testbed.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await.status, 201);

@@ -114,7 +114,7 @@ async fn an_upload_that_breaks_leaves_no_backup() {
 
 /// Only a file that was read back and decrypted counts as a backup.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_back_altered_is_no_backup() {
+async fn an_altered_backup_is_refused() {
     let server = Server::start().await;
     let testbed = Testbed::new().await;
     // Only the response with the file itself is this long.

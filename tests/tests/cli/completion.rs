@@ -37,7 +37,7 @@ fn bash_offers_kinds_verbs_options_and_names() {
 
 /// A gateway that does not answer must not block the shell.
 #[test]
-fn names_are_asked_for_half_a_second_at_most() {
+fn completion_waits_half_a_second_at_most() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let start = Instant::now();

@@ -225,7 +225,7 @@ fn difference(wanted: &str, got: &str) -> String {
 }
 
 #[test]
-fn what_differs_from_run_to_run_is_settled() {
+fn volatile_values_are_masked() {
     let line = "  \"id\": \"0199f1c2-0000-7000-8000-000000000001\", \"at\": \"2026-11-21T12:00:00.5Z\"";
     assert_eq!(words(line), "  \"id\": \"<id>\", \"at\": \"<time>\"");
     assert_eq!(words("\"snapshot\": \"20261121T164649Z-pre-apply\""), "\"snapshot\": \"<time>-pre-apply\"");

@@ -138,7 +138,7 @@ fn every_command_of_the_specification_is_there() {
 
 /// "No client command exists for: …"
 #[test]
-fn what_the_specification_leaves_out_is_left_out() {
+fn unspecified_commands_do_not_exist() {
     let table = table();
     let kinds: BTreeSet<&str> = table.iter().map(|kind| kind.name).collect();
     for name in ["bridges", "splitting", "policies", "routing", "settings"] {

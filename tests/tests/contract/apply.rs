@@ -111,7 +111,7 @@ async fn a_plan_made_for_another_state_is_refused() {
 }
 
 #[tokio::test]
-async fn a_change_that_waits_blocks_others_and_stands_when_it_is_confirmed() {
+async fn a_pending_change_blocks_others_and_stays_when_confirmed() {
     let client = Client::new();
     client.post("/apply/confirm", json!({})).await.error(409, "invalid_state");
     let done = client.post("/apply", with(plan(), "confirm_timeout_sec", json!(600))).await.data();
@@ -302,7 +302,7 @@ mod refusing {
     }
 
     #[tokio::test]
-    async fn what_the_kernel_refuses_is_taken_back() {
+    async fn a_plan_that_the_kernel_refuses_is_rolled_back() {
         let folder = tempfile::tempdir().expect("folder");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store opens");
         let Gateway::Open(mut open) = gateway else { panic!("open") };

@@ -39,7 +39,7 @@ async fn the_configuration_comes_back_as_it_was_and_its_secrets_are_never_shown(
 }
 
 #[tokio::test]
-async fn what_cannot_be_backed_up_or_written_to_is_refused() {
+async fn invalid_contents_and_targets_are_refused() {
     let state = tempfile::tempdir().expect("a folder");
     let inside = state.path().join("backups");
     std::fs::create_dir(&inside).expect("a folder");

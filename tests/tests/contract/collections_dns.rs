@@ -16,7 +16,7 @@ fn warnings(answer: &crate::contract::client::Answer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_stored_without_effect_says_so_once() {
+async fn objects_without_effect_have_one_warning() {
     let client = Client::new();
     for (path, body) in
         [("/dhcp/reservations", examples::dns::reservation(1)), ("/nodes", examples::dns::node(1))]

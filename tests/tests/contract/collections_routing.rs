@@ -27,7 +27,7 @@ fn policy_for(device: &Value, more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_policy_takes_its_way_from_its_profile_as_it_was_at_the_apply() {
+async fn a_policy_uses_the_hops_of_its_profile_as_of_the_apply() {
     let client = Client::new();
     let device = client.create("/devices", examples::device(1)).await;
     client.create("/tunnels", examples::tunnel(1)).await;
@@ -57,7 +57,7 @@ async fn a_policy_takes_its_way_from_its_profile_as_it_was_at_the_apply() {
 }
 
 #[tokio::test]
-async fn a_chain_stands_in_place_of_hops_and_fares_as_badly_as_they_do() {
+async fn a_chain_replaces_hops_and_has_their_worst_status() {
     let client = Client::new();
     let device = client.create("/devices", examples::device(1)).await;
     client.create("/tunnels", examples::tunnel(1)).await;
@@ -93,7 +93,7 @@ async fn a_privacy_class_makes_policies_fail_more_strictly_and_never_less() {
 }
 
 #[tokio::test]
-async fn what_is_referred_to_stays_and_is_counted_in_every_spelling() {
+async fn referenced_objects_stay_and_are_counted_in_every_spelling() {
     let client = Client::new();
     let class = client.create("/privacy-classes", json!({"name": "ours"})).await;
     let profile = client.create("/profiles", json!({"name": "exit", "privacy_class": "ours"})).await;
@@ -259,7 +259,7 @@ async fn a_gating_test_that_fails_blocks_the_apply() {
 }
 
 #[tokio::test]
-async fn tests_expect_ways_out_and_live_ones_are_not_pretended() {
+async fn tests_expect_egresses_and_live_tests_are_refused() {
     let client = Client::new();
     let device = client.create("/devices", examples::device(1)).await;
     client.create("/tunnels", examples::tunnel(1)).await;
@@ -357,7 +357,7 @@ async fn a_preset_makes_the_policy_or_the_profile_that_it_is_the_beginning_of() 
 }
 
 #[tokio::test]
-async fn a_profile_of_a_device_is_the_way_of_what_no_policy_matches() {
+async fn the_profile_of_a_device_handles_unmatched_traffic() {
     let client = Client::new();
     client.create("/profiles", json!({"name": "closed", "hops": []})).await;
     let body = json!({"name": "tv", "mac": "02:00:00:00:00:0b", "profile": "closed"});
@@ -460,7 +460,7 @@ async fn a_segment_decides_where_no_policy_does() {
 }
 
 #[tokio::test]
-async fn the_password_of_a_proxy_is_kept_and_never_shown() {
+async fn the_password_of_a_proxy_is_stored_and_never_shown() {
     let client = Client::new();
     let proxy = client.create("/proxies", examples::proxy(1)).await;
     assert_eq!((&proxy["has_password"], &proxy["status"]), (&json!(true), &json!("unknown")));
@@ -474,7 +474,7 @@ async fn the_password_of_a_proxy_is_kept_and_never_shown() {
 }
 
 #[tokio::test]
-async fn a_name_in_use_is_kept_and_force_is_offered_to_a_deletion_only() {
+async fn a_name_in_use_cannot_change_and_only_a_deletion_takes_force() {
     let client = Client::new();
     let proxy = client.create("/proxies", examples::proxy(1)).await;
     let mut policy = examples::policy(1);

@@ -84,7 +84,7 @@ async fn an_unknown_path_and_a_wrong_method_are_distinguished() {
 }
 
 #[tokio::test]
-async fn broken_json_is_reported_with_its_place() {
+async fn broken_json_is_reported_with_its_position() {
     let client = Client::new();
     let send = |text: &'static str| {
         let request = request("POST", "/api/v1/devices").header("content-type", "application/json");

@@ -131,7 +131,7 @@ async fn an_encrypted_export_carries_the_secrets_to_another_gateway() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_opened_or_is_foreign_changes_nothing() {
+async fn unreadable_and_foreign_documents_change_nothing() {
     let client = testbed().await;
     let before = client.get("/config/export").await.data()["resources"].clone();
     let file = sealed(&client, "/backup/export-encrypted").await;

@@ -12,7 +12,7 @@ fn filter(seats: usize) -> PiHole {
 }
 
 #[tokio::test]
-async fn it_is_set_up_used_and_left_and_its_password_is_never_shown() {
+async fn the_filter_is_configured_used_and_removed_and_its_password_is_never_shown() {
     let (client, filter) = (Client::new(), filter(1));
     let nothing = client.get("/dns/extfilter/status").await.data();
     assert_eq!((&nothing["configured"], &nothing["enabled"]), (&json!(false), &json!(false)));
@@ -68,7 +68,7 @@ async fn one_that_is_gone_is_reported() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_refused() {
+async fn an_invalid_filter_address_is_refused() {
     let client = Client::new();
     for (config, path) in [
         (json!({"url": "http://pi.hole"}), "resolver"),

@@ -36,7 +36,7 @@ async fn objects_are_made_read_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_get_answers_put_takes_unmodified_and_without_a_new_warning() {
+async fn put_accepts_the_reply_of_get_without_a_new_warning() {
     let client = Client::new();
     for example in COLLECTIONS {
         let created = client.post(example.path, (example.body)(1)).await;
@@ -74,7 +74,7 @@ async fn an_unmodified_put_keeps_revision_time_and_etag() {
 }
 
 #[tokio::test]
-async fn secrets_are_never_shown_and_are_kept_when_left_out() {
+async fn secrets_are_never_shown_and_stay_when_omitted() {
     let client = Client::new();
     let made = client.create("/tunnels", examples::tunnel(1)).await;
     let item = format!("/tunnels/{}", id(&made));
@@ -205,7 +205,7 @@ async fn duplicates_and_references_are_conflicts_that_name_the_other_side() {
 }
 
 #[tokio::test]
-async fn references_count_who_uses_what() {
+async fn references_count_users() {
     let client = Client::new();
     let tunnel = client.create("/tunnels", examples::tunnel(1)).await;
     let mut policy = examples::policy(1);

@@ -51,7 +51,7 @@ async fn a_wrong_value_is_refused_under_its_key_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn what_the_daemon_keeps_for_itself_is_shown_and_not_set() {
+async fn internal_keys_are_shown_and_cannot_be_set() {
     let client = Client::new();
     for key in ["node_id", "secrets_passphrase", "pq_crypto_mode", "ai_default_model", "ai_llm_url"] {
         let path = format!("/settings/{key}");

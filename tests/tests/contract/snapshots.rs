@@ -52,7 +52,7 @@ async fn a_rollback_can_wait_for_a_confirmation() {
 }
 
 #[tokio::test]
-async fn what_names_no_snapshot_is_refused() {
+async fn unknown_snapshots_are_refused() {
     let client = Client::new();
     apply(&client, "one").await;
     client.post("/rollback", json!({})).await.error(422, "validation_failed");

@@ -126,7 +126,7 @@ fn a_tunnel_over_tcp_works_where_all_udp_is_dropped() {
 }
 
 #[test]
-fn a_far_end_that_dies_under_load_closes_the_way_and_comes_back() {
+fn a_remote_end_that_dies_under_load_blocks_traffic_and_recovers() {
     let mut bridged = Bridged::start(false);
     let load = Load::start(&bridged.testbed.network.laptop).expect("load");
     for ipv6 in FAMILIES {

@@ -68,7 +68,7 @@ fn hosts_are_answered_in_both_families_and_the_internet_is_not() {
 }
 
 #[test]
-fn a_policy_for_a_domain_takes_the_first_packet_and_the_question() {
+fn an_fqdn_policy_matches_the_first_packet_and_the_query() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
     testbed.tunnel("a", &network.exit_a).expect("tunnel");
@@ -101,7 +101,7 @@ fn a_policy_for_a_domain_takes_the_first_packet_and_the_question() {
 
 /// Each name has its own address, and its first packet follows the answer immediately.
 #[test]
-fn ten_thousand_first_packets_take_the_way_of_their_names() {
+fn ten_thousand_first_packets_take_the_egress_of_their_names() {
     const NAMES: u16 = 10_000;
     let (testbed, _upstream) = resolving();
     let network = &testbed.network;
@@ -134,7 +134,7 @@ fn ten_thousand_first_packets_take_the_way_of_their_names() {
 }
 
 #[test]
-fn what_was_learned_outlives_a_restart_and_holds_when_the_tunnel_fails() {
+fn fqdn_entries_outlive_a_restart_and_hold_when_the_tunnel_fails() {
     let (mut testbed, _upstream) = resolving();
     let tunnel = testbed.tunnel("a", &testbed.network.exit_a).expect("tunnel");
     testbed.policy(&policy("films", 10, ("domain", "films.example"), &["a"])).expect("policy");
@@ -156,7 +156,7 @@ fn what_was_learned_outlives_a_restart_and_holds_when_the_tunnel_fails() {
 }
 
 #[test]
-fn questions_of_a_device_leave_by_its_policy_and_their_answers_stay_there() {
+fn queries_of_a_device_use_its_policy_and_a_separate_cache() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
     testbed.tunnel("a", &network.exit_a).expect("tunnel");
@@ -191,7 +191,7 @@ fn questions_of_a_device_leave_by_its_policy_and_their_answers_stay_there() {
 
 /// Queries of an unknown host use the egress of its network from the first query.
 #[test]
-fn the_first_question_of_a_stranger_takes_the_way_of_its_network() {
+fn the_first_query_of_an_unknown_host_takes_the_egress_of_its_network() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
     testbed.tunnel("a", &network.exit_a).expect("tunnel");
@@ -217,7 +217,7 @@ fn the_first_question_of_a_stranger_takes_the_way_of_its_network() {
 
 /// Its traffic to the name matches the policy of the device, so its queries do too.
 #[test]
-fn a_policy_for_a_name_does_not_take_questions_from_one_that_comes_before_it() {
+fn an_fqdn_policy_does_not_take_queries_from_an_earlier_policy() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
     testbed.tunnel("a", &network.exit_a).expect("tunnel");
@@ -275,7 +275,7 @@ fn forced_queries_to_any_resolver_are_answered_here() {
 
 /// The dataplane answers repeated queries: with the resolver's answers, with log records, and never beyond a change.
 #[test]
-fn what_is_asked_again_is_answered_where_it_comes_in() {
+fn repeated_queries_are_answered_by_the_kernel_cache() {
     let (mut testbed, upstream) = resolving();
     let repeated = |testbed: &Testbed| {
         testbed.api().get("/dns/status").expect("status")["repeated"].as_u64().unwrap_or(0)

@@ -95,7 +95,7 @@ fn a_bypass_lets_one_device_out_and_its_end_takes_the_flows_back() {
 }
 
 #[test]
-fn a_temporary_way_is_that_of_its_profile() {
+fn a_temporary_exception_uses_the_hops_of_its_profile() {
     let (testbed, laptop, _) = bound_scene();
     let network = &testbed.network;
     testbed.tunnel("wg-b", &network.exit_b).expect("tunnel");

@@ -42,7 +42,7 @@ fn wait_for_status(testbed: &Testbed, id: &str, status: &str) -> Value {
 }
 
 #[test]
-fn a_tunnel_through_which_nothing_passes_is_no_way_out_however_fresh_its_handshake() {
+fn a_tunnel_without_connectivity_is_not_used_despite_a_fresh_handshake() {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("device");
@@ -124,7 +124,7 @@ fn new_flows_move_within_a_probe_interval_of_the_health_change() {
 }
 
 #[test]
-fn the_name_of_an_exit_is_asked_for_outside_of_the_tunnel_and_its_last_address_outlives_the_name_server() {
+fn the_name_of_an_exit_is_resolved_outside_of_the_tunnel_and_its_last_address_outlives_the_name_server() {
     let mut testbed = Testbed::prepare().expect("scene");
     let names = NameServer::start(&testbed.network.internet, testbed.network.exit_a.place.v4).expect("names");
     let servers = json!({"dns": {"bootstrap_servers": [name_server::ADDRESS]}});
@@ -162,7 +162,7 @@ fn the_name_of_an_exit_is_asked_for_outside_of_the_tunnel_and_its_last_address_o
 }
 
 #[test]
-fn a_tunnel_follows_the_default_way_to_another_uplink_and_back() {
+fn a_tunnel_follows_the_default_route_to_another_uplink_and_back() {
     let (testbed, second) = Testbed::start_with_two_uplinks().expect("scene");
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("device");

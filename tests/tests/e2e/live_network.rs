@@ -165,7 +165,7 @@ fn a_shorter_interval_holds_at_once() {
 }
 
 #[test]
-fn the_resolver_listens_at_another_place_at_once() {
+fn the_resolver_changes_its_listen_address_at_once() {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
     let _upstream = Upstream::start(&network.internet).expect("upstream");

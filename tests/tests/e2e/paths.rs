@@ -74,7 +74,7 @@ fn a_tunnel_inside_a_tunnel_shows_only_the_outer_one() {
 }
 
 #[test]
-fn a_chain_is_a_way_like_hops_and_its_end_closes_it() {
+fn a_chain_works_like_hops_and_fails_closed() {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("device");

@@ -138,7 +138,7 @@ fn datagrams_take_a_proxy_that_takes_them() {
 }
 
 #[test]
-fn what_the_proxy_does_not_take_fails_as_the_policy_says() {
+fn traffic_that_the_proxy_does_not_take_fails_by_the_policy() {
     let proxied = Proxied::start(MICROSOCKS);
     let network = &proxied.testbed.network;
     wait_for(SOON, "the proxy to be seen to refuse UDP", || {
@@ -318,7 +318,7 @@ fn a_proxy_inside_a_tunnel_is_reached_by_the_tunnel_only() {
 }
 
 #[test]
-fn connections_are_reset_when_their_proxy_is_removed_and_limited_while_it_stands() {
+fn connections_are_limited_and_reset_when_their_proxy_is_removed() {
     let proxied = Proxied::start_with(DANTE, json!({"max_connections": 2}), json!({}));
     let mut flows: Vec<TcpFlow> =
         (0..2).map(|_| TcpFlow::open(proxied.laptop(), server(false)).expect("flow")).collect();
@@ -339,7 +339,7 @@ fn connections_are_reset_when_their_proxy_is_removed_and_limited_while_it_stands
 }
 
 #[test]
-fn the_relay_is_reached_by_no_other_way() {
+fn the_relay_is_not_reachable_directly() {
     let proxied = Proxied::start(DANTE);
     let network = &proxied.testbed.network;
     let refused = |host: &Host, to: SocketAddr| {

@@ -13,7 +13,7 @@ use crate::e2e::SOON;
 use crate::e2e::dns_policy::{client, resolving};
 
 #[test]
-fn a_profile_says_who_is_asked_and_its_way_how() {
+fn a_profile_selects_upstreams_and_hops_their_egress() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
     let place = network.exit_a.place;
@@ -62,7 +62,7 @@ fn a_profile_says_who_is_asked_and_its_way_how() {
 }
 
 #[test]
-fn other_upstreams_are_asked_without_a_restart() {
+fn upstreams_change_without_a_restart() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
     network.internet.ip("address add 192.0.2.54/32 dev lo").expect("an address");
@@ -89,7 +89,7 @@ fn other_upstreams_are_asked_without_a_restart() {
 }
 
 #[test]
-fn what_does_not_answer_is_reported_while_it_lasts() {
+fn a_silent_upstream_has_an_alert_while_it_lasts() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
     let list = json!({"name": "gone", "url": format!("http://{}:1/list", network.tv.v4)});

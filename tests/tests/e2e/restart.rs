@@ -28,7 +28,7 @@ fn bound_scene() -> Testbed {
 }
 
 #[test]
-fn after_kill_9_under_load_the_rules_hold_and_a_restart_restores_the_way() {
+fn after_kill_9_under_load_the_rules_hold_and_a_restart_restores_the_egress() {
     let mut testbed = bound_scene();
     let load = Load::start(&testbed.network.laptop).expect("load");
     for _ in 0..2 {

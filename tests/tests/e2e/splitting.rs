@@ -105,7 +105,7 @@ fn a_connection_stays_on_its_exit_while_others_come_and_go() {
 }
 
 #[test]
-fn an_exit_that_is_down_gets_no_new_connections_and_the_last_closes_the_way() {
+fn an_exit_that_is_down_gets_no_new_connections_and_the_last_one_fails_closed() {
     let (testbed, [a, b]) = split_scene();
     let network = &testbed.network;
     testbed.bring_down(&a).expect("down");
@@ -166,7 +166,7 @@ fn reported_pool_counters_match_its_flows() {
 }
 
 #[test]
-fn questions_of_a_host_take_the_tunnels_of_its_pool_in_turn_and_are_counted() {
+fn queries_of_a_host_use_the_tunnels_of_its_pool_in_round_robin_and_are_counted() {
     let (testbed, upstream) = resolving();
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("device");
@@ -362,7 +362,7 @@ fn a_dead_leg_gets_no_new_flow_and_its_connections_are_reset() {
 }
 
 #[test]
-fn what_is_sticky_stays_together() {
+fn sticky_flows_share_a_leg() {
     let (testbed, _) = split_scene();
     let network = &testbed.network;
     let id = pool(&testbed)["policy_id"].as_str().expect("an id").to_owned();

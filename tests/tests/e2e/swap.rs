@@ -9,7 +9,7 @@ use crate::e2e::{FAMILIES, SOON, assert_blocked, assert_nothing_leaked, assert_t
 const APPLIES: usize = 1000;
 
 #[test]
-fn a_thousand_applies_between_two_plans_that_forbid_the_direct_way_leak_nothing() {
+fn a_thousand_applies_between_two_plans_without_direct_egress_leak_nothing() {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
     assert_the_tap_sees(&testbed, &network.laptop);

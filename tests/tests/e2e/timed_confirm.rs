@@ -33,7 +33,7 @@ fn wait_until_direct(host: &Host) {
 }
 
 #[test]
-fn who_is_cut_off_and_cannot_confirm_gets_the_way_back() {
+fn a_client_that_is_cut_off_and_cannot_confirm_gets_access_back() {
     let testbed = Testbed::start().expect("scene");
     let laptop = &testbed.network.laptop;
     assert_direct(laptop);
@@ -49,7 +49,7 @@ fn who_is_cut_off_and_cannot_confirm_gets_the_way_back() {
 }
 
 #[test]
-fn what_is_confirmed_stays() {
+fn a_confirmed_change_stays_applied() {
     let testbed = Testbed::start().expect("scene");
     let laptop = &testbed.network.laptop;
     testbed.api().post("/apply", &cut_off(laptop, 3)).expect("applied");

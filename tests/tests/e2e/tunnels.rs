@@ -99,7 +99,7 @@ fn generated_keys_fit_together() {
 
 /// The gateway's own answers have a tunnel's address as source, and the main table knows only the uplink.
 #[test]
-fn what_the_gateway_answers_into_a_tunnel_never_takes_the_uplink() {
+fn replies_of_the_gateway_into_a_tunnel_never_take_the_uplink() {
     let testbed = Testbed::start().expect("scene");
     let id = testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
     testbed.bring_up(&id).expect("up");

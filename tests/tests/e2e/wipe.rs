@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gateway_core::state_machines::deadman::CheckIn;
 use gateway_ctl::clock::{Clock, SystemClock};
-use gateway_ctl::services::deadman::LOOK;
+use gateway_ctl::services::deadman::POLL_INTERVAL;
 use gateway_ctl::store::Store;
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{server, wan};
@@ -193,7 +193,7 @@ fn a_dead_man_switch_without_a_check_in_wipes_once_the_clock_is_right() {
     // Overdue, but the clock may be wrong. The test sends no request meanwhile, as that would be a check-in.
     testbed.daemon.set_environment("LD_PRELOAD", clock_library(&folder, false));
     testbed.daemon.spawn().expect("started");
-    std::thread::sleep(LOOK + Duration::from_secs(3));
+    std::thread::sleep(POLL_INTERVAL + Duration::from_secs(3));
     assert_direct(&testbed.network.tv);
     assert!(testbed.daemon.ended().is_none());
     testbed.daemon.terminate().expect("ended");
@@ -203,7 +203,7 @@ fn a_dead_man_switch_without_a_check_in_wipes_once_the_clock_is_right() {
     testbed.daemon.set_environment("LD_PRELOAD", clock_library(&folder, true));
     testbed.daemon.spawn().expect("started");
     let gone = || !is_in(&testbed.daemon.state_directory(), DEVICE);
-    wait_for(SOON + LOOK, "the switch to wipe", gone)
+    wait_for(SOON + POLL_INTERVAL, "the switch to wipe", gone)
         .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()));
     wait_for(SOON, "the way to be blocked", || {
         FAMILIES.iter().all(|ipv6| {

@@ -200,7 +200,7 @@ fn pins_that_root_removes_are_adopted_by_the_next_start() {
 }
 
 #[test]
-fn a_program_that_is_put_before_ours_does_not_stay_there() {
+fn a_program_attached_before_the_gateways_is_detached() {
     let testbed = Testbed::start().expect("scene");
     bind_laptop(&testbed);
     let network = &testbed.network;

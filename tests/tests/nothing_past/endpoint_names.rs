@@ -57,7 +57,7 @@ fn path(name: &str, device: &str, hops: &Value) -> Value {
 }
 
 #[test]
-fn the_name_of_a_proxy_behind_a_tunnel_is_asked_for_through_the_tunnel() {
+fn the_name_of_a_proxy_behind_a_tunnel_is_resolved_through_the_tunnel() {
     let (mut testbed, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
     let exit = testbed.network.exit_b.address(false);
     let _proxy = Proxy::start(&testbed.network.exit_b, socks::Server::Dante).expect("proxy");
@@ -79,7 +79,7 @@ fn the_name_of_a_proxy_behind_a_tunnel_is_asked_for_through_the_tunnel() {
 }
 
 #[test]
-fn the_name_of_an_openvpn_server_behind_a_tunnel_is_asked_for_through_the_tunnel() {
+fn the_name_of_an_openvpn_server_behind_a_tunnel_is_resolved_through_the_tunnel() {
     let (testbed, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
     let network = &testbed.network;
     let server = openvpn::Server::start(&network.exit_b, &network.prefix, "").expect("server");
@@ -107,7 +107,7 @@ fn wait_until_asked_for(names: &NameServer, name: &str) {
 }
 
 #[test]
-fn the_name_of_a_bridge_under_test_is_asked_of_the_bootstrap_servers() {
+fn the_name_of_a_bridge_under_test_is_resolved_by_the_bootstrap_servers() {
     let (testbed, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
     let transport = json!({"type": "udp2tcp", "address": "bridge.example", "port": 443});
     let bridge = json!({"name": "carrier", "kind": "transport", "transport": transport});
@@ -119,7 +119,7 @@ fn the_name_of_a_bridge_under_test_is_asked_of_the_bootstrap_servers() {
 }
 
 #[test]
-fn the_name_of_a_list_is_asked_of_the_bootstrap_servers() {
+fn the_name_of_a_list_is_resolved_by_the_bootstrap_servers() {
     let (testbed, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
     let feed = json!({"name": "feed", "url": "http://feed.example/list", "format": "domains"});
     create(testbed.api(), "/dns/threat-feeds", &feed).expect("stored");
@@ -127,7 +127,7 @@ fn the_name_of_a_list_is_asked_of_the_bootstrap_servers() {
 }
 
 #[test]
-fn the_name_of_the_external_filter_is_asked_of_the_bootstrap_servers() {
+fn the_name_of_the_external_filter_is_resolved_by_the_bootstrap_servers() {
     let (testbed, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
     let filter = json!({"url": "http://filter.example", "resolver": "198.51.100.8:53", "password": "unused"});
     testbed.api().put("/dns/extfilter/config", &filter).expect("stored");
@@ -136,7 +136,7 @@ fn the_name_of_the_external_filter_is_asked_of_the_bootstrap_servers() {
 }
 
 #[test]
-fn names_of_backup_targets_are_asked_of_the_bootstrap_servers() {
+fn names_of_backup_targets_are_resolved_by_the_bootstrap_servers() {
     let (testbed, names) = start("198.51.100.8".parse().expect("the address of exit-b"));
     let host_key = format!("SHA256:{}", "A".repeat(43));
     for (name, target) in [

@@ -69,7 +69,7 @@ fn python(what: &str, passphrase: &str, value: &str) -> String {
 }
 
 #[test]
-fn another_implementation_opens_what_the_store_sealed_and_the_other_way_round() {
+fn another_implementation_and_the_store_open_each_others_secrets() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("gateway.redb");
     let clear = "a secret – with ümlauts, \"quotes\" and 鍵";

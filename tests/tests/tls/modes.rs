@@ -45,7 +45,7 @@ fn a_hybrid_client_agrees_on_the_hybrid_group_in_every_mode() {
 }
 
 #[test]
-fn a_session_that_stands_outlives_the_change_and_the_next_one_does_not_begin() {
+fn an_open_session_outlives_the_change_and_the_next_one_is_refused() {
     let testbed = Testbed::secure();
     let config = classic(&testbed.authority());
     let mut standing = session(testbed.address, &config).expect("a classic session");
@@ -91,7 +91,7 @@ fn the_row_shows_mode_and_curves_and_refuses_what_is_no_mode() {
 }
 
 #[test]
-fn a_mode_that_the_store_learns_by_another_way_is_obeyed() {
+fn a_mode_changed_by_an_import_is_obeyed() {
     let testbed = Testbed::secure();
     let open = testbed.api.open().expect("open");
     let task = testbed.runtime.spawn(gateway_api::tls::follow_store(open.tls.clone(), open.store.clone()));

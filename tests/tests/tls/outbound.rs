@@ -53,7 +53,7 @@ fn a_classic_server_is_spoken_to_unless_post_quantum_is_required() {
 }
 
 #[test]
-fn a_server_of_ours_is_spoken_to_in_every_mode_with_the_hybrid_group() {
+fn an_own_server_negotiates_the_hybrid_group_in_every_mode() {
     let testbed = Testbed::secure();
     let trusted: Vec<_> =
         CertificateDer::pem_file_iter(testbed.authority()).expect("file").map(|c| c.expect("PEM")).collect();

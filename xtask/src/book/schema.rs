@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_by_its_path() {
+    fn mismatches_are_named_by_their_path() {
         let body = json!({"nmae": "a", "hops": [{"type": "vnp"}, {"weight": "1"}], "level": "high"});
         let mut found = problems(&body);
         found.sort();

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_workspace_hands_down_is_a_part_of_the_record() {
+    fn inherited_settings_of_the_workspace_are_recorded() {
         let manifest = "[workspace.package]\nedition = \"2024\"\nzerocopy = \"1\"\nzerocopy-derive = \"1\"\n";
         assert_eq!(inherited(manifest), ["edition = \"2024\"", "zerocopy = \"1\""]);
     }

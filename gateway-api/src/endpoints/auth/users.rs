@@ -23,7 +23,7 @@ pub fn rows(t: &mut Table) {
         .status(201);
     t.view("/auth/users/{id}", "get_user", get).summary("One user").access(Access::Administer).tagged();
     t.change("/auth/users/{id}", "replace_user", stores("replace_user"), replace)
-        .summary("Change name, role, password or whether the user may sign in")
+        .summary("Change name, role, password or the permission to sign in")
         .doc("A password that is left out is kept; a new one ends the sessions of the user.")
         .access(Access::Administer)
         .tagged();

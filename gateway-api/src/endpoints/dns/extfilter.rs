@@ -20,11 +20,11 @@ const BACKEND: &str = "dns.backend";
 pub fn rows(t: &mut Table) {
     t.group::<ExtFilterConfig>("/dns/extfilter/config", "replace_dns_extfilter", Access::Administer);
     t.view("/dns/extfilter/status", "get_dns_extfilter_status", status)
-        .summary("The external filter, as it says of itself")
+        .summary("Status of the external filter, as it reports it")
         .doc("It is asked for this, so the answer takes as long as the filter does: five seconds if it is gone.");
     let enables = Effect::Stores(Audit { action: "enable_dns_extfilter", resource_type: "setting" });
     t.command("/dns/extfilter/enable", "enable_dns_extfilter", enables, enable)
-        .summary("Ask the external filter for names")
+        .summary("Use the external filter as the upstream")
         .doc(
             "Sets dns.backend to extfilter, from the next query on. Names that have a forwarder of their own, and \
              devices that a policy sends another way, are asked for as before. While the filter does not answer, the names \
@@ -33,7 +33,7 @@ pub fn rows(t: &mut Table) {
         .answers(&[Code::InvalidState]);
     let disables = Effect::Stores(Audit { action: "disable_dns_extfilter", resource_type: "setting" });
     t.command("/dns/extfilter/disable", "disable_dns_extfilter", disables, disable)
-        .summary("Ask the upstream servers for names")
+        .summary("Use the upstream servers again")
         .doc("Sets dns.backend to integrated, from the next question on.");
 }
 

@@ -69,7 +69,7 @@ pub struct Changed {
 /// Lets POST accept many domains, and adds a DELETE of many domains.
 pub(super) fn rows<L: DomainList>(t: &mut Table, path: &'static str, operation: &'static str) {
     let row = t.declared(Post, path);
-    row.summary = "Put a domain, a list on the web, or several domains on it";
+    row.summary = "Add a domain, several domains, or the URL of a list";
     row.doc =
         "With `domains` all of them are put on it in one change, and the answer tells which were not there.";
     row.input = Some(input_schema::<L>);
@@ -86,7 +86,7 @@ pub(super) fn rows<L: DomainList>(t: &mut Table, path: &'static str, operation: 
     let row = t.action(path, operation, effect, remove::<L>);
     row.method = Delete;
     row.input_required = true;
-    row.summary = "Take domains off it";
+    row.summary = "Remove domains from the list";
     row.doc = "All of them in one change; those that are not on it are no mistake.";
 }
 

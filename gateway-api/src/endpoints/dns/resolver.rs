@@ -25,15 +25,15 @@ use crate::table::{Audit, Effect, Placeholder, Table};
 pub fn rows(t: &mut Table) {
     t.view("/dns/status", "get_dns_status", status).summary("The resolver, its upstreams and its cache");
     t.view("/dns/cache", "list_dns_cache", cache)
-        .summary("What the resolver remembers, sorted by name")
+        .summary("Cache of the resolver, sorted by name")
         .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000, 100 if left out.")
         .parameter("pattern", Placeholder::Text, "Only names that match this glob, such as *.example.com.");
     let flushes = Effect::Acts(Audit { action: "flush_dns_cache", resource_type: "dns_cache" });
     t.action("/dns/cache/flush", "flush_dns_cache", flushes, flush)
-        .summary("Forget what matches a glob, or everything")
+        .summary("Flush cache entries that match a glob, or all")
         .access(Access::Diagnose);
     t.view("/dns/log", "list_dns_log", log)
-        .summary("What was asked and what became of it, newest first")
+        .summary("DNS queries and their results, newest first")
         .doc("There is no X-Total-Count: all records would have to be read to count them.")
         .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000, 100 if left out.")
         .parameter("before", Placeholder::Text, "Only entries before this entry id or this time (RFC 3339).")
@@ -50,7 +50,7 @@ pub fn rows(t: &mut Table) {
         )
         .access(Access::Private);
     t.view("/dns/clients", "list_dns_clients", clients)
-        .summary("Who asks how much, since the daemon started")
+        .summary("DNS clients by number of queries since the daemon started")
         .access(Access::Private);
 }
 

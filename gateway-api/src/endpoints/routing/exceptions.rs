@@ -23,9 +23,7 @@ pub fn rows(t: &mut Table) {
         ops: Ops::LIST | Ops::CREATE | Ops::GET | Ops::DELETE,
         live: Some(observe),
     });
-    let row = t
-        .view("/exceptions/active", "list_active_exceptions", active)
-        .summary("The exceptions that hold now");
+    let row = t.view("/exceptions/active", "list_active_exceptions", active).summary("Active exceptions");
     row.list = true;
 }
 

@@ -46,7 +46,7 @@ pub fn rows(t: &mut Table) {
         ops: Ops::ALL,
         live: None,
     });
-    t.view("/vlans", "list_vlans", vlans).summary("The VLANs of this host, and those that segments name");
+    t.view("/vlans", "list_vlans", vlans).summary("VLANs of this host and of segments");
 }
 
 /// Adds the status of chains with their current egress.

@@ -26,7 +26,7 @@ pub fn rows(t: &mut Table) {
     });
     let effect = Effect::Stores(Audit { action: "apply_preset", resource_type: Preset::NOUN });
     t.action("/presets/{id}/apply", "apply_preset", effect, apply)
-        .summary("Make the policy or the profile of a preset")
+        .summary("Create the policy or the profile of a preset")
         .doc(
             "The body has the fields that the preset leaves open, such as source_value and hops, and those that are to \
              be otherwise. A policy that is made steers traffic from the next apply on, like any other.",

@@ -32,27 +32,25 @@ pub fn rows(t: &mut Table) {
         Effect::Acts(Audit { action: "reconcile_enforcement", resource_type: "enforcement" }),
         reconcile,
     )
-    .summary("Compare the kernel with the plan now, and repair what differs");
+    .summary("Compare the kernel with the plan now, and repair differences");
     t.question("/policy/evaluate", "evaluate_policies", evaluate)
-        .summary("What happens to the traffic of a device, and why")
+        .summary("Decision for the traffic of a device, and its reason")
         .doc("A dry run by the function that decides in the kernel, over the applied policies. Nothing is sent.")
         .answers(&[Code::NotFound, Code::Conflict]);
     t.command("/policy/conflicts", "find_policy_conflicts", Effect::Reads, conflicts)
         .heavy()
-        .summary("Stored policies that stand in one another's way or lead nowhere")
+        .summary("Conflicting policies and policies with missing targets")
         .access(Access::Check);
     t.view("/policy/leak-matrix", "get_leak_matrix", leak_matrix)
         .heavy()
-        .summary("What each applied policy does in each state of the tunnels, and whether anything leaks");
+        .summary("Leak matrix: behaviour of each applied policy in each state of the tunnels");
     t.view("/policy/fail-matrix", "get_fail_matrix", fail_matrix)
         .heavy()
-        .summary("What each applied policy does now, without its first hop, and without all");
+        .summary("Behaviour of each applied policy now, without its first hop, and without any hop");
     t.view("/render", "get_render", rendered)
         .heavy()
-        .summary("The compiled dataplane: maps, rules, routes, what the programs counted");
-    t.view("/enforce", "get_enforcement", enforcement)
-        .heavy()
-        .summary("The compiled policies as they are enforced");
+        .summary("Compiled dataplane: maps, rules, routes, and counters of the programs");
+    t.view("/enforce", "get_enforcement", enforcement).heavy().summary("Compiled policies as enforced");
 }
 
 /// Result of a reconcile run.

@@ -22,8 +22,7 @@ const REPLACE: Audit = Audit { action: "replace_deadman", resource_type: "deadma
 const READ_ONLY: [&str; 5] = ["last_checkin", "deadline", "warn_hours", "warned_percent", "clock_synced"];
 
 pub fn rows(t: &mut Table) {
-    t.view("/system/deadman", "get_deadman", show)
-        .summary("What happens when nobody in charge has been there for too long");
+    t.view("/system/deadman", "get_deadman", show).summary("Settings and state of the dead-man switch");
     let row = t.action("/system/deadman", REPLACE.action, Effect::Stores(REPLACE), replace);
     row.summary("Set the dead-man switch")
         .doc(

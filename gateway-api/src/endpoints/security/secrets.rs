@@ -23,11 +23,11 @@ const CLEAR: Audit = Audit { action: "clear_secrets_passphrase", resource_type: 
 
 pub fn rows(t: &mut Table) {
     t.view("/secrets", "list_secrets", list)
-        .summary("Which secrets are stored, and how")
+        .summary("Stored secrets and their form")
         .doc("Never their values.")
         .access(Access::Administer);
     t.view("/secrets/encryption-status", "get_secrets_encryption_status", status)
-        .summary("How secrets are kept");
+        .summary("Form in which secrets are stored");
     let row = t.action("/secrets/set-passphrase", SET.action, Effect::Stores(SET), set);
     row.summary("Seal all secrets under this passphrase")
         .doc(

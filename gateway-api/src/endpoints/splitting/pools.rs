@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::gateway::Open;
 
 /// Seconds after its last packet for which a flow counts.
-const RECENT: u32 = 60;
+const RECENT_SECONDS: u32 = 60;
 
 /// Pool of a policy.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -75,7 +75,7 @@ impl Pools {
             state.applied.policies.iter().filter(|p| p.is_pool() && p.in_force(now)).peekable();
         // The flow table may be large, so it is only read if needed.
         let flows = match splitting.peek() {
-            Some(_) => open.enforcement.flows_by_leg(RECENT),
+            Some(_) => open.enforcement.flows_by_leg(RECENT_SECONDS),
             None => Ok(BTreeMap::new()),
         };
         let flows = flows.unwrap_or_else(|error| {

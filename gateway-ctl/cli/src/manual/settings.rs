@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_comments_say_stands_at_their_key() {
+    fn comments_are_shown_at_their_key() {
         let page = page();
         let at = page.find("\\fBreconcile.interval_sec").expect("the key");
         assert!(

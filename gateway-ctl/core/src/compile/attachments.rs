@@ -1,9 +1,9 @@
 //! Interfaces and the programs that they get.
 //!
-//! Every interface that is neither loopback nor LAN has the guard, whether the configuration lists it or not: an
-//! uplink that is disabled, renamed or new is authorised for nothing. Excluded are interfaces on which a packet has
-//! already passed a guard or belongs to the LAN: ports of bridges and bonds, and what lies below a LAN interface or an
-//! uplink (the parent of a VLAN, the Ethernet link of a PPPoE session).
+//! Every interface that is neither loopback nor LAN has the guard, whether the configuration lists it or not: an uplink
+//! that is disabled, renamed or new is allowed nothing. Excluded are interfaces on which a packet has already passed a
+//! guard or belongs to the LAN: ports of bridges and bonds, and lower interfaces of a LAN interface or an uplink (the
+//! parent of a VLAN, the Ethernet link of a PPPoE session).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,8 +74,8 @@ fn is_port(link: &Link, facts: &Facts) -> bool {
     master.is_some_and(|master| master.kind != "vrf")
 }
 
-/// Returns whether a PPPoE session may lie on it. The kernel does not tell which link carries a session; one that does
-/// has no address of its own as a rule, so that nothing else is routed to it.
+/// Returns whether the link may carry a PPPoE session. The kernel does not report which link does. Such a link usually
+/// has no address, so that nothing else is routed to it.
 fn may_carry_ppp(name: &str, facts: &Facts) -> bool {
     let mut addresses = facts.addresses.get(name).into_iter().flatten();
     facts.links.values().any(|link| link.kind == "ppp")

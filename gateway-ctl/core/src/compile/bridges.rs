@@ -1,8 +1,8 @@
-//! Bridges, lowered: what carries the outer packets of tunnels that name a transport.
+//! Bridges in the plan: transports for the outer packets of tunnels that name one.
 //!
-//! The WireGuard device of such a tunnel knows a loopback address only, and what it sent elsewhere would be rejected by
-//! its mark: whatever becomes of the bridge, the tunnel never goes out beside it. The outer packets are the bridge's, and
-//! bear the mark of what carries the tunnel.
+//! The WireGuard device of such a tunnel knows only a loopback address, and its mark is rejected on every other path.
+//! Whatever the state of the bridge, the tunnel never bypasses it. The bridge sends the outer packets, which carry the
+//! mark of the tunnel's underlay.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -81,7 +81,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             kind,
             near: near(number),
             address,
-            mark: leg.carrier.mark(),
+            mark: leg.underlay.mark(),
         };
         plan.transports.insert(tunnel.meta.id.to_string(), target);
     }

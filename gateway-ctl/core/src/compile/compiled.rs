@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::leg::Legs;
 use crate::plan::Plan;
 
-/// A plan and what explains it.
+/// Plan with the data that explains it.
 #[derive(Clone, Debug, Default)]
 pub struct Compiled {
     pub plan: Plan,
@@ -51,7 +51,7 @@ pub struct HopState {
     pub leg: u8,
     /// Number of the proxy it is, 0 if it is none.
     pub proxy: u8,
-    /// The legs by which the proxy is reached, 0 for the default route; whether it can be used there is another matter.
+    /// Legs towards the proxy, 0 for the default route, whether or not the proxy is usable by them.
     pub by: Vec<u8>,
     pub usable: bool,
     /// Human-readable reason for which the hop is not usable. Empty if it is.

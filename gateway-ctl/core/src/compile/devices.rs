@@ -1,4 +1,4 @@
-//! Devices to their keys: MAC addresses, and addresses seen behind them.
+//! Keys of devices: MAC addresses, and IP addresses observed with them.
 
 use std::net::IpAddr;
 
@@ -49,7 +49,7 @@ fn resolvers(input: &Input<'_>) -> Vec<IpAddr> {
     named.chain(set.unwrap_or_else(|| input.network.resolvers.clone())).collect()
 }
 
-/// Sent back to where it came from, a question would go in a circle.
+/// A query that returned to its sender would loop.
 fn is_resolver(input: &Input<'_>, device: &Device, resolvers: &[IpAddr]) -> bool {
     let macs = device.all_macs();
     let own = macs.iter().filter_map(|mac| input.facts.neighbours.get(&mac.octets())).flatten();
@@ -79,7 +79,7 @@ fn flags(input: &Input<'_>, device: &Device, resolvers: &[IpAddr]) -> u32 {
         Internet::Policy => device_flags::POLICY_ONLY,
         Internet::Direct => 0,
     };
-    // Traffic inside a segment does not pass the gateway: what arrives here is for another one.
+    // Traffic inside a segment does not pass the gateway. Traffic that arrives here is for another segment.
     flags |= match class.lan_access {
         LanAccess::None | LanAccess::Segment => device_flags::NO_LAN,
         LanAccess::Full => 0,

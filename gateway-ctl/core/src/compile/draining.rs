@@ -1,7 +1,7 @@
 //! Legs that new flows do not take any more, and that keep for a while those they have: tunnels that a user took down,
 //! and members of a pool that a splitting endpoint takes out.
 //!
-//! A tunnel drains only for policies that have another way for new flows: without one, being down has to hold at once.
+//! A tunnel drains only for policies with another egress for new flows. For all others it is down at once.
 
 use gateway_model::kinds::SplittingEndpoint;
 use gateway_model::kinds::routing_policy::{Hop, HopMode, HopType, RoutingPolicy, Sticky};

@@ -1,5 +1,5 @@
-//! Exceptions of devices, lowered: what diverts a device becomes a policy before all others, quarantine a mark on the
-//! device. Exceptions count as they are now, not as they were at the last apply.
+//! Exceptions of devices in the plan. An exception that diverts a device becomes a policy before all others; quarantine
+//! becomes a mark of the device. The present exceptions apply, not those of the last apply.
 
 use std::borrow::Cow;
 
@@ -42,7 +42,7 @@ impl<'a> Input<'a> {
         diverts.then(|| Cow::Owned(self.diversion(exception)))
     }
 
-    /// The device that a policy of this id is limited to, beyond what its sources say: that of an allowlist.
+    /// Device to which a policy of this id is limited in addition to its sources: that of an allowlist.
     pub fn only_for(&self, id: Id) -> Option<Id> {
         let exception = self.state.exceptions.get(id)?;
         (exception.r#type == ExceptionType::ServiceAllowlist).then_some(exception.device_id)
@@ -58,7 +58,7 @@ impl<'a> Input<'a> {
         self.state.exceptions.iter().filter(move |exception| exception.is_active(now))
     }
 
-    /// Out by the way of its profile, or by the default one.
+    /// Allows egress by the hops of its profile, or by the default route.
     fn diversion(&self, exception: &Exception) -> RoutingPolicy {
         let state = self.state;
         let device = state.devices.get(exception.device_id);

@@ -10,8 +10,8 @@ use super::leg::{Leg, LegKind};
 use super::well_known::is_link_local;
 use crate::plan::Plan;
 
-/// Lists the marks that may leave by the interface of each leg: forwarded traffic, traffic of this host that the leg carries, and
-/// answers of this host to what came in by it.
+/// Lists the marks that may leave by the interface of each leg: forwarded traffic, traffic of this host on the leg, and
+/// replies of this host to traffic from it.
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     for leg in legs {
         let Some(link) = input.facts.links.get(&leg.interface) else { continue };

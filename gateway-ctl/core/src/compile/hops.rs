@@ -1,4 +1,4 @@
-//! The hops of a policy as they are, and the way that its traffic takes by them.
+//! Hops of a policy in their present state, and the egress of its traffic through them.
 
 use gateway_model::RoutingPolicy;
 use gateway_model::capability::Capability;
@@ -20,7 +20,7 @@ pub fn states(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Vec<Hop
     states
 }
 
-/// The legs by which the proxy at a place is reached; none if what carries the way to it is unavailable.
+/// Legs towards the proxy at an index. Empty if the underlay of the path is unavailable.
 fn legs_before(policy: &RoutingPolicy, states: &[HopState], place: usize) -> Vec<u8> {
     let degrades = policy.fail_policy == Some(FailPolicy::Degraded);
     let before = &states[..place];
@@ -85,22 +85,23 @@ fn share(input: &Input<'_>, policy: &RoutingPolicy, hop: &mut HopState) {
     }
 }
 
-/// Another policy may have the tunnel carried by something else. A policy that fails degraded does not mind what is in
-/// between.
+/// Another policy may demand another underlay of the tunnel. A policy that fails degraded accepts any hops in between.
 fn check_underlay(state: &mut HopState, under: u8, anyhow: bool, legs: &Legs) {
     if !state.usable || state.hop.r#type != HopType::Vpn {
         return;
     }
-    let mut carrier = legs.get(state.leg).map_or(Underlay::Nowhere, |leg| leg.carrier);
-    let by = match carrier {
+    let mut underlay = legs.get(state.leg).map_or(Underlay::Nowhere, |leg| leg.underlay);
+    let by = match underlay {
         Underlay::Default => "the default way".to_owned(),
         Underlay::Nowhere => "nothing".to_owned(),
         Underlay::Leg(number) => legs.get(number).map_or_else(String::new, |leg| leg.interface.clone()),
     };
     for _ in 0..legs.by_number.len() {
-        match carrier.leg() {
+        match underlay.leg() {
             Some(number) if number == under => return,
-            Some(number) if anyhow => carrier = legs.get(number).map_or(Underlay::Nowhere, |leg| leg.carrier),
+            Some(number) if anyhow => {
+                underlay = legs.get(number).map_or(Underlay::Nowhere, |leg| leg.underlay)
+            }
             _ => break,
         }
     }
@@ -145,7 +146,8 @@ fn proxy(input: &Input<'_>, state: &mut HopState, by: Vec<u8>) {
 /// Egresses that the traffic of a policy may take now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedEgress {
-    /// Place of the hop by which new flows leave, the first of them in a pool; none means that the failure policy applies.
+    /// Index of the hop by which new flows leave, the first of them in a pool. `None` means that the failure policy
+    /// applies.
     pub active: Option<usize>,
     /// Legs for new flows; 0 is the default route to a proxy.
     pub legs: Vec<u8>,
@@ -196,7 +198,7 @@ fn first(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     ResolvedEgress { kept, ..through(hops, active) }
 }
 
-/// By one hop and nothing before it that is not its carrier anyway.
+/// Returns the egress by one hop, with no hop before it except its own underlay.
 fn through(hops: &[HopState], active: usize) -> ResolvedEgress {
     let HopState { leg, proxy, .. } = hops[active];
     ResolvedEgress {
@@ -228,7 +230,7 @@ fn pool(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     }
 }
 
-/// Traffic leaves by the last hop, which is carried by those before.
+/// Traffic leaves by the last hop. The hops before it are its underlays.
 fn path(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     let degrades = policy.fail_policy == Some(FailPolicy::Degraded);
     if !degrades && hops.iter().any(|hop| !hop.usable) {

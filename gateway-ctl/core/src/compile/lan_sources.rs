@@ -1,4 +1,4 @@
-//! The source addresses that each LAN interface may bring in (RFC 2827): its own networks, what is routed by it,
+//! Source addresses that each LAN interface may send (RFC 2827): its own networks, networks routed through it,
 //! link-local addresses and the unspecified one. All other sources are dropped before any policy.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

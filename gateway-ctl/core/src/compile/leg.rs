@@ -1,4 +1,4 @@
-//! Legs: uplinks and tunnels by number, with what carries each.
+//! Legs: numbered uplinks and tunnels with their underlays.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Leg {
     pub reason: String,
     /// It takes no new flows, and keeps until then those it has.
     pub draining: Option<Timestamp>,
-    pub carrier: Underlay,
+    pub underlay: Underlay,
     /// Share in a pool.
     pub weight: u32,
     /// Bytes of an inner packet.
@@ -124,17 +124,17 @@ pub fn leg_number(tunnel: &Tunnel) -> Option<u8> {
 /// Name of a tunnel's interface: `wg-` or, for OpenVPN, `ov-` and the tunnel's name. A long name is cut and numbered,
 /// with dots, which no tunnel's name has.
 pub fn tunnel_interface(tunnel: &Tunnel) -> String {
-    const LONGEST: usize = 15;
+    const MAX_NAME_BYTES: usize = 15;
     let kind = match tunnel.r#type {
         TunnelType::Wireguard => "wg",
         TunnelType::Openvpn => "ov",
     };
     let plain = format!("{kind}-{}", tunnel.name);
-    if plain.len() <= LONGEST {
+    if plain.len() <= MAX_NAME_BYTES {
         return plain;
     }
     let tail = format!(".{}", tunnel.meta.slot);
-    let head: String = tunnel.name.chars().take(LONGEST - 3 - tail.len()).collect();
+    let head: String = tunnel.name.chars().take(MAX_NAME_BYTES - 3 - tail.len()).collect();
     format!("{kind}.{head}{tail}")
 }
 

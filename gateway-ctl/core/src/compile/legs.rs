@@ -1,4 +1,4 @@
-//! Ways out: which uplinks and tunnels there are, by what number, and whether they can be used.
+//! Numbers and state of uplinks and tunnels.
 
 use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::TunnelType;
@@ -9,7 +9,7 @@ use super::well_known::is_link_local;
 use super::{Input, bridges, draining, openvpn, underlays};
 use crate::network::UplinkSettings;
 
-/// Numbers the uplinks and tunnels, and settles what carries each and which drain.
+/// Numbers the uplinks and tunnels, and decides their underlays and which of them drain.
 pub fn lower(input: &Input<'_>) -> Legs {
     let mut legs = Legs::default();
     for uplink in &input.network.uplinks {
@@ -48,7 +48,7 @@ fn uplink_leg(input: &Input<'_>, uplink: &UplinkSettings) -> Leg {
         usable: reason.is_empty(),
         reason: reason.to_owned(),
         draining: None,
-        carrier: Underlay::Default,
+        underlay: Underlay::Default,
         weight: 1,
         mtu: link
             .filter(|link| link.mtu > 0)
@@ -95,7 +95,7 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
         usable: reason.is_empty(),
         reason,
         draining: None,
-        carrier: Underlay::Default,
+        underlay: Underlay::Default,
         weight: u32::from(tunnel.weight),
         mtu: 0,
     })

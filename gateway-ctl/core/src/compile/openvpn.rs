@@ -1,7 +1,7 @@
-//! OpenVPN tunnels: which processes there shall be, and what of what their servers say is obeyed.
+//! OpenVPN tunnels: their processes, and the pushed options that are accepted.
 //!
-//! A server gives out addresses, and it may be hostile. Only the address itself is set, never a network; and none that
-//! this host or its LAN has already: what the host itself sends from such an address would be sent into the tunnel.
+//! A server assigns addresses, and it may be hostile. Only the address itself is set, never a network. An address that
+//! this host or its LAN already has is refused: packets of the host from such an address would enter the tunnel.
 
 use std::net::IpAddr;
 
@@ -37,10 +37,10 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             password,
             key_passphrase: tunnel.key_passphrase.clone(),
             mtu: file.tun_mtu(),
-            fwmark: leg.carrier.mark(),
+            fwmark: leg.underlay.mark(),
         };
         plan.openvpn.insert(id.clone(), process);
-        // The process makes the link; what it is like is settled once it is there.
+        // The process creates the link. Its properties are set as soon as it exists.
         if !input.facts.links.contains_key(&leg.interface) {
             continue;
         }

@@ -126,7 +126,7 @@ impl Ranks {
         }
     }
 
-    /// Notes what holds for devices once their exceptions have ended.
+    /// Records the ranks of devices after the end of their exceptions.
     fn note_after(&mut self, input: &Input<'_>, source: &Source, rank: u32) {
         match source {
             Source::Device(id) => better(self.devices_after.entry(*id), rank),
@@ -164,7 +164,7 @@ impl Ranks {
     ) {
         let mut find = |code, message| {
             let finding = Finding { code, policy: Some(policy.meta.id), message };
-            // What holds for the elements of a list alike is said once.
+            // A problem of all elements of a list is reported once.
             if findings.last() != Some(&finding) {
                 findings.push(finding);
             }
@@ -237,7 +237,7 @@ fn policy_at_work(
             legs.map(|leg| (leg.number, weight(leg.number))).collect()
         };
         if way.proxy != 0 {
-            // A proxy takes either family, whatever the leg to it carries.
+            // A proxy takes either address family, whatever families the leg towards it has.
             let weighted: Vec<(u8, u32)> = way.legs.iter().map(|leg| (*leg, weight(*leg))).collect();
             return spread(&weighted).to_proxy(way.proxy);
         }

@@ -1,5 +1,6 @@
-//! Profiles of devices, lowered: the way of what no policy matches. A device has a profile itself, by a group or by its
-//! trust class; each profile in use becomes one policy behind all others. Like devices, these count as they are now.
+//! Profiles of devices in the plan: the egress of traffic that no policy matches. A device has a profile itself, by a
+//! group or by its trust class. Each profile in use becomes one policy after all others. Like devices, the present
+//! profiles apply.
 
 use std::collections::BTreeMap;
 

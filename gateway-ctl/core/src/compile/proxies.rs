@@ -1,5 +1,5 @@
-//! Proxies at the end of ways: by which legs they can be used, what the relay has to know of them, and how the kernel
-//! hands their traffic to the relay.
+//! Proxies as last hops: the legs by which they are usable, the relay's configuration, and the diversion of their
+//! traffic to the relay.
 //!
 //! Such traffic bears a mark that names the proxy and the leg to it. What the relay's socket takes gets one more bit,
 //! and only with it a packet is routed to this host; without a relay it is unreachable.
@@ -45,7 +45,7 @@ pub fn proxy_address(input: &Input<'_>, proxy: &Proxy) -> Option<SocketAddr> {
 /// Reports whether a proxy is usable by a leg (0 is the default route): whether it takes datagrams there, or the
 /// reason.
 ///
-/// One that has not been looked at yet counts as usable: the relay finds out, and a restart interrupts nothing.
+/// A proxy that was not probed yet counts as usable: the relay detects a failure, and a restart interrupts nothing.
 pub fn by_leg(input: &Input<'_>, proxy: &Proxy, leg: u8) -> Result<bool, String> {
     if !proxy.enabled {
         return Err("it is disabled".to_owned());
@@ -105,7 +105,7 @@ fn hand_over(plan: &mut Plan) {
             };
             plan.rules.insert(RuleKey { family, priority }, value);
         };
-        // The relay's answers bear the mark as well: they go to networks that are near, and nowhere else.
+        // Replies of the relay carry the mark as well. They go to on-link networks only.
         rule(RULE_ANSWERS, taken, true, RuleAction::Table(TABLE_MAIN), Some(0));
         rule(RULE_ANSWERS_END, taken, true, RuleAction::Unreachable, None);
         rule(RULE_TAKEN, taken, false, RuleAction::Table(names::TABLE_RELAY), None);

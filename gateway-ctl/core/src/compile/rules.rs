@@ -27,8 +27,8 @@ const RULE_SOURCES: u32 = RULE_LEGS + 256;
 const RULE_PROHIBIT: u32 = names::RULE_LAST - (MAX_LANS - 1);
 const RULE_OWN: u32 = RULE_PROHIBIT - 2;
 const RULE_OWN_END: u32 = RULE_PROHIBIT - 1;
-/// A leg's marks on LAN traffic, on the outer packets that the leg carries and on what came in by it differ in these bits
-/// only; so do the marks of what is rejected.
+/// Marks of a leg on LAN traffic, on its outer packets and on traffic from it differ in these bits only. So do the
+/// marks of rejected traffic.
 const LEG_MASK: u32 = !((Mark::OWN.0 ^ Mark::PREFIX) | (Mark::ARRIVAL.0 ^ Mark::PREFIX));
 
 /// `needed`: the legs that traffic may be sent to.
@@ -53,11 +53,11 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
         rule(RULE_DIRECT, (Mark::DIRECT.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
         // Local networks are in the main table; its default routes are not for this mark.
         rule(RULE_LOCAL, (Mark::LOCAL.0, u32::MAX), RuleAction::Table(TABLE_MAIN), Some(0));
-        // The kernel's own answers to LAN traffic have its mark (`fwmark_reflect`): they go to networks that are near, else
-        // by the leg of the traffic, and nowhere else.
+        // Replies of the kernel to LAN traffic carry its mark (`fwmark_reflect`). They go to on-link networks, else by
+        // the leg of the traffic, and nowhere else.
         let all = RuleAction::Table(TABLE_MAIN);
         rule(RULE_REFLECTED, (Mark::PREFIX, Mark::PREFIX_MASK), all.clone(), Some(0));
-        // What came in by a leg is for networks that are near; answers to it leave by the leg.
+        // Traffic from a leg is for on-link networks. Replies to it leave by the leg.
         rule(RULE_ARRIVED, (Mark::ARRIVAL.0, Mark::PREFIX_MASK), all, Some(0));
         rule(RULE_REJECT, (Mark::REJECT.0, LEG_MASK), RuleAction::Table(names::TABLE_REJECT), None);
         rule(RULE_RESET, (Mark::RESET.0, u32::MAX), RuleAction::Table(names::TABLE_RELAY), None);

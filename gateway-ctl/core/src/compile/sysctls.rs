@@ -11,7 +11,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     // Replies come in by the leg, while the main table would answer by another interface.
     set("net.ipv4.conf.all.rp_filter".into(), "0");
     set("net.ipv4.conf.all.send_redirects".into(), "0");
-    // Answers of the kernel, and connections to this host, inherit the mark of what they answer: they are routed by it.
+    // Replies of the kernel, and connections to this host, inherit the mark of the packet, so the mark routes them.
     set("net.ipv4.fwmark_reflect".into(), "1");
     set("net.ipv6.fwmark_reflect".into(), "1");
     set("net.ipv4.tcp_fwmark_accept".into(), "1");
@@ -19,8 +19,8 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         set(format!("net.ipv4.conf.{}.send_redirects", path_name(lan)), "0");
         // Answer for an address only on its own interface: neighbours must not find tunnel addresses.
         set(format!("net.ipv4.conf.{}.arp_ignore", path_name(lan)), "1");
-        // Where there are rules, the kernel looks up a route back to each packet's source just to see whether the
-        // source belongs to the gateway. The ingress program asks that once per flow, and our nft table on the way in.
+        // With rules present, the kernel looks up a return route for each packet only to check whether its source
+        // belongs to the gateway. The ingress program does so once per flow, and the nft table on ingress.
         set(format!("net.ipv4.conf.{}.accept_local", path_name(lan)), "1");
     }
     for leg in legs.iter().filter(|leg| input.facts.links.contains_key(&leg.interface)) {

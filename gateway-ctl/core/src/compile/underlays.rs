@@ -1,8 +1,8 @@
 //! Underlays: the leg for the outer packets of each tunnel, the resulting state of the tunnel, and its MTU.
 //!
-//! A tunnel has one underlay at a time. Applied policies demand it, else the tunnel's own setting says. A policy that
-//! fails degraded skips a hop that is unavailable, so the tunnel behind it moves to the hop before, or to the tunnel's own
-//! way; policies that fail otherwise find it elsewhere than they demand and take their failure policy.
+//! A tunnel has one underlay at a time. Applied policies demand it; without a demand the tunnel's own setting applies.
+//! A policy that fails degraded skips a hop that is unavailable, so its tunnel moves to the hop before, or to the
+//! tunnel's own uplink. Other policies then see another underlay than they demand, and take their failure policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ struct Demand {
     degrades: bool,
 }
 
-/// Sets carrier, size and, where the carrier fails it, unavailability of all tunnels.
+/// Sets underlay and MTU of all tunnels, and marks those whose underlay is unavailable.
 pub fn settle(input: &Input<'_>, legs: &mut Legs) {
     let mut demands: BTreeMap<u8, Vec<Demand>> = BTreeMap::new();
     let in_trial = input.in_trial();
@@ -71,7 +71,8 @@ struct Settling<'a> {
 }
 
 impl<'a> Settling<'a> {
-    /// Settles a leg and those that might carry it; whether it is usable. `inside` are the legs that ask.
+    /// Settles a leg and its possible underlays. Returns whether it is usable. `inside` holds the legs that wait for
+    /// it.
     fn settle(&mut self, number: u8, inside: &mut Vec<u8>) -> bool {
         let Some(tunnel) = self.tunnels.get(&number).copied() else {
             return self.legs.get(number).is_some_and(|leg| leg.usable);
@@ -81,12 +82,12 @@ impl<'a> Settling<'a> {
         }
         if self.done.insert(number) {
             inside.push(number);
-            let (carrier, broken) = self.carrier(number, tunnel, inside);
+            let (underlay, broken) = self.underlay(number, tunnel, inside);
             inside.pop();
             let agreed = self.facts.tunnels.get(&tunnel.meta.id.to_string()).and_then(|fact| fact.mtu);
-            let mtu = self.mtu(tunnel, carrier).min(agreed.unwrap_or(u16::MAX));
+            let mtu = self.mtu(tunnel, underlay).min(agreed.unwrap_or(u16::MAX));
             if let Some(leg) = self.legs.by_number.get_mut(&number) {
-                (leg.carrier, leg.mtu) = (carrier, mtu);
+                (leg.underlay, leg.mtu) = (underlay, mtu);
                 if let Some(reason) = broken.filter(|_| leg.usable) {
                     leg.usable = false;
                     leg.reason = reason;
@@ -97,7 +98,7 @@ impl<'a> Settling<'a> {
     }
 
     /// Returns the underlay of a tunnel, and the reason for which the tunnel cannot use it.
-    fn carrier(&mut self, number: u8, tunnel: &Tunnel, inside: &mut Vec<u8>) -> (Underlay, Option<String>) {
+    fn underlay(&mut self, number: u8, tunnel: &Tunnel, inside: &mut Vec<u8>) -> (Underlay, Option<String>) {
         let demands: &'a BTreeMap<u8, Vec<Demand>> = self.demands;
         let demands = demands.get(&number).map_or(&[] as &[Demand], Vec::as_slice);
         let Some(wanted) = demands.first().and_then(|demand| demand.before.last()) else {
@@ -146,26 +147,26 @@ impl<'a> Settling<'a> {
         }
     }
 
-    /// Bytes of an inner packet whose outer packet fits what carries it.
-    fn mtu(&self, tunnel: &Tunnel, carrier: Underlay) -> u16 {
-        let outer = match carrier.leg().and_then(|leg| self.legs.get(leg)) {
+    /// Returns the size of the largest inner packet whose outer packet fits the underlay.
+    fn mtu(&self, tunnel: &Tunnel, underlay: Underlay) -> u16 {
+        let outer = match underlay.leg().and_then(|leg| self.legs.get(leg)) {
             Some(leg) => leg.mtu,
             // Whichever uplink is the default route at a time.
-            None => self.legs.uplinks().map(|leg: &Leg| leg.mtu).min().unwrap_or(ETHERNET),
+            None => self.legs.uplinks().map(|leg: &Leg| leg.mtu).min().unwrap_or(ETHERNET_MTU),
         };
         let state = self.state;
         let fits = |outer: u16, ipv6| outer.saturating_sub(overhead(state, tunnel, ipv6));
         match tunnel.mtu {
-            Some(own) => own.min(fits(outer, !ends_in_ipv4(state, tunnel)).max(LEAST.min(own))),
-            None => fits(outer.min(ETHERNET), true).max(LEAST),
+            Some(own) => own.min(fits(outer, !ends_in_ipv4(state, tunnel)).max(MIN_MTU.min(own))),
+            None => fits(outer.min(ETHERNET_MTU), true).max(MIN_MTU),
         }
     }
 }
 
 /// MTU of the internet, however large packets of an uplink may be.
-const ETHERNET: u16 = 1500;
+const ETHERNET_MTU: u16 = 1500;
 /// IPv6 needs so much. A tunnel that is left with less sends outer packets in fragments.
-const LEAST: u16 = 1280;
+const MIN_MTU: u16 = 1280;
 
 /// Returns the bytes that a tunnel adds to a packet.
 fn overhead(state: &State, tunnel: &Tunnel, ipv6: bool) -> u16 {
@@ -176,7 +177,7 @@ fn overhead(state: &State, tunnel: &Tunnel, ipv6: bool) -> u16 {
     match tunnel.r#type {
         // UDP, and the header and authenticator of a data message.
         TunnelType::Wireguard => ip + 8 + 32,
-        // UDP or TCP, opcode and peer, packet id, and what the worst cipher adds.
+        // UDP or TCP, opcode and peer, packet id, and the overhead of the worst cipher.
         TunnelType::Openvpn => ip + 20 + 4 + 4 + 32,
     }
 }

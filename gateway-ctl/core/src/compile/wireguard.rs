@@ -41,7 +41,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             private_key: SecretKey(*key),
             listen_port: tunnel.listen_port,
             // Behind a bridge it has nothing to send but to loopback, where marks mean nothing.
-            fwmark: if tunnel.bridge.is_some() { Underlay::Nowhere } else { leg.carrier }.mark(),
+            fwmark: if tunnel.bridge.is_some() { Underlay::Nowhere } else { leg.underlay }.mark(),
             mtu: leg.mtu,
             peers: peers.collect(),
         };

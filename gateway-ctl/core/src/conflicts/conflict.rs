@@ -1,4 +1,4 @@
-//! Conflict: a finding about policies that are probably not meant as they stand.
+//! Conflict: a finding about policies that probably do not do what is intended.
 
 use gateway_model::id::Id;
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ pub enum ConflictKind {
     Contradictory,
     /// Names hops or sources that do not exist.
     UnreachableTarget,
-    /// Tunnels would be carried inside themselves.
+    /// Tunnels would be their own underlays.
     Loop,
 }
 

@@ -40,7 +40,7 @@ impl<'a> Cover<'a> {
         }
     }
 
-    /// Takes what a policy matches.
+    /// Adds the matches of a policy.
     pub fn add(&mut self, place: usize, sources: &[Source]) {
         for source in sources {
             match source {
@@ -148,7 +148,7 @@ impl<'a> Cover<'a> {
 #[derive(Debug, Default)]
 struct Prefixes {
     nets: BTreeMap<IpNet, usize>,
-    /// Prefix lengths that occur: a look-up tries no others.
+    /// Prefix lengths that occur. A lookup tries no others.
     lengths: BTreeSet<(bool, u8)>,
 }
 

@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_looking_at_each_network_finds(
+        fn lookup_agrees_with_a_linear_search_of_networks(
             entries in prop::collection::vec((any::<bool>(), 0u32..64, 20u8..=32, any::<bool>()), 0..40),
             asked in prop::collection::vec((any::<bool>(), 0u32..64), 1..40),
         ) {

@@ -503,7 +503,7 @@ mod tests {
     proptest! {
         /// Compares puts and takes of lists in any order with plain maps.
         #[test]
-        fn it_finds_what_a_map_of_names_finds(
+        fn lookup_agrees_with_a_map_of_names(
             edits in prop::collection::vec(
                 (1u16..5, prop::collection::vec(("[ab](\\.[ab]){0,4}", 1u8..4, 0u64..7), 0..30)),
                 1..8,

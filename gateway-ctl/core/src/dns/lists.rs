@@ -39,7 +39,7 @@ const TOO_LONG: Reason = Cow::Borrowed("the line is too long");
 /// Maximum length of a line, in bytes; RPZ has long ones.
 const MAX_LINE: usize = 16 * 1024;
 /// Bytes at the beginning of a list from which its format is detected.
-const HEAD: usize = 64 * 1024;
+const DETECTION_BYTES: usize = 64 * 1024;
 
 /// Parser of one list.
 #[derive(Debug)]
@@ -74,14 +74,14 @@ impl Reader {
     /// Parses the next chunk.
     pub fn push(&mut self, piece: &[u8]) {
         if self.format.is_none() {
-            self.rest.extend_from_slice(&piece[..piece.len().min(HEAD)]);
-            if self.rest.len() < HEAD {
+            self.rest.extend_from_slice(&piece[..piece.len().min(DETECTION_BYTES)]);
+            if self.rest.len() < DETECTION_BYTES {
                 return;
             }
             self.format = Some(detect::format(&self.rest));
             let head = std::mem::take(&mut self.rest);
             self.lines(&head);
-            return self.lines(&piece[piece.len().min(HEAD)..]);
+            return self.lines(&piece[piece.len().min(DETECTION_BYTES)..]);
         }
         self.lines(piece);
     }

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_canonical_is_no_name() {
+    fn a_name_that_is_not_canonical_is_refused() {
         for wire in [&b""[..], b"\x03www", b"\x03wWw\0", b"\xc0\x0c", b"\0\0", b"\x40\0", &[0; 2]] {
             assert_eq!(NameRef::new(wire), None, "{wire:?}");
         }

@@ -73,7 +73,7 @@ pub struct PolicyRef {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Effective {
     pub policy: Option<PolicyRef>,
-    /// The hop by which it leaves; none if it does not, or leaves the default route.
+    /// Hop by which the traffic leaves. Null if it does not leave, or leaves by the default route.
     pub hop: Option<Hop>,
     pub fail_policy: Option<FailPolicy>,
     /// Result of the device's DNS query to the gateway for the destination if that is a name, else for names without a
@@ -106,7 +106,7 @@ pub struct HopView {
     pub reason: String,
 }
 
-/// The verdict for each family; null where none was asked for.
+/// Verdict for each address family. Null for a family that was not requested.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Families {
     pub ipv4: Option<FamilyVerdict>,
@@ -116,7 +116,7 @@ pub struct Families {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FamilyVerdict {
     pub decision: Decision,
-    /// By what it leaves: `vpn:wg-a`, `proxy:office`, `interface:wan0`, `default`, `local`; null if it does not.
+    /// Egress: `vpn:wg-a`, `proxy:office`, `interface:wan0`, `default`, `local`. Null if the traffic does not leave.
     pub via: Option<String>,
     /// Interface it leaves by.
     pub interface: Option<String>,

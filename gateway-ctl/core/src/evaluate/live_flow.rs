@@ -23,8 +23,8 @@ pub struct LiveFlow {
     pub destination_port: u16,
 }
 
-/// Returns the leg by which the plan sends a flow; none if its source is no LAN address, or if no leg takes it. Policies
-/// by domain are left out: what its client resolved is not known here.
+/// Returns the leg of a flow by the plan. `None` if its source is not a LAN address, or if it has no leg. FQDN policies
+/// are left out, because the names that its client resolved are not known here.
 pub fn leg_of(plan: &Dataplane, facts: &Facts, network: &Network, flow: &LiveFlow) -> Option<u8> {
     let is_near = |name: &&String| {
         let nets = facts.addresses.get(*name).into_iter().flatten();

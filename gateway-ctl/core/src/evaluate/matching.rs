@@ -1,7 +1,7 @@
 //! Policies that match a packet, computed from the list itself.
 //!
-//! Deliberately not the way the kernel finds the winner: that one looks up maps in which the list is
-//! folded. Here each policy is asked in turn, so that both can be held against one another.
+//! The kernel finds the policy in maps that hold the folded list. Here each policy is evaluated in order, so that both
+//! results can be compared.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use crate::compile::Input;
 use crate::dns::Name;
 use crate::fqdn_match;
 
-/// One policy of the list and what it says to a packet.
+/// Policy of the list and its result for a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Considered {
     pub id: String,
@@ -65,7 +65,7 @@ struct Sight<'a> {
     packet: &'a IpPacket,
     source: IpAddr,
     destination: IpAddr,
-    /// Names by which the sender knows the destination.
+    /// Names by which the sender resolved the destination.
     names: &'a [Name],
     device: Option<&'a Device>,
     /// LAN interface it entered by, as an administrator names it.
@@ -87,7 +87,7 @@ impl<'a> Sight<'a> {
         };
         for name in &input.network.lan {
             let Some(link) = input.facts.links.get(name) else { continue };
-            // Frames of a VLAN are seen on the parent, with their tag, if the parent is a LAN interface.
+            // Frames of a VLAN are observed on the parent, with their tag, if the parent is a LAN interface.
             let parent = link.vlan.as_ref().filter(|(parent, _)| input.network.lan.contains(parent));
             let seen_at = match parent.and_then(|(parent, id)| Some((input.facts.links.get(parent)?, *id))) {
                 Some((parent, id)) => (parent.index, id),

@@ -22,19 +22,19 @@ pub struct Request {
     /// device had just resolved its addresses: `www.example.com:443`. Without it, a public address that no policy for
     /// destinations names.
     pub destination: Option<String>,
-    /// Names by which the device resolved to the destination: what the resolver knows, not who asks.
+    /// Names that the device resolved to the destination: the knowledge of the resolver, not of the caller.
     #[serde(skip)]
     pub known_as: Vec<Name>,
     /// Destination port, if `destination` has none; 443 by default.
     pub port: Option<u16>,
     pub protocol: Option<Protocol>,
-    /// LAN interface by which the packet enters; by default the one whose network the device is in.
+    /// Ingress LAN interface of the packet. Default: the interface of the device's network.
     pub interface: Option<String>,
     /// VLAN of the packet.
     pub vlan: Option<u16>,
     /// By default both, or that of the destination.
     pub family: Option<Family>,
-    /// Address of the sender; by default one that the device was seen with.
+    /// Source address. Default: one that was observed with the device.
     pub source: Option<IpAddr>,
 }
 

@@ -1,6 +1,6 @@
 //! Route of a mark: rules, routes and guards of a plan, followed as the kernel follows them.
 //!
-//! Only for destinations outside: prefixes other than the default are not looked at.
+//! Covers external destinations only: of all prefixes it uses the default routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl<'a> Kernel<'a> {
         Kernel { compiled, facts, gone: BTreeSet::new(), relay_gone: false }
     }
 
-    /// Follows LAN traffic with this mark, and what carries it if it enters a tunnel.
+    /// Follows LAN traffic with this mark, and the outer packets if it enters a tunnel.
     pub fn follow(&self, mark: u32, ipv6: bool) -> Exit {
         if let Some((proxy, leg)) = Mark(mark).as_proxy() {
             return self.relayed(proxy, leg);
@@ -140,18 +140,18 @@ impl<'a> Kernel<'a> {
         let mut at = legs.by_number.values().find(|leg| leg.interface == interface);
         for _ in 0..legs.by_number.len() {
             let Some(leg) = at else { return Ok(()) };
-            let Some(carrier) = leg.carrier.leg() else {
-                let lost = leg.carrier == Underlay::Nowhere;
+            let Some(underlay) = leg.underlay.leg() else {
+                let lost = leg.underlay == Underlay::Nowhere;
                 return if lost { Err("what should carry it is missing".to_owned()) } else { Ok(()) };
             };
-            let outer = leg.carrier.mark();
+            let outer = leg.underlay.mark();
             // Either family may carry the outer packets.
             let ways = [false, true].map(|ipv6| self.route(outer, ipv6, false).out);
             if let [Err(reason), Err(_)] = ways {
-                let below = legs.get(carrier).map_or("what carries it", |leg| leg.interface.as_str());
+                let below = legs.get(underlay).map_or("what carries it", |leg| leg.interface.as_str());
                 return Err(format!("{below} below it is unavailable: {reason}"));
             }
-            at = legs.get(carrier);
+            at = legs.get(underlay);
         }
         Err("it would be carried inside itself".to_owned())
     }

@@ -1,4 +1,4 @@
-//! Subject of a question: the device whose traffic is evaluated.
+//! Subject of a request: the device whose traffic is evaluated.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::dns::Name;
 pub struct Subject<'a> {
     pub device: Option<&'a Device>,
     pub mac: Option<MacAddr>,
-    /// Names by which it knows the destination.
+    /// Names by which it resolved the destination.
     pub names: Vec<Name>,
 }
 
@@ -52,14 +52,14 @@ impl<'a> Subject<'a> {
         if problems.is_empty() { Ok(subject) } else { Err(Refusal::Invalid(problems)) }
     }
 
-    /// With the names by which it knows the destination of a question.
+    /// Adds the names by which it resolved the destination of the request.
     pub fn knowing(mut self, request: &Request) -> Subject<'a> {
         self.names = request.name().into_iter().collect();
         self.names.extend(request.known_as.iter().cloned());
         self
     }
 
-    /// Addresses seen in use by it.
+    /// Addresses observed with it.
     pub fn addresses(&self, input: &Input<'_>) -> Vec<IpAddr> {
         let of = |mac: &MacAddr| input.facts.neighbours.get(&mac.octets()).into_iter().flatten().copied();
         let others = self.device.map(Device::all_macs).unwrap_or_default();

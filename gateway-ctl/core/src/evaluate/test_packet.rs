@@ -1,4 +1,4 @@
-//! The packet that a question is about: what it does not say is filled in, and reported.
+//! Test packet of a request. Fields that the request does not set are filled in, and reported.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,7 +18,7 @@ use crate::plan_maps::longest;
 /// Port of HTTPS, the most likely destination of a device.
 const PORT: u16 = 443;
 
-/// A LAN interface as packets are seen there.
+/// LAN interface as seen by packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub name: String,
@@ -44,7 +44,7 @@ impl Entry {
     }
 }
 
-/// The packets the question is about: one per family.
+/// Returns the packets of the request: one per address family.
 pub fn packets(
     input: &Input<'_>,
     compiled: &Compiled,
@@ -106,7 +106,7 @@ pub fn packets(
         .collect())
 }
 
-/// The destination of a question, if it is given by its address.
+/// Returns the destination of a request that names an address.
 pub fn destination(request: &Request, problems: &mut Problems) -> Option<(IpAddr, Option<u16>)> {
     let text = request.destination.as_deref()?.trim();
     if request.name().is_some() {
@@ -175,7 +175,7 @@ pub fn entry(
     entry
 }
 
-/// The source address: as given, as seen in use by the device, or one of the network it is in.
+/// Returns the source address: the given one, one observed with the device, or one of its network.
 pub fn source(
     input: &Input<'_>,
     request: &Request,
@@ -274,7 +274,7 @@ pub fn packet(
     port: u16,
 ) -> IpPacket {
     let ipv6 = destination.is_ipv6();
-    // The type of an echo request (RFC 792, RFC 4443) stands where others have their port.
+    // The type of an echo request (RFC 792, RFC 4443) is at the offset of a port.
     let (number, destination_port) = match (protocol, ipv6) {
         (Protocol::Tcp, _) => (TCP, port),
         (Protocol::Udp, _) => (UDP, port),
@@ -296,7 +296,7 @@ pub fn packet(
     }
 }
 
-/// The port of a question: as given, else that of HTTPS.
+/// Returns the port of a request: the given one, else that of HTTPS.
 pub fn port(request: &Request, of_destination: Option<u16>, trace: &mut Vec<String>) -> u16 {
     if request.protocol.unwrap_or_default() == Protocol::Icmp {
         return 0;

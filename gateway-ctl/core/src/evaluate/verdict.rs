@@ -20,7 +20,7 @@ use crate::fqdn_match;
 use crate::plan::Dataplane;
 use crate::plan_maps::PlanMaps;
 
-/// A verdict with what explains it.
+/// Verdict with its explanation.
 #[derive(Debug)]
 pub struct EvaluatedPacket<'a> {
     pub ipv6: bool,

@@ -1,4 +1,4 @@
-//! A cell of the leak matrix: what happens to the traffic of one policy in one state.
+//! Cell of the leak matrix: the treatment of one policy's traffic in one state.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// One cell for each state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cells {
-    /// All tunnels and proxies work, so far as they are wanted up.
+    /// All tunnels and proxies work that should be up.
     pub up: Cell,
     /// The first hop of the policy is down, everything else works.
     pub degraded: Cell,
@@ -14,7 +14,7 @@ pub struct Cells {
     pub down: Cell,
     /// Up and down by turns: the worse of both.
     pub flapping: Cell,
-    /// The daemon died: tunnels that it carried itself and the way to proxies are gone, its plan goes on holding.
+    /// The daemon died: its own tunnels and the paths to proxies are gone, its plan stays active.
     pub daemon_down: Cell,
     /// No plan is loaded yet.
     pub boot: Cell,
@@ -27,10 +27,10 @@ pub struct Cell {
     pub outcome: Outcome,
     /// Names of the tunnels or uplinks it leaves by; `default` for the default route; null if it does not leave.
     pub via: Option<String>,
-    /// Traffic that is meant for a tunnel, proxy or mesh peer goes out directly; what a proxy does not take counts,
-    /// echo requests for one.
+    /// True if traffic that is intended for a tunnel, proxy or mesh peer leaves directly. Traffic that a proxy does not
+    /// take counts, such as echo requests.
     pub leak: bool,
-    /// Of questions to name servers outside. Those to the gateway itself stay on the LAN.
+    /// State of queries to external name servers. Queries to the gateway itself stay on the LAN.
     pub dns: Outcome,
     pub ipv6: Outcome,
 }

@@ -19,16 +19,16 @@ pub struct Scenario {
     pub compiled: Compiled,
 }
 
-/// The worlds that the states of the matrix ask for.
+/// Scenarios for the states of the matrix.
 #[derive(Debug)]
 pub struct Scenarios {
-    /// All tunnels work, so far as they are wanted up.
+    /// All tunnels work that should be up.
     pub up: Scenario,
     /// No tunnel works.
     pub down: Scenario,
     /// Neither tunnels nor uplinks work.
     pub nothing: Scenario,
-    /// Everything works but this hop. Only hops that stand first in a policy are here.
+    /// Everything works except this hop. Only first hops of policies are here.
     pub without: BTreeMap<Hop, Scenario>,
 }
 
@@ -111,7 +111,7 @@ fn all_up(input: &Input<'_>) -> Facts {
         });
         link.up = true;
         if tunnel.r#type == TunnelType::Openvpn {
-            // Unless it is known what its server gives out, it may be of either family.
+            // Until the server's addresses are known, either address family is possible.
             let known = facts.addresses.entry(tunnel_interface(tunnel)).or_default();
             if known.is_empty() {
                 known.extend([IpNet::from(SUPPOSED_V4), IpNet::from(SUPPOSED_V6)]);

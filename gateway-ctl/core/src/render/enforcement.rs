@@ -57,7 +57,7 @@ pub struct ActionView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AttachView {
     pub interface: String,
-    /// `ingress` decides what enters from the LAN, `guard` watches what leaves.
+    /// `ingress` decides on traffic from the LAN, `guard` checks outgoing traffic.
     pub program: &'static str,
     /// True if the interface exists.
     pub present: bool,
@@ -78,8 +78,8 @@ pub struct LegView {
     pub usable: bool,
     /// Human-readable reason for which it is not usable. Empty if it is.
     pub reason: String,
-    /// Number of the leg that carries this one; null for the default route, or for none.
-    pub carrier: Option<u8>,
+    /// Number of the underlay leg. Null for the default route, or for none.
+    pub underlay: Option<u8>,
     /// Mark of its outer packets; null for an uplink.
     pub outer_mark: Option<String>,
     /// Bytes of a packet that fits.
@@ -94,7 +94,7 @@ pub struct ProxyView {
     pub name: String,
     /// Null as long as its name has none.
     pub address: Option<String>,
-    /// Numbers of the legs by which it is reached; 0 is the default route.
+    /// Numbers of the legs towards the proxy; 0 is the default route.
     pub legs: Vec<u8>,
     /// Mark of traffic for it; the last two digits are the leg.
     pub mark: String,
@@ -182,8 +182,8 @@ fn leg_view(leg: &crate::compile::Leg) -> LegView {
         ipv6: leg.ipv6,
         usable: leg.usable,
         reason: leg.reason.clone(),
-        carrier: leg.carrier.leg(),
-        outer_mark: tunnel_id.map(|_| format!("{:#010x}", leg.carrier.mark())),
+        underlay: leg.underlay.leg(),
+        outer_mark: tunnel_id.map(|_| format!("{:#010x}", leg.underlay.mark())),
         mtu: leg.mtu,
     }
 }

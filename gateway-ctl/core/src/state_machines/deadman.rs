@@ -1,8 +1,8 @@
 //! The dead-man switch: without a check-in of an administrator for too long, the gateway is wiped.
 //!
-//! Time is counted with the clock that runs since boot, which cannot be set. The wall clock is looked at only to learn
-//! how long the machine was off, and only once it is synchronised; before that the switch never fires. What is
-//! uncertain always counts as less time.
+//! Time is counted with the clock that runs since boot, which cannot be set. The wall clock is read only to determine
+//! how long the machine was off, and only once it is synchronised. Before that the switch never fires. Uncertain time
+//! always counts as less.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub struct Now {
     pub synced: bool,
 }
 
-/// The last check-in, as it is kept over restarts.
+/// Last check-in, as stored over restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckIn {
     pub at: Timestamp,
@@ -45,7 +45,7 @@ pub struct Deadman {
     /// None: off.
     period: Option<Duration>,
     check_in: Option<CheckIn>,
-    /// Since when it counts in this boot, and what was over by then.
+    /// Start of the count in this boot, and the time that had elapsed by then.
     counting: Option<(Duration, Duration)>,
     synced: bool,
     warned: u8,
@@ -53,12 +53,12 @@ pub struct Deadman {
 }
 
 impl Deadman {
-    /// After a start; `check_in` as it was kept.
+    /// Creates the state machine after a start with the stored `check_in`.
     pub fn new(check_in: Option<CheckIn>) -> Deadman {
         Deadman { period: None, check_in, counting: None, synced: false, warned: 0, fired: false }
     }
 
-    /// Takes over the settings. Turning it on is a check-in, unless one was kept from before a restart.
+    /// Applies the settings. Enabling it is a check-in, unless one is stored from before a restart.
     pub fn handle_period(&mut self, period: Option<Duration>, now: Now) -> Option<Action> {
         let was_off = self.period.is_none();
         self.period = period;
@@ -91,7 +91,7 @@ impl Deadman {
         if now.synced && !self.synced {
             self.synced = true;
             if let Some((since, over)) = self.counting {
-                // It came before the clock was right; what it showed then means nothing.
+                // The clock was not right before: its time then means nothing.
                 let ago = over + now.boot.saturating_sub(since);
                 let kept = CheckIn { at: before(now.wall, ago), certain: true };
                 self.check_in = Some(kept);

@@ -32,7 +32,7 @@ pub struct Keepalives {
 }
 
 impl Keepalives {
-    /// Upper bound of what keepalives add to the counter in a time: periodic ones and one out of turn.
+    /// Returns an upper bound of the bytes that keepalives add in a time: periodic ones and one extra.
     fn most(self, elapsed: Duration) -> u64 {
         let periodic = elapsed.as_nanos() / self.interval.as_nanos().max(1);
         self.size.saturating_mul(2 + u64::try_from(periodic).unwrap_or(u64::MAX - 2))
@@ -59,7 +59,7 @@ impl Liveness {
             return;
         }
         if traffic.received < last.received || traffic.sent < last.sent {
-            // The device was created again and counts from zero: this says nothing of the remote end.
+            // The device was created again and counts from zero, which says nothing about the remote end.
             return;
         }
         if elapsed > MAX_GAP {
@@ -74,7 +74,7 @@ impl Liveness {
         }
     }
 
-    /// Time since the remote end was found silent; none while it answers or is not asked.
+    /// Returns the time since the remote end was found silent. `None` while it answers or is not probed.
     pub fn silent_for(&self, now: Duration) -> Option<Duration> {
         self.silent_since.map(|since| now.saturating_sub(since))
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use gateway_model::kinds::tunnel_health::{Health, HealthCheck};
 
 /// Loss and latency are those of so many probes.
-const WINDOW: usize = 20;
-/// After a failure it is asked again so soon.
-const AGAIN: Duration = Duration::from_secs(1);
+const WINDOW_PROBES: usize = 20;
+/// Time until the next probe after a failure.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The probes of one tunnel.
 #[derive(Clone, Debug, Default)]
@@ -21,68 +21,69 @@ pub struct TunnelHealth {
     against: u32,
     /// Time of the next probe. `None`: at once.
     next: Option<Duration>,
-    asked: Option<Ticket>,
-    last: Ticket,
+    pending: Option<ProbeId>,
+    last: ProbeId,
     /// Round-trip times of the last probes, none for those without an answer.
     window: VecDeque<Option<Duration>>,
 }
 
 /// Tells a probe from those before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ticket(u64);
+pub struct ProbeId(u64);
 
 impl TunnelHealth {
-    /// Time has passed. `stands`: the tunnel itself is up, so probes can pass. Says whether one is to be sent now.
-    pub fn handle_time(&mut self, stands: bool, now: Duration) -> Option<Ticket> {
-        if !stands {
-            // What was learned of the way before says nothing of the next one. Answers that are still out are not awaited.
+    /// Handles a tick. `is_up`: the tunnel itself is up, so probes can pass. Returns the probe of a probe to send
+    /// now.
+    pub fn handle_time(&mut self, is_up: bool, now: Duration) -> Option<ProbeId> {
+        if !is_up {
+            // Results of the previous path say nothing about the next one. Pending replies are ignored.
             *self = TunnelHealth { last: self.last, ..TunnelHealth::default() };
             return None;
         }
-        if self.asked.is_some() || self.next.is_some_and(|next| now < next) {
+        if self.pending.is_some() || self.next.is_some_and(|next| now < next) {
             return None;
         }
         self.last.0 += 1;
-        self.asked = Some(self.last);
-        self.asked
+        self.pending = Some(self.last);
+        self.pending
     }
 
     /// A probe was answered after a time, or not at all. `random` is from 0 to 1.
     pub fn handle_outcome(
         &mut self,
-        ticket: Ticket,
+        probe: ProbeId,
         outcome: Option<Duration>,
         check: &HealthCheck,
         now: Duration,
         random: f64,
     ) {
-        if self.asked != Some(ticket) {
+        if self.pending != Some(probe) {
             return;
         }
-        self.asked = None;
+        self.pending = None;
         self.window.push_back(outcome);
-        if self.window.len() > WINDOW {
+        if self.window.len() > WINDOW_PROBES {
             self.window.pop_front();
         }
-        let (says, needed) = match outcome {
-            // The first answer shows that the tunnel carries; a tunnel that failed has to prove itself.
+        let (outcome_health, needed) = match outcome {
+            // The first reply shows that the tunnel works. A tunnel that failed needs several.
             Some(_) if self.health == Health::Unknown => (Health::Healthy, 1),
             Some(_) => (Health::Healthy, check.success),
             None => (Health::Unhealthy, check.fail),
         };
-        self.against = if self.health == says { 0 } else { self.against + 1 };
+        self.against = if self.health == outcome_health { 0 } else { self.against + 1 };
         if self.against >= needed {
-            (self.health, self.against) = (says, 0);
+            (self.health, self.against) = (outcome_health, 0);
         }
         let interval = Duration::from_secs(check.interval_sec.into());
         let doubtful = outcome.is_none() && self.health != Health::Unhealthy;
-        let pause = if doubtful { interval.min(AGAIN) } else { interval };
+        let pause = if doubtful { interval.min(RETRY_INTERVAL) } else { interval };
         self.next = Some(now + pause.mul_f64(0.75 + random.clamp(0.0, 1.0) / 2.0));
     }
 
     /// Makes the next probe due at once: the remote end does not answer data.
     pub fn probe_now(&mut self, now: Duration) {
-        if self.next.is_some_and(|next| next > now + AGAIN) {
+        if self.next.is_some_and(|next| next > now + RETRY_INTERVAL) {
             self.next = Some(now);
         }
     }
@@ -120,13 +121,13 @@ mod tests {
     /// Sends a probe as soon as one is due; when that was.
     fn probe(machine: &mut TunnelHealth, now: &mut Duration, outcome: Option<Duration>) -> Duration {
         let before = *now;
-        let ticket = loop {
-            if let Some(ticket) = machine.handle_time(true, *now) {
-                break ticket;
+        let probe = loop {
+            if let Some(probe) = machine.handle_time(true, *now) {
+                break probe;
             }
             *now += Duration::from_millis(50);
         };
-        machine.handle_outcome(ticket, outcome, &check(), *now, 0.5);
+        machine.handle_outcome(probe, outcome, &check(), *now, 0.5);
         *now - before
     }
 
@@ -174,12 +175,12 @@ mod tests {
         let (mut machine, mut now) = (TunnelHealth::default(), Duration::ZERO);
         probe(&mut machine, &mut now, RTT);
         now += Duration::from_secs(60);
-        let ticket = machine.handle_time(true, now).expect("due");
+        let probe = machine.handle_time(true, now).expect("due");
         assert_eq!(machine.handle_time(true, now), None, "one at a time");
         assert_eq!(machine.handle_time(false, now), None);
         assert_eq!(machine.health(), Health::Unknown);
         let next = machine.handle_time(true, now).expect("at once");
-        machine.handle_outcome(ticket, RTT, &check(), now, 0.5);
+        machine.handle_outcome(probe, RTT, &check(), now, 0.5);
         assert_eq!(machine.health(), Health::Unknown, "that was an answer by the way before");
         machine.handle_outcome(next, RTT, &check(), now, 0.5);
         assert_eq!(machine.health(), Health::Healthy);
@@ -193,15 +194,15 @@ mod tests {
             probe(&mut machine, &mut now, outcome);
         }
         assert_eq!((machine.loss_pct(), machine.latency()), (Some(50.0), Some(Duration::from_millis(30))));
-        for _ in 0..WINDOW {
+        for _ in 0..WINDOW_PROBES {
             probe(&mut machine, &mut now, RTT);
         }
         assert_eq!((machine.loss_pct(), machine.latency()), (Some(0.0), RTT));
     }
 
     proptest! {
-        /// Whatever happens: one probe at a time, never sooner than three quarters of a second after another, never later
-        /// than the interval and a quarter, and the health changes only after as many outcomes in a row as were asked for.
+        /// In all cases: one probe at a time, at least 0.75 s after another, at most 1.25 intervals later, and a change
+        /// of health only after the configured number of equal outcomes in a row.
         #[test]
         fn probes_keep_their_pace_and_health_its_inertia(
             fail in 1u32..5, success in 1u32..5, interval in 1u32..60,
@@ -213,9 +214,9 @@ mod tests {
             let mut row = (true, 0);
             for (answered, random) in outcomes {
                 let before = now;
-                let ticket = loop {
+                let probe = loop {
                     match machine.handle_time(true, now) {
-                        Some(ticket) => break ticket,
+                        Some(probe) => break probe,
                         None => now += Duration::from_millis(10),
                     }
                 };
@@ -224,7 +225,7 @@ mod tests {
                 prop_assert_eq!(machine.handle_time(true, now + Duration::from_secs(999)), None);
                 row = if row.0 == answered { (answered, row.1 + 1) } else { (answered, 1) };
                 let was = machine.health();
-                machine.handle_outcome(ticket, answered.then_some(Duration::ZERO), &check, now, random);
+                machine.handle_outcome(probe, answered.then_some(Duration::ZERO), &check, now, random);
                 now += Duration::from_millis(1);
                 let expected = match (was, answered) {
                     (Health::Unknown, true) => Health::Healthy,

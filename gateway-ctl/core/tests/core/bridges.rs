@@ -114,7 +114,7 @@ fn a_proxy_receives_the_address_of_the_peer() {
 }
 
 #[test]
-fn a_segment_stands_behind_all_policies_and_fails_closed() {
+fn a_segment_ranks_after_all_policies_and_fails_closed() {
     let mut fixture = Fixture::new();
     fixture.tunnel("a");
     let object = json!({

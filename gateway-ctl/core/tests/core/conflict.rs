@@ -137,7 +137,7 @@ fn the_same_twice_is_a_duplicate() {
 }
 
 #[test]
-fn disabled_and_ended_policies_are_in_nobodys_way() {
+fn disabled_and_ended_policies_conflict_with_none() {
     let mut fixture = Fixture::new();
     policy(&mut fixture, "off", 1, ("all", ""), json!({"enabled": false}));
     policy(&mut fixture, "ended", 2, ("all", ""), json!({"expires_at": "2026-11-20T11:00:00Z"}));
@@ -147,7 +147,7 @@ fn disabled_and_ended_policies_are_in_nobodys_way() {
 
 /// Conflicts that the model refuses can still occur: after an end was put off, or in rows of an older version.
 #[test]
-fn the_same_source_and_priority_with_two_ways_is_contradictory() {
+fn the_same_source_and_priority_with_two_egresses_is_contradictory() {
     let mut fixture = Fixture::new();
     policy(&mut fixture, "one", 7, ("vlan", "10"), json!({"expires_at": "2026-11-20T12:00:00Z"}));
     policy(&mut fixture, "two", 7, ("vlan", "10,11"), open());

@@ -244,7 +244,7 @@ fn stored_changes_that_are_not_applied_are_counted_and_not_considered() {
 }
 
 #[test]
-fn interface_and_vlan_of_a_question_reach_the_decision() {
+fn interface_and_vlan_of_a_request_reach_the_decision() {
     let mut fixture = Fixture::new();
     let laptop = fixture.device("laptop", LAPTOP);
     fixture.network.lan.push("lan0.20".into());
@@ -292,7 +292,7 @@ fn an_address_seen_behind_a_device_makes_a_stranger_that_device() {
 }
 
 #[test]
-fn questions_that_make_no_sense_are_refused_with_every_wrong_field() {
+fn inconsistent_requests_are_refused_with_every_wrong_field() {
     let (fixture, laptop) = laptop_bound_to_a();
     assert_eq!(problems(&fixture, &Request::default()), ["mac"]);
     let mac = "02:00:00:00:00:99".parse().ok();

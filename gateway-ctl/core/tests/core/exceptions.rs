@@ -66,7 +66,7 @@ fn a_bypass_without_leave_to_go_directly_changes_nothing() {
 }
 
 #[test]
-fn an_exception_may_take_the_way_of_a_profile() {
+fn an_exception_may_use_the_hops_of_a_profile() {
     let (mut fixture, laptop) = fixture();
     fixture.tunnel("b");
     fixture
@@ -98,7 +98,7 @@ fn the_matrices_show_exceptions_before_the_policies() {
 }
 
 #[test]
-fn what_a_policy_takes_is_frozen_when_it_is_applied() {
+fn the_hops_of_a_policy_are_frozen_by_the_apply() {
     let mut fixture = Fixture::new();
     let laptop = fixture.device("laptop", "02:00:00:00:00:01");
     fixture.tunnel("a");

@@ -47,7 +47,7 @@ fn a_profile_that_says_nothing_changes_nothing() {
 }
 
 #[test]
-fn the_name_servers_of_a_tunnel_are_asked_through_that_tunnel_alone() {
+fn name_servers_of_a_tunnel_are_queried_through_that_tunnel_only() {
     let mut fixture = fixture();
     let (outgoing, servers) = asked(&mut fixture, vpn(&["a", "b"]), json!({"mode": "tunnel"}));
     let leg = fixture.compiled().legs.tunnel("b").expect("its leg").number;
@@ -65,7 +65,7 @@ fn a_tunnel_without_name_servers_resolves_nothing_by_its_own() {
 }
 
 #[test]
-fn resolvers_that_a_profile_names_are_asked_by_the_way_of_the_policy() {
+fn resolvers_of_a_profile_are_queried_through_the_egress_of_the_policy() {
     let mut fixture = fixture();
     let (outgoing, servers) = asked(&mut fixture, vpn(&["a"]), json!({"mode": "custom", "preset": "Quad9"}));
     let leg = fixture.compiled().legs.tunnel("a").expect("its leg").number;
@@ -91,7 +91,7 @@ fn a_device_with_a_profile_uses_the_upstreams_of_the_profile() {
 
 /// Its own queries must not return to it, whether the file or a setting at runtime names it.
 #[test]
-fn a_device_that_is_asked_itself_is_known_as_a_resolver() {
+fn a_device_that_is_an_upstream_is_known_as_a_resolver() {
     let mut fixture = Fixture::new();
     let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
     fixture.device("file", "02:00:00:00:00:01");

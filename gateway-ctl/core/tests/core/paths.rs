@@ -74,10 +74,10 @@ fn each_hop_is_carried_by_the_one_before() {
     let compiled = fixture.compiled();
     assert_eq!(out(&compiled, "p").as_deref(), Ok("wg-b"));
     assert_eq!(
-        (leg(&compiled, "b").carrier, leg(&compiled, "a").carrier),
+        (leg(&compiled, "b").underlay, leg(&compiled, "a").underlay),
         (over(&compiled, "a"), over(&compiled, "wan1"))
     );
-    assert_eq!(leg(&compiled, "c").carrier, Underlay::Default);
+    assert_eq!(leg(&compiled, "c").underlay, Underlay::Default);
     let marks = ["wg-a", "wg-b", "wg-c"].map(|name| compiled.plan.wireguard[name].fwmark);
     assert_eq!(marks, [0x4701_0002, 0x4701_0010, 0x4701_0000]);
     assert_eq!([leg(&compiled, "a").mtu, leg(&compiled, "b").mtu], [1420, 1340]);
@@ -99,7 +99,7 @@ fn a_path_that_degrades_leaves_out_what_is_down_and_others_stay_closed() {
     }
     fixture.set_usable("a", false);
     let compiled = fixture.compiled();
-    assert_eq!(leg(&compiled, "b").carrier, over(&compiled, "wan1"));
+    assert_eq!(leg(&compiled, "b").underlay, over(&compiled, "wan1"));
     assert_eq!(leg(&compiled, "b").mtu, 1420);
     assert_eq!(out(&compiled, "degrades").as_deref(), Ok("wg-b"));
     assert_eq!(found(&compiled, "degrades").status, PolicyStatus::Degraded);
@@ -110,7 +110,7 @@ fn a_path_that_degrades_leaves_out_what_is_down_and_others_stay_closed() {
     assert_eq!(out(&compiled, "alone").as_deref(), Ok("wg-b"));
     fixture.facts.links.get_mut("wan1").expect("a link").up = false;
     let compiled = fixture.compiled();
-    assert_eq!(leg(&compiled, "b").carrier, Underlay::Default);
+    assert_eq!(leg(&compiled, "b").underlay, Underlay::Default);
     assert_eq!(out(&compiled, "degrades").as_deref(), Ok("wg-b"));
     fixture.set_usable("b", false);
     let compiled = fixture.compiled();
@@ -130,14 +130,14 @@ fn without_its_carrier_a_tunnel_does_not_show_itself() {
         .delete(&mut fixture.state, &id, None, true)
         .expect("gone");
     let compiled = fixture.compiled();
-    assert_eq!(leg(&compiled, "b").carrier, Underlay::Nowhere);
+    assert_eq!(leg(&compiled, "b").underlay, Underlay::Nowhere);
     assert_eq!(leg(&compiled, "b").reason, "vpn a below it is missing");
     assert_eq!(compiled.plan.wireguard["wg-b"].fwmark, Mark::OWN_NOWHERE.0);
     assert_eq!(out(&compiled, "p"), Err(ChoiceKind::Reject));
     // Down and there is another matter: what it sends ends in the table of the one below.
     let mut fixture = world_with(&[policy("p", 1, &["a", "b"], json!({}))]);
     fixture.set_usable("a", false);
-    assert_eq!(leg(&fixture.compiled(), "b").carrier, over(&fixture.compiled(), "a"));
+    assert_eq!(leg(&fixture.compiled(), "b").underlay, over(&fixture.compiled(), "a"));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_mesh_peer_is_skipped_where_the_policy_degrades() {
     let fixture = world_with(&[policy("p", 1, &["mesh", "c"], degrades)]);
     let compiled = fixture.compiled();
     assert_eq!(out(&compiled, "p").as_deref(), Ok("wg-c"));
-    assert_eq!(leg(&compiled, "c").carrier, Underlay::Default);
+    assert_eq!(leg(&compiled, "c").underlay, Underlay::Default);
     assert_eq!(found(&compiled, "p").hops[0].reason, "this version has no mesh");
 }
 
@@ -156,12 +156,12 @@ fn tunnels_are_never_carried_in_a_circle() {
     let past = json!({"expires_at": "2026-11-20T11:00:00Z"});
     let mut fixture =
         world_with(&[policy("p", 1, &["a", "b"], past), policy("q", 2, &["b", "a"], json!({}))]);
-    assert_eq!(leg(&fixture.compiled(), "a").carrier, over(&fixture.compiled(), "b"));
+    assert_eq!(leg(&fixture.compiled(), "a").underlay, over(&fixture.compiled(), "b"));
     fixture.now = "2026-11-20T10:00:00Z".parse().expect("a time");
     let compiled = fixture.compiled();
-    let mut at = leg(&compiled, "a").carrier;
+    let mut at = leg(&compiled, "a").underlay;
     for _ in 0..3 {
-        at = at.leg().and_then(|leg| compiled.legs.get(leg)).map_or(Underlay::Nowhere, |leg| leg.carrier);
+        at = at.leg().and_then(|leg| compiled.legs.get(leg)).map_or(Underlay::Nowhere, |leg| leg.underlay);
     }
     assert_eq!(at, Underlay::Nowhere, "{:?}", compiled.legs);
 }
@@ -174,8 +174,8 @@ fn a_tunnel_keeps_to_its_own_uplink_and_contradictions_are_refused() {
                "uplink": uplink, "peers": []})
     };
     fixture.create("tunnel", tunnel("wan1")).expect("a tunnel");
-    let carrier = |fixture: &Fixture| leg(&fixture.compiled(), "d").carrier;
-    assert_eq!(carrier(&fixture), Underlay::Leg(2));
+    let underlay = |fixture: &Fixture| leg(&fixture.compiled(), "d").underlay;
+    assert_eq!(underlay(&fixture), Underlay::Leg(2));
     for first in ["wan0", "a"] {
         let refused = fixture.create("routing_policy", policy("p", 1, &[first, "d"], json!({})));
         let error = refused.expect_err("two underlays");
@@ -197,7 +197,7 @@ fn a_tunnel_keeps_to_its_own_uplink_and_contradictions_are_refused() {
     }
     change(&mut fixture, "auto").expect("no contradiction");
     fixture.apply();
-    assert_eq!(carrier(&fixture), Underlay::Leg(2));
+    assert_eq!(underlay(&fixture), Underlay::Leg(2));
 }
 
 #[test]
@@ -279,7 +279,7 @@ proptest! {
 
     /// Whatever is down: nothing goes round, nothing goes where no policy lets it, and a closed path is the whole path.
     #[test]
-    fn a_way_is_what_its_policy_says_or_its_failure(
+    fn an_egress_follows_its_policy_or_its_failure_policy(
         plans in prop::collection::vec(plan(), 1..5),
         down in subsequence(vec!["a", "b", "c", "wan0", "wan1"], 0..4),
     ) {
@@ -313,15 +313,15 @@ proptest! {
 fn check_carriers(fixture: &Fixture, compiled: &Compiled) {
     for tunnel in ["a", "b", "c"] {
         let own = leg(compiled, tunnel);
-        let mut at = own.carrier;
+        let mut at = own.underlay;
         for _ in 0..4 {
             at = at
                 .leg()
                 .and_then(|number| compiled.legs.get(number))
-                .map_or(Underlay::Default, |leg| leg.carrier);
+                .map_or(Underlay::Default, |leg| leg.underlay);
         }
         assert_eq!(at, Underlay::Default, "{tunnel} goes round");
-        let below = own.carrier.leg().map(|number| compiled.legs.get(number).expect("a leg"));
+        let below = own.underlay.leg().map(|number| compiled.legs.get(number).expect("a leg"));
         if let Some(below) = below {
             assert!(own.mtu + 60 <= below.mtu || own.mtu == 1280, "{tunnel} does not fit");
             assert!(!own.usable || below.usable, "{tunnel} is usable without what carries it");
@@ -336,7 +336,7 @@ fn check_carriers(fixture: &Fixture, compiled: &Compiled) {
         {
             let wanted =
                 compiled.legs.of_hop(&under).map_or(Underlay::Nowhere, |leg| Underlay::Leg(leg.number));
-            assert!([wanted, Underlay::Nowhere].contains(&own.carrier), "{tunnel} is by {:?}", own.carrier);
+            assert!([wanted, Underlay::Nowhere].contains(&own.underlay), "{tunnel} is by {:?}", own.underlay);
         }
     }
 }
@@ -369,13 +369,13 @@ fn check_policy(fixture: &Fixture, compiled: &Compiled, policy: &CompiledPolicy,
     let mut at = Underlay::Leg(policy.v4.legs[0]);
     while let Some(number) = at.leg() {
         carriers.push(number);
-        at = compiled.legs.get(number).expect("a leg").carrier;
+        at = compiled.legs.get(number).expect("a leg").underlay;
     }
     carriers.reverse();
     let wanted: Vec<u8> = policy.hops.iter().filter(|hop| hop.usable).map(|hop| hop.leg).collect();
     if policy.fail_policy == FailPolicy::Degraded {
         let mut rest = carriers.iter();
-        assert!(wanted.iter().all(|leg| rest.any(|carrier| carrier == leg)), "{wanted:?} in {carriers:?}");
+        assert!(wanted.iter().all(|leg| rest.any(|underlay| underlay == leg)), "{wanted:?} in {carriers:?}");
     } else {
         assert!(
             policy.hops.iter().all(|hop| hop.usable) && carriers.ends_with(&wanted),

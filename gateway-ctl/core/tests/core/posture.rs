@@ -152,7 +152,7 @@ fn tunnels_of_the_kernel_outlive_the_daemon_unless_one_of_its_own_carries_them()
 }
 
 #[test]
-fn questions_to_name_servers_follow_the_policy_that_has_them() {
+fn queries_to_name_servers_follow_their_policy() {
     let laptop = |fixture: &Fixture| fixture.ids["laptop"].to_string();
     let mut fixture = world_with(&[]);
     let device = laptop(&fixture);
@@ -170,7 +170,7 @@ fn questions_to_name_servers_follow_the_policy_that_has_them() {
 }
 
 #[test]
-fn a_leak_of_questions_alone_is_a_leak() {
+fn a_dns_leak_is_a_leak() {
     let mut fixture = world_with(&[]);
     let device = fixture.ids["laptop"].to_string();
     fixture.policy(policy(&[("vpn", "a")], json!({"source_type": "device", "source_value": device})));
@@ -245,7 +245,7 @@ fn equal_plans_have_equal_hashes_and_other_plans_have_others() {
 }
 
 #[test]
-fn what_is_enforced_names_matchers_legs_and_findings() {
+fn enforcement_names_matchers_legs_and_findings() {
     let fixture = world_with(&[
         policy(&[("vpn", "a")], json!({})),
         json!({"name": "d", "source_type": "domain", "source_value": "example.com"}),

@@ -55,7 +55,7 @@ fn assert_fails(fixture: &Fixture) {
 }
 
 #[test]
-fn a_proxy_is_reached_by_what_stands_before_it() {
+fn a_proxy_is_reached_through_the_hops_before_it() {
     assert_by(&fixture(&[("proxy", "p")], json!({})), &[0]);
     assert_by(&fixture(&[("interface", "wan0"), ("proxy", "p")], json!({})), &[WAN]);
     assert_by(&fixture(&[("vpn", "a"), ("proxy", "p")], json!({})), &[A]);
@@ -73,13 +73,13 @@ fn a_proxy_is_reached_by_what_stands_before_it() {
 }
 
 #[test]
-fn what_no_policy_sends_to_a_proxy_needs_no_relay() {
+fn without_a_proxy_hop_there_is_no_relay() {
     let plan = fixture(&[("vpn", "a")], json!({})).compiled().plan;
     assert!(plan.proxies.is_empty() && !plan.nft.proxied);
 }
 
 #[test]
-fn a_proxy_is_usable_by_the_ways_on_which_it_answers() {
+fn a_proxy_is_usable_through_egresses_on_which_it_answers() {
     let mut single = fixture(&[("vpn", "a"), ("proxy", "p")], json!({}));
     tell(&mut single, 0, false, false);
     assert_by(&single, &[A]);
@@ -99,7 +99,7 @@ fn a_proxy_is_usable_by_the_ways_on_which_it_answers() {
 }
 
 #[test]
-fn a_way_that_is_broken_fails_and_degrades_as_the_policy_says() {
+fn a_broken_path_fails_and_degrades_by_the_policy() {
     let hops = [("vpn", "a"), ("proxy", "p")];
     let mut closed = fixture(&hops, json!({}));
     closed.set_usable("a", false);

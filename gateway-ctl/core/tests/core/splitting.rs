@@ -63,7 +63,7 @@ fn a_tunnel_that_is_taken_down_drains_for_half_a_minute() {
 }
 
 #[test]
-fn what_has_no_other_way_for_new_flows_is_down_at_once() {
+fn a_leg_without_an_alternative_is_down_at_once() {
     for (names, more) in [
         (&["a"][..], json!({})),
         (&["a", "b"], json!({"splitting": false})),
@@ -112,7 +112,7 @@ fn endpoints_weigh_and_take_out_without_an_apply() {
 }
 
 #[test]
-fn a_leg_that_is_kept_finds_room_among_any_weights() {
+fn a_kept_leg_fits_among_any_weights() {
     let mut fixture = split(&["a", "b", "c"], json!({}));
     for (tunnel, weight) in [("a", 16), ("b", 15)] {
         fixture.create("splitting_endpoint", json!({"tunnel": tunnel, "weight": weight})).expect("endpoint");
@@ -143,7 +143,7 @@ fn decided(compiled: &Compiled, opening: bool) -> Verdict {
 }
 
 #[test]
-fn a_connection_whose_tunnel_takes_it_no_longer_is_reset_and_a_new_one_goes_elsewhere() {
+fn an_orphaned_connection_is_reset_and_a_new_one_takes_another_leg() {
     let mut fixture = split(&["a", "b"], json!({}));
     let leg = |verdict: Verdict| (verdict.reason, verdict.leg);
     assert_eq!(leg(decided(&fixture.compiled(), false)), (Reason::PolicyEgress, 16));

@@ -23,7 +23,7 @@ fn entry(owner: &Name, partition: u16, ttl: u32, now: u64) -> Arc<Entry> {
 }
 
 #[test]
-fn what_one_way_learned_is_not_returned_to_another() {
+fn cache_partitions_do_not_share_answers() {
     let (cache, name) = (Cache::new(1 << 20), name("example.com"));
     cache.insert(entry(&name, 1, 60, 0));
     assert!(cache.get(&key(&name, 1), 0).is_some());
@@ -66,7 +66,7 @@ fn hot_entries_are_renewed_once_before_they_run_out() {
 }
 
 #[test]
-fn the_cache_is_bounded_and_what_is_asked_for_stays() {
+fn the_cache_is_bounded_and_used_entries_stay() {
     let cache = Cache::new(SHARDS * 8 * 1024);
     let popular = name("popular.example");
     cache.insert(entry(&popular, 0, 60, 0));

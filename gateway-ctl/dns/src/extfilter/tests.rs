@@ -194,7 +194,7 @@ async fn one_session_is_used_for_everything_and_given_back() {
 }
 
 #[tokio::test]
-async fn an_expired_session_is_renewed_once_for_all_who_use_it() {
+async fn an_expired_session_is_renewed_once_for_all_callers() {
     let fake = Fake::new(house()).await;
     let backend = fake.backend(PASSWORD);
     backend.status(true).await;

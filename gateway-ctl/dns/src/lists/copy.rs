@@ -15,7 +15,7 @@ use crate::downloads::DiskCache;
 
 pub const COPIES: DiskCache = DiskCache("list");
 /// Maximum length of the first line, in bytes.
-const HEAD: u64 = 16 * 1024;
+const MAX_HEAD_BYTES: u64 = 16 * 1024;
 const PIECE: usize = 64 * 1024;
 
 /// Metadata of a download: its URL, the validators that the server sent, and the time.
@@ -43,7 +43,7 @@ pub fn read(folder: &Path, subscription: &Subscription, key: Key) -> io::Result<
     let checked = file.metadata()?.modified()?;
     let mut file = BufReader::with_capacity(PIECE, file);
     let mut line = Vec::new();
-    file.by_ref().take(HEAD).read_until(b'\n', &mut line)?;
+    file.by_ref().take(MAX_HEAD_BYTES).read_until(b'\n', &mut line)?;
     let head: Head = serde_json::from_slice(&line)?;
     if head.url != subscription.url {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! One look at a list on the web: asked for only if it changed, read and written to disk as it comes.
+//! One check of a list: a conditional request, with the body parsed and written to disk as it arrives.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,16 +34,16 @@ const MAX_REDIRECTS: usize = 5;
 /// For the head of a reply with its connection, and from one piece to the next.
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 /// For the whole of it.
-const WHOLE: Duration = Duration::from_secs(1800);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
 /// Pieces that wait for their reader.
 const PIECES: usize = 16;
 
-/// Networks of this host, from which no list is fetched, and what all lists together may have.
+/// Networks of this host, from which no list is fetched, and the limit of all lists together.
 type Bounds<'a> = (&'a [IpNet], &'a Arc<TotalEntries>);
 
 type Fetched = Option<(Head, List)>;
 
-/// None if the list is what it was.
+/// `None` if the list has not changed.
 pub async fn look(
     context: &Context,
     folder: &Path,
@@ -52,7 +52,7 @@ pub async fn look(
     before: Option<Head>,
 ) -> Result<Fetched, Error> {
     let whole = fetch(context, folder, key, (subscription, bounds), before);
-    timeout(context.wait(WHOLE), whole).await.unwrap_or(Err(Error::Timeout))
+    timeout(context.wait(DOWNLOAD_TIMEOUT), whole).await.unwrap_or(Err(Error::Timeout))
 }
 
 async fn fetch(
@@ -98,7 +98,7 @@ async fn fetch(
     }
 }
 
-/// Asks for a list, unless it is what it was.
+/// Requests a list unless it has not changed.
 fn request(url: &str, before: Option<&Head>) -> Result<Request<Bytes>, Error> {
     let url = Url::parse(url).map_err(|_| Error::Url)?;
     let mut request = Request::get(url.as_str()).header(ACCEPT, "*/*");
@@ -138,7 +138,7 @@ async fn receive(
         read(draft, reader, &Counted { id, limits, total }, taken).map(|list| (head, list))
     });
     let sent = pump(response.into_body(), &pieces).await;
-    // Without the last word nothing is kept.
+    // Without the end of the body, nothing is stored.
     if sent.is_ok() {
         let _ = pieces.send(None).await;
     }
@@ -149,7 +149,7 @@ async fn receive(
 
 async fn pump(mut body: Body, pieces: &mpsc::Sender<Option<Bytes>>) -> Result<(), Error> {
     while let Some(piece) = body.piece().await? {
-        // The reader gave up: it says why.
+        // The reader stopped: it has the error.
         if pieces.send(Some(piece)).await.is_err() {
             return Ok(());
         }

@@ -17,7 +17,7 @@ use gateway_outbound::{Resolver, Sockets};
 
 const KEY: Key = Key::new(11);
 
-/// Answers each request with what is made of its head.
+/// Answers each request by a function of its head.
 struct Server {
     at: SocketAddr,
     task: JoinHandle<()>,
@@ -129,7 +129,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_list_is_kept_and_asked_for_only_if_it_changed() {
+async fn a_list_is_cached_and_downloaded_only_if_it_changed() {
     let server = Server::new(|head| match head.contains("if-none-match: \"one\"") {
         true => "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(),
         false => whole("ETag: \"one\"\r\n", "||a.example^\n||b.example^\n"),
@@ -168,7 +168,7 @@ async fn the_copy_is_there_at_the_start_without_the_network() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_leaves_the_copy_alone() {
+async fn an_invalid_list_does_not_replace_the_cached_one() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(|head| match head.split(' ').nth(1).unwrap_or_default() {
         "/page" => whole("", "<html><body>It works!</body></html>\n"),
@@ -209,7 +209,7 @@ async fn what_is_no_list_leaves_the_copy_alone() {
 }
 
 #[tokio::test]
-async fn lists_are_kept_up_to_date_until_they_are_no_longer_wanted() {
+async fn lists_are_updated_until_they_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let turn = AtomicUsize::new(0);
     let server = Server::new(move |_| match turn.fetch_add(1, Ordering::SeqCst) {
@@ -301,7 +301,7 @@ async fn lists_with_too_many_entries_together_leave_the_copies_before() {
     until("the third to be refused", || seen.errors() == [Error::TooManyInTotal(6)]).await;
     let error = lists.status(three.id, Timestamp::now()).error.expect("an error");
     assert!(error.contains("6 entries (dns.list_max_total_entries)"), "{error}");
-    // One that grows is refused as well, and its copy stays.
+    // A list that grows beyond the limit is refused as well, and the cached one stays.
     entries.store(4, Ordering::SeqCst);
     lists.refresh(one.id);
     until("the larger list to be refused", || seen.errors().len() == 2).await;
@@ -313,7 +313,7 @@ async fn lists_with_too_many_entries_together_leave_the_copies_before() {
     lists.set(&[two.clone(), three.clone()]);
     lists.refresh(three.id);
     until("the third to be taken", || seen.delivered().contains(&(three.id, 3))).await;
-    // At the next start, with a lower bound, the copies that exceed it stay out.
+    // At the next start with a lower limit, cached lists beyond it are not loaded.
     let less = |one: &Subscription| Subscription {
         limits: Limits { max_total_entries: 5, ..limits },
         ..one.clone()

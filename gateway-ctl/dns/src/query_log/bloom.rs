@@ -1,8 +1,8 @@
 //! Bloom filter over a block of records: a search for one client, one domain or one outcome skips blocks without a
 //! match.
 //!
-//! Clients and domains are Bloom filters: they never miss what is there, and rarely name what is not. Each block has a salt
-//! of its own, or what looks like another name in one block would do so in all.
+//! Clients and domains are Bloom filters: no false negatives, few false positives. Each block has its own salt. With a
+//! common one, a false positive would occur in all blocks.
 
 use std::net::IpAddr;
 
@@ -51,7 +51,7 @@ impl Mark {
 impl BloomSummary {
     pub const NOTHING: BloomSummary =
         BloomSummary { outcomes: 0, clients: [0; CLIENTS], domains: [0; DOMAINS] };
-    /// Of a block of which nothing is known.
+    /// Filter of a block with unknown content.
     pub const ANYTHING: BloomSummary =
         BloomSummary { outcomes: u64::MAX, clients: [u64::MAX; CLIENTS], domains: [u64::MAX; DOMAINS] };
 
@@ -102,7 +102,7 @@ impl BloomSummary {
     }
 }
 
-/// The same in every run: it stands in files.
+/// Seed of the hash. It is the same in every run, because files contain it.
 fn hash(bytes: &[u8]) -> u64 {
     rapidhash::v3::rapidhash_v3(bytes)
 }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_is_found_and_little_else() {
+    fn inserted_keys_are_found_with_few_false_positives() {
         let mut words = [0; DOMAINS];
         (0..200u64).for_each(|number| put(&mut words, hash(&number.to_le_bytes()), 9));
         assert!((0..200u64).all(|number| has(&words, hash(&number.to_le_bytes()), 9)));

@@ -1,4 +1,4 @@
-//! All records in their order: what is new goes to memory and, block by block, to files; what is too old leaves.
+//! All records in order: new ones go to memory and, block by block, to files; old ones are removed.
 
 use std::io;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::wire::NameBuf;
 
 /// A block is written when it has so many bytes, or its oldest record is that old.
 const BLOCK: usize = 64 << 10;
-const WAIT: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// A file is closed when it has so many bytes: it is what leaves at once.
+/// A file is closed at this size. Retention removes whole files.
 const FILE: u64 = 16 << 20;
 
 /// The block that is next to be written.
@@ -41,7 +41,7 @@ pub struct Journal {
     error: Option<String>,
     recent: Recent,
     pending: Option<Pending>,
-    /// Its records as far as they came before.
+    /// Records before the last block.
     carried: Vec<u8>,
     next: u64,
     counts: Counts,
@@ -162,13 +162,13 @@ impl Journal {
     }
 
     pub fn tick(&mut self, now: Timestamp) {
-        let old = |pending: &Pending| now.duration_since(pending.since).unsigned_abs() >= WAIT;
+        let old = |pending: &Pending| now.duration_since(pending.since).unsigned_abs() >= RETRY_INTERVAL;
         if self.pending.as_ref().is_some_and(old) {
             self.flush(now);
         }
     }
 
-    /// Writes what is pending. What cannot be written stays in memory only.
+    /// Writes pending records. Those that cannot be written stay in memory only.
     pub fn flush(&mut self, now: Timestamp) {
         self.write(&[], now);
     }
@@ -298,7 +298,7 @@ pub struct Pages {
     next: u64,
 }
 
-/// A page, and what it cost.
+/// Page of records, with its cost.
 #[derive(Debug, Default)]
 pub struct Page {
     pub rows: Vec<Row>,

@@ -28,7 +28,7 @@ pub struct QueryRecord<'a> {
     pub message: &'a [u8],
 }
 
-/// A property by which the records of a client are found.
+/// Property for finding the records of a client.
 #[derive(Clone, Copy, Debug)]
 pub enum Mark {
     Number(u64),
@@ -42,7 +42,7 @@ pub struct Row {
     /// Grows with each record; unique.
     pub id: u64,
     pub time: Timestamp,
-    /// None where it is not to be known.
+    /// `None` for an anonymous client.
     pub client: Option<Who>,
     pub name: Name,
     pub qtype: u16,
@@ -57,7 +57,7 @@ pub struct Row {
     pub rcode: u16,
     /// Type and data of each record of the answer, in text form.
     pub answers: Vec<(u16, String)>,
-    /// From when the question was read until the answer was written; what is answered at once takes none.
+    /// Time from reading the query to writing the reply. Zero on the fast path.
     pub elapsed: Duration,
     pub transport: Transport,
     /// Validated; none where nothing validates.
@@ -74,10 +74,10 @@ pub struct Who {
     pub name: Option<String>,
 }
 
-/// So much of an answer is kept: its first records.
+/// Maximum stored part of a reply: its first records.
 pub(super) const ANSWER: usize = 512;
 
-/// Bits that say what follows.
+/// Flags for the variable part.
 mod has {
     pub const V4: u16 = 1;
     pub const V6: u16 = 2;
@@ -167,7 +167,7 @@ pub(super) fn clear_id(record: &mut [u8], length: usize) {
     }
 }
 
-/// A record that is looked at in place.
+/// Record that is read in place.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a>(&'a [u8]);
 
@@ -258,7 +258,7 @@ impl<'a> View<'a> {
         Some(rest)
     }
 
-    /// All that the client is looked for by; nothing of one that is not to be known.
+    /// Returns the properties for finding the client. Empty for an anonymous client.
     pub fn marks(&self) -> impl Iterator<Item = Mark> + use<> {
         let rest = self.rest().filter(|_| self.named());
         let number = rest.is_some().then(|| Mark::Number(self.client()));
@@ -267,7 +267,7 @@ impl<'a> View<'a> {
         [number, address, device].into_iter().flatten()
     }
 
-    /// The name asked for.
+    /// Returns the queried name.
     pub fn name(&self) -> Option<NameBuf> {
         NameBuf::read(self.rest()?.message, crate::wire::HEADER).map(|(name, _)| name)
     }
@@ -338,13 +338,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The part of the code that stands in the OPT record.
+/// Returns the part of the response code in the OPT record.
 fn high_code(message: &[u8]) -> u16 {
     let opt = Records::of(message).into_iter().flatten().flatten().find(|record| record.rtype == rtype::OPT);
     opt.map_or(0, |opt| (opt.ttl >> 24 << 4) as u16)
 }
 
-/// As many records as were kept whole.
+/// Returns the number of records that were stored completely.
 fn answers(message: &[u8]) -> Vec<(u16, String)> {
     let records = Records::of(message).into_iter().flatten().map_while(Result::ok);
     let records = records.take_while(|record| record.section == Section::Answer);

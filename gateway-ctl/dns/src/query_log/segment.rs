@@ -1,5 +1,5 @@
-//! Files of records: blocks that are only appended, each with a head that says what is in it. The heads are the index: they
-//! are read when a file is opened, records only on demand.
+//! Files of records: append-only blocks, each with a header that summarises it. The headers are the index. They are
+//! read when a file is opened, records only on demand.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,7 +18,7 @@ use crate::serve::Status;
 const MAGIC: [u8; 4] = *b"gdl\x02";
 const PLAIN: [u8; 4] = *b"gdl\x01";
 const PLAIN_HEAD: usize = 56;
-const HEAD: usize = PLAIN_HEAD + bloom::LENGTH;
+const HEAD_BYTES: usize = PLAIN_HEAD + bloom::LENGTH;
 
 /// Position and summary of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,8 +85,8 @@ impl Block {
         self.summary.may_match(filter, self.first)
     }
 
-    fn head(&self) -> [u8; HEAD] {
-        let mut head = [0; HEAD];
+    fn head(&self) -> [u8; HEAD_BYTES] {
+        let mut head = [0; HEAD_BYTES];
         head[..4].copy_from_slice(&MAGIC);
         for (at, number) in [(4, self.length), (8, self.count), (12, self.blocked), (16, self.cached)] {
             head[at..at + 4].copy_from_slice(&number.to_le_bytes());
@@ -102,7 +102,7 @@ impl Block {
     /// From a head, or as much of a file as there is where one may be, which begins at `start`.
     fn read(head: &[u8], start: u64) -> Option<Block> {
         let (length, summary) = match *head.first_chunk()? {
-            MAGIC => (HEAD, BloomSummary::read(head.get(PLAIN_HEAD..HEAD)?.first_chunk()?)),
+            MAGIC => (HEAD_BYTES, BloomSummary::read(head.get(PLAIN_HEAD..HEAD_BYTES)?.first_chunk()?)),
             PLAIN => (PLAIN_HEAD, BloomSummary::ANYTHING),
             _ => return None,
         };
@@ -125,7 +125,7 @@ impl Block {
 }
 
 fn hash(records: &[u8]) -> u64 {
-    // The same in every run: it stands in files.
+    // Seed of the checksum. It is the same in every run, because files contain it.
     rapidhash::v3::rapidhash_v3(records)
 }
 
@@ -152,10 +152,10 @@ impl Segment {
         let file = OpenOptions::new().read(true).write(true).open(&path)?;
         let end = file.metadata()?.len();
         let mut segment = Segment { path, file: Arc::new(file), blocks: Vec::new(), bytes: 0 };
-        let mut head = [0; HEAD];
+        let mut head = [0; HEAD_BYTES];
         let mut before = 0;
         while segment.bytes < end {
-            let there = HEAD.min(usize::try_from(end - segment.bytes).unwrap_or(HEAD));
+            let there = HEAD_BYTES.min(usize::try_from(end - segment.bytes).unwrap_or(HEAD_BYTES));
             segment.file.read_exact_at(&mut head[..there], segment.bytes)?;
             let block = Block::read(&head[..there], segment.bytes);
             let Some(block) = block.filter(|block| block.at + u64::from(block.length) <= end) else { break };
@@ -195,7 +195,7 @@ impl Segment {
     pub fn append(&mut self, records: &[u8], block: Block) -> io::Result<()> {
         // The head comes last: without it there is no block. A part that was written before an error is written over by the
         // next one.
-        let at = self.bytes + HEAD as u64;
+        let at = self.bytes + HEAD_BYTES as u64;
         self.file.write_all_at(records, at)?;
         self.file.write_all_at(&block.head(), self.bytes)?;
         self.blocks.push(Block { at, ..block });
@@ -203,7 +203,7 @@ impl Segment {
         Ok(())
     }
 
-    /// The records of a block; none when they are not what was written.
+    /// Returns the records of a block. `None` if the checksum does not match.
     pub fn read(&self, block: &Block) -> Option<Vec<u8>> {
         let mut records = vec![0; block.length as usize];
         self.file.read_exact_at(&mut records, block.at).ok()?;

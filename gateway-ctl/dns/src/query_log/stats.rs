@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::record::{View, Who};
 use crate::serve::Status;
 
-/// Since midnight. Every question counts, also those that are not logged.
+/// Counters since midnight. Every query counts, also those that are not logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub queries: u64,
@@ -24,8 +24,8 @@ pub struct ClientFigures {
     pub blocked: u64,
     pub cached: u64,
     pub last_seen: Timestamp,
-    /// Names that were asked for most, and how often, most first. Rare ones may be missing, and counts are a little low
-    /// where a client asks for thousands.
+    /// Names with the most queries, and their counts, in descending order. Rare names may be missing. Counts are
+    /// slightly low for a client with thousands of names.
     pub top: Vec<(Name, u64)>,
 }
 
@@ -39,12 +39,12 @@ struct Count {
     names: HashMap<Box<[u8]>, u64, rapidhash::fast::RandomState>,
 }
 
-/// So many clients are counted; then the one not seen for longest leaves.
+/// Maximum number of counted clients. Beyond it the least recently seen one is removed.
 const CLIENTS: usize = 4096;
-/// So many names of a client are counted; then those asked for least leave.
+/// Maximum number of counted names of a client. Beyond it the least queried ones are removed.
 const NAMES: usize = 512;
-/// Once there are half as many, one question in so many may bring a new one.
-const TURN: u64 = 8;
+/// With half as many names, one query in so many may add a new one.
+const ROTATION: u64 = 8;
 /// Maximum number of them in a reply.
 const TOP: usize = 20;
 
@@ -111,8 +111,8 @@ impl Counts {
             *times += 1;
             return;
         }
-        // Of thousands of names, each asked for now and then, those that come often get their turn soon enough.
-        if count.names.len() > NAMES / 2 && !count.queries.is_multiple_of(TURN) {
+        // Of thousands of rare names, the frequent ones are admitted soon.
+        if count.names.len() > NAMES / 2 && !count.queries.is_multiple_of(ROTATION) {
             return;
         }
         if count.names.len() >= NAMES {

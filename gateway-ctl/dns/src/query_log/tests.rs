@@ -153,7 +153,7 @@ fn pages_lead_through_memory_and_files_without_a_gap() {
     let rows = log.read(&Filter::default(), Some(Before::Time(before)), 3);
     assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [10, 9, 8]);
     log.stop();
-    // Another run goes on where this one ended.
+    // Another run continues where this one ended.
     let log = start(keep);
     assert!(pages(&log, &Filter::default(), 1000) == expected);
     write(log.buffer(0), 3000, &client(1, 0), Status::Cached, "new.example");

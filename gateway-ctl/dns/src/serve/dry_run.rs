@@ -25,7 +25,7 @@ impl Shared {
     pub fn dry_run(&self, from: IpAddr, name: Option<NameRef<'_>>) -> QueryOutcome {
         let (state, now) = (self.state.load(), self.clock.now().wall);
         let client = state.clients.client(from);
-        let Some(name) = name else { return QueryOutcome::Elsewhere(client.way.clone()) };
+        let Some(name) = name else { return QueryOutcome::Elsewhere(client.route.clone()) };
         let question = Question { name, qtype: rtype::A };
         let decision = state.in_force(&client, state.local_answers.decide(&client.asker, question, now), now);
         if decision.action != Action::Pass {
@@ -34,6 +34,8 @@ impl Shared {
         if state.local_answers.local(question, false).is_some_and(|local| local.goes_on.is_none()) {
             return QueryOutcome::Here;
         }
-        QueryOutcome::Elsewhere(state.fqdn_policy.wanted(&client, name).unwrap_or_else(|| client.way.clone()))
+        QueryOutcome::Elsewhere(
+            state.fqdn_policy.wanted(&client, name).unwrap_or_else(|| client.route.clone()),
+        )
     }
 }

@@ -15,9 +15,9 @@ impl Shared {
             return Some((trace, CachePolicy::Never));
         }
         let question = query.request.asked();
-        let way = query.state.fqdn_policy.wanted(query.client, question.name);
+        let route = query.state.fqdn_policy.wanted(query.client, question.name);
         // FQDN policies install the addresses at each query, so the kernel cache must not answer it.
-        let policy = if way.is_none() { CachePolicy::UntilInvalidated } else { CachePolicy::Never };
+        let policy = if route.is_none() { CachePolicy::UntilInvalidated } else { CachePolicy::Never };
         let decision = query.decide(question);
         if decision.action != gateway_core::dns::Action::Pass {
             return Some((query.decided(out, &decision)?, policy));
@@ -28,17 +28,17 @@ impl Shared {
         if question.qtype == rtype::ANY {
             return Some((query.any(out, decision.because), policy));
         }
-        let partition = way.as_ref().unwrap_or(&query.client.way).partition;
+        let partition = route.as_ref().unwrap_or(&query.client.route).partition;
         let entry = self.cache.get(&query.key(partition, question), query.now.ms)?;
         let age = match entry.freshness(query.now.ms) {
             Freshness::Fresh(age) | Freshness::StaleRecheckPending(age) => age,
             Freshness::Stale(_) | Freshness::Expired => return None,
         };
-        let found = Found { cached: true, wanted: way.is_some(), because: decision.because };
+        let found = Found { cached: true, wanted: route.is_some(), because: decision.because };
         let CachedReply::Answered(trace) = query.entry(out, &entry, age, found) else { return None };
         if entry.used(query.now.ms) {
-            let way = way.as_ref().unwrap_or(&query.client.way);
-            self.renew(&entry, way.clone(), query.client.number, &query.state.settings);
+            let route = route.as_ref().unwrap_or(&query.client.route);
+            self.renew(&entry, route.clone(), query.client.number, &query.state.settings);
         }
         let policy = match (age, trace.status) {
             (_, Status::Blocked | Status::Refused) => policy,

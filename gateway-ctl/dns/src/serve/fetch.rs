@@ -22,12 +22,12 @@ const MAX_WAIT: Duration = Duration::from_secs(12);
 /// Guard that removes a pending query when its task ends, for whatever reason.
 struct PendingQuery {
     shared: Arc<Shared>,
-    asked: QueryKey,
+    key: QueryKey,
 }
 
 impl Drop for PendingQuery {
     fn drop(&mut self) {
-        self.shared.pending_queries.lock().remove(&self.asked);
+        self.shared.pending_queries.lock().remove(&self.key);
     }
 }
 
@@ -42,7 +42,7 @@ pub struct Fetched {
 /// Route and client of a query.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    pub way: Arc<QueryRoute>,
+    pub route: Arc<QueryRoute>,
     pub client: u64,
 }
 
@@ -61,7 +61,7 @@ impl Shared {
             match entry.freshness(now) {
                 Freshness::Fresh(age) | Freshness::StaleRecheckPending(age) => {
                     if entry.used(now) {
-                        self.renew(&entry, sender.way, sender.client, settings);
+                        self.renew(&entry, sender.route, sender.client, settings);
                     }
                     return Fetched { entry, age, cached: true };
                 }
@@ -82,14 +82,14 @@ impl Shared {
     }
 
     /// Refreshes an entry that is still fresh (prefetch). Does not wait for the upstream.
-    pub fn renew(&self, entry: &Entry, way: Arc<QueryRoute>, client: u64, settings: &Settings) {
+    pub fn renew(&self, entry: &Entry, route: Arc<QueryRoute>, client: u64, settings: &Settings) {
         if let Some(shared) = self.this.upgrade() {
-            shared.join_or_start(&entry.key(), Sender { way, client }, settings.cache);
+            shared.join_or_start(&entry.key(), Sender { route, client }, settings.cache);
         }
     }
 
     fn join_or_start(self: &Arc<Self>, key: &Key<'_>, sender: Sender, limits: Limits) -> ResultReceiver {
-        let asked = QueryKey {
+        let key = QueryKey {
             partition: key.partition,
             dnssec_ok: key.dnssec_ok,
             checking_disabled: key.checking_disabled,
@@ -97,38 +97,38 @@ impl Shared {
             name: key.name.to_owned(),
         };
         let mut pending_queries = self.pending_queries.lock();
-        if let Some(receiver) = pending_queries.get(&asked) {
+        if let Some(receiver) = pending_queries.get(&key) {
             return receiver.clone();
         }
         let (publisher, receiver) = watch::channel(None);
-        pending_queries.insert(asked.clone(), receiver.clone());
+        pending_queries.insert(key.clone(), receiver.clone());
         drop(pending_queries);
-        let flight = PendingQuery { shared: self.clone(), asked };
+        let pending = PendingQuery { shared: self.clone(), key };
         self.runtime.spawn(async move {
-            let result = flight.shared.fly(&flight.asked, sender, &limits).await;
+            let result = pending.shared.run_query(&pending.key, sender, &limits).await;
             // Later queries find the entry in the cache.
-            drop(flight);
+            drop(pending);
             publisher.send_replace(Some(result));
         });
         receiver
     }
 
-    async fn fly(&self, asked: &QueryKey, sender: Sender, limits: &Limits) -> QueryResult {
+    async fn run_query(&self, key: &QueryKey, sender: Sender, limits: &Limits) -> QueryResult {
         let query = Query {
-            way: sender.way,
+            route: sender.route,
             client: sender.client,
-            name: asked.name.clone(),
-            qtype: asked.qtype,
-            dnssec_ok: asked.dnssec_ok,
-            checking_disabled: asked.checking_disabled,
+            name: key.name.clone(),
+            qtype: key.qtype,
+            dnssec_ok: key.dnssec_ok,
+            checking_disabled: key.checking_disabled,
         };
         let reply = timeout(MAX_WAIT, self.ask.ask(query)).await.unwrap_or(Err(Failure::Timeout));
         let key = Key {
-            partition: asked.partition,
-            dnssec_ok: asked.dnssec_ok,
-            checking_disabled: asked.checking_disabled,
-            qtype: asked.qtype,
-            name: asked.name.as_ref(),
+            partition: key.partition,
+            dnssec_ok: key.dnssec_ok,
+            checking_disabled: key.checking_disabled,
+            qtype: key.qtype,
+            name: key.name.as_ref(),
         };
         let now = self.clock.ms();
         let (entry, kept, replaceable) = match reply {

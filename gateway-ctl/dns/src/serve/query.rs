@@ -50,14 +50,14 @@ pub enum CachedReply {
     Elsewhere(Decision),
 }
 
-const SHUTTING: fn(&Action) -> bool =
+const IS_BLOCK: fn(&Action) -> bool =
     |action| matches!(action, Action::Block | Action::Nxdomain | Action::NoData | Action::Refuse);
 
 impl State {
     /// Returns the decision if it is in force, else a pass. Block decisions are not in force for unfiltered clients,
     /// and, except for canary domains, not while blocking is disabled or paused.
     pub fn in_force(&self, client: &Client, decision: Decision, now: Timestamp) -> Decision {
-        if !SHUTTING(&decision.action) {
+        if !IS_BLOCK(&decision.action) {
             return decision;
         }
         let canary = decision.because.as_ref().is_some_and(|because| because.cause == Cause::Canary);

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_may_ask_in_bursts_and_then_at_its_rate() {
+    fn a_network_may_burst_and_is_then_limited_to_its_rate() {
         let (limit, rate) = (Limit::default(), Rate { per_second: 20, burst: 2 });
         let ask = |address: &str, now| limit.take(rate, address.parse().expect("an address"), now);
         for host in 0..40 {

@@ -14,7 +14,7 @@ use crate::wire::code::ede;
 use crate::wire::{Ede, Envelope, rcode, rtype};
 
 /// Maximum number of names that local data may lead through.
-const LEAPS: usize = 8;
+const MAX_ALIASES: usize = 8;
 
 /// Partial answer of a query that continues with another name.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Shared {
         let qtype = query.request.qtype;
         let mut name = query.request.name().to_owned();
         let mut path = Path::default();
-        for _ in 0..LEAPS {
+        for _ in 0..MAX_ALIASES {
             let question = Question { name: name.as_ref(), qtype };
             let decision = query.decide(question);
             if let Some(trace) = query.decided_at(out, &path, &name, &decision) {
@@ -68,11 +68,11 @@ impl Shared {
             if qtype == rtype::ANY && path.records.is_empty() {
                 return query.any(out, path.because);
             }
-            let way = state.fqdn_policy.wanted(query.client, query.request.name());
-            let wanted = way.is_some();
-            let way = way.unwrap_or_else(|| query.client.way.clone());
-            let key = query.key(way.partition, question);
-            let sender = Sender { way, client: query.client.number };
+            let route = state.fqdn_policy.wanted(query.client, query.request.name());
+            let wanted = route.is_some();
+            let route = route.unwrap_or_else(|| query.client.route.clone());
+            let key = query.key(route.partition, question);
+            let sender = Sender { route, client: query.client.number };
             let fetched = self.fetch(&key, sender, &state.settings, query.now.ms).await;
             match query.fetched_at(out, &mut path, fetched, wanted) {
                 CachedReply::Answered(trace) => return trace,

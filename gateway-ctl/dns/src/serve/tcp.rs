@@ -25,7 +25,7 @@ where
 {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let (answers, mut ready) = mpsc::channel::<Vec<u8>>(limits.pipelined.max(1));
-    let room = Arc::new(Semaphore::new(limits.pipelined.max(1)));
+    let slots = Arc::new(Semaphore::new(limits.pipelined.max(1)));
     let write = async move {
         while let Some(answer) = ready.recv().await {
             // A client that does not read loses the connection.
@@ -42,21 +42,21 @@ where
         let mut buffer = BytesMut::with_capacity(1024);
         let mut until = Instant::now() + limits.idle;
         loop {
-            if let Some(question) = question(&mut buffer) {
+            if let Some(next_query) = next_query(&mut buffer) {
                 until = Instant::now() + limits.idle;
-                let Ok(place) = room.clone().acquire_owned().await else { return Ok(()) };
+                let Ok(slot) = slots.clone().acquire_owned().await else { return Ok(()) };
                 let (shared, answers) = (shared.clone(), answers.clone());
                 tokio::spawn(async move {
                     let mut out = Vec::with_capacity(514);
                     let now = shared.clock.now();
-                    shared.answer(&question, from, transport, now, &mut out).await;
+                    shared.answer(&next_query, from, transport, now, &mut out).await;
                     if !out.is_empty() {
                         let length = (out.len() as u16).to_be_bytes();
                         out.splice(0..0, length);
                         // The connection may have ended.
                         let _ = answers.send(out).await;
                     }
-                    drop(place);
+                    drop(slot);
                 });
                 continue;
             }
@@ -65,7 +65,7 @@ where
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => return Err(error),
                 // Queries in progress keep a connection open. An incomplete query does not, however long it takes.
-                Err(_) if buffer.is_empty() && room.available_permits() < limits.pipelined => {
+                Err(_) if buffer.is_empty() && slots.available_permits() < limits.pipelined => {
                     until = Instant::now() + limits.idle;
                 }
                 Err(_) => return Err(io::ErrorKind::TimedOut.into()),
@@ -84,7 +84,7 @@ where
 }
 
 /// Removes a complete query from the buffer. None: the query is still incomplete.
-fn question(buffer: &mut BytesMut) -> Option<BytesMut> {
+fn next_query(buffer: &mut BytesMut) -> Option<BytesMut> {
     let length = usize::from(u16::from_be_bytes([*buffer.first()?, *buffer.get(1)?]));
     if buffer.len() < 2 + length {
         return None;

@@ -26,7 +26,7 @@ pub fn name(text: &str) -> Name {
     Name::from(&DomainName::parse(text).expect("a name"))
 }
 
-pub fn way(partition: u16) -> Arc<QueryRoute> {
+pub fn route(partition: u16) -> Arc<QueryRoute> {
     Arc::new(QueryRoute { partition, route: QueryEgress::Default, resolvers: Resolvers::Usual })
 }
 
@@ -38,7 +38,7 @@ pub fn client(number: u64, partition: u16) -> Client {
             ..ClientIdentity::default()
         },
         name: Some(format!("client {number}").into()),
-        way: way(partition),
+        route: route(partition),
         logged: Logged::Full,
         rank: u32::MAX,
         filtered: true,
@@ -237,7 +237,7 @@ pub struct FakeUpstreamHandle(pub Arc<FakeUpstream>);
 impl Upstream for FakeUpstreamHandle {
     async fn ask(&self, query: Query) -> Result<Reply, Failure> {
         self.0.asked.fetch_add(1, Ordering::SeqCst);
-        self.0.partitions.lock().expect("a lock").push(query.way.partition);
+        self.0.partitions.lock().expect("a lock").push(query.route.partition);
         self.0.gate.acquire().await.expect("open").forget();
         let missing = Answer { rcode: 3, authorities: vec![soa("example", 900, 300)], ..Answer::default() };
         let known = self.0.records.lock().expect("a lock").get(&(query.name.clone(), query.qtype)).cloned();

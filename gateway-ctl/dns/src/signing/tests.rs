@@ -218,7 +218,7 @@ fn rfc_4034_section_4_the_chain_is_closed() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_signed_again_until_its_end_is_near() {
+fn unchanged_records_are_signed_again_only_before_their_expiry() {
     let mut world = Fixture::new(&RECORDS);
     let signature = |zones: &Zones, asked: &str| {
         let local = ask(zones, asked, rtype::A);
@@ -235,7 +235,7 @@ fn what_has_not_changed_is_not_signed_again_until_its_end_is_near() {
     assert!(!world.made.are_due(at("2026-12-03T12:00:00Z")), "all are new");
     let ends = |wire: &[u8]| i64::from(u32_at(wire, 8).expect("a time"));
     let now = at("2026-12-03T12:00:00Z").as_second();
-    assert!((now + VALIDITY..now + VALIDITY + SPREAD).contains(&ends(&again)));
+    assert!((now + VALIDITY..now + VALIDITY + EXPIRY_SPREAD_SECONDS).contains(&ends(&again)));
     assert!(world.made.are_due(at(NOON)), "a clock that was set back");
     assert_ne!(signature(&world.zones(NOON), "www.example"), again);
     let ends: BTreeSet<i64> = ["www.example", "nas.example", "new.example"]

@@ -1,4 +1,4 @@
-//! The last good copy of a zone on disk: a line that says what it is, then its records.
+//! Last good transfer of a zone on disk: a line of metadata, then the records.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ use crate::wire::{u16_at, u32_at};
 
 pub const COPIES: DiskCache = DiskCache("zone");
 /// Longest file: each record has its name and ten bytes.
-const LONGEST: u64 = BYTES as u64 + RECORDS as u64 * (255 + 10) + 4096;
+const MAX_FILE_BYTES: u64 = BYTES as u64 + RECORDS as u64 * (255 + 10) + 4096;
 
 /// Metadata of a zone on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ impl Head {
     }
 }
 
-/// A zone, with what it says of when to look at it.
+/// A zone with its refresh timers.
 #[derive(Debug)]
 pub struct Whole {
     pub head: Head,
@@ -81,7 +81,8 @@ fn records(body: &[u8]) -> Option<Vec<Record>> {
     Some(records)
 }
 
-/// The copy and when it was last known to hold. None if there is none, or one that is of something else.
+/// Returns the cached zone and the time of its last confirmation. `None` if there is none, or if the file is of another
+/// zone.
 pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Whole, Timestamp)>> {
     let path = COPIES.path(folder, zone.id);
     let about = match fs::metadata(&path) {
@@ -90,7 +91,7 @@ pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Who
         Err(error) => return Err(error),
     };
     let broken = || io::Error::new(io::ErrorKind::InvalidData, "it is not what was written");
-    if about.len() > LONGEST {
+    if about.len() > MAX_FILE_BYTES {
         return Err(broken());
     }
     let file = fs::read(&path)?;

@@ -1,4 +1,4 @@
-//! One look at a zone: its serial number is asked for and, if it is past ours, the zone, by the same connection.
+//! One refresh of a zone: a query for its serial and, if that is newer, a transfer on the same connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::wire::{flag, rtype, u16_at};
 /// For a connection, and from one message to the next.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// For the whole of it.
-const WHOLE: Duration = Duration::from_secs(600);
+const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Reason for a failed refresh of a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ pub enum Error {
 }
 
 pub(super) enum SerialCheck {
-    /// The copy is what the servers have.
+    /// The zone equals that of the primaries.
     Same,
     New(Arc<Fetched>),
 }
@@ -58,7 +58,7 @@ pub fn is_newer(serial: u32, than: u32) -> bool {
     serial != than && serial.wrapping_sub(than) < 1 << 31
 }
 
-/// Asks the servers in turn until one answers. The questions leave as those of the gateway itself do.
+/// Queries the primaries in order until one answers. Queries leave like those of the gateway itself.
 pub(super) async fn look(
     context: &Context,
     zone: &Secondary,
@@ -68,7 +68,7 @@ pub(super) async fn look(
     let mut last = Error::NoServer;
     for server in &zone.servers {
         let looking = at(context, zone, server, have, key);
-        let looked = timeout(context.wait(WHOLE), looking).await;
+        let looked = timeout(context.wait(TRANSFER_TIMEOUT), looking).await;
         match looked.unwrap_or_else(|_| Err(Error::Timeout(server.shown.clone()))) {
             Ok(looked) => return Ok(looked),
             Err(error) => last = error,
@@ -104,7 +104,7 @@ async fn at(
         Ok(fetched) => fetched.map_err(|bad| Error::Bad(server.shown.clone(), bad))?,
         Err(_) => return Err(Error::Bad(server.shown.clone(), Bad::Data)),
     };
-    // Between the two questions it may have changed, but not to something older.
+    // Between the two queries the zone may have become newer, but not older.
     let serial = fetched.whole.copy.serial;
     match have {
         Some(have) if !is_newer(serial, have) => Err(Error::Older(server.shown.clone(), serial)),
@@ -177,7 +177,7 @@ impl<'a> Line<'a> {
         Error::Unreachable(self.server.shown.clone(), error.to_string())
     }
 
-    /// Sends a question; its id.
+    /// Sends a query. Returns its id.
     async fn ask(&mut self, zone: &Name, qtype: u16) -> Result<u16, Error> {
         let drawn = random::<2>();
         let id = u16::from_be_bytes(
@@ -191,7 +191,7 @@ impl<'a> Line<'a> {
             checking_disabled: false,
         };
         let message = asked.message(&Form { id, ..Form::default() });
-        // A question has at most 255 + 16 bytes.
+        // A query has at most 255 + 16 bytes.
         let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
         let writing = timeout(self.context.wait(TIMEOUT), self.stream.write_all(&framed));
         match writing.await {

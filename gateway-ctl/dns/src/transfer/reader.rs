@@ -1,7 +1,7 @@
 //! A transfer as it comes, message by message (RFC 5936, sections 2.2 and 3).
 //!
-//! It begins and ends with the same SOA record. What is not of the zone is left out, what is no transfer is refused; data
-//! of unknown types is kept unchanged (RFC 3597).
+//! A transfer begins and ends with the same SOA record. Records outside of the zone are ignored, invalid transfers are
+//! refused; data of unknown types is kept unchanged (RFC 3597).
 
 use gateway_core::dns::{Name, NameRef, Record};
 
@@ -12,7 +12,7 @@ pub const RECORDS: usize = 500_000;
 pub const BYTES: usize = 64 << 20;
 
 const IN: u16 = 1;
-/// Types that stand in questions and additional sections only (RFC 6895, section 3.1).
+/// Types that occur in question and additional sections only (RFC 6895, section 3.1).
 const META: std::ops::RangeInclusive<u16> = 128..=255;
 
 /// Reason for which messages are not a zone.
@@ -55,7 +55,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of the answer to the question with this id.
+    /// Reads messages that answer the query with this id.
     pub fn new(apex: Name, id: u16) -> Reader {
         Reader { apex, id, records: Vec::new(), bytes: 0, whole: false, strangers: 0 }
     }
@@ -129,7 +129,8 @@ fn is_same_start(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// The records of an answer to the question for this name and type; it may leave the question out unless it is the `first`.
+/// Returns the records of a reply to the query for this name and type. Except for the `first` message, the question
+/// section may be empty.
 pub fn open<'a>(
     message: &'a [u8],
     id: u16,
@@ -171,7 +172,7 @@ pub fn read(message: &[u8], at: &RecordRef) -> Result<Record, Bad> {
     Ok(Record {
         name: name.to_name().ok_or(Bad::Cut)?,
         rtype: at.rtype,
-        // The highest bit says nothing (RFC 2181, section 8).
+        // The highest bit of a TTL is ignored (RFC 2181, section 8).
         ttl: if at.ttl > i32::MAX as u32 { 0 } else { at.ttl },
         rdata: rdata.into(),
     })

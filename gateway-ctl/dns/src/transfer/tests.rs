@@ -35,7 +35,7 @@ fn soa(serial: u32, [refresh, retry, expire]: [u32; 3]) -> Record {
     record("example", rtype::SOA, &[b"\x02ns\x07example\0\0", &numbers[..]].concat())
 }
 
-/// An answer to the question for the zone with these records.
+/// Reply to the query for the zone, with these records.
 fn message(id: u16, qtype: u16, records: &[Record]) -> Vec<u8> {
     let mut out = id.to_be_bytes().to_vec();
     out.extend_from_slice(&(flag::QR | flag::AA).to_be_bytes());
@@ -64,7 +64,7 @@ fn zone(serial: u32) -> Vec<Record> {
     ]
 }
 
-/// A primary server of `example`, in the version that its number says.
+/// Primary server of `example`, with a version by its serial.
 struct Primary {
     at: std::net::SocketAddr,
     serial: Arc<AtomicU32>,
@@ -175,7 +175,7 @@ fn rfc_1982_section_3_2() {
 }
 
 #[tokio::test]
-async fn a_zone_is_fetched_kept_and_there_after_a_restart() {
+async fn a_secondary_zone_is_transferred_stored_and_present_after_a_restart() {
     let (folder, primary) = (tempfile::tempdir().unwrap(), Primary::new(41).await);
     let mut world = World::new(folder.path());
     world.secondaries.set(&[primary.secondary()]);
@@ -190,7 +190,7 @@ async fn a_zone_is_fetched_kept_and_there_after_a_restart() {
     world.secondaries.load(&[primary.secondary()]);
     assert_eq!(world.copy().await.serial, 41);
     drop(world);
-    // Another server's copy may be of another zone, another zone's is.
+    // The cache of another primary may be used, that of another zone not.
     let mut others = primary.secondary();
     others.zone = name("example.org");
     for other in [others, secondary("127.0.0.1:1".parse().unwrap())] {

@@ -16,8 +16,8 @@ use super::udp::{self, Outcome};
 use crate::hooks::{Server, ServerAddress};
 use crate::wire::rtype;
 
-const SHORTEST: Duration = Duration::from_secs(60);
-const LONGEST: Duration = Duration::from_secs(86_400);
+const MIN_TTL: Duration = Duration::from_secs(60);
+const MAX_TTL: Duration = Duration::from_secs(86_400);
 /// Delay before a retry while an old address is in use.
 const RETRY: Duration = Duration::from_secs(10);
 /// Timeout of one attempt at one resolver.
@@ -107,7 +107,7 @@ impl Addresses {
             let mut found: Vec<(IpAddr, u32)> = four.unwrap_or_default();
             found.extend(six.unwrap_or_default());
             if let Some(life) = found.iter().map(|(_, ttl)| *ttl).min() {
-                let life = Duration::from_secs(life.into()).clamp(SHORTEST, LONGEST);
+                let life = Duration::from_secs(life.into()).clamp(MIN_TTL, MAX_TTL);
                 let addresses = found.into_iter().map(|(address, _)| SocketAddr::new(address, *port));
                 return Ok((addresses.collect(), life));
             }

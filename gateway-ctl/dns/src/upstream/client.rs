@@ -21,9 +21,9 @@ use super::udp::{self, Outcome};
 use crate::hooks::Server;
 
 /// Extra time for an answer while the connection is still being opened.
-const CONNECTING: Duration = Duration::from_millis(1500);
+const CONNECT_ALLOWANCE: Duration = Duration::from_millis(1500);
 /// Maximum number of connections tried in sequence for one query, if each closes before its answer.
-const CONNECTIONS: usize = 32;
+const MAX_CONNECTIONS: usize = 32;
 /// Timeout of a probe; longer than that of a query.
 const PROBE: Duration = Duration::from_secs(4);
 /// Time without a query after which probes stop.
@@ -100,7 +100,8 @@ impl UpstreamClient {
         patient: bool,
     ) -> Result<Answer, Error> {
         let left = until.saturating_duration_since(Instant::now());
-        let usual = self.health.timeout() + if self.is_connected() { Duration::ZERO } else { CONNECTING };
+        let usual =
+            self.health.timeout() + if self.is_connected() { Duration::ZERO } else { CONNECT_ALLOWANCE };
         let limit = if patient { left } else { self.context.wait(usual).min(left) };
         let outcome = timeout(limit, self.exchange(&asked)).await.unwrap_or(Err(Error::Timeout));
         self.account(&outcome);
@@ -210,7 +211,7 @@ impl UpstreamClient {
         edns: bool,
     ) -> Result<Answer, Error> {
         let form = Form { edns, padded: self.server.protocol.is_encrypted(), ..Form::default() };
-        for left in (0..CONNECTIONS).rev() {
+        for left in (0..MAX_CONNECTIONS).rev() {
             let (channel, stood) = self.channel().await?;
             let since = Instant::now();
             match channel.ask(asked.message(&form)).await {

@@ -31,7 +31,7 @@ pub struct Context {
     pub(super) places: Semaphore,
 }
 
-const PLACES: usize = 2048;
+const MAX_SOCKETS: usize = 2048;
 
 impl Context {
     /// Creates a context with the sockets of the system and the keys of the root.
@@ -43,7 +43,7 @@ impl Context {
             tell: Box::new(tell),
             anchors: Arc::new(TrustAnchors::default()),
             pace: 1,
-            places: Semaphore::new(PLACES),
+            places: Semaphore::new(MAX_SOCKETS),
         }
     }
 

@@ -18,7 +18,7 @@ use super::stall::StallDetector;
 use crate::hooks::{Server, ServerAddress};
 
 const MEDIA_TYPE: &str = "application/dns-message";
-const LONGEST: usize = 65_535;
+const MAX_MESSAGE_BYTES: usize = 65_535;
 /// Interval of pings on a connection in use; `PONG` is the timeout for the reply.
 const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(3);
@@ -103,7 +103,7 @@ impl Requests {
         if !kind.eq_ignore_ascii_case(MEDIA_TYPE) {
             return Err(Error::Http("the answer is no DNS message".into()));
         }
-        let body = Limited::new(response.into_body(), LONGEST).collect().await;
+        let body = Limited::new(response.into_body(), MAX_MESSAGE_BYTES).collect().await;
         let body = body.map_err(|error| Error::Http(error.to_string().into()))?.to_bytes();
         match check_reply(&body, &message) {
             Verdict::Fits(head) => {

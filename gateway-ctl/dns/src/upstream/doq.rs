@@ -1,4 +1,4 @@
-//! Questions over QUIC (RFC 9250): one connection, and a stream of its own for each question.
+//! Queries over QUIC (RFC 9250): one connection with a stream for each query.
 
 mod datagrams;
 
@@ -24,7 +24,7 @@ use gateway_outbound::UdpPath;
 
 /// As it is agreed on in TLS.
 pub const PROTOCOL: &[u8] = b"doq";
-/// Closed, without a word, after so long in which nothing came or went.
+/// Idle timeout of a connection.
 const IDLE: Duration = Duration::from_secs(30);
 /// Bytes of answers that the server may send ahead: of one, of all.
 const ANSWER: u32 = 1 << 17;
@@ -66,7 +66,7 @@ impl Streams {
         config.transport_config(Arc::new(transport()?));
         let (header, control) = path.wrapper.map(|wrapper| (wrapper.header, wrapper.control)).unzip();
         let datagrams = Arc::new(Datagrams::new(path.socket, to, header.unwrap_or_default()));
-        // A port of its own for each connection: nothing outside tells two of them to belong together.
+        // Each connection has its own port, so that observers cannot link two of them.
         let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
             None,
@@ -130,12 +130,12 @@ fn transport() -> Result<TransportConfig, Error> {
         .stream_receive_window(ANSWER.into())
         .receive_window(ANSWERS.into())
         .datagram_receive_buffer_size(None)
-        // It would show how far the server is to all on the way.
+        // It would reveal the distance of the server to observers.
         .allow_spin(false);
     Ok(transport)
 }
 
-/// One question and its answer. An unread stream is stopped.
+/// Sends one query and returns its reply. Stops a stream that is not read to its end.
 struct Stream {
     send: SendStream,
     recv: RecvStream,
@@ -172,10 +172,10 @@ impl Drop for Stream {
     }
 }
 
-/// Ends the connection when the proxy ends the passage, and the other way round.
+/// Ends the connection when the proxy ends the relay, and the reverse.
 async fn hold(mut control: TcpStream, connection: quinn::Connection) {
     tokio::select! {
-        // A proxy says nothing more there.
+        // A proxy sends nothing more there.
         _ = control.read_u8() => connection.close(NO_ERROR, b""),
         _ = connection.closed() => {}
     }

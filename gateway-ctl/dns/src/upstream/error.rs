@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_lacks_is_not_the_fault_of_an_upstream() {
+    fn missing_system_resources_do_not_count_as_upstream_failures() {
         let error = |code: i32| Error::from(std::io::Error::from_raw_os_error(code));
         assert!(error(libc::EMFILE).is_ours() && error(libc::ENOBUFS).is_ours());
         assert!(!error(libc::ECONNREFUSED).is_ours() && !error(libc::ENETUNREACH).is_ours());

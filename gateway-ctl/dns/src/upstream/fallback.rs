@@ -18,11 +18,11 @@ use crate::wire;
 /// Time limit for the answer to a query.
 pub const DEADLINE: Duration = Duration::from_secs(5);
 /// Maximum number of attempts at one upstream.
-const TRIES: usize = 3;
+const MAX_TRIES_PER_UPSTREAM: usize = 3;
 /// Maximum number of attempts at all upstreams together.
-const MOST: usize = 8;
+const MAX_TRIES: usize = 8;
 /// Maximum number of upstreams queried in parallel at the start.
-const WIDEST: usize = 6;
+const MAX_PARALLEL_TRIES: usize = 6;
 
 type Try = BoxFuture<'static, (usize, Result<Answer, Error>)>;
 
@@ -37,7 +37,7 @@ struct Race {
     running: FuturesUnordered<Try>,
 }
 
-/// Returns the first conclusive answer. With `wide`, up to `WIDEST` live upstreams are queried in parallel.
+/// Returns the first conclusive answer. With `wide`, up to `MAX_PARALLEL_TRIES` live upstreams are queried in parallel.
 pub async fn ask(
     lines: Vec<Arc<UpstreamClient>>,
     asked: Arc<UpstreamQuery>,
@@ -61,7 +61,7 @@ pub async fn ask(
 impl Race {
     async fn run(&mut self, wide: bool) -> Result<(Answer, Arc<UpstreamClient>), Failure> {
         let living = self.lines.iter().filter(|line| !line.health.is_dead()).count();
-        let at_once = if wide { living.clamp(1, WIDEST) } else { 1 };
+        let at_once = if wide { living.clamp(1, MAX_PARALLEL_TRIES) } else { 1 };
         let mut next_at = self.until;
         for _ in 0..at_once {
             next_at = self.start().unwrap_or(next_at);
@@ -132,12 +132,12 @@ impl Race {
     /// Queries the next upstream and returns the time for the one after it. `None` if no attempt is left.
     fn start(&mut self) -> Option<Instant> {
         let now = Instant::now();
-        if self.started >= MOST || now >= self.until {
+        if self.started >= MAX_TRIES || now >= self.until {
             return None;
         }
         let rank = |index: &usize| self.tried[*index].0;
         let index = (0..self.lines.len())
-            .filter(|index| self.tried[*index].1 && self.tried[*index].0 < TRIES)
+            .filter(|index| self.tried[*index].1 && self.tried[*index].0 < MAX_TRIES_PER_UPSTREAM)
             .min_by_key(rank)?;
         self.tried[index].0 += 1;
         self.started += 1;
@@ -145,7 +145,7 @@ impl Race {
         // Each further attempt at the same upstream gets more time, and the last one all the time left: some names
         // take long to resolve.
         let delay = line.hedge_delay() * self.tried[index].0 as u32;
-        let last = self.tried[index].0 == TRIES || self.started == MOST;
+        let last = self.tried[index].0 == MAX_TRIES_PER_UPSTREAM || self.started == MAX_TRIES;
         self.running.push(Box::pin(async move { (index, line.ask(asked, until, last).await) }));
         Some(now + delay)
     }

@@ -12,7 +12,7 @@ const DEAD_AFTER: u32 = 3;
 /// Delays before the next probe.
 const PROBES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// Usual response time assumed for a server without a measured RTT.
-const UNKNOWN: Duration = Duration::from_millis(400);
+const DEFAULT_HEDGE_DELAY: Duration = Duration::from_millis(400);
 
 #[derive(Debug, Default)]
 pub struct Health(Mutex<HealthState>);
@@ -83,7 +83,10 @@ impl Health {
 
     /// Returns the time after which an answer is unusually late and another upstream is queried as well.
     pub fn hedge_delay(&self) -> Duration {
-        let usual = self.known().rtt.map_or(UNKNOWN, |(rtt, variation)| micros(rtt * 1.5 + variation * 4.0));
+        let usual = self
+            .known()
+            .rtt
+            .map_or(DEFAULT_HEDGE_DELAY, |(rtt, variation)| micros(rtt * 1.5 + variation * 4.0));
         usual.clamp(Duration::from_millis(200), Duration::from_millis(1000))
     }
 
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn time_to_an_answer_is_smoothed_and_sets_how_long_is_waited() {
         let health = Health::default();
-        assert_eq!(health.hedge_delay(), UNKNOWN);
+        assert_eq!(health.hedge_delay(), DEFAULT_HEDGE_DELAY);
         health.answered(Duration::from_millis(80));
         assert_eq!(health.rtt(), Some(Duration::from_millis(80)));
         for _ in 0..50 {

@@ -1,7 +1,7 @@
-//! Questions as they are sent upstream, and what an answer is held against before anybody sees it.
+//! Queries as sent to upstreams, and the checks of replies before anything reads them.
 //!
-//! Nothing is decoded here beyond what that takes: that the answer is one, that it is to this question, and that it is
-//! whole. EDNS without client subnet (RFC 7871), padded where the transport is encrypted (RFC 8467).
+//! Only these checks decode anything: that the message is a response, that it answers this query, and that it is
+//! complete. EDNS without client subnet (RFC 7871), padded on encrypted transports (RFC 8467).
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub const NXDOMAIN: u16 = 3;
 pub struct UpstreamQuery {
     pub name: Name,
     pub qtype: u16,
-    /// Wants others to be asked; not set for the servers of a zone itself.
+    /// Recursion desired. Not set for the servers of a zone itself.
     pub recursion: bool,
     pub dnssec_ok: bool,
     pub checking_disabled: bool,
@@ -88,7 +88,7 @@ fn mix(name: &[u8], case: &[u8; 32], out: &mut Vec<u8>) {
     }));
 }
 
-/// The question of a message as it stands there, with type and class.
+/// Returns the question of a message as encoded, with type and class.
 pub fn question_of(message: &[u8]) -> Option<&[u8]> {
     let end = skip(message, HEADER)? + 4;
     message.get(HEADER..end)
@@ -107,7 +107,7 @@ pub struct Head {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Not an answer to what was asked.
+    /// Not a reply to the query.
     Stranger,
     /// It would be one, but for the case of its letters.
     OtherCase,
@@ -116,7 +116,7 @@ pub enum Verdict {
     Fits(Head),
 }
 
-/// Holds a message against the question that was sent.
+/// Checks a message against the query.
 pub fn check_reply(message: &[u8], sent: &[u8]) -> Verdict {
     let (Some(header), Some(question)) = (message.get(..HEADER), question_of(sent)) else {
         return Verdict::Stranger;
@@ -129,7 +129,7 @@ pub fn check_reply(message: &[u8], sent: &[u8]) -> Verdict {
     let questions = u16::from_be_bytes([header[4], header[5]]);
     let rcode = u16::from(header[3] & 0xf);
     if questions == 0 && rcode != NOERROR && rcode != NXDOMAIN && message.len() == HEADER {
-        // Who cannot read a question need not repeat it (RFC 1035, section 4.1.1 has FORMERR for that).
+        // A server that cannot read a query need not repeat it (FORMERR, RFC 1035, section 4.1.1).
         return Verdict::Fits(Head { rcode, truncated: false, edns: false, referral: false });
     }
     let Some(answered) = message.get(HEADER..HEADER + question.len()) else {
@@ -187,14 +187,14 @@ pub fn has_keepalive(message: &[u8]) -> bool {
     records.any(|record| options(&message[record.rdata]).flatten().any(|(code, _)| code == KEEPALIVE))
 }
 
-/// Brings the letters of an answer's question back to small ones: names in the answer point there.
+/// Restores lower case in the question of a reply: names in the answer point to it.
 pub fn unmix(message: &mut [u8]) {
     if let Some(end) = skip(message, HEADER) {
         message[HEADER..end].make_ascii_lowercase();
     }
 }
 
-/// The addresses of an answer to `A` or `AAAA`, with the shortest life among them; names on the way are not looked at.
+/// Returns the addresses of a reply to `A` or `AAAA`, with the lowest TTL among them. Names of aliases are not checked.
 pub fn addresses(message: &[u8], qtype: u16) -> Option<(Vec<IpAddr>, u32)> {
     let (mut found, mut life) = (Vec::new(), u32::MAX);
     for record in Records::of(message)? {
@@ -218,7 +218,7 @@ pub fn shortest_life(message: &[u8]) -> Option<Duration> {
     kept.map(|record| Duration::from_secs(record.ttl.into())).min()
 }
 
-/// Lets no record be kept for longer.
+/// Limits the TTL of all records.
 pub fn limit_life(message: &mut [u8], most: u32) {
     let Some(records) = Records::of(message) else {
         return;
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_what_hickory_reads() {
+    fn hickory_reads_the_query() {
         let form = Form { id: 0x1234, edns: true, padded: true, case: [0xff; 32] };
         let message = asked("www.example.com", 28).message(&form);
         assert_eq!(message.len(), 128);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_answer_to_this_question_fits() {
+    fn only_a_reply_to_the_query_is_accepted() {
         let form = Form { id: 7, edns: true, padded: false, case: [0b1010_1010; 32] };
         let sent = asked("www.example.com", 1).message(&form);
         let good = answer(&sent);

@@ -1,4 +1,4 @@
-//! A connection that many questions share (RFC 7766): sent as they come, answered in any order, kept open.
+//! Connection that many queries share (RFC 7766): pipelined, answered in any order, kept open.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use tokio::time::Instant;
 use super::error::{Error, random};
 use super::message::{Head, Verdict, check_reply};
 
-/// Closed after so long without a question.
+/// Idle timeout of a connection.
 const IDLE: Duration = Duration::from_secs(30);
-/// A connection that brought nothing for so long after a question was given up on is broken.
-const STUCK: Duration = Duration::from_millis(1500);
+/// A connection without a reply for this time after a query was given up is broken.
+const STALL_TIMEOUT: Duration = Duration::from_millis(1500);
 const TICK: Duration = Duration::from_millis(500);
-/// Questions on their way at once.
-const MOST: usize = 2048;
-/// Bytes that wait to be sent before questions wait.
+/// Maximum number of pending queries.
+const MAX_PENDING_QUERIES: usize = 2048;
+/// Maximum number of unsent bytes before queries wait.
 const BACKLOG: usize = 64 << 10;
 
-/// The near end. The connection closes when the last clone is gone.
+/// Local end. The connection closes when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct PipelinedConnection {
     jobs: mpsc::Sender<Job>,
@@ -45,7 +45,7 @@ struct Waiting {
 }
 
 impl PipelinedConnection {
-    /// Takes over a connection that stands.
+    /// Takes over an established connection.
     pub fn new<S>(stream: S) -> PipelinedConnection
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
@@ -112,7 +112,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> End<R, W> {
     async fn serve(&mut self, mut jobs: mpsc::Receiver<Job>) -> Result<(), Error> {
         let mut ticks = tokio::time::interval(TICK);
         loop {
-            let takes = self.waiting.len() < MOST && self.leaving.len() < BACKLOG;
+            let takes = self.waiting.len() < MAX_PENDING_QUERIES && self.leaving.len() < BACKLOG;
             let sends = !self.leaving.is_empty();
             tokio::select! {
                 job = jobs.recv(), if takes => match job {
@@ -199,7 +199,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> End<R, W> {
         let heard = self.heard;
         let mut stuck = false;
         self.waiting.retain(|_, waiting| {
-            let given_up = waiting.answer.is_closed() && now - waiting.since > STUCK;
+            let given_up = waiting.answer.is_closed() && now - waiting.since > STALL_TIMEOUT;
             stuck |= given_up && waiting.since >= heard;
             !given_up
         });
@@ -213,7 +213,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> End<R, W> {
     }
 }
 
-/// Some of these bytes, or, if there are none, those that were kept back. May be dropped at any time.
+/// Reads some of these bytes, or buffered ones first. Cancel-safe.
 async fn send<W: AsyncWrite + Unpin>(writer: &mut W, leaving: &[u8]) -> Result<usize, Error> {
     if leaving.is_empty() {
         writer.flush().await?;
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_find_their_questions_in_any_order() {
+    async fn replies_match_their_queries_in_any_order() {
         let (ours, mut theirs) = tokio::io::duplex(4096);
         let pipe = PipelinedConnection::new(ours);
         let server = async {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_to_other_questions_are_passed_over() {
+    async fn replies_to_other_queries_are_ignored() {
         let (ours, mut theirs) = tokio::io::duplex(4096);
         let pipe = PipelinedConnection::new(ours);
         let server = async {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_close_in_the_middle_tells_all_who_wait() {
+    async fn a_closed_connection_fails_all_pending_queries() {
         let (ours, mut theirs) = tokio::io::duplex(4096);
         let pipe = PipelinedConnection::new(ours);
         let server = async move {

@@ -19,9 +19,9 @@ pub struct OrderInput {
     pub mode: RotationMode,
     /// The client, if devices stay with their server.
     pub client: Option<u64>,
-    /// Counts questions, or the intervals in which the choice is kept.
+    /// Counter of queries, or of the intervals in which the choice stays.
     pub count: u64,
-    /// Fresh for each question, or the same for an interval.
+    /// Random number of each query, or of an interval.
     pub random: u64,
 }
 
@@ -30,7 +30,7 @@ const UNMEASURED: Duration = Duration::from_millis(10);
 /// One query of so many goes to any upstream, so that a faster one is detected.
 const EXPLORE: u64 = 64;
 
-/// All candidates, in the order in which they are asked.
+/// Returns all candidates in the order of attempts.
 pub fn order(candidates: &[Candidate], turn: OrderInput) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     let mut random = Random(turn.random);
@@ -38,7 +38,7 @@ pub fn order(candidates: &[Candidate], turn: OrderInput) -> Vec<usize> {
         RotationMode::Sequential | RotationMode::Parallel => {}
         _ if turn.client.is_some() => {
             let client = turn.client.unwrap_or_default();
-            // Each client likes the upstreams in an order of its own, which one that comes or goes does not disturb.
+            // Each client has its own order of upstreams, which added and removed upstreams do not disturb.
             order.sort_by_key(|index| std::cmp::Reverse(scramble(candidates[*index].key ^ scramble(client))));
         }
         RotationMode::RoundRobin => {
@@ -69,7 +69,7 @@ pub fn order(candidates: &[Candidate], turn: OrderInput) -> Vec<usize> {
     order
 }
 
-/// Draws one after the other, each as likely as its weight says.
+/// Draws candidates one after the other, with a probability by weight.
 fn shuffle(order: &mut [usize], weight: impl Fn(usize) -> f64, random: &mut Random) {
     for at in 0..order.len() {
         let total: f64 = order[at..].iter().map(|index| weight(*index)).sum();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn load_follows_speed_and_the_fastest_is_mostly_asked() {
+    fn load_follows_rtt_and_the_fastest_gets_most_queries() {
         let candidates = [candidate(1, false, 10), candidate(2, false, 30), candidate(3, true, 1)];
         let counts = firsts(&candidates, RotationMode::LoadBalance, 10_000);
         assert!((7200..7800).contains(&counts[&0]) && !counts.contains_key(&2), "{counts:?}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_never_measured_is_tried_by_the_fastest_mode() {
+    fn the_fastest_mode_tries_unmeasured_upstreams() {
         let candidates = [candidate(1, false, 10), candidate(2, false, 0)];
         assert_eq!(order(&candidates, OrderInput { random: 1, ..turn(RotationMode::Fastest) })[0], 1);
     }

@@ -1,4 +1,4 @@
-//! The upstreams that are in use, and how a question comes to one of them.
+//! Upstreams in use, and the selection for a query.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ pub struct Upstreams {
 struct Set {
     groups: Vec<Arc<UpstreamGroup>>,
     by_domain: hashbrown::HashMap<Name, usize>,
-    /// Those of ways that have resolvers of their own, as they are asked for.
+    /// Groups of routes with their own resolvers, created on demand.
     apart: Mutex<HashMap<Arc<[Server]>, Arc<UpstreamGroup>>>,
     common: Arc<Common>,
 }
@@ -56,9 +56,10 @@ struct UpstreamGroup {
     servers: Vec<Arc<GroupMember>>,
     common: Arc<Common>,
     since: Instant,
-    /// Questions so far; handed on when the set is replaced, so that a new plan does not begin with the first way again.
+    /// Number of queries. It survives a replacement of the set, so that a new plan does not begin with the first path
+    /// again.
     turns: Arc<AtomicUsize>,
-    /// By partition: what is learned of keys stays with the way it was learned by.
+    /// By partition: validated keys stay with the route of their query.
     validators: Mutex<HashMap<u16, Arc<Validator>>>,
 }
 
@@ -74,7 +75,7 @@ struct GroupMember {
 pub struct UpstreamSelection {
     pub servers: Vec<Arc<str>>,
     /// Names of the egresses, in round-robin order.
-    pub ways: Vec<Arc<str>>,
+    pub routes: Vec<Arc<str>>,
 }
 
 /// Answer with the upstream that gave it.
@@ -90,8 +91,8 @@ impl Upstreams {
         Upstreams { context, set }
     }
 
-    /// Asks these from now on, and forgets paths that were not used for long. Questions on their way are not disturbed;
-    /// upstreams that stay keep connections and health.
+    /// Uses this plan from now on, and drops paths that were not used for long. Pending queries are not disturbed.
+    /// Unchanged upstreams keep connections and health.
     pub fn replace(&self, plan: Plan) {
         for member in self.set.load().all().iter().flat_map(|group| &group.servers) {
             member.lines().retain(|_, line| line.unwanted() < FORGOTTEN_AFTER);
@@ -99,7 +100,7 @@ impl Upstreams {
         self.set.rcu(|before| Set::of(plan.clone(), &self.context, Some(before)));
     }
 
-    /// Every upstream, by every path it was asked by; those never asked by their own.
+    /// Returns every upstream by every path that was used; an unused one by its own path.
     pub fn status(&self) -> Vec<UpstreamStatus> {
         let set = self.set.load();
         let mut shown = Vec::new();
@@ -122,26 +123,26 @@ impl Upstreams {
     }
 
     /// Returns the upstreams for a name by a route, or the reason why there are none.
-    pub fn select(&self, name: NameRef<'_>, way: &QueryRoute) -> Result<UpstreamSelection, Arc<str>> {
+    pub fn select(&self, name: NameRef<'_>, route: &QueryRoute) -> Result<UpstreamSelection, Arc<str>> {
         let set = self.set.load();
-        let group = set.find(name, &way.resolvers).ok_or("no upstream is set")?;
-        let route = group.route(&way.route);
+        let group = set.find(name, &route.resolvers).ok_or("no upstream is set")?;
+        let route = group.route(&route.route);
         let turns = if let QueryEgress::Marked(marks) = route { marks.len() } else { 1 };
         let called = |turn| Ok(shown(&egress_of(route, turn)?, &set.common.called));
-        let ways = (0..turns.max(1)).map(called).collect::<Result<_, Arc<str>>>()?;
+        let routes = (0..turns.max(1)).map(called).collect::<Result<_, Arc<str>>>()?;
         let servers: Vec<Arc<str>> = group.servers.iter().map(|member| member.server.shown.clone()).collect();
         if servers.is_empty() {
             Err("no upstream is set".into())
         } else {
-            Ok(UpstreamSelection { servers, ways })
+            Ok(UpstreamSelection { servers, routes })
         }
     }
 
     async fn answer(&self, query: Query) -> Result<Reply, Failure> {
         let began = Instant::now();
         let set = self.set.load_full();
-        let way = &query.way;
-        let group = set.find(query.name.as_ref(), &way.resolvers).ok_or(Failure::NoUpstream)?;
+        let route = &query.route;
+        let group = set.find(query.name.as_ref(), &route.resolvers).ok_or(Failure::NoUpstream)?;
         let asked = UpstreamQuery {
             name: query.name,
             qtype: query.qtype,
@@ -153,12 +154,12 @@ impl Upstreams {
         let (reply, secure) = if group.group.dnssec && !asked.checking_disabled {
             // Whatever the upstream makes of it: it is evaluated here (RFC 6840, section 5.9).
             let signed = UpstreamQuery { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
-            let mut reply = group.ask(&way.route, query.client, signed, until).await?;
+            let mut reply = group.ask(&route.route, query.client, signed, until).await?;
             let (message, head, _) = &mut reply.answer;
-            let secure = group.validator(&set, way).check(&asked, message, head.rcode, until).await?;
+            let secure = group.validator(&set, route).check(&asked, message, head.rcode, until).await?;
             (reply, Some(secure))
         } else {
-            (group.ask(&way.route, query.client, asked, until).await?, None)
+            (group.ask(&route.route, query.client, asked, until).await?, None)
         };
         let (message, _, _) = reply.answer;
         Ok(Reply {
@@ -181,17 +182,17 @@ impl ZoneKeys for Set {
     fn ask<'a>(
         &'a self,
         zone: NameRef<'a>,
-        way: &'a QueryRoute,
+        route: &'a QueryRoute,
         name: Name,
         qtype: u16,
     ) -> BoxFuture<'a, Result<(Vec<u8>, u16), String>> {
         Box::pin(async move {
-            let group = self.find(zone, &way.resolvers).ok_or("no upstream is set")?;
+            let group = self.find(zone, &route.resolvers).ok_or("no upstream is set")?;
             let recursion = group.group.recursion;
             let asked = UpstreamQuery { name, qtype, recursion, dnssec_ok: true, checking_disabled: true };
             let until = Instant::now() + group.common.context.wait(DEADLINE);
             let reply =
-                group.ask(&way.route, 0, asked, until).await.map_err(|failure| failure.to_string())?;
+                group.ask(&route.route, 0, asked, until).await.map_err(|failure| failure.to_string())?;
             let (message, head, _) = reply.answer;
             Ok((message, head.rcode))
         })
@@ -225,7 +226,7 @@ impl Set {
         });
         let apart = Mutex::new(apart.collect());
         let set = Set { groups, by_domain, apart, common };
-        // A way that is called otherwise is another one: nothing that was learned of it holds.
+        // A route with another name is another one: nothing known of it applies.
         for member in set.all().iter().flat_map(|standing| &standing.servers) {
             member.lines().retain(|path, line| line.egress == shown(path, &set.common.called));
         }
@@ -242,8 +243,8 @@ impl Set {
         all
     }
 
-    /// The group with the longest domain that the name is within. Where that is all names, a way's own resolvers are asked
-    /// in its place.
+    /// Returns the group with the longest domain that contains the name. In place of the group for all names, a route's
+    /// own resolvers are used.
     fn find(&self, name: NameRef<'_>, resolvers: &Resolvers) -> Option<Arc<UpstreamGroup>> {
         let index = name.suffixes().find_map(|suffix| self.by_domain.get(&suffix.to_owned()));
         let found = index.and_then(|index| self.groups.get(*index));
@@ -269,7 +270,7 @@ impl GroupMember {
 }
 
 impl UpstreamGroup {
-    /// Upstreams that are known already keep connections and health.
+    /// Upstreams that are already known keep connections and health.
     fn new(
         group: Group,
         servers: Vec<Server>,
@@ -304,12 +305,12 @@ impl UpstreamGroup {
         self.servers.iter().any(|member| !member.lines().is_empty())
     }
 
-    /// The route of the one who asks, or the group's own where that is the default one.
+    /// Returns the route of the client, or the group's own one if that is the default route.
     fn route<'a>(&'a self, route: &'a QueryEgress) -> &'a QueryEgress {
         if *route == QueryEgress::Default { &self.group.route } else { route }
     }
 
-    /// One question, by the route of the one who asks.
+    /// One query, by the route of the client.
     async fn ask(
         &self,
         route: &QueryEgress,
@@ -326,20 +327,22 @@ impl UpstreamGroup {
         Ok(UpstreamReply { answer, upstream: line.server.shown.clone() })
     }
 
-    /// The validator of a way. One whose route has changed begins again.
-    fn validator(&self, set: &Arc<Set>, way: &Arc<QueryRoute>) -> Arc<Validator> {
+    /// Returns the validator of a route. A changed route gets a new one.
+    fn validator(&self, set: &Arc<Set>, route: &Arc<QueryRoute>) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(validator) = validators.get(&way.partition).filter(|validator| validator.way == *way) {
+        if let Some(validator) =
+            validators.get(&route.partition).filter(|validator| validator.route == *route)
+        {
             return validator.clone();
         }
         let keys: Weak<Set> = Arc::downgrade(set);
         let anchors = self.common.context.anchors.clone();
-        let validator = Arc::new(Validator::new(keys, way.clone(), anchors));
-        validators.insert(way.partition, validator.clone());
+        let validator = Arc::new(Validator::new(keys, route.clone(), anchors));
+        validators.insert(route.partition, validator.clone());
         validator
     }
 
-    /// The next path of the route, but none by which everybody is dead if another one is left.
+    /// Returns the next path of the route. Skips paths on which all upstreams are dead if another one is left.
     fn path(&self, route: &QueryEgress, turn: usize) -> Result<Egress, Arc<str>> {
         let next = egress_of(route, turn)?;
         let marks = if let QueryEgress::Marked(marks) = route { marks.len() } else { 1 };
@@ -353,7 +356,7 @@ impl UpstreamGroup {
         Ok(paths.find(|path| marks == 1 || !dead(path)).unwrap_or(next))
     }
 
-    /// The lines by this path, in the order in which they are asked.
+    /// Returns the upstream clients by this path, in the order of attempts.
     fn choose(&self, path: &Egress, client: u64, turn: u64) -> Result<Vec<Arc<UpstreamClient>>, Failure> {
         let lines: Vec<Arc<UpstreamClient>> =
             self.servers.iter().map(|member| self.line(member, path.clone())).collect();

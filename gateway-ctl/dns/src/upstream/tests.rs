@@ -25,12 +25,12 @@ use tokio::net::{TcpStream, UdpSocket};
 use super::*;
 use crate::hooks::{Failure, Query, QueryEgress, QueryRoute, Reply, Resolvers, Upstream};
 
-/// Far beyond what anything takes here.
+/// Far longer than any step of these tests.
 const LONG: Duration = Duration::from_secs(20);
 /// A busy machine causes no second query.
 const CALM: u32 = 8;
 
-/// The system's sockets without marks; what was asked for is kept.
+/// Sockets of the system without marks, which records the requests.
 #[derive(Clone, Default)]
 struct Recorder {
     sockets: Arc<Mutex<Vec<(SocketAddr, u32)>>>,
@@ -68,7 +68,7 @@ impl Sockets for Recorder {
     }
 }
 
-/// Upstreams with everything around them that a test may want to look at.
+/// Upstreams with everything around them that a test may check.
 struct Bench {
     upstreams: Arc<Upstreams>,
     seen: Recorder,
@@ -121,7 +121,7 @@ impl Bench {
 
 fn query(route: QueryEgress, name: &str) -> Query {
     Query {
-        way: Arc::new(QueryRoute { partition: 0, route, resolvers: Resolvers::Usual }),
+        route: Arc::new(QueryRoute { partition: 0, route, resolvers: Resolvers::Usual }),
         client: 1,
         name: Name::from(&DomainName::parse(name).unwrap()),
         qtype: 1,

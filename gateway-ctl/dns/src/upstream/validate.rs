@@ -1,6 +1,6 @@
 //! DNSSEC: answers that prove themselves from the root down (RFC 4035), by hickory's validator over our own asking.
 //!
-//! What the proofs need is asked by the way of the one who asks, and remembered for that way only.
+//! Validation queries use the route of the client, and their results are cached for that route only.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,11 +24,11 @@ use super::message::{self, UpstreamQuery};
 use crate::hooks::{Failure, QueryRoute};
 use crate::wire::rtype;
 
-/// Keys and delegations are remembered for so long at most, and so many.
-const REMEMBERED: Duration = Duration::from_secs(3600);
-const MOST: usize = 1024;
+/// Limits of the cache of keys and delegations: time and number.
+const KEY_CACHE_TTL: Duration = Duration::from_secs(3600);
+const MAX_CACHED_KEYS: usize = 1024;
 /// Sets of records whose proofs are remembered.
-const PROOFS: usize = 4096;
+const MAX_CACHED_PROOFS: usize = 4096;
 
 /// Codes of RFC 8914.
 const EDE_BOGUS: u16 = 6;
@@ -43,20 +43,20 @@ pub trait ZoneKeys: Send + Sync {
     fn ask<'a>(
         &'a self,
         zone: NameRef<'a>,
-        way: &'a QueryRoute,
+        route: &'a QueryRoute,
         name: gateway_core::dns::Name,
         qtype: u16,
     ) -> BoxFuture<'a, Result<(Vec<u8>, u16), String>>;
 }
 
-/// Validates the answers to one group's questions by one route.
+/// Validates the replies to one group's queries by one route.
 pub struct Validator {
-    pub way: Arc<QueryRoute>,
+    pub route: Arc<QueryRoute>,
     carrier: Carrier,
     handle: DnssecDnsHandle<Carrier>,
 }
 
-/// Takes the questions of the validator to the group's upstreams.
+/// Sends the queries of the validator to the upstreams of the group.
 #[derive(Clone)]
 struct Carrier(Arc<Carried>);
 
@@ -64,32 +64,32 @@ struct Carrier(Arc<Carried>);
 type KeyCache = HashMap<(gateway_core::dns::Name, u16), (Vec<u8>, Instant)>;
 
 struct Carried {
-    /// Keys and delegations of zones that other upstreams are set for are asked for there.
+    /// Keys and delegations of zones with other upstreams are queried there.
     keys: Weak<dyn ZoneKeys>,
-    way: Arc<QueryRoute>,
+    route: Arc<QueryRoute>,
     known: Mutex<KeyCache>,
-    /// The answers that are to be validated, under the ids of the questions they are given to.
+    /// Replies to validate, by the ids of their queries.
     given: Mutex<HashMap<u16, Vec<u8>>>,
     /// Questions of the validator that had no answer.
     unanswered: AtomicU64,
 }
 
 impl Validator {
-    pub fn new(keys: Weak<dyn ZoneKeys>, way: Arc<QueryRoute>, anchors: Arc<TrustAnchors>) -> Validator {
+    pub fn new(keys: Weak<dyn ZoneKeys>, route: Arc<QueryRoute>, anchors: Arc<TrustAnchors>) -> Validator {
         let carrier = Carrier(Arc::new(Carried {
             keys,
-            way: way.clone(),
+            route: route.clone(),
             known: Mutex::default(),
             given: Mutex::default(),
             unanswered: AtomicU64::new(0),
         }));
-        let handle =
-            DnssecDnsHandle::with_trust_anchor(carrier.clone(), anchors).validation_cache_size(PROOFS);
-        Validator { way, carrier, handle }
+        let handle = DnssecDnsHandle::with_trust_anchor(carrier.clone(), anchors)
+            .validation_cache_size(MAX_CACHED_PROOFS);
+        Validator { route, carrier, handle }
     }
 
-    /// Checks an answer, and fails unless it is proved, or proved to need no proof. Returns which of the two. The answer
-    /// says so from then on, and lives no longer than its proofs.
+    /// Validates a reply, and fails if it is bogus. Returns whether it is secure. The reply carries the result from
+    /// then on, and expires with its signatures.
     pub async fn check(
         &self,
         asked: &UpstreamQuery,
@@ -130,7 +130,7 @@ impl Validator {
         };
         match verdict {
             Some(found) => Ok(found),
-            // Without the keys nothing can be said about the answer.
+            // Without the keys the reply cannot be validated.
             None if self.carrier.0.unanswered.load(Ordering::Relaxed) != unanswered => Err(Failure::Timeout),
             None => {
                 let (code, why) = reason(&read, asked);
@@ -161,7 +161,7 @@ fn verdict(response: &Message, query: &Query) -> Option<bool> {
     })
 }
 
-/// The shortest life of what was proved, as its signatures limit it (RFC 4035, section 5.3.3).
+/// Returns the lowest TTL of validated records, as their signatures limit it (RFC 4035, section 5.3.3).
 fn shortest(response: &Message) -> Option<u32> {
     let proved = response.answers.iter().chain(&response.authorities);
     proved.filter(|record| record.proof.is_secure()).map(|record| record.ttl).min()
@@ -198,7 +198,7 @@ fn reason(read: &Message, asked: &UpstreamQuery) -> (u16, &'static str) {
     }
 }
 
-/// The answer with the result of validation: AD as computed here, CD as it was asked, and no longer kept than its signatures hold.
+/// The reply with the result of validation: AD as computed here, CD of the query, and expired with its signatures.
 fn finished(answer: &mut [u8], secure: bool, most: Option<u32>) {
     if let Some(flags) = answer.get_mut(3) {
         *flags = *flags & !0x30 | u8::from(secure) << 5;
@@ -209,11 +209,11 @@ fn finished(answer: &mut [u8], secure: bool, most: Option<u32>) {
 }
 
 impl Carrier {
-    /// Keeps an answer for the question that is about to come, whose id is returned.
+    /// Stores a reply for the next query. Returns its id.
     fn give(&self, answer: &[u8]) -> Result<u16, super::Error> {
         let mut given = self.0.given.lock().unwrap_or_else(PoisonError::into_inner);
-        // Left behind by questions that were given up.
-        if given.len() > MOST {
+        // Left by queries that were given up.
+        if given.len() > MAX_CACHED_KEYS {
             given.clear();
         }
         loop {
@@ -229,7 +229,7 @@ impl Carrier {
         let query = request.queries.first().ok_or("a request without a question")?;
         let given = {
             let mut given = self.0.given.lock().unwrap_or_else(PoisonError::into_inner);
-            // An id that one of the validator's own questions has by chance is for another one.
+            // An id that a query of the validator has by chance belongs to another one.
             let fits = given.get(&request.metadata.id).is_some_and(|answer| answers(answer, query));
             if fits { given.remove(&request.metadata.id) } else { None }
         };
@@ -255,17 +255,17 @@ impl Carrier {
             }
         }
         let keys = self.0.keys.upgrade().ok_or("the upstreams were replaced")?;
-        // Whether a zone is signed is said by the one above it.
+        // The parent zone determines whether a zone is signed.
         let above = name.as_ref().parent().filter(|_| qtype == rtype::DS);
         let zone = above.unwrap_or(name.as_ref());
-        let asked = keys.ask(zone, &self.0.way, name.clone(), qtype).await;
+        let asked = keys.ask(zone, &self.0.route, name.clone(), qtype).await;
         let (answer, rcode) = asked.map_err(NetError::from)?;
         if matches!(qtype, rtype::NS | rtype::DS | rtype::DNSKEY)
             && matches!(rcode, message::NOERROR | message::NXDOMAIN)
         {
-            let life = message::shortest_life(&answer).map_or(Duration::ZERO, |life| life.min(REMEMBERED));
+            let life = message::shortest_life(&answer).map_or(Duration::ZERO, |life| life.min(KEY_CACHE_TTL));
             let mut known = self.0.known.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.len() >= MOST {
+            if known.len() >= MAX_CACHED_KEYS {
                 known.clear();
             }
             known.insert(key, (answer.clone(), Instant::now() + life));

@@ -1,6 +1,6 @@
-//! An upstream's answer, reduced to what answers the question: the chain of aliases from the name asked for, the records at
-//! its end, what proves them where that is wanted, and the SOA record of a negative answer. The rest is dropped: it was not
-//! queried, and not validated.
+//! Reply of an upstream, reduced to the answer: the alias chain from the queried name, the records at its end, their
+//! DNSSEC records if requested, and the SOA record of a negative answer. The rest is dropped: it was not queried, and
+//! not validated.
 
 use gateway_core::dns::{Name, NameRef, Question, Record};
 
@@ -46,7 +46,7 @@ impl From<super::record::Cut> for Unsound {
 }
 
 impl Answer {
-    /// Signatures and proofs are kept if `dnssec_ok`.
+    /// DNSSEC records are kept if `dnssec_ok`.
     pub fn read(message: &[u8], asked: Question<'_>, dnssec_ok: bool) -> Result<Answer, Unsound> {
         let flags = u16_at(message, 2).ok_or(Unsound::Cut)?;
         if flags & flag::QR == 0 || flags & flag::OPCODE != 0 {
@@ -136,7 +136,7 @@ fn read(message: &[u8], record: &RecordRef) -> Result<Record, Unsound> {
     Ok(Record {
         name: name.to_name().ok_or(Unsound::Cut)?,
         rtype: record.rtype,
-        // The highest bit says nothing (RFC 2181, section 8).
+        // The highest bit of a TTL is ignored (RFC 2181, section 8).
         ttl: if record.ttl > i32::MAX as u32 { 0 } else { record.ttl },
         rdata: rdata.into(),
     })
@@ -184,7 +184,7 @@ impl Chain {
             && self.place(record.name.as_ref()) == Some(self.names.len())
     }
 
-    /// Drops what is not of the chain and puts the rest in its order.
+    /// Drops records outside of the chain and orders the rest.
     fn keep(&self, answers: &mut Vec<Record>, dnssec_ok: bool) {
         let mut aliases = vec![false; self.names.len()];
         let mut kept: Vec<(usize, Record)> = Vec::with_capacity(answers.len());
@@ -197,7 +197,7 @@ impl Chain {
                     Some(place)
                 }
                 (Some(place), rtype::RRSIG) if dnssec_ok => Some(place),
-                // It stands for all below it (RFC 6672); the alias that was made of it is in the chain.
+                // A DNAME applies to all names below it (RFC 6672); the synthesised alias is in the chain.
                 (_, rtype::DNAME) => self.below(&record),
                 (_, rtype::RRSIG) if dnssec_ok && covers(&record, rtype::DNAME) => self.below(&record),
                 _ => None,

@@ -1,4 +1,4 @@
-//! Numbers of the protocol that are looked at here.
+//! Protocol numbers that this crate uses.
 
 /// Bits of a header.
 pub mod flag {

@@ -1,5 +1,5 @@
-//! Answers to a client's question, from whatever they are made of. A message that does not fit is cut to its question,
-//! with the flag that says so (RFC 2181, section 9): half an answer is none.
+//! Replies to a client's query from any source. A message that does not fit is truncated to its question with the TC
+//! bit (RFC 2181, section 9): a partial answer is none.
 
 use std::net::IpAddr;
 
@@ -25,7 +25,7 @@ pub struct Envelope<'a> {
     pub padding: Option<usize>,
 }
 
-/// The first pointer there can be: to the name of the question.
+/// First possible pointer: to the name of the question.
 const ASKED: [u8; 2] = [0xc0, HEADER as u8];
 
 impl<'a> Envelope<'a> {
@@ -74,7 +74,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// No records, but where to ask again.
+    /// No records, but a referral.
     pub fn truncated(&self, out: &mut Vec<u8>, request: &Request<'_>) {
         self.begin(out, request);
         out[2] |= (flag::TC >> 8) as u8;
@@ -97,7 +97,7 @@ impl<'a> Envelope<'a> {
         self.end(out, request, [0; 3]);
     }
 
-    /// Those of the addresses that are of the type asked for; nothing there when none is.
+    /// Returns the addresses of the queried type. Empty if there are none.
     pub fn addresses(&self, out: &mut Vec<u8>, request: &Request<'_>, addresses: &[IpAddr], ttl: u32) {
         let rtype = |address: &IpAddr| if address.is_ipv4() { rtype::A } else { rtype::AAAA };
         let asked = |address: &&IpAddr| request.qtype == rtype::ANY || request.qtype == rtype(address);
@@ -164,7 +164,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// An answer that was kept; its TTLs say its age.
+    /// Cached reply, with TTLs reduced by its age.
     pub fn stored(&self, out: &mut Vec<u8>, request: &Request<'_>, stored: &Stored, age: Age) {
         self.begin(out, request);
         if out.len() + stored.records().len() > self.limit {
@@ -184,7 +184,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// The answer to what could not be read: nothing but a header.
+/// Reply to an unreadable query: only a header.
 pub fn header_only(out: &mut Vec<u8>, id: u16, flags: u16, rcode: u16) {
     out.clear();
     out.extend_from_slice(&id.to_be_bytes());

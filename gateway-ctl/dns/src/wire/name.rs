@@ -5,7 +5,7 @@ use std::fmt;
 use gateway_core::dns::name::MAX;
 use gateway_core::dns::{Name, NameRef};
 
-/// A name without an allocation of its own.
+/// Name without an allocation.
 #[derive(Clone, Copy)]
 pub struct NameBuf {
     bytes: [u8; MAX],
@@ -25,7 +25,7 @@ impl NameBuf {
         let mut name = NameBuf { bytes: [0; MAX], length: 0 };
         let mut used = 0;
         let mut end = None;
-        // A pointer must lead before where the part that it stands in began.
+        // A pointer must lead before the start of its own part.
         let mut before = at;
         loop {
             let length = usize::from(*message.get(at)?);

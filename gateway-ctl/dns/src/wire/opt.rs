@@ -1,5 +1,5 @@
-//! The pseudo record of EDNS (RFC 6891) in questions. Options that are not listed here are not passed on, so neither is a
-//! client subnet (RFC 7871).
+//! OPT pseudo-record of EDNS (RFC 6891) in queries. Options that are not listed here are not forwarded, so a client
+//! subnet (RFC 7871) is not either.
 
 use super::u16_at;
 
@@ -35,7 +35,7 @@ impl Opt {
     }
 }
 
-/// Code and data of each option; none in place of what does not fit.
+/// Code and data of each option. `None` for an option that does not fit.
 pub fn options(rdata: &[u8]) -> impl Iterator<Item = Option<(u16, &[u8])>> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn a_question_is_what_hickory_says_it_is(
+    fn queries_agree_with_hickory(
         name in name(), qtype in 1u16..300, mask in any::<u64>(), edns in any::<bool>(),
     ) {
         prop_assume!(qtype != rtype::OPT);
@@ -122,7 +122,7 @@ proptest! {
         let theirs = Message::from_vec(&out).expect("hickory reads it");
         prop_assert_eq!(theirs.answers.len(), answer.answers.len());
         prop_assert_eq!(theirs.edns.is_some(), edns);
-        // What hickory writes is read here as what it was; names that point to the question have its case.
+        // Messages that hickory encodes are parsed as the same; names that point to the question have its case.
         let bytes = query(&owner, qtype, 0, edns);
         let request = Request::read(&bytes).expect("a query");
         envelope.stored(&mut out, &request, &stored, Age::Fresh(age));
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_to_its_question(
+    fn long_messages_are_truncated_to_the_question(
         (owner, qtype, answer) in answer(), limit in 512usize..600, edns in any::<bool>(),
     ) {
         let stored = Stored::new(Question { name: owner.as_ref(), qtype }, &answer, UNBOUND).expect("short enough");

@@ -17,7 +17,7 @@ const fn layout(rtype: u16) -> &'static [Part] {
     match rtype {
         rtype::A => &[Fixed(4)],
         rtype::AAAA => &[Fixed(16)],
-        // The others are MB, MG and MR.
+        // Types 7 to 9 are MB, MG and MR.
         rtype::NS | rtype::CNAME | rtype::PTR | rtype::DNAME | 7..=9 => &[Name],
         rtype::SOA => &[Name, Name, Fixed(20)],
         // AFSDB, RT and KX.
@@ -40,11 +40,11 @@ pub const fn compressible(rtype: u16) -> bool {
     matches!(rtype, rtype::NS | rtype::CNAME | rtype::PTR | rtype::SOA | rtype::MX)
 }
 
-/// The data without pointers; none when it is not what its type says.
+/// Returns the data without pointers. `None` if it does not match its type.
 pub fn expand(message: &[u8], rtype: u16, data: std::ops::Range<usize>) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(data.len());
     let mut at = data.start;
-    // What stands behind the data is not part of it; pointers lead to what is before.
+    // Bytes after the data are not part of it. Pointers lead backwards.
     let message = message.get(..data.end)?;
     for part in layout(rtype) {
         let end = match part {

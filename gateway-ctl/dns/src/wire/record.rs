@@ -24,7 +24,7 @@ pub struct RecordRef {
     pub rdata: Range<usize>,
 }
 
-/// Walks the records behind the questions; ends with an error where the message does not hold what its header says.
+/// Iterates over the records after the question section. Ends with an error if the message does not match its header.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     message: &'a [u8],
@@ -39,7 +39,7 @@ pub struct Records<'a> {
 pub struct Cut;
 
 impl<'a> Records<'a> {
-    /// None when there is no header, or its questions cannot be read.
+    /// `None` without a header, or if the question section is malformed.
     pub fn of(message: &'a [u8]) -> Option<Records<'a>> {
         let mut at = HEADER;
         for _ in 0..u16_at(message, 4)? {
@@ -48,7 +48,7 @@ impl<'a> Records<'a> {
         Self::from(message, at)
     }
 
-    /// The same when it is known where the questions end.
+    /// The same with a known end of the question section.
     pub fn from(message: &'a [u8], at: usize) -> Option<Records<'a>> {
         let counts = [u16_at(message, 6)?, u16_at(message, 8)?, u16_at(message, 10)?];
         Some(Records { message, at, counts, failed: at > message.len() })

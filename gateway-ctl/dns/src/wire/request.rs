@@ -6,7 +6,7 @@ use super::name::NameBuf;
 use super::record::{Records, Section};
 use super::{HEADER, Opt, PAYLOAD, PLAIN_PAYLOAD, flag, rcode, rtype, u16_at};
 
-/// Opcode 4, at its place.
+/// Opcode 4, at its bit offset.
 pub const NOTIFY: u16 = 4 << 11;
 
 /// A query that can be answered; it borrows its message.
@@ -27,7 +27,7 @@ pub struct Request<'a> {
 pub enum Unreadable {
     /// Not a query: nothing is sent back, or two servers might answer one another for ever.
     Silent,
-    /// No query either: a server says that a zone has changed (RFC 1996).
+    /// Not a query: a NOTIFY of a zone change (RFC 1996).
     Notify,
     /// Only a header is sent back.
     Reply { id: u16, flags: u16, rcode: u16 },
@@ -56,7 +56,7 @@ impl<'a> Request<'a> {
             return None;
         }
         let (name, end) = NameBuf::read(message, HEADER)?;
-        // Nothing stands before it that a pointer could lead to.
+        // Nothing precedes it that a pointer could lead to.
         if end - HEADER != name.wire().len() {
             return None;
         }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_read_in_lower_case_and_kept_as_it_was_sent() {
+    fn a_query_is_parsed_in_lower_case_and_stored_as_sent() {
         let request = Request::read(QUERY).expect("a query");
         assert_eq!(request.name().wire(), b"\x03www\x02ab\0");
         assert_eq!(request.question, b"\x03wWw\x02ab\0\0\x01\0\x01");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_query_is_not_answered_and_what_is_malformed_says_so() {
+    fn responses_are_ignored_and_malformed_queries_get_formerr() {
         let mut response = QUERY.to_vec();
         response[2] |= 0x80;
         assert_eq!(Request::read(&response).err(), Some(Unreadable::Silent));

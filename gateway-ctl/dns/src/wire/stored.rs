@@ -1,5 +1,5 @@
-//! An answer as the cache keeps it: a whole message to the question in lower case. To tell it again is a copy, with
-//! another header and question of the same length before it, and other TTLs in it.
+//! Answer as cached: a whole message to the question in lower case. A reply is a copy of it with another header, a
+//! question of the same length, and other TTLs.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ pub struct Stored {
     ttls: Box<[u16]>,
     /// Names that it leads through.
     pub names: Box<[Name]>,
-    /// Addresses that it tells, with their TTLs.
+    /// Addresses in it, with their TTLs.
     pub addresses: Box<[(IpAddr, u32)]>,
 }
 
@@ -24,7 +24,7 @@ pub struct Stored {
 pub enum Age {
     /// So many seconds have passed.
     Fresh(u32),
-    /// It has run out, and says so many seconds.
+    /// It has expired; the TTLs are so many seconds.
     Stale(u32),
 }
 
@@ -123,7 +123,7 @@ impl Stored {
         [6, 8, 10].map(|at| u16_at(&self.message, at).unwrap_or(0))
     }
 
-    /// Appends the records behind a question for the same name.
+    /// Appends the records after a question for the same name.
     pub fn append(&self, out: &mut Vec<u8>, age: Age) {
         debug_assert_eq!(out.len(), self.records_at);
         let base = out.len() - self.records_at;

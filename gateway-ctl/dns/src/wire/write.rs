@@ -1,11 +1,11 @@
-//! Writes records behind a question, names as pointers where they may be (RFC 1035, section 4.1.4).
+//! Encodes records after a question, with compressed names where allowed (RFC 1035, section 4.1.4).
 
 use gateway_core::dns::Record;
 
 use super::{HEADER, rdata};
 
-/// So many places of names are remembered; later ones are written in full.
-const PLACES: usize = 64;
+/// Maximum number of remembered offsets. Later names are written in full.
+const MAX_POINTER_TARGETS: usize = 64;
 /// Pointers reach no further.
 const REACH: usize = 0x3fff;
 
@@ -13,21 +13,21 @@ const REACH: usize = 0x3fff;
 #[derive(Debug)]
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
-    places: [u16; PLACES],
+    places: [u16; MAX_POINTER_TARGETS],
     used: usize,
 }
 
 impl<'a> Writer<'a> {
     pub fn new(out: &'a mut Vec<u8>) -> Writer<'a> {
-        let mut writer = Writer { out, places: [0; PLACES], used: 0 };
+        let mut writer = Writer { out, places: [0; MAX_POINTER_TARGETS], used: 0 };
         writer.remember(HEADER);
         writer
     }
 
-    /// Remembers the name at `at` and its parents, as far as they stand there in full.
+    /// Remembers the name at `at` and its parents, as far as they are written in full.
     fn remember(&mut self, mut at: usize) {
         while let Some(length @ 1..=63) = self.out.get(at).copied() {
-            if self.used == PLACES || at > REACH {
+            if self.used == MAX_POINTER_TARGETS || at > REACH {
                 return;
             }
             self.places[self.used] = at as u16;
@@ -36,7 +36,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the record and gives the place of its TTL; none when its data is not what its type says.
+    /// Encodes the record and returns the offset of its TTL. `None` if its data does not match its type.
     pub fn record(&mut self, record: &Record) -> Option<usize> {
         let pieces = match rdata::compressible(record.rtype) {
             true => Some(rdata::pieces(record.rtype, &record.rdata)?),

@@ -45,7 +45,7 @@ pub struct FieldDiff {
     pub from: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
-    /// `set`, `changed` or `cleared`, in place of the values.
+    /// `set`, `changed` or `cleared`, instead of the values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<&'static str>,
 }
@@ -103,7 +103,7 @@ fn shown_fields(had: Value, has: Value) -> BTreeMap<String, FieldDiff> {
     fields
 }
 
-/// Adds the secrets that differ, by their paths; the `has_` fields beside them say the same and go.
+/// Adds changed secrets by their paths, and removes the redundant `has_` fields.
 fn secret_fields<R: Resource>(had: &R, has: &R, fields: &mut BTreeMap<String, FieldDiff>) {
     let (mut had, mut has) = (had.clone(), has.clone());
     let had: BTreeMap<String, _> =

@@ -1,4 +1,4 @@
-//! Names of objects, for inputs that may name what they refer to by id.
+//! Names of objects, for inputs that refer to objects by name or id.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl<'a> Names<'a> {
         planned().or_else(stored).or_else(labelled)
     }
 
-    /// Puts the id in the place of a name; what names nothing stays.
+    /// Replaces a name by the id. An unknown name stays.
     pub fn resolve(&self, noun: &'static str, value: &mut Value) {
         if let Some(id) = value.as_str().and_then(|text| self.id(noun, text.trim())) {
             *value = Value::String(id.to_string());

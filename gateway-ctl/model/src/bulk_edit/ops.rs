@@ -13,7 +13,7 @@ use crate::resource::{Keys, META_KEYS, Resource, strip, strip_read_only, to_reve
 use crate::state::State;
 use crate::table::KeyClash;
 
-/// Writes a form over a draft, under this id; answers what to warn of.
+/// Writes an input into a draft under this id. Returns the warnings.
 type Write = fn(&mut State, &State, Id, Value) -> Result<Vec<Warning>, EditError>;
 
 /// Puts a row back as it was in an earlier state; see [`undo`].
@@ -50,7 +50,7 @@ pub(crate) struct Identified {
     pub by_key: Vec<(String, Id)>,
     /// Label of the object, if the item has one.
     pub label: Option<String>,
-    /// By its unique keys and its name, whether stored or not: what other items of a plan may call it.
+    /// Unique keys and name of the item, stored or not, by which other items of a plan may refer to it.
     pub aliases: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ impl Ops {
     }
 }
 
-/// Reads what can be read of the item; what is wrong with it is reported when it is written.
+/// Decodes the item as far as possible. Problems are reported when it is written.
 fn identify<R: Resource>(state: &State, item: &Map<String, Value>) -> Identified {
     let mut item = item.clone();
     strip_read_only::<R>(&mut item);
@@ -105,7 +105,7 @@ fn identify<R: Resource>(state: &State, item: &Map<String, Value>) -> Identified
     found
 }
 
-/// A row as an export shows it: its id and what is set, secrets only if they are asked for.
+/// Returns a row for an export: its id and its set fields, secrets only on request.
 fn form<R: Resource>(row: &R, secrets: bool) -> Value {
     let form = if secrets {
         to_revealed(row)

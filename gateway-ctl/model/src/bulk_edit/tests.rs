@@ -139,7 +139,7 @@ fn objects_exchange_names_and_priorities_in_one_change() {
 }
 
 #[test]
-fn every_mistake_is_reported_with_its_place() {
+fn every_mistake_is_reported_with_its_path() {
     let (state, _) = applied(&State::new(now()), Mode::Merge, whole());
     let found = refused(
         &state,
@@ -221,7 +221,7 @@ fn a_changed_secret_is_reported_and_not_shown() {
 }
 
 #[test]
-fn an_unknown_key_is_a_warning_with_its_place() {
+fn an_unknown_key_is_a_warning_with_its_path() {
     let (_, outcome) =
         applied(&State::new(now()), Mode::Merge, json!({"devices": [{"name": "a", "colour": 1}]}));
     assert_eq!(outcome.warnings[0].path, "resources.devices[0].colour");
@@ -259,7 +259,7 @@ fn a_state_takes_over_another_one_whole() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whatever_is_stored_applies_to_itself_without_change(
+    fn the_stored_state_applies_to_itself_without_change(
         devices in prop::collection::vec((0u8..40, any::<bool>(), any::<bool>()), 0..12),
         groups in prop::collection::vec(prop::collection::btree_set(0usize..12, 0..6), 0..4),
         policies in prop::collection::vec((0i64..50, 0usize..12, any::<bool>(), 0usize..3), 0..8),

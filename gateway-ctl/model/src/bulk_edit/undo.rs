@@ -1,4 +1,4 @@
-//! Undoing one change among later ones: what the change wrote goes back, what was written since stays.
+//! Undo of one change among later ones: fields of the change are restored, later changes stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ pub struct ChangedObject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OverlapOutcome {
-    /// The fields that the change had set are back; the others are as they were written since.
+    /// The fields of the change are restored; the others keep their later values.
     Merged,
     /// The object is as it was written since.
     Kept,
@@ -60,8 +60,7 @@ pub struct Overlap {
 }
 
 impl ChangeSet {
-    /// Returns what the draft changed against the state it began with, of exported kinds and of the settings that
-    /// `is_ours` picks.
+    /// Returns the changes of the draft since its begin, of exported kinds and of the settings that `is_ours` selects.
     pub fn of(before: &State, draft: &State, is_ours: impl Fn(&str) -> bool) -> ChangeSet {
         let exported = KINDS.iter().filter(|kind| kind.exported);
         let changes = exported.flat_map(|kind| kind.changes(before, draft, usize::MAX));
@@ -98,7 +97,7 @@ pub fn undo(draft: &mut State, base: &State, set: &ChangeSet) -> Vec<Overlap> {
     let mut overlaps = Vec::new();
     let mut targets = targets(draft, set, &mut overlaps);
     targets.sort_by_key(|target| position(target.kind));
-    // Objects that cannot go back stay as they are. That may keep others from going back, so it starts over.
+    // Objects that cannot be restored stay. That may keep others from being restored, so it starts over.
     let mut stuck = BTreeSet::new();
     let undone = loop {
         let mut attempt = draft.clone();
@@ -232,8 +231,8 @@ impl State {
     }
 }
 
-/// Puts a lifted row back as it was in `base`, or leaves it out if it was not there. With `fields`, only those go back
-/// and the others stay as they are in `current`.
+/// Restores a lifted row from `base`, or leaves it out if it was not there. With `fields`, only those are restored, and
+/// the others stay as in `current`.
 pub(super) fn put_back<R: Resource>(
     draft: &mut State,
     base: &State,

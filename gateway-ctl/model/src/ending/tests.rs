@@ -31,7 +31,7 @@ fn status(state: &State, id: Id) -> Option<ExceptionStatus> {
 
 type End = fn(&mut State, Id);
 
-/// The ways in which an exception is over while it has time left.
+/// Reasons for which an exception is over although it has time left.
 fn ends() -> [(&'static str, End); 3] {
     [
         ("revoked", |draft, id| drop(draft.remove::<Exception>(id, None, false).unwrap())),

@@ -56,7 +56,7 @@ pub struct AlertRule {
     pub kind: AlertKind,
     pub enabled: bool,
     pub severity: Severity,
-    /// Of what the rule counts or measures; its description says what that is.
+    /// Threshold of the counted or measured value; the rule's description names it.
     pub threshold: f64,
     /// Seconds over which it counts or measures.
     pub window_sec: u32,
@@ -66,7 +66,7 @@ pub struct AlertRule {
     pub auto_resolve: bool,
     pub notify: Notify,
     pub scope: AlertScope,
-    /// In place of the default webhook.
+    /// URL instead of the default webhook.
     pub webhook_url: Option<String>,
 }
 

@@ -119,7 +119,7 @@ impl Resource for ApiKey {
     }
 }
 
-/// Names may look like prefixes, so each has its own room among the keys.
+/// Names may look like prefixes, so both have separate key spaces.
 fn prefix_key(prefix: &str) -> String {
     format!("prefix:{prefix}")
 }

@@ -1,7 +1,7 @@
 //! Bridges: standing connections between two sides of the gateway.
 //!
-//! A transport carries the outer packets of the tunnels that name it; a segment joins a network of the LAN to an egress.
-//! Both count as they are now, without an apply.
+//! A transport carries the outer packets of the tunnels that name it. A segment connects a LAN network to an egress.
+//! Both take effect at once, without an apply.
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -43,7 +43,7 @@ text_enum! {
     pub enum TransportType {
         /// Each datagram behind its length in 16 bits, in one TCP connection, as the program `tcp2udp` takes them.
         Udp2Tcp = "udp2tcp",
-        /// Datagrams by way of a SOCKS5 proxy (UDP ASSOCIATE) to the endpoint of the tunnel's peer.
+        /// Datagrams through a SOCKS5 proxy (UDP ASSOCIATE) to the endpoint of the tunnel's peer.
         Socks5 = "socks5",
     }
 }

@@ -1,4 +1,4 @@
-//! Traffic chains: named ways of two to four hops, from entry to exit.
+//! Traffic chains: named lists of two to four hops, from entry to exit.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ text_enum! {
     }
 }
 
-/// A traffic chain. Policies and profiles name it in place of hops.
+/// Traffic chain. Policies and profiles can name it instead of hops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Chain {
@@ -51,7 +51,7 @@ impl Default for Chain {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ChainLive {
     pub status: ChainStatus,
-    /// Bytes of an inner packet: the least of the hops; null while it is not known.
+    /// Largest inner packet in bytes: the minimum of the hops. Null while it is not known.
     pub mtu_effective: Option<u16>,
     /// Null: this version does not measure it.
     pub latency_ms: Option<f64>,

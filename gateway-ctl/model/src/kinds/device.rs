@@ -30,14 +30,14 @@ text_enum! {
         Known = "known",
         /// Observed, without a decision.
         New = "new",
-        /// Treated as of the trust class `quarantine`, whatever its own class.
+        /// Treated like the trust class `quarantine`, whatever its own class.
         Quarantined = "quarantined",
         /// Nothing of it passes.
         Blocked = "blocked",
     }
 }
 
-/// A device, known by the addresses of its network cards.
+/// Device, identified by the MAC addresses of its NICs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Device {
@@ -52,8 +52,8 @@ pub struct Device {
     pub trust_class: Option<String>,
     /// Id or name of a privacy class.
     pub privacy_class: Option<String>,
-    /// Id or name of a route profile: the way of what no policy matches, at once and without an apply. Without one that
-    /// of the first group that has one counts, then that of the trust class.
+    /// Id or name of a route profile for traffic that no policy matches. It takes effect at once, without an apply.
+    /// Default: that of the first group that has one, then that of the trust class.
     pub profile: Option<String>,
     pub status: DeviceStatus,
     /// Ids of the groups the device is a member of. Given in input it sets the memberships, left out it leaves them
@@ -86,7 +86,7 @@ impl Default for Device {
 /// Observed state of a device, shown beside the stored fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeviceLive {
-    /// Addresses seen in use by it.
+    /// IP addresses observed with it.
     pub ips: Vec<IpAddr>,
     pub online: Option<bool>,
     pub first_seen: Option<Timestamp>,
@@ -250,7 +250,7 @@ impl State {
         self.referred(&device.privacy_class).or_else(of_groups).or_else(of_class)
     }
 
-    /// The profile that says the way of what no policy matches: the device's own, else that of the first group that has
+    /// Returns the profile for traffic that no policy matches: the device's own, else that of the first group that has
     /// one, else that of its trust class.
     pub fn profile_of(&self, device: &Device) -> Option<&Arc<Profile>> {
         let of_groups = || self.groups_of(device.meta.id).find_map(|group| self.referred(&group.profile));

@@ -32,7 +32,7 @@ pub struct DeviceGroup {
     pub trust_class: Option<String>,
     /// Id or name of a privacy class.
     pub privacy_class: Option<String>,
-    /// Id or name of a route profile for members that have none: the way of what no policy matches.
+    /// Id or name of a route profile for members without one, for traffic that no policy matches.
     pub profile: Option<String>,
     /// `#rrggbb`, for display.
     pub color: Option<String>,

@@ -17,7 +17,7 @@ use crate::settings::groups::DhcpConfig;
 use crate::state::State;
 use crate::validated::{check_free_text, is_host_name};
 
-/// A reservation, known by the address of the card.
+/// Reservation, identified by the MAC address.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DhcpReservation {
@@ -25,7 +25,7 @@ pub struct DhcpReservation {
     pub meta: Meta,
     pub mac: Option<MacAddr>,
     pub ip: Option<Ipv4Addr>,
-    /// Name the card gets, whatever it calls itself.
+    /// Host name of the client, whatever name it sends.
     pub hostname: Option<String>,
     pub comment: String,
     /// The device it belongs to.

@@ -181,7 +181,7 @@ pub struct DnsFilterRule {
     pub pattern: String,
     pub r#match: Match,
     pub action: FilterAction,
-    /// For the action rewrite: an address, or a name that is resolved in place of the one asked for.
+    /// For the action rewrite: an address, or a name that is resolved instead of the queried one.
     pub answer: Option<String>,
     /// Types of queries it is for; all if empty.
     pub qtypes: Vec<QueryType>,

@@ -17,7 +17,7 @@ use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
 use crate::upstream::{DnsProtocol, check_upstreams, is_by_name, normalise_upstreams};
 
-/// A forwarder. The one with the longest domain that fits is asked, of several the one with the lowest priority.
+/// Forwarder. The one with the longest matching domain applies, among equals the one with the lowest priority.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DnsForwarder {
@@ -28,7 +28,7 @@ pub struct DnsForwarder {
     /// Addresses or names of resolvers, with a port if it is not that of the protocol; for https also whole addresses
     /// such as `https://dns.example.net/dns-query`.
     pub upstreams: Vec<String>,
-    /// Id or name of a preset in place of upstreams, protocol and tls_name.
+    /// Id or name of a preset instead of upstreams, protocol and tls_name.
     pub preset: Option<String>,
     pub protocol: DnsProtocol,
     /// Name on the certificates of resolvers that are given by address.
@@ -66,7 +66,7 @@ impl Default for DnsForwarder {
 }
 
 impl DnsForwarder {
-    /// The way that policies choose for the gateway itself.
+    /// Default route of the gateway itself.
     pub const AUTO: &'static str = "auto";
 
     /// Upstreams, protocol and name on certificates: those of the preset, if it names one.

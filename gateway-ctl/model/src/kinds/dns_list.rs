@@ -26,7 +26,7 @@ const STATE_KEYS: &[&str] = &["rules_count", "last_updated", "etag", "error"];
 
 const SCHEMES: &[&str] = &["https", "http"];
 
-/// Fields of an entry, whichever list it stands on.
+/// Fields of an entry of either list.
 struct Entry<'a> {
     domain: &'a Option<DomainName>,
     name: &'a Option<String>,

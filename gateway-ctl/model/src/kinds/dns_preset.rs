@@ -1,4 +1,4 @@
-//! Presets: public resolvers with all that is needed to ask them.
+//! Presets: public resolvers with their settings.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -48,12 +48,12 @@ text_enum! {
         Malware = "malware",
         /// Malware, advertisements and trackers.
         Ads = "ads",
-        /// Also what is not for children.
+        /// Also adult content.
         Family = "family",
     }
 }
 
-/// A preset: forwarders and profiles name it in place of upstreams.
+/// Preset: forwarders and profiles can name it instead of upstreams.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DnsPreset {
@@ -69,7 +69,7 @@ pub struct DnsPreset {
     pub filtering: Filtering,
     /// The provider's statement about its logs.
     pub privacy_note: String,
-    /// Came with the service: cannot be changed or deleted. Make another one for what should differ.
+    /// Built in: cannot be changed or deleted. Create another preset for other values.
     #[schemars(extend("readOnly" = true))]
     pub builtin: bool,
 }

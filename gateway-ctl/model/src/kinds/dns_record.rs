@@ -64,7 +64,7 @@ impl DnsRecord {
     }
 }
 
-/// The owner name relative to the zone, or what is wrong with it.
+/// Returns the owner name relative to the zone, or the fault of it.
 fn owner(text: &str, zone: &DomainName) -> Result<String, String> {
     let text = text.trim();
     if text.is_empty() || text == "@" {
@@ -118,7 +118,7 @@ impl Resource for DnsRecord {
     }
 
     fn prepare(&mut self) {
-        // A zone that is named by its id gets its name in `settle`, where the zones are known.
+        // A zone that is given by its id gets its name in `settle`, where the zones are known.
         if let (Ok(zone), Err(_)) = (DomainName::parse(&self.zone), self.zone.parse::<Id>()) {
             self.settle_in(&zone);
         }
@@ -184,7 +184,8 @@ impl Resource for DnsRecord {
         }
     }
 
-    /// No record twice, also where the zone is given by its id; and an alias stands alone (RFC 1034, section 3.6.2).
+    /// Records are unique, also if the zone is given by its id. An alias has no other record beside it (RFC 1034,
+    /// section 3.6.2).
     fn admit(&self, _before: Option<&Self>, state: &State) -> Result<(), EditError> {
         let Some(zone) = zone_of(self, state) else { return Ok(()) };
         let mut record = self.clone();

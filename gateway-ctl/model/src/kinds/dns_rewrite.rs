@@ -1,4 +1,4 @@
-//! Rewrites: answers that the resolver gives in place of those of the world.
+//! Rewrites: local answers that replace public ones.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::state::State;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Address(IpAddr),
-    /// The name is resolved in place of the one asked for.
+    /// This name is resolved instead of the queried one.
     Name(DomainName),
     /// `A`: the world's IPv4 addresses stay.
     KeepA,
@@ -107,7 +107,7 @@ impl Resource for DnsRewrite {
         }
     }
 
-    /// A name in place of another excludes every other answer.
+    /// An alias excludes every other answer.
     fn admit(&self, _before: Option<&Self>, state: &State) -> Result<(), EditError> {
         let is_name = |rewrite: &DnsRewrite| matches!(Answer::parse(&rewrite.answer), Some(Answer::Name(_)));
         let mut others = state

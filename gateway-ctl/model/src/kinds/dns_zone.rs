@@ -1,4 +1,4 @@
-//! Zones that the resolver answers for, or asks others about.
+//! Zones that the resolver serves or forwards.
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -24,11 +24,11 @@ text_enum! {
         /// The records stored here.
         #[default]
         Primary = "primary",
-        /// Other resolvers, asked for recursion.
+        /// Other recursive resolvers.
         Forward = "forward",
-        /// The servers of the zone, asked for their own answers.
+        /// Authoritative servers of the zone.
         Stub = "stub",
-        /// A copy of the zone, transferred from its primary server.
+        /// Secondary zone, transferred from its primary server.
         Secondary = "secondary",
     }
 }
@@ -110,19 +110,20 @@ pub struct DnsZone {
     pub name: DomainName,
     pub r#type: ZoneType,
     pub enabled: bool,
-    /// Seconds, for records that say nothing else.
+    /// TTL in seconds of records without their own.
     pub ttl: u32,
     pub soa: Soa,
     /// Upstreams of a zone that is not primary, for a secondary zone its primaries: addresses, with a port if it is not
     /// 53.
     pub upstreams: Vec<String>,
-    /// A primary zone is signed. Answers for other zones are validated; copies are served as they came.
+    /// True if a primary zone is signed. Answers of other zones are validated; secondary zones are served as
+    /// transferred.
     pub dnssec: bool,
     /// Signs the zone, with ECDSA of P-256 and SHA-256 (RFC 6605): 32 bytes in base64, as name servers keep them in files.
     /// Made when the zone is to be signed and has none; null makes another one at once, which the zone above does not know.
     #[serde(rename(serialize = "has_signing_key", deserialize = "signing_key"))]
     pub signing_key: Secret,
-    /// Follows from the key: what a DNSKEY record says.
+    /// DNSKEY record of the key.
     #[schemars(extend("readOnly" = true))]
     pub dnskey: Option<String>,
 }
@@ -148,20 +149,20 @@ impl Default for DnsZone {
 #[derive(JsonSchema)]
 #[allow(dead_code)]
 struct DnsZoneShown {
-    /// Records stored for the zone, or in its copy.
+    /// Number of records that are stored for the zone or were transferred.
     records_count: usize,
-    /// Serial of the start of authority; of a primary zone it grows with every change of a record. Null for a secondary
-    /// zone without a valid copy, which is answered SERVFAIL.
+    /// Serial of the SOA record. In a primary zone it grows with every change of a record. Null for a secondary zone
+    /// without valid data, which is answered with SERVFAIL.
     serial: Option<u32>,
-    /// Signed zones: what the DS record of the zone above has to say.
+    /// Signed zones: DS record for the parent zone.
     ds: Option<String>,
-    /// Secondary zones: when the copy came.
+    /// Secondary zones: time of the last transfer.
     last_updated: Option<Timestamp>,
-    /// Secondary zones: when the copy was last known to be what the servers have.
+    /// Secondary zones: time at which the zone was last known to equal that of its primaries.
     last_checked: Option<Timestamp>,
-    /// Secondary zones: when the copy is given up unless that is known again.
+    /// Secondary zones: time at which the zone expires unless it is confirmed before.
     expires_at: Option<Timestamp>,
-    /// Secondary zones: why the last look at the servers failed.
+    /// Secondary zones: reason for which the last refresh failed.
     error: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Exceptions: for a time, a device is treated otherwise than the policies say. They act at once, without an apply.
+//! Exceptions: temporary deviations from the policies for a device. They take effect at once, without an apply.
 //!
 //! An exception that has ended or was revoked never becomes active again. Rollbacks, reverts and imports keep that:
 //! they leave an exception active only if it is active already. A user who needs one again makes a new one.
@@ -33,11 +33,11 @@ text_enum! {
         /// Out by the default route, because something else must not wait.
         #[default]
         EmergencyBypass = "emergency-bypass",
-        /// Out by the default route, to find out what is wrong.
+        /// Egress by the default route, for diagnosis.
         DiagnosticBypass = "diagnostic-bypass",
         /// Only the targets go out directly.
         ServiceAllowlist = "service-allowlist",
-        /// Out by the default route, or by the way of a profile.
+        /// Egress by the default route, or by the hops of a profile.
         TemporaryDirect = "temporary-direct",
         /// Nothing passes the gateway.
         Quarantine = "quarantine",
@@ -72,7 +72,7 @@ pub struct Exception {
     /// For `service-allowlist`: addresses, networks, `address:port`, or a port as `:443`. Names need a resolver, which
     /// this version does not have.
     pub targets: Vec<String>,
-    /// For `temporary-direct`: id or name of the profile whose way is taken instead of the default one.
+    /// For `temporary-direct`: id or name of the profile whose hops replace the default route.
     pub profile: Option<String>,
     #[schemars(extend("readOnly" = true))]
     pub starts_at: Option<Timestamp>,
@@ -125,7 +125,7 @@ impl Exception {
         }
     }
 
-    /// Behind a clock that is wrong, what lets a device out has not begun; what blocks it has.
+    /// With an unreliable clock, exceptions that allow egress have not begun, and those that block have.
     fn has_begun(&self, now: Timestamp) -> bool {
         self.r#type == ExceptionType::Quarantine || self.starts_at.is_none_or(|start| start <= now)
     }

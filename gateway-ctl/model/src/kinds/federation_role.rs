@@ -1,4 +1,4 @@
-//! Roles of peers: what each may do with which kinds of objects.
+//! Roles of peers: the rights of each on kinds of objects.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The way of traffic: its hops and how they belong together. Policies, profiles and chains have one.
+//! Hops of policies, profiles and chains, and their mode.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use crate::resource::Resource;
 use crate::state::State;
 use crate::validated::{check_name, check_slug, text_enum};
 
-/// Most hops of a way; the dataplane has so many places in a pool.
+/// Maximum number of hops; the dataplane has as many slots in a pool.
 pub const MAX_HOPS: usize = 16;
 
 text_enum! {
@@ -45,7 +45,7 @@ text_enum! {
     }
 }
 
-/// A leg of the way.
+/// Hop of the list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Hop {
     pub r#type: HopType,
@@ -75,7 +75,7 @@ pub fn underlays(hops: &[Hop], splitting: bool, mode: HopMode) -> BTreeMap<&str,
     pairs.filter(|(_, hop)| vpn(hop)).map(|(under, hop)| (hop.target.as_str(), under)).collect()
 }
 
-/// The hops that a tunnel of the way is reached through, nearest last.
+/// Returns the hops before a tunnel, which are its underlays, nearest last.
 pub fn before<'a>(hops: &'a [Hop], tunnel: &str, splitting: bool) -> &'a [Hop] {
     let at = if is_pool(hops, splitting) {
         usize::from(hops.first().is_some_and(|hop| hop.r#type == HopType::Interface))
@@ -85,7 +85,7 @@ pub fn before<'a>(hops: &'a [Hop], tunnel: &str, splitting: bool) -> &'a [Hop] {
     &hops[..at]
 }
 
-/// Reports what is wrong with hops in themselves, and warns of those that lead nowhere.
+/// Reports faults of the hops, and warns of missing targets.
 pub(crate) fn check_hops(hops: &[Hop], mode: HopMode, state: &State, problems: &mut Problems) {
     if hops.len() > MAX_HOPS {
         problems.add(code::RANGE, "hops", format!("At most {MAX_HOPS} hops."));

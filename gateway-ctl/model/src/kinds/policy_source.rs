@@ -14,7 +14,7 @@ use crate::validated::{Cidr, is_host_name, parse_port, text_enum};
 pub const MAX_SOURCES: usize = 256;
 
 text_enum! {
-    /// By what a policy recognises traffic.
+    /// Source type of a policy.
     #[derive(Default)]
     pub enum SourceType {
         #[default]
@@ -79,7 +79,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// The elements of a `source_value`, or what is wrong with it: one sentence per wrong element.
+/// Returns the elements of a `source_value`, or one sentence per invalid element.
 pub fn parse(source_type: SourceType, value: &str) -> Result<Vec<Source>, Vec<String>> {
     let value = value.trim();
     if source_type == SourceType::All {

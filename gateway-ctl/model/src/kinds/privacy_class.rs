@@ -1,4 +1,4 @@
-//! Privacy classes: how much of a device's traffic may be seen, and what may happen when its way fails.
+//! Privacy classes: visibility of a device's traffic, and its failure policy floor.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -115,7 +115,7 @@ impl Default for PrivacyClass {
 }
 
 impl PrivacyClass {
-    /// The fields that this version keeps and does not act on, so far as they ask for anything.
+    /// Returns the fields that this version stores without effect, as far as they are set.
     fn not_enforced(&self) -> impl Iterator<Item = &'static str> {
         [
             ("dns_mode", self.dns_mode != ClassDnsMode::Off),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_version_does_not_enforce_is_said() {
+    fn unenforced_settings_are_reported() {
         let mut state = State::default().begin(Timestamp::UNIX_EPOCH);
         let class = json!({"name": "mine", "block_doh": true, "query_log": "off", "fail_policy_floor": "fail-closed"});
         let written = kind("privacy_class").unwrap().create(&mut state, class).unwrap();

@@ -1,4 +1,4 @@
-//! Route profiles: a way with its failure policy, to be used by many policies.
+//! Route profiles: hops with a failure policy, for many policies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,8 +25,8 @@ text_enum! {
         /// As for everything else.
         #[default]
         Inherit = "inherit",
-        /// By the name servers of the tunnel that is taken, which are those in its settings. Without any, and where the
-        /// way ends in a proxy, nothing is resolved.
+        /// By the name servers in the settings of the tunnel in use. Without any, and if the last hop is a proxy, names
+        /// are not resolved.
         Tunnel = "tunnel",
         /// By the upstreams named here. Forwarders of domains still apply.
         Custom = "custom",
@@ -38,13 +38,13 @@ text_enum! {
 #[serde(default)]
 pub struct ProfileDns {
     pub mode: ProfileDnsMode,
-    /// For the mode custom: addresses or names of resolvers that are asked in plain, or `https://` addresses.
+    /// For the mode custom: addresses or names of plain resolvers, or `https://` URLs.
     pub upstreams: Vec<String>,
-    /// For the mode custom: id or name of a preset in place of upstreams.
+    /// For the mode custom: id or name of a preset instead of upstreams.
     pub preset: Option<String>,
 }
 
-/// A route profile. A policy that names it takes its way, and what else it does not say itself.
+/// Route profile. A policy that names it uses its hops, and all other fields that the policy itself does not set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Profile {
@@ -54,7 +54,7 @@ pub struct Profile {
     pub name: String,
     pub description: String,
     pub hops: Vec<Hop>,
-    /// Id or name of a chain in place of `hops`.
+    /// Id or name of a chain instead of `hops`.
     pub chain: Option<String>,
     /// With several vpn hops: share new connections among them.
     pub splitting: bool,

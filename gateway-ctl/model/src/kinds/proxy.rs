@@ -48,8 +48,8 @@ text_enum! {
 #[serde(default)]
 pub struct ProxyCheck {
     pub r#type: ProxyCheckType,
-    /// For `http` a URL (`http://host/path`), for `dns` a name server (`host` or `host:port`), asked through the proxy;
-    /// a name there is resolved by the proxy.
+    /// For `http` a URL (`http://host/path`), for `dns` a name server (`host` or `host:port`), queried through the
+    /// proxy. The proxy resolves names in it.
     pub target: Option<String>,
     pub interval_sec: u32,
     pub timeout_sec: u32,
@@ -128,9 +128,9 @@ impl Default for Proxy {
 /// Live state of a proxy, shown beside the stored fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ProxyLive {
-    /// `unknown` until it has been looked at.
+    /// `unknown` until the first probe.
     pub status: ProxyStatus,
-    /// Until it had let us in, at the last look.
+    /// Milliseconds until the proxy accepted the connection in the last probe.
     pub latency_ms: Option<f64>,
     /// True if the proxy relays UDP. Null if that is not known.
     pub udp_works: Option<bool>,
@@ -174,7 +174,7 @@ impl Resource for Proxy {
     const COLLECTION: &'static str = "proxies";
     const SECRETS: &'static [&'static str] = &["password"];
     const READ_ONLY: &'static [&'static str] = &["status", "latency_ms", "udp_works", "last_error"];
-    /// A proxy's number stands in eight bits of the packet mark.
+    /// The number of a proxy occupies eight bits of the packet mark.
     const SLOTS: u32 = 256;
     const REQUIRED: &'static [&'static str] = &["name", "address"];
 

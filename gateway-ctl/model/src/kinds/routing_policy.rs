@@ -1,4 +1,4 @@
-//! Routing policies: which traffic takes which way, and what happens when the way is gone.
+//! Routing policies: match of traffic, its hops, and the behaviour when they fail.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -98,10 +98,10 @@ pub struct RoutingPolicy {
     pub hops: Vec<Hop>,
     /// With several vpn hops: share new connections among them.
     pub splitting: bool,
-    /// `fail-closed` if neither the policy nor its profile says anything; null leaves it to the profile.
+    /// Failure policy. Null: that of the profile, else `fail-closed`.
     pub fail_policy: Option<FailPolicy>,
     pub reject: Reject,
-    /// `flow` if neither the policy nor its profile says anything; null leaves it to the profile.
+    /// Stickiness. Null: that of the profile, else `flow`.
     pub sticky: Option<Sticky>,
     pub hop_mode: HopMode,
     /// The policy ends then.
@@ -110,9 +110,9 @@ pub struct RoutingPolicy {
     /// changes.
     #[schemars(extend("readOnly" = true))]
     pub ended_at: Option<Timestamp>,
-    /// Id or name of a route profile: it says what the policy itself does not.
+    /// Id or name of a route profile for fields that the policy itself does not set.
     pub profile: Option<String>,
-    /// Id or name of a chain in place of `hops`.
+    /// Id or name of a chain instead of `hops`.
     pub chain: Option<String>,
     /// Id or name of a privacy class: the policy fails at least as strictly as the class demands.
     pub privacy_class: Option<String>,
@@ -160,7 +160,7 @@ pub struct EffectivePolicy {
 struct PolicyShown {
     #[serde(flatten)]
     live: PolicyLive,
-    /// Null if the policy names neither a profile nor a chain nor a privacy class: then it is as it stands.
+    /// Null if the policy names neither a profile nor a chain nor a privacy class.
     effective: Option<EffectivePolicy>,
 }
 
@@ -301,26 +301,26 @@ impl RoutingPolicy {
                     ),
                 });
             }
-            // Follow what carries what; back at the start means that a tunnel would carry itself.
+            // Follows the underlays. A return to the start means that a tunnel would be its own underlay.
             let mut policies = Vec::new();
-            let mut carrier = (*under).clone();
+            let mut underlay = (*under).clone();
             for _ in 0..=state.tunnels.len() + MAX_HOPS {
-                if carrier.r#type != HopType::Vpn {
+                if underlay.r#type != HopType::Vpn {
                     break;
                 }
-                if carrier.target == *tunnel {
+                if underlay.target == *tunnel {
                     return Err(EditError::PolicyConflict {
                         policies,
                         reason: format!("The tunnel {tunnel} would be carried inside itself."),
                     });
                 }
-                carrier = match own.get(carrier.target.as_str()) {
+                underlay = match own.get(underlay.target.as_str()) {
                     Some(under) => (*under).clone(),
-                    None => match demand_of_others(&carrier.target) {
+                    None => match demand_of_others(&underlay.target) {
                         None => break,
                         Some(other) => {
                             policies.push(other.meta.id);
-                            match other.underlays().get(carrier.target.as_str()) {
+                            match other.underlays().get(underlay.target.as_str()) {
                                 Some(under) => (*under).clone(),
                                 None => break,
                             }
@@ -333,7 +333,7 @@ impl RoutingPolicy {
     }
 }
 
-/// A policy in force, other than this one, whose profile or chain carries the tunnel over something.
+/// Returns another policy in force whose profile or chain demands an underlay of the tunnel.
 fn indirect_demand(state: &State, tunnel: &str, except: Id) -> Option<Arc<RoutingPolicy>> {
     let demands = |hops: &[Hop], splitting, mode| hops::underlays(hops, splitting, mode).contains_key(tunnel);
     let chains = state.chains.iter().filter(|chain| demands(&chain.way(), false, HopMode::Path));
@@ -352,11 +352,11 @@ fn indirect_demand(state: &State, tunnel: &str, except: Id) -> Option<Arc<Routin
         .find(|policy| policy.underlays().contains_key(tunnel))
 }
 
-/// Refuses a tunnel whose own uplink is another one than a policy in force carries it over.
+/// Refuses a tunnel whose own uplink differs from the underlay that a policy in force demands.
 pub(crate) fn admit_uplink(tunnel: &Tunnel, state: &State) -> Result<(), EditError> {
     let stored = state.routing_policies.with_key(&underlay_key(&tunnel.name)).cloned();
     let demanding = stored.filter(|policy| policy.in_force(state.now()));
-    // Of those that demand it by a profile or a chain, one tells as much as all: they agree.
+    // Policies that demand it through a profile or a chain agree, so one is enough.
     let demanding = demanding.chain(indirect_demand(state, &tunnel.name, Id::default()));
     let against: Vec<_> = demanding
         .filter(|policy| {
@@ -387,7 +387,7 @@ fn users<'a, R: Resource>(
         .flat_map(|target| state.routing_policies.with_key(&ref_key(R::NOUN, &target)))
 }
 
-/// Refuses a profile or chain by which policies in force would come to contradict one another.
+/// Refuses a profile or chain with which policies in force would contradict each other.
 pub(crate) fn admit_indirect<R: Resource>(row: &R, state: &State) -> Result<(), EditError> {
     for policy in users(state, row).filter(|policy| policy.in_force(state.now())) {
         let whole = state.resolved(policy);

@@ -33,7 +33,7 @@ pub struct SplittingEndpoint {
     pub policy_id: Option<Id>,
     /// Name of the tunnel.
     pub tunnel: String,
-    /// Share of new flows beside the other members, 1 to 16; in place of the tunnel's own.
+    /// Weight among the members for new flows, 1 to 16; replaces that of the tunnel.
     pub weight: u16,
     /// Disabled, the tunnel takes no new flows of these pools; those it has go on for half a minute.
     pub enabled: bool,
@@ -60,7 +60,7 @@ pub struct EndpointLive {
     pub healthy: bool,
     /// Flows of its pools that it had a packet of in the last minute.
     pub flows: u64,
-    /// Both ways through the tunnel since it came up, of any sender.
+    /// Bytes in both directions through the tunnel since it came up, of any sender.
     pub bytes: u64,
     /// Of the last probes through the tunnel; null without probes that were answered.
     pub rtt_ms: Option<f64>,

@@ -74,8 +74,8 @@ pub struct TestDefinition {
     pub accept: Vec<Endpoint>,
     /// Must never be reachable, whether tunnels work or not.
     pub deny: Vec<Endpoint>,
-    /// By what it must leave while all tunnels work: the name of a tunnel or uplink, or `direct`; of a pool all names,
-    /// with commas.
+    /// Expected egress while all tunnels work: the name of a tunnel or uplink, or `direct`; for a pool all names,
+    /// separated by commas.
     pub expect_egress: Option<String>,
     /// Without effect in this version.
     pub dns: Option<TestDns>,

@@ -20,7 +20,7 @@ pub fn create(state: &mut State, noun: &str, input: Value) -> Result<Written, Ed
     of(noun).create(state, input)
 }
 
-/// Paths and rules of what is wrong, or the word for another refusal.
+/// Returns paths and codes of problems, or the name of another refusal.
 pub fn refusal(result: Result<Written, EditError>) -> Vec<String> {
     match result {
         Ok(written) => panic!("accepted: {}", written.value),

@@ -1,4 +1,4 @@
-//! Threat feeds: lists of hostile names and addresses that others keep up to date.
+//! Threat feeds: public lists of hostile names and addresses.
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -39,7 +39,7 @@ text_enum! {
         Phishing = "phishing",
         /// Servers that command infected machines.
         C2 = "c2",
-        /// Resolvers by which clients evade this one.
+        /// Resolvers by which clients can bypass the gateway.
         Doh = "doh",
         Tracker = "tracker",
     }
@@ -98,7 +98,7 @@ pub struct FeedLive {
     pub next_update: Option<Timestamp>,
     pub status: Option<FeedStatus>,
     pub etag: Option<String>,
-    /// Reason why the last look at it failed; null if it did not.
+    /// Reason for which the last download failed. Null if it did not.
     pub error: Option<String>,
 }
 
@@ -168,7 +168,7 @@ impl Resource for ThreatFeed {
     }
 }
 
-/// Feeds that are known to be kept, none of them enabled. In the order of their slots: only ever append.
+/// Known feeds, all disabled. In the order of their slots: append only.
 fn builtin(now: Timestamp) -> Vec<ThreatFeed> {
     use FeedCategory::{C2, Doh, Malware, Phishing, Tracker};
     use FeedFormat::{Adblock, Domains, Hosts, Ip};

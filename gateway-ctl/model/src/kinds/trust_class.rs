@@ -30,7 +30,7 @@ text_enum! {
     /// Internet access of a device.
     pub enum Internet {
         None = "none",
-        /// Only where a policy says how; traffic that no policy matches is rejected.
+        /// Only by policies; traffic that no policy matches is rejected.
         Policy = "policy",
         /// Traffic that no policy matches takes the default route.
         Direct = "direct",
@@ -55,7 +55,7 @@ pub struct TrustClass {
     pub dns_local: bool,
     /// May see and offer services by mDNS.
     pub mdns: bool,
-    /// Id or name of a route profile for devices of the class that have none: the way of what no policy matches.
+    /// Id or name of a route profile for devices of the class without one, for traffic that no policy matches.
     pub default_profile: Option<String>,
     /// Id or name of a privacy class for devices of the class.
     pub privacy_class: Option<String>,

@@ -1,4 +1,4 @@
-//! Tunnels: encrypted ways out, by WireGuard or OpenVPN.
+//! Tunnels: encrypted egresses by WireGuard or OpenVPN.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -104,21 +104,21 @@ pub struct Tunnel {
     pub down_since: Option<Timestamp>,
     /// Bytes of an inner packet; without it, it follows from the uplink.
     pub mtu: Option<u16>,
-    /// Name servers inside the tunnel: asked where a profile with the DNS mode `tunnel` takes it.
+    /// Name servers inside the tunnel, for profiles with the DNS mode `tunnel`.
     pub dns: Vec<String>,
     pub uplink: Uplink,
-    /// For information: policies decide what happens when the tunnel is down.
+    /// For information: the failure policy of each policy applies when the tunnel is down.
     pub kill_switch: bool,
-    /// Seconds between keepalives to peers that set none of their own; 0 sends none. OpenVPN: between pings, where neither
-    /// the file nor the server says.
+    /// Seconds between keepalives to peers without their own; 0 sends none. OpenVPN: seconds between pings, unless the
+    /// file or the server sets them.
     pub keepalive: u16,
     pub health_check: HealthCheck,
     /// Hide the LAN's addresses behind the tunnel's.
     pub masquerade: bool,
     /// Share of new connections in a pool: 1 to 16.
     pub weight: u16,
-    /// WireGuard: name of the transport bridge that carries the outer packets. Without it, or while it is disabled, the
-    /// tunnel is unavailable; it never goes out beside it.
+    /// WireGuard: name of the transport bridge for the outer packets. If the bridge is missing or disabled, the tunnel
+    /// is unavailable; it never bypasses the bridge.
     pub bridge: Option<String>,
     pub notes: String,
     pub tags: Vec<String>,
@@ -136,7 +136,7 @@ pub struct Tunnel {
     /// OpenVPN: the text of the `.ovpn` file.
     #[serde(rename(serialize = "has_config", deserialize = "config"))]
     pub config: Secret,
-    /// OpenVPN: takes the place of the user name and password in the file.
+    /// OpenVPN: replaces the user name and password in the file.
     pub username: Option<String>,
     #[serde(rename(serialize = "has_password", deserialize = "password"))]
     pub password: Secret,

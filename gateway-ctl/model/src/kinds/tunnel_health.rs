@@ -1,4 +1,4 @@
-//! Health of tunnels: what is checked, and what is shown of it.
+//! Health of tunnels: the check and the shown state.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,7 +20,7 @@ text_enum! {
         Ping = "ping",
         /// Besides, by requests over HTTP through the tunnel: any status will do.
         Http = "http",
-        /// Besides, by questions to a name server through the tunnel: any answer will do.
+        /// Additionally by queries to a name server through the tunnel. Any reply counts.
         Dns = "dns",
     }
 }
@@ -60,7 +60,7 @@ impl Default for HealthCheck {
     }
 }
 
-/// A question to something inside the tunnel.
+/// Probe to a target inside the tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
     Ping(IpAddr),
@@ -87,7 +87,7 @@ impl std::fmt::Display for Probe {
     }
 }
 
-/// Range of `liveness_sec`. WireGuard takes up to 10 s for an answer to one-way traffic.
+/// Range of `liveness_sec`. WireGuard takes up to 10 s to answer one-way traffic.
 const LIVENESS_SEC: std::ops::RangeInclusive<u32> = 12..=600;
 const HTTP: u16 = 80;
 const DNS: u16 = 53;
@@ -211,7 +211,7 @@ pub struct TunnelLive {
     pub latency_ms: Option<f64>,
     pub loss_pct: Option<f64>,
     pub restarts: u32,
-    /// OpenVPN: what the server asked this host to do and was not obeyed: routes, name servers.
+    /// OpenVPN: pushed options that were ignored, such as routes and name servers.
     pub pushed: Vec<String>,
     /// OpenVPN: the cipher that was agreed on, or, before that, the one that the file would like best.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_an_address_of_what_the_check_asks() {
+    fn the_target_fits_the_kind_of_check() {
         use HealthCheckType::{Dns, Handshake, Http, Ping};
         let shown = |kind, target, dns: &[&str]| probe(kind, target, dns).unwrap().unwrap().to_string();
         assert_eq!(probe(Handshake, None, &["10.0.0.1"]), Ok(None));

@@ -34,11 +34,11 @@ pub fn generate() -> Option<Secret> {
 pub fn public(key: &Secret) -> Option<[u8; 64]> {
     let secret = SecretKey::from_slice(key.key()?.as_slice()).ok()?;
     let point = secret.public_key().to_sec1_point(false);
-    // The first byte says that both coordinates follow.
+    // The first byte means that both coordinates follow (uncompressed point).
     point.as_bytes().get(1..)?.try_into().ok()
 }
 
-/// As it stands in a zone file.
+/// The record in zone file format.
 pub fn show(public: &[u8; 64]) -> String {
     format!("{FLAGS} 3 {ALGORITHM} {}", STANDARD.encode(public))
 }
@@ -56,7 +56,7 @@ pub fn tag(dnskey: &[u8]) -> u16 {
     (sum + (sum >> 16)) as u16
 }
 
-/// Data of the DS record of a zone whose name stands as in a message: tag, algorithm, digest type, SHA-256.
+/// Returns the data of the DS record of a zone with this wire-format name: tag, algorithm, digest type, SHA-256.
 pub fn ds_of(name: &[u8], dnskey: &[u8]) -> Vec<u8> {
     let digest = Sha256::new().chain_update(name).chain_update(dnskey).finalize();
     [&tag(dnskey).to_be_bytes()[..], &[ALGORITHM, 2], digest.as_slice()].concat()

@@ -111,7 +111,7 @@ const FLAG: Rule = Keep(&[], 0);
 const ANY: Argument = Number(0, u32::MAX);
 const SECONDS: Argument = Number(0, 86_400);
 
-/// The directive under its one name, and what becomes of it.
+/// Canonical name of the directive, and its treatment.
 #[rustfmt::skip]
 pub const RULES: &[(&str, Rule)] = &[
     ("allow-compression", Keep(&[Word(&["no", "asym"])], 1)),

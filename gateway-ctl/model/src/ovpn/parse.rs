@@ -6,7 +6,7 @@ use super::{Block, Credentials, Directive, Dropped, Ovpn, OvpnError, Remote, Tag
 use crate::secret::Secret;
 use crate::validated::{Host, is_host_name, parse_port};
 
-/// Longest text that is looked at, in bytes.
+/// Maximum length of a text in bytes.
 pub const MAX_SIZE: usize = 256 * 1024;
 
 /// OpenVPN takes no more.
@@ -82,7 +82,7 @@ struct Parser {
     connection: Option<(Option<u16>, Option<Transport>, usize)>,
 }
 
-/// A server whose port and transport may stand elsewhere in the file.
+/// Server whose port and transport may be given elsewhere in the file.
 struct Unfinished {
     host: Host,
     port: Option<u16>,
@@ -191,7 +191,7 @@ impl Parser {
 
     fn pull_filter(&mut self, arguments: &[String]) {
         match arguments {
-            // What is accepted is the gateway's to say.
+            // The gateway decides which options are accepted.
             [action, _] if action == "accept" => {}
             _ => self.keep(
                 "pull-filter",

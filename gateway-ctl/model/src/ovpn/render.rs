@@ -11,7 +11,7 @@ use super::{Directive, Ovpn, Remote};
 /// Options for a run of OpenVPN, in addition to the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// Seconds between pings where neither the file nor the server says; 0 for none.
+    /// Seconds between pings, unless the file or the server sets them; 0 for none.
     pub ping: u16,
 }
 

@@ -105,7 +105,7 @@ fn commands_routes_and_names_are_left_out_and_reported() {
 }
 
 #[test]
-fn what_the_tunnel_cannot_do_without_is_refused_with_its_line() {
+fn unsupported_required_directives_are_refused_with_their_line() {
     let cases = [
         ("ca /etc/ca.crt", "files cannot be followed"),
         ("tls-auth ta.key 1", "between <tls-auth> and </tls-auth>"),
@@ -199,7 +199,7 @@ fn no_text_for_people_shows_a_key_or_a_password() {
     assert!(shown.contains("MIIBszCCAVmgAwIBAgIUabc"), "certificates are public");
     let revealed = render(&file, true);
     assert!(revealed.contains("SECRETSECRET") && revealed.contains("wonderland"));
-    // OpenVPN gets the password when it asks for it.
+    // OpenVPN gets the password on request.
     let run = run_text(&file, Run::default());
     assert!(run.contains("SECRETSECRET") && run.contains("\nauth-user-pass\n"));
     assert!(!run.contains("wonderland"));

@@ -1,4 +1,4 @@
-//! Rules for host names in the syntax of ad blockers, as far as a resolver can obey them.
+//! Rules for host names in Adblock syntax, as far as a resolver can apply them.
 //!
 //! `||example.com^` the name and all below it, `|example.com^` this name only, `example.com` the same as the first,
 //! `/expression/`, `*` as a wildcard, `@@` before all of it for an exception, and after `$` the modifiers
@@ -42,7 +42,7 @@ pub struct AdblockRule {
     pub not_types: Vec<QueryType>,
     /// Only queries of these clients: addresses, networks or names; `~` before one excludes it.
     pub clients: Vec<String>,
-    /// Not these names and what is below them.
+    /// Excludes these names and those below them.
     pub deny_allow: Vec<DomainName>,
 }
 

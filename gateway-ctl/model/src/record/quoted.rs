@@ -24,7 +24,7 @@ pub(super) fn unquote(text: &str) -> Result<String, String> {
     Ok(joined)
 }
 
-/// Reads up to the closing quote and gives the place after it.
+/// Reads up to the closing quote and returns the offset after it.
 fn read_string(text: &str, into: &mut String) -> Result<usize, String> {
     let mut letters = text.char_indices();
     while let Some((at, letter)) = letters.next() {

@@ -70,7 +70,7 @@ impl ServiceParams {
     }
 }
 
-/// Splits at blanks that stand outside of quotes.
+/// Splits at blanks outside of quotes.
 fn words(text: &str) -> Vec<&str> {
     let (mut words, mut start, mut quoted, mut escaped) = (Vec::new(), None, false, false);
     for (at, letter) in text.char_indices() {
@@ -92,7 +92,7 @@ fn key(name: &str) -> Result<u16, String> {
     }
     let number = name.strip_prefix("key").filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
     match number.and_then(|digits| digits.parse::<u16>().ok()) {
-        // A known key has one spelling: its name.
+        // A known key has one canonical form: its name.
         Some(number) if number > 6 && number != u16::MAX => Ok(number),
         _ => {
             let known: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();

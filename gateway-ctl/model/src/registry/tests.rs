@@ -14,7 +14,7 @@ const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
 const PEER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
 const PSK: &str = "UFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFNLUFM=";
 
-/// Of a device that is there for others to refer to; beside it there is a tunnel `spare`.
+/// Id of a device for references; there is also a tunnel `spare`.
 const SPARE: Id = Id::from_u128(0x0193f3a8_0c5e_7cc2_8a0e_2f6d1b9f4a11);
 
 fn draft() -> State {
@@ -90,7 +90,7 @@ fn sample(kind: &Kind) -> Value {
     }
 }
 
-/// A deleted exception is kept as revoked; rules of alerts are built in, all of them.
+/// A deleted exception is kept as revoked; all alert rules are built in.
 fn can_be_deleted(kind: &Kind) -> bool {
     !matches!(kind.noun, "exception" | "alert_rule")
 }
@@ -103,7 +103,7 @@ fn problems(result: Result<Written, EditError>) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn what_is_shown_can_be_sent_back_without_a_warning() {
+fn shown_objects_can_be_sent_back_without_a_warning() {
     for kind in KINDS {
         let mut state = draft();
         let created = kind.create(&mut state, sample(kind)).unwrap();
@@ -206,7 +206,7 @@ fn the_declared_secrets_are_those_of_the_type() {
 }
 
 #[test]
-fn secrets_left_out_are_kept_and_null_clears_them() {
+fn omitted_secrets_stay_and_null_clears_them() {
     let mut state = draft();
     let tunnels = of("tunnels");
     let created = tunnels.create(&mut state, tunnel("home")).unwrap();
@@ -227,7 +227,7 @@ fn secrets_left_out_are_kept_and_null_clears_them() {
 }
 
 #[test]
-fn a_preshared_key_follows_its_peer_and_not_its_place() {
+fn a_preshared_key_follows_its_peer_and_not_its_index() {
     let mut state = draft();
     let created = of("tunnels").create(&mut state, tunnel("home")).unwrap();
     let mut input = created.value.clone();

@@ -29,7 +29,7 @@ use crate::secret::Secret;
 use crate::state::State;
 use crate::validated::{Cidr, is_host_name, text_enum};
 
-/// A file with every key, its default and what it means.
+/// Example file with every key, its default and its meaning.
 pub const EXAMPLE: &str = include_str!("example.yaml");
 
 /// Something wrong with the file, and where.
@@ -148,7 +148,7 @@ impl fmt::Debug for GivenKeys {
 pub struct Listen {
     /// REST API and web UI.
     pub api_addr: SocketAddr,
-    /// Names under which browsers may ask for it, besides addresses and `localhost`.
+    /// Names under which browsers may use it, in addition to addresses and `localhost`.
     pub host_names: Vec<String>,
 }
 
@@ -273,7 +273,7 @@ pub struct Tls {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bpf {
-    /// Folder on a bpf file system; links and maps are kept there.
+    /// Folder on a BPF file system for pinned links and maps.
     pub pin_dir: PathBuf,
 }
 
@@ -500,7 +500,7 @@ impl Bootstrap {
     }
 }
 
-/// Reads the file. All errors at once, each with its place.
+/// Reads the file. Returns all errors at once, each with its position.
 pub fn parse(text: &str) -> Result<Bootstrap, Vec<ConfigError>> {
     let positions = Positions::of(text);
     let at = |path: &str, message: String| {

@@ -96,7 +96,7 @@ impl GroupKind {
         state.settings.setting(self.key).map_or(Revision(0), |setting| setting.revision)
     }
 
-    /// Replaces it; secrets that the input leaves out are kept.
+    /// Replaces the group. Omitted secrets stay.
     pub fn put(&self, draft: &mut State, input: Value) -> Result<Vec<Warning>, EditError> {
         (self.put)(draft, input)
     }
@@ -131,12 +131,12 @@ impl State {
     }
 }
 
-/// A secret of a group is a setting of its own, beside the group.
+/// Each secret of a group is a separate setting.
 fn secret_key<G: Group>(name: &str) -> String {
     format!("{}.{name}", G::KEY)
 }
 
-/// The place of a secret's mark in the shown form: `target.secret` has `has_secret` in `target`.
+/// Path of the mark of a secret in the shown form: `target.secret` has `has_secret` in `target`.
 pub fn mark_of(secret: &str) -> (&str, String) {
     let (parent, leaf) = secret.rsplit_once('.').unwrap_or(("", secret));
     (parent, format!("has_{leaf}"))
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_kept_when_left_out_cleared_by_null_and_never_shown() {
+    fn an_omitted_secret_stays_null_clears_it_and_it_is_never_shown() {
         let mut state = draft();
         let webhook = GroupKind::find("alerts.webhook").unwrap();
         let body =
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_inside_an_object_is_kept_and_cleared_in_the_same_way() {
+    fn a_nested_secret_stays_and_is_cleared_alike() {
         let mut state = draft();
         let backup = GroupKind::find("backup.config").unwrap();
         let target = json!({"type": "webdav", "url": "https://dav.example/", "username": "gw", "secret": "s3cret-of-dav"});

@@ -24,7 +24,7 @@ pub use privacy::{DnsMode, PrivacyMode};
 
 use crate::problem::{Problems, code};
 
-/// Reports what is no address of an HTTP server.
+/// Reports a text that is not the address of an HTTP server.
 fn check_url(path: &str, url: &str, problems: &mut Problems) -> Option<url::Url> {
     match url::Url::parse(url) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {

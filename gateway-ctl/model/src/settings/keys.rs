@@ -216,7 +216,7 @@ fn culprit(problems: &Problems, settings: &Settings) -> Option<(String, String)>
     })
 }
 
-/// Sets the value at a dotted path; what is in the way gives way.
+/// Sets the value at a dotted path. Replaces values that are no objects on the path.
 fn plant(tree: &mut Value, key: &str, value: Value) {
     let (parents, leaf) = key.rsplit_once('.').unwrap_or(("", key));
     let mut place = tree;
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_start_leaves_out_what_is_not_valid_any_more_and_keeps_the_rest() {
-        // The file was edited: its uplink is what the store has as the LAN.
+        // The file was edited: its uplink equals the LAN interface in the store.
         let file = parse("network: { wan_iface: eth1, lan_iface: eth2 }").unwrap();
         let settings = with(&[("network.lan_iface", json!("eth1")), ("reconcile.interval_sec", json!(7))]);
         let (config, left_out) = file.overlaid_or_less(&settings);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_file_sets_is_not_overlaid() {
+    fn keys_of_the_file_are_not_overlaid() {
         let config = Bootstrap::default().overlaid(&with(&[("state_dir", json!("/elsewhere"))])).unwrap();
         assert_eq!(config.state_dir, Bootstrap::default().state_dir);
     }

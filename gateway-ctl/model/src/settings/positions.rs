@@ -48,7 +48,7 @@ impl Positions {
 struct Scan {
     found: BTreeMap<String, Position>,
     frames: Vec<Frame>,
-    /// Path of the key or element that was seen last: the parent of what stands deeper.
+    /// Path of the last key or element: the parent of deeper ones.
     last: String,
     /// Indentation of a key with a block scalar: deeper lines are its text.
     scalar: Option<usize>,
@@ -158,7 +158,7 @@ tail:    # with a comment
 ";
 
     #[test]
-    fn every_key_and_element_is_found_where_it_stands() {
+    fn positions_of_keys_and_elements_are_found() {
         let positions = Positions::of(TEXT);
         let cases = [
             ("listen", (2, 1)),
@@ -181,7 +181,7 @@ tail:    # with a comment
     }
 
     #[test]
-    fn what_is_not_written_is_shown_at_what_is_around_it() {
+    fn missing_keys_are_shown_at_their_parent() {
         let positions = Positions::of(TEXT);
         assert_eq!(positions.find("dns.listen_addr"), (17, 1));
         assert_eq!(positions.find("network.wans[1].interface"), (9, 3));

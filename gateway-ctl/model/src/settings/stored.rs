@@ -22,12 +22,12 @@ pub struct Setting {
     pub value: Value,
     pub revision: Revision,
     pub updated_at: Timestamp,
-    /// Set in place of a value; see [`crate::State::set_secret`].
+    /// Secret instead of a value; see [`crate::State::set_secret`].
     #[serde(skip)]
     pub secret: Secret,
 }
 
-/// Key of the stored form that is there in place of `value`.
+/// Key of the stored form that replaces `value`.
 pub const SECRET_KEY: &str = "secret";
 
 impl Setting {
@@ -45,7 +45,7 @@ impl Setting {
         serde_json::to_vec(&stored).expect("a setting is JSON already")
     }
 
-    /// Reads what [`Setting::stored_json`] wrote.
+    /// Parses the output of [`Setting::stored_json`].
     pub fn read_stored(json: &[u8]) -> Result<Setting, serde_json::Error> {
         let mut stored: Value = serde_json::from_slice(json)?;
         let secret = stored.as_object_mut().and_then(|map| {

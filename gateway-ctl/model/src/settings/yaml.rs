@@ -1,4 +1,4 @@
-//! YAML into a JSON value: what can be said in both, and nothing else.
+//! YAML to JSON values, as far as both have them.
 
 use serde_json::{Map, Value};
 use serde_yaml::Value as Yaml;

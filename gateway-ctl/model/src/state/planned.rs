@@ -1,5 +1,5 @@
-//! Edits of many rows at once. Rows are lifted out of the draft together and then written again, laid back or dropped,
-//! so that what they exchange among themselves (names, priorities) meets nothing of what it replaces.
+//! Edits of many rows at once. Rows are lifted out of the draft together and then written again, restored or dropped,
+//! so that exchanged names and priorities do not conflict with those that they replace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,8 +35,7 @@ impl State {
         }
     }
 
-    /// Writes the input in the place of a lifted row, or as a new row of this id. A row that comes out as it was
-    /// counts as not written.
+    /// Writes the input over a lifted row, or as a new row with this id. An unchanged row counts as not written.
     pub(crate) fn write_lifted<R: Resource>(
         &mut self,
         before: &State,
@@ -88,8 +87,8 @@ impl State {
         Ok(())
     }
 
-    /// Makes the rows of the kind those of another state, which was valid as a whole. Rows keep their ids, numbers and
-    /// times of creation; what differs is written at the revision of this draft.
+    /// Replaces the rows of the kind by those of another valid state. Rows keep their ids, slots and times of creation;
+    /// changed rows get the revision of this draft.
     pub(crate) fn take_over<R: Resource>(&mut self, target: &State) -> Result<(), KeyClash> {
         let restored = |row: &Arc<R>| row.restored(self).map_or_else(|| row.clone(), Arc::new);
         let rows: Vec<Arc<R>> = R::table(target).arcs().map(restored).collect();

@@ -51,7 +51,7 @@ fn a_mac_address_belongs_to_one_device() {
     }
     assert_eq!(state.devices.len(), 1);
     assert_eq!(state.device_by_mac("02:42:ac:11:00:02".parse().unwrap()).unwrap().meta.id, first);
-    // Its own addresses are no conflict, and what it gives up is free.
+    // Its own addresses do not conflict, and released ones are free.
     of("device")
         .replace(&mut state, &first.to_string(), None, json!({"name": "a", "mac": "02:42:ac:11:00:04"}))
         .unwrap();
@@ -123,7 +123,7 @@ fn a_device_that_a_policy_names_cannot_be_deleted_even_by_force() {
     state.freeze_applied();
     assert!(matches!(of("device").delete(&mut state, &id, None, true), Err(EditError::InUse { .. })));
     of("routing_policy").delete(&mut state, &policy, None, false).unwrap();
-    // The applied copy still steers its traffic.
+    // The applied version still steers its traffic.
     match of("device").delete(&mut state, &id, None, false) {
         Err(EditError::InUse { references, .. }) => {
             assert!(references.only_applied);
@@ -210,7 +210,7 @@ fn the_class_of_a_device_is_its_own_or_the_strictest_of_its_groups() {
 }
 
 #[test]
-fn the_same_traffic_with_the_same_priority_cannot_go_two_ways() {
+fn the_same_source_and_priority_conflict() {
     let mut state = draft();
     let subnet = |hops: &[(&str, &str)], value: &str, more: Value| {
         let mut policy = policy(hops, more);
@@ -272,7 +272,7 @@ fn a_tunnel_has_one_underlay_and_never_itself() {
 }
 
 #[test]
-fn an_interface_stands_first_and_a_proxy_last() {
+fn interface_hops_are_first_and_proxy_hops_last() {
     let mut state = draft();
     let found = |state: &mut State, hops: &[(&str, &str)]| -> Vec<String> {
         match of("routing_policy").create(state, policy(hops, json!({"enabled": false}))) {
@@ -294,7 +294,7 @@ fn an_interface_stands_first_and_a_proxy_last() {
 }
 
 #[test]
-fn what_is_not_there_or_not_built_is_refused_and_named() {
+fn missing_and_unsupported_targets_are_refused_by_name() {
     let mut state = draft();
     let codes = |result: Result<Written, EditError>| match result {
         Err(EditError::Invalid(problems)) => {
@@ -386,7 +386,7 @@ fn ten_thousand_devices_created_one_by_one_cost_no_more_each() {
         state = next;
     }
     assert_eq!(state.devices.len(), 10_000);
-    // Generous: about 0.2 s on an idle core; a quadratic way takes minutes.
+    // Generous: about 0.2 s on an idle core; a quadratic algorithm takes minutes.
     assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
 }
 

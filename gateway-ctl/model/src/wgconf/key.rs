@@ -10,7 +10,7 @@ const TEXT_LEN: usize = 44;
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Key([u8; 32]);
 
-/// The text is not the base64 form of exactly 32 bytes. It carries nothing of the text.
+/// The text is not the base64 form of exactly 32 bytes. The error does not contain the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a base64 key of 32 bytes")]
 pub struct KeyError;
@@ -55,12 +55,12 @@ pub fn encode_key(key: &[u8; 32]) -> String {
     STANDARD.encode(key)
 }
 
-/// The key that a base64 text stands for; only the canonical form is accepted.
+/// Decodes a base64 text; only the canonical form is accepted.
 pub fn decode_key(text: &str) -> Result<[u8; 32], KeyError> {
     if text.len() != TEXT_LEN {
         return Err(KeyError);
     }
-    // The decoder asks for room for its estimate, which is a byte more than the key.
+    // The decoder needs a buffer for its estimate, which is one byte longer than the key.
     let mut buffer = Zeroizing::new([0; 33]);
     let len = STANDARD.decode_slice(text, buffer.as_mut_slice()).map_err(|_| KeyError)?;
     buffer.get(..len).and_then(|bytes| bytes.try_into().ok()).ok_or(KeyError)

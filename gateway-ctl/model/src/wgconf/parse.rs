@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::{Key, WgConf, WgConfPeer, decode_key};
 
-/// Longest text that is looked at, in bytes.
+/// Maximum length of a text in bytes.
 pub const MAX_SIZE: usize = 64 * 1024;
 
 /// The least MTU that any IP network must carry.
@@ -96,7 +96,7 @@ struct Peer {
     preshared_key: Option<Key>,
     endpoint: Option<String>,
     allowed_ips: Vec<IpNet>,
-    /// The inner value is what `off` turns to nothing.
+    /// The inner `None` stands for `off`.
     persistent_keepalive: Option<Option<u16>>,
 }
 

@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_parses_survives_the_round_trip(text in likely_text()) {
+    fn parsed_files_survive_the_round_trip(text in likely_text()) {
         if let Ok(mut conf) = parse(&text) {
             let again = parse(&render(&conf, true));
             conf.ignored.clear();

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_to_wait_end() {
+    fn both_grace_modes_end() {
         match syscall::wait_for_programs() {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return,
             waited => waited.unwrap(),

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_relay_does_not_take_is_not_delivered() {
+    fn traffic_that_the_relay_does_not_take_is_dropped() {
         let text = render(&NftRuleset { proxied: true, ..ruleset() }).unwrap();
         let rules = chain(&text, "tproxy_prerouting");
         assert_eq!(rules[1], "meta mark & 0xfffe0000 != 0x47020000 accept", "other traffic meets one rule");

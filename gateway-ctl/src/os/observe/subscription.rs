@@ -36,7 +36,7 @@ const GROUPS: u32 = RTMGRP_LINK
 const GROUP_NFTABLES: u32 = 1 << 6;
 
 /// Longest interval between changes that count as one.
-const QUIET: Duration = Duration::from_millis(50);
+const QUIET_PERIOD: Duration = Duration::from_millis(50);
 /// Longest delay before a change is published, even if changes continue.
 const TIMEOUT: Duration = Duration::from_millis(250);
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
@@ -145,7 +145,7 @@ async fn listen(mut socket: TokioSocket, groups: Groups, sender: Arc<watch::Send
         };
         let timeout = Instant::now() + TIMEOUT;
         loop {
-            let quiet = (Instant::now() + QUIET).min(timeout);
+            let quiet = (Instant::now() + QUIET_PERIOD).min(timeout);
             match timeout_at(quiet, next(&mut socket, groups)).await {
                 Ok(Ok(more)) => seen.add(more),
                 // The outer loop replaces a broken socket.

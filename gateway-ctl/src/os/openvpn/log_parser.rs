@@ -18,7 +18,7 @@ pub enum LogLine {
 }
 
 /// Longest text of the server that is kept, in characters.
-const LONGEST: usize = 200;
+const MAX_LINE_CHARS: usize = 200;
 
 const ERRORS: &[(&str, &str)] = &[
     ("failed to negotiate cipher", "the server and the file agree on no cipher"),
@@ -114,7 +114,7 @@ fn within<'a>(line: &'a str, before: &str) -> Option<&'a str> {
 /// Returns foreign text, shortened and limited to printable characters.
 pub fn clean(text: &str) -> String {
     let printable = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
-    printable.take(LONGEST).collect()
+    printable.take(MAX_LINE_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pushed_and_agreed_on_is_read() {
+    fn pushed_and_negotiated_options_are_parsed() {
         let line = "Pushed option removed by filter: 'redirect-gateway def1'";
         assert_eq!(reported(line), Some(LogLine::Ignored("redirect-gateway def1".into())));
         let line = "Data Channel: cipher 'AES-256-GCM', peer-id: 0";

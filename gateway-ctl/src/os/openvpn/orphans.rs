@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 
 /// Time limit for the end of a killed process.
 const TIMEOUT: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Kills every openvpn process that works in this folder or in a subfolder, and waits for its end.
 pub fn end(folder: &Path) {
@@ -30,7 +30,7 @@ pub fn end(folder: &Path) {
             let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
         reported = true;
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

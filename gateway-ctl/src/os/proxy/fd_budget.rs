@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_taken_again() {
+    fn returned_permits_can_be_acquired_again() {
         let places = Places::of(8);
         let first = places.take(3);
         assert!(first.is_some() && places.take(2).is_none());

@@ -20,7 +20,7 @@ use super::{Shared, Unreached};
 /// Time limit from the first packet to the proxy until it has connected to the destination.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause after a failed accept, which means a lack of resources.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Accepts until the task is aborted.
 pub async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
@@ -29,7 +29,7 @@ pub async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
             Ok((client, _)) => admit(client, &shared),
             Err(error) => {
                 tracing::warn!(%error, "failed to accept a connection for a proxy");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
             }
         }
     }

@@ -33,9 +33,9 @@ const IDLE_DNS: Duration = Duration::from_secs(20);
 const DNS: u16 = 53;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after a failure in which datagrams from the same port are dropped.
-const PAUSE: Duration = Duration::from_secs(3);
+const RETRY_INTERVAL: Duration = Duration::from_secs(3);
 /// Datagrams that wait for the association, or for the socket of their destination.
-const WAITING: usize = 32;
+const MAX_QUEUED_DATAGRAMS: usize = 32;
 /// Largest number of destinations for one source port.
 const DESTINATIONS: usize = 512;
 const MOST_DATAGRAM: usize = 65_536;
@@ -66,7 +66,7 @@ impl Associations {
     }
 
     fn open(&self, key: Key) -> mpsc::Receiver<Datagram> {
-        let (sender, receiver) = mpsc::channel(WAITING);
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED_DATAGRAMS);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, sender);
         receiver
     }
@@ -135,7 +135,7 @@ async fn associate(
             passage.counters.failed.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(proxy = %passage.to.name, %error, "failed to open a UDP association");
             shared.doubt(&passage);
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
     shared.associations.close(&key, waiting);

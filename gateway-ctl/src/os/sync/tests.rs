@@ -119,7 +119,7 @@ fn an_unreadable_backend_is_a_failure_and_is_left_alone() {
 }
 
 #[test]
-fn the_new_stands_before_the_old_goes() {
+fn new_entries_are_put_before_old_ones_are_removed() {
     let mem = Mem::holding(Entries::from([(1, 1)]));
     run(&mem, &Entries::from([(2, 2)]), &mut LastApplied::default());
     assert_eq!(mem.take_log(), [Operation::Put(2), Operation::Remove(1)]);

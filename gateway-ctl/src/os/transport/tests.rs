@@ -107,7 +107,7 @@ async fn local_process_does_not_take_the_path_of_the_tunnel() {
 }
 
 #[tokio::test]
-async fn a_way_that_changed_makes_a_new_connection_at_once() {
+async fn a_changed_egress_reconnects_at_once() {
     let near = "127.71.1.2:4703";
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let transports = Transports::default();

@@ -38,10 +38,10 @@ impl Error {
 
 /// Limits the text of a server, so that it does not fill the status.
 pub(super) fn shortened(text: &str) -> String {
-    const MOST: usize = 200;
+    const MAX_MESSAGE_CHARS: usize = 200;
     let line: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     let line = line.trim();
-    match line.char_indices().nth(MOST) {
+    match line.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),
     }

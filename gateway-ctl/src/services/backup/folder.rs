@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_state_directory_is_refused_by_any_way() {
+    async fn the_state_directory_is_refused_through_any_path() {
         let own = tempfile::tempdir().unwrap();
         let other = tempfile::tempdir().unwrap();
         let link = other.path().join("link");

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_due_once() {
+    fn a_missed_backup_is_due_once() {
         let (at, trigger) = due(&[ok("02T03:00:00")], "09T10:00:00");
         assert_eq!((at.as_str(), trigger), ("2026-11-03T03:00:00Z", SCHEDULE));
         assert_eq!(due(&[ok("09T10:00:00")], "09T10:00:01"), ("2026-11-10T03:00:00Z".into(), SCHEDULE));

@@ -23,11 +23,11 @@ use super::error::{Error, shortened};
 use crate::tls::PqMode;
 
 /// Idle timeout, longer than any step may take. It ends a connection that hangs.
-const SILENCE: Duration = Duration::from_secs(120);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 const STEP_SEC: u64 = 60;
 /// Maximum number of rounds of keyboard-interactive authentication. A server that asks more often wants more than a
 /// password.
-const QUESTIONS: usize = 3;
+const MAX_PROMPTS: usize = 3;
 
 pub(super) struct Sftp {
     sftp: SftpSession,
@@ -151,7 +151,7 @@ fn settings(mode: PqMode) -> client::Config {
             ..Preferred::DEFAULT
         },
     };
-    client::Config { preferred, inactivity_timeout: Some(SILENCE), ..client::Config::default() }
+    client::Config { preferred, inactivity_timeout: Some(IDLE_TIMEOUT), ..client::Config::default() }
 }
 
 fn unreachable(error: &russh::Error, mode: PqMode) -> Error {
@@ -194,7 +194,7 @@ async fn answer_questions(session: &mut Handle<Pinned>, user: &str, password: &s
     let failed = |error: russh::Error| Error::failed("signing in", error);
     let started = session.authenticate_keyboard_interactive_start(user, None).await;
     let mut asked = started.map_err(failed)?;
-    for _ in 0..QUESTIONS {
+    for _ in 0..MAX_PROMPTS {
         let prompts = match asked {
             KeyboardInteractiveAuthResponse::Success => return Ok(()),
             KeyboardInteractiveAuthResponse::Failure { .. } => break,

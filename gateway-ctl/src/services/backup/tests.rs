@@ -103,7 +103,7 @@ async fn a_backup_is_made_at_its_time_and_opens_with_its_passphrase() {
 }
 
 #[tokio::test]
-async fn what_was_missed_while_the_gateway_was_down_is_made_once_at_the_start() {
+async fn a_missed_backup_is_made_once_at_the_start() {
     let scene = Scene::new();
     scene.configure(json!({}));
     scene.hours(15);
@@ -120,7 +120,7 @@ async fn what_was_missed_while_the_gateway_was_down_is_made_once_at_the_start() 
 }
 
 #[tokio::test]
-async fn only_so_many_are_kept_and_nothing_else_is_touched() {
+async fn retention_removes_only_old_backups() {
     let scene = Scene::new();
     scene.configure(json!({}));
     let foreign = ["mine.txt", "gateway-00000000-20200101T000000.000Z.age"];

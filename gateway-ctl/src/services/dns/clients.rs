@@ -22,13 +22,13 @@ use crate::os::neighbour;
 static VERSION: AtomicU64 = AtomicU64::new(1);
 
 /// Maximum number of late addresses that are cached.
-const LATE: usize = 4096;
+const MAX_LATE_LOOKUPS: usize = 4096;
 
 pub struct Table {
     inputs: Arc<ResolverInputs>,
     /// Representative upstream, for policies with destinations.
     resolver: IpAddr,
-    ways: Arc<QueryRoutes>,
+    routes: Arc<QueryRoutes>,
     choice: Arc<UpstreamSelection>,
     by_address: HashMap<IpAddr, Arc<Client>>,
     /// Addresses that appeared after the table was built, resolved through the kernel. Addresses without a host are
@@ -45,7 +45,7 @@ impl Table {
     pub fn new(
         inputs: Arc<ResolverInputs>,
         resolver: IpAddr,
-        ways: Arc<QueryRoutes>,
+        routes: Arc<QueryRoutes>,
         choice: Arc<UpstreamSelection>,
     ) -> Table {
         let (outgoing, resolvers) = choice.usual(host_egress::HostEgress::Default, None);
@@ -53,7 +53,7 @@ impl Table {
             number: 0,
             asker: ClientIdentity::default(),
             name: Some("gateway".into()),
-            way: ways.of(outgoing, resolvers),
+            route: routes.of(outgoing, resolvers),
             rank: u32::MAX,
             logged: Logged::Full,
             filtered: true,
@@ -62,7 +62,7 @@ impl Table {
         let version = VERSION.fetch_add(1, Ordering::Relaxed);
         let (by_address, late, own) = (HashMap::new(), Mutex::default(), Arc::new(own));
         let links = inputs.lan_links();
-        let mut table = Table { inputs, resolver, ways, choice, by_address, late, links, own, version };
+        let mut table = Table { inputs, resolver, routes, choice, by_address, late, links, own, version };
         let mut by_address = HashMap::new();
         for (mac, addresses) in &table.inputs.world.facts.neighbours {
             // A link-local address does not identify the network of the query.
@@ -82,7 +82,7 @@ impl Table {
         let interface = neighbour.map(|neighbour| neighbour.interface);
         let found = self.describe(neighbour.map(|neighbour| neighbour.mac), address, interface);
         let mut late = lock(&self.late);
-        if late.len() >= LATE {
+        if late.len() >= MAX_LATE_LOOKUPS {
             late.clear();
         }
         late.insert(address, found.clone());
@@ -110,7 +110,7 @@ impl Table {
             number: key.number(),
             asker: device.map_or_else(stranger, |device| asker(state, device, address)),
             name: device.map(|device| device.name.as_str().into()),
-            way: self.ways.of(outgoing, resolvers),
+            route: self.routes.of(outgoing, resolvers),
             rank,
             logged: device.map_or(Logged::Full, |device| logged(state, device)),
             filtered: true,

@@ -12,16 +12,16 @@ use super::DnsService;
 impl DnsService {
     /// Describes the current result for a name, or for names without a rule if `name` is `None`. Sends no query.
     pub fn explain(&self, from: IpAddr, name: Option<&Name>) -> String {
-        let way = match self.resolver.dry_run(from, name.map(Name::as_ref)) {
+        let route = match self.resolver.dry_run(from, name.map(Name::as_ref)) {
             QueryOutcome::Decided(decision) => return decided(&decision),
             QueryOutcome::Here => return "answered here".to_owned(),
-            QueryOutcome::Elsewhere(way) => way,
+            QueryOutcome::Elsewhere(route) => route,
         };
-        match self.upstreams.select(name.map_or(NameRef::ROOT, Name::as_ref), &way) {
-            Ok(UpstreamSelection { servers, ways }) => {
-                let called = |way| if way == DnsForwarder::AUTO { "the default way" } else { way };
-                let ways: Vec<&str> = ways.iter().map(|way| called(way)).collect();
-                format!("{} by {}", servers.join(", "), ways.join(", "))
+        match self.upstreams.select(name.map_or(NameRef::ROOT, Name::as_ref), &route) {
+            Ok(UpstreamSelection { servers, routes }) => {
+                let called = |route| if route == DnsForwarder::AUTO { "the default way" } else { route };
+                let routes: Vec<&str> = routes.iter().map(|route| called(route)).collect();
+                format!("{} by {}", servers.join(", "), routes.join(", "))
             }
             Err(why) => format!("not resolved: {why}"),
         }

@@ -23,7 +23,7 @@ const NO_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 pub struct FqdnInstaller {
     dataplane: KernelDataplane,
     domains: Arc<ArcSwap<Domains>>,
-    ways: Arc<QueryRoutes>,
+    routes: Arc<QueryRoutes>,
     taken: ArcSwap<Taken>,
 }
 
@@ -39,22 +39,22 @@ impl FqdnInstaller {
     pub fn new(
         dataplane: KernelDataplane,
         domains: Arc<ArcSwap<Domains>>,
-        ways: Arc<QueryRoutes>,
+        routes: Arc<QueryRoutes>,
     ) -> FqdnInstaller {
-        FqdnInstaller { dataplane, domains, ways, taken: ArcSwap::default() }
+        FqdnInstaller { dataplane, domains, routes, taken: ArcSwap::default() }
     }
 
     /// Takes over a new plan. With `ipv6`, upstreams are queried over IPv6, otherwise over IPv4.
     pub fn follow(&self, inputs: &ResolverInputs, choice: Arc<UpstreamSelection>, ipv6: bool) {
         let compiled = inputs.world.compiled();
         let rules = compiled.plan.dataplane.domains.iter();
-        let ways = |rank: u32| {
+        let routes = |rank: u32| {
             let outgoing = host_egress::of_policy(compiled, rank, ipv6);
             let asking = ClientQuery { input: inputs.world.input(), compiled, rank, from: Some(NO_CLIENT) };
             let (chosen, resolvers) = choice.of(&asking, outgoing.clone());
-            (rank, [self.ways.of(chosen, resolvers), self.ways.of(outgoing, Resolvers::Usual)])
+            (rank, [self.routes.of(chosen, resolvers), self.routes.of(outgoing, Resolvers::Usual)])
         };
-        let by_rank = rules.map(|rule| ways(rule.rank)).collect();
+        let by_rank = rules.map(|rule| routes(rule.rank)).collect();
         self.taken.store(Arc::new(Taken { choice, by_rank }));
     }
 }
@@ -74,8 +74,8 @@ impl FqdnPolicy for FqdnInstaller {
         // route applies if the FQDN policy is so new that its own route is unknown.
         let taken = self.taken.load();
         let itself = usize::from(taken.choice.is_itself(client.asker.address));
-        let way = taken.by_rank.get(&rank).filter(|_| rank < client.rank).map(|ways| &ways[itself]);
-        Some(way.unwrap_or(&client.way).clone())
+        let route = taken.by_rank.get(&rank).filter(|_| rank < client.rank).map(|routes| &routes[itself]);
+        Some(route.unwrap_or(&client.route).clone())
     }
 
     fn install(

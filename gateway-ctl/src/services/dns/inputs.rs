@@ -36,10 +36,10 @@ impl ResolverInputs {
         &self.world.config.dns
     }
 
-    pub fn upstreams(&self, ways: &QueryRoutes) -> Plan {
+    pub fn upstreams(&self, routes: &QueryRoutes) -> Plan {
         let input = self.world.input();
         let route = |egress: &str, proxy: Option<&str>| {
-            ways.of_forwarder(&input, self.world.compiled(), egress, proxy)
+            routes.of_forwarder(&input, self.world.compiled(), egress, proxy)
         };
         let rotation = self.world.state.group::<DnsRotation>();
         let given = PlanInput { dns: self.dns(), rotation: &rotation, dnssec: false, route: &route };

@@ -20,7 +20,7 @@ pub struct QueryRoutes(Mutex<QueryRouteTable>);
 
 #[derive(Default)]
 struct QueryRouteTable {
-    ways: Vec<Entry>,
+    routes: Vec<Entry>,
     /// First index that was never assigned.
     next: u16,
     /// Indexes of expired routes, oldest first.
@@ -28,7 +28,7 @@ struct QueryRouteTable {
 }
 
 struct Entry {
-    way: Arc<QueryRoute>,
+    route: Arc<QueryRoute>,
     unused_since: Option<Instant>,
 }
 
@@ -54,34 +54,34 @@ impl QueryRoutes {
         let route = route(outgoing);
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known =
-            table.ways.iter_mut().find(|one| one.way.route == route && one.way.resolvers == resolvers);
+            table.routes.iter_mut().find(|one| one.route.route == route && one.route.resolvers == resolvers);
         if let Some(known) = known {
             known.unused_since = None;
-            return known.way.clone();
+            return known.route.clone();
         }
         let Some(partition) = table.take_number(Instant::now()) else {
             // Without its own index, a route would share a cache partition with others, so it blocks all queries.
             let route = QueryEgress::Blocked("there are too many ways".into());
             return Arc::new(QueryRoute { partition: u16::MAX, route, resolvers });
         };
-        let way = Arc::new(QueryRoute { partition, route, resolvers });
-        table.ways.push(Entry { way: way.clone(), unused_since: None });
-        way
+        let route = Arc::new(QueryRoute { partition, route, resolvers });
+        table.routes.push(Entry { route: route.clone(), unused_since: None });
+        route
     }
 
     /// Drops the routes that no client, policy or query has used for some time.
     pub fn expire(&self, now: Instant) {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let QueryRouteTable { ways, retired, .. } = &mut *table;
-        ways.retain_mut(|one| {
-            if Arc::strong_count(&one.way) > 1 {
+        let QueryRouteTable { routes, retired, .. } = &mut *table;
+        routes.retain_mut(|one| {
+            if Arc::strong_count(&one.route) > 1 {
                 one.unused_since = None;
                 return true;
             }
             let since = *one.unused_since.get_or_insert(now);
             let stays = now.saturating_duration_since(since) < EXPIRES_AFTER;
             if !stays {
-                retired.push_back((one.way.partition, now));
+                retired.push_back((one.route.partition, now));
             }
             stays
         });
@@ -89,7 +89,7 @@ impl QueryRoutes {
 
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).ways.len()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).routes.len()
     }
 
     /// Returns the route of a forwarder by its own settings.
@@ -100,12 +100,12 @@ impl QueryRoutes {
         egress: &str,
         proxy: Option<&str>,
     ) -> QueryEgress {
-        let way = match egress {
+        let outgoing = match egress {
             DnsForwarder::AUTO => HostEgress::Default,
             name => host_egress::by_name(input, compiled, name),
         };
-        let Some(proxy) = proxy else { return route(way) };
-        let leg = match way {
+        let Some(proxy) = proxy else { return route(outgoing) };
+        let leg = match outgoing {
             HostEgress::Default => 0,
             HostEgress::Legs(legs) => legs.first().copied().unwrap_or(0),
             other => return route(other),
@@ -158,22 +158,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unused_ways_expire_and_their_numbers_are_not_given_again_soon() {
-        let (ways, start) = (QueryRoutes::default(), Instant::now());
-        let kept = ways.of(HostEgress::Default, Resolvers::Usual);
+    fn unused_routes_expire_and_their_numbers_are_not_reused_soon() {
+        let (routes, start) = (QueryRoutes::default(), Instant::now());
+        let kept = routes.of(HostEgress::Default, Resolvers::Usual);
         for n in 0..1000_u16 {
-            ways.of(HostEgress::Blocked(format!("policy {n}")), Resolvers::Usual);
+            routes.of(HostEgress::Blocked(format!("policy {n}")), Resolvers::Usual);
         }
-        assert_eq!(ways.len(), 1001);
-        ways.expire(start);
-        assert_eq!(ways.len(), 1001, "unused from now on");
-        ways.of(HostEgress::Blocked("policy 7".into()), Resolvers::Usual);
-        ways.expire(start + EXPIRES_AFTER);
-        assert_eq!(ways.len(), 2, "the one that was used again begins anew");
-        ways.expire(start + EXPIRES_AFTER * 2);
-        assert_eq!(ways.len(), 1);
-        assert!(Arc::ptr_eq(&kept, &ways.of(HostEgress::Default, Resolvers::Usual)), "what is in use stays");
-        let next = ways.of(HostEgress::Blocked("another".into()), Resolvers::Usual);
+        assert_eq!(routes.len(), 1001);
+        routes.expire(start);
+        assert_eq!(routes.len(), 1001, "unused from now on");
+        routes.of(HostEgress::Blocked("policy 7".into()), Resolvers::Usual);
+        routes.expire(start + EXPIRES_AFTER);
+        assert_eq!(routes.len(), 2, "the one that was used again begins anew");
+        routes.expire(start + EXPIRES_AFTER * 2);
+        assert_eq!(routes.len(), 1);
+        assert!(
+            Arc::ptr_eq(&kept, &routes.of(HostEgress::Default, Resolvers::Usual)),
+            "what is in use stays"
+        );
+        let next = routes.of(HostEgress::Blocked("another".into()), Resolvers::Usual);
         assert_eq!(next.partition, 1001, "answers of an expired way may still be cached under its number");
     }
 

@@ -23,7 +23,7 @@ use super::lists::{self, ListStore};
 use super::local_answers::FilterAndZones;
 use super::query_routes::QueryRoutes;
 use super::secondary_zones::{self, SecondaryZones};
-use super::{Config, DOWN, DnsService, UpstreamSummary, settings, subject, updates};
+use super::{Config, DnsService, UPSTREAM_DOWN_ALERT, UpstreamSummary, settings, subject, updates};
 use crate::engine::Engine;
 use crate::os::bpf::KernelDnsCache;
 use crate::services::active_alerts::ActiveAlerts;
@@ -42,14 +42,14 @@ impl DnsService {
         let key = Key::new(getrandom::u64().map_err(io::Error::other)?);
         let worlds = engine.worlds().clone();
         let inputs = Arc::new(ResolverInputs::of(worlds.now()));
-        let ways = Arc::new(QueryRoutes::default());
+        let routes = Arc::new(QueryRoutes::default());
         let client = tls.client("dns");
         let active_alerts = config.active_alerts.clone();
         let reported = move |event| tell(&active_alerts, event);
         let hosts = engine.endpoint_names();
         let context =
             Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), reported);
-        let (plan, choice) = (inputs.upstreams(&ways), inputs.choice());
+        let (plan, choice) = (inputs.upstreams(&routes), inputs.choice());
         let reported = ArcSwap::from(UpstreamSummary::of(&plan, inputs.dns()));
         let asked = first_upstream(&plan);
         let upstreams = Arc::new(Upstreams::new(plan, context));
@@ -86,9 +86,9 @@ impl DnsService {
         let secondaries = Arc::new(secondaries);
         let filtering = inputs.dns().filtering_enabled;
         let book = Arc::new(FilterAndZones::new(filter, zones, secondaries.clone(), filtering));
-        let table = Arc::new(Table::new(inputs.clone(), asked, ways.clone(), choice.clone()));
+        let table = Arc::new(Table::new(inputs.clone(), asked, routes.clone(), choice.clone()));
         let (dataplane, domains, ipv6) = (engine.dataplane(), worlds.domains().clone(), asked.is_ipv6());
-        let learner = Arc::new(FqdnInstaller::new(dataplane, domains, ways.clone()));
+        let learner = Arc::new(FqdnInstaller::new(dataplane, domains, routes.clone()));
         learner.follow(&inputs, choice, ipv6);
         let settings = settings(&config.directory, inputs.dns());
         let (asks, kernel_dns_cache) = (upstreams.clone(), kernel_dns_cache(&engine));
@@ -106,7 +106,7 @@ impl DnsService {
             secondaries,
             signatures,
             reported,
-            ways,
+            routes,
             learner,
             renewed: Mutex::new(inputs),
             silenced: AtomicBool::new(false),
@@ -137,11 +137,11 @@ fn tell(active_alerts: &ActiveAlerts, event: Event) {
     match event {
         Event::Down { upstream, egress, error } => {
             tracing::warn!(%upstream, %egress, error, "DNS upstream does not answer: not used");
-            active_alerts.raise(DOWN, &subject(&upstream, &egress), error);
+            active_alerts.raise(UPSTREAM_DOWN_ALERT, &subject(&upstream, &egress), error);
         }
         Event::Up { upstream, egress } => {
             tracing::info!(%upstream, %egress, "DNS upstream answers again");
-            active_alerts.clear(DOWN, &subject(&upstream, &egress));
+            active_alerts.clear(UPSTREAM_DOWN_ALERT, &subject(&upstream, &egress));
         }
     }
 }

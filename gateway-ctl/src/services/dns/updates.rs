@@ -16,7 +16,7 @@ use crate::supervise::blocking;
 use crate::world::Worlds;
 
 /// Pause that merges a burst of changes into one update.
-const PAUSE: Duration = Duration::from_millis(30);
+const DEBOUNCE: Duration = Duration::from_millis(30);
 /// Interval between two sweeps of the DNS-learned IPs in the dataplane, which keep only valid entries.
 const SWEEP: Duration = Duration::from_secs(4);
 /// Interval between two checks of DNSSEC signatures. Zones are signed again days before their signatures expire.
@@ -69,7 +69,7 @@ async fn changes(names: Weak<DnsService>, store: Arc<Store>, worlds: Arc<Worlds>
             changed = published.wait_for(|world| world.status.run != run) => if changed.is_err() { return },
             () = list_changes.notified() => again = true,
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(DEBOUNCE).await;
     }
 }
 

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_is_asked_for_those_who_leave_as_the_gateway_does() {
+    fn the_filter_gets_queries_of_clients_on_the_default_route() {
         let choice = filter(Some("192.168.1.2"));
         let (outgoing, resolvers) = choice.usual(HostEgress::Default, Some(address("192.168.1.9")));
         assert_eq!(outgoing, HostEgress::Default);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_filter_asks_does_not_come_back_to_it() {
+    fn queries_of_the_filter_do_not_return_to_it() {
         let choice = filter(Some("192.168.1.2"));
         for own in ["192.168.1.2", "fd00::2"] {
             let reported = choice.usual(HostEgress::Default, Some(address(own)));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_place_of_the_filter_nothing_is_asked_in_its_stead() {
+    fn without_an_address_of_the_filter_nothing_replaces_it() {
         let (outgoing, _) = filter(None).usual(HostEgress::Default, Some(address("192.168.1.9")));
         assert!(matches!(outgoing, HostEgress::Blocked(_)), "{outgoing:?}");
         let integrated = UpstreamSelection::default().usual(HostEgress::Default, None);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gateway_model::kinds::proxy::ProxyCheck;
 
 /// Maximum pause between probes while a possible change of the verdict is unconfirmed.
-const HASTE: Duration = Duration::from_secs(1);
+const FAST_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
@@ -46,7 +46,7 @@ impl Health {
     /// time.
     pub fn pause(self, check: &ProxyCheck, chance: f64) -> Duration {
         let interval = Duration::from_secs(u64::from(check.interval_sec));
-        let plain = if self.against > 0 { interval.min(HASTE) } else { interval };
+        let plain = if self.against > 0 { interval.min(FAST_RETRY_INTERVAL) } else { interval };
         plain.mul_f64(0.9 + 0.2 * chance.clamp(0.0, 1.0))
     }
 }

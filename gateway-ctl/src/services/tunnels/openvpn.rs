@@ -12,7 +12,7 @@ use super::HealthVerdict;
 use crate::os::openvpn::{Stage, Status};
 
 /// Number of failed attempts after which the state is an error instead of a delay.
-const TIMEOUT: u32 = 3;
+const MISSED_PINGS: u32 = 3;
 
 pub fn evaluate_health(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdict {
     let idle = Status::default();
@@ -32,7 +32,7 @@ pub fn evaluate_health(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdic
         let reason = "it is down".to_owned();
         return HealthVerdict { status: state, health: Health::Unknown, usable: false, reason };
     }
-    let in_vain = status.attempts >= TIMEOUT;
+    let in_vain = status.attempts >= MISSED_PINGS;
     match status.stage {
         Stage::Idle if !tunnel.config.is_readable() || tunnel.openvpn_file().is_none() => {
             not_usable(TunnelStatus::Error, Health::Unhealthy, "its stored file cannot be read")
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_the_reason() {
+    fn the_error_is_the_reason() {
         let failed = Status { error: Some("AUTH_FAILED".into()), ..status(Stage::Failed, 1, &[]) };
         assert_eq!(evaluate_health(&tunnel(), Some(&failed)).reason, "AUTH_FAILED");
     }

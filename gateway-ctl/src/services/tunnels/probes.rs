@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gateway_common::wire::Mark;
 use gateway_core::compile::{leg_number, tunnel_interface};
-use gateway_core::state_machines::tunnel_health::{Ticket, TunnelHealth};
+use gateway_core::state_machines::tunnel_health::{ProbeId, TunnelHealth};
 use gateway_model::kinds::tunnel_health::{Health, HealthCheck, Probe, TunnelLive, TunnelStatus};
 use gateway_model::{Id, Tunnel};
 use ipnet::IpNet;
@@ -20,7 +20,7 @@ use gateway_outbound::SocketBinding;
 #[derive(Debug)]
 pub struct Outcome {
     tunnel: Id,
-    ticket: Ticket,
+    ticket: ProbeId,
     /// Round-trip time; `None` if there was no reply.
     took: Option<Duration>,
 }

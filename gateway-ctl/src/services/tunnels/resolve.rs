@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::TunnelStates;
 
 /// Minimum time between two lookups of a name that was resolved.
-const AGAIN: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// Minimum time between two lookups of a name that was not resolved.
 const RETRY: Duration = Duration::from_secs(5);
 /// Age of the last handshake after which the remote end may have moved. A handshake is renewed after 120 s.
@@ -87,7 +87,7 @@ impl Resolver {
     }
 
     fn may_ask(&self, name: &str) -> bool {
-        let pause = if self.known.contains_key(name) { AGAIN } else { RETRY };
+        let pause = if self.known.contains_key(name) { RETRY_INTERVAL } else { RETRY };
         self.asked.get(name).is_none_or(|last| last.elapsed() >= pause)
     }
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tunnel_that_is_silent_for_150_seconds_has_its_name_asked_for_again() {
+    async fn a_tunnel_that_is_silent_for_150_seconds_resolves_its_name_again() {
         let mut state = State::new(Timestamp::UNIX_EPOCH).begin(Timestamp::UNIX_EPOCH);
         let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=";
         let input = serde_json::json!({

@@ -19,7 +19,7 @@ use crate::store::error::Error;
 use crate::store::schema::{APPLIED, META, META_TEXT, Rows, SETTINGS, meta, rows};
 
 /// Maximum length of the content, in bytes. No configuration is larger; a larger document is damaged.
-const MOST: u64 = 1 << 30;
+const MAX_SNAPSHOT_BYTES: u64 = 1 << 30;
 
 /// Rows, settings and applied policies, each in its stored form.
 #[derive(Debug, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ impl Content {
 
     pub(super) fn unpack(packed: &[u8]) -> Result<Content, Error> {
         let mut json = Vec::new();
-        GzDecoder::new(packed).take(MOST).read_to_end(&mut json).map_err(|_| damaged())?;
+        GzDecoder::new(packed).take(MAX_SNAPSHOT_BYTES).read_to_end(&mut json).map_err(|_| damaged())?;
         serde_json::from_slice(&json).map_err(|_| damaged())
     }
 

@@ -105,7 +105,7 @@ fn a_snapshot_holds_what_was_before_and_brings_it_back() {
 }
 
 #[test]
-fn fifty_are_kept_and_a_change_of_nothing_takes_none() {
+fn fifty_snapshots_stay_and_an_empty_change_takes_none() {
     let fixture = Fixture::new();
     let store = fixture.open();
     for number in 0..KEPT + 3 {
@@ -124,7 +124,7 @@ fn fifty_are_kept_and_a_change_of_nothing_takes_none() {
 }
 
 #[test]
-fn a_change_that_is_confirmed_stands() {
+fn a_confirmed_change_stays() {
     let fixture = Fixture::new();
     let store = fixture.open();
     add(&store, "new", Some(60)).unwrap();

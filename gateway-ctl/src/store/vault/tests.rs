@@ -11,7 +11,7 @@ fn vault(passphrase: &str) -> Arc<Vault> {
 }
 
 #[test]
-fn what_another_implementation_sealed_is_opened() {
+fn secrets_of_another_implementation_are_opened() {
     assert_eq!(vault(PASSPHRASE).open(FOREIGN).unwrap().as_str(), "hunter2 ü");
     assert!(vault("correct horse - Batterie").open(FOREIGN).is_none());
 }

@@ -161,7 +161,7 @@ fn a_hard_wipe_leaves_a_mark_that_keeps_everything_blocked() {
 }
 
 #[test]
-fn a_check_in_is_kept() {
+fn a_check_in_is_stored() {
     let folder = TempDir::new().unwrap();
     let store = open(&folder);
     assert_eq!(store.check_in().unwrap(), None);

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_is_a_peer_and_never_ours() {
+    fn the_best_row_is_a_peer() {
         let measured: Vec<Measured> =
             [9.0, 2.0, 3.0].map(|median| Measured { median, values: Vec::new() }).into();
         assert_eq!((best(&measured, more), best(&measured, less)), (Some(2), Some(1)));

@@ -32,7 +32,7 @@ fn server_that_gives(testbed: &Testbed, address: &str) -> Server {
 }
 
 #[test]
-fn what_a_server_pushes_beside_addresses_is_shown_and_not_obeyed() {
+fn pushed_options_except_addresses_are_shown_and_not_obeyed() {
     let options = "push \"redirect-gateway def1 ipv6\"\npush \"dhcp-option DNS 10.67.1.1\"\n\
                    push \"route 198.18.0.0 255.255.0.0\"\npush \"route-ipv6 2001:db8:18::/48\"\npush \"block-outside-dns\"";
     let before = {

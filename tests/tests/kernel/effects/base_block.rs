@@ -28,7 +28,7 @@ async fn install_gateway() {
 }
 
 #[test]
-fn the_base_block_stands_before_the_interfaces_do() {
+fn default_deny_is_installed_before_the_interfaces_exist() {
     let ns = namespace("block");
     within(&ns, async || {
         let outcome = block(Existing::Keep).await;
@@ -45,7 +45,7 @@ fn the_base_block_stands_before_the_interfaces_do() {
 }
 
 #[test]
-fn a_running_gateway_is_kept_or_replaced_as_asked() {
+fn existing_rules_are_kept_or_replaced_on_request() {
     let ns = namespace("block2");
     let listing = || ns.run("nft", &["list", "table", "inet", "gateway"]).expect("table");
     within(&ns, async || {
@@ -64,7 +64,7 @@ fn a_running_gateway_is_kept_or_replaced_as_asked() {
 }
 
 #[test]
-fn each_half_of_the_base_block_stops_packets_by_itself() {
+fn each_half_of_default_deny_stops_packets_by_itself() {
     let prefix = Prefix::unique().expect("root");
     let make = |label| Namespace::create(&prefix, label).expect("namespace");
     let (device, gateway, internet) = (make("dev"), make("gate"), make("inet"));

@@ -84,7 +84,7 @@ fn assert_ok(outcomes: &std::collections::BTreeMap<&str, Outcome>) {
 }
 
 #[test]
-fn a_plan_is_brought_into_the_kernel_kept_there_and_taken_away() {
+fn a_plan_is_installed_maintained_and_removed() {
     let ns = namespace("plan");
     ns.ip("link add lan0 type bridge\nlink set lan0 up").expect("set-up");
     within(&ns, async || {
@@ -142,7 +142,7 @@ fn a_new_process_finds_what_the_old_one_left() {
 }
 
 #[test]
-fn what_an_outsider_did_is_reported_and_repaired_in_one_run() {
+fn outside_changes_are_reported_and_repaired_in_one_run() {
     let ns = namespace("drift");
     ns.ip("link add lan0 type bridge\nlink set lan0 up").expect("set-up");
     within(&ns, async || {

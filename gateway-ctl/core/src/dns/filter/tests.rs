@@ -114,7 +114,7 @@ impl World {
 }
 
 #[test]
-fn what_nothing_matches_is_resolved() {
+fn unmatched_names_are_resolved() {
     let mut world = World::new();
     world.blocklist("||ads.example^\n");
     assert_eq!(world.decide("www.example", rtype::A), Decision::PASS);
@@ -349,7 +349,7 @@ fn canaries_are_switches_and_can_be_allowed() {
 }
 
 #[test]
-fn names_and_addresses_of_an_answer_are_looked_into() {
+fn names_and_addresses_of_an_answer_are_filtered() {
     let mut world = World::new();
     let list = world.blocklist("||tracker.example^\n");
     let feed = world.feed(Format::Ip, "203.0.113.0/24\n2001:db8:bad::/48\n");
@@ -456,7 +456,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn it_decides_as_a_search_through_all_rules_does(
+    fn decisions_agree_with_a_linear_search_of_rules(
         rules in prop::collection::vec((0usize..4, "[ab](\\.[ab]){0,2}", 0usize..4, 0u8..4, 0u8..3), 0..12),
         asked in prop::collection::vec("[abc](\\.[ab]){0,3}", 1..12),
     ) {

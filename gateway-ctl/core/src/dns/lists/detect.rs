@@ -7,12 +7,14 @@ use ipnet::IpNet;
 use super::format::Format;
 
 /// Number of significant lines that are inspected.
-const LINES: usize = 400;
+const DETECTION_LINES: usize = 400;
 
 /// Returns the format that most lines have; `Domains` if no line is significant.
 pub(super) fn format(head: &[u8]) -> Format {
     let mut counts = [0usize; 5];
-    for line in head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter_map(looks_like).take(LINES) {
+    for line in
+        head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter_map(looks_like).take(DETECTION_LINES)
+    {
         counts[line as usize] += 1;
     }
     if counts == [0; 5] {

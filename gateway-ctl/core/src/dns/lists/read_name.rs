@@ -22,7 +22,7 @@ impl Text<'_> {
 }
 
 /// Parses a name without an allocation. It accepts every name that DNS can encode, not only host names.
-pub(super) fn read<'a>(text: &[u8], room: &'a mut [u8; MAX]) -> Result<Text<'a>, Cow<'static, str>> {
+pub(super) fn read<'a>(text: &[u8], buffer: &'a mut [u8; MAX]) -> Result<Text<'a>, Cow<'static, str>> {
     let text = text.strip_suffix(b".").unwrap_or(text);
     if text.len() > MAX - 2 || text.is_empty() {
         return if text.is_ascii() {
@@ -36,14 +36,14 @@ pub(super) fn read<'a>(text: &[u8], room: &'a mut [u8; MAX]) -> Result<Text<'a>,
         let byte = byte.to_ascii_lowercase();
         match byte {
             b'.' => {
-                end_label(room, length_at, at)?;
+                end_label(buffer, length_at, at)?;
                 (length_at, numeric) = (at, true);
             }
             b'a'..=b'z' | b'-' | b'_' => {
-                room[at] = byte;
+                buffer[at] = byte;
                 numeric = false;
             }
-            b'0'..=b'9' => room[at] = byte,
+            b'0'..=b'9' => buffer[at] = byte,
             0x80.. => return international(text),
             _ => {
                 return Err(Cow::Borrowed(
@@ -53,20 +53,20 @@ pub(super) fn read<'a>(text: &[u8], room: &'a mut [u8; MAX]) -> Result<Text<'a>,
         }
         at += 1;
     }
-    end_label(room, length_at, at)?;
+    end_label(buffer, length_at, at)?;
     if numeric {
         return Err(Cow::Borrowed("not a name: its last part is a number"));
     }
-    room[at] = 0;
-    NameRef::new(&room[..=at]).map(Text::Plain).ok_or(Cow::Borrowed("not a name"))
+    buffer[at] = 0;
+    NameRef::new(&buffer[..=at]).map(Text::Plain).ok_or(Cow::Borrowed("not a name"))
 }
 
-fn end_label(room: &mut [u8; MAX], length_at: usize, at: usize) -> Result<(), Cow<'static, str>> {
+fn end_label(buffer: &mut [u8; MAX], length_at: usize, at: usize) -> Result<(), Cow<'static, str>> {
     match at - length_at - 1 {
         0 => Err(Cow::Borrowed("not a name: a part of it is empty")),
         length @ 1..=63 => {
             // At most 63.
-            room[length_at] = length as u8;
+            buffer[length_at] = length as u8;
             Ok(())
         }
         _ => Err(Cow::Borrowed("not a name: a part of it has more than 63 characters")),

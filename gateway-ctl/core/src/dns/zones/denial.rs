@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_is_no_label_of_one() {
+    fn an_invalid_hash_is_no_nsec3_label() {
         assert_eq!(base32(b"0p9mhaveqvm6t7vbl5lop2u3t2rp3to"), None);
         assert_eq!(base32(b"zp9mhaveqvm6t7vbl5lop2u3t2rp3tom"), None);
     }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_call_a_machine_becomes_a_label() {
+    fn display_names_become_labels() {
         let cases = [
             ("nas", Some("nas")),
             ("Anna's TV ", Some("annas-tv")),

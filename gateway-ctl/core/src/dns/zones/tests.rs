@@ -295,7 +295,7 @@ fn machines_have_names_forward_and_reverse() {
 }
 
 #[test]
-fn what_is_stored_comes_before_machines() {
+fn stored_records_precede_host_records() {
     let world = World::new(&["lan"])
         .records("lan", &["nas A 192.0.2.1", "tv TXT hi", "* A 192.0.2.7"])
         .host("nas", &["192.168.1.9", "fd00::9"])
@@ -377,7 +377,7 @@ proptest! {
 
     /// Checks any query to any zone: the answer is complete, and every record can be encoded.
     #[test]
-    fn any_question_is_answered_or_left(
+    fn any_query_is_answered_or_passed_on(
         records in prop::collection::vec(("(\\*|[ab])(\\.[ab]){0,2}", 0usize..6), 0..12),
         asked in prop::collection::vec("(([abc]|\\*)\\.){0,4}(example|lan|test)", 1..8),
         qtype in prop::sample::select(vec![rtype::A, rtype::AAAA, rtype::CNAME, rtype::NS, rtype::MX, rtype::TXT, rtype::ANY, rtype::DS, rtype::SOA]),

@@ -1,4 +1,4 @@
-//! Two million records in real files: a page costs what is on it, wherever it is.
+//! Two million records in real files: the cost of a page depends on its size only.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -116,7 +116,7 @@ fn a_page_of_millions_of_rows_costs_what_is_on_it() {
         for filter in &filters {
             let page = pages.read(filter, None, 100);
             assert_eq!(ids(&page), rare, "{filter:?}");
-            // Five blocks have one; few others look like it.
+            // Five blocks contain it; few others are false positives.
             assert!(page.read <= 5 * BLOCK + written / 10, "{filter:?}: {} of {written}", page.read);
             let page = pages.read(filter, Some(Before::Id(rare[1])), 2);
             assert_eq!(ids(&page), rare[2..4], "{filter:?}");

@@ -27,7 +27,7 @@ use crate::upstream::message::shortest_life;
 /// Path of the DoH endpoint. RFC 9461 allows URI templates; this path is the common one.
 pub const PATH: &str = "/dns-query";
 const MEDIA_TYPE: &str = "application/dns-message";
-const LONGEST: usize = 65_535;
+const MAX_MESSAGE_BYTES: usize = 65_535;
 const HEADERS: u32 = 16 << 10;
 
 /// Time when the last request ended, and number of requests in progress.
@@ -140,7 +140,7 @@ async fn question(request: Request<Incoming>, limit: Duration) -> Result<Bytes, 
             if !kind.eq_ignore_ascii_case(MEDIA_TYPE) {
                 return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE));
             }
-            let body = Limited::new(request.into_body(), LONGEST).collect();
+            let body = Limited::new(request.into_body(), MAX_MESSAGE_BYTES).collect();
             match timeout(limit, body).await {
                 Ok(Ok(body)) => Ok(body.to_bytes()),
                 Ok(Err(_)) => Err(refusal(StatusCode::PAYLOAD_TOO_LARGE)),
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_are_found_in_the_query() {
+    fn dns_messages_are_found_in_the_query_string() {
         // RFC 8484, section 4.1.1.
         let text = "AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB";
         let question = encoded(&format!("dns={text}")).unwrap();

@@ -136,7 +136,7 @@ impl Drop for Stage {
 }
 
 fn lessons(text: &str) -> FakeFqdnPolicy {
-    FakeFqdnPolicy { wanted: HashMap::from([(name(text), client(1, 0).way)]), ..FakeFqdnPolicy::default() }
+    FakeFqdnPolicy { wanted: HashMap::from([(name(text), client(1, 0).route)]), ..FakeFqdnPolicy::default() }
 }
 
 fn rules() -> Rules {
@@ -144,7 +144,7 @@ fn rules() -> Rules {
 }
 
 #[tokio::test]
-async fn what_is_repeated_is_what_the_resolver_says_at_that_time() {
+async fn cached_answers_equal_the_resolvers_answers_at_that_time() {
     let stage = Stage::new(rules(), FakeFqdnPolicy::default());
     stage.world.upstream.knows(
         "www.example",
@@ -188,7 +188,7 @@ async fn nothing_is_repeated_beyond_a_change() {
 }
 
 #[tokio::test]
-async fn what_policies_know_is_never_repeated() {
+async fn names_of_fqdn_policies_are_never_cached() {
     let stage = Stage::new(rules(), lessons("films.example"));
     for text in ["films.example", "www.example"] {
         stage.world.upstream.knows(text, rtype::A, vec![a(text, 60, [192, 0, 2, 1])]);
@@ -201,7 +201,7 @@ async fn what_policies_know_is_never_repeated() {
 }
 
 #[tokio::test]
-async fn what_was_given_stands_in_the_log() {
+async fn kernel_hits_are_logged() {
     let stage = Stage::new(rules(), FakeFqdnPolicy::default());
     let message = question("ads.example", rtype::A);
     stage.resolve(&message).expect("at once");
@@ -272,7 +272,7 @@ fn answers_end_with_the_minute_the_pause_and_their_time() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_kept() {
+fn oversized_answers_are_not_cached() {
     let (client, server) = (client_address(), server());
     let short = question("www.example", rtype::A);
     let kept = key(client, server, 1, &short).expect("short enough");
@@ -291,7 +291,7 @@ fn what_does_not_fit_is_not_kept() {
 }
 
 #[test]
-fn what_is_asked_once_is_not_worth_an_entry() {
+fn a_query_that_is_sent_once_is_not_cached() {
     let (mut seen, now) = (AdmissionFilter::default(), Clock::new(wall()).now());
     let (first, second) = (question("www.example", rtype::A), question("ftp.example", rtype::A));
     let mut before = |message: &[u8], now| seen.is_repeated(client_address(), message, now);
@@ -304,7 +304,7 @@ fn what_is_asked_once_is_not_worth_an_entry() {
 }
 
 #[test]
-fn many_questions_that_are_asked_in_turn_are_all_seen_again() {
+fn many_alternating_queries_are_all_admitted() {
     let (mut seen, now) = (AdmissionFilter::default(), Clock::new(wall()).now());
     let names: Vec<_> = (0..10_000).map(|n| question(&format!("n{n}.example"), rtype::A)).collect();
     let mut again = || names.iter().filter(|name| seen.is_repeated(client_address(), name, now)).count();

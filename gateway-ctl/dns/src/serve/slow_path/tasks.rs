@@ -12,7 +12,7 @@ use crate::serve::{Now, QueryContext, Shared, Transport};
 use crate::wire::{Request, Unreadable, compose};
 
 /// Maximum number of queries that wait at once. More queries stay in the queue; a full queue drops them.
-const WAITING: usize = 8192;
+const MAX_WAITING_QUERIES: usize = 8192;
 
 /// Log buffer of the tasks: the last one.
 pub const TASKS: usize = usize::MAX;
@@ -52,7 +52,7 @@ impl Shared {
     /// Answers the queries in the queue until all senders are gone.
     pub async fn attend(self: Arc<Self>, handed: Arc<Mutex<mpsc::Receiver<Handed>>>) {
         let mut handed = handed.lock().await;
-        let room = Arc::new(Semaphore::new(WAITING));
+        let room = Arc::new(Semaphore::new(MAX_WAITING_QUERIES));
         while let Some(Handed { message, mut peer, from, socket, at }) = handed.recv().await {
             let Ok(place) = room.clone().acquire_owned().await else { return };
             let shared = self.clone();

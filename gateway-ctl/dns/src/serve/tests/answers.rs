@@ -62,7 +62,7 @@ async fn blocking_has_modes_and_can_be_paused() {
 }
 
 #[tokio::test]
-async fn nothing_is_shut_for_those_who_are_not_filtered() {
+async fn unfiltered_clients_are_not_blocked() {
     let world = Fixture::new(blocked());
     world.upstream.knows("ads.example", rtype::A, vec![a("ads.example", 60, [192, 0, 2, 66])]);
     let free = Client { filtered: false, ..client(2, 0) };
@@ -122,7 +122,7 @@ async fn a_rewrite_to_a_name_is_shown_as_an_alias_and_resolved() {
 }
 
 #[tokio::test]
-async fn what_is_stored_here_is_answered_with_authority_and_goes_on_where_it_leads_out() {
+async fn local_records_are_authoritative_and_external_aliases_are_resolved() {
     let host =
         Local { authoritative: true, answers: vec![a("nas.lan", 300, [10, 0, 0, 2])], ..Local::default() };
     let mut out =
@@ -149,7 +149,7 @@ async fn what_is_stored_here_is_answered_with_authority_and_goes_on_where_it_lea
 #[tokio::test]
 async fn fqdn_entries_are_installed_before_each_answer() {
     let lessons = FakeFqdnPolicy {
-        wanted: HashMap::from([(name("shop.example"), way(9))]),
+        wanted: HashMap::from([(name("shop.example"), route(9))]),
         ..FakeFqdnPolicy::default()
     };
     let world = Fixture::with(Rules::default(), lessons, Settings::default());
@@ -175,7 +175,7 @@ async fn fqdn_entries_are_installed_before_each_answer() {
 }
 
 #[tokio::test]
-async fn what_is_not_served_says_so() {
+async fn unsupported_queries_get_an_error() {
     let world = Fixture::new(Rules::default());
     assert_eq!(code(&world.reply("example.com", rtype::AXFR).await), ResponseCode::NotImp);
     assert_eq!(lines(&world.reply("example.com", rtype::ANY).await).len(), 1);
@@ -195,7 +195,7 @@ async fn what_is_not_served_says_so() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_cut_to_its_question() {
+async fn oversized_answers_are_truncated_to_the_question() {
     let world = Fixture::new(Rules::default());
     let many: Vec<_> = (0..100).map(|n| a("many.example", 60, [192, 0, 2, n])).collect();
     world.upstream.knows("many.example", rtype::A, many);

@@ -178,7 +178,7 @@ async fn send(
 const TYPE: &str = "application/dns-message";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_over_tls_are_answered_as_they_are_ready_and_padded() {
+async fn queries_over_tls_are_answered_out_of_order_and_padded() {
     let site = Site::new(Streams::default()).await;
     site.upstream.gate.forget_permits(usize::MAX);
     for protocols in [&[b"dot".as_slice()][..], &[]] {
@@ -243,7 +243,7 @@ async fn many_requests_share_a_connection_and_none_waits_for_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_carry_no_question_are_refused() {
+async fn requests_without_a_query_are_refused() {
     let site = Site::new(Streams::default()).await;
     let sender = site.http().await;
     let message = asking("www.example");

@@ -37,7 +37,7 @@ fn world() -> Fixture {
         .rule("static.example", Action::Addresses(addresses), Cause::Rewrite)
         .stored("nas.lan", rtype::A, host);
     let lessons = FakeFqdnPolicy {
-        wanted: HashMap::from([(name("learned.example"), way(3))]),
+        wanted: HashMap::from([(name("learned.example"), route(3))]),
         ..FakeFqdnPolicy::default()
     };
     let world = Fixture::with(rules, lessons, Settings::default());
@@ -90,7 +90,7 @@ prop_compose! {
 }
 
 #[test]
-fn what_is_answered_at_once_is_what_the_general_path_answers() {
+fn fast_path_answers_equal_slow_path_answers() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let world = runtime.block_on(async { world() });
     let from = "192.0.2.9".parse().expect("v4");

@@ -76,7 +76,7 @@ async fn read(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_are_answered_on_both_families_by_udp_and_tcp() {
+async fn queries_are_answered_in_both_families_over_udp_and_tcp() {
     let (resolver, upstream, _) = start(settings(&["127.0.0.1:0", "[::1]:0"])).await;
     for listening in resolver.status().listening {
         let socket = client_of(listening.udp.clone().expect("bound")).await;
@@ -93,7 +93,7 @@ async fn questions_are_answered_on_both_families_by_udp_and_tcp() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_answer_leaves_from_the_address_that_was_asked() {
+async fn answers_leave_from_the_queried_address() {
     let (resolver, _, server) = start(settings(&["0.0.0.0:0"])).await;
     for host in ["127.0.0.1", "127.0.0.77"] {
         // A connected socket accepts no answer from another address, cached or not.
@@ -174,7 +174,7 @@ async fn a_client_that_has_said_all_still_gets_its_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_costs_one_question() {
+async fn a_panic_affects_one_query() {
     let (resolver, _, server) = start(Settings { workers: 1, ..settings(&["127.0.0.1:0"]) }).await;
     let socket = client_of(server).await;
     for _ in 0..3 {

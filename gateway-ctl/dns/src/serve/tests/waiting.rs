@@ -20,7 +20,7 @@ async fn aged() -> Fixture {
 }
 
 #[tokio::test]
-async fn equal_questions_are_asked_once() {
+async fn identical_queries_are_merged() {
     let world = Arc::new(Fixture::new(Rules::default()));
     world.upstream.knows("one.example", rtype::A, vec![a("one.example", 60, [192, 0, 2, 1])]);
     world.upstream.gate.forget_permits(usize::MAX);
@@ -50,7 +50,7 @@ async fn ttls_count_down_and_names_keep_the_case_of_the_query() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_answer_stands_in_when_the_upstream_is_slow() {
+async fn a_stale_answer_is_served_when_the_upstream_is_slow() {
     let world = aged().await;
     world.upstream.gate.forget_permits(usize::MAX);
     let before = tokio::time::Instant::now();
@@ -68,7 +68,7 @@ async fn an_old_answer_stands_in_when_the_upstream_is_slow() {
 }
 
 #[tokio::test]
-async fn an_old_answer_stands_in_at_once_after_an_upstream_failed() {
+async fn a_stale_answer_is_served_at_once_after_a_failure() {
     let world = aged().await;
     world.upstream.fails("old.example", rtype::A, Failure::Failed("unreachable".into()));
     for _ in 0..3 {
@@ -107,7 +107,7 @@ async fn failures_are_remembered_for_a_while_and_say_why() {
 }
 
 #[tokio::test]
-async fn negative_answers_are_kept_as_long_as_their_zone_says() {
+async fn negative_answers_are_cached_for_the_ttl_of_their_zone() {
     let world = Fixture::new(Rules::default());
     let reply = world.reply("none.example", rtype::A).await;
     assert_eq!(code(&reply), ResponseCode::NXDomain);
@@ -125,7 +125,7 @@ async fn negative_answers_are_kept_as_long_as_their_zone_says() {
 }
 
 #[tokio::test]
-async fn what_is_asked_often_is_asked_again_before_it_runs_out() {
+async fn popular_entries_are_prefetched_before_they_expire() {
     let world = Fixture::new(Rules::default());
     world.upstream.knows("hot.example", rtype::A, vec![a("hot.example", 100, [192, 0, 2, 1])]);
     world.reply("hot.example", rtype::A).await;

@@ -9,7 +9,7 @@ use crate::wire::PAYLOAD;
 
 /// Maximum number of datagrams of one batch.
 const SIZE: usize = 64;
-const LEAST: usize = 4;
+const MIN_BATCH: usize = 4;
 
 /// Maximum length of a query in bytes. Clients do not send longer queries; longer datagrams are dropped.
 const DATAGRAM: usize = 2048;
@@ -54,7 +54,7 @@ impl Messages {
 }
 
 /// Sizes of the address and control buffers, in bytes, for any peer.
-const WHOLE: (u32, usize) = (size_of::<libc::sockaddr_storage>() as u32, size_of::<Control>());
+const FULL_LENGTHS: (u32, usize) = (size_of::<libc::sockaddr_storage>() as u32, size_of::<Control>());
 
 impl Default for Batch {
     fn default() -> Batch {
@@ -73,7 +73,7 @@ impl Batch {
             lengths: [0; SIZE],
             answers: (0..SIZE).map(|_| Vec::with_capacity(PAYLOAD + 64)).collect(),
             messages: Messages::new(),
-            room: LEAST,
+            room: MIN_BATCH,
         }
     }
 
@@ -82,7 +82,7 @@ impl Batch {
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<(usize, bool)> {
         let room = self.room;
         for (index, (datagram, peer)) in self.datagrams[..room].iter_mut().zip(&mut self.peers).enumerate() {
-            self.messages.put(index, (datagram.as_mut_ptr(), DATAGRAM), peer, WHOLE);
+            self.messages.put(index, (datagram.as_mut_ptr(), DATAGRAM), peer, FULL_LENGTHS);
         }
         let (headers_at, flags) = (self.messages.headers[..room].as_mut_ptr(), libc::MSG_DONTWAIT);
         // SAFETY: each of the first `room` headers points to a name, a vector of one buffer and a control buffer with
@@ -97,7 +97,7 @@ impl Batch {
                 _ => Err(error),
             };
         };
-        self.room = (2 * count).clamp(LEAST, SIZE);
+        self.room = (2 * count).clamp(MIN_BATCH, SIZE);
         for (index, header) in self.messages.headers[..count].iter().enumerate() {
             let cut = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
             self.lengths[index] = if cut { 0 } else { header.msg_len as usize };

@@ -77,7 +77,7 @@ const EVENTS: usize = 16;
 /// Event data of the wake-up socket. No socket has this index.
 const WOKEN: u64 = u64::MAX;
 /// Wait before the next attempt after an epoll error.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Worker {
     pub fn new(
@@ -101,7 +101,7 @@ impl Worker {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => {
                     tracing::error!(worker = self.number, %error, "failed to poll the DNS sockets");
-                    std::thread::sleep(AGAIN);
+                    std::thread::sleep(RETRY_INTERVAL);
                 }
                 Err(_) => tracing::error!(worker = self.number, "DNS query handler panicked"),
             }
@@ -272,14 +272,14 @@ struct ClientCache {
 }
 
 /// Maximum number of cached clients.
-const KNOWN: usize = 8192;
+const MAX_CACHED_CLIENTS: usize = 8192;
 
 impl ClientCache {
     fn renew(&mut self, state: &State) {
         let same = self.source.as_ref().is_some_and(|source| Arc::ptr_eq(source, &state.clients));
         // Read before any client. A client that changes later is looked up again in the next round.
         let version = state.clients.version();
-        if !same || version != self.version || self.clients.len() > KNOWN {
+        if !same || version != self.version || self.clients.len() > MAX_CACHED_CLIENTS {
             self.clients.clear();
             self.source = Some(state.clients.clone());
             self.version = version;
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unknown_addresses_are_counted_before_the_kernel_is_asked_about_them() {
+    async fn unknown_addresses_are_rate_limited_before_a_neighbour_lookup() {
         let rate = Rate { per_second: 5, burst: 2 };
         let world = world(Settings { rate, ..Settings::default() });
         answered(&world, (0..10_000_u32).map(|n| IpAddr::from([192, 0, 2, (n / 40) as u8])));

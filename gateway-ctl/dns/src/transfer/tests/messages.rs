@@ -1,4 +1,4 @@
-//! Transfers as messages: what is a zone, and what is none.
+//! Transfers as messages: valid and invalid ones.
 
 use gateway_core::dns::Question;
 use proptest::prelude::*;
@@ -32,14 +32,14 @@ fn a_transfer_has_any_number_of_messages() {
     let records = whole();
     assert_eq!(read(&[axfr(&records)]).unwrap(), records[..5]);
     for at in 1..records.len() {
-        // Only the first has to say what was asked (RFC 5936, section 2.2.1).
+        // Only the first message needs a question (RFC 5936, section 2.2.1).
         for second in [axfr(&records[at..]), bare(&records[at..])] {
             assert_eq!(read(&[axfr(&records[..at]), second]).unwrap(), records[..5], "{at}");
         }
     }
 }
 
-/// A message without a question.
+/// Message without a question.
 fn bare(records: &[Record]) -> Vec<u8> {
     let mut out = ID.to_be_bytes().to_vec();
     out.extend_from_slice(&[0x84, 0, 0, 0, 0, records.len() as u8, 0, 0, 0, 0]);
@@ -55,7 +55,7 @@ fn bare(records: &[Record]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_not_of_the_zone_is_left_out() {
+fn records_outside_of_the_zone_are_ignored() {
     let mut records = whole();
     records.insert(2, record("www.example.org", rtype::A, &[192, 0, 2, 66]));
     records.insert(3, record("xexample", rtype::A, &[192, 0, 2, 66]));
@@ -66,7 +66,7 @@ fn what_is_not_of_the_zone_is_left_out() {
 }
 
 #[test]
-fn what_is_no_transfer_is_refused() {
+fn invalid_transfers_are_refused() {
     let records = whole();
     let changed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut message = axfr(&records);
@@ -129,7 +129,7 @@ fn a_transfer_without_an_end_ends() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever comes: what is taken for a zone is one, and can be answered from.
+    /// For any input: an accepted zone is valid, and can be served.
     #[test]
     fn any_messages_are_a_zone_or_refused(
         cuts in prop::collection::vec(1usize..6, 0..3),

@@ -57,7 +57,7 @@ fn the_bootstrap_file_is_for_all_names_until_a_forwarder_is() {
 }
 
 #[test]
-fn of_several_forwarders_the_one_with_the_lowest_priority_is_asked_and_none_that_is_off() {
+fn the_enabled_forwarder_with_the_lowest_priority_is_used() {
     let (dns, rotation) = (dns(&[], UpstreamMode::Plain), DnsRotation::default());
     let off = DnsForwarder { enabled: false, ..forwarder("a.example", &["10.0.0.3"], 1) };
     let all = vec![

@@ -1,7 +1,7 @@
 //! The socket of one connection, as the library wants it: straight to the server, or wrapped for a proxy.
 //!
-//! What the system says of the path (ICMP) ends a connection that is being made, so that another upstream is queried at once;
-//! one that stands is not ended by what anybody may have sent.
+//! ICMP errors end a connection that is being established, so that another upstream is queried at once. They do not end
+//! an established one, because anybody may have sent them.
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use super::super::error::Error;
 
 /// The longest that may come.
-const LONGEST: usize = 65_535;
+const MAX_DATAGRAM_BYTES: usize = 65_535;
 
 #[derive(Debug)]
 pub struct Datagrams {
@@ -37,7 +37,7 @@ impl Datagrams {
         Datagrams { socket, to, header, error: Mutex::default(), failed: Notify::new() }
     }
 
-    /// Waits until the system says that nothing passes.
+    /// Waits until the system reports an error of the path.
     pub async fn failed(&self) -> Error {
         loop {
             self.failed.notified().await;
@@ -59,10 +59,10 @@ impl Datagrams {
             ready!(self.socket.poll_recv(cx, &mut buffer))?;
             return Poll::Ready(Ok(buffer.filled().len()));
         }
-        let mut wrapped = vec![0; LONGEST];
+        let mut wrapped = vec![0; MAX_DATAGRAM_BYTES];
         let mut buffer = ReadBuf::new(&mut wrapped);
         ready!(self.socket.poll_recv(cx, &mut buffer))?;
-        // Nothing inside is nothing: the library passes over what is empty.
+        // An empty datagram counts as none: the library ignores it.
         let inside = socks5::payload(buffer.filled()).unwrap_or_default();
         let length = inside.len().min(into.len());
         into[..length].copy_from_slice(&inside[..length]);

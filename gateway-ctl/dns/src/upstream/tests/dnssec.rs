@@ -1,4 +1,4 @@
-//! Against a small tree of zones, signed here: what proves itself, what need not, and what ought to and does not.
+//! Validation against a small tree of zones that are signed here: secure, insecure and bogus answers.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -170,7 +170,7 @@ fn say(tree: &Tree, came: &Came) -> Vec<u8> {
         None => answer.metadata.response_code = ResponseCode::ServFail,
     }
     answer.metadata.recursion_available = true;
-    // What an upstream says about its own validation is not believed.
+    // The AD bit of an upstream is not trusted.
     answer.metadata.authentic_data = true;
     answer.queries = vec![query];
     answer.to_vec().unwrap()
@@ -209,7 +209,7 @@ fn signatures(reply: &Reply) -> usize {
 }
 
 #[tokio::test]
-async fn what_is_signed_from_the_root_down_is_secure() {
+async fn a_chain_of_trust_from_the_root_is_secure() {
     let proving = proving().await;
     let reply = proving.ask("www.secure", |_| {}).await.unwrap();
     assert_eq!((address(&reply).as_str(), reply.secure, authentic(&reply)), ("192.0.2.1", Some(true), true));
@@ -225,7 +225,7 @@ async fn what_is_signed_from_the_root_down_is_secure() {
 }
 
 #[tokio::test]
-async fn what_is_denied_with_a_proof_is_secure() {
+async fn a_proven_denial_is_secure() {
     let proving = proving().await;
     let missing = proving.ask("none.secure", |_| {}).await.unwrap();
     assert_eq!((missing.secure, missing.message[3] & 0xf), (Some(true), 3));
@@ -234,7 +234,7 @@ async fn what_is_denied_with_a_proof_is_secure() {
 }
 
 #[tokio::test]
-async fn what_is_below_an_insecure_delegation_is_insecure_and_answered() {
+async fn answers_below_an_insecure_delegation_are_insecure() {
     let proving = proving().await;
     let reply = proving.ask("www.insecure", |_| {}).await.unwrap();
     assert_eq!(
@@ -246,7 +246,7 @@ async fn what_is_below_an_insecure_delegation_is_insecure_and_answered() {
 }
 
 #[tokio::test]
-async fn what_should_prove_itself_and_does_not_is_bogus() {
+async fn missing_or_wrong_signatures_are_bogus() {
     let proving = proving().await;
     let cases = [("bad", 6), ("foreign", 6), ("naked", 10), ("old", 7), ("early", 8), ("hidden", 12)];
     for (name, code) in cases {
@@ -256,7 +256,7 @@ async fn what_should_prove_itself_and_does_not_is_bogus() {
 }
 
 #[tokio::test]
-async fn who_wants_no_validation_gets_none() {
+async fn clients_can_disable_validation() {
     let proving = proving().await;
     let reply = proving.ask("bad.secure", |query| query.checking_disabled = true).await.unwrap();
     assert_eq!((address(&reply).as_str(), reply.secure), ("192.0.2.66", None));
@@ -273,7 +273,7 @@ async fn without_the_right_anchor_nothing_is_secure() {
 }
 
 #[tokio::test]
-async fn keys_are_asked_for_by_the_way_of_the_question() {
+async fn keys_are_queried_by_the_route_of_the_query() {
     let proving = proving().await;
     proving.bench.ask("www.secure").await.unwrap();
     let before = proving.bench.seen.marks().len();

@@ -1,4 +1,4 @@
-//! QUIC: the same as over TLS, and what only QUIC can do wrong.
+//! QUIC: the same as over TLS, and faults that only QUIC has.
 
 use gateway_model::settings::groups::RotationMode;
 use quinn::crypto::rustls::QuicServerConfig;
@@ -119,7 +119,7 @@ async fn stream(
     came: Arc<Mutex<Vec<Came>>>,
     script: Script,
 ) {
-    // Only what has ended is answered.
+    // Only a complete stream is answered.
     let Ok(message) = recv.read_to_end(65_537).await else { return };
     assert_eq!(usize::from(u16::from_be_bytes([message[0], message[1]])), message.len() - 2);
     let one = {
@@ -153,7 +153,7 @@ fn fine(came: &Came) -> ServerAction {
 }
 
 #[tokio::test]
-async fn questions_share_a_connection_and_have_the_id_0_and_one_length() {
+async fn queries_share_a_connection_and_have_id_0_and_one_length() {
     let server = Doq::new("dns.test", fine);
     let bench = server.bench();
     let names: Vec<String> =
@@ -167,7 +167,7 @@ async fn questions_share_a_connection_and_have_the_id_0_and_one_length() {
 }
 
 #[tokio::test]
-async fn who_does_not_prove_to_be_the_server_hears_no_question() {
+async fn an_unauthenticated_server_gets_no_query() {
     let other_name = Doq::new("other.test", fine);
     let failure = other_name.bench().ask("www.example.com").await.unwrap_err();
     assert!(failure.to_string().contains("certificate"), "{failure}");
@@ -180,7 +180,7 @@ async fn who_does_not_prove_to_be_the_server_hears_no_question() {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_something_else_over_quic_hears_no_question() {
+async fn a_quic_server_with_another_alpn_gets_no_query() {
     let server = Doq::speaking("dns.test", b"h3", TransportConfig::default(), fine);
     let failure = server.bench().ask("www.example.com").await.unwrap_err();
     assert!(failure.to_string().starts_with("TLS: "), "{failure}");
@@ -200,7 +200,7 @@ async fn a_closed_port_is_detected_at_once() {
 
 #[tokio::test]
 async fn a_connection_that_the_server_closes_is_made_again() {
-    // Each connection has one answer; the next question is closed on.
+    // Each connection has one reply; the next query is refused.
     let server = Doq::new("dns.test", |came| match came.number % 2 {
         0 => fine(came),
         _ => ServerAction::Close,
@@ -305,7 +305,7 @@ async fn an_answer_need_not_wait_for_the_end_of_its_stream() {
 }
 
 #[tokio::test]
-async fn a_question_that_waits_holds_up_no_other() {
+async fn slow_query_does_not_block_others() {
     let server = Doq::new("dns.test", |came| match came.message[13] {
         b's' => ServerAction::Nothing,
         _ => fine(came),
@@ -325,7 +325,7 @@ async fn a_question_that_waits_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn ways_share_neither_socket_nor_session() {
+async fn routes_share_neither_socket_nor_session() {
     let server = Doq::new("dns.test", fine);
     let bench = server.bench();
     for _ in 0..2 {
@@ -338,7 +338,7 @@ async fn ways_share_neither_socket_nor_session() {
 }
 
 #[tokio::test]
-async fn a_way_that_is_blocked_or_a_tls_that_is_missing_opens_no_socket() {
+async fn a_blocked_route_or_missing_tls_opens_no_socket() {
     let server = Doq::new("dns.test", fine);
     let bench = server.bench();
     let blocked = bench.ask_by(QueryEgress::Blocked("the tunnel is down".into()), "www.example.com").await;
@@ -353,7 +353,7 @@ async fn a_way_that_is_blocked_or_a_tls_that_is_missing_opens_no_socket() {
 }
 
 #[tokio::test]
-async fn who_stays_silent_is_left_for_another_one() {
+async fn a_silent_upstream_is_replaced_by_another() {
     let silent = Doq::new("dns.test", |_| ServerAction::Nothing);
     let other = Server::new(|came: &Came| super::server::Act::Say(came.address(3))).await;
     let config = silent.client();
@@ -407,7 +407,7 @@ async fn proxy(
                             server.send(&out[10..length]).await.unwrap();
                         }
                         Ok(length) = server.recv(&mut back) => {
-                            // Under another name than it was asked for: what is inside proves itself.
+                            // Under another name than queried: the content is validated by itself.
                             let wrapped = [b"\0\0\0\x03\x03a.b\x03\x55", &back[..length]].concat();
                             relay.send_to(&wrapped, peer.unwrap()).await.unwrap();
                         }

@@ -1,4 +1,4 @@
-//! Nothing leaves by another way than it was asked for.
+//! Nothing leaves by another egress than requested.
 
 use gateway_core::dns::NameRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,7 +13,7 @@ async fn fine(last: u8) -> Server {
 }
 
 #[tokio::test]
-async fn a_blocked_way_opens_no_socket() {
+async fn a_blocked_route_opens_no_socket() {
     let server = fine(1).await;
     let bench = Bench::new(sequential(vec![udp(server.at), upstream(DnsProtocol::Tcp, server.at)]));
     for route in [QueryEgress::Blocked("the tunnel is down".into()), QueryEgress::Marked(Vec::new())] {
@@ -31,7 +31,7 @@ async fn a_blocked_way_opens_no_socket() {
 }
 
 #[tokio::test]
-async fn sockets_bear_the_marks_of_the_way_in_turn() {
+async fn sockets_carry_the_marks_of_the_route_in_round_robin() {
     let server = Server::new(|came: &Came| {
         // Over TCP, too.
         Act::Say(if came.over_tcp { came.address(2) } else { came.truncated() })
@@ -41,7 +41,7 @@ async fn sockets_bear_the_marks_of_the_way_in_turn() {
     for _ in 0..4 {
         bench.ask_by(QueryEgress::Marked(vec![0x11, 0x12]), "www.example.com").await.unwrap();
     }
-    // A connection each, kept for the second question of its mark.
+    // One connection per mark, kept for the second query of its mark.
     assert_eq!(bench.seen.marks(), [0x11, 0x11, 0x12, 0x12, 0x11, 0x12]);
     bench.ask("www.example.com").await.unwrap();
     assert_eq!(bench.seen.marks()[6..], [0, 0], "and none is lent to another way");
@@ -56,8 +56,8 @@ async fn turns_go_on_when_a_plan_is_replaced() {
     for resolvers in [Resolvers::Usual, Resolvers::Only(servers)] {
         for _ in 0..4 {
             let mut query = query(QueryEgress::Marked(vec![0x11, 0x12]), "www.example.com");
-            query.way =
-                Arc::new(QueryRoute { resolvers: resolvers.clone(), ..QueryRoute::clone(&query.way) });
+            query.route =
+                Arc::new(QueryRoute { resolvers: resolvers.clone(), ..QueryRoute::clone(&query.route) });
             bench.upstreams.ask(query).await.unwrap();
             bench.upstreams.replace(plan.clone());
         }
@@ -80,7 +80,7 @@ async fn a_mark_without_replies_is_not_used() {
 }
 
 #[tokio::test]
-async fn the_way_of_the_one_who_asks_comes_before_that_of_the_forwarder() {
+async fn the_route_of_the_client_precedes_that_of_the_forwarder() {
     let server = fine(3).await;
     let mut plan = sequential(vec![udp(server.at)]);
     plan.groups[0].route = QueryEgress::Marked(vec![0x20]);
@@ -93,14 +93,14 @@ async fn the_way_of_the_one_who_asks_comes_before_that_of_the_forwarder() {
     let egress: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.egress).collect();
     assert_eq!(egress, ["wg0", "mark 0x21"]);
 
-    // What was known of a way that is another one now is forgotten.
+    // State of a path is dropped when the path changes.
     plan.called.insert(0x20, "wg1".into());
     bench.upstreams.replace(plan);
     let egress: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.egress).collect();
     assert_eq!(egress, ["mark 0x21"]);
 }
 
-/// A proxy that lets in who knows the password, and connects to one server whatever it is asked for.
+/// Proxy that accepts clients with the password, and connects to one server for any request.
 async fn proxy(to: SocketAddr, wanted: Arc<Mutex<Vec<SocketAddr>>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -133,7 +133,7 @@ async fn proxy(to: SocketAddr, wanted: Arc<Mutex<Vec<SocketAddr>>>) -> SocketAdd
 }
 
 #[tokio::test]
-async fn questions_through_a_proxy_go_to_the_proxy_only() {
+async fn queries_through_a_proxy_go_to_the_proxy_only() {
     let server = fine(4).await;
     let wanted = Arc::<Mutex<Vec<SocketAddr>>>::default();
     let proxy = proxy(server.at, wanted.clone()).await;
@@ -156,7 +156,7 @@ async fn questions_through_a_proxy_go_to_the_proxy_only() {
 }
 
 #[tokio::test]
-async fn upstreams_given_by_name_are_found_by_the_same_way_and_the_old_address_is_kept() {
+async fn upstreams_by_name_are_resolved_by_the_same_route_and_keep_the_old_address() {
     let server = fine(5).await;
     let bootstrap = Server::new(|came: &Came| {
         let qtype = came.message[came.message.len() - 11 - 3];
@@ -187,7 +187,7 @@ async fn upstreams_given_by_name_are_found_by_the_same_way_and_the_old_address_i
 }
 
 #[tokio::test]
-async fn servers_of_a_zone_are_asked_for_their_own_answers() {
+async fn primaries_of_a_zone_get_non_recursive_queries() {
     let referring = |came: &Came| {
         let mut message = came.rcode(0);
         message[9] = 1;
@@ -216,7 +216,7 @@ async fn a_route_with_its_own_resolvers_uses_only_them_and_the_forwarders_of_dom
     let only = |at| Resolvers::Only([udp(at)].into());
     let asked = async |name: &str, resolvers: Resolvers| {
         let mut query = query(QueryEgress::Default, name);
-        query.way = Arc::new(QueryRoute { partition: 1, route: QueryEgress::Default, resolvers });
+        query.route = Arc::new(QueryRoute { partition: 1, route: QueryEgress::Default, resolvers });
         bench.upstreams.ask(query).await
     };
     assert_eq!(address(&asked("www.example.com", Resolvers::Usual).await.unwrap()), "192.0.2.1");

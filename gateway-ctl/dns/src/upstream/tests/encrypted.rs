@@ -1,4 +1,4 @@
-//! TLS and HTTPS: who is believed to be the server, and how questions look on their way.
+//! TLS and HTTPS: authentication of the server, and the form of queries on the wire.
 
 use std::convert::Infallible;
 
@@ -32,7 +32,7 @@ struct Secure {
     task: JoinHandle<()>,
 }
 
-/// In place of a status: no response at all.
+/// In place of a status: no response.
 const NEVER: u16 = 0;
 
 type Reply = fn(&Came) -> (u16, &'static str, Vec<u8>);
@@ -168,7 +168,7 @@ fn found(came: &Came) -> (u16, &'static str, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn questions_over_tls_share_a_connection_and_have_one_length() {
+async fn queries_over_tls_share_a_connection_and_have_one_length() {
     let server = Secure::new("dns.test", Speaks::Dot(fine)).await;
     let bench = server.bench(DnsProtocol::Tls);
     let names: Vec<String> = (0..20).map(|number| format!("{}.example", "n".repeat(number + 1))).collect();
@@ -180,7 +180,7 @@ async fn questions_over_tls_share_a_connection_and_have_one_length() {
 }
 
 #[tokio::test]
-async fn questions_over_https_share_a_connection_and_have_the_id_0() {
+async fn queries_over_https_share_a_connection_and_have_id_0() {
     let server = Secure::new("dns.test", Speaks::Doh(found)).await;
     let bench = server.bench(DnsProtocol::Https);
     let names: Vec<String> = (0..20).map(|number| format!("n{number}.example")).collect();
@@ -192,7 +192,7 @@ async fn questions_over_https_share_a_connection_and_have_the_id_0() {
 }
 
 #[tokio::test]
-async fn who_does_not_prove_to_be_the_server_hears_no_question() {
+async fn an_unauthenticated_server_gets_no_query() {
     for protocol in [DnsProtocol::Tls, DnsProtocol::Https] {
         let speaks = || match protocol {
             DnsProtocol::Tls => Speaks::Dot(fine),
@@ -211,8 +211,8 @@ async fn who_does_not_prove_to_be_the_server_hears_no_question() {
 }
 
 #[tokio::test]
-async fn sessions_are_resumed_by_the_way_they_were_made_by_and_no_other() {
-    // One question for each connection.
+async fn sessions_are_resumed_only_by_the_same_route() {
+    // One query for each connection.
     let script = |came: &Came| if came.number.is_multiple_of(2) { fine(came) } else { Act::Close };
     let server = Secure::new("dns.test", Speaks::Dot(script)).await;
     let bench = server.bench(DnsProtocol::Tls);

@@ -1,4 +1,4 @@
-//! UDP and TCP: what is believed, and what is done when nothing comes.
+//! UDP and TCP: accepted replies, and behaviour without a reply.
 
 use super::server::{Act, Came, Server};
 use super::*;
@@ -8,7 +8,7 @@ async fn fine(last: u8) -> Server {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_in_small_letters_from_a_fresh_port_and_id() {
+async fn a_query_has_a_random_port_id_and_case() {
     let server = fine(1).await;
     let bench = Bench::new(sequential(vec![udp(server.at)]));
     for _ in 0..20 {
@@ -32,7 +32,7 @@ async fn a_question_is_answered_in_small_letters_from_a_fresh_port_and_id() {
 }
 
 #[tokio::test]
-async fn what_is_forged_is_not_believed() {
+async fn forged_replies_are_ignored() {
     let forged = |came: &Came| {
         let (mut other_id, mut other_name, mut other_type) =
             (came.address(66), came.address(66), came.address(66));
@@ -59,7 +59,7 @@ async fn what_is_forged_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_truncated_answer_is_asked_for_over_tcp() {
+async fn a_truncated_reply_is_retried_over_tcp() {
     let script = |came: &Came| Act::Say(if came.over_tcp { came.address(3) } else { came.truncated() });
     let server = Server::new(script).await;
     let bench = Bench::new(sequential(vec![udp(server.at)]));
@@ -76,7 +76,7 @@ async fn a_lost_datagram_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_know_edns_is_asked_without() {
+async fn a_server_without_edns_is_queried_without_it() {
     let script = |came: &Came| Act::Say(if came.has_edns() { came.rcode(1) } else { came.address(5) });
     let server = Server::new(script).await;
     let bench = Bench::new(sequential(vec![udp(server.at)]));
@@ -87,7 +87,7 @@ async fn a_server_that_does_not_know_edns_is_asked_without() {
 }
 
 #[tokio::test]
-async fn a_server_that_changes_the_letters_is_asked_over_tcp_until_it_is_known() {
+async fn a_server_that_changes_the_case_is_queried_over_tcp_until_that_is_known() {
     let script = |came: &Came| {
         let mut answer = came.address(6);
         answer[12..30].make_ascii_lowercase();
@@ -102,7 +102,7 @@ async fn a_server_that_changes_the_letters_is_asked_over_tcp_until_it_is_known()
 }
 
 #[tokio::test]
-async fn many_questions_share_one_connection() {
+async fn many_queries_share_one_connection() {
     let server = fine(7).await;
     let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
     let names: Vec<String> = (0..50).map(|number| format!("n{number}.example")).collect();
@@ -112,7 +112,7 @@ async fn many_questions_share_one_connection() {
 }
 
 #[tokio::test]
-async fn questions_on_a_connection_that_closes_are_asked_on_another_one() {
+async fn queries_on_a_closed_connection_are_retried_on_another_one() {
     let script = |came: &Came| match came.number % 7 {
         3 => Act::Close,
         5 => Act::Half(came.address(66)),
@@ -137,7 +137,7 @@ async fn a_server_that_closes_after_each_answer_answers_all() {
 }
 
 #[tokio::test]
-async fn the_next_is_asked_when_one_is_silent_slow_or_gone() {
+async fn the_next_upstream_is_queried_when_one_is_silent_slow_or_gone() {
     let silent = Server::new(|_: &Came| Act::Nothing).await;
     let slow = Server::new(|came: &Came| Act::After(Duration::from_secs(30), came.address(66))).await;
     // Closed port.
@@ -241,7 +241,7 @@ async fn devices_stay_with_their_upstream_where_they_are_to() {
 }
 
 #[tokio::test]
-async fn when_all_are_dead_all_are_asked() {
+async fn when_all_upstreams_are_dead_all_are_queried() {
     let script = |came: &Came| if came.number < 4 { Act::Nothing } else { Act::Say(came.address(14)) };
     let server = Server::new(script).await;
     let bench = Bench::urgent(sequential(vec![udp(server.at)]));
@@ -266,7 +266,7 @@ async fn all_at_once_is_as_fast_as_the_fastest() {
 }
 
 #[tokio::test]
-async fn a_change_keeps_questions_on_their_way_and_the_health_of_those_that_stay() {
+async fn a_change_keeps_pending_queries_and_the_health_of_unchanged_upstreams() {
     let server = Server::new(|came: &Came| Act::After(Duration::from_millis(300), came.address(16))).await;
     let other = fine(17).await;
     let bench = Bench::new(sequential(vec![udp(server.at)]));

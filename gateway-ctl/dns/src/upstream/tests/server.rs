@@ -25,7 +25,7 @@ pub enum Act {
     Half(Vec<u8>),
 }
 
-/// A question as it came.
+/// Query as received.
 #[derive(Clone, Debug)]
 pub struct Came {
     pub over_tcp: bool,
@@ -59,7 +59,7 @@ impl Came {
     }
 }
 
-/// `192.0.2.last` for whatever is asked.
+/// Returns `192.0.2.last` for any query.
 pub fn answer(asked: &[u8], last: u8) -> Vec<u8> {
     let mut message = asked[..2].to_vec();
     message.extend_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
@@ -179,7 +179,7 @@ async fn connections(listener: TcpListener, came: Arc<Mutex<Vec<Came>>>, script:
     }
 }
 
-/// The questions of one connection.
+/// Queries of one connection.
 pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     came: Arc<Mutex<Vec<Came>>>,

@@ -17,7 +17,7 @@ fn planned(state: &State, mode: Mode, resources: Value) -> State {
     draft
 }
 
-/// A state, the same after a plan, and what the plan wrote.
+/// A state, the state after a plan, and the changes of the plan.
 fn applied(base: &State, mode: Mode, resources: Value) -> (State, ChangeSet) {
     let after = planned(base, mode, resources);
     let set = ChangeSet::of(base, &after, |_| true);
@@ -96,7 +96,7 @@ fn a_policy_whose_device_was_deleted_since_stays_as_it_is() {
     assert_eq!(state.pending_policies(), 0);
 }
 
-/// A hop without its tunnel is unavailable, so the policy does what its failure policy says.
+/// A hop without its tunnel is unavailable, so the failure policy applies.
 #[test]
 fn a_policy_goes_back_to_a_tunnel_that_was_deleted_since() {
     let base = base();

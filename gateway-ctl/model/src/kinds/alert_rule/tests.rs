@@ -1,4 +1,4 @@
-//! Rules of what alerts are raised by.
+//! Built-in alert rules.
 
 use serde_json::json;
 

@@ -384,7 +384,7 @@ fn a_plan_adds_records_beside_others_of_their_name() {
 }
 
 #[test]
-fn a_preset_stands_in_place_of_upstreams_and_is_kept_while_it_is_used() {
+fn a_preset_replaces_upstreams_and_cannot_be_deleted_while_used() {
     let mut state = draft();
     let own = create(&mut state, "dns_preset", json!({"name": "own", "upstreams": ["192.0.2.1"]})).unwrap();
     create(&mut state, "dns_forwarder", json!({"preset": "own"})).unwrap();

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Audit {
-    /// Entries of the audit trail that are kept.
+    /// Maximum number of entries of the audit trail.
     pub keep_entries: u64,
-    /// Days that they are kept.
+    /// Retention of entries in days.
     pub keep_days: u32,
 }
 

@@ -18,7 +18,7 @@ pub struct Dns {
     /// Resolve the endpoints of tunnels.
     pub bootstrap_servers: Vec<IpAddr>,
     pub upstream_mode: UpstreamMode,
-    /// Names by which upstream servers that are not well known prove themselves.
+    /// Certificate names of upstream servers that are not well known.
     pub upstream_tls_names: BTreeMap<IpAddr, String>,
     pub backend: DnsBackend,
     pub filtering_enabled: bool,
@@ -26,10 +26,10 @@ pub struct Dns {
     pub blocking_paused_until: Option<Timestamp>,
     /// Queries a second over UDP that one host of the LAN may send; four times as many may come at once. 0: no limit.
     pub rate_limit_per_client: u32,
-    /// A list on the web with more entries is refused, and its last copy stays in use.
+    /// Maximum number of entries of a downloaded list. A list with more is refused, and the previous one stays in use.
     pub list_max_entries: u64,
-    /// With a list that would make it more entries of all lists together, that list is refused, and its last copy stays
-    /// in use.
+    /// Maximum number of entries of all downloaded lists. A list that would exceed it is refused, and the previous one
+    /// stays in use.
     pub list_max_total_entries: u64,
     /// Lists may be fetched from this host, from the LAN and from other private addresses.
     pub list_private_targets: bool,

@@ -64,7 +64,7 @@ colour: red
 }
 
 #[test]
-fn what_is_not_built_is_refused_by_name() {
+fn unsupported_settings_are_refused_by_name() {
     let text = "\
 network: { mode: portable, wan_balance: true }
 ";
@@ -87,7 +87,7 @@ fn an_own_certificate_is_given_whole_and_by_absolute_paths() {
 }
 
 #[test]
-fn sign_in_can_be_asked_for_and_hosts_are_names() {
+fn sign_in_can_be_required_and_hosts_are_names() {
     let config = parse("auth: { enabled: true }\nlisten: { host_names: [gateway.lan, box] }\n").unwrap();
     assert!(config.auth.enabled && config.listen.host_names.len() == 2);
     assert!(!Bootstrap::default().auth.enabled);

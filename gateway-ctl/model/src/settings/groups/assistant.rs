@@ -18,7 +18,7 @@ pub struct AssistantConfig {
     pub model: String,
     /// 1 to 600.
     pub timeout_sec: u64,
-    /// Allows an endpoint that is not this host: policies and questions go there.
+    /// Allows an endpoint on another host, to which policies and questions are sent.
     pub allow_remote: bool,
 }
 

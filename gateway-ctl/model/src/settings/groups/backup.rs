@@ -1,4 +1,4 @@
-//! Backups by schedule: when, what, where to.
+//! Scheduled backups: times, content, target.
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
@@ -18,7 +18,7 @@ mod target;
 
 pub use target::{BackupTarget, TargetType, host_key_fingerprint};
 
-/// Passphrases of exports and backups are at least so long.
+/// Minimum length of passphrases of exports and backups.
 pub const PASSPHRASE_MIN: usize = 12;
 /// No schedule needs more characters.
 const SCHEDULE_MOST: usize = 200;
@@ -42,7 +42,7 @@ pub struct BackupConfig {
     pub enabled: bool,
     /// Five fields of cron (minute, hour, day, month, weekday) by the clock and time zone of the machine.
     pub schedule: String,
-    /// So many backups of this gateway are kept at the target: 1 to 1000.
+    /// Number of this gateway's backups to keep at the target: 1 to 1000.
     #[schemars(range(min = 1, max = 1000))]
     pub retain: u64,
     pub target: BackupTarget,
@@ -88,7 +88,7 @@ impl BackupConfig {
     }
 }
 
-/// Five fields and no more: seconds and years are extensions that not every cron reads in the same way.
+/// Exactly five fields: seconds and years are extensions that differ between cron implementations.
 fn cron(schedule: &str) -> Result<Cron, String> {
     if schedule.chars().count() > SCHEDULE_MOST {
         return Err(format!("At most {SCHEDULE_MOST} characters."));

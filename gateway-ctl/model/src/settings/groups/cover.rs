@@ -10,7 +10,7 @@ use crate::state::State;
 use crate::validated::text_enum;
 
 text_enum! {
-    /// A machine of the daemon's own that says when cover is sent.
+    /// State machine of the daemon that schedules cover packets.
     pub enum CoverMachine {
         /// A few packets soon after a silence ends: the first packets of a page are not alone.
         Front = "front",

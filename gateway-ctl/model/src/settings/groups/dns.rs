@@ -27,7 +27,7 @@ text_enum! {
 #[serde(default)]
 pub struct DnsRotation {
     pub mode: RotationMode,
-    /// Keep the choice for so long; 0: choose for each query.
+    /// Seconds for which a choice stays; 0: each query chooses.
     pub interval_sec: u64,
     /// A device stays with its server.
     pub sticky_per_device: bool,

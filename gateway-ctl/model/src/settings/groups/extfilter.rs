@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused_by_its_field() {
+    fn invalid_addresses_are_refused_by_their_field() {
         let cases = [
             ("https://pi.hole", None, "resolver"),
             ("http://192.168.1.2", Some("pi.hole"), "resolver"),

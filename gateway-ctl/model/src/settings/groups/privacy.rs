@@ -12,7 +12,7 @@ text_enum! {
     pub enum DnsMode {
         /// Each client chooses its resolver.
         Off = "off",
-        /// Enforced for devices whose privacy class asks for it.
+        /// Enforced for devices whose privacy class requires it.
         Device = "device",
         /// Enforced for all, the gateway itself included.
         System = "system",

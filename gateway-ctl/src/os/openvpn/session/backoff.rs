@@ -93,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_asked_about_again_after_minutes_and_then_hours() {
+    fn a_refusal_is_retried_after_minutes_and_then_hours() {
         let pauses = pauses(&Ending::Denied(String::new()), 40);
         assert!(pauses[0] >= 44 && pauses[39] >= 2600, "{pauses:?}");
     }
 
     #[test]
-    fn the_first_refusal_after_a_connection_is_asked_about_at_once() {
+    fn the_first_refusal_after_a_connection_is_retried_at_once() {
         let mut backoff = Backoff::default();
         backoff.connected();
         let denied = Ending::Denied(String::new());
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_waits_for_nothing() {
+    fn a_requested_start_does_not_wait() {
         assert_eq!(Backoff::default().after(&Ending::Wanted), None);
         let mut backoff = Backoff::default();
         let attempts: Vec<u64> = (0..12).map(|_| backoff.attempt().as_secs()).collect();

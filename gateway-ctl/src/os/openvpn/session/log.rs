@@ -6,10 +6,10 @@ use gateway_core::plan::OpenVpnProcess;
 use tokio::time::Instant;
 
 /// Line limit per window. A remote stranger can cause a log line for each packet.
-const LINES: u32 = 50;
+const MAX_LINES_PER_WINDOW: u32 = 50;
 const WINDOW: Duration = Duration::from_secs(1);
 /// Minimum length of a secret to hide. Shorter secrets also occur in innocent words.
-const SHORTEST: usize = 4;
+const MIN_SECRET_LENGTH: usize = 4;
 
 pub struct Log {
     interface: String,
@@ -21,7 +21,8 @@ pub struct Log {
 impl Log {
     pub fn new(process: &OpenVpnProcess) -> Log {
         let secrets = [&process.password, &process.key_passphrase].map(Clone::clone);
-        let secrets = secrets.into_iter().filter(|secret| secret.expose().len() >= SHORTEST).collect();
+        let secrets =
+            secrets.into_iter().filter(|secret| secret.expose().len() >= MIN_SECRET_LENGTH).collect();
         Log { interface: process.interface.clone(), secrets, since: Instant::now(), lines: 0 }
     }
 
@@ -31,14 +32,14 @@ impl Log {
             return;
         }
         if self.since.elapsed() > WINDOW {
-            if self.lines > LINES {
-                let left_out = self.lines - LINES;
+            if self.lines > MAX_LINES_PER_WINDOW {
+                let left_out = self.lines - MAX_LINES_PER_WINDOW;
                 tracing::debug!(target: "openvpn", interface = self.interface, left_out, "too many lines");
             }
             (self.since, self.lines) = (Instant::now(), 0);
         }
         self.lines += 1;
-        if self.lines <= LINES {
+        if self.lines <= MAX_LINES_PER_WINDOW {
             let line = self.hidden(line);
             tracing::debug!(target: "openvpn", interface = self.interface, "{line}");
         }

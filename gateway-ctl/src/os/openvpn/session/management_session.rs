@@ -17,13 +17,13 @@ use tokio::time::Instant;
 use super::super::log_parser::{self, LogLine};
 use super::super::management::{Message, Needs, Remote, State, command};
 use super::super::resolve::resolve;
-use super::super::{GRACE, Stage, Wanted, command as start};
+use super::super::{TERMINATION_TIMEOUT, Stage, Wanted, command as start};
 use super::backoff::{Backoff, Ending};
 use super::log::Log;
 use super::{Teller, after};
 
 /// Time limit for the first sign of life of a process.
-const STARTED: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between attempts to resolve a name.
 const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
 /// Largest number of ignored pushed options that the status shows.
@@ -82,7 +82,7 @@ impl Conversation {
         let mut log = Log::new(process);
         let mut error = None;
         let pid = child.id();
-        let deadline = Instant::now() + STARTED;
+        let deadline = Instant::now() + START_TIMEOUT;
         let stream = loop {
             tokio::select! {
                 accepted = accept(&listener, pid) => break accepted,
@@ -322,7 +322,7 @@ impl Conversation {
 
     /// Ends the session after the process has closed its side.
     async fn last(mut self, teller: &Teller) -> Ending {
-        let status = tokio::time::timeout(GRACE, self.child.wait()).await;
+        let status = tokio::time::timeout(TERMINATION_TIMEOUT, self.child.wait()).await;
         if status.is_err() {
             end(&mut self.child).await;
         }
@@ -388,7 +388,7 @@ async fn end(child: &mut Child) {
         // It may have ended already.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM);
     }
-    if tokio::time::timeout(GRACE, child.wait()).await.is_err()
+    if tokio::time::timeout(TERMINATION_TIMEOUT, child.wait()).await.is_err()
         && let Err(error) = child.kill().await
     {
         tracing::error!(%error, "failed to kill openvpn");

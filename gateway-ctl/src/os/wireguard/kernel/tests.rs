@@ -13,7 +13,7 @@ fn link(kind: InfoKind, alias: Option<&str>) -> LinkMessage {
 }
 
 #[test]
-fn only_a_wireguard_link_with_our_alias_is_ours() {
+fn only_a_wireguard_link_with_the_alias_is_owned() {
     let ours = link(InfoKind::Wireguard, Some(ALIAS));
     assert_eq!(name_of(&ours), Some("wg-a"));
     let ours = Link::from(&ours);

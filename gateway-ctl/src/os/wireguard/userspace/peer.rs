@@ -16,7 +16,7 @@ use super::sockets::MAX_DATAGRAM;
 use crate::clock::handshake_time;
 
 /// Longest time since the last packet of a peer in which it may get cover; see the module `cover`.
-const HEARD: Duration = Duration::from_secs(4);
+const RECENT_RECEIVE: Duration = Duration::from_secs(4);
 /// Larger than boringtun's queue for the time without a session.
 const MAX_QUEUED: usize = 300;
 /// Offset of the sender's index in a handshake message.
@@ -147,7 +147,7 @@ impl Peer {
     pub(super) fn cover(&self, now: Instant, packet: &[u8], out: &mut [u8]) -> Option<(usize, SocketAddr)> {
         let mut state = self.lock();
         let endpoint = state.endpoint?;
-        let heard = state.last_heard.is_some_and(|at| now.saturating_duration_since(at) < HEARD);
+        let heard = state.last_heard.is_some_and(|at| now.saturating_duration_since(at) < RECENT_RECEIVE);
         if !heard || !state.has_session() {
             return None;
         }

@@ -24,8 +24,8 @@ pub(super) const MAX_DATAGRAM: usize = 65535;
 const BUFFER: usize = 4 << 20;
 /// Bind attempts. A port that was just closed stays in use while a child process is between fork and exec. Also, a
 /// free port of one family may be in use in the other.
-const ATTEMPTS: usize = 16;
-const PAUSE: Duration = Duration::from_millis(10);
+const MAX_ATTEMPTS: usize = 16;
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
@@ -56,9 +56,9 @@ impl Sockets {
         let mut attempt = 1;
         loop {
             match Self::bind_once(port.unwrap_or(0), fwmark) {
-                Err(error) if attempt < ATTEMPTS && error.kind() == io::ErrorKind::AddrInUse => {
+                Err(error) if attempt < MAX_ATTEMPTS && error.kind() == io::ErrorKind::AddrInUse => {
                     attempt += 1;
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(RETRY_INTERVAL).await;
                 }
                 result => return result,
             }

@@ -48,7 +48,7 @@ pub struct BackupTarget {
     /// Required for `sftp`: the server's public key (`ssh-ed25519 AAAA…`) or its fingerprint (`SHA256:…`). A server
     /// with another key is not spoken to.
     pub host_key: String,
-    /// For `sftp`: a private key without a passphrase, in the form of OpenSSH or in PKCS#8, in place of a password.
+    /// For `sftp`: a private key without a passphrase, in OpenSSH or PKCS#8 format, instead of a password.
     #[serde(rename(serialize = "has_private_key", deserialize = "private_key"))]
     pub private_key: Secret,
     /// For `s3`; `us-east-1` if it is left empty.
@@ -224,7 +224,7 @@ fn is_bare(url: &Url) -> bool {
         && url.fragment().is_none()
 }
 
-/// SHA-256 of the public key that a pinned host key stands for.
+/// Returns the SHA-256 of the public key of a pinned host key.
 pub fn host_key_fingerprint(text: &str) -> Option<[u8; 32]> {
     let text = text.trim();
     if let Some(fingerprint) = text.strip_prefix("SHA256:") {

@@ -35,7 +35,7 @@ fn wrong(mut base: Value, key: &str, value: Value) -> (String, &'static str) {
 }
 
 #[test]
-fn what_cannot_work_is_refused_with_its_place() {
+fn invalid_targets_are_refused_with_their_path() {
     assert_eq!(put(good()), Ok(Vec::new()));
     let wrong = |key: &str, value: Value| wrong(good(), key, value);
     for schedule in ["61 * * * *", "daily, please", "* * * *", "0 0 3 * * *", "0 3 30 2 *", ""] {
@@ -59,7 +59,7 @@ fn what_cannot_work_is_refused_with_its_place() {
 }
 
 #[test]
-fn what_is_not_set_up_yet_may_be_so_while_it_is_off() {
+fn a_disabled_backup_may_be_incomplete() {
     assert_eq!(put(json!({})), Ok(Vec::new()));
     assert_eq!(put(json!({"target": {"path": "/backup"}})), Ok(Vec::new()));
     assert!(BackupConfig::default().missing().is_some());

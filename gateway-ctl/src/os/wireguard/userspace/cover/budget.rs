@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 /// Bytes per second that are always allowed.
-pub(super) const FLOOR: u64 = 64;
+pub(super) const BASE_BYTES_PER_SECOND: u64 = 64;
 /// Largest unused budget, in bytes. Over any period, cover stays within share, floor and this amount.
-pub(super) const SAVED: u64 = 16 << 10;
+pub(super) const MAX_SAVED_BYTES: u64 = 16 << 10;
 /// Upper limit in bytes per second, whatever the share allows.
 const CEILING: u64 = 128 << 10;
 /// Budget units per byte. One byte per second equals one unit per microsecond.
@@ -31,8 +31,8 @@ impl Budget {
         self.at = self.at.max(now);
         let micros = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
         let share = bytes.saturating_mul(self.pct * PERCENT);
-        let more = micros.saturating_mul(FLOOR).saturating_add(share);
-        self.saved = self.saved.saturating_add(more).min(SAVED * MICRO);
+        let more = micros.saturating_mul(BASE_BYTES_PER_SECOND).saturating_add(share);
+        self.saved = self.saved.saturating_add(more).min(MAX_SAVED_BYTES * MICRO);
         let room = self.below_ceiling.saturating_add(micros.saturating_mul(CEILING));
         self.below_ceiling = room.min(CEILING * MICRO);
     }
@@ -52,7 +52,9 @@ impl Budget {
     pub(super) fn wait(&self, bytes: usize) -> Duration {
         let wanted = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(MICRO);
         let until = |have: u64, rate: u64| wanted.saturating_sub(have).div_ceil(rate);
-        Duration::from_micros(until(self.saved, FLOOR).max(until(self.below_ceiling, CEILING)))
+        Duration::from_micros(
+            until(self.saved, BASE_BYTES_PER_SECOND).max(until(self.below_ceiling, CEILING)),
+        )
     }
 }
 
@@ -63,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_begins_empty_and_a_trickle_comes_with_time() {
+    fn the_budget_begins_empty_and_grows_with_time() {
         let start = Instant::now();
         let mut budget = Budget::new(10, start);
         assert_eq!(budget.left(), 0);
@@ -79,7 +81,7 @@ mod tests {
         let start = Instant::now();
         let mut budget = Budget::new(50, start);
         budget.earn(start + Duration::from_secs(86_400), u64::MAX);
-        assert_eq!(budget.left(), SAVED as usize);
+        assert_eq!(budget.left(), MAX_SAVED_BYTES as usize);
     }
 
     #[test]
@@ -117,7 +119,7 @@ mod tests {
                 let (mut millis, mut bytes, mut cover) = (0, 0, 0);
                 for span in &spans[from..] {
                     (millis, bytes, cover) = (millis + span.0, bytes + span.1, cover + span.2);
-                    prop_assert!(cover * 1000 <= bytes * pct * 10 + millis * FLOOR + SAVED * 1000 + 1000);
+                    prop_assert!(cover * 1000 <= bytes * pct * 10 + millis * BASE_BYTES_PER_SECOND + MAX_SAVED_BYTES * 1000 + 1000);
                 }
             }
         }

@@ -15,7 +15,7 @@ const REPORTED_AT_ONCE: u64 = 32;
 /// in the next call.
 const ROUNDS: usize = 4;
 /// Random delay of cover that waited for a packet from the peer. It is short enough that this packet is still recent.
-const SPREAD: Duration = Duration::from_millis(3000);
+const START_SPREAD: Duration = Duration::from_millis(3000);
 /// Bounds of the wait for the budget, which traffic may also refill.
 const TIMEOUT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
@@ -107,7 +107,7 @@ impl<R: RngCore + Clone> Driver<R> {
         if passed.heard {
             for timers in self.timers.iter_mut().filter(|timers| timers.unheard) {
                 timers.unheard = false;
-                timers.padding = Some(now + self.rng.random_range(Duration::ZERO..SPREAD));
+                timers.padding = Some(now + self.rng.random_range(Duration::ZERO..START_SPREAD));
             }
         }
         for index in 0..self.timers.len() {

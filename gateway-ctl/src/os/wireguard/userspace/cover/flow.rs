@@ -18,7 +18,7 @@ use super::machines;
 use super::meter::{Counts, Length, OVERHEAD};
 
 /// Interval over which traffic is gathered into one report.
-const GATHER: Duration = Duration::from_millis(2);
+const GATHER_TIME: Duration = Duration::from_millis(2);
 
 /// Sends cover while the settings enable it, and follows changes of the settings.
 pub(in super::super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>) {
@@ -110,7 +110,7 @@ async fn flow(shared: &Shared, sockets: &Sockets, settings: &CoverSettings) {
         }
         let due = covered.values().filter_map(|machines| machines.driver.due()).min();
         tokio::select! {
-            () = shared.cover.wake.notified() => tokio::time::sleep(GATHER).await,
+            () = shared.cover.wake.notified() => tokio::time::sleep(GATHER_TIME).await,
             () = tokio::time::sleep_until(due.map_or(now, Instant::from_std)), if due.is_some() => {}
         }
     }

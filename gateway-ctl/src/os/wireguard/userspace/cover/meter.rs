@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use rand::Rng;
 
 /// Number of stored packet lengths.
-const REMEMBERED: usize = 32;
+const MAX_PENDING: usize = 32;
 /// Bytes that a data message adds to its plaintext.
 pub(super) const OVERHEAD: usize = 32;
 
@@ -17,7 +17,7 @@ pub(in super::super) struct Meter {
     received: AtomicU64,
     heard: AtomicU64,
     /// Plaintext lengths of the last real packets sent, 0 for unused slots.
-    lengths: [AtomicU16; REMEMBERED],
+    lengths: [AtomicU16; MAX_PENDING],
     next: AtomicUsize,
     padding_packets: AtomicU64,
     padding_bytes: AtomicU64,
@@ -56,7 +56,7 @@ impl Meter {
         self.normal_packets.fetch_add(1, Ordering::Relaxed);
         self.normal_bytes.fetch_add((plaintext + OVERHEAD) as u64, Ordering::Relaxed);
         if let Ok(length) = u16::try_from(plaintext) {
-            let place = self.next.fetch_add(1, Ordering::Relaxed) % REMEMBERED;
+            let place = self.next.fetch_add(1, Ordering::Relaxed) % MAX_PENDING;
             self.lengths[place].store(length, Ordering::Relaxed);
         }
     }
@@ -91,7 +91,7 @@ impl Meter {
     /// Draws one of the recent lengths whose datagram fits into `room` bytes. Cover thus has the lengths of the
     /// surrounding traffic, with the same frequency.
     pub(super) fn draw(&self, room: usize, rng: &mut impl Rng) -> Length {
-        let mut fitting = [0; REMEMBERED];
+        let mut fitting = [0; MAX_PENDING];
         let (mut n, mut shortest) = (0, usize::MAX);
         let lengths = self.lengths.iter().map(|length| usize::from(length.load(Ordering::Relaxed)));
         for length in lengths.filter(|length| *length > 0) {
@@ -127,7 +127,7 @@ mod tests {
         assert!(drawn.contains(&Length::Fits(1420)) && drawn.contains(&Length::Fits(64)), "{drawn:?}");
         assert!((0..100).all(|_| meter.draw(1451, &mut rng) == Length::Fits(64)));
         assert_eq!(meter.draw(95, &mut rng), Length::TooLong(96));
-        for _ in 0..REMEMBERED {
+        for _ in 0..MAX_PENDING {
             meter.sent(128);
         }
         assert!((0..100).all(|_| meter.draw(2000, &mut rng) == Length::Fits(128)));

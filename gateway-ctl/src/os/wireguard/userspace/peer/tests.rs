@@ -134,7 +134,7 @@ fn an_unconfirmed_handshake_does_not_count_for_the_responder() {
 }
 
 #[test]
-fn what_waits_at_the_answering_side_goes_out_when_the_session_is_confirmed() {
+fn packets_queued_at_the_responder_leave_when_the_session_is_confirmed() {
     let (a, b) = pair(None);
     let lost = b.send(&PACKET).expect("an initiation");
     drop(lost);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use super::super::budget::{FLOOR, SAVED};
+use super::super::budget::{BASE_BYTES_PER_SECOND, MAX_SAVED_BYTES};
 use super::super::machines::machine;
 use super::*;
 
@@ -129,7 +129,7 @@ fn the_idle_machine_goes_on_as_far_as_the_floor_allows() {
     world.passes(SECOND * 3600);
     let bytes = (world.sent.len() * LEN) as u64;
     assert!(world.sent.len() > 300, "{}", world.sent.len());
-    assert!(bytes <= FLOOR * 3600, "{bytes}");
+    assert!(bytes <= BASE_BYTES_PER_SECOND * 3600, "{bytes}");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_silent_peer_gets_none_until_it_is_heard() {
     assert_eq!(world.sent.len(), 0, "without a sign of the peer");
     world.happens(Passed { heard: true, ..Passed::default() });
     assert_eq!(world.sent.len(), 0, "not at the same moment");
-    world.passes(SPREAD);
+    world.passes(START_SPREAD);
     assert!(!world.sent.is_empty());
 }
 
@@ -248,6 +248,6 @@ proptest! {
         }
         let cover = (world.sent.len() * LEN) as u64;
         let seconds = (world.now - start).as_secs() + 1;
-        prop_assert!(cover <= normal * pct / 100 + FLOOR * seconds + SAVED, "{cover} among {normal}");
+        prop_assert!(cover <= normal * pct / 100 + BASE_BYTES_PER_SECOND * seconds + MAX_SAVED_BYTES, "{cover} among {normal}");
     }
 }
