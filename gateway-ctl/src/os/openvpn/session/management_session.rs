@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::super::log_parser::{self, LogLine};
 use super::super::management::{Message, Needs, Remote, State, command};
 use super::super::resolve::resolve;
-use super::super::{TERMINATION_TIMEOUT, Stage, Wanted, command as start};
+use super::super::{Stage, TERMINATION_TIMEOUT, Wanted, command as start};
 use super::backoff::{Backoff, Ending};
 use super::log::Log;
 use super::{Teller, after};
