@@ -251,7 +251,7 @@ async fn open_over(
     let mut open = open.map_err(Error::Store)?;
     // After the first plan is active, so that the traffic of the resolver follows it from the start.
     let asked = dns::Config { directory: config.state_dir.join("dns"), active_alerts };
-    let resolver = DnsService::start(asked, store.clone(), enforcement, tls.factory.clone()).await;
+    let resolver = DnsService::start(asked, store.clone(), &enforcement, tls.factory.clone()).await;
     open.names =
         resolver.inspect_err(|error| tracing::error!(%error, "failed to start the DNS resolver")).ok();
     Ok((Gateway::Open(open), config))

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gateway_ctl::service::Service;
+use gateway_ctl::services::dns::DnsService;
 use tokio::signal::unix::Signal;
 
 use crate::context::Api;
@@ -18,7 +19,7 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
     let files = tls::follow_files(known, tls.clone(), hangup);
     let mut services = vec![Service::vital("certificate_files", files)];
     let Gateway::Open(open) = &api.gateway else { return services };
-    let Open { store, worlds, backup, extfilter, enforcement, endpoint_names, .. } = open;
+    let Open { store, worlds, names, backup, extfilter, enforcement, endpoint_names, .. } = open;
     let followers = Followers { enforcement: enforcement.clone(), endpoint_names: endpoint_names.clone() };
     let filter = extfilter.clone();
     services.extend([
@@ -39,5 +40,6 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
         Service::new("dead_man_switch", api, wipe::follow_switch),
         Service::new("watchdog", api, feed_watchdog),
     ]);
+    services.extend(names.iter().flat_map(DnsService::services));
     services
 }

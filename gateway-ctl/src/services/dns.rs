@@ -37,9 +37,9 @@ use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::settings::bootstrap::{Dns, DnsBackend};
 use gateway_model::{Id, Revision};
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
 
+use crate::reconcile::KernelDataplane;
 use crate::services::active_alerts::ActiveAlerts;
 use crate::store::Store;
 use crate::tls::Server;
@@ -82,16 +82,8 @@ pub struct DnsService {
     followed: Mutex<Option<Followed>>,
     store: Arc<Store>,
     worlds: Arc<Worlds>,
+    dataplane: KernelDataplane,
     key: Key,
-    following: Mutex<Vec<JoinHandle<()>>>,
-}
-
-impl Drop for DnsService {
-    fn drop(&mut self) {
-        for task in self.following.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            task.abort();
-        }
-    }
 }
 
 /// State that the resolver has taken over.

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use gateway_core::dns::domain_set::Key;
@@ -31,11 +31,11 @@ use crate::store::Store;
 use crate::tls::Factory;
 
 impl DnsService {
-    /// Starts the DNS service on an engine that has a plan. Its status lists the addresses that cannot be bound.
+    /// Starts the resolver on an engine that has a plan; [`DnsService::services`] keep it current. Its status lists the addresses that cannot be bound.
     pub async fn start(
         config: Config,
         store: Arc<Store>,
-        engine: Arc<Engine>,
+        engine: &Engine,
         tls: Arc<Factory>,
     ) -> io::Result<Arc<DnsService>> {
         let supervisor = Arc::new(engine.services().supervisor().clone());
@@ -88,10 +88,10 @@ impl DnsService {
         let book = Arc::new(FilterAndZones::new(filter, zones, secondaries.clone(), filtering));
         let table = Arc::new(Table::new(inputs.clone(), asked, routes.clone(), choice.clone()));
         let (dataplane, domains, ipv6) = (engine.dataplane(), worlds.domains().clone(), asked.is_ipv6());
-        let learner = Arc::new(FqdnInstaller::new(dataplane, domains, routes.clone()));
+        let learner = Arc::new(FqdnInstaller::new(dataplane.clone(), domains, routes.clone()));
         learner.follow(&inputs, choice, ipv6);
         let settings = settings(&config.directory, inputs.dns());
-        let (asks, kernel_dns_cache) = (upstreams.clone(), kernel_dns_cache(&engine));
+        let (asks, kernel_dns_cache) = (upstreams.clone(), kernel_dns_cache(engine));
         let clock = store.clock().clone();
         let daemon = Daemon { supervisor, wall: WallClock::new(move || clock.now()) };
         let resolver =
@@ -111,13 +111,12 @@ impl DnsService {
             renewed: Mutex::new(inputs),
             silenced: AtomicBool::new(false),
             followed: Mutex::default(),
-            store: store.clone(),
+            store,
             worlds,
+            dataplane,
             key,
-            following: Mutex::default(),
         });
-        let following = updates::all(&names, store, engine);
-        *names.following.lock().unwrap_or_else(PoisonError::into_inner) = following;
+        updates::follow_plans(&names);
         Ok(names)
     }
 }

@@ -1,19 +1,16 @@
 //! Updates of the resolver: from the engine before a plan goes live, from the store, from downloaded lists and
 //! transferred zones, and by time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gateway_model::{Revision, State};
-use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use super::inputs::ResolverInputs;
 use super::{DnsService, Followed, lists, secondary_zones};
-use crate::engine::Engine;
-use crate::store::Store;
+use crate::service::Service;
 use crate::supervise::blocking;
-use crate::world::Worlds;
 
 /// Pause that merges a burst of changes into one update.
 const DEBOUNCE: Duration = Duration::from_millis(30);
@@ -22,52 +19,47 @@ const SWEEP: Duration = Duration::from_secs(4);
 /// Interval between two checks of DNSSEC signatures. Zones are signed again days before their signatures expire.
 const RESIGN: Duration = Duration::from_secs(60);
 
-/// Starts the tasks that follow all sources of changes. Each task ends with the resolver.
-pub fn all(names: &Arc<DnsService>, store: Arc<Store>, engine: Arc<Engine>) -> Vec<JoinHandle<()>> {
-    let worlds = engine.worlds().clone();
-    plans(names, &worlds);
-    let supervisor = engine.services().supervisor().clone();
-    // A task that died may have lost a list or a zone, so its restart rebuilds everything.
-    let mut again = false;
-    let updates = {
-        let (names, store) = (Arc::downgrade(names), store.clone());
-        move || changes(names.clone(), store.clone(), worlds.clone(), std::mem::replace(&mut again, true))
-    };
-    let (signing, sweeping) = (Arc::downgrade(names), Arc::downgrade(names));
-    vec![
-        supervisor.restart_until_done("dns_updates", updates),
-        supervisor.restart_until_done("dns_signatures", move || signatures(signing.clone(), store.clone())),
-        supervisor.restart_until_done("dns_fqdn_sweep", move || learned(sweeping.clone(), engine.clone())),
-    ]
+impl DnsService {
+    /// Returns the services that keep the resolver current, for the list of services.
+    pub fn services(self: &Arc<Self>) -> Vec<Service> {
+        // A task that died may have lost a list or a zone, so its restart rebuilds everything.
+        let mut again = false;
+        vec![
+            Service::new("dns_updates", self, move |names| {
+                changes(names, std::mem::replace(&mut again, true))
+            }),
+            Service::new("dns_signatures", self, signatures),
+            Service::new("dns_fqdn_sweep", self, sweep_fqdn_entries),
+        ]
+    }
 }
 
 /// Takes over a plan before it goes live, so that no query leaves through an egress that its packets no longer use.
-fn plans(names: &Arc<DnsService>, worlds: &Worlds) {
-    let names = Arc::downgrade(names);
-    worlds.on_before_activate(move |world| {
+pub(super) fn follow_plans(service: &Arc<DnsService>) {
+    let names = Arc::downgrade(service);
+    service.worlds.on_before_activate(move |world| {
         if let Some(names) = names.upgrade() {
             names.renew(|| Arc::new(ResolverInputs::of(world.clone())), None);
         }
     });
 }
 
-/// Follows the store and the plan until the resolver is gone.
-async fn changes(names: Weak<DnsService>, store: Arc<Store>, worlds: Arc<Worlds>, mut again: bool) {
-    let (mut revisions, mut published) = (store.watch(), worlds.watch());
+/// Follows the store, the plan, the lists and the secondary zones.
+async fn changes(names: Arc<DnsService>, mut again: bool) {
+    let (mut revisions, mut published) = (names.store.watch(), names.worlds.watch());
     let mut run;
-    let Some(list_changes) = names.upgrade().map(|names| names.list_store.changed.clone()) else { return };
     loop {
         // The first update needs no change: the state may have changed between the start and here.
         revisions.mark_unchanged();
         run = published.borrow_and_update().status.run;
-        let Some(names) = names.upgrade() else { return };
-        let work = move || names.take_over(again);
+        let updated = names.clone();
+        let work = move || updated.take_over(again);
         again = false;
         blocking(work).await;
         tokio::select! {
             changed = revisions.changed() => if changed.is_err() { return },
             changed = published.wait_for(|world| world.status.run != run) => if changed.is_err() { return },
-            () = list_changes.notified() => again = true,
+            () = names.list_store.changed.notified() => again = true,
         }
         tokio::time::sleep(DEBOUNCE).await;
     }
@@ -131,25 +123,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Signs zones again before their signatures expire.
-async fn signatures(names: Weak<DnsService>, store: Arc<Store>) {
+async fn signatures(names: Arc<DnsService>) {
     loop {
         tokio::time::sleep(RESIGN).await;
-        let Some(names) = names.upgrade() else { return };
-        if names.signatures.are_due(store.clock().now()) {
+        if names.signatures.are_due(names.store.clock().now()) {
             names.list_store.changed.notify_one();
         }
     }
 }
 
-async fn learned(names: Weak<DnsService>, engine: Arc<Engine>) {
+async fn sweep_fqdn_entries(names: Arc<DnsService>) {
     let mut ticks = tokio::time::interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if names.strong_count() == 0 {
-            return;
-        }
-        let dataplane = engine.dataplane();
+        let dataplane = names.dataplane.clone();
         let swept = blocking(move || dataplane.with(|programs| programs.sweep_learned())).await;
         if let Err(error) = swept {
             tracing::warn!(%error, "failed to update FQDN policy entries");
