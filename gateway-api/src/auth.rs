@@ -28,9 +28,9 @@ pub mod rate_limit;
 pub mod setup;
 pub mod token;
 
-use login_throttle::Lock;
+use login_throttle::LoginThrottle;
 use password::Passwords;
-use rate_limit::{Limits, Payer, Quota};
+use rate_limit::{Limits, Quota, QuotaOwner};
 use setup::SetupCode;
 use token::Signer;
 
@@ -59,10 +59,10 @@ impl Default for Settings {
 pub struct Auth {
     pub enabled: bool,
     local_net: IpNet,
-    keys: Vec<api_key::Configured>,
+    keys: Vec<api_key::ConfiguredKey>,
     clock: SharedClock,
     pub limits: Limits,
-    pub lock: Lock,
+    pub lock: LoginThrottle,
     pub passwords: Passwords,
     pub signer: Signer,
     pub setup: SetupCode,
@@ -83,10 +83,10 @@ impl Auth {
         Self {
             enabled: settings.enabled,
             local_net: settings.local_net,
-            keys: api_key::Configured::all(&settings.api_keys),
+            keys: api_key::ConfiguredKey::all(&settings.api_keys),
             clock: store.map_or_else(SystemClock::shared, |store| store.clock().clone()),
             limits: Limits::default(),
-            lock: Lock::default(),
+            lock: LoginThrottle::default(),
             passwords: Passwords::default(),
             signer,
             setup: SetupCode::prepare(settings.setup_folder.as_deref(), settings.enabled && empty),
@@ -125,7 +125,7 @@ impl Auth {
             return known(Actor::local(ip));
         }
         let refusal =
-            cookie.then(|| ApiError::new(Code::SessionExpired, "The session is over; sign in again."));
+            cookie.then(|| ApiError::new(Code::SessionExpired, "The session has expired; sign in again."));
         Identity { actor: Actor::anonymous(ip), refusal }
     }
 
@@ -136,7 +136,7 @@ impl Auth {
 
     fn by_key(&self, gateway: &Gateway, text: &str, ip: Option<IpAddr>) -> Result<Actor, ApiError> {
         let invalid = |message| Err(ApiError::new(Code::InvalidCredentials, message));
-        if let Some(position) = api_key::Configured::find(&self.keys, text) {
+        if let Some(position) = api_key::ConfiguredKey::find(&self.keys, text) {
             let key = &self.keys[position];
             return Ok(Actor {
                 name: key.name.clone(),
@@ -209,7 +209,7 @@ impl Auth {
             Err(exceeded) => {
                 let mut error = ApiError::new(
                     Code::RateLimited,
-                    format!("Too many requests; the next one is answered in {} s.", exceeded.retry_after),
+                    format!("Too many requests; retry in {} s.", exceeded.retry_after),
                 )
                 .detail("limit", exceeded.quota.limit);
                 error.retry_after = Some(exceeded.retry_after);
@@ -241,14 +241,14 @@ impl Actor {
     }
 
     /// Returns the owner of the quota that a request uses.
-    pub fn payer(&self) -> Option<Payer> {
+    pub fn payer(&self) -> Option<QuotaOwner> {
         match self.proof {
             Proof::System => None,
-            Proof::Session(id) => Some(Payer::Session(id)),
-            Proof::Key(id) => Some(Payer::Key(id)),
-            Proof::ConfiguredKey(position) => Some(Payer::ConfiguredKey(position)),
-            Proof::Open => self.ip.filter(|ip| !ip.is_loopback()).map(Payer::address),
-            Proof::None | Proof::Localnet => self.ip.map(Payer::address),
+            Proof::Session(id) => Some(QuotaOwner::Session(id)),
+            Proof::Key(id) => Some(QuotaOwner::Key(id)),
+            Proof::ConfiguredKey(position) => Some(QuotaOwner::ConfiguredKey(position)),
+            Proof::Open => self.ip.filter(|ip| !ip.is_loopback()).map(QuotaOwner::address),
+            Proof::None | Proof::Localnet => self.ip.map(QuotaOwner::address),
         }
     }
 }

@@ -122,14 +122,14 @@ pub fn check(actor: &Actor, access: Access) -> Result<(), ApiError> {
     if unproven {
         return Err(ApiError::new(
             Code::Unauthenticated,
-            "This needs a session or an API key: sign in, or send Authorization: Bearer <key>.",
+            "Authentication required: sign in, or send Authorization: Bearer <key>.",
         ));
     }
     if access.allows(actor.role) {
         return Ok(());
     }
     let required = access.required_role();
-    Err(ApiError::new(Code::Forbidden, format!("This needs the role {required}."))
+    Err(ApiError::new(Code::Forbidden, format!("This operation requires the role {required}."))
         .detail("required_role", required.as_str())
         .detail("role", actor.role.as_str()))
 }

@@ -34,7 +34,7 @@ use tokio::sync::watch;
 use tokio::task::JoinError;
 
 use crate::context::Api;
-use crate::gateway::{Enforced, Gateway, Open};
+use crate::gateway::{EnforcedStore, Gateway, Open};
 use crate::initialise::{self, Absence};
 use crate::service_manager::notify;
 use crate::tls::{self, Tls};
@@ -50,14 +50,14 @@ pub enum Error {
     #[error("another daemon uses the store {}", path.display())]
     AlreadyRunning { path: PathBuf },
     #[error(
-        "the store {} is gone while a plan is live; the plan goes on holding. Put the store back, or remove {} to begin anew",
+        "the store {} is gone while a plan is live; the plan stays in force. Restore the store, or remove {} to start without a plan",
         store.display(), pins.display()
     )]
     StoreGone { store: PathBuf, pins: PathBuf },
     #[error("the store cannot be read, and blocking the traffic failed too")]
     Block(#[source] engine::Error),
     #[error(
-        "the gateway cannot enforce anything; what was in the kernel goes on holding, and the base block stands"
+        "cannot enforce policies; the kernel state stays in force, and the default-deny rules are installed"
     )]
     Engine(#[source] engine::Error),
     #[error("{reason}")]
@@ -82,7 +82,7 @@ pub enum Error {
     },
     #[error("cannot prepare the TLS certificate")]
     Certificate(#[source] JoinError),
-    #[error("the table of the API is broken: {0}")]
+    #[error("the endpoint table is invalid: {0}")]
     Table(String),
 }
 
@@ -240,7 +240,7 @@ async fn open_over(
     tokio::task::spawn_blocking(move || checked.check_secrets());
     let enforcement = Arc::new(enforcement);
     let config = configuration.with(settings).config;
-    let enforced = Enforced {
+    let enforced = EnforcedStore {
         worlds: enforcement.worlds().clone(),
         enforcement: enforcement.clone(),
         services: Services::new(enforcement.services().supervisor().clone()),

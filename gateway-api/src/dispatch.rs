@@ -95,7 +95,7 @@ async fn process(
     let path = parts.uri.path();
     let Some(found) = api.routes.find(path) else {
         host?;
-        return Err(ApiError::new(Code::RouteNotFound, format!("There is nothing at {path}."))
+        return Err(ApiError::new(Code::RouteNotFound, format!("There is no endpoint at {path}."))
             .detail("path", path)
             .detail("documentation", format!("{API_ROOT}/openapi.json")));
     };
@@ -106,7 +106,7 @@ async fn process(
     let position = Method::find(parts.method.as_str()).and_then(|method| found.endpoints.get(&method));
     let Some(endpoint) = position.map(|position| &api.table.endpoints()[*position]) else {
         host?;
-        let message = format!("{} is not possible at {path}.", parts.method);
+        let message = format!("{path} does not support {}.", parts.method);
         return Err(ApiError::new(Code::MethodNotAllowed, message).detail("allow", found.allow()));
     };
     let params = found.params(endpoint);
@@ -236,7 +236,7 @@ async fn change(cx: &Cx, endpoint: &Endpoint, handler: Handler, request: Request
 fn too_slow() -> ApiError {
     ApiError::new(
         Code::UpstreamTimeout,
-        "The gateway is still at work on this; its outcome will show in the status and the audit log.",
+        "The operation continues; the status and the audit log will show its result.",
     )
 }
 
@@ -420,7 +420,7 @@ fn check_query(
             allowed.extend(fields.iter().map(String::as_str));
             return Err(ApiError::invalid_parameter(
                 name,
-                format!("There is no query parameter {name:?} here."),
+                format!("This endpoint has no query parameter {name:?}."),
             )
             .detail("allowed", allowed));
         }

@@ -326,13 +326,13 @@ impl From<EditError> for ApiError {
                     .detail("allowed", Vec::<String>::new())
             }
             EditError::LimitReached { resource_type, limit } => {
-                Self::new(Code::LimitReached, format!("There can be at most {limit} of them."))
+                Self::new(Code::LimitReached, format!("The limit of {limit} objects is reached."))
                     .detail("resource_type", resource_type)
                     .detail("limit", limit)
             }
             EditError::LastAdmin { id, username } => Self::new(
                 Code::LastAdmin,
-                format!("{username} is the last administrator; make another user one first."),
+                format!("{username} is the last administrator; create another one first."),
             )
             .detail("id", id.to_string())
             .detail("username", username),

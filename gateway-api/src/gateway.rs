@@ -12,7 +12,7 @@ use gateway_ctl::service::Services;
 use gateway_ctl::services::active_alerts::ActiveAlerts;
 use gateway_ctl::services::backup;
 use gateway_ctl::services::bridges;
-use gateway_ctl::services::deadman::Switch;
+use gateway_ctl::services::deadman::DeadManSwitch;
 use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
 use gateway_ctl::services::storage;
@@ -50,7 +50,7 @@ pub struct Open {
     /// DNS service. `None` if the gateway runs no resolver.
     pub names: Option<Arc<DnsService>>,
     pub tls: Arc<Tls>,
-    pub deadman: Switch,
+    pub deadman: DeadManSwitch,
     pub backup: Arc<backup::Service>,
     pub bridge_tests: Arc<bridges::Tests>,
     pub extfilter: Arc<extfilter::Service>,
@@ -65,7 +65,7 @@ pub struct Open {
 }
 
 /// Enforcement of a store, and its observations.
-pub struct Enforced {
+pub struct EnforcedStore {
     pub worlds: Arc<Worlds>,
     pub enforcement: Arc<dyn Enforcement>,
     pub services: Services,
@@ -78,17 +78,17 @@ impl Open {
     /// correct.
     pub fn over(
         store: Arc<Store>,
-        enforced: Enforced,
+        enforced: EnforcedStore,
         tls: Arc<Tls>,
         is_synchronised: fn() -> bool,
     ) -> Result<Open, store::Error> {
-        let Enforced { worlds, enforcement, services, active_alerts, endpoint_names } = enforced;
+        let EnforcedStore { worlds, enforcement, services, active_alerts, endpoint_names } = enforced;
         let backup = backup::Service::new(store.clone(), tls.factory.clone(), endpoint_names.clone());
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
             enforcement,
             names: None,
-            deadman: Switch::new(store.clone(), is_synchronised)?,
+            deadman: DeadManSwitch::new(store.clone(), is_synchronised)?,
             backup,
             bridge_tests: Arc::default(),
             extfilter: extfilter::Service::new(
@@ -148,8 +148,13 @@ impl Gateway {
         tls.adopt(&store);
         let services = Services::new(Supervisor::new(store.clock().clone()));
         let active_alerts = ActiveAlerts::new(store.clock().clone());
-        let enforced =
-            Enforced { worlds, enforcement: Arc::new(Detached), services, active_alerts, endpoint_names };
+        let enforced = EnforcedStore {
+            worlds,
+            enforcement: Arc::new(Detached),
+            services,
+            active_alerts,
+            endpoint_names,
+        };
         Ok(Gateway::Open(Open::over(store, enforced, tls, || true)?))
     }
 

@@ -56,7 +56,7 @@ impl Heavy {
         }
         // One response may exceed the limit; it is then sent alone.
         let permit = acquire(&self.unsent, bytes.len().div_ceil(1 << 10).min(UNSENT_KIB)).await?;
-        Ok(Bytes::from_owner(Unsent { bytes, _permit: permit }))
+        Ok(Bytes::from_owner(PendingBytes { bytes, _permit: permit }))
     }
 
     /// Returns free memory to the kernel once no large response is computed. The allocator keeps it otherwise.
@@ -85,18 +85,18 @@ async fn acquire(semaphore: &Arc<Semaphore>, permits: usize) -> Result<OwnedSema
         Ok(Ok(permit)) => Ok(permit),
         // The semaphore is never closed.
         Ok(Err(_)) | Err(_) => {
-            Err(ApiError::not_ready("Too many large answers are being computed or sent; try again."))
+            Err(ApiError::not_ready("Too many large responses are in progress; try again."))
         }
     }
 }
 
 /// Bytes that are not sent yet.
-struct Unsent {
+struct PendingBytes {
     bytes: Vec<u8>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl AsRef<[u8]> for Unsent {
+impl AsRef<[u8]> for PendingBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -194,24 +194,24 @@ fn discard(config: &Bootstrap) -> Result<Vec<String>, Error> {
 mod tests {
     use super::*;
 
-    struct Site {
+    struct Fixture {
         _folder: tempfile::TempDir,
         config: Bootstrap,
     }
 
-    fn site() -> Site {
+    fn site() -> Fixture {
         let folder = tempfile::tempdir().expect("a folder");
         let config = Bootstrap {
             state_dir: folder.path().join("state"),
             marker: Some(folder.path().join("etc/initialised")),
             ..Bootstrap::default()
         };
-        Site { _folder: folder, config }
+        Fixture { _folder: folder, config }
     }
 
     #[test]
     fn init_makes_store_and_marker_once() {
-        let Site { config, _folder } = site();
+        let Fixture { config, _folder } = site();
         assert_eq!(absence(&config), Some(Absence::NotInitialised));
         assert_eq!(run(&config, false).expect("initialised").len(), 2);
         assert_eq!(absence(&config), None);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn init_replaces_a_lost_store_only_on_request() {
-        let Site { config, _folder } = site();
+        let Fixture { config, _folder } = site();
         run(&config, false).expect("initialised");
         fs::remove_dir_all(&config.state_dir).expect("removed");
         assert_eq!(absence(&config), Some(Absence::StoreMissing));
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn init_marks_an_older_store_only_if_it_opens() {
-        let Site { config, _folder } = site();
+        let Fixture { config, _folder } = site();
         run(&config, false).expect("initialised");
         fs::remove_file(config::marker_path(&config)).expect("removed");
         assert_eq!(run(&config, false).expect("marked").len(), 1);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn init_refuses_to_discard_a_store_that_is_in_use() {
-        let Site { config, _folder } = site();
+        let Fixture { config, _folder } = site();
         run(&config, false).expect("initialised");
         let held = Store::open(config::store_path(&config), SystemClock::shared()).expect("open");
         assert!(matches!(run(&config, true), Err(Error::InUse { .. })));

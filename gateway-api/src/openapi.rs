@@ -139,7 +139,7 @@ fn parameters(endpoint: &Endpoint, generators: &mut Generators) -> Vec<Value> {
     if endpoint.binary {
         parameters.push(json!({
             "name": "X-Passphrase", "in": "header", "schema": {"type": "string", "format": "password"},
-            "description": "Opens the file, if it comes as it is.",
+            "description": "Passphrase of the file, if the body is the file itself.",
         }));
     }
     for name in filter_names(endpoint, generators) {
@@ -152,7 +152,7 @@ fn parameters(endpoint: &Endpoint, generators: &mut Generators) -> Vec<Value> {
     if endpoint.tagged && changes && endpoint.method != Method::Get {
         parameters.push(json!({
             "name": "If-Match", "in": "header", "schema": {"type": "string"},
-            "description": "The ETag the change is based on; 412 if the object has changed since.",
+            "description": "ETag of the version that the change is based on. The response is 412 if the object has changed since.",
         }));
     }
     parameters

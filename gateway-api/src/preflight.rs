@@ -256,7 +256,7 @@ fn forwarding(family: &str) -> Check {
         Err(error) => Check::note(
             name,
             format!("cannot be read: {error}"),
-            "nothing, if the machine has no such family",
+            "nothing, if this host does not use this address family",
         ),
     }
 }

@@ -73,7 +73,7 @@ impl Reply {
     }
 }
 
-/// Return value of a handler: any serialisable value, or one with headers ([`With`]).
+/// Return value of a handler: any serialisable value, or one with headers ([`WithHeaders`]).
 pub trait Answer {
     fn schema(generator: &mut SchemaGenerator) -> Schema;
     fn reply(self) -> Result<Reply, ApiError>;
@@ -91,7 +91,7 @@ impl<O: Serialize + JsonSchema> Answer for O {
 
 /// A value with headers and other properties of the response.
 #[derive(Debug)]
-pub struct With<O> {
+pub struct WithHeaders<O> {
     pub data: O,
     pub status: StatusCode,
     pub warnings: Vec<Warning>,
@@ -103,7 +103,7 @@ pub struct With<O> {
     pub cookie: Option<HeaderValue>,
 }
 
-impl<O> With<O> {
+impl<O> WithHeaders<O> {
     pub fn new(data: O) -> Self {
         Self {
             data,
@@ -118,7 +118,7 @@ impl<O> With<O> {
     }
 }
 
-impl<T> With<Vec<T>> {
+impl<T> WithHeaders<Vec<T>> {
     /// Returns a complete list with its length in `X-Total-Count`.
     pub fn counted(list: Vec<T>) -> Self {
         let total = Some(list.len());
@@ -126,7 +126,7 @@ impl<T> With<Vec<T>> {
     }
 }
 
-impl<O: Serialize + JsonSchema> Answer for With<O> {
+impl<O: Serialize + JsonSchema> Answer for WithHeaders<O> {
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<O>()
     }

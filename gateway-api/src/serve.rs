@@ -21,7 +21,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::peer::Peer;
 use connection::ended;
-use connection_limit::Slots;
+use connection_limit::ConnectionLimit;
 pub use limits::Limits;
 
 /// Range of the pause between attempts to listen. It doubles after each attempt.
@@ -100,7 +100,7 @@ pub fn unix(
 }
 
 /// A TCP or Unix listener.
-trait Door: Send + 'static {
+trait Listener: Send + 'static {
     type Stream: Send + 'static;
 
     fn next(&self) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
@@ -117,7 +117,7 @@ struct Tcp {
     tls: Option<Arc<tls::Server>>,
 }
 
-impl Door for Tcp {
+impl Listener for Tcp {
     type Stream = TcpStream;
 
     async fn next(&self) -> io::Result<(TcpStream, Peer)> {
@@ -148,7 +148,7 @@ struct Unix {
     listener: UnixListener,
 }
 
-impl Door for Unix {
+impl Listener for Unix {
     type Stream = UnixStream;
 
     async fn next(&self) -> io::Result<(UnixStream, Peer)> {
@@ -174,8 +174,8 @@ fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive)
 }
 
-async fn accept<D: Door>(door: D, router: Router, limits: Limits, mut stopping: watch::Receiver<bool>) {
-    let slots = Slots::new(limits.connections, limits.per_address);
+async fn accept<D: Listener>(door: D, router: Router, limits: Limits, mut stopping: watch::Receiver<bool>) {
+    let slots = ConnectionLimit::new(limits.connections, limits.per_address);
     let mut connections = JoinSet::new();
     let stop = stopping.clone();
     loop {

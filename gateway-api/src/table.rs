@@ -25,7 +25,7 @@ pub use collection::{Collection, Live, Ops, output_schema};
 /// HEAD is handled as GET; OPTIONS follows from the set of endpoints.
 pub use gateway_model::method::Method;
 pub use group::expect;
-pub use route::{Found, Routes, placeholders};
+pub use route::{MatchedPath, Routes, placeholders};
 
 pub type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 pub type Pending = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send>>;

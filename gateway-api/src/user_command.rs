@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
-use crate::auth::accounts::{self, UserInput, UserShown};
+use crate::auth::accounts::{self, UserInput, UserView};
 use crate::auth::password;
 use crate::error::ApiError;
 use crate::table::API_ROOT;
@@ -91,7 +91,7 @@ fn run_in_store(store: &Store, command: Command, password: Secret) -> Result<Str
         Command::List => {
             let state = store.current();
             let users = state.users.iter();
-            let rows = users.map(|user| UserShown::new(user, store.last_sign_in(user.meta.id)));
+            let rows = users.map(|user| UserView::new(user, store.last_sign_in(user.meta.id)));
             Ok(table(&json!(rows.collect::<Vec<_>>())))
         }
         Command::Del { id } => {

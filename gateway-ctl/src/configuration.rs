@@ -15,7 +15,7 @@ const SAMPLE_EVERY: u32 = 16;
 
 /// Configuration in force with certain stored settings. A copy is cheap.
 #[derive(Clone, Debug, Default)]
-pub struct InForce {
+pub struct EffectiveConfiguration {
     /// Configuration file with the stored settings applied. Keys that need a restart keep their values from the
     /// start.
     pub config: Arc<Bootstrap>,
@@ -31,13 +31,13 @@ pub struct Configuration(Arc<Inner>);
 struct Inner {
     file: Bootstrap,
     at_start: Settings,
-    last: Mutex<Last>,
+    last: Mutex<LastConfiguration>,
 }
 
 #[derive(Debug, Default)]
-struct Last {
+struct LastConfiguration {
     uplinks: UplinkNumbers,
-    made: Option<(Revision, InForce)>,
+    made: Option<(Revision, EffectiveConfiguration)>,
 }
 
 impl Configuration {
@@ -53,7 +53,7 @@ impl Configuration {
     }
 
     /// Returns the configuration in force with these stored settings. It is built once for each revision of them.
-    pub fn with(&self, settings: &Settings) -> InForce {
+    pub fn with(&self, settings: &Settings) -> EffectiveConfiguration {
         let mut last = self.last();
         match &last.made {
             Some((revision, made)) if *revision == settings.revision() => made.clone(),
@@ -64,25 +64,25 @@ impl Configuration {
     /// Restores the indexes that uplinks have in the kernel. Used at the start, before a plan exists.
     pub fn recall_uplinks(&self, numbers: &BTreeMap<String, u8>) {
         let mut last = self.last();
-        *last = Last::default();
+        *last = LastConfiguration::default();
         for (interface, number) in numbers {
             last.uplinks.recall(interface, *number);
         }
     }
 
-    fn make(&self, last: &mut Last, settings: &Settings) -> InForce {
+    fn make(&self, last: &mut LastConfiguration, settings: &Settings) -> EffectiveConfiguration {
         let (config, left_out) = self.0.file.in_force(settings, &self.0.at_start);
         for (key, why) in left_out {
             tracing::warn!(key, why, "ignored a stored setting that conflicts with the configuration file");
         }
         let network = Arc::new(network(&config, &mut last.uplinks));
-        let made = InForce { config: Arc::new(config), network };
+        let made = EffectiveConfiguration { config: Arc::new(config), network };
         last.made = Some((settings.revision(), made.clone()));
         made
     }
 
     /// Locks the cached configuration; a panic between two statements leaves it consistent.
-    fn last(&self) -> MutexGuard<'_, Last> {
+    fn last(&self) -> MutexGuard<'_, LastConfiguration> {
         self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -30,9 +30,9 @@ mod tests {
 
     use super::*;
 
-    struct Opener(Mutex<Vec<ThreadId>>);
+    struct SecretOpener(Mutex<Vec<ThreadId>>);
 
-    impl Open for Opener {
+    impl Open for SecretOpener {
         fn open(&self, sealed: &str) -> Option<Zeroizing<String>> {
             self.0.lock().unwrap().push(current().id());
             Some(Zeroizing::new(sealed.to_uppercase()))
@@ -41,7 +41,7 @@ mod tests {
 
     #[tokio::test]
     async fn secret_is_opened_once_and_on_another_thread() {
-        let opener = Arc::new(Opener(Mutex::default()));
+        let opener = Arc::new(SecretOpener(Mutex::default()));
         let secret = Secret::sealed("text", opener.clone());
         assert_eq!((open(&secret).await, open(&secret).await), ("TEXT", "TEXT"));
         let threads = opener.0.lock().unwrap();

@@ -35,10 +35,10 @@ use tokio::sync::watch;
 
 use crate::clock::SharedClock;
 use file::Db;
-use vault::Sealing;
+use vault::SecretStorage;
 
 pub use audit::{
-    AuditAuth, AuditEntry, AuditFault, AuditFilter, AuditReport, AuditResult, AuditTicket, Before,
+    AuditAuth, AuditEntry, AuditFault, AuditFilter, AuditReport, AuditResult, AuditTicket, PageEnd,
 };
 pub use backup_runs::{Outcome as BackupOutcome, Run as BackupRun, Trigger as BackupTrigger};
 pub use commit::CommitError;
@@ -49,8 +49,8 @@ pub use reserve::DiskRoom;
 pub use retention::AuditRetention;
 pub use sessions::{ABSOLUTE as SESSION_LENGTH, Session};
 pub use snapshots::{
-    Confirm, Pending, Reverted, SafeError, Safety, Secured, Snapshot, SnapshotReason, is_snapshot_name,
-    restore,
+    ChangeRecords, Confirm, Pending, RollbackOptions, RolledBackChange, SafeError, Snapshot, SnapshotReason,
+    is_snapshot_name, restore,
 };
 pub use vault::SecretsMode;
 pub use wipe::{DISCARDED, WIPED};
@@ -62,11 +62,11 @@ pub struct Store {
     db: Db,
     current: ArcSwap<State>,
     revisions: watch::Sender<u64>,
-    writer: Mutex<audit::Head>,
+    writer: Mutex<audit::ChainHead>,
     sessions: sessions::Sessions,
-    sealing: ArcSwap<Sealing>,
+    sealing: ArcSwap<SecretStorage>,
     guarded: Mutex<snapshots::Guarded>,
-    kept: Mutex<time::Kept>,
+    kept: Mutex<time::SavedTime>,
 }
 
 impl std::fmt::Debug for Store {

@@ -35,12 +35,12 @@ use posture::Posture;
 /// Factory of the configurations of all TLS clients and servers.
 pub struct Factory {
     posture: watch::Sender<Posture>,
-    clients: Mutex<BTreeMap<&'static str, Named>>,
-    inbound: Mutex<Inbound>,
+    clients: Mutex<BTreeMap<&'static str, NamedClient>>,
+    inbound: Mutex<InboundExchanges>,
     roots: Mutex<Option<Arc<RootCertStore>>>,
 }
 
-struct Named {
+struct NamedClient {
     recorder: Arc<RecordingKxGroup>,
     groups: Vec<&'static dyn SupportedKxGroup>,
 }
@@ -57,7 +57,7 @@ pub struct ClientReport {
 
 /// Negotiated key exchanges of inbound sessions since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Inbound {
+pub struct InboundExchanges {
     /// Number of sessions by key exchange group.
     pub sessions: BTreeMap<String, u64>,
     /// Number of handshakes that failed because the peer supports only what the mode forbids.
@@ -66,9 +66,9 @@ pub struct Inbound {
 
 /// Notification that configurations are outdated.
 #[derive(Clone, Debug)]
-pub struct Changes(watch::Receiver<Posture>);
+pub struct ConfigChanges(watch::Receiver<Posture>);
 
-impl Changes {
+impl ConfigChanges {
     /// Waits for the next change, or forever once the factory is gone.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
@@ -107,8 +107,8 @@ impl Factory {
 
     /// Returns a notification for outdated configurations. Callers need it if they keep a whole client, such as one
     /// with a connection pool.
-    pub fn changes(&self) -> Changes {
-        Changes(self.posture.subscribe())
+    pub fn changes(&self) -> ConfigChanges {
+        ConfigChanges(self.posture.subscribe())
     }
 
     /// Reloads the system's certificate authorities at the next use, and invalidates all tickets.
@@ -134,7 +134,7 @@ impl Factory {
 
     /// Returns the named clients so far, sorted by name.
     pub fn clients(&self) -> Vec<ClientReport> {
-        let report = |named: &Named| {
+        let report = |named: &NamedClient| {
             let last = named.recorder.last();
             ClientReport {
                 name: named.recorder.name.to_owned(),
@@ -145,7 +145,7 @@ impl Factory {
         lock(&self.clients).values().map(report).collect()
     }
 
-    pub fn inbound(&self) -> Inbound {
+    pub fn inbound(&self) -> InboundExchanges {
         lock(&self.inbound).clone()
     }
 
@@ -158,7 +158,7 @@ impl Factory {
         let mut clients = lock(&self.clients);
         let named = clients.entry(name).or_insert_with(|| {
             let recorder = RecordingKxGroup::new(name, self.posture.subscribe());
-            Named { groups: witnessed(&recorder), recorder }
+            NamedClient { groups: witnessed(&recorder), recorder }
         });
         let find = |group: &&'static dyn SupportedKxGroup| {
             named.groups.iter().find(|known| known.name() == group.name()).copied()

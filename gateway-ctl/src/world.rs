@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 pub use live::Live;
 
-use crate::configuration::{Configuration, InForce};
+use crate::configuration::{Configuration, EffectiveConfiguration};
 use crate::os::bpf::AttachMode;
 use crate::os::transport::BridgeStates;
 use crate::reconcile::{self, Compile, Status};
@@ -60,8 +60,13 @@ pub struct Reports {
 }
 
 impl World {
-    fn first(state: Arc<State>, in_force: InForce, attached: Option<AttachMode>, now: Timestamp) -> World {
-        let InForce { config, network } = in_force;
+    fn first(
+        state: Arc<State>,
+        in_force: EffectiveConfiguration,
+        attached: Option<AttachMode>,
+        now: Timestamp,
+    ) -> World {
+        let EffectiveConfiguration { config, network } = in_force;
         World {
             state,
             config,
@@ -79,7 +84,7 @@ impl World {
     /// Returns a world without a kernel, of which only the plan is known.
     pub fn of(compiled: Compiled, now: Timestamp) -> World {
         let compiled = Arc::new(OnceLock::from(Arc::new(compiled)));
-        World { compiled, ..World::first(Arc::default(), InForce::default(), None, now) }
+        World { compiled, ..World::first(Arc::default(), EffectiveConfiguration::default(), None, now) }
     }
 
     pub fn input(&self) -> Input<'_> {
@@ -150,7 +155,7 @@ impl Worlds {
     }
 
     /// Returns the configuration that is in force with the newest state.
-    pub fn in_force(&self) -> InForce {
+    pub fn in_force(&self) -> EffectiveConfiguration {
         self.configuration.with(&self.store.current().settings)
     }
 
@@ -164,7 +169,7 @@ impl Worlds {
         let mut ahead = lock(&self.ahead);
         let made = ahead.take().filter(|made| made.is_of(&state, &published.facts) && made.holds_at(now));
         let compiled = made.map(|made| made.compiled).unwrap_or_default();
-        let InForce { config, network } = self.configuration.with(&state.settings);
+        let EffectiveConfiguration { config, network } = self.configuration.with(&state.settings);
         let world = World { state, config, network, now, compiled, ..World::clone(&published) };
         *ahead = Some(world.clone());
         world
@@ -210,7 +215,7 @@ impl Compile for Worlds {
     /// instant on.
     fn compile(&self, facts: &Facts, now: Timestamp) -> reconcile::Compiled {
         let state = self.store.current();
-        let InForce { config, network } = self.configuration.with(&state.settings);
+        let EffectiveConfiguration { config, network } = self.configuration.with(&state.settings);
         let compiled = Arc::new(compile(&Input { state: &state, network: &network, facts, now }));
         let (revision, plan) = (state.revision.0, compiled.plan.clone());
         self.publish(|world| {

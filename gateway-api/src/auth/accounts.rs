@@ -60,7 +60,7 @@ impl UserInput {
 
 /// User in a response, without its password hash.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct UserShown {
+pub struct UserView {
     pub id: Id,
     pub created_at: jiff::Timestamp,
     pub updated_at: jiff::Timestamp,
@@ -72,7 +72,7 @@ pub struct UserShown {
     pub last_login: Option<jiff::Timestamp>,
 }
 
-impl UserShown {
+impl UserView {
     pub fn new(user: &User, last_login: Option<jiff::Timestamp>) -> Self {
         Self {
             id: user.meta.id,

@@ -14,19 +14,19 @@ use crate::error::ApiError;
 const MARK: &str = "gw_";
 
 /// New key. Its text is shown once and not stored.
-pub struct Fresh {
+pub struct NewApiKey {
     pub prefix: String,
     pub text: Secret,
     pub hash: Secret,
 }
 
-pub fn generate() -> Result<Fresh, ApiError> {
+pub fn generate() -> Result<NewApiKey, ApiError> {
     let mut random = [0; 28];
     getrandom::fill(&mut random).map_err(|error| ApiError::internal(&error))?;
     let (prefix, secret) = random.split_at(4);
     let prefix = hex(prefix);
     let text = Secret::new(format!("{MARK}{prefix}_{}", hex(secret)));
-    Ok(Fresh { prefix, hash: hash(text.expose()), text })
+    Ok(NewApiKey { prefix, hash: hash(text.expose()), text })
 }
 
 /// Returns the stored form of a key.
@@ -54,26 +54,26 @@ pub fn from_headers(headers: &HeaderMap) -> Option<&str> {
 
 /// API key of the configuration.
 #[derive(Clone, Debug)]
-pub struct Configured {
+pub struct ConfiguredKey {
     pub name: String,
     pub role: Role,
     digest: [u8; 32],
 }
 
-impl Configured {
-    pub fn all(keys: &[bootstrap::ApiKey]) -> Vec<Configured> {
+impl ConfiguredKey {
+    pub fn all(keys: &[bootstrap::ApiKey]) -> Vec<ConfiguredKey> {
         let one = |(position, key): (usize, &bootstrap::ApiKey)| {
             let name = match key.name.trim() {
                 "" => format!("auth.api_keys[{position}]"),
                 name => name.to_owned(),
             };
-            Configured { name, role: key.role, digest: digest(key.key.expose()) }
+            ConfiguredKey { name, role: key.role, digest: digest(key.key.expose()) }
         };
         keys.iter().enumerate().map(one).collect()
     }
 
     /// Returns the index of the key with this text. Compares all keys, so that the time does not depend on the match.
-    pub fn find(keys: &[Configured], text: &str) -> Option<usize> {
+    pub fn find(keys: &[ConfiguredKey], text: &str) -> Option<usize> {
         let given = digest(text);
         let mut found = None;
         for (position, key) in keys.iter().enumerate() {
@@ -130,12 +130,12 @@ mod tests {
             key: Secret::new(text),
             role,
         };
-        let keys = Configured::all(&[
+        let keys = ConfiguredKey::all(&[
             key("backup", "first-key-0123456789", Role::Viewer),
             key("", "second-key-0123456789", Role::Admin),
         ]);
-        assert_eq!(Configured::find(&keys, "second-key-0123456789"), Some(1));
-        assert_eq!(Configured::find(&keys, "second-key-012345678"), None);
+        assert_eq!(ConfiguredKey::find(&keys, "second-key-0123456789"), Some(1));
+        assert_eq!(ConfiguredKey::find(&keys, "second-key-012345678"), None);
         assert_eq!((keys[0].name.as_str(), keys[1].name.as_str()), ("backup", "auth.api_keys[1]"));
         assert!(!format!("{keys:?}").contains("first-key"));
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::rate_limit::Payer;
+use super::rate_limit::QuotaOwner;
 
 pub const MAX_ATTEMPTS: u32 = 5;
 pub const LOCK_DURATION: Duration = Duration::from_secs(15 * 60);
@@ -19,10 +19,10 @@ const CAPACITY: usize = 16_384;
 
 /// Digest of address and user name. An attacker chooses the name and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pair([u8; 32]);
+pub struct LoginKey([u8; 32]);
 
-impl Pair {
-    pub fn new(address: Option<Payer>, username: &str) -> Self {
+impl LoginKey {
+    pub fn new(address: Option<QuotaOwner>, username: &str) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(format!("{address:?}\n"));
         hasher.update(username.trim().to_lowercase());
@@ -31,8 +31,8 @@ impl Pair {
 }
 
 #[derive(Debug, Default)]
-pub struct Lock {
-    pairs: Mutex<BTreeMap<Pair, Attempts>>,
+pub struct LoginThrottle {
+    pairs: Mutex<BTreeMap<LoginKey, Attempts>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,9 +47,9 @@ impl Attempts {
     }
 }
 
-impl Lock {
+impl LoginThrottle {
     /// Begins an attempt. Returns the remaining seconds of the lockout as an error.
-    pub fn begin(&self, pair: Pair, now: Duration) -> Result<(), u32> {
+    pub fn begin(&self, pair: LoginKey, now: Duration) -> Result<(), u32> {
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
         if !pairs.contains_key(&pair) && pairs.len() >= CAPACITY {
             pairs.retain(|_, attempts| !attempts.is_over(now));
@@ -72,12 +72,12 @@ impl Lock {
     }
 
     /// Clears the failures of the pair after a correct password.
-    pub fn succeed(&self, pair: Pair) {
+    pub fn succeed(&self, pair: LoginKey) {
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner).remove(&pair);
     }
 
     /// Removes an attempt whose password was not checked.
-    pub fn take_back(&self, pair: Pair) {
+    pub fn take_back(&self, pair: LoginKey) {
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(attempts) = pairs.get_mut(&pair) {
             attempts.count = attempts.count.saturating_sub(1);
@@ -91,13 +91,13 @@ mod tests {
 
     const T0: Duration = Duration::from_secs(1000);
 
-    fn pair(address: &str, name: &str) -> Pair {
-        Pair::new(Some(Payer::address(address.parse().expect("an address"))), name)
+    fn pair(address: &str, name: &str) -> LoginKey {
+        LoginKey::new(Some(QuotaOwner::address(address.parse().expect("an address"))), name)
     }
 
     #[test]
     fn five_failures_close_the_pair_for_fifteen_minutes_and_no_other() {
-        let lock = Lock::default();
+        let lock = LoginThrottle::default();
         let anna = pair("192.0.2.1", "anna");
         for _ in 0..5 {
             assert_eq!(lock.begin(anna, T0), Ok(()));
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn success_forgets_and_an_attempt_that_was_not_evaluated_does_not_count() {
-        let lock = Lock::default();
+        let lock = LoginThrottle::default();
         let anna = pair("192.0.2.1", "anna");
         for _ in 0..4 {
             lock.begin(anna, T0).expect("open");
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_names_takes_no_more_memory() {
-        let lock = Lock::default();
+        let lock = LoginThrottle::default();
         for n in 0..(CAPACITY + 500) {
             let _ = lock.begin(pair("192.0.2.1", &format!("u{n}")), T0 + Duration::from_millis(n as u64));
         }

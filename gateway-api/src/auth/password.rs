@@ -15,8 +15,8 @@ use crate::blocking::blocking;
 use crate::error::{ApiError, Code};
 
 /// Minimum length in characters.
-pub const SHORTEST: usize = 12;
-pub const LONGEST: usize = 256;
+pub const MIN_LENGTH: usize = 12;
+pub const MAX_LENGTH: usize = 256;
 
 /// Maximum number of concurrent hash computations.
 const HASH_WORKERS: usize = 2;
@@ -112,10 +112,18 @@ pub fn check(path: &str, password: &Secret, username: &str, problems: &mut Probl
     let length = password.expose().chars().count();
     if length == 0 {
         problems.required(path);
-    } else if length < SHORTEST {
-        problems.add(problem::code::RANGE, path, format!("A password has at least {SHORTEST} characters."));
-    } else if length > LONGEST {
-        problems.add(problem::code::RANGE, path, format!("A password has at most {LONGEST} characters."));
+    } else if length < MIN_LENGTH {
+        problems.add(
+            problem::code::RANGE,
+            path,
+            format!("The password needs at least {MIN_LENGTH} characters."),
+        );
+    } else if length > MAX_LENGTH {
+        problems.add(
+            problem::code::RANGE,
+            path,
+            format!("The password may have at most {MAX_LENGTH} characters."),
+        );
     } else if password.expose().to_lowercase() == username.to_lowercase() {
         problems.add(problem::code::FORMAT, path, "The password must not be the user name.");
     }

@@ -33,7 +33,7 @@ const CAPACITY: usize = 16_384;
 
 /// Owner of a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Payer {
+pub enum QuotaOwner {
     Session(Uuid),
     Key(Id),
     /// Index in the configuration.
@@ -41,10 +41,10 @@ pub enum Payer {
     Address(IpAddr),
 }
 
-impl Payer {
+impl QuotaOwner {
     /// Returns the payer of an address, with IPv6 cut to the /64.
     pub fn address(address: IpAddr) -> Self {
-        Payer::Address(match address.to_canonical() {
+        QuotaOwner::Address(match address.to_canonical() {
             IpAddr::V6(address) => {
                 let [a, b, c, d, ..] = address.segments();
                 IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
@@ -55,8 +55,8 @@ impl Payer {
 
     fn rate(self) -> Rate {
         match self {
-            Payer::Session(_) | Payer::Key(_) | Payer::ConfiguredKey(_) => CREDENTIAL,
-            Payer::Address(_) => ADDRESS,
+            QuotaOwner::Session(_) | QuotaOwner::Key(_) | QuotaOwner::ConfiguredKey(_) => CREDENTIAL,
+            QuotaOwner::Address(_) => ADDRESS,
         }
     }
 }
@@ -81,14 +81,14 @@ pub struct Exceeded {
 /// Rate limits of the daemon. All times are of the boot clock.
 #[derive(Debug)]
 pub struct Limits {
-    credentials: Mutex<Buckets<Payer>>,
-    addresses: Mutex<Buckets<Payer>>,
+    credentials: Mutex<Buckets<QuotaOwner>>,
+    addresses: Mutex<Buckets<QuotaOwner>>,
     denials: Mutex<Denials>,
 }
 
 #[derive(Debug)]
 struct Denials {
-    each: Buckets<Payer>,
+    each: Buckets<QuotaOwner>,
     all: Buckets<()>,
     unrecorded: u64,
 }
@@ -109,17 +109,17 @@ impl Default for Limits {
 
 impl Limits {
     /// Takes one request from the bucket of the payer.
-    pub fn take(&self, payer: Payer, now: Duration) -> Result<Quota, Exceeded> {
+    pub fn take(&self, payer: QuotaOwner, now: Duration) -> Result<Quota, Exceeded> {
         // Separate tables, so that a flood without credentials does not evict callers with one.
         let buckets = match payer {
-            Payer::Address(_) => &self.addresses,
-            Payer::Session(_) | Payer::Key(_) | Payer::ConfiguredKey(_) => &self.credentials,
+            QuotaOwner::Address(_) => &self.addresses,
+            QuotaOwner::Session(_) | QuotaOwner::Key(_) | QuotaOwner::ConfiguredKey(_) => &self.credentials,
         };
         buckets.lock().unwrap_or_else(PoisonError::into_inner).take(payer, payer.rate(), now)
     }
 
     /// Returns the number of unrecorded refusals before this one, if this one may be recorded.
-    pub fn may_record_denial(&self, payer: Option<Payer>, now: Duration) -> Option<u64> {
+    pub fn may_record_denial(&self, payer: Option<QuotaOwner>, now: Duration) -> Option<u64> {
         let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
         let one = payer.is_none_or(|payer| denials.each.take(payer, DENIALS_OF_ONE, now).is_ok());
         if one && denials.all.take((), DENIALS_OF_ALL, now).is_ok() {
@@ -198,8 +198,8 @@ fn whole(value: f64) -> u32 {
 mod tests {
     use super::*;
 
-    fn ip(text: &str) -> Payer {
-        Payer::address(text.parse().expect("an address"))
+    fn ip(text: &str) -> QuotaOwner {
+        QuotaOwner::address(text.parse().expect("an address"))
     }
 
     const T0: Duration = Duration::from_secs(1000);
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_credential_has_sixty_and_then_twenty_a_second() {
         let limits = Limits::default();
-        let payer = Payer::ConfiguredKey(0);
+        let payer = QuotaOwner::ConfiguredKey(0);
         assert_eq!((0..100).filter(|_| limits.take(payer, T0).is_ok()).count(), 60);
         let later = T0 + Duration::from_secs(1);
         assert_eq!((0..100).filter(|_| limits.take(payer, later).is_ok()).count(), 20);

@@ -8,14 +8,14 @@ use gateway_model::kinds::{ApiKey, User};
 
 use super::*;
 
-struct Site {
+struct Fixture {
     _folder: tempfile::TempDir,
     gateway: Gateway,
     auth: Auth,
 }
 
-impl Site {
-    fn new(enabled: bool) -> Site {
+impl Fixture {
+    fn new(enabled: bool) -> Fixture {
         let folder = tempfile::tempdir().expect("a folder");
         let gateway = Gateway::detached(folder.path()).expect("a fresh store");
         let configured = bootstrap::ApiKey {
@@ -26,7 +26,7 @@ impl Site {
         let local_net = "192.0.2.0/24".parse().expect("a network");
         let settings = Settings { enabled, local_net, api_keys: vec![configured], setup_folder: None };
         let auth = Auth::new(&settings, &gateway);
-        Site { _folder: folder, gateway, auth }
+        Fixture { _folder: folder, gateway, auth }
     }
 
     fn store(&self) -> &Store {
@@ -88,10 +88,10 @@ const LOCAL: &str = "192.0.2.9";
 
 #[test]
 fn with_sign_in_off_everybody_is_admin_and_the_socket_is_the_system() {
-    let site = Site::new(false);
+    let site = Fixture::new(false);
     let actor = site.ask("POST", OUTSIDE, &[("authorization", "Bearer nonsense")]).actor;
     assert_eq!((actor.proof, actor.role, actor.name.as_str()), (Proof::Open, Role::Admin, "admin"));
-    for site in [site, Site::new(true)] {
+    for site in [site, Fixture::new(true)] {
         let actor = site.ask("POST", "socket", &[]).actor;
         assert_eq!((actor.proof, actor.role, actor.name.as_str()), (Proof::System, Role::Admin, "system"));
         assert_eq!(actor.payer(), None);
@@ -100,7 +100,7 @@ fn with_sign_in_off_everybody_is_admin_and_the_socket_is_the_system() {
 
 #[test]
 fn the_local_network_reads_and_does_nothing_else() {
-    let site = Site::new(true);
+    let site = Fixture::new(true);
     for method in ["GET", "HEAD", "OPTIONS"] {
         let actor = site.ask(method, LOCAL, &[]).actor;
         assert_eq!((actor.proof, actor.role), (Proof::Localnet, Role::Admin), "{method}");
@@ -118,7 +118,7 @@ fn the_local_network_reads_and_does_nothing_else() {
 
 #[tokio::test]
 async fn keys_and_sessions_identify_their_owner() {
-    let site = Site::new(true);
+    let site = Fixture::new(true);
     let bearer = |key: &str| format!("Bearer {key}");
     let actor = site.ask("POST", OUTSIDE, &[("authorization", "bearer configured-key-0123456789")]).actor;
     assert_eq!(
@@ -138,7 +138,7 @@ async fn keys_and_sessions_identify_their_owner() {
 
 #[test]
 fn a_wrong_key_is_refused_even_where_none_is_needed() {
-    let site = Site::new(true);
+    let site = Fixture::new(true);
     let code = |from: &str, key: &str| {
         let identity = site.ask("GET", from, &[("authorization", &format!("Bearer {key}"))]);
         assert_eq!(identity.actor.proof, Proof::None, "{key}");
@@ -162,7 +162,7 @@ fn a_wrong_key_is_refused_even_where_none_is_needed() {
 
 #[tokio::test]
 async fn a_session_that_is_over_counts_as_none_and_is_distinguished() {
-    let site = Site::new(true);
+    let site = Fixture::new(true);
     let cookie = format!("gw_session={}", site.session());
     let id = site.store().sessions()[0].id;
     let actor = site.ask("GET", OUTSIDE, &[("cookie", &cookie)]).actor;
@@ -181,19 +181,19 @@ async fn a_session_that_is_over_counts_as_none_and_is_distinguished() {
 
 #[test]
 fn only_callers_without_a_credential_pay_by_address_and_the_host_itself_does_not_while_sign_in_is_off() {
-    let off = Site::new(false);
+    let off = Fixture::new(false);
     assert_eq!(off.ask("GET", "127.0.0.1", &[]).actor.payer(), None);
     assert_eq!(off.ask("GET", "::1", &[]).actor.payer(), None);
-    assert!(matches!(off.ask("GET", OUTSIDE, &[]).actor.payer(), Some(Payer::Address(_))));
-    let on = Site::new(true);
-    assert!(matches!(on.ask("GET", "127.0.0.1", &[]).actor.payer(), Some(Payer::Address(_))));
+    assert!(matches!(off.ask("GET", OUTSIDE, &[]).actor.payer(), Some(QuotaOwner::Address(_))));
+    let on = Fixture::new(true);
+    assert!(matches!(on.ask("GET", "127.0.0.1", &[]).actor.payer(), Some(QuotaOwner::Address(_))));
     let keyed = on.ask("GET", OUTSIDE, &[("authorization", "Bearer configured-key-0123456789")]);
-    assert_eq!(keyed.actor.payer(), Some(Payer::ConfiguredKey(0)));
+    assert_eq!(keyed.actor.payer(), Some(QuotaOwner::ConfiguredKey(0)));
 }
 
 #[test]
 fn without_a_store_only_configured_keys_and_the_local_network_count() {
-    let mut site = Site::new(true);
+    let mut site = Fixture::new(true);
     let key = site.key(|_| {});
     site.gateway =
         Gateway::Blocked { reason: "damaged".into(), cause: "store_unusable", file: Default::default() };

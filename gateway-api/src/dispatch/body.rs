@@ -113,7 +113,7 @@ async fn collect(mut body: HttpBody, limit: usize) -> Result<BytesMut, ApiError>
     }
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| ApiError::bad_request("The body broke off."))?;
+        let frame = frame.map_err(|_| ApiError::bad_request("The body is incomplete."))?;
         if let Ok(data) = frame.into_data() {
             if bytes.len() + data.len() > limit {
                 return Err(too_large());

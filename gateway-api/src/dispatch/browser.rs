@@ -23,7 +23,7 @@ pub fn check_host(parts: &Parts, names: &[String]) -> Result<(), ApiError> {
         .map(|value| value.to_str().unwrap_or("?"))
         .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
     let Some(host) = host else {
-        return Err(ApiError::new(Code::OriginNotAllowed, "The request names no host."));
+        return Err(ApiError::new(Code::OriginNotAllowed, "The request has no host."));
     };
     let name = host_name(host);
     let known = name.parse::<IpAddr>().is_ok()
@@ -34,7 +34,7 @@ pub fn check_host(parts: &Parts, names: &[String]) -> Result<(), ApiError> {
     }
     Err(ApiError::new(
         Code::OriginNotAllowed,
-        "This host name is not one of the gateway's; use its address, or name it in the configuration.",
+        "This host name does not belong to the gateway; use its address, or add the name to listen.host_names.",
     )
     .detail("host", host))
 }
@@ -42,8 +42,7 @@ pub fn check_host(parts: &Parts, names: &[String]) -> Result<(), ApiError> {
 /// Checks that a change does not come from a page of another site.
 pub fn check_origin(parts: &Parts) -> Result<(), ApiError> {
     let refuse = |header: &str, value: &str| {
-        Err(ApiError::new(Code::OriginNotAllowed, "Changes are not taken from pages of other sites.")
-            .detail(header, value))
+        Err(ApiError::new(Code::OriginNotAllowed, "Cross-origin changes are rejected.").detail(header, value))
     };
     if let Some(site) = text(&parts.headers, &SEC_FETCH_SITE)
         && site.eq_ignore_ascii_case("cross-site")

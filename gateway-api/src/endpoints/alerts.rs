@@ -1,6 +1,6 @@
 //! Audit log and alert rules, and the alert and anomaly endpoints that this version does not implement.
 
-use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, Before};
+use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, PageEnd};
 use gateway_model::capability::Capability;
 use gateway_model::kinds::AlertRule;
 use gateway_model::settings::groups::AlertWebhook;
@@ -9,7 +9,7 @@ use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::{Query, Req};
 use crate::table::Method::{Get, Post};
 use crate::table::{Collection, Ops, Placeholder, Table};
@@ -18,7 +18,7 @@ pub fn rows(t: &mut Table) {
     t.group::<AlertWebhook>("/alerts/webhook", "replace_alert_webhook", Access::Operate);
     t.view("/audit", "list_audit", audit)
         .summary("Audit trail, newest first")
-        .parameter("limit", Placeholder::Integer, "At most so many: 1 to 500, 50 if left out.")
+        .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 500, default 50.")
         .parameter("before", Placeholder::Text, "Only entries before this entry id or this time (RFC 3339).")
         .parameter("actor", Placeholder::Text, "Only entries of this actor.")
         .parameter("action", Placeholder::Text, "Only this action, such as create_device.")
@@ -47,23 +47,23 @@ pub fn rows(t: &mut Table) {
     );
 }
 
-async fn audit(cx: Cx, request: Req<()>) -> Result<With<Vec<AuditEntry>>, ApiError> {
+async fn audit(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<AuditEntry>>, ApiError> {
     let query = &request.query;
     let limit = query.limit(50, 500)?;
     let before = query.get("before").map(before).transpose()?;
     let filter = filter(query)?;
     let store = cx.open()?.store.clone();
     let (entries, total) = blocking(move || store.audit(limit, before, &filter)).await??;
-    let mut answer = With::new(entries);
+    let mut answer = WithHeaders::new(entries);
     answer.total = Some(usize::try_from(total).unwrap_or(usize::MAX));
     Ok(answer)
 }
 
-fn before(text: &str) -> Result<Before, ApiError> {
+fn before(text: &str) -> Result<PageEnd, ApiError> {
     if let Ok(id) = text.parse() {
-        return Ok(Before::Id(id));
+        return Ok(PageEnd::Id(id));
     }
-    text.parse().map(Before::Time).map_err(|_| {
+    text.parse().map(PageEnd::Time).map_err(|_| {
         ApiError::invalid_parameter(
             "before",
             "before is the id of an entry or a time such as 2026-11-20T12:00:00Z.",

@@ -10,14 +10,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::auth::accounts::{self, UserInput, UserShown};
-use crate::auth::login_throttle::Pair;
+use crate::auth::accounts::{self, UserInput, UserView};
+use crate::auth::login_throttle::LoginKey;
 use crate::auth::{password, token};
 use crate::authorization::{Access, Proof};
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
@@ -33,8 +33,7 @@ pub fn rows(t: &mut Table) {
     t.action("/auth/setup", "setup_admin", stores("setup_admin", User::NOUN), setup)
         .summary("Create the first account, an administrator")
         .doc(
-            "Possible until there is an account. With sign-in on, and from elsewhere than the gateway itself or the \
-             local network, setup_code is needed: it stands in the file setup-code in the state folder.",
+            "Works only while there is no account. setup_code is required if authentication is enabled and the client is outside of the gateway and the local network. The code is in the file setup-code in the state directory.",
         )
         .access(Access::Open)
         .answers(&[Code::SetupCodeRequired, Code::LoginThrottled, Code::AlreadyConfigured])
@@ -48,11 +47,16 @@ pub fn rows(t: &mut Table) {
         )
         .access(Access::Open)
         .answers(&[Code::InvalidCredentials, Code::LoginThrottled]);
-    t.action("/auth/change-password", "change_password", stores("change_password", User::NOUN), change_password)
-        .summary("Change a password; ends all other sessions of that user")
-        .doc("Without a session, username says whose password it is; it may be left out if there is one user only.")
-        .access(Access::Own)
-        .answers(&[Code::InvalidCredentials, Code::LoginThrottled, Code::NotFound, Code::PreconditionFailed]);
+    t.action(
+        "/auth/change-password",
+        "change_password",
+        stores("change_password", User::NOUN),
+        change_password,
+    )
+    .summary("Change a password; ends all other sessions of that user")
+    .doc("Without a session, username is required unless there is only one user.")
+    .access(Access::Own)
+    .answers(&[Code::InvalidCredentials, Code::LoginThrottled, Code::NotFound, Code::PreconditionFailed]);
     t.view("/auth/tokens", "list_sessions", sessions)
         .summary("Sessions: all for administrators, else the caller's own")
         .access(Access::Own);
@@ -143,12 +147,12 @@ fn needs_setup_code(cx: &Cx) -> bool {
     }
 }
 
-async fn setup(cx: Cx, request: Req<Setup>) -> Result<With<UserShown>, ApiError> {
+async fn setup(cx: Cx, request: Req<Setup>) -> Result<WithHeaders<UserView>, ApiError> {
     let Setup { username, password, setup_code } = request.input;
     accounts::refuse_if_configured(&cx.open()?.store.current())?;
     let mut cx = cx;
     if needs_setup_code(&cx) {
-        let pair = Pair::new(cx.actor.payer(), "setup code");
+        let pair = LoginKey::new(cx.actor.payer(), "setup code");
         cx.api.auth.lock.begin(pair, cx.api.auth.instant()).map_err(locked)?;
         if !cx.api.auth.setup.fits(&setup_code) {
             return Err(ApiError::new(
@@ -178,21 +182,21 @@ struct Login {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct SignedIn {
-    user: CallerShown,
+struct LoginResult {
+    user: CallerView,
     expires_at: Timestamp,
     /// Value for the header X-CSRF-Token.
     csrf_token: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct CallerShown {
+struct CallerView {
     id: Id,
     username: String,
     role: Role,
 }
 
-async fn login(mut cx: Cx, request: Req<Login>) -> Result<With<SignedIn>, ApiError> {
+async fn login(mut cx: Cx, request: Req<Login>) -> Result<WithHeaders<LoginResult>, ApiError> {
     let Login { username, password } = request.input;
     let mut problems = Problems::new();
     for (path, missing) in [("username", username.is_empty()), ("password", !password.is_set())] {
@@ -209,8 +213,8 @@ async fn login(mut cx: Cx, request: Req<Login>) -> Result<With<SignedIn>, ApiErr
         Session::new(user.meta.id, user.session_epoch, open.now(), cx.actor.ip, cx.way.user_agent.as_deref());
     let cookie =
         token::set_cookie(&cx.api.auth.signer.sign(&session)?, SESSION_LENGTH.as_secs(), cx.way.tls)?;
-    let answer = SignedIn {
-        user: CallerShown { id: user.meta.id, username: user.username.clone(), role: user.role },
+    let answer = LoginResult {
+        user: CallerView { id: user.meta.id, username: user.username.clone(), role: user.role },
         expires_at: session.expires_at,
         csrf_token: session.csrf.clone(),
     };
@@ -220,7 +224,7 @@ async fn login(mut cx: Cx, request: Req<Login>) -> Result<With<SignedIn>, ApiErr
     ticket.resource_id = Some(session.id.to_string());
     let store = cx.open()?.store.clone();
     blocking(move || store.open_session(ticket, session)).await??;
-    let mut reply = With::new(answer);
+    let mut reply = WithHeaders::new(answer);
     reply.cookie = Some(cookie);
     Ok(reply)
 }
@@ -237,8 +241,8 @@ fn locked(seconds: u32) -> ApiError {
 /// user.
 async fn authenticate(cx: &Cx, username: &str, given: Secret) -> Result<Arc<User>, ApiError> {
     let auth = &cx.api.auth;
-    let address = cx.actor.ip.map(crate::auth::rate_limit::Payer::address);
-    let pair = Pair::new(address, username);
+    let address = cx.actor.ip.map(crate::auth::rate_limit::QuotaOwner::address);
+    let pair = LoginKey::new(address, username);
     auth.lock.begin(pair, auth.instant()).map_err(locked)?;
     let user = cx.open()?.store.current().user_by_name(username.trim()).cloned();
     let hash = user.as_ref().map(|user| user.password_hash.clone());
@@ -278,11 +282,11 @@ struct ChangePassword {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct PasswordChanged {
+struct PasswordResult {
     changed: bool,
 }
 
-async fn change_password(cx: Cx, request: Req<ChangePassword>) -> Result<PasswordChanged, ApiError> {
+async fn change_password(cx: Cx, request: Req<ChangePassword>) -> Result<PasswordResult, ApiError> {
     let ChangePassword { current_password, new_password, username } = request.input;
     let name = whose_password(&cx, username)?;
     let mut problems = Problems::new();
@@ -316,7 +320,7 @@ async fn change_password(cx: Cx, request: Req<ChangePassword>) -> Result<Passwor
         let store = cx.open()?.store.clone();
         blocking(move || store.keep_session(session, changed.session_epoch)).await??;
     }
-    Ok(PasswordChanged { changed: true })
+    Ok(PasswordResult { changed: true })
 }
 
 /// Returns the user whose password changes: with a session its own user, else the named one, else the only one.
@@ -326,7 +330,7 @@ fn whose_password(cx: &Cx, username: Option<String>) -> Result<String, ApiError>
         return match username {
             Some(name) if !name.eq_ignore_ascii_case(&own) => Err(ApiError::new(
                 Code::Forbidden,
-                "This changes one's own password; PUT /auth/users/{id} sets that of another user.",
+                "This endpoint changes the caller's own password; PUT /auth/users/{id} sets that of another user.",
             )
             .detail("required_role", Role::Admin.as_str())
             .detail("role", cx.actor.role.as_str())),
@@ -350,7 +354,7 @@ fn whose_password(cx: &Cx, username: Option<String>) -> Result<String, ApiError>
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct SessionShown {
+struct SessionView {
     id: Uuid,
     user: String,
     user_id: Id,
@@ -365,13 +369,13 @@ struct SessionShown {
     current: bool,
 }
 
-async fn sessions(cx: Cx, _: Req<()>) -> Result<With<Vec<SessionShown>>, ApiError> {
+async fn sessions(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<SessionView>>, ApiError> {
     let store = &cx.open()?.store;
     let state = store.current();
     let all = cx.require(Access::Administer).is_ok();
     let show = |session: Session| {
         let user = state.users.get(session.user)?;
-        Some(SessionShown {
+        Some(SessionView {
             id: session.id,
             user: user.username.clone(),
             user_id: session.user,
@@ -385,10 +389,10 @@ async fn sessions(cx: Cx, _: Req<()>) -> Result<With<Vec<SessionShown>>, ApiErro
         })
     };
     let visible = |session: &Session| all || cx.actor.user == Some(session.user);
-    Ok(With::counted(store.sessions().into_iter().filter(visible).filter_map(show).collect()))
+    Ok(WithHeaders::counted(store.sessions().into_iter().filter(visible).filter_map(show).collect()))
 }
 
-async fn end_session(cx: Cx, request: Req<()>) -> Result<With<Deleted>, ApiError> {
+async fn end_session(cx: Cx, request: Req<()>) -> Result<WithHeaders<Deleted>, ApiError> {
     let given = request.params.get("id");
     let own = match cx.actor.proof {
         Proof::Session(id) => Some(id),
@@ -407,7 +411,7 @@ async fn end_session(cx: Cx, request: Req<()>) -> Result<With<Deleted>, ApiError
     ticket.resource_id = Some(session.id.to_string());
     let id = session.id;
     blocking(move || store.close_sessions(ticket, &[id])).await??;
-    let mut reply = With::new(Deleted { id: id.to_string(), deleted: true });
+    let mut reply = WithHeaders::new(Deleted { id: id.to_string(), deleted: true });
     if own == Some(id) {
         reply.cookie = Some(token::clear_cookie(cx.way.tls)?);
     }

@@ -22,10 +22,10 @@ use crate::table::{Audit, Effect, Table};
 pub fn rows(t: &mut Table) {
     t.view("/references/{type}/{id}", "get_references", references)
         .summary("Number of objects that refer to this one, by id or name")
-        .doc("type is a noun such as tunnel or trust_class; - and _ are alike.");
+        .doc("type is a kind such as tunnel or trust_class; - and _ are equivalent.");
     t.view("/backup/status", "get_backup_status", status)
         .summary("Last backups, the next one, and the state of their target")
-        .doc("The target is looked at once an hour and with each backup; this row does not wait for it.");
+        .doc("The target is checked hourly and with each backup; the response shows the last check.");
     t.command(
         "/backup/run",
         "run_backup",
@@ -34,8 +34,7 @@ pub fn rows(t: &mut Table) {
     )
     .summary("Create a backup now")
     .doc(
-        "As configured, also while backups are switched off. Answers when the backup is at its target and was read \
-         back and decrypted, or with why not. It goes on when the client is gone.",
+        "Uses the configuration even while backups are disabled. The response is sent after the backup was written, read back and decrypted, or with the error. The run continues if the client disconnects.",
     )
     .answers(&[Code::InvalidState, Code::UpstreamFailed, Code::UpstreamTimeout]);
     t.group_checked::<BackupConfig>("/backup/config", "replace_backup_config", Access::Administer, check);
@@ -133,8 +132,7 @@ async fn run(cx: Cx, _: Req<()>) -> Result<BackupRun, ApiError> {
             Err(error)
         }
         Err(RunError::Busy) => {
-            Err(ApiError::new(Code::InvalidState, "A backup is being made already.")
-                .detail("state", "running"))
+            Err(ApiError::new(Code::InvalidState, "A backup is in progress.").detail("state", "running"))
         }
         Err(RunError::NotSetUp(missing)) => Err(ApiError::new(Code::InvalidState, missing)
             .detail("state", "not_set_up")

@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::gateway::Open;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::collection::{Live, Object, expected, shown};
 use crate::table::{Audit, Collection, Effect, Ops, Table};
@@ -40,19 +40,16 @@ pub fn rows(t: &mut Table) {
     });
     let stores = Effect::Stores(Audit { action: "toggle_bridge", resource_type: Bridge::NOUN });
     t.command("/bridges/{id}/toggle", "toggle_bridge", stores, toggle)
-        .summary("Enable a disabled bridge, disable an enabled one")
-        .doc("Tunnels over a disabled bridge are unavailable; they do not go out beside it.")
+        .summary("Toggle a bridge between enabled and disabled")
+        .doc("Tunnels over a disabled bridge are unavailable; they never bypass it.")
         .tagged();
     t.view("/bridges/status", "get_bridges_status", status).summary("The health of all bridges").doc(
-        "A transport is connected for the tunnels that name it: `up` if all of them are connected by it, `degraded` if \
-         some are, `down` if none is. A segment is what its target is.",
+        "A transport is `up` if all tunnels that use it are connected through it, `degraded` if some are, `down` if none is. A segment has the state of its target.",
     );
     t.command("/bridges/{id}/test", "test_bridge", Effect::Reads, test)
         .summary("Test a bridge")
         .doc(
-            "A transport: its far end takes a connection, and a proxy an association. What is behind the far end of \
-             udp2tcp does not show. A segment: its source and its target are there. The outcome stays until the \
-             daemon ends.",
+            "For a transport, connects to the remote end; for a SOCKS5 proxy, also requests a UDP association. The service behind a udp2tcp endpoint is not tested. For a segment, checks that source and target exist. The result is kept until the daemon ends.",
         );
     super::proxies::rows(t);
 }
@@ -114,12 +111,12 @@ pub struct BridgeHealth {
     #[serde(flatten)]
     pub live: BridgeLive,
     /// Tunnels that should use this transport.
-    pub tunnels: Vec<Carried>,
+    pub tunnels: Vec<BridgedTunnel>,
 }
 
 /// A tunnel over a transport.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Carried {
+pub struct BridgedTunnel {
     pub tunnel_id: String,
     pub tunnel: String,
     pub connected: bool,
@@ -129,12 +126,12 @@ pub struct Carried {
     pub connects: u64,
 }
 
-async fn status(cx: Cx, _: Req<()>) -> Result<With<Vec<BridgeHealth>>, ApiError> {
+async fn status(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<BridgeHealth>>, ApiError> {
     let open = cx.open()?;
     let (state, observed) = (open.store.current(), open.live());
     let carried = |tunnel: &Tunnel| {
         let connection = observed.transport(tunnel.meta.id).cloned().unwrap_or_default();
-        Carried {
+        BridgedTunnel {
             tunnel_id: tunnel.meta.id.to_string(),
             tunnel: tunnel.name.clone(),
             connected: connection.connected,
@@ -150,7 +147,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<With<Vec<BridgeHealth>>, ApiError>
         live: live(open, &observed, &state, bridge),
         tunnels: users(&state, bridge).map(carried).collect(),
     });
-    Ok(With::counted(list.collect()))
+    Ok(WithHeaders::counted(list.collect()))
 }
 
 /// Result of a bridge test.
@@ -171,7 +168,7 @@ pub struct TestStep {
     pub error: Option<String>,
 }
 
-async fn test(cx: Cx, request: Req<()>) -> Result<With<TestOutcome>, ApiError> {
+async fn test(cx: Cx, request: Req<()>) -> Result<WithHeaders<TestOutcome>, ApiError> {
     let id = &super::by_id::id_of(KIND, &cx, request.params.get("id"))?;
     let open = cx.open()?;
     let world = open.world();
@@ -193,7 +190,7 @@ async fn test(cx: Cx, request: Req<()>) -> Result<With<TestOutcome>, ApiError> {
         latency_ms: step.took.map(milliseconds),
         error: step.error,
     });
-    Ok(With::new(TestOutcome { ok: failed.is_none(), latency_ms: latency, steps: steps.collect() }))
+    Ok(WithHeaders::new(TestOutcome { ok: failed.is_none(), latency_ms: latency, steps: steps.collect() }))
 }
 
 fn milliseconds(took: Duration) -> f64 {

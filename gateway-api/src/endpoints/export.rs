@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gateway_ctl::services::backup::encryption::{self, Form};
 use gateway_ctl::services::backup::node;
-use gateway_ctl::store::{Safety, SnapshotReason};
+use gateway_ctl::store::{RollbackOptions, SnapshotReason};
 use gateway_model::bulk_edit::Mode;
 use gateway_model::export::Document;
 use gateway_model::problem::code;
@@ -20,7 +20,7 @@ use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::reply::{Answer, Content, Reply, With};
+use crate::reply::{Answer, Content, Reply, WithHeaders};
 use crate::request::{Body, Query, Req, Request, decode};
 use crate::table::{Audit, Effect, Endpoint, Placeholder, Table};
 
@@ -29,7 +29,7 @@ const OCTETS: &str = "application/octet-stream";
 pub fn rows(t: &mut Table) {
     t.view("/config/export", "export_config", export)
         .summary("The configuration as JSON, without secrets")
-        .doc("Accounts and the keys of the configuration file are not in it. /config/import takes it back.")
+        .doc("Excludes accounts and the keys of the configuration file. /config/import reads it.")
         .access(Access::Export);
     let acts = |action| Effect::Acts(Audit { action, resource_type: "config" });
     let file = |row: &mut Endpoint| {
@@ -52,13 +52,13 @@ pub fn rows(t: &mut Table) {
     ));
     t.action("/backup/export", "export_backup", acts("export_backup"), armored)
         .summary("The configuration with its secrets, encrypted, as text inside JSON")
-        .doc("The content is what /backup/export-encrypted gives, in the text form of age.")
+        .doc("Same content as /backup/export-encrypted, in the ASCII armor of age.")
         .access(Access::Administer)
         .input_required = true;
     let stores = |action| Effect::Stores(Audit { action, resource_type: "config" });
     importing(
         t.action("/config/import", "import_config", stores("import_config"), import)
-            .summary("Import a plain export, as a whole or not at all"),
+            .summary("Import a plain export, all or nothing"),
     );
     importing(
         t.upload::<SealedImport, _, _, _>(
@@ -67,19 +67,27 @@ pub fn rows(t: &mut Table) {
             stores("import_backup"),
             import_sealed,
         )
-        .summary("Import an encrypted export, as a whole or not at all"),
+        .summary("Import an encrypted export, all or nothing"),
     );
 }
 
 fn importing(row: &mut Endpoint) {
     row.doc(
-        "Validated, compared, stored and brought into force in one transaction, with a snapshot before it. Secrets \
+        "Validates, stores and applies the import in one transaction, with a snapshot taken first. Secrets \
          that are not in the export stay as they are where the object is there. Accounts are not touched.",
     )
     .access(Access::Administer)
-    .parameter("mode", Placeholder::Text, "replace (the configuration becomes the export; the default) or merge.")
-    .parameter("dry_run", Placeholder::Boolean, "Only tell what would change.")
-    .parameter("confirm_timeout_sec", Placeholder::Integer, "Seconds in which /apply/confirm must be called.")
+    .parameter(
+        "mode",
+        Placeholder::Text,
+        "replace (the export replaces the configuration; the default) or merge.",
+    )
+    .parameter("dry_run", Placeholder::Boolean, "Dry run: returns the changes and stores nothing.")
+    .parameter(
+        "confirm_timeout_sec",
+        Placeholder::Integer,
+        "Deadline in seconds for /apply/confirm, after which the change is rolled back.",
+    )
     .answers(&[Code::PreconditionFailed])
     .input_required = true;
 }
@@ -193,11 +201,11 @@ fn checked(passphrase: Secret) -> Result<Secret, ApiError> {
     if problems.is_empty() { Ok(passphrase) } else { Err(ApiError::validation(&problems)) }
 }
 
-async fn import(cx: Cx, request: Req<Document>) -> Result<With<PlanResult>, ApiError> {
+async fn import(cx: Cx, request: Req<Document>) -> Result<WithHeaders<PlanResult>, ApiError> {
     take_in(&cx, request.input, &request.query, request.if_match).await
 }
 
-async fn import_sealed(cx: Cx, request: Request) -> Result<With<PlanResult>, ApiError> {
+async fn import_sealed(cx: Cx, request: Request) -> Result<WithHeaders<PlanResult>, ApiError> {
     let Request { body, passphrase, query, if_match, .. } = request;
     let (sealed, passphrase, warnings) = match body {
         Body::Bytes(bytes) => (bytes, passphrase, Vec::new()),
@@ -252,7 +260,7 @@ async fn take_in(
     document: Document,
     query: &Query,
     if_match: Option<String>,
-) -> Result<With<PlanResult>, ApiError> {
+) -> Result<WithHeaders<PlanResult>, ApiError> {
     let document = document.accept().map_err(|problems| ApiError::validation(&problems))?;
     let mode = match query.get("mode") {
         None | Some("replace") => Mode::Replace,
@@ -276,8 +284,9 @@ async fn take_in(
     plan::check_timeout(seconds)?;
     let edit = move |draft: &mut State| document.import(draft, mode).map_err(EditError::Invalid);
     if query.flag("dry_run")? {
-        return Ok(With::new(plan::dry_run(cx, if_match, edit).await?));
+        return Ok(WithHeaders::new(plan::dry_run(cx, if_match, edit).await?));
     }
-    let safety = Safety { reason: SnapshotReason::PreImport, confirm: plan::confirm_within(seconds) };
+    let safety =
+        RollbackOptions { reason: SnapshotReason::PreImport, confirm: plan::confirm_within(seconds) };
     plan::carry_out(cx, if_match, safety, edit).await
 }

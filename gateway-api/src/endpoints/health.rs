@@ -22,7 +22,7 @@ use crate::context::Cx;
 use crate::error::ApiError;
 use crate::gateway::{Gateway, Open};
 use crate::host_info::{self, Platform};
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Placeholder, Table};
 
@@ -33,11 +33,11 @@ pub fn rows(t: &mut Table) {
         .access(Access::Open)
         .always();
     t.view("/status", "get_status", status)
-        .summary("Version, readiness, age of the snapshot, revisions, failed services");
+        .summary("Status summary: version, readiness, snapshot age, revisions, failed services");
     t.view("/observer", "list_observer", observer).summary("Result of the last reconcile run, by subsystem");
     t.view("/drift", "list_drift", drift)
-        .summary("Recent drift: changes in the kernel by others, newest first")
-        .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000.");
+        .summary("List recent drift: kernel changes by other programs, newest first")
+        .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 1000.");
     t.view("/platform", "get_platform", platform)
         .summary("Host: hardware, operating system and load")
         .always();
@@ -239,7 +239,7 @@ impl From<service::Health> for Observation {
     }
 }
 
-async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError> {
+async fn observer(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Observation>>, ApiError> {
     let open = cx.open()?;
     let World { status: last, attached, .. } = open.world();
     let mut list: Vec<Observation> = last
@@ -282,7 +282,7 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<With<Vec<Observation>>, ApiError
             checks: 0,
         });
     }
-    Ok(With::counted(list))
+    Ok(WithHeaders::counted(list))
 }
 
 /// Returns the status of the stored secrets.
@@ -360,11 +360,12 @@ impl From<&DriftItem> for Drift {
     }
 }
 
-async fn drift(cx: Cx, request: Req<()>) -> Result<With<Vec<Drift>>, ApiError> {
+async fn drift(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Drift>>, ApiError> {
     let open = cx.open()?;
     let limit = request.query.limit(1000, 1000)?;
     let last = open.world().status;
-    let mut answer = With::new(last.drift.iter().rev().take(limit).map(Drift::from).collect::<Vec<_>>());
+    let mut answer =
+        WithHeaders::new(last.drift.iter().rev().take(limit).map(Drift::from).collect::<Vec<_>>());
     answer.total = Some(last.drift.len());
     Ok(answer)
 }

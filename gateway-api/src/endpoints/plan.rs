@@ -9,7 +9,9 @@ use gateway_core::network::Network;
 use gateway_core::network_tests::failing_gates;
 use gateway_core::plan_diff::{PlanDiff, plan_diff};
 use gateway_ctl::reconcile::{Reason, Status};
-use gateway_ctl::store::{AuditTicket, Confirm, Reverted, Safety, Secured, SnapshotReason};
+use gateway_ctl::store::{
+    AuditTicket, ChangeRecords, Confirm, RollbackOptions, RolledBackChange, SnapshotReason,
+};
 use gateway_ctl::world::World;
 use gateway_model::bulk_edit::undo::Overlap;
 use gateway_model::bulk_edit::{self, ItemChange, Mode, Op, Order, Outcome};
@@ -26,7 +28,7 @@ use crate::context::Cx;
 use crate::dispatch::conditional;
 use crate::error::{ApiError, Code};
 use crate::gateway::Open;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
@@ -35,17 +37,16 @@ const MAX_CONFIRM_SECONDS: u32 = 86_400;
 
 pub fn rows(t: &mut Table) {
     t.question("/validate", "validate_plan", validate)
-        .summary("Changes that a plan of many objects would make")
+        .summary("Preview the changes of a plan of several objects")
         .doc(
-            "Takes the body of /apply and changes nothing. What is wrong with the plan is listed in errors; the \
-             answer is 200 all the same.",
+            "Accepts the body of /apply and changes nothing. errors lists the faults of the plan; the status is 200 nevertheless.",
         )
         .answers(&[Code::PreconditionFailed])
         .input_required = true;
     t.action("/apply", "apply_plan", Effect::Stores(AUDIT), apply)
-        .summary("Create, change and delete many objects at once, and apply them")
+        .summary("Create, change and delete several objects and apply them")
         .doc(
-            "All or nothing, in one transaction, with a snapshot before it. Objects are matched by id, else by a \
+            "One transaction, all or nothing, with a snapshot taken first. Objects are matched by id, else by a \
              unique name or address, else by a name that only one object has; those of one plan may name each other. \
              Policies that were pending before and that the plan does not name stay pending; warnings list them. A \
              plan without resources applies all. Answers when the kernel has the new plan. With confirm_timeout_sec \
@@ -69,9 +70,7 @@ pub fn rows(t: &mut Table) {
     )
     .summary("Roll back the pending change now")
     .doc(
-        "Undoes what the change wrote. What was written since stays. Objects that both wrote are listed in overlaps: \
-         fields that the change had set go back, objects that it had created and that were changed or are needed \
-         since stay.",
+        "Undoes the writes of the pending change and keeps later writes. overlaps lists the objects that both wrote: fields set by the change are restored; objects that it created stay if they were changed or are referred to since.",
     );
 }
 
@@ -144,16 +143,16 @@ async fn validate(cx: Cx, request: Req<PlanInput>) -> Result<PlanResult, ApiErro
     dry_run(&cx, request.if_match, carrying_out(order)).await
 }
 
-async fn apply(cx: Cx, request: Req<PlanInput>) -> Result<With<PlanResult>, ApiError> {
+async fn apply(cx: Cx, request: Req<PlanInput>) -> Result<WithHeaders<PlanResult>, ApiError> {
     let Req { input, if_match, .. } = request;
     check_timeout(input.confirm_timeout_sec)?;
     let order = order(&input);
     may_change(&cx, &order)?;
     if input.dry_run {
-        return Ok(With::new(dry_run(&cx, if_match, carrying_out(order)).await?));
+        return Ok(WithHeaders::new(dry_run(&cx, if_match, carrying_out(order)).await?));
     }
     let confirm = confirm_within(input.confirm_timeout_sec);
-    let safety = Safety { reason: SnapshotReason::PreApply, confirm };
+    let safety = RollbackOptions { reason: SnapshotReason::PreApply, confirm };
     carry_out(&cx, if_match, safety, carrying_out(order)).await
 }
 
@@ -280,9 +279,9 @@ pub(super) async fn dry_run(
 pub(super) async fn carry_out(
     cx: &Cx,
     if_match: Option<String>,
-    safety: Safety,
+    safety: RollbackOptions,
     edit: impl FnOnce(&mut State) -> Result<Outcome, EditError> + Send + 'static,
-) -> Result<With<PlanResult>, ApiError> {
+) -> Result<WithHeaders<PlanResult>, ApiError> {
     let open = cx.open()?;
     let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
     let World { network, facts, .. } = open.world();
@@ -314,8 +313,8 @@ pub(super) async fn carry_out(
     .await?;
     let Outcome { changes, mut warnings } = outcome;
     warnings.extend(failures(status.as_ref()));
-    let Secured { snapshot, pending, .. } = secured;
-    Ok(With::new(PlanResult {
+    let ChangeRecords { snapshot, pending, .. } = secured;
+    Ok(WithHeaders::new(PlanResult {
         valid: true,
         dry_run: false,
         applied: true,
@@ -343,9 +342,9 @@ fn refusal(status: Option<&Status>) -> Option<String> {
 
 /// Rolls the store back after the kernel has rejected the plan and kept the previous one. Returns the error of the
 /// response.
-async fn take_back(open: &Open, secured: Secured, refusal: String) -> Result<ApiError, ApiError> {
+async fn take_back(open: &Open, secured: ChangeRecords, refusal: String) -> Result<ApiError, ApiError> {
     let store = open.store.clone();
-    let Secured { snapshot, changes, .. } = secured;
+    let ChangeRecords { snapshot, changes, .. } = secured;
     if let Some(snapshot) = snapshot {
         let ticket = AuditTicket::system("revert_apply", "plan");
         blocking(move || store.undo(ticket, &snapshot.name, &changes)).await??;
@@ -353,7 +352,7 @@ async fn take_back(open: &Open, secured: Secured, refusal: String) -> Result<Api
     }
     let mut error = ApiError::new(
         Code::ApplyFailed,
-        "The kernel did not take the plan. The one before goes on holding, and the change was taken back.",
+        "The plan could not be installed. The previous plan stays in force, and the change was rolled back.",
     )
     .detail("stage", "dataplane")
     .detail("kernel_message", refusal)
@@ -365,7 +364,7 @@ async fn take_back(open: &Open, secured: Secured, refusal: String) -> Result<Api
 
 /// Outcome of a pending change.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Confirmed {
+pub struct ConfirmResult {
     /// The change was confirmed and stays in force.
     pub confirmed: bool,
     /// The change was rolled back.
@@ -380,12 +379,12 @@ pub struct Confirmed {
     pub run: Option<Run>,
 }
 
-async fn confirm(cx: Cx, _: Req<()>) -> Result<Confirmed, ApiError> {
+async fn confirm(cx: Cx, _: Req<()>) -> Result<ConfirmResult, ApiError> {
     let open = cx.open()?;
     let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
     let pending = blocking(move || store.confirm_pending(ticket)).await??.ok_or_else(nothing_waits)?;
     let revision = open.store.current().revision.0;
-    Ok(Confirmed {
+    Ok(ConfirmResult {
         confirmed: true,
         reverted: false,
         snapshot: pending.snapshot,
@@ -395,13 +394,13 @@ async fn confirm(cx: Cx, _: Req<()>) -> Result<Confirmed, ApiError> {
     })
 }
 
-async fn revert(cx: Cx, _: Req<()>) -> Result<With<Confirmed>, ApiError> {
+async fn revert(cx: Cx, _: Req<()>) -> Result<WithHeaders<ConfirmResult>, ApiError> {
     let open = cx.open()?;
     let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
     let reverted = blocking(move || store.revert_pending(ticket)).await??.ok_or_else(nothing_waits)?;
-    let Reverted { pending, overlaps } = reverted;
+    let RolledBackChange { pending, overlaps } = reverted;
     let status: Option<Arc<Status>> = open.reconcile(Reason::Apply).await?;
-    let mut answer = With::new(Confirmed {
+    let mut answer = WithHeaders::new(ConfirmResult {
         confirmed: false,
         reverted: true,
         snapshot: pending.snapshot,
@@ -414,7 +413,7 @@ async fn revert(cx: Cx, _: Req<()>) -> Result<With<Confirmed>, ApiError> {
 }
 
 fn nothing_waits() -> ApiError {
-    ApiError::new(Code::InvalidState, "No change waits for a confirmation.")
+    ApiError::new(Code::InvalidState, "There is no pending change.")
         .detail("state", "none")
         .detail("allowed", ["pending"])
 }

@@ -1,6 +1,6 @@
 //! Post-quantum key exchange of TLS, inbound and outbound.
 
-use gateway_ctl::tls::{ClientReport, Inbound, PqMode};
+use gateway_ctl::tls::{ClientReport, InboundExchanges, PqMode};
 use gateway_model::{Problems, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Method, Table};
 use crate::tls::Tls;
@@ -18,14 +18,12 @@ const AUDIT: Audit = Audit { action: "replace_pq_crypto", resource_type: "pq_cry
 
 pub fn rows(t: &mut Table) {
     t.view("/pq-crypto", "get_pq_crypto", show).summary("Key exchanges of TLS sessions").doc(
-        "curves are offered, the preferred one first; clients are the daemon's own, by what they are for.",
+        "curves lists the offered groups in order of preference; clients lists the daemon's own TLS clients by purpose.",
     );
     let row = t.action("/pq-crypto", AUDIT.action, Effect::Stores(AUDIT), replace);
     row.summary("Set the post-quantum mode")
         .doc(
-            "Obeyed by every TLS session that begins after the answer, inbound and outbound; sessions that stand keep \
-             what they agreed on. With required, peers without post-quantum key exchange are refused; the warnings \
-             name those that were seen.",
+            "Applies to each new TLS session after the response, inbound and outbound; established sessions continue. With required, peers without post-quantum key exchange are refused; the warnings name such peers that connected earlier.",
         )
         .access(Access::Administer);
     row.method = Method::Put;
@@ -42,7 +40,7 @@ pub struct PqCrypto {
     /// Outbound TLS clients, each with its last negotiated group.
     pub clients: Vec<ClientReport>,
     /// Key exchange groups of inbound sessions since the start of the daemon.
-    pub inbound: Inbound,
+    pub inbound: InboundExchanges,
 }
 
 impl PqCrypto {
@@ -67,7 +65,7 @@ impl PqCrypto {
         for (index, client) in self.clients.iter().enumerate() {
             if let Some(group) = client.last_group.as_deref().filter(|group| classic(group)) {
                 let message = format!(
-                    "The last session of {} used {group}; if its server cannot do better, it fails from now on.",
+                    "The last session of {} used {group}; if its server supports no post-quantum group, new sessions fail.",
                     client.name
                 );
                 warnings.push(Warning::new(format!("clients[{index}]"), message));
@@ -89,7 +87,7 @@ impl PqCrypto {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "PqCryptoRequest")]
-pub struct Wanted {
+pub struct PqCryptoInput {
     #[schemars(required)]
     pub mode: Option<PqMode>,
     #[serde(rename = "curves")]
@@ -110,7 +108,7 @@ async fn show(cx: Cx, _: Req<()>) -> Result<PqCrypto, ApiError> {
     Ok(PqCrypto::of(&cx.open()?.tls))
 }
 
-async fn replace(cx: Cx, request: Req<Wanted>) -> Result<With<PqCrypto>, ApiError> {
+async fn replace(cx: Cx, request: Req<PqCryptoInput>) -> Result<WithHeaders<PqCrypto>, ApiError> {
     let Some(mode) = request.input.mode else {
         let mut problems = Problems::new();
         problems.required("mode");
@@ -128,5 +126,5 @@ async fn replace(cx: Cx, request: Req<Wanted>) -> Result<With<PqCrypto>, ApiErro
     open.tls.adopt(&open.store);
     let shown = PqCrypto::of(&open.tls);
     let warnings = shown.warnings();
-    Ok(With { warnings, ..With::new(shown) })
+    Ok(WithHeaders { warnings, ..WithHeaders::new(shown) })
 }

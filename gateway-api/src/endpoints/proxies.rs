@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::gateway::Open;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Collection, Ops, Table};
 
@@ -28,7 +28,7 @@ pub fn status_rows(t: &mut Table) {
     t.view("/tproxy/status", "get_tproxy_status", status)
         .summary("LAN traffic that is diverted to proxies")
         .doc(
-            "The relay runs while policies name proxies. Only what ingress marked for a proxy gets into it.",
+            "The relay runs while policies use proxies. It accepts only packets that the ingress program marked for a proxy.",
         );
 }
 
@@ -60,7 +60,7 @@ pub enum TproxyMode {
     Tproxy,
 }
 
-async fn status(cx: Cx, _: Req<()>) -> Result<With<TproxyStatus>, ApiError> {
+async fn status(cx: Cx, _: Req<()>) -> Result<WithHeaders<TproxyStatus>, ApiError> {
     let relay = cx.open()?.enforcement.relayed();
     let listen =
         if relay.running { proxy::addresses().map(|at| at.to_string()).to_vec() } else { Vec::new() };
@@ -72,5 +72,5 @@ async fn status(cx: Cx, _: Req<()>) -> Result<With<TproxyStatus>, ApiError> {
         udp_flows: relay.by_proxy.iter().map(|proxy| proxy.udp_flows).sum(),
         by_proxy: relay.by_proxy,
     };
-    Ok(With::new(status))
+    Ok(WithHeaders::new(status))
 }

@@ -41,8 +41,8 @@ pub fn rows(t: &mut Table) {
         stores("toggle_routing_policy"),
         toggle,
     )
-    .summary("Enable a disabled policy, disable an enabled one")
-    .doc("Like every edit of a policy it takes effect with the next apply.")
+    .summary("Toggle a policy between enabled and disabled")
+    .doc("Takes effect with the next apply, like every edit of a policy.")
     .tagged();
     t.command(
         "/routing/policies/apply",
@@ -51,7 +51,7 @@ pub fn rows(t: &mut Table) {
         views::apply,
     )
     .summary("Apply the stored policies")
-    .doc("Freezes the stored policies with what they take from profiles and chains, compiles them and brings the kernel there before it answers. A gating test definition that fails on them refuses it: nothing changes then.");
+    .doc("Freezes the stored policies with their profiles and chains, compiles them, and responds after the kernel has the plan. A failing gating test definition rejects the apply, and nothing changes.");
     views::rows(t);
     super::services::verify_rows(t);
     objects::rows(t);
@@ -82,7 +82,7 @@ fn absent_interfaces(facts: &Facts, policy: &Value) -> Option<Warning> {
     }
     let names = policy["source_value"].as_str()?.split(',').map(str::trim);
     let absent: Vec<&str> = names.filter(|name| !facts.links.contains_key(*name)).collect();
-    let message = format!("The host has no interface {}; no packet can come by it.", absent.join(", "));
+    let message = format!("This host has no interface {}, so no packet matches.", absent.join(", "));
     (!absent.is_empty()).then(|| Warning::new("source_value", message))
 }
 

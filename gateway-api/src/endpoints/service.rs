@@ -33,11 +33,9 @@ pub fn rows(t: &mut Table) {
             .outside();
     }
     t.stream("/events", "get_events", events::MEDIA, |cx: Cx, _| async move { Ok(events::body(cx.open()?)) })
-        .summary("Changes, as server-sent events")
+        .summary("Stream of changes, as server-sent events")
         .doc(
-            "revision: the store was changed. status: the kernel was compared with the plan. alert: something that is \
-             worth an alert has begun (active), or is over; what goes on is reported at the beginning. Its kind is that of the \
-             rule for it.",
+            "revision: the store has changed. status: a reconcile run has finished. alert: an alert became active or was resolved; active alerts are sent at the start of the stream. Its kind is that of its alert rule.",
         );
     super::services::rows(t);
     super::metrics::rows(t);

@@ -13,14 +13,14 @@ use serde::Serialize;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
     t.view("/services", "list_services", services)
         .summary("Programs and units on this host that the gateway needs")
-        .doc("enabled and running are null where nothing tells: for programs that run only when called, and without systemd.");
+        .doc("enabled and running are null if unknown: for programs that run only on demand, and without systemd.");
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub struct Service {
     pub required_by: Vec<String>,
 }
 
-async fn services(cx: Cx, _: Req<()>) -> Result<With<Vec<Service>>, ApiError> {
+async fn services(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Service>>, ApiError> {
     let open = cx.open()?;
     let World { attached, state, reports, .. } = open.world();
     let wireguard = state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard);
@@ -59,7 +59,7 @@ async fn services(cx: Cx, _: Req<()>) -> Result<With<Vec<Service>>, ApiError> {
         ]
     })
     .await?;
-    Ok(With::counted(list))
+    Ok(WithHeaders::counted(list))
 }
 
 /// Returns the status of a systemd unit of the gateway. The current process may run without the unit.
@@ -140,7 +140,7 @@ pub struct Check {
 pub fn verify_rows(t: &mut Table) {
     t.view("/verify", "verify_plan", verify)
         .summary("Self-test: compare the installed plan with the one compiled from the state")
-        .doc("Looks and changes nothing; POST /enforce/reconcile repairs.");
+        .doc("Read-only; POST /enforce/reconcile repairs.");
 }
 
 async fn verify(cx: Cx, _: Req<()>) -> Result<Verification, ApiError> {
@@ -189,8 +189,8 @@ fn subsystems(status: &Status) -> Check {
     let failed: Vec<&str> =
         status.subsystems.iter().filter(|(_, last)| !last.outcome.is_ok()).map(|(name, _)| *name).collect();
     let detail = match failed.as_slice() {
-        [] => format!("All subsystems stand as wanted since the run at {}.", status.started),
-        names => format!("Not as wanted: {}; /observer says why.", names.join(", ")),
+        [] => format!("All subsystems match the plan since the run at {}.", status.started),
+        names => format!("These differ from the plan: {}; /observer shows the reasons.", names.join(", ")),
     };
     Check { name: "kernel", ok: Some(failed.is_empty()), detail }
 }

@@ -16,7 +16,7 @@ use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::gateway::Open;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Method, Table, expect};
 
@@ -31,8 +31,8 @@ pub fn rows(t: &mut Table) {
         .doc("source: bootstrap (the configuration file), runtime (set here) or default. Secrets are masked.")
         .tagged();
     let row = t.action("/settings", SET_ALL.action, Effect::Stores(SET_ALL), replace_tree);
-    row.summary("Set many settings, all or none")
-        .doc("The same tree, with leaves {value} or bare values. What is left out, or is as it was, stays as it is.")
+    row.summary("Change several settings, all or nothing")
+        .doc("The tree of the GET response, with leaves {value} or bare values. Omitted and unchanged leaves stay unchanged.")
         .access(Access::Administer)
         .tagged();
     row.method = Method::Put;
@@ -43,7 +43,7 @@ pub fn rows(t: &mut Table) {
     row.method = Method::Put;
     row.input_required = true;
     let row = t.command("/settings/{key}", UNSET.action, Effect::Stores(UNSET), unset);
-    row.summary("Remove a runtime value: the file or the default applies again")
+    row.summary("Remove a runtime value, so that the configuration file or the default applies")
         .access(Access::Administer)
         .tagged();
     row.method = Method::Delete;
@@ -58,7 +58,7 @@ pub struct Tree(Map<String, Value>);
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "SettingRequest")]
-pub struct Wanted {
+pub struct SettingInput {
     #[schemars(required)]
     #[serde(deserialize_with = "given")]
     pub value: Option<Value>,
@@ -89,14 +89,14 @@ pub struct SettingsUpdate {
 }
 
 /// Inputs for showing settings.
-struct Scene<'a> {
+struct SettingsContext<'a> {
     state: &'a State,
     file: &'a Bootstrap,
     in_force: Value,
     wanted: Value,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> SettingsContext<'a> {
     fn new(configuration: &'a Configuration, state: &'a State) -> Self {
         let file = configuration.file();
         let in_force = keys::shown(&configuration.with(&state.settings).config);
@@ -138,13 +138,13 @@ fn all_keys() -> impl Iterator<Item = &'static str> {
     keys::keys().chain(GROUPS.iter().map(|group| group.key)).chain(INTERNAL.iter().copied())
 }
 
-async fn tree(cx: Cx, _: Req<()>) -> Result<With<Tree>, ApiError> {
+async fn tree(cx: Cx, _: Req<()>) -> Result<WithHeaders<Tree>, ApiError> {
     let Open { store, worlds, .. } = cx.open()?;
     Ok(tree_of(worlds.configuration(), &store.current()))
 }
 
-fn tree_of(configuration: &Configuration, state: &State) -> With<Tree> {
-    let scene = Scene::new(configuration, state);
+fn tree_of(configuration: &Configuration, state: &State) -> WithHeaders<Tree> {
+    let scene = SettingsContext::new(configuration, state);
     let mut tree = Map::new();
     for shown in all_keys().filter_map(|key| scene.show(key)) {
         let Shown { key, value, source, apply, pending_restart } = shown;
@@ -152,7 +152,7 @@ fn tree_of(configuration: &Configuration, state: &State) -> With<Tree> {
             json!({"value": value, "source": source, "apply": apply, "pending_restart": pending_restart});
         plant(&mut tree, &key, leaf);
     }
-    With { etag: Some(state.settings.revision().to_string()), ..With::new(Tree(tree)) }
+    WithHeaders { etag: Some(state.settings.revision().to_string()), ..WithHeaders::new(Tree(tree)) }
 }
 
 /// Inserts a leaf at its dotted key. A key may be a leaf and the parent of others (`bluetooth`). The children are then
@@ -172,16 +172,16 @@ fn plant(tree: &mut Map<String, Value>, key: &str, leaf: Value) {
     }
 }
 
-async fn one(cx: Cx, request: Req<()>) -> Result<With<Shown>, ApiError> {
+async fn one(cx: Cx, request: Req<()>) -> Result<WithHeaders<Shown>, ApiError> {
     let Open { store, worlds, .. } = cx.open()?;
     let (state, key) = (store.current(), request.params.get("key"));
-    let shown = Scene::new(worlds.configuration(), &state).show(key).ok_or_else(|| unknown(key))?;
+    let shown = SettingsContext::new(worlds.configuration(), &state).show(key).ok_or_else(|| unknown(key))?;
     Ok(tagged(&state, shown, Vec::new()))
 }
 
-fn tagged(state: &State, shown: Shown, warnings: Vec<Warning>) -> With<Shown> {
+fn tagged(state: &State, shown: Shown, warnings: Vec<Warning>) -> WithHeaders<Shown> {
     let etag = Some(state.settings.revision().to_string());
-    With { etag, warnings, ..With::new(shown) }
+    WithHeaders { etag, warnings, ..WithHeaders::new(shown) }
 }
 
 fn unknown(key: &str) -> ApiError {
@@ -196,8 +196,9 @@ fn check_key(key: &str) -> Result<(), ApiError> {
     }
     match keys::apply_of(key) {
         Some(Apply::File) => {
-            let message =
-                format!("{key} is set in the configuration file only; restart the daemon afterwards.");
+            let message = format!(
+                "{key} can be set in the configuration file only, and needs a restart of the daemon."
+            );
             Err(ApiError::new(Code::InvalidState, message).detail("key", key).detail("apply", "file"))
         }
         None if GroupKind::find(key).is_none() => Err(unknown(key)),
@@ -205,7 +206,7 @@ fn check_key(key: &str) -> Result<(), ApiError> {
     }
 }
 
-async fn replace(cx: Cx, request: Req<Wanted>) -> Result<With<Shown>, ApiError> {
+async fn replace(cx: Cx, request: Req<SettingInput>) -> Result<WithHeaders<Shown>, ApiError> {
     let key = request.params.get("key").to_owned();
     check_key(&key)?;
     let Some(value) = request.input.value else {
@@ -222,7 +223,7 @@ async fn replace(cx: Cx, request: Req<Wanted>) -> Result<With<Shown>, ApiError> 
             set(draft, configuration.file(), &key, value)
         })?;
         let state = store.current();
-        let shown = Scene::new(configuration, &state).show(&key).ok_or_else(|| unknown(&key))?;
+        let shown = SettingsContext::new(configuration, &state).show(&key).ok_or_else(|| unknown(&key))?;
         Ok(tagged(&state, shown, warnings))
     })
     .await?
@@ -245,14 +246,17 @@ fn advice(config: &Bootstrap, now: Timestamp, keys: &[String]) -> Vec<Warning> {
     if is_set("dns.upstream_") {
         warnings.extend(without_certificate_name(&config.dns).into_iter().map(|address| {
             let message = format!(
-                "{address} is not asked: with the mode {} its certificate name must be in dns.upstream_tls_names.",
+                "{address} is not used: the mode {} requires its certificate name in dns.upstream_tls_names.",
                 config.dns.upstream_mode
             );
             Warning::new("dns.upstream_servers", message)
         }));
     }
     if is_set("dns.blocking_paused_until") && config.dns.blocking_paused_until.is_some_and(|end| end <= now) {
-        warnings.push(Warning::new("dns.blocking_paused_until", "This time has passed: nothing is paused."));
+        warnings.push(Warning::new(
+            "dns.blocking_paused_until",
+            "This time has passed, so blocking is not paused.",
+        ));
     }
     warnings
 }
@@ -292,7 +296,7 @@ async fn unset(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {
     .await?
 }
 
-async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<With<Tree>, ApiError> {
+async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<WithHeaders<Tree>, ApiError> {
     let mut wishes = Vec::new();
     let mut warnings = Vec::new();
     flatten(&Value::Object(request.input.tree), "", &mut wishes, &mut warnings);
@@ -301,7 +305,7 @@ async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<With<Tree>
         let Open { store, worlds, .. } = cx.open()?;
         let configuration = worlds.configuration();
         let before = store.current();
-        let scene = Scene::new(configuration, &before);
+        let scene = SettingsContext::new(configuration, &before);
         // An unmodified value is no change.
         wishes.retain(|(key, value)| scene.show(key).is_none_or(|shown| shown.value != *value));
         for (key, _) in &wishes {
@@ -312,7 +316,7 @@ async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<With<Tree>
             set_all(draft, configuration.file(), wishes)
         })?;
         warnings.extend(more);
-        Ok(With { warnings, ..tree_of(configuration, &store.current()) })
+        Ok(WithHeaders { warnings, ..tree_of(configuration, &store.current()) })
     })
     .await?
 }

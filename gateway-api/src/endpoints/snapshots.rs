@@ -1,6 +1,6 @@
 //! Snapshots of the configuration, and rollback to one.
 
-use gateway_ctl::store::{Safety, Snapshot, SnapshotReason, is_snapshot_name, restore};
+use gateway_ctl::store::{RollbackOptions, Snapshot, SnapshotReason, is_snapshot_name, restore};
 use gateway_model::bulk_edit::{Outcome, diff};
 use gateway_model::problem::code;
 use gateway_model::{EditError, Problems};
@@ -13,18 +13,18 @@ use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/snapshots", "list_snapshots", snapshots)
         .summary("Snapshots of the configuration before each apply, import and rollback, newest first")
-        .doc("The last fifty are kept. They hold no accounts, and their secrets as the store keeps them.")
+        .doc("The last fifty are kept. They contain no accounts, and secrets in their stored form.")
         .access(Access::Administer);
     let row = t.action("/snapshots", TAKE.action, Effect::Stores(TAKE), take);
     row.summary("Take a snapshot of the configuration now")
-        .doc("Without a name it is called after its time. A name that is taken already is refused.")
+        .doc("Without a name, the name is derived from the time. A name in use is rejected.")
         .access(Access::Administer)
         .answers(&[Code::Conflict])
         .status(201);
@@ -36,17 +36,16 @@ pub fn rows(t: &mut Table) {
     )
     .summary("Roll back to a snapshot")
     .doc(
-        "Objects, settings and applied policies become those of the snapshot, in one transaction, with a snapshot \
-         before it. Users and keys stay as they are: a way back brings no revoked key to life.",
+        "Restores objects, settings and applied policies from the snapshot in one transaction, with a snapshot taken first. Users and keys stay unchanged, so a rollback never restores a revoked key.",
     )
     .access(Access::Administer)
     .answers(&[Code::NotFound, Code::PreconditionFailed])
     .input_required = true;
 }
 
-async fn snapshots(cx: Cx, _: Req<()>) -> Result<With<Vec<Snapshot>>, ApiError> {
+async fn snapshots(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Snapshot>>, ApiError> {
     let store = cx.open()?.store.clone();
-    Ok(With::counted(blocking(move || store.snapshots()).await??))
+    Ok(WithHeaders::counted(blocking(move || store.snapshots()).await??))
 }
 
 const TAKE: Audit = Audit { action: "create_snapshot", resource_type: "snapshot" };
@@ -60,7 +59,7 @@ pub struct SnapshotInput {
     pub name: Option<String>,
 }
 
-async fn take(cx: Cx, request: Req<SnapshotInput>) -> Result<With<Snapshot>, ApiError> {
+async fn take(cx: Cx, request: Req<SnapshotInput>) -> Result<WithHeaders<Snapshot>, ApiError> {
     let name = request.input.name;
     if name.as_deref().is_some_and(|name| !is_snapshot_name(name)) {
         let mut problems = Problems::new();
@@ -72,9 +71,9 @@ async fn take(cx: Cx, request: Req<SnapshotInput>) -> Result<With<Snapshot>, Api
     let wanted = name.clone();
     let taken = blocking(move || store.take_snapshot(ticket, SnapshotReason::Manual, wanted)).await??;
     let snapshot = taken.ok_or_else(|| {
-        ApiError::new(Code::Conflict, "There is a snapshot of this name already.").detail("field", "name")
+        ApiError::new(Code::Conflict, "A snapshot of this name exists.").detail("field", "name")
     })?;
-    let mut answer = With::new(snapshot);
+    let mut answer = WithHeaders::new(snapshot);
     answer.status = StatusCode::CREATED;
     answer.location = Some("/snapshots".to_owned());
     Ok(answer)
@@ -94,7 +93,7 @@ pub struct RollbackInput {
     pub confirm_timeout_sec: u32,
 }
 
-async fn rollback(cx: Cx, request: Req<RollbackInput>) -> Result<With<PlanResult>, ApiError> {
+async fn rollback(cx: Cx, request: Req<RollbackInput>) -> Result<WithHeaders<PlanResult>, ApiError> {
     let RollbackInput { snapshot: name, confirm_timeout_sec } = request.input;
     plan::check_timeout(confirm_timeout_sec)?;
     let mut problems = Problems::new();
@@ -111,7 +110,7 @@ async fn rollback(cx: Cx, request: Req<RollbackInput>) -> Result<With<PlanResult
     let found = blocking(move || store.snapshot(&wanted)).await??;
     let (_, target) = found.ok_or_else(|| ApiError::not_found("snapshot", &name))?;
     let confirm = plan::confirm_within(confirm_timeout_sec);
-    let safety = Safety { reason: SnapshotReason::PreRollback, confirm };
+    let safety = RollbackOptions { reason: SnapshotReason::PreRollback, confirm };
     plan::carry_out(&cx, request.if_match, safety, move |draft| {
         let before = draft.clone();
         restore(draft, &target).map_err(|error| {

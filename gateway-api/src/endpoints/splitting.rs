@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::pools::{Pool, Pools, percent};
-use super::routing::views::{Applied, enforce, freeze};
+use super::routing::views::{ApplyResult, enforce, freeze};
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::gateway::Open;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Collection, Effect, Ops, Table};
 
@@ -41,9 +41,7 @@ pub fn rows(t: &mut Table) {
         activate,
     )
     .summary("Enable or disable splitting of a policy, at once")
-    .doc(
-        "The policy is stored and applied with it; one that has other edits waiting for an apply is refused.",
-    )
+    .doc("Stores and applies the policy. A policy with other pending edits is rejected.")
     .answers(&[
         Code::NotFound,
         Code::InvalidState,
@@ -52,8 +50,8 @@ pub fn rows(t: &mut Table) {
         Code::ApplyFailed,
     ]);
     t.view("/splitting/cover/stats", "get_cover_stats", cover::stats)
-        .summary("Cover traffic sent, and the payload beside it")
-        .doc("It is set by the key splitting.cover of /settings, and off as long as nothing is.");
+        .summary("Counters of cover traffic and of payload")
+        .doc("Cover traffic is configured by the key splitting.cover of /settings; the default is off.");
 }
 
 /// Adds the status of the splitting endpoints, summed over their pools.
@@ -197,14 +195,14 @@ impl Default for Activation {
 
 /// Result of the activation.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Activated {
+struct ActivationResult {
     policy_id: String,
     enabled: bool,
     #[serde(flatten)]
-    applied: Applied,
+    applied: ApplyResult,
 }
 
-async fn activate(cx: Cx, request: Req<Activation>) -> Result<With<Activated>, ApiError> {
+async fn activate(cx: Cx, request: Req<Activation>) -> Result<WithHeaders<ActivationResult>, ApiError> {
     let Activation { policy_id, enabled } = request.input;
     let Some(id) = policy_id else {
         let mut problems = Problems::new();
@@ -216,8 +214,8 @@ async fn activate(cx: Cx, request: Req<Activation>) -> Result<With<Activated>, A
     }
     freeze(&cx, move |draft| switch(draft, id, enabled)).await?;
     let answer = enforce(&cx).await?;
-    let activated = Activated { policy_id: id.to_string(), enabled, applied: answer.data };
-    let mut reply = With::new(activated);
+    let activated = ActivationResult { policy_id: id.to_string(), enabled, applied: answer.data };
+    let mut reply = WithHeaders::new(activated);
     reply.warnings = answer.warnings;
     Ok(reply)
 }

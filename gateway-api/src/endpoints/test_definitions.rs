@@ -12,7 +12,7 @@ use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Collection, Ops, Table};
 
@@ -26,7 +26,7 @@ pub fn rows(t: &mut Table) {
     });
     t.question("/test-definitions/run", "run_test_definitions", run)
         .summary("Evaluate test definitions by the policies")
-        .doc("Nothing is sent: each packet is judged by the function that decides in the kernel. What must be possible is judged with all tunnels working, what must not be also with none.")
+        .doc("Sends no packet: the kernel's decision function evaluates each test. Tests that expect a connection assume that all tunnels are up; tests that expect none are also evaluated with all tunnels down.")
         .access(Access::Diagnose)
         .answers(&[Code::NotFound, Code::NotSupported]);
 }
@@ -59,7 +59,7 @@ struct Report {
     results: Vec<TestResult>,
 }
 
-async fn run(cx: Cx, request: Req<Run>) -> Result<With<Report>, ApiError> {
+async fn run(cx: Cx, request: Req<Run>) -> Result<WithHeaders<Report>, ApiError> {
     let open = cx.open()?;
     let mut world = open.world();
     let tests = chosen(&world.state, request.input.ids.as_deref())?;
@@ -75,7 +75,7 @@ async fn run(cx: Cx, request: Req<Run>) -> Result<With<Report>, ApiError> {
         Report { pass: results.iter().all(|result| result.pass != Some(false)), policies, results }
     })
     .await?;
-    let mut answer = With::new(report);
+    let mut answer = WithHeaders::new(report);
     answer.total = Some(answer.data.results.len());
     Ok(answer)
 }

@@ -15,7 +15,7 @@ use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::gateway::Open;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::Method::Post;
 use crate::table::collection::{Live, Object, expected, shown};
@@ -35,12 +35,12 @@ pub fn rows(t: &mut Table) {
     let stores = |action| Effect::Stores(Audit { action, resource_type: Tunnel::NOUN });
     t.command("/tunnels/{id}/up", "bring_up_tunnel", stores("bring_up_tunnel"), up)
         .summary("Bring a tunnel up")
-        .doc("Answers with the tunnel; the first handshake may come later.")
+        .doc("Responds with the tunnel; the first handshake may complete later.")
         .tagged();
     t.alias(Post, "/tunnels/{id}/connect", "/tunnels/{id}/up", "connect_tunnel");
     t.command("/tunnels/{id}/down", "bring_down_tunnel", stores("bring_down_tunnel"), down)
         .summary("Take a tunnel down")
-        .doc("Policies that use it block or fall back, as each of them says.")
+        .doc("Policies that use it block or fall back, by their failure policy.")
         .tagged();
     t.alias(Post, "/tunnels/{id}/disconnect", "/tunnels/{id}/down", "disconnect_tunnel");
     t.view("/tunnels/{id}/config", "get_tunnel_config", config)
@@ -48,12 +48,12 @@ pub fn rows(t: &mut Table) {
         .parameter(
             "reveal",
             Placeholder::Boolean,
-            "With the keys, which read *** otherwise. For administrators with a credential; audited.",
+            "Include the keys, which are *** otherwise. Requires an administrator with a credential; audited.",
         )
         .answers(&[Code::InvalidState]);
     t.command("/tunnels/generate-keys", "generate_tunnel_keys", Effect::Reads, generate_keys)
         .summary("Generate a WireGuard key pair and a preshared key")
-        .doc("Nothing is stored.")
+        .doc("The keys are not stored.")
         .access(Access::Operate);
     t.action(
         "/tunnels/import-wireguard",
@@ -62,7 +62,7 @@ pub fn rows(t: &mut Table) {
         import,
     )
     .summary("Create a tunnel from a .conf file")
-    .doc("Hooks and routing keys of the file are never obeyed; the warnings name them.")
+    .doc("Hooks and routing keys of the file are ignored; the warnings name them.")
     .accepts_text("config")
     .status(201)
     .tagged();
@@ -70,8 +70,7 @@ pub fn rows(t: &mut Table) {
     t.action("/tunnels/upload-ovpn", "upload_ovpn_tunnel", stores("upload_ovpn_tunnel"), upload)
         .summary("Create a tunnel from an .ovpn file")
         .doc(
-            "Keys and certificates must stand in the file. Commands, plugins, routes and name servers of the file are \
-             never obeyed; the warnings name them.",
+            "Keys and certificates must be inline. Commands, plugins, routes and name servers of the file are ignored; the warnings name them.",
         )
         .accepts_text("config")
         .status(201)
@@ -259,7 +258,7 @@ async fn import(cx: Cx, request: Req<Import>) -> Result<Object<Tunnel>, ApiError
     let written = cx.commit(move |draft| KIND.create(draft, input)).await?;
     let open = cx.open()?;
     let mut warnings = written.warnings;
-    warnings.extend(file.ignored.iter().map(|key| Warning::new("config", format!("{key} was not obeyed."))));
+    warnings.extend(file.ignored.iter().map(|key| Warning::new("config", format!("{key} was ignored."))));
     let mut object = object(open, &written.id.to_string(), warnings)?;
     object.reply.status = http::StatusCode::CREATED;
     object.reply.location = Some(format!("/tunnels/{}", written.id));
@@ -336,7 +335,7 @@ pub struct Egress {
     pub flows: Option<u64>,
 }
 
-async fn egress(cx: Cx, _: Req<()>) -> Result<With<Vec<Egress>>, ApiError> {
+async fn egress(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Egress>>, ApiError> {
     let open = cx.open()?;
     let state = open.store.current();
     let observed = open.live();
@@ -357,5 +356,5 @@ async fn egress(cx: Cx, _: Req<()>) -> Result<With<Vec<Egress>>, ApiError> {
             });
         }
     }
-    Ok(With::counted(list))
+    Ok(WithHeaders::counted(list))
 }

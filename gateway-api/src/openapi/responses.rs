@@ -75,7 +75,7 @@ pub fn of(endpoint: &Endpoint, success: Value) -> Value {
     for status in statuses(endpoint) {
         let response = match status {
             _ if endpoint.needs().is_none() && status == endpoint.status => success.clone(),
-            304 => json!({"description": "Not modified: it still has the tag of If-None-Match"}),
+            304 => json!({"description": "Not modified: the ETag equals If-None-Match"}),
             _ => json!({"$ref": format!("#/components/responses/{status}")}),
         };
         responses.insert(status.to_string(), response);

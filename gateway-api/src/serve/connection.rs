@@ -61,9 +61,9 @@ impl Activity {
 }
 
 /// Open request, until the last byte of its response.
-struct Open(Arc<Activity>);
+struct OpenRequest(Arc<Activity>);
 
-impl Open {
+impl OpenRequest {
     fn new(activity: &Arc<Activity>) -> Self {
         activity.open.fetch_add(1, Ordering::Relaxed);
         activity.seen.fetch_add(1, Ordering::Relaxed);
@@ -71,19 +71,19 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Body of a response. Its request counts as open until it is dropped.
-struct Answer {
+struct CountedBody {
     inner: Body,
-    _open: Open,
+    _open: OpenRequest,
 }
 
-impl HttpBody for Answer {
+impl HttpBody for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -103,7 +103,7 @@ impl HttpBody for Answer {
     }
 }
 
-type Answered = Pin<Box<dyn Future<Output = Result<Response<Answer>, Infallible>> + Send>>;
+type RequestFuture = Pin<Box<dyn Future<Output = Result<Response<CountedBody>, Infallible>> + Send>>;
 
 /// Returns the router with the remote end of the connection attached to each request.
 fn answering(
@@ -112,15 +112,15 @@ fn answering(
     activity: Arc<Activity>,
 ) -> impl hyper::service::Service<
     Request<Incoming>,
-    Response = Response<Answer>,
+    Response = Response<CountedBody>,
     Error = Infallible,
-    Future = Answered,
+    Future = RequestFuture,
 > + Send {
-    hyper::service::service_fn(move |mut request: Request<Incoming>| -> Answered {
-        let open = Open::new(&activity);
+    hyper::service::service_fn(move |mut request: Request<Incoming>| -> RequestFuture {
+        let open = OpenRequest::new(&activity);
         request.extensions_mut().insert(ConnectInfo(peer.clone()));
         let response = router.call(request);
-        Box::pin(async move { Ok(response.await?.map(|inner| Answer { inner, _open: open })) })
+        Box::pin(async move { Ok(response.await?.map(|inner| CountedBody { inner, _open: open })) })
     })
 }
 
@@ -189,7 +189,7 @@ trait Graceful: Future<Output = hyper::Result<()>> {
 impl<IO, S> Graceful for hyper::server::conn::http1::Connection<IO, S>
 where
     IO: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
-    S: hyper::service::Service<Request<Incoming>, Response = Response<Answer>, Error = Infallible>,
+    S: hyper::service::Service<Request<Incoming>, Response = Response<CountedBody>, Error = Infallible>,
 {
     fn finish(self: Pin<&mut Self>) {
         self.graceful_shutdown();
@@ -201,9 +201,9 @@ where
     IO: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
     S: hyper::service::Service<
             Request<Incoming>,
-            Response = Response<Answer>,
+            Response = Response<CountedBody>,
             Error = Infallible,
-            Future = Answered,
+            Future = RequestFuture,
         >,
 {
     fn finish(self: Pin<&mut Self>) {

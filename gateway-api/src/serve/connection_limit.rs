@@ -8,21 +8,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::peer::Peer;
 
-pub(super) struct Slots {
+pub(super) struct ConnectionLimit {
     free: Arc<Semaphore>,
     per_address: usize,
-    taken: Arc<Taken>,
+    taken: Arc<ConnectionCounts>,
 }
 
-type Taken = Mutex<BTreeMap<IpAddr, usize>>;
+type ConnectionCounts = Mutex<BTreeMap<IpAddr, usize>>;
 
 /// Slot of a connection. Dropping it frees the slot.
-pub(super) struct Slot {
+pub(super) struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
-    address: Option<(IpAddr, Arc<Taken>)>,
+    address: Option<(IpAddr, Arc<ConnectionCounts>)>,
 }
 
-impl Slots {
+impl ConnectionLimit {
     pub fn new(connections: usize, per_address: usize) -> Self {
         Self { free: Arc::new(Semaphore::new(connections)), per_address, taken: Arc::default() }
     }
@@ -33,16 +33,16 @@ impl Slots {
     }
 
     /// Takes a slot for a peer. `None` if its address has reached its limit.
-    pub fn take(&self, permit: OwnedSemaphorePermit, peer: &Peer) -> Option<Slot> {
+    pub fn take(&self, permit: OwnedSemaphorePermit, peer: &Peer) -> Option<ConnectionSlot> {
         let counted = peer.ip().filter(|address| !address.is_loopback()).map(network);
-        let Some(address) = counted else { return Some(Slot { _permit: permit, address: None }) };
+        let Some(address) = counted else { return Some(ConnectionSlot { _permit: permit, address: None }) };
         let mut taken = lock(&self.taken);
         let count = taken.entry(address).or_default();
         if *count >= self.per_address {
             return None;
         }
         *count += 1;
-        Some(Slot { _permit: permit, address: Some((address, self.taken.clone())) })
+        Some(ConnectionSlot { _permit: permit, address: Some((address, self.taken.clone())) })
     }
 }
 
@@ -54,7 +54,7 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let Some((address, taken)) = &self.address else { return };
         let mut taken = lock(taken);
@@ -67,7 +67,7 @@ impl Drop for Slot {
     }
 }
 
-fn lock(taken: &Taken) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+fn lock(taken: &ConnectionCounts) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_has_its_share_and_gets_it_back() {
-        let slots = Slots::new(10, 2);
+        let slots = ConnectionLimit::new(10, 2);
         let take = async |address: &str| slots.take(slots.free().await, &peer(address));
         let first = take("192.0.2.1").await;
         let _second = take("192.0.2.1").await.unwrap();
@@ -96,7 +96,7 @@ mod tests {
 
     #[tokio::test]
     async fn loopback_and_the_local_socket_are_only_counted_together() {
-        let slots = Slots::new(4, 1);
+        let slots = ConnectionLimit::new(4, 1);
         let mut kept = Vec::new();
         for peer in [peer("127.0.0.1"), peer("127.0.0.1"), peer("::1"), Peer::Local] {
             kept.push(slots.take(slots.free().await, &peer).unwrap());

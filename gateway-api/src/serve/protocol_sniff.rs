@@ -45,7 +45,7 @@ pub(super) async fn refuse(mut stream: TcpStream) -> io::Result<()> {
         }
     }
     let request_id = uuid::Uuid::new_v4().to_string();
-    let error = ApiError::bad_request("This port speaks TLS: the address begins with https://.");
+    let error = ApiError::bad_request("This port uses TLS; use an https:// URL.");
     let body = error.detail("scheme", "https").to_json(&request_id).to_string();
     let answer = format!(
         "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {}\r\nX-Request-Id: \

@@ -85,11 +85,11 @@ impl Table {
             tagged(endpoint);
             endpoint.list = true;
             endpoint.filters = true;
-            endpoint.summary = "All objects, in the order of their creation";
+            endpoint.summary = "List the objects in order of creation";
             endpoint.parameter(
                 "limit",
                 Placeholder::Integer,
-                "At most so many; without it all, at most 1000 with it.",
+                "Maximum number of objects, 1 to 1000. Without it all are returned.",
             );
             endpoint.work = handler(move |cx, request| list(kind, live, &cx, &request));
         }
@@ -115,8 +115,8 @@ impl Table {
             tagged(endpoint);
             endpoint.input = Some(input_schema::<R>);
             endpoint.input_required = true;
-            endpoint.summary = "Replace an object as a whole";
-            endpoint.doc = "Read-only fields are ignored; secrets that are left out are kept.";
+            endpoint.summary = "Replace an object";
+            endpoint.doc = "Read-only fields are ignored; omitted secrets are kept.";
             endpoint.work = handler(move |cx, request| replace(kind, live, &cx, request));
         }
         if ops.has(Ops::DELETE) {
@@ -128,7 +128,7 @@ impl Table {
             endpoint.parameter(
                 "force",
                 Placeholder::Boolean,
-                "Also where policies still name it; for them it is unavailable then.",
+                "Delete even if policies refer to it; it is then unavailable to them.",
             );
             endpoint.work = handler(move |cx, request| delete(kind, &cx, &request));
         }

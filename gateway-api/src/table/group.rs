@@ -34,15 +34,15 @@ impl Table {
         let endpoint =
             self.endpoint(Method::Get, path, &format!("get_{}", G::NOUN), Effect::Reads, Access::Read);
         describe::<G>(endpoint);
-        endpoint.summary = "Stored settings, else the defaults";
+        endpoint.summary = "Stored settings, or the defaults";
         endpoint.work = handler(move |cx, request| get(kind, &cx, &request));
         let effect = Effect::Stores(Audit { action, resource_type: G::NOUN });
         let endpoint = self.endpoint(Method::Put, path, action, effect, access);
         describe::<G>(endpoint);
         endpoint.input = Some(|generator| G::json_schema(generator));
         endpoint.input_required = true;
-        endpoint.summary = "Replace the settings as a whole";
-        endpoint.doc = "What is left out takes its default; secrets that are left out are kept.";
+        endpoint.summary = "Replace the whole settings object";
+        endpoint.doc = "Omitted fields take their defaults; omitted secrets are kept.";
         endpoint.work = handler(move |cx, request| put(kind, check, &cx, request));
     }
 }

@@ -22,12 +22,12 @@ struct Node {
 
 /// Endpoints of a path.
 #[derive(Debug)]
-pub struct Found<'a> {
+pub struct MatchedPath<'a> {
     pub endpoints: &'a BTreeMap<Method, usize>,
     values: Vec<String>,
 }
 
-impl Found<'_> {
+impl MatchedPath<'_> {
     /// Returns the values of the placeholders by their names in the path of the endpoint.
     pub fn params(&self, endpoint: &Endpoint) -> Params {
         Params(placeholders(endpoint.path).zip(self.values.iter().cloned()).collect())
@@ -75,12 +75,12 @@ impl Routes {
 
     /// Finds the endpoints of a path. `None` if there are none. Ignores a trailing slash, and treats `-` and `_` alike
     /// in fixed segments.
-    pub fn find(&self, path: &str) -> Option<Found<'_>> {
+    pub fn find(&self, path: &str) -> Option<MatchedPath<'_>> {
         let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
         let segments: Option<Vec<String>> = segments(path).map(percent_decode).collect();
         let mut values = Vec::new();
         let node = descend(&self.root, &segments?, &mut values)?;
-        Some(Found { endpoints: &node.endpoints, values })
+        Some(MatchedPath { endpoints: &node.endpoints, values })
     }
 }
 

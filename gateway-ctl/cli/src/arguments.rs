@@ -330,7 +330,7 @@ mod tests {
         assert!(asked("polices").contains("/api/v1/routing/policies"));
         assert!(asked("bridges").contains("gateway-ctl apply plan.json"));
         assert!(asked("tunnels create {}").contains("/api/v1/tunnels"));
-        assert!(asked("exceptions update 1 {}").contains("delete it and create another"));
+        assert!(asked("exceptions update 1 {}").contains("delete the exception and create another"));
     }
 
     #[test]

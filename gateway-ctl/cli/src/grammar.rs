@@ -29,7 +29,7 @@ impl Group {
 
     pub fn title(self) -> &'static str {
         match self {
-            Group::State => "State of the gateway",
+            Group::State => "Status of the gateway",
             Group::Objects => "Objects",
             Group::Policy => "Policy and enforcement",
             Group::Network => "Network services",

@@ -21,11 +21,11 @@ use gateway_model::problem::Problems;
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::fqdn_cache::Key;
 pub use evaluation::{
-    ActiveException, Decision, Effective, EvaluatedDevice, Evaluation, Families, FamilyVerdict, HopView,
-    KernelView, MatchedPolicy, PolicyRef,
+    ActiveException, Decision, EffectiveSettings, EvaluatedDevice, Evaluation, Families, FamilyVerdict,
+    HopView, KernelView, MatchedPolicy, PolicyRef,
 };
 pub(crate) use explanation::{leg_name, legs_of};
-use matching::Considered;
+use matching::ConsideredPolicy;
 pub use request::{Family, Protocol, Refusal, Request};
 use subject::Subject;
 pub use test_packet::Entry;
@@ -77,7 +77,7 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
     let matched_policies = matched.collect();
     let all = considered.len();
     let mut unmatched = 0;
-    let considered: Vec<Considered> = considered
+    let considered: Vec<ConsideredPolicy> = considered
         .into_iter()
         .filter(|policy| {
             unmatched += usize::from(!policy.matched);
@@ -91,7 +91,7 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
         matched_policies,
         considered_omitted: all - considered.len(),
         considered,
-        effective: Effective {
+        effective: EffectiveSettings {
             policy: policy.map(|policy| PolicyRef { id: policy.id, name: policy.name.clone() }),
             hop: main.and_then(|evaluated| evaluated.hop.clone()),
             fail_policy: policy.map(|policy| policy.fail_policy),
@@ -129,7 +129,7 @@ fn consider(
     packets: &[gateway_common::classify::IpPacket],
     evaluated: &[EvaluatedPacket<'_>],
     trace: &mut Vec<String>,
-) -> Vec<Considered> {
+) -> Vec<ConsideredPolicy> {
     let list = |packet| matching::consider(input, packet, &subject.names);
     let mut lists = packets.iter().map(list).collect::<Vec<_>>();
     for (list, evaluated) in lists.iter().zip(evaluated) {
@@ -147,7 +147,9 @@ fn consider(
     for other in lists {
         for (policy, other) in list.iter_mut().zip(other) {
             match (policy.matched, other.matched) {
-                (false, true) => *policy = Considered { reason: format!("IPv6: {}", other.reason), ..other },
+                (false, true) => {
+                    *policy = ConsideredPolicy { reason: format!("IPv6: {}", other.reason), ..other }
+                }
                 (true, false) => policy.reason = format!("IPv4: {}", policy.reason),
                 _ => {}
             }

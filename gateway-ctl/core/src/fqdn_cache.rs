@@ -56,7 +56,7 @@ enum FqdnKey {
 /// No entry is free, and none can be spared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the table of {MAX_FQDN_IPS} DNS-learned addresses is full")]
-pub struct Full;
+pub struct NoFreeEntry;
 
 impl FqdnCache {
     /// Restores the entries of an earlier run from the kernel, with the policy of each rank.
@@ -102,7 +102,7 @@ impl FqdnCache {
         name: NameRef<'_>,
         ttl: u64,
         now: u32,
-    ) -> Result<Option<FqdnIpValue>, Full> {
+    ) -> Result<Option<FqdnIpValue>, NoFreeEntry> {
         let key = (client, address);
         if self.entries.len() >= MAX_FQDN_IPS as usize && !self.entries.contains_key(&key) {
             self.make_room(now)?;
@@ -184,7 +184,7 @@ impl FqdnCache {
     }
 
     /// Evicts expired entries, the oldest first.
-    fn make_room(&mut self, now: u32) -> Result<(), Full> {
+    fn make_room(&mut self, now: u32) -> Result<(), NoFreeEntry> {
         let last = |entries: &[FqdnEntry]| entries.iter().map(|entries| entries.until).max().unwrap_or(0);
         let mut ended: Vec<(u32, Key)> = self
             .entries
@@ -193,7 +193,7 @@ impl FqdnCache {
             .filter(|(until, _)| *until < now)
             .collect();
         if ended.is_empty() {
-            return Err(Full);
+            return Err(NoFreeEntry);
         }
         ended.sort_unstable();
         // Some at once: looking through all of them is not for every answer.
@@ -319,7 +319,7 @@ mod tests {
             let key = (ClientKey::new(n + 1, Mac::default(), &Address::default()), Address::default());
             cache.tell(key, a.as_ref(), 60, 1000).expect("room");
         }
-        assert_eq!(cache.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, 1000), Err(Full));
+        assert_eq!(cache.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, 1000), Err(NoFreeEntry));
         let later = 1000 + ticks(360) + 1;
         assert!(cache.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, later).is_ok());
         let forgotten = cache.take_forgotten();

@@ -19,7 +19,7 @@ use crate::plan::DomainRule;
 pub use enforcement::{
     ActionView, AttachView, Enforcement, FindingView, LegView, PolicyEnforcement, enforce,
 };
-pub use lines::Exclude;
+pub use lines::ExcludedPrefix;
 
 /// The compiled dataplane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -34,7 +34,7 @@ pub struct Render {
     pub rules: Vec<String>,
     pub routes: Vec<String>,
     /// Destinations that no policy routes: own addresses, networks of the LAN, multicast.
-    pub excludes: Vec<Exclude>,
+    pub excludes: Vec<ExcludedPrefix>,
     /// Always empty in this version.
     pub dns_bindings: Vec<String>,
     /// Interfaces of tunnels.

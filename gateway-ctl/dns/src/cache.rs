@@ -17,7 +17,7 @@ pub use entry::{Entry, Freshness};
 pub use glob::Glob;
 pub use key::Key;
 pub use limits::Limits;
-pub use shard::Figures;
+pub use shard::CacheStats;
 use shard::Shard;
 
 const SHARDS: usize = 64;
@@ -74,8 +74,8 @@ impl Cache {
         self.shard(hash).insert(hash, entry, limit);
     }
 
-    pub fn figures(&self) -> Figures {
-        let mut sum = Figures::default();
+    pub fn figures(&self) -> CacheStats {
+        let mut sum = CacheStats::default();
         for shard in &self.shards {
             let figures = lock(shard).figures();
             sum.entries += figures.entries;

@@ -21,7 +21,7 @@ use crate::hooks::Supervise;
 
 mod disk_cache;
 
-pub use disk_cache::{DiskCache, Draft};
+pub use disk_cache::{DiskCache, PendingFile};
 
 /// Newer copy with its content. None: the source has no newer one.
 pub type Fetched<D> =

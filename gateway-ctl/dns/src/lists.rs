@@ -80,7 +80,7 @@ struct ListDownload {
 /// Description of a list in use.
 #[derive(Clone, Debug)]
 struct ListCopy {
-    head: copy::Head,
+    head: copy::ListHeader,
     report: Report,
 }
 

@@ -22,11 +22,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use filter::{Before, Domain, Filter, Whose};
+pub use filter::{ClientFilter, DomainFilter, Filter, PageStart};
 use journal::Journal;
-pub use record::{QueryRecord, Row};
+pub use record::{DisplayRecord, QueryRecord};
 pub use settings::Settings;
-pub use stats::{ClientFigures, Hits, RuleHits, Totals};
+pub use stats::{ClientStats, RuleCounter, RuleCounters, Totals};
 pub use worker_buffer::{RecordTemplate, WorkerBuffer};
 
 use crate::WallClock;
@@ -100,7 +100,7 @@ impl QueryLog {
     /// Newest first, at most `limit`. What is not in memory is read from files block by block, so this may take a while:
     /// not to be called where nothing may wait. Blocks without any of the client, the outcome or the domain that is looked
     /// for are left out; a text within names may be anywhere.
-    pub fn read(&self, filter: &Filter, before: Option<Before>, limit: usize) -> Vec<Row> {
+    pub fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize) -> Vec<DisplayRecord> {
         self.collect(self.wall.now());
         let view = lock(&self.journal).view();
         let page = view.read(filter, before, limit);
@@ -110,7 +110,7 @@ impl QueryLog {
 
     /// Returns how often filter rules have decided since the start, and the last time. Rules that never decided are
     /// left out.
-    pub fn hits(&self) -> RuleHits {
+    pub fn hits(&self) -> RuleCounters {
         self.collect(self.wall.now());
         lock(&self.journal).hits()
     }
@@ -135,7 +135,7 @@ impl QueryLog {
     }
 
     /// Returns the counters since the start, by number of queries. Clients that are not logged by name are left out.
-    pub fn clients(&self) -> Vec<ClientFigures> {
+    pub fn clients(&self) -> Vec<ClientStats> {
         self.collect(self.wall.now());
         lock(&self.journal).clients()
     }

@@ -9,14 +9,14 @@ use std::time::Duration;
 use gateway_core::dns::NameRef;
 use tokio::task::{AbortHandle, JoinHandle};
 
-use crate::cache::{Entry, Figures, Glob};
+use crate::cache::{CacheStats, Entry, Glob};
 use crate::hooks::{ClientLookup, Daemon, FqdnPolicy, LocalAnswers, StartTask, Upstream};
 use crate::query_log::{QueryLog, Totals};
 use crate::serve::kernel_cache::{Dataplane, KernelCache};
-use crate::serve::listen::{Listeners, Listening};
+use crate::serve::listen::{ListenStatus, Listeners};
 use crate::serve::slow_path::tasks::QUEUE;
 use crate::serve::udp::Worker;
-use crate::serve::udp::worker::Reins;
+use crate::serve::udp::worker::WorkerControl;
 use crate::serve::{QueryOutcome, Settings, Shared, State, Tls};
 use crate::threads;
 
@@ -29,7 +29,7 @@ const THREAD_END_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Resolver {
     shared: Arc<Shared>,
     listeners: Arc<Mutex<Listeners>>,
-    reins: Arc<[Arc<Reins>]>,
+    reins: Arc<[Arc<WorkerControl>]>,
     /// Threads that end by themselves on a stop signal.
     threads: Mutex<Vec<JoinHandle<()>>>,
     log_thread: Mutex<Option<JoinHandle<()>>>,
@@ -47,12 +47,12 @@ pub struct Inputs {
 /// Status of the resolver.
 #[derive(Clone, Debug)]
 pub struct Status {
-    pub listening: Vec<Listening>,
+    pub listening: Vec<ListenStatus>,
     /// Addresses for DoT and DoH, each with the bound address or the error.
     pub secure: Vec<(SocketAddr, Result<SocketAddr, String>)>,
     /// Threads that read sockets.
     pub workers: usize,
-    pub cache: Figures,
+    pub cache: CacheStats,
     /// Queries that the dataplane answered from the kernel cache since the start.
     pub repeated: u64,
     /// Queries that wait for an upstream.
@@ -177,7 +177,7 @@ impl Resolver {
 
     /// Replaces the settings, effective from the next query. Unchanged listeners stay open; the number of workers stays
     /// as it was at the start. Returns the status of the listeners.
-    pub fn reconfigure(&self, settings: Settings) -> Vec<Listening> {
+    pub fn reconfigure(&self, settings: Settings) -> Vec<ListenStatus> {
         self.publish(Inputs { settings: Some(settings), ..Inputs::default() });
         self.listeners().status()
     }
@@ -276,7 +276,7 @@ impl Resolver {
 }
 
 /// Retries failed binds at an interval, forever.
-async fn rebind(shared: Arc<Shared>, listeners: Arc<Mutex<Listeners>>, reins: Arc<[Arc<Reins>]>) {
+async fn rebind(shared: Arc<Shared>, listeners: Arc<Mutex<Listeners>>, reins: Arc<[Arc<WorkerControl>]>) {
     loop {
         tokio::time::sleep(RETRY_INTERVAL).await;
         let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aws_lc_rs::digest::{Context, SHA256};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
-use gateway_core::dns::zones::{Sign, Unsigned};
+use gateway_core::dns::zones::{Sign, UnsignedSet};
 use gateway_model::kinds::{DnsZone, zone_key};
 use gateway_model::{Id, State};
 use hashbrown::HashMap;
@@ -127,7 +127,7 @@ impl Sign for Signer {
         self.keys.get(&zone).map(|key| key.dnskey.clone())
     }
 
-    fn sign(&self, zone: Id, set: &Unsigned<'_>) -> Option<Vec<u8>> {
+    fn sign(&self, zone: Id, set: &UnsignedSet<'_>) -> Option<Vec<u8>> {
         let key = self.keys.get(&zone)?;
         let digest = digest(key, set);
         let mut made = self.made.made();
@@ -152,7 +152,7 @@ impl Sign for Signer {
 }
 
 /// Returns a digest of all inputs of a signature except the time.
-fn digest(key: &Key, set: &Unsigned<'_>) -> Digest {
+fn digest(key: &Key, set: &UnsignedSet<'_>) -> Digest {
     let mut context = Context::new(&SHA256);
     context.update(&key.dnskey);
     context.update(set.apex.wire());

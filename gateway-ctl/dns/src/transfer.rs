@@ -69,34 +69,38 @@ struct ZoneTransfer {
 /// Description of a zone in use.
 #[derive(Clone, Debug)]
 struct ZoneCopy {
-    head: disk::Head,
+    head: disk::ZoneHeader,
     serial: u32,
     records: usize,
-    times: Pace,
+    times: RefreshSchedule,
 }
 
 impl ZoneCopy {
-    fn of(whole: &disk::Whole) -> ZoneCopy {
+    fn of(whole: &disk::CompleteZone) -> ZoneCopy {
         let (serial, records) = (whole.copy.serial, whole.copy.records);
-        ZoneCopy { head: whole.head.clone(), serial, records, times: Pace::of(whole.times) }
+        ZoneCopy { head: whole.head.clone(), serial, records, times: RefreshSchedule::of(whole.times) }
     }
 }
 
 /// Schedule of refreshes of a zone: within bounds, with at least two refreshes before it expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Pace {
+struct RefreshSchedule {
     refresh: Duration,
     retry: Duration,
     expire: Duration,
 }
 
-impl Pace {
-    fn of(times: Times) -> Pace {
+impl RefreshSchedule {
+    fn of(times: Times) -> RefreshSchedule {
         let bounded = |seconds: u32| {
             Duration::from_secs(seconds.clamp(MIN_REFRESH_SECONDS, MAX_REFRESH_SECONDS).into())
         };
         let (refresh, retry) = (bounded(times.refresh), bounded(times.retry));
-        Pace { refresh, retry, expire: Duration::from_secs(times.expire.into()).max(refresh + retry) }
+        RefreshSchedule {
+            refresh,
+            retry,
+            expire: Duration::from_secs(times.expire.into()).max(refresh + retry),
+        }
     }
 }
 

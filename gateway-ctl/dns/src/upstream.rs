@@ -28,7 +28,7 @@ pub use crate::hooks::{Server, ServerAddress};
 pub(crate) use bootstrap::Addresses;
 pub use config::{Group, Plan, PlanInput, of_profile, secondaries};
 pub use context::{Context, Event};
-pub use egress::Called;
+pub use egress::EgressNames;
 pub use error::Error;
 pub(crate) use error::random;
 pub use set::{UpstreamSelection, Upstreams};

@@ -16,16 +16,16 @@ pub mod write;
 #[cfg(test)]
 mod property;
 
-pub use answer::{Answer, Unsound};
-pub use answer_targets::Facts;
+pub use answer::{Answer, RejectedAnswer};
+pub use answer_targets::AnswerTargets;
 pub use code::{flag, rcode};
 pub use compose::Envelope;
 pub use gateway_core::dns::rtype;
 pub use name::NameBuf;
 pub use opt::{Ede, Opt};
 pub use record::{RecordRef, Records, Section};
-pub use request::{Request, Unreadable};
-pub use stored::Stored;
+pub use request::{Request, UnusableRequest};
+pub use stored::StoredAnswer;
 pub use write::Writer;
 
 /// Length of a header.

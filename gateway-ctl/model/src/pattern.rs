@@ -21,7 +21,7 @@ text_enum! {
     pub enum Match {
         /// This name only.
         Exact = "exact",
-        /// The name and all below it.
+        /// The domain and its subdomains.
         #[default]
         Suffix = "suffix",
         /// `*` stands for any characters, including dots.

@@ -35,18 +35,18 @@ impl fmt::Display for HighTime {
 /// Parse error: the text is not a [`HighTime`].
 #[derive(Debug, thiserror::Error)]
 #[error("not a time of the store")]
-pub struct NotATime;
+pub struct InvalidHighTime;
 
 impl FromStr for HighTime {
-    type Err = NotATime;
+    type Err = InvalidHighTime;
 
-    fn from_str(text: &str) -> Result<HighTime, NotATime> {
+    fn from_str(text: &str) -> Result<HighTime, InvalidHighTime> {
         let mut parts = text.splitn(3, ' ');
-        let mut next = || parts.next().ok_or(NotATime);
-        let wall = next()?.parse().map_err(|_| NotATime)?;
-        let boot = next()?.parse().map_err(|_| NotATime)?;
+        let mut next = || parts.next().ok_or(InvalidHighTime);
+        let wall = next()?.parse().map_err(|_| InvalidHighTime)?;
+        let boot = next()?.parse().map_err(|_| InvalidHighTime)?;
         Ok(HighTime {
-            wall: Timestamp::from_microsecond(wall).map_err(|_| NotATime)?,
+            wall: Timestamp::from_microsecond(wall).map_err(|_| InvalidHighTime)?,
             boot: Duration::from_micros(boot),
             boot_id: next()?.to_owned(),
         })

@@ -62,8 +62,8 @@ pub trait Enforcement: Send + Sync {
     }
 
     /// Returns the counters of the programs since they were first loaded.
-    fn counters(&self) -> Result<Counted, bpf::Error> {
-        Ok(Counted::default())
+    fn counters(&self) -> Result<BpfCounters, bpf::Error> {
+        Ok(BpfCounters::default())
     }
 
     /// Returns the current traffic through the proxies.
@@ -87,7 +87,7 @@ pub trait Enforcement: Send + Sync {
 
 /// Counters of the BPF programs.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Counted {
+pub struct BpfCounters {
     /// Verdicts by reason. Reasons that never occurred are absent.
     pub verdicts: BTreeMap<String, Counters>,
     /// Packets of flows without an entry in the flow table, because their device exceeded its flow budget. Each such
@@ -140,7 +140,7 @@ impl Enforcement for Engine {
         self.dataplane.with(|programs| programs.generation())
     }
 
-    fn counters(&self) -> Result<Counted, bpf::Error> {
+    fn counters(&self) -> Result<BpfCounters, bpf::Error> {
         let facts = self.worlds.last().facts.clone();
         let name = |index: u32| {
             let link = facts.links.iter().find(|(_, link)| link.index == index);
@@ -149,7 +149,7 @@ impl Enforcement for Engine {
         self.dataplane.with(|programs| {
             let reasons = programs.reason_counters()?.into_iter();
             let prevented = programs.prevented()?.into_iter();
-            Ok(Counted {
+            Ok(BpfCounters {
                 verdicts: reasons.map(|(reason, counters)| (reason.as_str().to_owned(), counters)).collect(),
                 unrecorded: programs.unrecorded()?,
                 prevented_leaks: prevented.map(|(index, counters)| (name(index), counters)).collect(),

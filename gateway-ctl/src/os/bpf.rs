@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use aya::programs::ProgramError;
 
-pub use attach::{AttachMode, Attached};
+pub use attach::{AttachMode, AttachmentChanges};
 pub use counters::Counters;
 pub use dns_cache::{Answers, KernelDnsCache};
 pub use events::Event;
@@ -77,7 +77,7 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     #[error(transparent)]
-    Full(#[from] gateway_core::fqdn_cache::Full),
+    Full(#[from] gateway_core::fqdn_cache::NoFreeEntry),
     #[error("getrandom failed")]
     Random(#[source] std::io::Error),
     #[error("cannot read the names of interfaces")]

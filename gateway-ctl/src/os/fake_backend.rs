@@ -10,7 +10,7 @@ use super::backend::Backend;
 /// Shared backend: clones show the same entries.
 #[derive(Debug)]
 pub struct Mem<K, V> {
-    inside: Arc<Mutex<Inside<K, V>>>,
+    inside: Arc<Mutex<FakeTable<K, V>>>,
     journal: Option<(&'static str, Journal)>,
 }
 
@@ -30,7 +30,7 @@ impl Journal {
 }
 
 #[derive(Debug)]
-struct Inside<K, V> {
+struct FakeTable<K, V> {
     entries: BTreeMap<K, V>,
     failing: BTreeSet<K>,
     unreadable: bool,
@@ -66,7 +66,7 @@ impl<K: Ord + Clone, V: Clone> Default for Mem<K, V> {
 
 impl<K: Ord + Clone, V: Clone> Mem<K, V> {
     pub fn holding(entries: BTreeMap<K, V>) -> Self {
-        let inside = Inside { entries, failing: BTreeSet::new(), unreadable: false, log: Vec::new() };
+        let inside = FakeTable { entries, failing: BTreeSet::new(), unreadable: false, log: Vec::new() };
         Self { inside: Arc::new(Mutex::new(inside)), journal: None }
     }
 
@@ -98,7 +98,7 @@ impl<K: Ord + Clone, V: Clone> Mem<K, V> {
         std::mem::take(&mut self.lock().log)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside<K, V>> {
+    fn lock(&self) -> MutexGuard<'_, FakeTable<K, V>> {
         // A panic of another test thread leaves the map consistent.
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -30,7 +30,7 @@ pub struct Nft {
 
 /// State of the table in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Installed {
+pub struct InstalledTable {
     /// Identifies the applied text. `None` if there is no seal.
     fingerprint: Option<String>,
     /// True if the table is unchanged since the gateway's transaction.
@@ -68,8 +68,8 @@ impl Nft {
     }
 
     /// Returns the wanted state of the table.
-    pub fn want(&self) -> BTreeMap<(), Installed> {
-        BTreeMap::from([((), Installed { fingerprint: Some(self.fingerprint()), intact: true })])
+    pub fn want(&self) -> BTreeMap<(), InstalledTable> {
+        BTreeMap::from([((), InstalledTable { fingerprint: Some(self.fingerprint()), intact: true })])
     }
 
     fn fingerprint(&self) -> String {
@@ -78,7 +78,7 @@ impl Nft {
 
     /// Returns the text of one transaction. If the table is unchanged, the transaction keeps its chains and exchanges
     /// only the rules. A recreated base chain drops packets between its registration and the commit.
-    fn script(&self, have: Option<&Installed>) -> String {
+    fn script(&self, have: Option<&InstalledTable>) -> String {
         let text = &self.text;
         let same_chains = have.is_some_and(|have| have.intact && have.shape() == Some(self.shape));
         let clear = if same_chains { "flush" } else { "delete" };
@@ -86,7 +86,7 @@ impl Nft {
     }
 }
 
-impl Installed {
+impl InstalledTable {
     fn shape(&self) -> Option<&str> {
         self.fingerprint.as_deref()?.split('-').next()
     }
@@ -108,18 +108,23 @@ impl Installed {
 
 impl Backend for Nft {
     type Key = ();
-    type Value = Installed;
+    type Value = InstalledTable;
     type Error = Error;
 
     const NAME: &'static str = "nft";
     const REMOVE_FIRST: bool = false;
 
-    async fn read(&self) -> Result<BTreeMap<(), Installed>, Error> {
+    async fn read(&self) -> Result<BTreeMap<(), InstalledTable>, Error> {
         let listing = program::list(TABLE).await?;
-        Ok(listing.iter().map(|listing| ((), Installed::parse(listing))).collect())
+        Ok(listing.iter().map(|listing| ((), InstalledTable::parse(listing))).collect())
     }
 
-    async fn put(&self, _key: &(), want: &Installed, have: Option<&Installed>) -> Result<(), Error> {
+    async fn put(
+        &self,
+        _key: &(),
+        want: &InstalledTable,
+        have: Option<&InstalledTable>,
+    ) -> Result<(), Error> {
         let fingerprint = self.fingerprint();
         if want.fingerprint.as_ref() != Some(&fingerprint) {
             return Err(Error::Mismatch);
@@ -136,7 +141,7 @@ impl Backend for Nft {
         .await
     }
 
-    async fn remove(&self, _key: &(), _have: &Installed) -> Result<(), Error> {
+    async fn remove(&self, _key: &(), _have: &InstalledTable) -> Result<(), Error> {
         program::apply("remove the table", &format!("add table inet {TABLE}\ndelete table inet {TABLE}\n"))
             .await
     }
@@ -146,14 +151,14 @@ impl Backend for Nft {
     }
 
     fn differences(
-        expected: Option<&Installed>,
-        actual: Option<&Installed>,
+        expected: Option<&InstalledTable>,
+        actual: Option<&InstalledTable>,
     ) -> Vec<(&'static str, String, String)> {
-        let show = |value: Option<&Installed>| match value {
+        let show = |value: Option<&InstalledTable>| match value {
             None => ABSENT.to_owned(),
-            Some(Installed { fingerprint: None, .. }) => "not the gateway's".to_owned(),
-            Some(Installed { fingerprint: Some(fingerprint), intact: true }) => fingerprint.clone(),
-            Some(Installed { fingerprint: Some(fingerprint), intact: false }) => {
+            Some(InstalledTable { fingerprint: None, .. }) => "not the gateway's".to_owned(),
+            Some(InstalledTable { fingerprint: Some(fingerprint), intact: true }) => fingerprint.clone(),
+            Some(InstalledTable { fingerprint: Some(fingerprint), intact: false }) => {
                 format!("{fingerprint}, altered")
             }
         };
@@ -184,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_sealed_listing_is_intact() {
-        let installed = Installed::parse(&sealed("gateway-1", LISTING));
-        assert_eq!(installed, Installed { fingerprint: Some("gateway-1".to_owned()), intact: true });
+        let installed = InstalledTable::parse(&sealed("gateway-1", LISTING));
+        assert_eq!(installed, InstalledTable { fingerprint: Some("gateway-1".to_owned()), intact: true });
         assert!(installed.is_live());
     }
 
@@ -198,20 +203,20 @@ mod tests {
             sealed.replace("\t\taccept\n", "\t\taccept\n\t\taccept\n"),
             sealed.replace("table inet gateway {\n", "table inet gateway {\n\tflags dormant\n\n"),
         ] {
-            assert!(!Installed::parse(&changed).intact, "{changed}");
+            assert!(!InstalledTable::parse(&changed).intact, "{changed}");
         }
     }
 
     #[test]
     fn a_table_without_a_fingerprint_is_foreign() {
-        assert_eq!(Installed::parse(LISTING), Installed { fingerprint: None, intact: false });
+        assert_eq!(InstalledTable::parse(LISTING), InstalledTable { fingerprint: None, intact: false });
     }
 
     #[test]
     fn the_chains_stay_only_if_they_are_the_same() {
         let gateway = Nft::gateway(&NftRuleset::default()).unwrap();
         let have = gateway.want().remove(&()).unwrap();
-        let altered = Installed { intact: false, ..have.clone() };
+        let altered = InstalledTable { intact: false, ..have.clone() };
         assert!(gateway.script(Some(&have)).contains("flush table inet gateway"));
         assert!(gateway.script(Some(&altered)).contains("delete table inet gateway"));
         assert!(gateway.script(None).contains("delete table inet gateway"));

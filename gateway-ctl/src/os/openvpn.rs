@@ -45,14 +45,14 @@ pub struct OpenVpn {
 #[derive(Debug)]
 struct Entry {
     /// The wanted process. `None` ends the session.
-    wanted: watch::Sender<Wanted>,
+    wanted: watch::Sender<DesiredSession>,
     status: watch::Receiver<Status>,
     task: JoinHandle<()>,
 }
 
 /// Wanted state of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Wanted {
+struct DesiredSession {
     process: Option<Arc<OpenVpnProcess>>,
     /// Counter of requests to retry at once.
     retry_now: u64,
@@ -70,7 +70,7 @@ pub enum Stage {
     Reconnecting,
     /// It ended or failed, and the session retries after a delay.
     Failed,
-    Ending,
+    Stopping,
 }
 
 /// Known state of a tunnel's process.
@@ -133,7 +133,7 @@ impl OpenVpn {
         }
         let process = Some(Arc::new(process));
         let entry = sessions.entry(tunnel.to_owned()).or_insert_with(|| {
-            let (wanted, receiver) = watch::channel(Wanted::default());
+            let (wanted, receiver) = watch::channel(DesiredSession::default());
             let (sender, status) = watch::channel(Status::default());
             let folder = self.folder.join(tunnel);
             let names = self.endpoint_names.clone();

@@ -27,9 +27,9 @@ pub use sockets::addresses;
 pub(super) use udp::{over, send};
 
 use crate::supervise::Supervisor;
-use fd_budget::Places;
+use fd_budget::DescriptorBudget;
 use splice::Pool;
-use target::{Counters, Passage, Target};
+use target::{Admission, Counters, Target};
 
 /// Time limit for connections to end, and the poll interval meanwhile.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -47,13 +47,13 @@ pub struct Relay {
 struct Shared {
     targets: RwLock<BTreeMap<u8, Arc<Target>>>,
     pool: Pool,
-    places: Places,
+    places: DescriptorBudget,
     associations: udp::Associations,
-    doubts: watch::Sender<Doubts>,
+    doubts: watch::Sender<ConnectFailures>,
 }
 
 /// Connect failures by proxy and leg. The value is a counter, so that each failure is a change.
-pub type Doubts = BTreeMap<(String, u8), u64>;
+pub type ConnectFailures = BTreeMap<(String, u8), u64>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -63,7 +63,7 @@ pub enum Error {
 
 /// Reason why a connection failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreached {
+pub enum ConnectError {
     #[error("name has no address")]
     NoAddress,
     #[error("unreachable: {0}")]
@@ -79,19 +79,19 @@ pub enum Unreached {
     Ended(String),
 }
 
-impl Unreached {
+impl ConnectError {
     /// Reports whether the failure concerns the proxy, and not only the destination.
     fn is_the_proxys(&self) -> bool {
-        !matches!(self, Unreached::Socks(socks5::Error::Refused(_)))
+        !matches!(self, ConnectError::Socks(socks5::Error::Refused(_)))
     }
 }
 
-impl From<EgressError> for Unreached {
-    fn from(error: EgressError) -> Unreached {
+impl From<EgressError> for ConnectError {
+    fn from(error: EgressError) -> ConnectError {
         match error {
-            EgressError::Connect(error) | EgressError::ProxyConnect(error) => Unreached::Connect(error),
-            EgressError::Proxy(error) => Unreached::Socks(error),
-            EgressError::ForeignRelay(at) => Unreached::ForeignRelay(at),
+            EgressError::Connect(error) | EgressError::ProxyConnect(error) => ConnectError::Connect(error),
+            EgressError::Proxy(error) => ConnectError::Socks(error),
+            EgressError::ForeignRelay(at) => ConnectError::ForeignRelay(at),
         }
     }
 }
@@ -223,7 +223,7 @@ impl Relay {
     }
 
     /// Returns a receiver of proxies that were unreachable for a connection.
-    pub fn doubts(&self) -> watch::Receiver<Doubts> {
+    pub fn doubts(&self) -> watch::Receiver<ConnectFailures> {
         self.shared.doubts.subscribe()
     }
 }
@@ -241,7 +241,7 @@ impl Shared {
     }
 
     /// Reports a proxy that needs a check.
-    fn doubt(&self, passage: &Passage) {
+    fn doubt(&self, passage: &Admission) {
         self.doubts.send_modify(|doubts| {
             *doubts.entry((passage.to.proxy_id.clone(), passage.leg)).or_default() += 1;
         });

@@ -24,7 +24,7 @@ pub struct Routes {
 
 /// A route of the gateway as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Installed {
+pub enum InstalledRoute {
     Plain(RouteValue),
     /// A route that the gateway never installs: several next hops, other kinds, or several routes under one key.
     Foreign(String),
@@ -36,18 +36,18 @@ impl Routes {
     }
 
     /// Returns the routes of a plan in the form that the kernel reports.
-    pub fn want(routes: &BTreeMap<RouteKey, RouteValue>) -> BTreeMap<RouteKey, Installed> {
+    pub fn want(routes: &BTreeMap<RouteKey, RouteValue>) -> BTreeMap<RouteKey, InstalledRoute> {
         let keys = routes.keys().map(|key| {
             let unset = key.metric == 0 && matches!(key.destination, IpNet::V6(_));
             let metric = if unset { METRIC_V6_DEFAULT } else { key.metric };
             RouteKey { metric, destination: key.destination.trunc(), ..key.clone() }
         });
-        keys.zip(routes.values().cloned().map(Installed::Plain)).collect()
+        keys.zip(routes.values().cloned().map(InstalledRoute::Plain)).collect()
     }
 
     /// Reports whether the route blocks packets. Such a route is the first to be added and the last to be removed.
-    pub fn blocks(value: &Installed) -> bool {
-        matches!(value, Installed::Plain(RouteValue::Unreachable | RouteValue::Prohibit))
+    pub fn blocks(value: &InstalledRoute) -> bool {
+        matches!(value, InstalledRoute::Plain(RouteValue::Unreachable | RouteValue::Prohibit))
     }
 
     /// Returns all messages with the gateway's route protocol.
@@ -79,36 +79,41 @@ const OURS: RouteProtocol = RouteProtocol::Other(names::ROUTE_PROTOCOL);
 
 impl Backend for Routes {
     type Key = RouteKey;
-    type Value = Installed;
+    type Value = InstalledRoute;
     type Error = Error;
 
     const NAME: &'static str = "routes";
     const REMOVE_FIRST: bool = false;
 
-    async fn read(&self) -> Result<BTreeMap<RouteKey, Installed>, Error> {
+    async fn read(&self) -> Result<BTreeMap<RouteKey, InstalledRoute>, Error> {
         let messages = self.messages().await?;
         if messages.is_empty() {
             return Ok(BTreeMap::new());
         }
         let names = self.netlink.names().await?;
-        let mut have = BTreeMap::<RouteKey, Installed>::new();
+        let mut have = BTreeMap::<RouteKey, InstalledRoute>::new();
         for message in &messages {
             let Some(key) = key(message) else { continue };
             let value = value(message, &names);
             have.entry(key)
                 .and_modify(|first| {
-                    *first = Installed::Foreign(format!("{} and {}", show(first), show(&value)))
+                    *first = InstalledRoute::Foreign(format!("{} and {}", show(first), show(&value)))
                 })
                 .or_insert(value);
         }
         Ok(have)
     }
 
-    async fn put(&self, key: &RouteKey, want: &Installed, have: Option<&Installed>) -> Result<(), Error> {
-        let Installed::Plain(route) = want else {
+    async fn put(
+        &self,
+        key: &RouteKey,
+        want: &InstalledRoute,
+        have: Option<&InstalledRoute>,
+    ) -> Result<(), Error> {
+        let InstalledRoute::Plain(route) = want else {
             return Err(Error::Unsupported("such a route cannot be wanted"));
         };
-        if matches!(have, Some(Installed::Foreign(_))) {
+        if matches!(have, Some(InstalledRoute::Foreign(_))) {
             // A replace would change only the first of several routes.
             self.delete(key).await?;
         }
@@ -142,7 +147,7 @@ impl Backend for Routes {
         settled("add the route", request.execute().await, &[])
     }
 
-    async fn remove(&self, key: &RouteKey, _have: &Installed) -> Result<(), Error> {
+    async fn remove(&self, key: &RouteKey, _have: &InstalledRoute) -> Result<(), Error> {
         self.delete(key).await
     }
 
@@ -151,10 +156,10 @@ impl Backend for Routes {
     }
 
     fn differences(
-        expected: Option<&Installed>,
-        actual: Option<&Installed>,
+        expected: Option<&InstalledRoute>,
+        actual: Option<&InstalledRoute>,
     ) -> Vec<(&'static str, String, String)> {
-        let show = |value: Option<&Installed>| value.map_or_else(|| ABSENT.to_owned(), show);
+        let show = |value: Option<&InstalledRoute>| value.map_or_else(|| ABSENT.to_owned(), show);
         vec![("route", show(expected), show(actual))]
     }
 }
@@ -179,7 +184,7 @@ fn key(message: &RouteMessage) -> Option<RouteKey> {
     Some(RouteKey { table, destination: IpNet::new(destination, length).ok()?, metric })
 }
 
-fn value(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Installed {
+fn value(message: &RouteMessage, names: &BTreeMap<u32, String>) -> InstalledRoute {
     let mut interface = None;
     let mut gateway = None;
     let RouteHeader { source_prefix_length, tos, .. } = message.header;
@@ -199,31 +204,31 @@ fn value(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Installed {
         }
     }
     match (message.header.kind, interface) {
-        (RouteType::Unreachable, _) if !foreign => Installed::Plain(RouteValue::Unreachable),
-        (RouteType::Prohibit, _) if !foreign => Installed::Plain(RouteValue::Prohibit),
+        (RouteType::Unreachable, _) if !foreign => InstalledRoute::Plain(RouteValue::Unreachable),
+        (RouteType::Prohibit, _) if !foreign => InstalledRoute::Plain(RouteValue::Prohibit),
         (RouteType::Local, Some(interface)) if !foreign && interface == LOOPBACK && gateway.is_none() => {
-            Installed::Plain(RouteValue::Local)
+            InstalledRoute::Plain(RouteValue::Local)
         }
         (RouteType::Unicast, Some(interface)) if !foreign => {
-            Installed::Plain(RouteValue::Unicast { interface, gateway })
+            InstalledRoute::Plain(RouteValue::Unicast { interface, gateway })
         }
         (kind, interface) => {
             let interface = interface.unwrap_or_else(|| "no single interface".to_owned());
-            Installed::Foreign(format!("{kind:?} by {interface}, with settings that are not ours"))
+            InstalledRoute::Foreign(format!("{kind:?} by {interface}, with settings that are not ours"))
         }
     }
 }
 
-fn show(value: &Installed) -> String {
+fn show(value: &InstalledRoute) -> String {
     match value {
-        Installed::Plain(RouteValue::Unicast { interface, gateway: Some(gateway) }) => {
+        InstalledRoute::Plain(RouteValue::Unicast { interface, gateway: Some(gateway) }) => {
             format!("via {gateway} dev {interface}")
         }
-        Installed::Plain(RouteValue::Unicast { interface, gateway: None }) => format!("dev {interface}"),
-        Installed::Plain(RouteValue::Unreachable) => "unreachable".to_owned(),
-        Installed::Plain(RouteValue::Prohibit) => "prohibit".to_owned(),
-        Installed::Plain(RouteValue::Local) => "local".to_owned(),
-        Installed::Foreign(text) => text.clone(),
+        InstalledRoute::Plain(RouteValue::Unicast { interface, gateway: None }) => format!("dev {interface}"),
+        InstalledRoute::Plain(RouteValue::Unreachable) => "unreachable".to_owned(),
+        InstalledRoute::Plain(RouteValue::Prohibit) => "prohibit".to_owned(),
+        InstalledRoute::Plain(RouteValue::Local) => "local".to_owned(),
+        InstalledRoute::Foreign(text) => text.clone(),
     }
 }
 

@@ -23,7 +23,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::os::proxy::Unreached;
+use crate::os::proxy::ConnectError;
 use crate::supervise::Supervisor;
 
 /// Time limit for a connection attempt.
@@ -38,7 +38,7 @@ const MOST_DATAGRAM: usize = 65_535;
 /// The bridges of this process by the id of the tunnel. Dropping ends them.
 #[derive(Debug, Default)]
 pub struct Transports {
-    running: Mutex<BTreeMap<String, Running>>,
+    running: Mutex<BTreeMap<String, RunningBridge>>,
     supervisor: Supervisor,
     seen: watch::Sender<Arc<BridgeStates>>,
 }
@@ -62,14 +62,14 @@ pub enum Error {
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningBridge {
     target: TransportTarget,
-    near: Arc<Near>,
+    near: Arc<LocalSocket>,
     again: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Running {
+impl Drop for RunningBridge {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -106,7 +106,8 @@ impl Transports {
         let near = match before.as_ref().map(|before| before.near.clone()) {
             Some(near) => near,
             None => Arc::new(
-                Near::open(target.near).map_err(|source| Error::Listen { address: target.near, source })?,
+                LocalSocket::open(target.near)
+                    .map_err(|source| Error::Listen { address: target.near, source })?,
             ),
         };
         drop(before);
@@ -115,13 +116,13 @@ impl Transports {
             "it is being connected".clone_into(&mut connection.reason);
         });
         let again = Arc::new(Notify::new());
-        let teller = Teller { tunnel: tunnel.to_owned(), seen: self.seen.clone() };
+        let teller = StatePublisher { tunnel: tunnel.to_owned(), seen: self.seen.clone() };
         let task = {
             let (target, near, again) = (target.clone(), near.clone(), again.clone());
             let start = move || run(target.clone(), near.clone(), again.clone(), teller.clone());
             self.supervisor.restart(format!("bridge {tunnel}"), start)
         };
-        running.insert(tunnel.to_owned(), Running { target, near, again, task });
+        running.insert(tunnel.to_owned(), RunningBridge { target, near, again, task });
         Ok(())
     }
 
@@ -171,12 +172,12 @@ fn note(seen: &watch::Sender<Arc<BridgeStates>>, tunnel: &str, change: impl FnOn
 
 /// Publisher of the state of one bridge.
 #[derive(Clone)]
-struct Teller {
+struct StatePublisher {
     tunnel: String,
     seen: watch::Sender<Arc<BridgeStates>>,
 }
 
-impl Teller {
+impl StatePublisher {
     fn connected(&self) {
         note(&self.seen, &self.tunnel, |connection| {
             *connection =
@@ -193,7 +194,7 @@ impl Teller {
 
 /// The tunnel's side: a socket at a loopback address, and the last observed address of the tunnel.
 #[derive(Debug)]
-struct Near {
+struct LocalSocket {
     socket: UdpSocket,
     /// Port of the tunnel at 127.0.0.1, 0 before its first datagram.
     tunnel: AtomicU16,
@@ -201,14 +202,14 @@ struct Near {
     device: watch::Sender<u16>,
 }
 
-impl Near {
-    fn open(address: SocketAddr) -> io::Result<Near> {
+impl LocalSocket {
+    fn open(address: SocketAddr) -> io::Result<LocalSocket> {
         let socket =
             Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
         socket.set_recv_buffer_size(MAX_QUEUED_BYTES)?;
         socket.bind(&address.into())?;
         let socket = UdpSocket::from_std(socket.into())?;
-        Ok(Near { socket, tunnel: AtomicU16::new(0), device: watch::Sender::new(0) })
+        Ok(LocalSocket { socket, tunnel: AtomicU16::new(0), device: watch::Sender::new(0) })
     }
 
     /// Receives a datagram of the tunnel.
@@ -268,7 +269,7 @@ impl Near {
     }
 }
 
-async fn run(target: TransportTarget, near: Arc<Near>, again: Arc<Notify>, teller: Teller) {
+async fn run(target: TransportTarget, near: Arc<LocalSocket>, again: Arc<Notify>, teller: StatePublisher) {
     let mut failures = 0u32;
     loop {
         let began = Instant::now();
@@ -295,8 +296,8 @@ async fn run(target: TransportTarget, near: Arc<Near>, again: Arc<Notify>, telle
 }
 
 /// Runs one connection from its start to its end.
-async fn once(target: &TransportTarget, near: &Near, teller: &Teller) -> Unreached {
-    let Some(address) = target.address else { return Unreached::NoAddress };
+async fn once(target: &TransportTarget, near: &LocalSocket, teller: &StatePublisher) -> ConnectError {
+    let Some(address) = target.address else { return ConnectError::NoAddress };
     let ended = match &target.kind {
         TransportKind::Udp2Tcp => match within(stream::open(address, target.mark)).await {
             Ok(far) => {
@@ -315,18 +316,18 @@ async fn once(target: &TransportTarget, near: &Near, teller: &Teller) -> Unreach
             Err(error) => return error,
         },
     };
-    Unreached::Ended(ended)
+    ConnectError::Ended(ended)
 }
 
-async fn within<T>(opening: impl Future<Output = Result<T, Unreached>>) -> Result<T, Unreached> {
-    tokio::time::timeout(TIMEOUT, opening).await.unwrap_or(Err(Unreached::Silent))
+async fn within<T>(opening: impl Future<Output = Result<T, ConnectError>>) -> Result<T, ConnectError> {
+    tokio::time::timeout(TIMEOUT, opening).await.unwrap_or(Err(ConnectError::Silent))
 }
 
 /// Probes the remote end of a transport step by step. Returns the duration or the error of each step.
-pub async fn probe(target: &TransportTarget) -> Vec<(&'static str, Result<Duration, Unreached>)> {
+pub async fn probe(target: &TransportTarget) -> Vec<(&'static str, Result<Duration, ConnectError>)> {
     let mut steps = Vec::new();
     let Some(address) = target.address else {
-        return vec![("resolve", Err(Unreached::NoAddress))];
+        return vec![("resolve", Err(ConnectError::NoAddress))];
     };
     let began = Instant::now();
     match within(stream::open(address, target.mark)).await {

@@ -30,24 +30,24 @@ use crate::os::{LastApplied, Outcome, SyncPass, sync};
 pub struct Subsystems<H, D> {
     host: H,
     dataplane: D,
-    memory: Memories,
+    memory: AppliedStates,
 }
 
 #[derive(Default)]
-struct Memories {
+struct AppliedStates {
     links: LastApplied<String, LinkSettings>,
     addresses: LastApplied<AddressKey, ()>,
     sysctls: LastApplied<String, String>,
-    routes: LastApplied<RouteKey, route::Installed>,
+    routes: LastApplied<RouteKey, route::InstalledRoute>,
     rules: LastApplied<InstalledRule, ()>,
-    nft: LastApplied<(), nft::Installed>,
+    nft: LastApplied<(), nft::InstalledTable>,
     /// Rule set that was last applied by `nft`.
     ruleset: Option<NftRuleset>,
 }
 
 impl<H: Host, D: Dataplane> Subsystems<H, D> {
     pub fn new(host: H, dataplane: D) -> Self {
-        Self { host, dataplane, memory: Memories::default() }
+        Self { host, dataplane, memory: AppliedStates::default() }
     }
 
     /// Returns the names of the subsystems whose changes are facts of the next plan.
@@ -126,7 +126,7 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
 /// Makes a running gateway's table cover the old and the new egresses while the dataplane changes. No new egress is
 /// ever without masquerading and input filter, and no old one is cut early. The function also repairs a table that
 /// another program changed, before any step that takes longer.
-async fn widen_nft<H: Host>(host: &H, memory: &mut Memories, want: &NftRuleset) -> Outcome {
+async fn widen_nft<H: Host>(host: &H, memory: &mut AppliedStates, want: &NftRuleset) -> Outcome {
     let Some(before) = memory.ruleset.as_ref() else { return Outcome::default() };
     if before == want {
         return set_nft(host, memory, want).await;
@@ -134,7 +134,7 @@ async fn widen_nft<H: Host>(host: &H, memory: &mut Memories, want: &NftRuleset) 
     set_nft(host, memory, &before.union(want)).await
 }
 
-async fn set_nft<H: Host>(host: &H, memory: &mut Memories, ruleset: &NftRuleset) -> Outcome {
+async fn set_nft<H: Host>(host: &H, memory: &mut AppliedStates, ruleset: &NftRuleset) -> Outcome {
     let rendered = match Nft::gateway(ruleset) {
         Ok(rendered) => rendered,
         Err(error) => return Outcome::failure("table inet gateway", &error),

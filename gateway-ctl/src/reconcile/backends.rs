@@ -18,9 +18,9 @@ pub trait Host: Send + Sync + 'static {
     type Links: Backend<Key = String, Value = LinkSettings> + Send;
     type Addresses: Backend<Key = AddressKey, Value = ()> + Send;
     type Sysctls: Backend<Key = String, Value = String> + Send;
-    type Routes: Backend<Key = RouteKey, Value = route::Installed>;
+    type Routes: Backend<Key = RouteKey, Value = route::InstalledRoute>;
     type Rules: Backend<Key = InstalledRule, Value = ()>;
-    type Nft: Backend<Key = (), Value = nft::Installed> + Send;
+    type Nft: Backend<Key = (), Value = nft::InstalledTable> + Send;
 
     /// Returns the egress backends in the order in which a run applies them; a run removes in reverse order.
     fn egress_backends(&self) -> &[Box<dyn EgressBackend>];

@@ -22,10 +22,10 @@ struct Inner {
     attached: BTreeMap<String, Attachment>,
     /// Attachments that the last run wanted.
     want: BTreeMap<String, Attachment>,
-    last: Option<Last>,
+    last: Option<LastPlan>,
 }
 
-struct Last {
+struct LastPlan {
     dataplane: gateway_core::plan::Dataplane,
     generation: u32,
 }
@@ -166,7 +166,7 @@ impl Inner {
                 }
                 outcome.put += swap.puts;
                 outcome.removed += swap.removes;
-                self.last = Some(Last { dataplane: plan.dataplane.clone(), generation: swap.generation });
+                self.last = Some(LastPlan { dataplane: plan.dataplane.clone(), generation: swap.generation });
                 true
             }
             Err(error) => {

@@ -32,7 +32,7 @@ pub async fn install_default_deny(lan: &[String], existing: Existing) -> Outcome
 async fn block_forwarding(lan: &[String], existing: Existing) -> Outcome {
     let nft = Nft::block(lan);
     let live = match nft.read().await {
-        Ok(have) => have.values().any(nft::Installed::is_live),
+        Ok(have) => have.values().any(nft::InstalledTable::is_live),
         // An unreadable table is replaced.
         Err(_) => false,
     };

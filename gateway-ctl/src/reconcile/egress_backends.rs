@@ -33,19 +33,19 @@ pub trait Stage: Send {
     fn close(self: Box<Self>) -> (&'static str, Outcome);
 }
 
-type Wanted<'a, B> = Cow<'a, BTreeMap<<B as Backend>::Key, <B as Backend>::Value>>;
+type DesiredEntries<'a, B> = Cow<'a, BTreeMap<<B as Backend>::Key, <B as Backend>::Value>>;
 
 /// [`EgressBackend`] over a [`Backend`].
 pub struct SyncedBackend<B: Backend> {
     name: &'static str,
     makes_links: bool,
     backend: B,
-    want: fn(&Plan) -> Wanted<'_, B>,
+    want: fn(&Plan) -> DesiredEntries<'_, B>,
     memory: Mutex<LastApplied<B::Key, B::Value>>,
 }
 
 impl<B: Backend> SyncedBackend<B> {
-    pub fn new(name: &'static str, backend: B, want: fn(&Plan) -> Wanted<'_, B>) -> Self {
+    pub fn new(name: &'static str, backend: B, want: fn(&Plan) -> DesiredEntries<'_, B>) -> Self {
         Self { name, makes_links: false, backend, want, memory: Mutex::default() }
     }
 

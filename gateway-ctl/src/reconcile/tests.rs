@@ -26,9 +26,9 @@ struct FakeHost {
     links: Mem<String, LinkSettings>,
     addresses: Mem<AddressKey, ()>,
     sysctls: Mem<String, String>,
-    routes: Mem<RouteKey, route::Installed>,
+    routes: Mem<RouteKey, route::InstalledRoute>,
     rules: Mem<InstalledRule, ()>,
-    nft: Mem<(), nft::Installed>,
+    nft: Mem<(), nft::InstalledTable>,
 }
 
 impl FakeHost {
@@ -56,9 +56,9 @@ impl Host for FakeHost {
     type Links = Mem<String, LinkSettings>;
     type Addresses = Mem<AddressKey, ()>;
     type Sysctls = Mem<String, String>;
-    type Routes = Mem<RouteKey, route::Installed>;
+    type Routes = Mem<RouteKey, route::InstalledRoute>;
     type Rules = Mem<InstalledRule, ()>;
-    type Nft = Mem<(), nft::Installed>;
+    type Nft = Mem<(), nft::InstalledTable>;
 
     fn egress_backends(&self) -> &[Box<dyn EgressBackend>] {
         &self.egress_backends
@@ -337,7 +337,7 @@ impl Observe for FakeWorld {
     }
 }
 
-struct Running {
+struct RunningLoop {
     handle: Handle,
     host: FakeHost,
     world: FakeWorld,
@@ -345,7 +345,7 @@ struct Running {
     validity: Arc<Mutex<Option<Timestamp>>>,
 }
 
-fn start_loop(interval: Option<Duration>) -> Running {
+fn start_loop(interval: Option<Duration>) -> RunningLoop {
     let (host, world) = (FakeHost::new(), FakeWorld::new());
     let compiles = Arc::new(AtomicUsize::new(0));
     let validity = Arc::<Mutex<Option<Timestamp>>>::default();
@@ -358,10 +358,10 @@ fn start_loop(interval: Option<Duration>) -> Running {
     let clock = move || Timestamp::UNIX_EPOCH + begun.elapsed();
     let (handle, _) =
         start(subsystems(&host), world.clone(), Arc::new(compile), clock, Settings { interval });
-    Running { handle, host, world, compiles, validity }
+    RunningLoop { handle, host, world, compiles, validity }
 }
 
-impl Running {
+impl RunningLoop {
     /// Returns the status after the next run.
     async fn next(&self, seen: &mut watch::Receiver<Arc<Status>>) -> Arc<Status> {
         tokio::time::timeout(Duration::from_secs(3600), seen.changed())

@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
     use crate::clock::ManualClock;
-    use crate::store::{AuditTicket, Confirm, Safety, SnapshotReason};
+    use crate::store::{AuditTicket, Confirm, RollbackOptions, SnapshotReason};
 
     #[tokio::test(start_paused = true)]
     async fn an_unconfirmed_change_is_rolled_back_in_time() {
@@ -61,7 +61,7 @@ mod tests {
         let store = Arc::new(Store::open(folder.path().join("store.redb"), clock.clone()).unwrap());
         let service = tokio::spawn(run(store.clone()));
         let confirm = Some(Confirm { within: Duration::from_secs(60) });
-        let safety = Safety { reason: SnapshotReason::PreApply, confirm };
+        let safety = RollbackOptions { reason: SnapshotReason::PreApply, confirm };
         let ticket = AuditTicket::system("apply_plan", "plan");
         let device = Device { name: "new".into(), ..Device::default() };
         store.commit_safely(ticket, safety, |draft, _| draft.create(device).map(drop)).unwrap();

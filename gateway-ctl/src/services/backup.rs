@@ -34,7 +34,7 @@ use crate::store::{self, AuditTicket, BackupOutcome, BackupRun, BackupTrigger, S
 use crate::tls::Factory;
 use encryption::Form;
 use names::Series;
-use schedule::Due;
+use schedule::DueBackup;
 use target::Target;
 
 pub use error::Error as TargetError;
@@ -179,7 +179,7 @@ impl Service {
 
     /// Makes a backup now. Stores the result and writes one audit entry, except when nothing was tried.
     pub async fn run(&self, mut ticket: AuditTicket, trigger: BackupTrigger) -> Result<BackupRun, Error> {
-        let Some(_running) = Running::begin(self) else { return Err(Error::Busy) };
+        let Some(_running) = RunGuard::begin(self) else { return Err(Error::Busy) };
         // A probe of the target does not take long.
         let _turn = self.turn.lock().await;
         let state = self.store.current();
@@ -327,7 +327,7 @@ impl Service {
         Target::open(&config.target, &self.own_folder(), outbound, largest, self.timeouts).await
     }
 
-    async fn due(&self) -> Result<Option<Due>, store::Error> {
+    async fn due(&self) -> Result<Option<DueBackup>, store::Error> {
         let state = self.store.current();
         let config: BackupConfig = state.group();
         if !config.enabled {
@@ -338,7 +338,7 @@ impl Service {
         Ok(self.next(&state, &config, &runs))
     }
 
-    fn next(&self, state: &State, config: &BackupConfig, runs: &[BackupRun]) -> Option<Due> {
+    fn next(&self, state: &State, config: &BackupConfig, runs: &[BackupRun]) -> Option<DueBackup> {
         let clock = self.store.clock();
         schedule::next(config, configured(state).1, runs, clock.now(), &clock.zone())
     }
@@ -373,9 +373,9 @@ impl std::fmt::Debug for Service {
 }
 
 /// Marker of a run in progress; the run ends when it is dropped.
-struct Running<'s>(&'s Service);
+struct RunGuard<'s>(&'s Service);
 
-impl<'s> Running<'s> {
+impl<'s> RunGuard<'s> {
     /// Begins a run; returns `None` if another one is in progress.
     fn begin(service: &'s Service) -> Option<Self> {
         let now = service.store.clock().now();
@@ -388,7 +388,7 @@ impl<'s> Running<'s> {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunGuard<'_> {
     fn drop(&mut self) {
         self.0.seen().running_since = None;
     }

@@ -10,13 +10,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::store::{Error, Store};
 
-/// Interval between two calls of [`Switch::tick`].
+/// Interval between two calls of [`DeadManSwitch::tick`].
 pub const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval between two writes of the check-in. After a crash, the stored check-in may be this much too old.
 const SAVE_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
 /// Dead-man switch of one store.
-pub struct Switch {
+pub struct DeadManSwitch {
     store: Arc<Store>,
     synced: fn() -> bool,
     held: Mutex<SavedCheckIn>,
@@ -43,11 +43,11 @@ pub struct Report {
     pub clock_synced: bool,
 }
 
-impl Switch {
+impl DeadManSwitch {
     /// Creates the switch. `synced` reports whether the wall clock is right.
-    pub fn new(store: Arc<Store>, synced: fn() -> bool) -> Result<Switch, Error> {
+    pub fn new(store: Arc<Store>, synced: fn() -> bool) -> Result<DeadManSwitch, Error> {
         let check_in = store.check_in()?;
-        let switch = Switch {
+        let switch = DeadManSwitch {
             synced,
             held: Mutex::new(SavedCheckIn {
                 machine: Deadman::new(check_in),

@@ -79,7 +79,7 @@ pub struct DnsService {
     renewed: Mutex<Arc<ResolverInputs>>,
     /// Set once the resolver must not listen on any address again.
     silenced: AtomicBool,
-    followed: Mutex<Option<Followed>>,
+    followed: Mutex<Option<AppliedInputs>>,
     store: Arc<Store>,
     worlds: Arc<Worlds>,
     dataplane: KernelDataplane,
@@ -87,7 +87,7 @@ pub struct DnsService {
 }
 
 /// State that the resolver has taken over.
-pub struct Followed {
+pub struct AppliedInputs {
     revision: Revision,
     /// Revision of the last change of filter rules, lists, rewrites, zones and settings.
     dns: Revision,

@@ -25,12 +25,12 @@ const ROUNDS: usize = 2;
 const MAX_FLOWS: usize = 16_384;
 
 /// Choices of each policy (IPv4, IPv6), by policy index.
-type Ways = BTreeMap<u32, [Choice; 2]>;
+type PolicyChoices = BTreeMap<u32, [Choice; 2]>;
 
 /// Watches the runs of the reconcile loop.
 pub async fn run(Context { wake, dataplane, .. }: Context) {
     let (mut status, compiled) = (wake.status(), wake.compiled());
-    let mut before = Ways::new();
+    let mut before = PolicyChoices::new();
     while status.changed().await.is_ok() {
         let after = ways(&compiled.borrow().plan.dataplane);
         let lost = Arc::new(lost(&before, &after));
@@ -41,7 +41,7 @@ pub async fn run(Context { wake, dataplane, .. }: Context) {
     }
 }
 
-async fn remind(dataplane: KernelDataplane, lost: Arc<Lost>) {
+async fn remind(dataplane: KernelDataplane, lost: Arc<LostLegs>) {
     for round in 0..ROUNDS {
         if round > 0 {
             tokio::time::sleep(REPEAT_INTERVAL).await;
@@ -65,15 +65,15 @@ async fn remind(dataplane: KernelDataplane, lost: Arc<Lost>) {
     }
 }
 
-fn ways(plan: &Dataplane) -> Ways {
+fn ways(plan: &Dataplane) -> PolicyChoices {
     plan.actions.iter().map(|action| (action.policy, [action.v4, action.v6])).collect()
 }
 
 /// Legs that flows of a policy and an address family may no longer use. `true` is IPv6.
-type Lost = BTreeSet<(u32, bool, u8)>;
+type LostLegs = BTreeSet<(u32, bool, u8)>;
 
-fn lost(before: &Ways, after: &Ways) -> Lost {
-    let mut lost = Lost::new();
+fn lost(before: &PolicyChoices, after: &PolicyChoices) -> LostLegs {
+    let mut lost = LostLegs::new();
     for (policy, after) in after {
         let Some(before) = before.get(policy) else { continue };
         for ((before, after), ipv6) in before.iter().zip(after).zip([false, true]) {
@@ -89,7 +89,7 @@ fn lost(before: &Ways, after: &Ways) -> Lost {
     lost
 }
 
-fn orphaned_flows(programs: &Programs, lost: &Lost) -> Result<Vec<FlowKey>, bpf::Error> {
+fn orphaned_flows(programs: &Programs, lost: &LostLegs) -> Result<Vec<FlowKey>, bpf::Error> {
     let is_lost = |key: &FlowKey, flow: &FlowValue| {
         key.protocol == TCP
             && flow.established != 0
@@ -106,8 +106,8 @@ fn orphaned_flows(programs: &Programs, lost: &Lost) -> Result<Vec<FlowKey>, bpf:
 mod tests {
     use super::*;
 
-    fn both(choice: Choice) -> Ways {
-        Ways::from([(7, [choice; 2])])
+    fn both(choice: Choice) -> PolicyChoices {
+        PolicyChoices::from([(7, [choice; 2])])
     }
 
     #[test]
@@ -115,10 +115,10 @@ mod tests {
         let before = both(Choice::legs(&[16, 17, 2]));
         let gone = |after: Choice| lost(&before, &both(after));
         assert_eq!(gone(Choice::legs(&[17])), BTreeSet::from([(7, false, 16), (7, true, 16)]));
-        assert_eq!(gone(Choice::legs(&[17]).keeping(&[16])), Lost::new());
-        assert_eq!(gone(Choice::REJECT), Lost::new());
-        assert_eq!(gone(Choice::DROP), Lost::new());
+        assert_eq!(gone(Choice::legs(&[17]).keeping(&[16])), LostLegs::new());
+        assert_eq!(gone(Choice::REJECT), LostLegs::new());
+        assert_eq!(gone(Choice::DROP), LostLegs::new());
         assert_eq!(gone(Choice::DIRECT).len(), 4);
-        assert_eq!(lost(&before, &Ways::new()), Lost::new());
+        assert_eq!(lost(&before, &PolicyChoices::new()), LostLegs::new());
     }
 }

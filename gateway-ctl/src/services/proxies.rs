@@ -19,11 +19,11 @@ use gateway_outbound::Resolver;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::os::proxy::{Doubts, Relay};
+use crate::os::proxy::{ConnectFailures, Relay};
 use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
 use health::{Health, Verdict};
-use probe::{Answer, Question};
+use probe::{ProbeParameters, ProbeResult};
 
 /// States of the proxies at the last poll.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,14 +51,14 @@ const TICK: Duration = Duration::from_secs(1);
 type ProxyPath = (Id, u8);
 
 /// Result of a task that the watcher started.
-enum News {
-    Probed(ProxyPath, Result<Answer, String>),
+enum TaskResult {
+    Probed(ProxyPath, Result<ProbeResult, String>),
     Resolved(String, Result<SocketAddr, String>),
 }
 
 /// Path to a proxy and the state of its probes.
 #[derive(Debug, Default)]
-struct Watched {
+struct ProxyWatch {
     health: Health,
     reason: String,
     latency: Option<Duration>,
@@ -76,14 +76,14 @@ pub struct Proxies {
     relay: Arc<Relay>,
     endpoint_names: Resolver,
     seen: watch::Sender<Arc<ProxyStates>>,
-    ways: BTreeMap<ProxyPath, Watched>,
-    names: BTreeMap<String, Name>,
-    sender: mpsc::UnboundedSender<News>,
-    news: mpsc::UnboundedReceiver<News>,
+    ways: BTreeMap<ProxyPath, ProxyWatch>,
+    names: BTreeMap<String, ProxyAddress>,
+    sender: mpsc::UnboundedSender<TaskResult>,
+    news: mpsc::UnboundedReceiver<TaskResult>,
 }
 
 #[derive(Debug, Default)]
-struct Name {
+struct ProxyAddress {
     address: Option<SocketAddr>,
     asked: Option<Instant>,
     /// Number of attempts so far. Each attempt takes the next leg that reaches the proxy.
@@ -107,7 +107,7 @@ impl Proxies {
     pub async fn run(mut self, handle: Handle) {
         let (mut changes, mut compiled) = (self.store.watch(), handle.compiled());
         let mut doubts = self.relay.doubts();
-        let mut known = Doubts::default();
+        let mut known = ConnectFailures::default();
         loop {
             let state = self.store.current();
             let plan = compiled.borrow_and_update().clone();
@@ -176,7 +176,7 @@ impl Proxies {
     /// Resolves a name; it keeps its address while the proxy is up there. The lookup uses a leg that reaches the
     /// proxy, and the default route only if it is the only leg.
     fn resolve(&mut self, state: &State, name: String, legs: &BTreeSet<u8>) {
-        let down = |way: &ProxyPath, watched: &Watched| {
+        let down = |way: &ProxyPath, watched: &ProxyWatch| {
             let proxy = state.proxies.get(way.0);
             watched.health.verdict() == Verdict::Down
                 && proxy.is_some_and(|proxy| proxy.endpoint_name().as_ref() == Some(&name))
@@ -195,7 +195,7 @@ impl Proxies {
             let found = endpoint_names.resolve(&name, mark).await.map_err(|error| error.to_string());
             let first = |found: Vec<SocketAddr>| found.first().copied().ok_or("it has no address".to_owned());
             // The receiver may have ended.
-            let _ = sender.send(News::Resolved(name, found.and_then(first)));
+            let _ = sender.send(TaskResult::Resolved(name, found.and_then(first)));
         });
     }
 
@@ -213,18 +213,18 @@ impl Proxies {
         let question = (address, login.clone());
         if watched.question.as_ref() != Some(&question) {
             let in_flight = watched.in_flight;
-            *watched = Watched { question: Some(question), in_flight, ..Watched::default() };
+            *watched = ProxyWatch { question: Some(question), in_flight, ..ProxyWatch::default() };
         }
         if watched.in_flight || watched.next.is_some_and(|next| next > Instant::now()) {
             return;
         }
         (watched.in_flight, watched.asked) = (true, Some(Instant::now()));
         let question =
-            Question { address, login, leg: way.1, udp: proxy.udp, check: proxy.health_check.clone() };
+            ProbeParameters { address, login, leg: way.1, udp: proxy.udp, check: proxy.health_check.clone() };
         let sender = self.sender.clone();
         tokio::spawn(async move {
             let answer = probe::probe(&question).await;
-            let _ = sender.send(News::Probed(way, answer));
+            let _ = sender.send(TaskResult::Probed(way, answer));
         });
     }
 
@@ -235,9 +235,9 @@ impl Proxies {
         }
     }
 
-    fn take(&mut self, state: &State, news: News) {
+    fn take(&mut self, state: &State, news: TaskResult) {
         match news {
-            News::Resolved(name, address) => {
+            TaskResult::Resolved(name, address) => {
                 if let Some(known) = self.names.get_mut(&name) {
                     match address {
                         Ok(address) => (known.address, known.error) = (Some(address), String::new()),
@@ -245,7 +245,7 @@ impl Proxies {
                     }
                 }
             }
-            News::Probed(way, answer) => {
+            TaskResult::Probed(way, answer) => {
                 let Some(watched) = self.ways.get_mut(&way) else { return };
                 watched.in_flight = false;
                 let Some(proxy) = state.proxies.get(way.0) else { return };

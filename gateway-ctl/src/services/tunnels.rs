@@ -53,7 +53,7 @@ impl TunnelStates {
     }
 }
 
-type DefaultWay = Option<(String, Option<std::net::IpAddr>)>;
+type DefaultRoute = Option<(String, Option<std::net::IpAddr>)>;
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Delays, in seconds, of the repeated keepalives after the default route changed. The first packet over another egress
@@ -73,7 +73,7 @@ pub struct Tunnels {
     probes: probes::Probes,
     liveness: liveness::LivenessChecks,
     /// Interface and gateway of the default route, for each address family.
-    default_way: [DefaultWay; 2],
+    default_way: [DefaultRoute; 2],
     /// Times of the remaining keepalives after the default route changed, latest first.
     again: Vec<tokio::time::Instant>,
     /// Time of the last recreation of each tunnel.

@@ -106,7 +106,7 @@ pub struct AuditEntry {
 
 /// Upper end of a page: entries older than this, exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
+pub enum PageEnd {
     Id(u64),
     Time(Timestamp),
 }
@@ -170,13 +170,13 @@ pub struct AuditFault {
 
 /// End of the chain.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct ChainHead {
     id: u64,
     hash: Hash,
     at: Timestamp,
 }
 
-impl Head {
+impl ChainHead {
     pub(super) fn id(&self) -> u64 {
         self.id
     }
@@ -186,8 +186,8 @@ impl Head {
     }
 
     /// Returns the end of a wiped trail: the numbers continue, but the chain starts again.
-    pub(super) fn restarted(self) -> Head {
-        Head { hash: [0; 32], ..self }
+    pub(super) fn restarted(self) -> ChainHead {
+        ChainHead { hash: [0; 32], ..self }
     }
 }
 
@@ -200,7 +200,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(head: &Head, ticket: AuditTicket, result: AuditResult, now: Timestamp) -> Entry {
+    pub(super) fn new(head: &ChainHead, ticket: AuditTicket, result: AuditResult, now: Timestamp) -> Entry {
         let AuditTicket { actor, auth, ip, request_id, action, resource_type, resource_id, named, details } =
             ticket;
         let resource_id = resource_id.or(named);
@@ -229,8 +229,8 @@ impl Entry {
         self.id
     }
 
-    pub(super) fn head(&self) -> Head {
-        Head { id: self.id, hash: self.hash, at: self.at }
+    pub(super) fn head(&self) -> ChainHead {
+        ChainHead { id: self.id, hash: self.hash, at: self.at }
     }
 }
 
@@ -268,19 +268,19 @@ pub(super) fn append(txn: &WriteTransaction, entry: &Entry) -> Result<(), Error>
     Ok(())
 }
 
-pub(super) fn read_head(txn: &ReadTransaction) -> Result<Head, Error> {
+pub(super) fn read_head(txn: &ReadTransaction) -> Result<ChainHead, Error> {
     let table = txn.open_table(AUDIT).map_err(Error::at("read the audit trail"))?;
     let last = table.last().map_err(Error::at("read the audit trail"))?;
     let Some((id, value)) = last else {
         // An emptied trail continues after its last number, so that the gap stays visible.
         let id = values::number(txn, meta::AUDIT_LAST)?;
-        return Ok(Head { id, hash: [0; 32], at: Timestamp::UNIX_EPOCH });
+        return Ok(ChainHead { id, hash: [0; 32], at: Timestamp::UNIX_EPOCH });
     };
     let number = id.value().max(values::number(txn, meta::AUDIT_LAST)?);
     // `verify_audit` reports an unreadable last entry; it must not prevent the gateway from starting.
     Ok(match show(value.value()) {
-        Ok((entry, hash)) => Head { id: number, hash, at: entry.timestamp },
-        Err(_) => Head { id: number, hash: [0; 32], at: Timestamp::UNIX_EPOCH },
+        Ok((entry, hash)) => ChainHead { id: number, hash, at: entry.timestamp },
+        Err(_) => ChainHead { id: number, hash: [0; 32], at: Timestamp::UNIX_EPOCH },
     })
 }
 

@@ -11,7 +11,7 @@ use gateway_model::settings::{Setting, keys};
 use gateway_model::{Revision, State};
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
-use super::audit::Head;
+use super::audit::ChainHead;
 use super::commit::write_state;
 use super::error::Error;
 use super::open_file::OpenFile;
@@ -19,23 +19,23 @@ use super::paths::{draft_path, folder_of, open_file, sync_folder};
 use super::schema::{APPLIED, SETTINGS, meta, rows};
 use super::sessions::Sessions;
 use super::values::{number, text};
-use super::vault::{self, Sealing, Started};
+use super::vault::{self, PassphraseSearch, SecretStorage};
 use super::wipe::WIPED;
 use super::{audit, migrate, passphrase_rotation, secure_compaction};
 use crate::clock::Clock;
 
-type Opened = (OpenFile, State, Head, Sessions, Sealing);
+type OpenedStore = (OpenFile, State, ChainHead, Sessions, SecretStorage);
 
 /// Action if there is no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum IfMissing {
     Create,
     Refuse,
 }
 
-pub(super) fn open(path: &Path, clock: &dyn Clock, missing: Missing) -> Result<Opened, Error> {
+pub(super) fn open(path: &Path, clock: &dyn Clock, missing: IfMissing) -> Result<OpenedStore, Error> {
     let folder = folder_of(path);
-    if missing == Missing::Create {
+    if missing == IfMissing::Create {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -47,7 +47,7 @@ pub(super) fn open(path: &Path, clock: &dyn Clock, missing: Missing) -> Result<O
         return Err(Error::Wiped { path: wiped });
     }
     let exists = path.try_exists().map_err(|source| Error::Open { path: path.to_owned(), source })?;
-    if !exists && missing == Missing::Create {
+    if !exists && missing == IfMissing::Create {
         create(path, clock)?;
     }
     let file = open_file(path, false)?;
@@ -73,7 +73,7 @@ fn secure(
     db: OpenFile,
     path: &Path,
     state: &mut State,
-    started: &Started,
+    started: &PassphraseSearch,
     clock: &dyn Clock,
 ) -> Result<OpenFile, Error> {
     if started.write {
@@ -142,7 +142,7 @@ fn create(path: &Path, clock: &dyn Clock) -> Result<(), Error> {
     sync_folder(path)
 }
 
-fn read(db: &Database) -> Result<(State, Head), Error> {
+fn read(db: &Database) -> Result<(State, ChainHead), Error> {
     let txn = db.begin_read().map_err(Error::at("begin to read"))?;
     let mut state = State::empty();
     state.revision = Revision(number(&txn, meta::REVISION)?);

@@ -16,15 +16,15 @@ use crate::clock::SharedClock;
 impl Store {
     /// Opens the file, or creates one with the built-in objects. Creates a missing folder.
     pub fn open(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
-        Self::open_with(path.as_ref(), clock, load::Missing::Create)
+        Self::open_with(path.as_ref(), clock, load::IfMissing::Create)
     }
 
     /// Opens an existing file. If there is none, the function fails and leaves nothing behind.
     pub fn open_existing(path: impl AsRef<Path>, clock: SharedClock) -> Result<Store, Error> {
-        Self::open_with(path.as_ref(), clock, load::Missing::Refuse)
+        Self::open_with(path.as_ref(), clock, load::IfMissing::Refuse)
     }
 
-    fn open_with(path: &Path, clock: SharedClock, missing: load::Missing) -> Result<Store, Error> {
+    fn open_with(path: &Path, clock: SharedClock, missing: load::IfMissing) -> Result<Store, Error> {
         let path = path.to_owned();
         let (db, state, head, sessions, sealing) = load::open(&path, clock.as_ref(), missing)?;
         let guarded = snapshots::Guarded::load(&db)?;

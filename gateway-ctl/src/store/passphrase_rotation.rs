@@ -19,7 +19,7 @@ use super::audit::{self, AuditResult, AuditTicket};
 use super::commit::write_state;
 use super::error::Error;
 use super::schema::{META, meta};
-use super::vault::{self, Resealed, Sealing, SecretsMode, Unsealable, Vault};
+use super::vault::{self, ReencryptReport, SecretStorage, SecretsMode, UnsealableSecrets, Vault};
 
 /// Status of the secrets, available without opening any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Store {
     pub fn set_passphrase(&self, ticket: AuditTicket, passphrase: &Secret) -> Result<usize, RotateError> {
         let next = Arc::new(Vault::new(Zeroizing::new(passphrase.expose().to_owned())));
         let by: Arc<dyn Open> = next.clone();
-        let to = Sealing { mode: SecretsMode::Own, vault: Some(next.clone()), lost: false };
+        let to = SecretStorage { mode: SecretsMode::Own, vault: Some(next.clone()), lost: false };
         self.rotate(ticket, to, |draft, locked| {
             let wants = |secret: &Secret| !secret.is_sealed_by(&by);
             exchange(draft, wants, |secret| match secret.sealed_text() {
@@ -67,7 +67,7 @@ impl Store {
 
     /// Keeps all secrets in clear from now on.
     pub fn clear_passphrase(&self, ticket: AuditTicket) -> Result<usize, RotateError> {
-        let to = Sealing { mode: SecretsMode::Plain, vault: None, lost: false };
+        let to = SecretStorage { mode: SecretsMode::Plain, vault: None, lost: false };
         self.rotate(ticket, to, |draft, _| {
             exchange(draft, |secret| secret.sealed_text().is_some(), vault::in_clear)
         })
@@ -77,8 +77,8 @@ impl Store {
     fn rotate(
         &self,
         mut ticket: AuditTicket,
-        to: Sealing,
-        edit: impl FnOnce(&mut State, bool) -> Result<usize, Unsealable>,
+        to: SecretStorage,
+        edit: impl FnOnce(&mut State, bool) -> Result<usize, UnsealableSecrets>,
     ) -> Result<usize, RotateError> {
         let mut head = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, now) = (self.current(), self.clock.now());
@@ -87,7 +87,7 @@ impl Store {
         let present = self.sealing.load_full();
         let values = match edit(&mut draft, present.is_locked()) {
             Ok(values) => values,
-            Err(Unsealable(places)) => {
+            Err(UnsealableSecrets(places)) => {
                 return Err(RotateError::Unreadable { places, ticket: Box::new(ticket) });
             }
         };
@@ -193,12 +193,12 @@ fn exchange(
     draft: &mut State,
     wants: impl Fn(&Secret) -> bool,
     make: impl Fn(&Secret) -> Option<Secret> + Sync,
-) -> Result<usize, Unsealable> {
+) -> Result<usize, UnsealableSecrets> {
     vault::exchange_secrets(draft, Scope::All, wants, make)
 }
 
 /// Marks the secrets read from rows as sealed, if the store seals.
-pub(super) fn adopt(state: &mut State, sealing: &Sealing) {
+pub(super) fn adopt(state: &mut State, sealing: &SecretStorage) {
     if let Some(by) = sealing.opener() {
         state.visit_secrets(Scope::All, &mut |_, secret| secret.adopt(&by));
     }
@@ -210,7 +210,7 @@ pub(super) fn seal_first(
     txn: &WriteTransaction,
     before: &State,
     draft: &mut State,
-    sealing: &Sealing,
+    sealing: &SecretStorage,
 ) -> Result<bool, Error> {
     let Some(vault) = &sealing.vault else { return Ok(false) };
     let sealed = vault::exchange_secrets(
@@ -219,7 +219,7 @@ pub(super) fn seal_first(
         |secret| secret.sealed_text().is_none(),
         |secret| vault.seal(secret),
     );
-    let sealed = sealed.map_err(|Unsealable(places)| Error::SecretsUnreadable { places })?;
+    let sealed = sealed.map_err(|UnsealableSecrets(places)| Error::SecretsUnreadable { places })?;
     if sealed > 0 {
         write_state(txn, before, draft)?;
     }
@@ -246,7 +246,7 @@ fn exchanged(before: &State, draft: &State) -> BTreeMap<String, String> {
 }
 
 /// Returns details for the audit trail: only numbers.
-fn details(values: usize, resealed: Resealed, mode: SecretsMode) -> serde_json::Value {
+fn details(values: usize, resealed: ReencryptReport, mode: SecretsMode) -> serde_json::Value {
     let mut details = json!({
         "values": values,
         "passphrase": mode.as_str(),

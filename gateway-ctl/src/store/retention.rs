@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
     use crate::clock::ManualClock;
-    use crate::store::{AuditFilter, Before};
+    use crate::store::{AuditFilter, PageEnd};
 
     const DAY: Duration = Duration::from_secs(86_400);
 
@@ -187,7 +187,7 @@ mod tests {
             assert_eq!((entries.len() as u64, total), (expected.min(2), expected), "{actor}");
         }
         let filter = AuditFilter { actor: Some("anna".into()), ..AuditFilter::default() };
-        let (page, total) = store.audit(10, Some(Before::Id(2)), &filter).unwrap();
+        let (page, total) = store.audit(10, Some(PageEnd::Id(2)), &filter).unwrap();
         assert_eq!((page.len(), total), (1, 2));
     }
 }

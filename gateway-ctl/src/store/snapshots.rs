@@ -24,8 +24,8 @@ use content::Content;
 pub(super) use guarded::Guarded;
 pub(super) use pending::store as store_pending;
 pub use pending::{Confirm, Pending};
-pub use revert::Reverted;
-pub use safety::{SafeError, Safety, Secured};
+pub use revert::RolledBackChange;
+pub use safety::{ChangeRecords, RollbackOptions, SafeError};
 
 /// Name to the JSON of [`Snapshot`].
 const SNAPSHOTS: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("snapshots");

@@ -256,13 +256,13 @@ fn the_trail_is_read_by_pages_newest_first() {
     };
     let all = AuditFilter::default();
     assert_eq!(page(3, None, &all), (vec![10, 9, 8], 10));
-    assert_eq!(page(3, Some(Before::Id(8)), &all), (vec![7, 6, 5], 10));
-    assert_eq!(page(3, Some(Before::Id(1)), &all), (vec![], 10));
+    assert_eq!(page(3, Some(PageEnd::Id(8)), &all), (vec![7, 6, 5], 10));
+    assert_eq!(page(3, Some(PageEnd::Id(1)), &all), (vec![], 10));
     let fifth = trail(&store)[5].clone();
     assert_eq!(fifth.id, 5);
-    assert_eq!(page(9, Some(Before::Time(fifth.timestamp)), &all), (vec![4, 3, 2, 1], 10));
+    assert_eq!(page(9, Some(PageEnd::Time(fifth.timestamp)), &all), (vec![4, 3, 2, 1], 10));
     let even = AuditFilter { action: Some("even".into()), ..Default::default() };
-    assert_eq!(page(2, Some(Before::Id(9)), &even), (vec![8, 6], 5));
+    assert_eq!(page(2, Some(PageEnd::Id(9)), &even), (vec![8, 6], 5));
     let denied = AuditFilter { result: Some(AuditResult::Denied), ..even };
     assert_eq!(page(9, None, &denied), (vec![10], 1));
     assert_eq!(page(0, None, &all), (vec![], 10));

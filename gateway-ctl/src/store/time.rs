@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redb::WriteTransaction;
 
-use super::audit::Head;
+use super::audit::ChainHead;
 use super::error::Error;
 use super::schema::META_TEXT;
 use super::values;
@@ -17,7 +17,7 @@ const HIGH_TIME: &str = "high_time";
 
 /// Time of the last save, and the boot in which the current exceptions were made.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct SavedTime {
     /// Time of the save on the boot clock; `None`: not yet in this run.
     at: Option<Duration>,
     /// True if the last run belongs to another boot, and its exceptions have not been checked yet.
@@ -25,7 +25,11 @@ pub(super) struct Kept {
 }
 
 /// Raises the clock to the times in the file: the kept time, and that of the last audit entry.
-pub(super) fn resume(txn: &redb::ReadTransaction, head: &Head, clock: &dyn Clock) -> Result<Kept, Error> {
+pub(super) fn resume(
+    txn: &redb::ReadTransaction,
+    head: &ChainHead,
+    clock: &dyn Clock,
+) -> Result<SavedTime, Error> {
     let kept: Option<HighTime> = values::text(txn, HIGH_TIME)?.and_then(|text| text.parse().ok());
     let boot_id = clock.boot_id();
     let other_boot = kept.as_ref().is_none_or(|kept| kept.boot_id != boot_id);
@@ -34,7 +38,7 @@ pub(super) fn resume(txn: &redb::ReadTransaction, head: &Head, clock: &dyn Clock
     if let Some(kept) = &kept {
         clock.raise(kept);
     }
-    Ok(Kept { at: None, other_boot })
+    Ok(SavedTime { at: None, other_boot })
 }
 
 /// Stores the time together with another change.

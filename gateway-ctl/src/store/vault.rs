@@ -23,9 +23,9 @@ use gateway_model::Secret;
 use gateway_model::secret::{Open, SEALED_PREFIX};
 use zeroize::Zeroizing;
 
-pub(super) use passphrase::{Started, forget, keep, start, write};
-pub(super) use reencrypt::{Unsealable, exchange_secrets, in_clear, open_all, seal_changed};
-pub(super) use stored::{Resealed, reseal_snapshots};
+pub(super) use passphrase::{PassphraseSearch, forget, keep, start, write};
+pub(super) use reencrypt::{UnsealableSecrets, exchange_secrets, in_clear, open_all, seal_changed};
+pub(super) use stored::{ReencryptReport, reseal_snapshots};
 
 const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).expect("not zero");
 const SALT: usize = 16;
@@ -59,14 +59,14 @@ impl SecretsMode {
 }
 
 /// Storage mode with its vault. Mode [`SecretsMode::Plain`] has no vault.
-pub(super) struct Sealing {
+pub(super) struct SecretStorage {
     pub mode: SecretsMode,
     pub vault: Option<Arc<Vault>>,
     /// True if a passphrase was lost: some values may never be readable again.
     pub lost: bool,
 }
 
-impl Sealing {
+impl SecretStorage {
     pub fn opener(&self) -> Option<Arc<dyn Open>> {
         self.vault.clone().map(|vault| vault as Arc<dyn Open>)
     }

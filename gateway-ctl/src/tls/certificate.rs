@@ -46,7 +46,7 @@ impl Origin {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+enum CertificateError {
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("{}: {what}", path.display())]
@@ -79,19 +79,19 @@ pub struct Certificates {
     origin: Origin,
     clock: SharedClock,
     served: ArcSwapOption<CertifiedKey>,
-    watched: Mutex<Watched>,
+    watched: Mutex<WatchedFiles>,
 }
 
-struct Watched {
+struct WatchedFiles {
     /// Fingerprint of the files as last read; `None` if they must be read again.
-    print: Option<[Print; 2]>,
+    print: Option<[Fingerprint; 2]>,
     status: Status,
 }
 
 /// Fingerprint that detects a changed file: device, inode, size, time of change.
-type Print = Option<[i128; 5]>;
+type Fingerprint = Option<[i128; 5]>;
 
-fn fingerprint(path: &Path) -> Print {
+fn fingerprint(path: &Path) -> Fingerprint {
     let found = fs::metadata(path).ok()?;
     Some([
         found.dev().into(),
@@ -108,7 +108,7 @@ impl Certificates {
     pub fn open(origin: Origin, names: &CertificateNames, clock: SharedClock) -> Arc<Self> {
         let since = clock.now();
         let status = Status { served: false, fault: None, since, checks: 0, not_after: None };
-        let watched = Mutex::new(Watched { print: None, status });
+        let watched = Mutex::new(WatchedFiles { print: None, status });
         let certificates = Arc::new(Self { origin, clock, served: ArcSwapOption::empty(), watched });
         certificates.refresh(names);
         certificates
@@ -141,7 +141,12 @@ impl Certificates {
     }
 
     /// Reads the files. Returns `true` if there was a new certificate, which is then in use.
-    fn read(&self, watched: &mut Watched, names: &CertificateNames, now: Timestamp) -> Result<bool, Fault> {
+    fn read(
+        &self,
+        watched: &mut WatchedFiles,
+        names: &CertificateNames,
+        now: Timestamp,
+    ) -> Result<bool, CertificateError> {
         if let Origin::SelfSigned { folder } = &self.origin
             && let Some(reason) = self_signed::ensure(folder, names, now)?
         {
@@ -155,7 +160,7 @@ impl Certificates {
         // If reading itself fails, the next refresh reads the files again.
         watched.print = None;
         let loaded = match load(&certificate, &key) {
-            Err(fault @ Fault::Content { .. }) => {
+            Err(fault @ CertificateError::Content { .. }) => {
                 watched.print = print;
                 return Err(fault);
             }
@@ -203,8 +208,8 @@ impl std::fmt::Debug for Certificates {
 }
 
 /// Reads a certificate with its chain and the matching key.
-fn load(certificate: &Path, key: &Path) -> Result<CertifiedKey, Fault> {
-    let content = |path: &Path, what: String| Fault::Content { path: path.to_owned(), what };
+fn load(certificate: &Path, key: &Path) -> Result<CertifiedKey, CertificateError> {
+    let content = |path: &Path, what: String| CertificateError::Content { path: path.to_owned(), what };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&read(certificate)?)
         .collect::<Result<_, _>>()
         .map_err(|error| content(certificate, format!("not PEM: {error}")))?;
@@ -240,8 +245,8 @@ fn load(certificate: &Path, key: &Path) -> Result<CertifiedKey, Fault> {
     })
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Fault> {
-    fs::read(path).map_err(|source| Fault::Read { path: path.to_owned(), source })
+fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    fs::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
 }
 
 fn not_after(der: &CertificateDer<'_>) -> Option<Timestamp> {

@@ -2,10 +2,10 @@
 
 use gateway_core::dns::Question;
 use gateway_dns::upstream::message::{
-    Form, UpstreamQuery, Verdict, check_reply, limit_life, shortest_life, unmix,
+    QueryEncoding, UpstreamQuery, Verdict, check_reply, limit_life, shortest_life, unmix,
 };
-use gateway_dns::wire::stored::{Age, Bounds};
-use gateway_dns::wire::{Answer, Ede, Envelope, HEADER, NameBuf, Records, Request, Stored};
+use gateway_dns::wire::stored::{AnswerAge, Bounds};
+use gateway_dns::wire::{Answer, Ede, Envelope, HEADER, NameBuf, Records, Request, StoredAnswer};
 
 /// Checks that a parsed message can be answered, that an answer can be parsed, and that no length exceeds its limit.
 pub fn dns(data: &[u8]) {
@@ -47,9 +47,9 @@ fn answered(data: &[u8]) {
     let asked = Question { name, qtype: u16::from_be_bytes([qtype[0], qtype[1]]) };
     let bounds = Bounds { least: 0, most: 86_400, most_negative: 3600 };
     let Ok(answer) = Answer::read(data, asked, data.len().is_multiple_of(2)) else { return };
-    let Some(stored) = Stored::new(asked, &answer, bounds) else { return };
+    let Some(stored) = StoredAnswer::new(asked, &answer, bounds) else { return };
     assert_eq!(stored.counts()[0] as usize, answer.answers.len(), "every record is kept");
-    let [answers, authorities] = stored.unpack(Age::Fresh(0));
+    let [answers, authorities] = stored.unpack(AnswerAge::Fresh(0));
     assert_eq!((answers.len(), authorities.len()), (answer.answers.len(), answer.authorities.len()));
     let mut question = vec![0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     question.extend_from_slice(name.wire());
@@ -58,7 +58,7 @@ fn answered(data: &[u8]) {
     let request = Request::read(&question).expect("a question");
     let mut out = Vec::new();
     let envelope = Envelope { limit: request.payload(), ..Envelope::default() };
-    envelope.stored(&mut out, &request, &stored, Age::Fresh(7));
+    envelope.stored(&mut out, &request, &stored, AnswerAge::Fresh(7));
     sound(&out, &request);
     envelope.records(&mut out, &request, [&answers, &authorities, &[]]);
     sound(&out, &request);
@@ -77,7 +77,8 @@ fn check_any_reply(data: &[u8]) {
         dnssec_ok: true,
         checking_disabled: false,
     };
-    let form = Form { id: u16::from_be_bytes([id[0], id[1]]), edns: true, ..Form::default() };
+    let form =
+        QueryEncoding { id: u16::from_be_bytes([id[0], id[1]]), edns: true, ..QueryEncoding::default() };
     let sent = asked.message(&form);
     let mut message = data.to_vec();
     unmix(&mut message);

@@ -60,7 +60,7 @@ async fn encrypted_upstreams_without_a_certificate_name_are_warned_of() {
     assert_eq!(set.status, 200, "{}", set.text);
     let set = set.json();
     assert_eq!(set["warnings"].as_array().map(Vec::len), Some(1), "{set}");
-    assert!(messages(&set)[0].starts_with("192.0.2.53 is not asked"), "{set}");
+    assert!(messages(&set)[0].starts_with("192.0.2.53 is not used"), "{set}");
     let names = json!({"value": {"192.0.2.53": "dns.example.net"}});
     let set = client.put("/settings/dns.upstream_tls_names", names).await;
     assert_eq!(set.status, 200, "{}", set.text);
@@ -72,7 +72,7 @@ async fn a_pause_or_a_policy_that_is_over_is_warned_of() {
     let client = Client::new();
     let past =
         client.put("/settings/dns.blocking_paused_until", json!({"value": "2020-01-01T00:00:00Z"})).await;
-    assert_eq!(messages(&past.json()), ["This time has passed: nothing is paused."], "{}", past.text);
+    assert_eq!(messages(&past.json()), ["This time has passed, so blocking is not paused."], "{}", past.text);
     let future =
         client.put("/settings/dns.blocking_paused_until", json!({"value": "2100-01-01T00:00:00Z"})).await;
     assert!(messages(&future.json()).is_empty(), "{}", future.text);

@@ -9,7 +9,7 @@ use gateway_common::wire::{DnsCacheKey, DnsCacheValue, LocalKind, LocalValue};
 use gateway_core::plan::Dataplane;
 use gateway_ctl::os::bpf::{KernelDnsCache, Programs};
 use gateway_dns::serve::kernel_cache::Dataplane as _;
-use gateway_dns::serve::kernel_cache::entry::{Span, key, value};
+use gateway_dns::serve::kernel_cache::entry::{EntryLifetime, key, value};
 use gateway_tests::bpf_run::{Arrival, admit_all, run, run_and_read};
 use gateway_tests::netns::{self, Prefix};
 use gateway_tests::wait::wait_ok;
@@ -97,7 +97,7 @@ impl Testbed {
         Testbed { programs, dns_cache, serial: 0, _pins: pins }
     }
 
-    fn keep(&mut self, key: &DnsCacheKey, answer: &[u8], span: Span) -> DnsCacheValue {
+    fn keep(&mut self, key: &DnsCacheKey, answer: &[u8], span: EntryLifetime) -> DnsCacheValue {
         let mut value = value(key, answer, span).expect("short enough");
         self.serial += 1;
         (value.id, value.tail, value.epoch) = (self.serial, self.serial, EPOCH);
@@ -124,8 +124,8 @@ fn now() -> u64 {
 }
 
 /// Returns a span of a minute without TTLs.
-fn fixed() -> Span {
-    Span { since: None, now: now(), until: now() + 60 * SECOND }
+fn fixed() -> EntryLifetime {
+    EntryLifetime { since: None, now: now(), until: now() + 60 * SECOND }
 }
 
 /// Returns a query for a name of one label.
@@ -196,7 +196,7 @@ fn cached_answers_are_returned_with_current_ttls() {
         let instant = now();
         // In the middle of a second, so that no TTL expires meanwhile.
         let since = instant - u64::from(passed) * SECOND - SECOND / 2;
-        let span = Span { since: Some(since), now: since, until: instant + 60 * SECOND };
+        let span = EntryLifetime { since: Some(since), now: since, until: instant + 60 * SECOND };
         testbed.keep(&key, &reply, span);
         let (action, out) = testbed.run(&ends.frame(&question(&label, id, edns)));
         assert_eq!(action, SENT_BACK, "round {round}");

@@ -56,9 +56,9 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
-/// Number of networks at a time. Their tests wait three quarters of their time, so two processors can run three of them
+/// Number of networks at a time. Their tests wait three quarters of their time, so two processors can run four of them
 /// within the deadlines.
-const NETWORKS: &[&str] = &["--test-threads=3"];
+const NETWORKS: &[&str] = &["--test-threads=4"];
 
 pub const SUITES: &[Suite] = &[
     Suite {
@@ -137,7 +137,7 @@ pub const SUITES: &[Suite] = &[
         what: "backups to a folder, SSH, WebDAV and an object store, and what goes wrong there",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::InTurn,
+        place: Place::Beside,
         root: true,
         arguments: &[],
         limit: minutes(20),

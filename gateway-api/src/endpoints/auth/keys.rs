@@ -12,25 +12,25 @@ use crate::auth::api_key;
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
 pub fn rows(t: &mut Table) {
     let stores = |action| Effect::Stores(Audit { action, resource_type: ApiKey::NOUN });
     t.view("/auth/keys", "list_api_keys", list)
-        .summary("All API keys, without the keys themselves")
-        .doc("Keys of the configuration file are not among them.")
+        .summary("List the API keys, without their key texts")
+        .doc("Keys of the configuration file are not listed.")
         .access(Access::Administer);
     t.action("/auth/keys", "create_api_key", stores("create_api_key"), create)
         .summary("Create an API key")
-        .doc("The answer shows the key; it is never shown again. Send it as Authorization: Bearer <key>.")
+        .doc("Only this response shows the key. Send it as Authorization: Bearer <key>.")
         .access(Access::Administer)
         .status(201);
     t.view("/auth/keys/{id}", "get_api_key", get).summary("One API key").access(Access::Administer);
     t.erase("/auth/keys/{id}", "delete_api_key", stores("delete_api_key"), delete)
         .summary("Revoke an API key")
-        .doc("It is worth nothing from the next request on.")
+        .doc("The key is rejected from the next request on.")
         .access(Access::Administer);
 }
 
@@ -47,7 +47,7 @@ struct KeyInput {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct KeyShown {
+struct KeyView {
     id: Id,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -64,15 +64,15 @@ struct KeyShown {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct KeyCreated {
+struct CreatedKey {
     #[serde(flatten)]
-    shown: KeyShown,
+    shown: KeyView,
     /// The key. Only this response contains it.
     key: String,
 }
 
-fn show(key: &ApiKey, now: Timestamp) -> KeyShown {
-    KeyShown {
+fn show(key: &ApiKey, now: Timestamp) -> KeyView {
+    KeyView {
         id: key.meta.id,
         created_at: key.meta.created_at,
         updated_at: key.meta.updated_at,
@@ -87,18 +87,18 @@ fn show(key: &ApiKey, now: Timestamp) -> KeyShown {
     }
 }
 
-async fn list(cx: Cx, _: Req<()>) -> Result<With<Vec<KeyShown>>, ApiError> {
+async fn list(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<KeyView>>, ApiError> {
     let open = cx.open()?;
     let (state, now) = (open.store.current(), open.now());
-    Ok(With::counted(state.api_keys.iter().map(|key| show(key, now)).collect()))
+    Ok(WithHeaders::counted(state.api_keys.iter().map(|key| show(key, now)).collect()))
 }
 
-async fn get(cx: Cx, request: Req<()>) -> Result<KeyShown, ApiError> {
+async fn get(cx: Cx, request: Req<()>) -> Result<KeyView, ApiError> {
     let open = cx.open()?;
     Ok(show(find::<ApiKey>(&open.store.current(), request.params.get("id"))?.as_ref(), open.now()))
 }
 
-async fn create(cx: Cx, request: Req<KeyInput>) -> Result<With<KeyCreated>, ApiError> {
+async fn create(cx: Cx, request: Req<KeyInput>) -> Result<WithHeaders<CreatedKey>, ApiError> {
     let KeyInput { name, role, expires_at, cidrs } = request.input;
     let fresh = api_key::generate()?;
     let row = ApiKey {
@@ -124,7 +124,7 @@ async fn create(cx: Cx, request: Req<KeyInput>) -> Result<With<KeyCreated>, ApiE
         .await?;
     let location = format!("/auth/keys/{}", key.meta.id);
     let shown = show(&key, cx.open()?.now());
-    Ok(made(KeyCreated { shown, key: fresh.text.expose().to_owned() }, location))
+    Ok(made(CreatedKey { shown, key: fresh.text.expose().to_owned() }, location))
 }
 
 async fn delete(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {

@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 
 /// Deletes an object, together with the objects that depend on it.
 pub(super) async fn remove<R: Resource>(cx: &Cx, given: &str) -> Result<Deleted, ApiError> {
@@ -17,8 +17,8 @@ pub(super) async fn remove<R: Resource>(cx: &Cx, given: &str) -> Result<Deleted,
 }
 
 /// Builds a 201 response with the location of the created object.
-pub(super) fn made<O>(data: O, location: String) -> With<O> {
-    let mut reply = With::new(data);
+pub(super) fn made<O>(data: O, location: String) -> WithHeaders<O> {
+    let mut reply = WithHeaders::new(data);
     reply.status = StatusCode::CREATED;
     reply.location = Some(location);
     reply

@@ -5,12 +5,12 @@ use gateway_model::kinds::User;
 use gateway_model::{EditError, Resource};
 
 use super::objects::{find, made, remove};
-use crate::auth::accounts::{self, UserInput, UserShown};
+use crate::auth::accounts::{self, UserInput, UserView};
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::dispatch::conditional;
 use crate::error::ApiError;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
@@ -24,7 +24,7 @@ pub fn rows(t: &mut Table) {
     t.view("/auth/users/{id}", "get_user", get).summary("One user").access(Access::Administer).tagged();
     t.change("/auth/users/{id}", "replace_user", stores("replace_user"), replace)
         .summary("Change name, role, password or the permission to sign in")
-        .doc("A password that is left out is kept; a new one ends the sessions of the user.")
+        .doc("An omitted password is kept. A new password ends the user's sessions.")
         .access(Access::Administer)
         .tagged();
     t.erase("/auth/users/{id}", "delete_user", stores("delete_user"), delete)
@@ -33,29 +33,31 @@ pub fn rows(t: &mut Table) {
         .access(Access::Administer);
 }
 
-pub fn created(user: &User) -> With<UserShown> {
-    made(UserShown::new(user, None), format!("/auth/users/{}", user.meta.id))
+pub fn created(user: &User) -> WithHeaders<UserView> {
+    made(UserView::new(user, None), format!("/auth/users/{}", user.meta.id))
 }
 
-fn shown(cx: &Cx, user: &User) -> Result<With<UserShown>, ApiError> {
-    let mut reply = With::new(UserShown::new(user, cx.open()?.store.last_sign_in(user.meta.id)));
+fn shown(cx: &Cx, user: &User) -> Result<WithHeaders<UserView>, ApiError> {
+    let mut reply = WithHeaders::new(UserView::new(user, cx.open()?.store.last_sign_in(user.meta.id)));
     reply.etag = Some(user.meta.revision.to_string());
     Ok(reply)
 }
 
-async fn list(cx: Cx, _: Req<()>) -> Result<With<Vec<UserShown>>, ApiError> {
+async fn list(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<UserView>>, ApiError> {
     let store = &cx.open()?.store;
     let state = store.current();
     let users = state.users.iter();
-    Ok(With::counted(users.map(|user| UserShown::new(user, store.last_sign_in(user.meta.id))).collect()))
+    Ok(WithHeaders::counted(
+        users.map(|user| UserView::new(user, store.last_sign_in(user.meta.id))).collect(),
+    ))
 }
 
-async fn get(cx: Cx, request: Req<()>) -> Result<With<UserShown>, ApiError> {
+async fn get(cx: Cx, request: Req<()>) -> Result<WithHeaders<UserView>, ApiError> {
     let user = find::<User>(&cx.open()?.store.current(), request.params.get("id"))?;
     shown(&cx, &user)
 }
 
-async fn create(cx: Cx, request: Req<UserInput>) -> Result<With<UserShown>, ApiError> {
+async fn create(cx: Cx, request: Req<UserInput>) -> Result<WithHeaders<UserView>, ApiError> {
     let input = request.input;
     let role = input.check(true)?;
     let hash = cx.api.auth.passwords.hash(input.password.clone()).await?;
@@ -63,7 +65,7 @@ async fn create(cx: Cx, request: Req<UserInput>) -> Result<With<UserShown>, ApiE
     Ok(created(&user))
 }
 
-async fn replace(cx: Cx, request: Req<UserInput>) -> Result<With<UserShown>, ApiError> {
+async fn replace(cx: Cx, request: Req<UserInput>) -> Result<WithHeaders<UserView>, ApiError> {
     let input = request.input;
     let user = find::<User>(&cx.open()?.store.current(), request.params.get("id"))?;
     let role = input.check(false)?;

@@ -21,20 +21,18 @@ pub fn rows(t: &mut Table) {
     t.group::<ExtFilterConfig>("/dns/extfilter/config", "replace_dns_extfilter", Access::Administer);
     t.view("/dns/extfilter/status", "get_dns_extfilter_status", status)
         .summary("Status of the external filter, as it reports it")
-        .doc("It is asked for this, so the answer takes as long as the filter does: five seconds if it is gone.");
+        .doc("Queries the filter, so the response takes as long as the filter's: up to five seconds if it is unreachable.");
     let enables = Effect::Stores(Audit { action: "enable_dns_extfilter", resource_type: "setting" });
     t.command("/dns/extfilter/enable", "enable_dns_extfilter", enables, enable)
         .summary("Use the external filter as the upstream")
         .doc(
-            "Sets dns.backend to extfilter, from the next query on. Names that have a forwarder of their own, and \
-             devices that a policy sends another way, are asked for as before. While the filter does not answer, the names \
-             that it would be asked for are not answered either.",
+            "Sets dns.backend to extfilter, from the next query on. Names with a forwarder, and devices that a policy routes elsewhere, are resolved as before. While the filter does not respond, its names are not resolved.",
         )
         .answers(&[Code::InvalidState]);
     let disables = Effect::Stores(Audit { action: "disable_dns_extfilter", resource_type: "setting" });
     t.command("/dns/extfilter/disable", "disable_dns_extfilter", disables, disable)
         .summary("Use the upstream servers again")
-        .doc("Sets dns.backend to integrated, from the next question on.");
+        .doc("Sets dns.backend to integrated, effective with the next query.");
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

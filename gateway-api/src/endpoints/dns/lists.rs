@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::reply::{Answer, With};
+use crate::reply::{Answer, WithHeaders};
 use crate::request::{Body, Req, decode};
 use crate::table::Method::{Delete, Post};
 use crate::table::{Audit, Effect, Table, Work, output_schema};
@@ -59,7 +59,7 @@ pub struct Domains {
 
 /// Result for each domain, in canonical form.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct Changed {
+pub struct DomainResults {
     /// Domains that were added or removed.
     changed: Vec<String>,
     /// Domains that were already on the list when adding, or not on it when removing.
@@ -70,8 +70,7 @@ pub struct Changed {
 pub(super) fn rows<L: DomainList>(t: &mut Table, path: &'static str, operation: &'static str) {
     let row = t.declared(Post, path);
     row.summary = "Add a domain, several domains, or the URL of a list";
-    row.doc =
-        "With `domains` all of them are put on it in one change, and the answer tells which were not there.";
+    row.doc = "`domains` adds several domains in one change; the response lists which of them are new.";
     row.input = Some(input_schema::<L>);
     row.output = Some(answer_schema::<L>);
     let Work::Handler(one) = row.work.clone() else { return };
@@ -87,7 +86,7 @@ pub(super) fn rows<L: DomainList>(t: &mut Table, path: &'static str, operation: 
     row.method = Delete;
     row.input_required = true;
     row.summary = "Remove domains from the list";
-    row.doc = "All of them in one change; those that are not on it are no mistake.";
+    row.doc = "Removes all in one change. Domains that are not in the list are ignored.";
 }
 
 fn input_schema<L: DomainList>(generator: &mut SchemaGenerator) -> Schema {
@@ -98,22 +97,22 @@ fn input_schema<L: DomainList>(generator: &mut SchemaGenerator) -> Schema {
 
 fn answer_schema<L: DomainList>(generator: &mut SchemaGenerator) -> Schema {
     let one = output_schema::<L>(generator);
-    let many = generator.subschema_for::<Changed>();
+    let many = generator.subschema_for::<DomainResults>();
     json_schema!({ "anyOf": [one, many] })
 }
 
-async fn add<L: DomainList>(cx: Cx, input: Value) -> Result<With<Changed>, ApiError> {
+async fn add<L: DomainList>(cx: Cx, input: Value) -> Result<WithHeaders<DomainResults>, ApiError> {
     let (domains, mut warnings) = decode::<Domains>(input)?;
     let names = names(domains)?;
     let (changed, more) = cx.commit(move |draft| put_all::<L>(draft, names)).await?;
     warnings.extend(more);
-    let mut answer = With::new(changed);
+    let mut answer = WithHeaders::new(changed);
     answer.status = StatusCode::CREATED;
     answer.warnings = warnings;
     Ok(answer)
 }
 
-async fn remove<L: DomainList>(cx: Cx, request: Req<Domains>) -> Result<Changed, ApiError> {
+async fn remove<L: DomainList>(cx: Cx, request: Req<Domains>) -> Result<DomainResults, ApiError> {
     let names = names(request.input)?;
     cx.commit(move |draft| take_all::<L>(draft, names)).await
 }
@@ -144,9 +143,9 @@ fn names(domains: Domains) -> Result<Vec<DomainName>, ApiError> {
 fn put_all<L: DomainList>(
     draft: &mut State,
     names: Vec<DomainName>,
-) -> Result<(Changed, Vec<Warning>), EditError> {
+) -> Result<(DomainResults, Vec<Warning>), EditError> {
     let kind = const { &Kind::of::<L>() };
-    let mut answer = Changed::default();
+    let mut answer = DomainResults::default();
     let mut warnings: Vec<Warning> = Vec::new();
     for name in names {
         let have = L::table(draft).by_key(name.as_str()).map(|entry| (entry.meta().id, entry.is_enabled()));
@@ -172,8 +171,8 @@ fn put_all<L: DomainList>(
     Ok((answer, warnings))
 }
 
-fn take_all<L: DomainList>(draft: &mut State, names: Vec<DomainName>) -> Result<Changed, EditError> {
-    let mut answer = Changed::default();
+fn take_all<L: DomainList>(draft: &mut State, names: Vec<DomainName>) -> Result<DomainResults, EditError> {
+    let mut answer = DomainResults::default();
     for name in names {
         match L::table(draft).by_key(name.as_str()).map(|entry| entry.meta().id) {
             Some(id) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gateway_core::dns::Cause;
 use gateway_ctl::services::dns::DnsService;
-use gateway_dns::query_log::{Before, Domain, Filter, Row as LogRow, Whose};
+use gateway_dns::query_log::{ClientFilter, DisplayRecord, DomainFilter, Filter, PageStart};
 use gateway_dns::serve::{Status as Outcome, Transport};
 use gateway_dns::wire::{code, rtype};
 use gateway_model::domain::DomainName;
@@ -18,15 +18,15 @@ use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::{Query, Req};
 use crate::table::{Audit, Effect, Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/dns/status", "get_dns_status", status).summary("The resolver, its upstreams and its cache");
     t.view("/dns/cache", "list_dns_cache", cache)
-        .summary("Cache of the resolver, sorted by name")
-        .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000, 100 if left out.")
+        .summary("List the cache of the resolver, sorted by name")
+        .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 1000, default 100.")
         .parameter("pattern", Placeholder::Text, "Only names that match this glob, such as *.example.com.");
     let flushes = Effect::Acts(Audit { action: "flush_dns_cache", resource_type: "dns_cache" });
     t.action("/dns/cache/flush", "flush_dns_cache", flushes, flush)
@@ -34,8 +34,8 @@ pub fn rows(t: &mut Table) {
         .access(Access::Diagnose);
     t.view("/dns/log", "list_dns_log", log)
         .summary("DNS queries and their results, newest first")
-        .doc("There is no X-Total-Count: all records would have to be read to count them.")
-        .parameter("limit", Placeholder::Integer, "At most so many: 1 to 1000, 100 if left out.")
+        .doc("The response has no X-Total-Count, because counting would read all records.")
+        .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 1000, default 100.")
         .parameter("before", Placeholder::Text, "Only entries before this entry id or this time (RFC 3339).")
         .parameter("client", Placeholder::Text, "Only this client: its address, or the id of its device.")
         .parameter(
@@ -50,7 +50,7 @@ pub fn rows(t: &mut Table) {
         )
         .access(Access::Private);
     t.view("/dns/clients", "list_dns_clients", clients)
-        .summary("DNS clients by number of queries since the daemon started")
+        .summary("List the DNS clients by number of queries since the daemon started")
         .access(Access::Private);
 }
 
@@ -64,7 +64,7 @@ struct Status {
     upstreams: Vec<Upstream>,
     /// Upstreams that cannot be used as configured.
     problems: Vec<String>,
-    cache: CacheFigures,
+    cache: CacheStats,
     blocking: Blocking,
     /// Queries since midnight, by the clock of the gateway.
     queries_today: u64,
@@ -104,7 +104,7 @@ struct Upstream {
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct CacheFigures {
+struct CacheStats {
     entries: usize,
     /// Size in bytes.
     size: usize,
@@ -145,7 +145,7 @@ impl Status {
             mode: UpstreamMode::default(),
             upstreams: Vec::new(),
             problems: Vec::new(),
-            cache: CacheFigures::default(),
+            cache: CacheStats::default(),
             blocking: Blocking { enabled: false, mode: "null_ip", ttl: 0, paused_until: None },
             queries_today: 0,
             blocked_today: 0,
@@ -187,7 +187,7 @@ impl Status {
             mode: dns.upstream_mode,
             upstreams: upstreams.collect(),
             problems: names.problems(),
-            cache: CacheFigures {
+            cache: CacheStats {
                 entries: at_work.cache.entries,
                 size: at_work.cache.bytes,
                 hits: at_work.cache.hits,
@@ -211,7 +211,7 @@ impl Status {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Cached {
+struct CacheEntries {
     entries: Vec<CachedEntry>,
 }
 
@@ -226,11 +226,11 @@ struct CachedEntry {
     rcode: String,
 }
 
-async fn cache(cx: Cx, request: Req<()>) -> Result<Cached, ApiError> {
+async fn cache(cx: Cx, request: Req<()>) -> Result<CacheEntries, ApiError> {
     let limit = request.query.limit(100, 1000)?;
     let pattern = request.query.get("pattern").unwrap_or("*").to_owned();
     let (names, now) = (cx.open()?.names.clone(), cx.open()?.now());
-    let Some(names) = names else { return Ok(Cached { entries: Vec::new() }) };
+    let Some(names) = names else { return Ok(CacheEntries { entries: Vec::new() }) };
     blocking(move || {
         let entries = names.resolver.cached(&pattern, limit).into_iter().map(|(entry, ttl)| CachedEntry {
             name: entry.name.to_string(),
@@ -240,28 +240,28 @@ async fn cache(cx: Cx, request: Req<()>) -> Result<Cached, ApiError> {
             upstream: entry.upstream.to_string(),
             rcode: code::rcode::text(entry.rcode).to_owned(),
         });
-        Cached { entries: entries.collect() }
+        CacheEntries { entries: entries.collect() }
     })
     .await
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-struct Flush {
+struct FlushInput {
     /// Glob of names, such as `*.example.com`; null: all entries.
     pattern: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Flushed {
+struct FlushResult {
     flushed: usize,
 }
 
-async fn flush(cx: Cx, request: Req<Flush>) -> Result<Flushed, ApiError> {
+async fn flush(cx: Cx, request: Req<FlushInput>) -> Result<FlushResult, ApiError> {
     let names = cx.open()?.names.clone();
     let pattern = request.input.pattern;
     let flushed = names.map_or(0, |names: Arc<DnsService>| names.resolver.flush(pattern.as_deref()));
-    Ok(Flushed { flushed })
+    Ok(FlushResult { flushed })
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -317,21 +317,21 @@ struct Ede {
     text: &'static str,
 }
 
-async fn log(cx: Cx, request: Req<()>) -> Result<With<Vec<Entry>>, ApiError> {
+async fn log(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Entry>>, ApiError> {
     let query = &request.query;
     let limit = query.limit(100, 1000)?;
     let before = query.get("before").map(before).transpose()?;
     let filter = filter(query)?;
-    let Some(names) = cx.open()?.names.clone() else { return Ok(With::new(Vec::new())) };
+    let Some(names) = cx.open()?.names.clone() else { return Ok(WithHeaders::new(Vec::new())) };
     let rows = blocking(move || names.resolver.log().read(&filter, before, limit)).await?;
-    Ok(With::new(rows.into_iter().map(Entry::of).collect()))
+    Ok(WithHeaders::new(rows.into_iter().map(Entry::of).collect()))
 }
 
-fn before(text: &str) -> Result<Before, ApiError> {
+fn before(text: &str) -> Result<PageStart, ApiError> {
     if let Ok(id) = text.parse() {
-        return Ok(Before::Id(id));
+        return Ok(PageStart::Id(id));
     }
-    text.parse().map(Before::Time).map_err(|_| {
+    text.parse().map(PageStart::Time).map_err(|_| {
         let message = "before is the id of an entry or a time such as 2026-11-20T12:00:00Z.";
         ApiError::invalid_parameter("before", message)
     })
@@ -339,14 +339,14 @@ fn before(text: &str) -> Result<Before, ApiError> {
 
 fn filter(query: &Query) -> Result<Filter, ApiError> {
     let client = query.get("client").map(|text| match (text.parse(), text.parse()) {
-        (Ok(address), _) => Ok(Whose::Address(address)),
-        (_, Ok(id)) => Ok(Whose::Device(id)),
+        (Ok(address), _) => Ok(ClientFilter::Address(address)),
+        (_, Ok(id)) => Ok(ClientFilter::Device(id)),
         _ => Err(ApiError::invalid_parameter("client", "client is an address or the id of a device.")),
     });
     let domain = query.get("domain").map(|text| match text.strip_prefix('=') {
-        None => Ok(Domain::Contains(text.to_ascii_lowercase())),
+        None => Ok(DomainFilter::Contains(text.to_ascii_lowercase())),
         Some(name) => match DomainName::parse(name) {
-            Ok(name) => Ok(Domain::Within((&name).into())),
+            Ok(name) => Ok(DomainFilter::Within((&name).into())),
             Err(error) => Err(ApiError::invalid_parameter("domain", error.to_string())),
         },
     });
@@ -358,7 +358,7 @@ fn filter(query: &Query) -> Result<Filter, ApiError> {
 }
 
 impl Entry {
-    fn of(row: LogRow) -> Entry {
+    fn of(row: DisplayRecord) -> Entry {
         let answers = row.answers.into_iter();
         Entry {
             id: row.id,
@@ -399,7 +399,7 @@ fn cause(cause: Cause) -> &'static str {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct ClientFigures {
+struct ClientStats {
     client: Client,
     queries: u64,
     blocked: u64,
@@ -415,10 +415,10 @@ struct TopName {
     queries: u64,
 }
 
-async fn clients(cx: Cx, _: Req<()>) -> Result<With<Vec<ClientFigures>>, ApiError> {
-    let Some(names) = cx.open()?.names.clone() else { return Ok(With::counted(Vec::new())) };
+async fn clients(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<ClientStats>>, ApiError> {
+    let Some(names) = cx.open()?.names.clone() else { return Ok(WithHeaders::counted(Vec::new())) };
     let figures = blocking(move || names.resolver.log().clients()).await?;
-    let shown = figures.into_iter().map(|figures| ClientFigures {
+    let shown = figures.into_iter().map(|figures| ClientStats {
         client: Client {
             ip: figures.client.address,
             device_id: figures.client.device,
@@ -434,5 +434,5 @@ async fn clients(cx: Cx, _: Req<()>) -> Result<With<Vec<ClientFigures>>, ApiErro
             .map(|(name, queries)| TopName { name: name.to_string(), queries })
             .collect(),
     });
-    Ok(With::counted(shown.collect()))
+    Ok(WithHeaders::counted(shown.collect()))
 }

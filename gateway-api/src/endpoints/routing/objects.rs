@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::gateway::Open;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Collection, Ops, Table};
 
@@ -46,7 +46,7 @@ pub fn rows(t: &mut Table) {
         ops: Ops::ALL,
         live: None,
     });
-    t.view("/vlans", "list_vlans", vlans).summary("VLANs of this host and of segments");
+    t.view("/vlans", "list_vlans", vlans).summary("List the VLANs of this host and of segments");
 }
 
 /// Adds the status of chains with their current egress.
@@ -74,7 +74,7 @@ pub struct Vlan {
     pub segment: Option<String>,
 }
 
-async fn vlans(cx: Cx, _: Req<()>) -> Result<With<Vec<Vlan>>, ApiError> {
+async fn vlans(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Vlan>>, ApiError> {
     let open = cx.open()?;
     let World { facts, state, network, .. } = open.world();
     let lan = &network.lan;
@@ -102,5 +102,5 @@ async fn vlans(cx: Cx, _: Req<()>) -> Result<With<Vec<Vlan>>, ApiError> {
         });
         vlan.segment = Some(segment.name.clone());
     }
-    Ok(With::counted(vlans.into_values().collect()))
+    Ok(WithHeaders::counted(vlans.into_values().collect()))
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Collection, Effect, Ops, Table};
 
@@ -28,8 +28,7 @@ pub fn rows(t: &mut Table) {
     t.action("/presets/{id}/apply", "apply_preset", effect, apply)
         .summary("Create the policy or the profile of a preset")
         .doc(
-            "The body has the fields that the preset leaves open, such as source_value and hops, and those that are to \
-             be otherwise. A policy that is made steers traffic from the next apply on, like any other.",
+            "The body contains the fields that the preset leaves open, such as source_value and hops, and overrides of its fields. A created policy takes effect with the next apply.",
         )
         .answers(&[Code::NotFound])
         .status(201);
@@ -58,13 +57,13 @@ pub struct CreatedObject {
     pub object: Map<String, Value>,
 }
 
-async fn apply(cx: Cx, request: Req<Fields>) -> Result<With<AppliedPreset>, ApiError> {
+async fn apply(cx: Cx, request: Req<Fields>) -> Result<WithHeaders<AppliedPreset>, ApiError> {
     let id = request.params.get("id").to_owned();
     let fields = request.input.0;
     let (preset, made, warnings) = cx.commit(move |draft| make(draft, &id, fields)).await?;
     let front = if made.r#type == RoutingPolicy::NOUN { "/routing/policies" } else { "/profiles" };
     let location = Some(format!("{front}/{}", made.id));
-    let mut answer = With::new(AppliedPreset { preset, created: vec![made] });
+    let mut answer = WithHeaders::new(AppliedPreset { preset, created: vec![made] });
     (answer.status, answer.location, answer.warnings) = (StatusCode::CREATED, location, warnings);
     Ok(answer)
 }
@@ -93,7 +92,7 @@ fn make(
     let written = kind.create(draft, Value::Object(body))?;
     let mut warnings = written.warnings;
     if blocks {
-        warnings.push(Warning::new("hops", "There are none, so what it matches is blocked until there are."));
+        warnings.push(Warning::new("hops", "There are no hops, so matching traffic is blocked."));
     }
     let object = written.value.as_object().cloned().unwrap_or_default();
     let name = object.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -9,7 +9,7 @@ use gateway_core::evaluate::{self, Evaluation};
 use gateway_core::matrix::{self, FailRow, LeakMatrix};
 use gateway_core::network_tests::{self, TestResult};
 use gateway_core::render::{self, Enforcement, Render};
-use gateway_ctl::engine::Counted;
+use gateway_ctl::engine::BpfCounters;
 use gateway_ctl::reconcile::{Reason, Status};
 use gateway_ctl::world::World;
 use gateway_model::{EditError, State, Warning};
@@ -20,7 +20,7 @@ use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 use crate::view_cache::SharedView;
@@ -35,7 +35,7 @@ pub fn rows(t: &mut Table) {
     .summary("Compare the kernel with the plan now, and repair differences");
     t.question("/policy/evaluate", "evaluate_policies", evaluate)
         .summary("Decision for the traffic of a device, and its reason")
-        .doc("A dry run by the function that decides in the kernel, over the applied policies. Nothing is sent.")
+        .doc("A dry run of the kernel's decision function over the applied policies. Sends no packet.")
         .answers(&[Code::NotFound, Code::Conflict]);
     t.command("/policy/conflicts", "find_policy_conflicts", Effect::Reads, conflicts)
         .heavy()
@@ -99,7 +99,7 @@ pub fn failures(status: Option<&Arc<Status>>) -> Vec<Warning> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Applied {
+pub struct ApplyResult {
     /// Revision of the applied policies, which steer traffic from now on.
     pub applied_revision: u64,
     /// Number of enabled policies.
@@ -108,7 +108,7 @@ pub struct Applied {
     pub run: Run,
 }
 
-pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
+pub async fn apply(cx: Cx, _: Req<()>) -> Result<WithHeaders<ApplyResult>, ApiError> {
     if let Some(pending) = cx.open()?.store.pending() {
         // A rollback of the pending change would revert the apply as well.
         return Err(ApiError::apply_in_progress(&pending));
@@ -122,14 +122,14 @@ pub async fn apply(cx: Cx, _: Req<()>) -> Result<With<Applied>, ApiError> {
 }
 
 /// Reconciles the kernel with the applied policies.
-pub async fn enforce(cx: &Cx) -> Result<With<Applied>, ApiError> {
+pub async fn enforce(cx: &Cx) -> Result<WithHeaders<ApplyResult>, ApiError> {
     let open = cx.open()?;
     let status = open.reconcile(Reason::Apply).await?;
     let dataplane = status.as_ref().and_then(|status| status.subsystems.get("dataplane"));
     if let Some(failure) = dataplane.and_then(|dataplane| dataplane.outcome.failed.first()) {
         let mut error = ApiError::new(
             Code::ApplyFailed,
-            "The policies are stored as applied, but the kernel did not take the plan; the one before goes on holding.",
+            "The policies are stored as applied, but the plan could not be installed; the previous plan stays in force.",
         )
         .detail("stage", "dataplane")
         .detail("kernel_message", format!("{}: {}", failure.resource, failure.error))
@@ -140,7 +140,7 @@ pub async fn enforce(cx: &Cx) -> Result<With<Applied>, ApiError> {
     }
     let state = open.store.current();
     let now = open.now();
-    let mut answer = With::new(Applied {
+    let mut answer = WithHeaders::new(ApplyResult {
         applied_revision: state.applied.revision.0,
         policies: state.applied.policies.iter().filter(|policy| policy.in_force(now)).count(),
         run: Run::of(status.as_deref()),
@@ -182,9 +182,9 @@ pub async fn freeze(
     })
 }
 
-async fn reconcile(cx: Cx, _: Req<()>) -> Result<With<Run>, ApiError> {
+async fn reconcile(cx: Cx, _: Req<()>) -> Result<WithHeaders<Run>, ApiError> {
     let status = cx.open()?.reconcile(Reason::Manual).await?;
-    let mut answer = With::new(Run::of(status.as_deref()));
+    let mut answer = WithHeaders::new(Run::of(status.as_deref()));
     answer.warnings = failures(status.as_ref());
     Ok(answer)
 }
@@ -226,7 +226,7 @@ pub struct NamedConflict {
     pub names: Vec<String>,
 }
 
-async fn conflicts(cx: Cx, _: Req<()>) -> Result<With<Vec<NamedConflict>>, ApiError> {
+async fn conflicts(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<NamedConflict>>, ApiError> {
     let list = explain(&cx, |now| {
         let found = gateway_core::conflicts::conflicts(&now.input(), now.compiled());
         let name =
@@ -238,7 +238,7 @@ async fn conflicts(cx: Cx, _: Req<()>) -> Result<With<Vec<NamedConflict>>, ApiEr
         named.collect::<Vec<_>>()
     })
     .await?;
-    Ok(With::counted(list))
+    Ok(WithHeaders::counted(list))
 }
 
 async fn leak_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<LeakMatrix>, ApiError> {
@@ -255,19 +255,19 @@ async fn fail_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<Vec<FailRow>>, Api
 
 /// The plan, and its counters.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Rendered {
+pub struct RenderedPlan {
     #[serde(flatten)]
     pub plan: Render,
-    pub counters: Counted,
+    pub counters: BpfCounters,
 }
 
-async fn rendered(cx: Cx, _: Req<()>) -> Result<Rendered, ApiError> {
+async fn rendered(cx: Cx, _: Req<()>) -> Result<RenderedPlan, ApiError> {
     let enforcement = cx.open()?.enforcement.clone();
     let counted = blocking(move || Ok((enforcement.generation()?, enforcement.counters()?))).await?;
     let (generation, counters) =
         counted.map_err(|error: gateway_ctl::os::bpf::Error| ApiError::internal(&error))?;
     let plan = explain(&cx, move |now| render::render(now.compiled(), generation)).await?;
-    Ok(Rendered { plan, counters })
+    Ok(RenderedPlan { plan, counters })
 }
 
 async fn enforcement(cx: Cx, _: Req<()>) -> Result<SharedView<Enforcement>, ApiError> {

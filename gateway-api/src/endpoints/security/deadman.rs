@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::ApiError;
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Method, Table};
 use crate::wipe::{self, AUDIT as WIPE};
@@ -76,7 +76,7 @@ async fn show(cx: Cx, _: Req<()>) -> Result<DeadmanStatus, ApiError> {
 #[serde(transparent)]
 pub struct DeadmanInput(#[schemars(with = "DeadmanSettings")] Map<String, Value>);
 
-async fn replace(cx: Cx, request: Req<DeadmanInput>) -> Result<With<DeadmanStatus>, ApiError> {
+async fn replace(cx: Cx, request: Req<DeadmanInput>) -> Result<WithHeaders<DeadmanStatus>, ApiError> {
     let mut input = request.input.0;
     input.retain(|key, _| !READ_ONLY.contains(&key.as_str()));
     // A default would disarm the switch.
@@ -87,7 +87,7 @@ async fn replace(cx: Cx, request: Req<DeadmanInput>) -> Result<With<DeadmanStatu
     }
     let group = GroupKind::find("deadman").expect("it is in the list of groups");
     let warnings = cx.commit(move |draft| group.put(draft, Value::Object(input))).await?;
-    let mut answer = With::new(DeadmanStatus::from(cx.open()?.deadman.report()?));
+    let mut answer = WithHeaders::new(DeadmanStatus::from(cx.open()?.deadman.report()?));
     answer.warnings = warnings;
     Ok(answer)
 }
@@ -100,13 +100,13 @@ pub struct WipeRequest {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Wiped {
+pub struct WipeResult {
     pub level: WipeLevel,
     /// The daemon stops after this response, and all traffic stays blocked.
     pub ending: bool,
 }
 
-async fn wipe(cx: Cx, request: Req<WipeRequest>) -> Result<Wiped, ApiError> {
+async fn wipe(cx: Cx, request: Req<WipeRequest>) -> Result<WipeResult, ApiError> {
     // Wiping destroys data, so the level has no default.
     let Some(level) = request.input.level else {
         let mut problems = Problems::new();
@@ -114,5 +114,5 @@ async fn wipe(cx: Cx, request: Req<WipeRequest>) -> Result<Wiped, ApiError> {
         return Err(EditError::Invalid(problems).into());
     };
     wipe::wipe(cx.open()?, cx.ticket(WIPE), level).await?;
-    Ok(Wiped { level, ending: level == WipeLevel::Hard })
+    Ok(WipeResult { level, ending: level == WipeLevel::Hard })
 }

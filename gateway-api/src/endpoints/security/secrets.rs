@@ -11,7 +11,7 @@ use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
-use crate::reply::With;
+use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Audit, Effect, Table};
 
@@ -24,7 +24,7 @@ const CLEAR: Audit = Audit { action: "clear_secrets_passphrase", resource_type: 
 pub fn rows(t: &mut Table) {
     t.view("/secrets", "list_secrets", list)
         .summary("Stored secrets and their form")
-        .doc("Never their values.")
+        .doc("Values are never included.")
         .access(Access::Administer);
     t.view("/secrets/encryption-status", "get_secrets_encryption_status", status)
         .summary("Form in which secrets are stored");
@@ -39,7 +39,7 @@ pub fn rows(t: &mut Table) {
         .access(Access::Administer);
     row.input_required = true;
     t.command("/secrets/clear-passphrase", CLEAR.action, Effect::Stores(CLEAR), clear)
-        .summary("Keep all secrets in clear")
+        .summary("Store all secrets unencrypted")
         .access(Access::Administer);
 }
 
@@ -77,8 +77,8 @@ fn reference(place: &SecretPlace) -> String {
     if field.is_empty() { format!("{noun}/{id}") } else { format!("{noun}/{id}/{field}") }
 }
 
-async fn list(cx: Cx, _: Req<()>) -> Result<With<Vec<StoredSecret>>, ApiError> {
-    Ok(With::counted(cx.open()?.store.secrets().into_iter().map(StoredSecret::from).collect()))
+async fn list(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<StoredSecret>>, ApiError> {
+    Ok(WithHeaders::counted(cx.open()?.store.secrets().into_iter().map(StoredSecret::from).collect()))
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -151,10 +151,7 @@ async fn clear(cx: Cx, _: Req<()>) -> Result<EncryptionStatus, ApiError> {
 fn refused(error: RotateError) -> ApiError {
     match error {
         RotateError::Unreadable { places, ticket: _ } => {
-            let message = format!(
-                "{} values cannot be decrypted; nothing was rewritten, and the passphrase is as it was.",
-                places.len()
-            );
+            let message = format!("{} values cannot be decrypted; nothing was changed.", places.len());
             let places: Vec<String> = places.iter().map(reference).collect();
             ApiError::new(Code::SecretsRotationFailed, message).detail("secrets", places)
         }

@@ -37,13 +37,13 @@ pub struct Stats {
     throttled: u64,
     /// Always 0: no schedule of this version delays user packets.
     blocked_ms: u64,
-    per_tunnel: Vec<OfTunnel>,
+    per_tunnel: Vec<TunnelCover>,
 }
 
 /// Cover traffic of a tunnel.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "CoverOfTunnel")]
-struct OfTunnel {
+struct TunnelCover {
     tunnel: String,
     id: String,
     state: CoverState,
@@ -75,9 +75,9 @@ pub async fn stats(cx: Cx, _: Req<()>) -> Result<Stats, ApiError> {
     let world = open.world();
     let (state, seen) = (world.state, world.reports.tunnels);
     let CoverSettings { enabled, budget_pct, machines } = state.group();
-    let of = |tunnel: &Tunnel| OfTunnel::new(tunnel, enabled, seen.cover.get(&tunnel.meta.id));
-    let per_tunnel: Vec<OfTunnel> = state.tunnels.iter().map(of).collect();
-    let sum = |count: fn(&OfTunnel) -> u64| per_tunnel.iter().map(count).sum();
+    let of = |tunnel: &Tunnel| TunnelCover::new(tunnel, enabled, seen.cover.get(&tunnel.meta.id));
+    let per_tunnel: Vec<TunnelCover> = state.tunnels.iter().map(of).collect();
+    let sum = |count: fn(&TunnelCover) -> u64| per_tunnel.iter().map(count).sum();
     let (padding_bytes, normal_bytes) = (sum(|of| of.padding_bytes), sum(|of| of.normal_bytes));
     Ok(Stats {
         enabled,
@@ -97,7 +97,7 @@ pub async fn stats(cx: Cx, _: Req<()>) -> Result<Stats, ApiError> {
     })
 }
 
-impl OfTunnel {
+impl TunnelCover {
     fn new(tunnel: &Tunnel, enabled: bool, cover: Option<&Cover>) -> Self {
         let counts = cover.and_then(Cover::status).unwrap_or_default();
         let (state, note) = match (tunnel.r#type, cover) {

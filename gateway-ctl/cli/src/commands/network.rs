@@ -62,15 +62,15 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
     let domains = operand("domain", ParameterKind::Text, Arity::Many);
     kind(
         "dns",
-        "Resolver status, and what is blocked by name",
+        "Resolver status and blocked domains",
         vec![
             command("status", get("/dns/status"), status)
                 .examples(["dns", "dns | jq '.upstreams[] | select(.ok | not)'"]),
-            command("block", post("/dns/blocklist"), "Block domains and what is below them")
+            command("block", post("/dns/blocklist"), "Block domains and their subdomains")
                 .operands([domains])
                 .work(Work::Special(Special::Block))
                 .examples(["dns block ads.example.com", "dns block a.example b.example | jq '.changed[]'"]),
-            command("unblock", delete("/dns/blocklist"), "Take domains off the blocklist")
+            command("unblock", delete("/dns/blocklist"), "Remove domains from the blocklist")
                 .operands([domains])
                 .work(Work::Special(Special::Unblock))
                 .examples(["dns unblock ads.example.com", "dns unblock a.example b.example"]),
@@ -78,12 +78,12 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
     );
     kind(
         "extfilter",
-        "The external filter of names",
+        "External DNS filter",
         vec![
             command(
                 "status",
                 get("/dns/extfilter/status"),
-                "Whether it is configured, reachable and blocking",
+                "Status of the external filter: configured, reachable, blocking",
             )
             .examples(["extfilter", "extfilter | jq .reachable"]),
             command("enable", post("/dns/extfilter/enable"), "Use the external filter")
@@ -92,7 +92,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .examples(["extfilter disable", "extfilter disable | jq .enabled"]),
         ],
     );
-    let about = "Look for a captive portal on the uplink";
+    let about = "Check for a captive portal on the uplink";
     kind(
         "captive",
         about,
@@ -132,7 +132,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
         about,
         vec![list(get("/mesh/peers"), about, PEERS).examples(["nodes", "nodes | cut -f2,4"])],
     );
-    let about = "Gateways that sync with this one";
+    let about = "Gateways that synchronise with this one";
     kind(
         "gateway-nodes",
         about,
@@ -143,13 +143,13 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
     );
     kind(
         "federation",
-        "Syncing with other gateways",
+        "Synchronisation with other gateways",
         vec![
             command("status", get("/federation/status"), "State of the federation")
                 .examples(["federation", "federation | jq ."]),
             command("peers", get("/federation/peers"), "Peers of the federation")
                 .examples(["federation peers", "federation peers | jq -r '.[].name'"]),
-            command("sync", post("/federation/sync"), "Pull from a peer at once").flags(SYNC).examples([
+            command("sync", post("/federation/sync"), "Pull from a peer now").flags(SYNC).examples([
                 "federation sync --peer https://gateway2.example:8080",
                 "federation sync --peer=https://gateway2.example:8080",
             ]),

@@ -60,7 +60,7 @@ const COLLECTIONS: &[Collection] = &[
     },
     Collection {
         name: "trust-classes",
-        about: "What a device may do on the LAN and towards the internet",
+        about: "Permissions of a device on the LAN and towards the internet",
         path: "/trust-classes",
         item: "/trust-classes/{id}",
         verbs: ALL,
@@ -77,7 +77,7 @@ const COLLECTIONS: &[Collection] = &[
     },
     Collection {
         name: "privacy-classes",
-        about: "What of a device's traffic is hidden, forced or blocked",
+        about: "Privacy rules for the traffic of a device",
         path: "/privacy-classes",
         item: "/privacy-classes/{id}",
         verbs: ALL,
@@ -94,7 +94,7 @@ const COLLECTIONS: &[Collection] = &[
     },
     Collection {
         name: "profiles",
-        about: "Ways out that policies, devices and groups refer to",
+        about: "Egress profiles of policies, devices and groups",
         path: "/profiles",
         item: "/profiles/{id}",
         verbs: ALL,
@@ -110,7 +110,7 @@ const COLLECTIONS: &[Collection] = &[
     },
     Collection {
         name: "chains",
-        about: "Named ways through several hops",
+        about: "Chains: named sequences of hops",
         path: "/chains",
         item: "/chains/{id}",
         verbs: ALL,
@@ -128,7 +128,7 @@ const COLLECTIONS: &[Collection] = &[
     },
     Collection {
         name: "exceptions",
-        about: "Overrides of the policies that end by themselves",
+        about: "Temporary overrides of the policies",
         path: "/exceptions",
         item: "/exceptions/{id}",
         verbs: &[Verb::List, Verb::Get, Verb::Create, Verb::Delete],
@@ -145,7 +145,7 @@ const COLLECTIONS: &[Collection] = &[
     },
     Collection {
         name: "federation-roles",
-        about: "What a peer of the federation may send and take",
+        about: "Permissions of a federation peer",
         path: "/federation-roles",
         item: "/federation-roles/{id}",
         verbs: &[Verb::List, Verb::Pick, Verb::Create, Verb::Update, Verb::Delete],
@@ -159,7 +159,7 @@ const COLLECTIONS: &[Collection] = &[
     },
     Collection {
         name: "test-definitions",
-        about: "Tests of the network that can stop an apply",
+        about: "Network tests that can prevent an apply",
         path: "/test-definitions",
         item: "/test-definitions/{id}",
         verbs: ALL,
@@ -174,7 +174,7 @@ const COLLECTIONS: &[Collection] = &[
     },
     Collection {
         name: "tunnels",
-        about: "Tunnels and their state",
+        about: "Tunnels and their status",
         path: "/tunnels",
         item: "/tunnels/{id}",
         verbs: &[Verb::List, Verb::Get],
@@ -211,7 +211,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
         match collection.name {
             "tunnels" => commands.extend(tunnel_verbs()),
             "test-definitions" => commands.push(
-                command("run", post("/test-definitions/run"), "Run the tests that are enabled")
+                command("run", post("/test-definitions/run"), "Run the enabled tests")
                     .verdict(Verdict { field: "/pass", bad: Bad::False, exit: 7 })
                     .examples(["test-definitions run", "test-definitions run | jq ."]),
             ),
@@ -229,7 +229,7 @@ fn tunnel_verbs() -> [Command; 2] {
         command(
             "down",
             post("/tunnels/{id}/down"),
-            "Take a tunnel down; what it carried is blocked or falls back",
+            "Take a tunnel down; its traffic is blocked or falls back",
         )
         .operands([id("/tunnels")])
         .examples(["tunnels down exit", "tunnels down exit | jq -r .status"]),
@@ -240,28 +240,30 @@ impl Collection {
     fn command(&self, verb: Verb) -> Command {
         let (kind, (name, input)) = (self.name, self.example);
         match verb {
-            Verb::List => list(get(self.path), "List them all", self.columns)
+            Verb::List => list(get(self.path), "List the objects", self.columns)
                 .examples([&format!("{kind} | cut -f1,2"), &format!("{kind} list")]),
-            Verb::Get => command("get", get(self.item), "Show one with all its fields")
+            Verb::Get => command("get", get(self.item), "Show an object with all its fields")
                 .operands([id(self.path)])
                 .examples([&format!("{kind} get {name}"), &format!("{kind} get {name} > {kind}.json")]),
-            Verb::Pick => command("get", get(self.path), "Show one with all its fields")
+            Verb::Pick => command("get", get(self.path), "Show an object with all its fields")
                 .operands([id(self.path)])
                 .work(Work::Pick)
                 .examples([&format!("{kind} get {name}"), &format!("{kind} get {name} > {kind}.json")]),
-            Verb::Create => command("create", post(self.path), "Create one, and print it with its id")
+            Verb::Create => command("create", post(self.path), "Create an object and print it with its id")
                 .operands([BODY])
                 .examples([&format!("{kind} create '{input}'"), &format!("{kind} create {kind}.json")]),
-            Verb::Update => command("update", put(self.item), "Replace one; read-only fields may stay in")
-                .operands([id(self.path), BODY])
-                .examples([
-                    &format!("{kind} update {name} {kind}.json"),
-                    &format!(
-                        "{kind} get {name} | jq '.name = \"other\"' | gateway-ctl {kind} update {name} -"
-                    ),
-                ]),
+            Verb::Update => {
+                command("update", put(self.item), "Replace an object; read-only fields are ignored")
+                    .operands([id(self.path), BODY])
+                    .examples([
+                        &format!("{kind} update {name} {kind}.json"),
+                        &format!(
+                            "{kind} get {name} | jq '.name = \"other\"' | gateway-ctl {kind} update {name} -"
+                        ),
+                    ])
+            }
             Verb::Delete => {
-                command("delete", delete(self.item), "Delete one; refused while others refer to it")
+                command("delete", delete(self.item), "Delete an object; rejected while others refer to it")
                     .operands([id(self.path)])
                     .examples([
                         &format!("{kind} delete {name}"),

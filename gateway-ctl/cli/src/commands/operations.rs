@@ -53,7 +53,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
     let mut kind = |name, about, commands| {
         kinds.push(Kind { name, group: Group::Operations, about, commands });
     };
-    let about = "Who changed what, newest first";
+    let about = "Audit trail, newest first";
     kind("audit", about, vec![list(get("/audit"), about, AUDIT).examples(["audit", "audit | cut -f1-4"])]);
     let about = "Alerts, newest first";
     kind(
@@ -70,14 +70,14 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
         about,
         vec![list(get("/anomalies"), about, ANOMALIES).examples(["anomalies", "anomalies | cut -f2,5"])],
     );
-    kind("backup", "The configuration as a file, and backups by schedule", backup());
-    let about = "Snapshots of the configuration, made before every apply and import";
+    kind("backup", "Exports and scheduled backups", backup());
+    let about = "Snapshots of the configuration, taken before each apply and import";
     kind(
         "snapshots",
         about,
         vec![list(get("/snapshots"), about, SNAPSHOTS).examples(["snapshots", "snapshots | cut -f1,3"])],
     );
-    let about = "Bring back the configuration of a snapshot";
+    let about = "Roll back to a snapshot";
     kind(
         "rollback",
         about,
@@ -87,14 +87,14 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .examples(["rollback NAME", "rollback NAME | jq ."]),
         ],
     );
-    let about = "Which secrets are stored, and whether they are encrypted; never the secrets";
+    let about = "Stored secrets and their encryption, without the values";
     kind(
         "secrets",
         about,
         vec![list(get("/secrets"), about, SECRETS).examples(["secrets", "secrets | grep -w false"])],
     );
     kind("capture", "Packet captures", capture());
-    kind("ai", "The assistant on this host", assistant());
+    kind("ai", "Assistant on this host", assistant());
     let about = "Print the completions for a shell";
     kind(
         "completion",
@@ -117,12 +117,12 @@ fn backup() -> Vec<Command> {
     vec![
         command("export", get("/config/export"), "Print the configuration without its secrets")
             .examples(["backup export > gateway.json", "backup export | jq keys"]),
-        command("import", post("/config/import"), "Apply a configuration that was exported, all or nothing")
+        command("import", post("/config/import"), "Import a plain export, all or nothing")
             .operands([operand("file", ParameterKind::File, Arity::One)])
             .examples(["backup import gateway.json", "backup import /root/gateway.json | jq ."]),
-        command("status", get("/backup/status"), "The last backups, the next one, and their target")
+        command("status", get("/backup/status"), "Last backups, the next one, and the target")
             .examples(["backup status", "backup status | jq -r .last_result"]),
-        command("run", post("/backup/run"), "Make a backup now, as configured")
+        command("run", post("/backup/run"), "Create a backup now")
             .examples(["backup run", "backup run | jq -r .name"]),
     ]
 }
@@ -143,7 +143,7 @@ fn capture() -> Vec<Command> {
             field: "filter",
             integer: false,
             required: false,
-            about: "Only packets that this expression matches",
+            about: "Filter expression for packets",
         },
         Flag {
             name: "count",
@@ -151,18 +151,18 @@ fn capture() -> Vec<Command> {
             field: "count",
             integer: true,
             required: false,
-            about: "Stop after so many packets, 50000 at most",
+            about: "Number of packets after which to stop, 50000 at most",
         },
     ];
     let id = operand("id", ParameterKind::Object("/diagnostics/captures"), Arity::One);
     vec![
-        command("list", get("/diagnostics/captures"), "Captures that run, and recent ones")
+        command("list", get("/diagnostics/captures"), "Running and recent captures")
             .examples(["capture list", "capture list | jq -r '.[].id'"]),
         command("start", post("/diagnostics/capture"), "Start a capture").flags(FLAGS).examples([
             "capture start --iface eth1",
             "capture start --iface eth1 --filter 'port 53' --count 100",
         ]),
-        command("get", get("/diagnostics/capture/{id}"), "What a capture has seen")
+        command("get", get("/diagnostics/capture/{id}"), "Status and packets of a capture")
             .operands([id])
             .examples(["capture get ID", "capture get ID | jq ."]),
         command("stop", delete("/diagnostics/capture/{id}"), "Stop a capture")
@@ -173,11 +173,11 @@ fn capture() -> Vec<Command> {
 
 fn assistant() -> Vec<Command> {
     vec![
-        command("status", get("/ai/status"), "Whether the assistant can be asked")
+        command("status", get("/ai/status"), "Status of the assistant")
             .examples(["ai status", "ai status | jq .reachable"]),
-        command("query", post("/ai/query"), "Ask for a suggestion; nothing is applied")
+        command("query", post("/ai/query"), "Request a suggestion; applies nothing")
             .operands([operand("text", ParameterKind::Text, Arity::One)])
-            .remark("suggestion only, nothing was applied")
+            .remark("suggestion only; nothing was applied")
             .examples([
                 "ai query 'send the TV through the tunnel to Sweden'",
                 "ai query 'why is it slow' | jq -r .answer",

@@ -29,7 +29,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
     let mut kind = |name, about, commands| {
         kinds.push(Kind { name, group: Group::Policy, about, commands });
     };
-    let about = "Apply a plan of many objects, all or nothing";
+    let about = "Apply a plan of several objects, all or nothing";
     kind(
         "apply",
         about,
@@ -40,7 +40,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .examples(["apply plan.json", "apply < plan.json"]),
         ],
     );
-    let about = "Check a plan of many objects; nothing is changed";
+    let about = "Preview a plan of several objects; changes nothing";
     kind(
         "validate",
         about,
@@ -51,7 +51,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .examples(["validate plan.json", "validate plan.json | jq .changes"]),
         ],
     );
-    let about = "Stored policies that stand in one another's way or lead nowhere";
+    let about = "Conflicting policies and policies with missing targets";
     kind(
         "conflicts",
         about,
@@ -61,13 +61,13 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .examples(["conflicts", "conflicts | cut -f3,4"]),
         ],
     );
-    let about = "The compiled dataplane: maps, rules, routes, counters";
+    let about = "Compiled dataplane: maps, rules, routes, counters";
     kind(
         "render",
         about,
         vec![command("", get("/render"), about).examples(["render", "render | jq -r '.rules[]'"])],
     );
-    let about = "The compiled policies as they are enforced";
+    let about = "Compiled policies as enforced";
     kind(
         "enforce",
         about,
@@ -86,7 +86,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .examples(["reconcile", "reconcile | jq .drift"]),
         ],
     );
-    let about = "What each policy does in each state of the tunnels, and whether anything leaks";
+    let about = "Leak matrix: behaviour of each policy in each state of the tunnels";
     kind(
         "leak-matrix",
         about,
@@ -96,7 +96,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .examples(["leak-matrix", "leak-matrix | grep DIRECT"]),
         ],
     );
-    let about = "What each policy does without its first hop, and without all";
+    let about = "Behaviour of each policy without its first hop, and without any hop";
     kind(
         "fail-matrix",
         about,
@@ -118,4 +118,4 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
     );
 }
 
-const RECONCILE: &str = "Compare the kernel with the plan at once, and repair what differs";
+const RECONCILE: &str = "Compare the kernel with the plan now, and repair differences";

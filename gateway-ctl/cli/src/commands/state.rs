@@ -20,16 +20,16 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
     };
     let about = "Version, readiness, uptime, age of the snapshot, revisions";
     kind("status", about, command("", get("/status"), about).examples(["status", "status | jq .ready"]));
-    let about = "Whether the daemon answers, and whether it enforces";
+    let about = "Liveness of the daemon, and whether it enforces policies";
     kind("health", about, command("", get("/health"), about).examples(["health", "health | jq -r .status"]));
-    let about = "How each subsystem came out of the last run";
+    let about = "Result of the last reconcile run, by subsystem";
     kind(
         "observer",
         about,
         command("", get("/observer"), about)
             .examples(["observer", "observer | jq '.[] | select(.state != \"ok\")'"]),
     );
-    let about = "The machine: processor, memory, disks, network cards, temperature";
+    let about = "Host: processor, memory, disks, network interfaces, temperature";
     kind(
         "platform",
         about,
@@ -59,7 +59,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
             .verdict(Verdict { field: "/ok", bad: Bad::False, exit: 7 })
             .examples(["verify", "verify | jq '.checks[] | select(.ok | not)'"]),
     );
-    let about = "What somebody else changed in the kernel lately, newest first";
+    let about = "Recent drift: kernel changes by other programs, newest first";
     kind(
         "drift",
         about,
@@ -67,7 +67,7 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
             .prints(Prints::Table(DRIFT))
             .examples(["drift", "drift | cut -f1,2"]),
     );
-    let about = "What happens to the traffic of a device, and why; nothing is sent";
+    let about = "Explain the decision for the traffic of a device; sends no packet";
     kind(
         "evaluate",
         about,

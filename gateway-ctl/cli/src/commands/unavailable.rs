@@ -10,25 +10,25 @@ const POINTERS: &[(&[&str], &str)] = &[
         &["bridges", "bridge"],
         "Bridges are edited as a plan (gateway-ctl apply plan.json) or at /api/v1/bridges.",
     ),
-    (&["splitting"], "Traffic splitting is set at /api/v1/splitting."),
+    (&["splitting"], "Configure traffic splitting at /api/v1/splitting."),
     (
         &["settings", "config"],
         "Settings are edited at /api/v1/settings; the file of the daemon is gateway.yaml(5).",
     ),
-    (&["users", "user"], "Accounts are managed by the daemon's own program: gatewayd user add|list|del."),
+    (&["users", "user"], "Manage accounts with gatewayd user add|list|del."),
     (&["keys", "login", "auth", "tokens"], "This client carries no credential; use /api/v1/auth with curl."),
     (
         &["filter-rules", "zones", "records", "forwarders", "rewrites"],
         "Names are edited as a plan (gateway-ctl apply plan.json) or at /api/v1/dns.",
     ),
-    (&["wan", "uplinks"], "Uplinks are set at /api/v1/system/wan-uplinks."),
-    (&["interfaces"], "Interfaces are set at /api/v1/interfaces."),
+    (&["wan", "uplinks"], "Configure uplinks at /api/v1/system/wan-uplinks."),
+    (&["interfaces"], "Configure interfaces at /api/v1/interfaces."),
     (
         &["privacy"],
-        "Privacy is shown by gateway-ctl leak-matrix, fail-matrix and leak-check, and set at /api/v1/privacy.",
+        "Show privacy with gateway-ctl leak-matrix, fail-matrix and leak-check; configure it at /api/v1/privacy.",
     ),
-    (&["bluetooth"], "Bluetooth is set at /api/v1/bluetooth."),
-    (&["wipe", "deadman"], "The dead-man switch and wiping are at /api/v1/system."),
+    (&["bluetooth"], "Configure Bluetooth at /api/v1/bluetooth."),
+    (&["wipe", "deadman"], "Configure the dead-man switch and wipe at /api/v1/system."),
 ];
 
 /// Verbs without a command, by kind, with their alternative.
@@ -43,13 +43,13 @@ const VERBS: &[(&str, &[&str], &str)] = &[
         &["update"],
         "Delete the proxy and create another, or use a plan (gateway-ctl apply plan.json).",
     ),
-    ("exceptions", &["update"], "An exception is not changed: delete it and create another."),
+    ("exceptions", &["update"], "Exceptions cannot be changed; delete the exception and create another."),
     (
         "dns",
         &["cache", "filter-rules", "zones", "records", "flush"],
-        "The rest of the resolver is at /api/v1/dns.",
+        "Configure the resolver at /api/v1/dns.",
     ),
-    ("profiles", &["apply"], "Stored policies are applied by POST /api/v1/routing/policies/apply."),
+    ("profiles", &["apply"], "Apply stored policies with POST /api/v1/routing/policies/apply."),
 ];
 
 pub fn kind(word: &str) -> Option<&'static str> {

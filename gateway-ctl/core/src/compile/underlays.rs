@@ -39,7 +39,7 @@ pub fn settle(input: &Input<'_>, legs: &mut Legs) {
         Some((leg.number, tunnel))
     });
     let tunnels: BTreeMap<u8, &Tunnel> = tunnels.collect();
-    let mut settling = Settling {
+    let mut settling = UnderlayResolver {
         state: input.state,
         facts: input.facts,
         tunnels: &tunnels,
@@ -61,7 +61,7 @@ fn note(policy: &RoutingPolicy, legs: &Legs, demands: &mut BTreeMap<u8, Vec<Dema
     }
 }
 
-struct Settling<'a> {
+struct UnderlayResolver<'a> {
     state: &'a State,
     facts: &'a Facts,
     tunnels: &'a BTreeMap<u8, &'a Tunnel>,
@@ -70,7 +70,7 @@ struct Settling<'a> {
     done: BTreeSet<u8>,
 }
 
-impl<'a> Settling<'a> {
+impl<'a> UnderlayResolver<'a> {
     /// Settles a leg and its possible underlays. Returns whether it is usable. `inside` holds the legs that wait for
     /// it.
     fn settle(&mut self, number: u8, inside: &mut Vec<u8>) -> bool {

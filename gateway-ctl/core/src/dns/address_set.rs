@@ -22,11 +22,11 @@ struct Group {
 
 /// Collector of networks in any order.
 #[derive(Clone, Debug, Default)]
-pub struct CollectNets {
+pub struct NetCollector {
     groups: Vec<Group>,
 }
 
-impl CollectNets {
+impl NetCollector {
     pub fn add(&mut self, net: IpNet, effect: Effect) {
         let known = self.groups.iter().position(|group| group.effect == effect);
         let group = match known {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn nets(entries: &[(&str, Effect)]) -> Nets {
-        let mut collect = CollectNets::default();
+        let mut collect = NetCollector::default();
         entries.iter().for_each(|(net, effect)| collect.add(net.parse().expect("a network"), *effect));
         collect.finish()
     }
@@ -152,7 +152,7 @@ mod tests {
                 true => IpAddr::V6(Ipv6Addr::from(0x2001_u128 << 112 | u128::from(low))),
                 false => IpAddr::V4(Ipv4Addr::from(0x0a00_0000 | low)),
             };
-            let mut collect = CollectNets::default();
+            let mut collect = NetCollector::default();
             let mut plain = Vec::new();
             for (six, low, length, allow) in entries {
                 let length = if six { length + 96 } else { length };

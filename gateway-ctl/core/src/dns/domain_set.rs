@@ -142,15 +142,15 @@ impl Names {
 
 /// Collector of the names of one list, in any order.
 #[derive(Debug)]
-pub struct Collect {
+pub struct NameCollector {
     key: Key,
     words: Vec<u64>,
     depths: u128,
 }
 
-impl Collect {
-    pub fn new(key: Key) -> Collect {
-        Collect { key, words: Vec::new(), depths: 0 }
+impl NameCollector {
+    pub fn new(key: Key) -> NameCollector {
+        NameCollector { key, words: Vec::new(), depths: 0 }
     }
 
     pub fn add(&mut self, name: NameRef<'_>, form: Form, effect: Effect) {
@@ -217,7 +217,7 @@ fn home(word: u64, homes: u32) -> usize {
 
 /// State of one list in the table.
 #[derive(Clone, Copy, Debug)]
-struct Listed {
+struct ListState {
     tag: Tag,
     names: usize,
     depths: u128,
@@ -228,7 +228,7 @@ struct Listed {
 pub struct Table {
     key: Key,
     shards: Vec<Shard>,
-    lists: Vec<Listed>,
+    lists: Vec<ListState>,
     /// Bit n: there are names with n labels.
     depths: u128,
 }
@@ -276,7 +276,7 @@ impl Table {
         }
         self.lists.retain(|list| list.tag != tag);
         if !names.is_empty() {
-            self.lists.push(Listed { tag, names: names.len(), depths: names.depths });
+            self.lists.push(ListState { tag, names: names.len(), depths: names.depths });
         }
         self.depths = self.lists.iter().fold(0, |depths, list| depths | list.depths);
         let (mut rest, mut merged, mut room) = (names.words.as_slice(), Vec::new(), Vec::new());
@@ -417,7 +417,7 @@ mod tests {
     }
 
     fn names(entries: &[(&str, Form, Effect)]) -> Names {
-        let mut collect = Collect::new(KEY);
+        let mut collect = NameCollector::new(KEY);
         entries.iter().for_each(|(text, form, effect)| collect.add(name(text).as_ref(), *form, *effect));
         collect.finish()
     }
@@ -485,7 +485,7 @@ mod tests {
 
     #[test]
     fn a_table_takes_less_than_twelve_bytes_a_name() {
-        let mut collect = Collect::new(KEY);
+        let mut collect = NameCollector::new(KEY);
         for number in 0..200_000u32 {
             let label = number.to_be_bytes().map(|byte| [b'a' + (byte >> 4), b'a' + (byte & 15)]).concat();
             let wire = [&[8][..], &label, b"\x07example\0"].concat();
@@ -513,7 +513,7 @@ mod tests {
             let mut table = Table::new(KEY);
             let mut plain: BTreeMap<u16, BTreeMap<(String, Effect), u8>> = BTreeMap::new();
             for (list, entries) in &edits {
-                let mut collect = Collect::new(KEY);
+                let mut collect = NameCollector::new(KEY);
                 let kept = plain.entry(*list).or_default();
                 kept.clear();
                 for (text, form, effect) in entries {

@@ -41,7 +41,7 @@ mod sources;
 mod tests;
 
 pub use canaries::Canaries;
-pub use sources::{Lists, TooMany};
+pub use sources::{Lists, TooManyLists};
 
 use entry::{Entry, Level, RuleEffect, RuleMatch, Tier};
 use pattern::Index;
@@ -76,7 +76,7 @@ struct Source {
 
 /// Match of an entry or list.
 #[derive(Clone, Copy)]
-struct Found<'a> {
+struct EntryMatch<'a> {
     rank: Rank,
     cause: Cause,
     what: MatchedSource<'a>,
@@ -107,13 +107,13 @@ enum Part {
 
 /// Best match of each group that competes separately.
 #[derive(Clone, Copy, Default)]
-struct Best<'a> {
+struct BestMatches<'a> {
     /// Best match of steps 1 to 5.
-    own: Option<Found<'a>>,
-    rewrite: Option<Found<'a>>,
-    feed: Option<Found<'a>>,
-    blocklist: Option<Found<'a>>,
-    note: Option<Found<'a>>,
+    own: Option<EntryMatch<'a>>,
+    rewrite: Option<EntryMatch<'a>>,
+    feed: Option<EntryMatch<'a>>,
+    blocklist: Option<EntryMatch<'a>>,
+    note: Option<EntryMatch<'a>>,
 }
 
 impl Filter {
@@ -163,11 +163,11 @@ impl Filter {
         address: IpAddr,
         now: Timestamp,
     ) -> Decision {
-        let mut best = Best::default();
+        let mut best = BestMatches::default();
         for (age, source) in self.sources.iter().enumerate().filter(|(_, source)| !source.nets.is_empty()) {
             if let Some((net, effect)) = source.nets.find(address) {
                 let rank = Rank { tier: source.tier(effect), ..Rank::of_list(0, age) };
-                best.add(Found {
+                best.add(EntryMatch {
                     rank,
                     cause: source.cause,
                     what: MatchedSource::Address(net, effect, source),
@@ -185,7 +185,7 @@ impl Filter {
     pub fn explain(&self, asker: &ClientIdentity, asked: Question<'_>, now: Timestamp) -> Vec<Decision> {
         let mut all = Vec::new();
         self.find(asker, asked, now, Part::Question, |found| all.push(found));
-        let mut best = Best::default();
+        let mut best = BestMatches::default();
         all.iter().for_each(|found| best.add(*found));
         let decisive = best.winner().map(|found| found.rank);
         all.sort_by_key(|found| (Some(found.rank) != decisive, found.rank));
@@ -198,7 +198,7 @@ impl Filter {
         asker: &ClientIdentity,
         asked: Question<'_>,
         now: Timestamp,
-        against: Found<'_>,
+        against: EntryMatch<'_>,
     ) -> bool {
         let best = self.best(asker, asked, now, Part::Answer);
         let own = best.own.filter(|found| found.rank.tier.allows());
@@ -207,7 +207,7 @@ impl Filter {
             Cause::Blocklist => best.blocklist,
             _ => None,
         };
-        let allows = |found: Found<'_>| found.rank.tier.allows() && found.rank.tier < against.rank.tier;
+        let allows = |found: EntryMatch<'_>| found.rank.tier.allows() && found.rank.tier < against.rank.tier;
         own.is_some_and(allows) || (best.own.is_none() && list.is_some_and(allows))
     }
 
@@ -217,8 +217,8 @@ impl Filter {
         asked: Question<'a>,
         now: Timestamp,
         part: Part,
-    ) -> Best<'a> {
-        let mut best = Best::default();
+    ) -> BestMatches<'a> {
+        let mut best = BestMatches::default();
         self.find(asker, asked, now, part, |found| best.add(found));
         best
     }
@@ -229,7 +229,7 @@ impl Filter {
         asked: Question<'a>,
         now: Timestamp,
         part: Part,
-        found: impl FnMut(Found<'a>),
+        found: impl FnMut(EntryMatch<'a>),
     ) {
         let found = std::cell::RefCell::new(found);
         // In response policy zones the longest name decides, and names come in that order.
@@ -259,7 +259,7 @@ impl Filter {
                 let looseness = hit.looseness(asked.name);
                 let rank = Rank::of_list(looseness, usize::from(number.unwrap_or_default()));
                 let rank = Rank { tier: source.tier(hit.effect), ..rank };
-                (found.borrow_mut())(Found {
+                (found.borrow_mut())(EntryMatch {
                     rank,
                     cause: source.cause,
                     what: MatchedSource::Name(hit, source),
@@ -280,7 +280,7 @@ impl Filter {
         now: Timestamp,
         part: Part,
         itself: bool,
-    ) -> Option<Found<'a>> {
+    ) -> Option<EntryMatch<'a>> {
         let entry = self.entries.get(place as usize)?;
         let foreign = matches!(entry.cause, Cause::Rewrite | Cause::Canary)
             || matches!(entry.says, RuleEffect::Answers(_));
@@ -293,10 +293,10 @@ impl Filter {
         let met = entry.meets(asker, asked.name, asked.qtype, now, &self.zone)?;
         let looseness = entry.test.looseness();
         let rank = Rank { tier: entry.tier, level: met.level, looseness, age: place };
-        Some(Found { rank, cause: entry.cause, what: MatchedSource::Entry(entry, met) })
+        Some(EntryMatch { rank, cause: entry.cause, what: MatchedSource::Entry(entry, met) })
     }
 
-    fn decision(&self, found: Found<'_>, asked: Question<'_>, through: Option<Arc<str>>) -> Decision {
+    fn decision(&self, found: EntryMatch<'_>, asked: Question<'_>, through: Option<Arc<str>>) -> Decision {
         let (action, id, rule) = match found.what {
             MatchedSource::Entry(entry, met) => {
                 let action = if met.implied { Action::NoData } else { entry.says.action(asked) };
@@ -318,8 +318,8 @@ impl Filter {
     }
 }
 
-impl<'a> Best<'a> {
-    fn add(&mut self, found: Found<'a>) {
+impl<'a> BestMatches<'a> {
+    fn add(&mut self, found: EntryMatch<'a>) {
         let place = match (found.cause, found.rank.tier) {
             (Cause::Rewrite, _) => &mut self.rewrite,
             (_, Tier::Log) => &mut self.note,
@@ -332,8 +332,8 @@ impl<'a> Best<'a> {
         }
     }
 
-    fn winner(self) -> Option<Found<'a>> {
-        let acts = |found: &Found<'a>| !found.rank.tier.allows();
+    fn winner(self) -> Option<EntryMatch<'a>> {
+        let acts = |found: &EntryMatch<'a>| !found.rank.tier.allows();
         let rule = self.own.filter(|own| own.rank.tier <= Tier::Act && acts(own));
         let list = self.feed.filter(acts).or(self.blocklist.filter(acts)).or(self.feed).or(self.blocklist);
         rule.or(self.rewrite).or(self.own).or(list).or(self.note)

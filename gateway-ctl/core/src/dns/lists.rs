@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::address_set::{CollectNets, Nets};
-use super::domain_set::{Collect, Key, Names};
+use super::address_set::{NetCollector, Nets};
+use super::domain_set::{Key, NameCollector, Names};
 
 mod adblock;
 mod detect;
@@ -19,7 +19,7 @@ mod rpz;
 #[cfg(test)]
 mod tests;
 
-use entries::Into;
+use entries::ListCollector;
 pub use entries::{Answer, ListRule, ListRuleEffect, Note, Reason, Report};
 pub use format::Format;
 
@@ -49,16 +49,16 @@ pub struct Reader {
     rest: Vec<u8>,
     skipping: bool,
     zone: rpz::Zone,
-    into: Into,
+    into: ListCollector,
 }
 
 impl Reader {
     /// Without a format, the reader detects it from the first lines.
     pub fn new(format: Option<Format>, key: Key) -> Reader {
-        let into = Into {
-            names: Collect::new(key),
+        let into = ListCollector {
+            names: NameCollector::new(key),
             rules: Vec::new(),
-            nets: CollectNets::default(),
+            nets: NetCollector::default(),
             report: Report::default(),
         };
         Reader { format, rest: Vec::new(), skipping: false, zone: rpz::Zone::default(), into }
@@ -102,7 +102,7 @@ impl Reader {
         if !last.is_empty() && !self.skipping {
             self.line(&last);
         }
-        let Into { names, mut rules, nets, report } = self.into;
+        let ListCollector { names, mut rules, nets, report } = self.into;
         rules.shrink_to_fit();
         List { format, names: names.finish(), rules, nets: nets.finish(), report }
     }

@@ -73,7 +73,7 @@ impl<'a> NameRef<'a> {
     /// Compares names in canonical DNS order (RFC 4034, section 6.1): by labels from the last one on. A name comes
     /// before its subdomains.
     pub fn canonical_cmp(self, other: NameRef<'_>) -> Ordering {
-        let (own, others) = (Starts::of(self), Starts::of(other));
+        let (own, others) = (LabelOffsets::of(self), LabelOffsets::of(other));
         let mut pairs = own.backwards(self.0).zip(others.backwards(other.0));
         let differing = pairs.find_map(|(own, other)| Some(own.cmp(other)).filter(|order| order.is_ne()));
         differing.unwrap_or_else(|| own.count.cmp(&others.count))
@@ -88,14 +88,14 @@ impl<'a> NameRef<'a> {
 }
 
 /// Offsets of the labels of a name.
-struct Starts {
+struct LabelOffsets {
     at: [u8; MAX / 2 + 1],
     count: usize,
 }
 
-impl Starts {
-    fn of(name: NameRef<'_>) -> Starts {
-        let mut starts = Starts { at: [0; MAX / 2 + 1], count: 0 };
+impl LabelOffsets {
+    fn of(name: NameRef<'_>) -> LabelOffsets {
+        let mut starts = LabelOffsets { at: [0; MAX / 2 + 1], count: 0 };
         let mut at = 0;
         while let Some(length @ 1..) = name.0.get(at).copied() {
             // A name has at most 255 bytes.

@@ -26,11 +26,11 @@ mod zone;
 
 pub use hosts::{Host, label, pointer};
 pub use rdata::{Times, numbers};
-pub use secondary::{Copy, NoStart};
-pub use sign::{Sign, Unsigned};
+pub use secondary::{Copy, MissingSoa};
+pub use sign::{Sign, UnsignedSet};
 
 use node::Node;
-use zone::Own;
+use zone::ZoneData;
 
 /// Inputs of the zones beside the stored state.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub struct Zones {
 
 #[derive(Clone, Debug)]
 enum Zone {
-    Own(Arc<Own>),
+    Primary(Arc<ZoneData>),
     /// Queries are forwarded.
     Elsewhere,
     /// Secondary zone without a valid transfer. Its names are unknown, and queries are not forwarded.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::matching::Considered;
+use super::matching::ConsideredPolicy;
 
 /// Destination of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -29,10 +29,10 @@ pub struct Evaluation {
     /// The policies that match, the winner first.
     pub matched_policies: Vec<MatchedPolicy>,
     /// Every policy in the order of trial.
-    pub considered: Vec<Considered>,
+    pub considered: Vec<ConsideredPolicy>,
     /// Policies that do not match and are left out of `considered` because there are very many.
     pub considered_omitted: usize,
-    pub effective: Effective,
+    pub effective: EffectiveSettings,
     /// Hops of the policy that won.
     pub hops: Vec<HopView>,
     pub families: Families,
@@ -71,7 +71,7 @@ pub struct PolicyRef {
 
 /// Settings in force for the traffic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Effective {
+pub struct EffectiveSettings {
     pub policy: Option<PolicyRef>,
     /// Hop by which the traffic leaves. Null if it does not leave, or leaves by the default route.
     pub hop: Option<Hop>,

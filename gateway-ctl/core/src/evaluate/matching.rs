@@ -19,7 +19,7 @@ use crate::fqdn_match;
 
 /// Policy of the list and its result for a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Considered {
+pub struct ConsideredPolicy {
     pub id: String,
     pub name: String,
     /// -1 for an exception, which comes before all policies; 1000001 for a profile of devices, which comes last.
@@ -31,14 +31,14 @@ pub struct Considered {
 
 /// The applied policies in the order in which they are tried, disabled ones included; before them the exceptions, behind
 /// them the profiles of devices.
-pub fn consider(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Vec<Considered> {
-    let sight = Sight { names, ..Sight::of(input, packet) };
+pub fn consider(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Vec<ConsideredPolicy> {
+    let sight = PacketProperties { names, ..PacketProperties::of(input, packet) };
     input
         .in_trial()
         .iter()
         .map(|policy| {
             let answer = answer(input, policy, &sight);
-            Considered {
+            ConsideredPolicy {
                 id: policy.meta.id.to_string(),
                 name: policy.name.clone(),
                 priority: policy.priority,
@@ -61,7 +61,7 @@ pub fn device_behind<'a>(input: &Input<'a>, mac: [u8; 6], source: IpAddr) -> Opt
 }
 
 /// Properties of a packet that a policy can match.
-struct Sight<'a> {
+struct PacketProperties<'a> {
     packet: &'a IpPacket,
     source: IpAddr,
     destination: IpAddr,
@@ -73,10 +73,10 @@ struct Sight<'a> {
     vlan: u16,
 }
 
-impl<'a> Sight<'a> {
-    fn of(input: &Input<'a>, packet: &'a IpPacket) -> Sight<'a> {
+impl<'a> PacketProperties<'a> {
+    fn of(input: &Input<'a>, packet: &'a IpPacket) -> PacketProperties<'a> {
         let (source, destination) = (address(packet, packet.source), address(packet, packet.destination));
-        let mut sight = Sight {
+        let mut sight = PacketProperties {
             packet,
             source,
             destination,
@@ -108,7 +108,7 @@ fn address(packet: &IpPacket, address: gateway_common::wire::Address) -> IpAddr 
     if packet.ipv6 { IpAddr::V6(address.octets().into()) } else { address.into() }
 }
 
-fn answer(input: &Input<'_>, policy: &RoutingPolicy, sight: &Sight<'_>) -> Result<String, String> {
+fn answer(input: &Input<'_>, policy: &RoutingPolicy, sight: &PacketProperties<'_>) -> Result<String, String> {
     if !policy.enabled {
         return Err("it is disabled".to_owned());
     }
@@ -133,7 +133,7 @@ fn answer(input: &Input<'_>, policy: &RoutingPolicy, sight: &Sight<'_>) -> Resul
     Err(if reasons.is_empty() { "it names nothing to match".to_owned() } else { reasons.join("; ") })
 }
 
-fn matches(input: &Input<'_>, source: &Source, sight: &Sight<'_>) -> Result<String, String> {
+fn matches(input: &Input<'_>, source: &Source, sight: &PacketProperties<'_>) -> Result<String, String> {
     match source {
         Source::All => Ok("it matches all traffic".to_owned()),
         Source::Interface(name) => match sight.interface {

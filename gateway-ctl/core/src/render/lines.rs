@@ -62,14 +62,14 @@ pub fn local(value: &LocalValue) -> &'static str {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Exclude {
+pub struct ExcludedPrefix {
     pub destination: String,
     pub kind: &'static str,
 }
 
-pub fn excludes(plan: &Plan) -> Vec<Exclude> {
+pub fn excludes(plan: &Plan) -> Vec<ExcludedPrefix> {
     let locals = plan.dataplane.locals.iter();
-    locals.map(|(net, value)| Exclude { destination: net.to_string(), kind: local(value) }).collect()
+    locals.map(|(net, value)| ExcludedPrefix { destination: net.to_string(), kind: local(value) }).collect()
 }
 
 /// `leg 16 (wg-a)`, `one of leg 16 (wg-a), leg 17 (wg-b)`, `reject`

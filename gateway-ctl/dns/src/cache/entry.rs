@@ -7,8 +7,8 @@ use gateway_core::dns::{Name, Question};
 
 use super::key::Key;
 use super::limits::Limits;
-use crate::wire::stored::{Age, Bounds};
-use crate::wire::{Answer, Stored, rcode};
+use crate::wire::stored::{AnswerAge, Bounds};
+use crate::wire::{Answer, StoredAnswer, rcode};
 
 #[derive(Debug)]
 pub struct Entry {
@@ -17,7 +17,7 @@ pub struct Entry {
     pub checking_disabled: bool,
     pub qtype: u16,
     pub name: Name,
-    pub stored: Stored,
+    pub stored: StoredAnswer,
     pub rcode: u16,
     /// DNSSEC result: true is secure, false is insecure or bogus (RFC 4035, section 4.3). None: not validated.
     pub secure: Option<bool>,
@@ -41,11 +41,11 @@ pub struct Entry {
 /// State of an entry (RFC 8767, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    Fresh(Age),
+    Fresh(AnswerAge),
     /// Stale, and upstreams failed a short time ago: answered without an upstream query.
-    StaleRecheckPending(Age),
+    StaleRecheckPending(AnswerAge),
     /// Answered only if no upstream answers soon.
-    Stale(Age),
+    Stale(AnswerAge),
     Expired,
 }
 
@@ -67,7 +67,7 @@ impl Entry {
     ) -> Option<Entry> {
         let bounds =
             Bounds { least: limits.ttl_least, most: limits.ttl_most, most_negative: limits.negative_most };
-        let stored = Stored::new(Question { name: key.name, qtype: key.qtype }, answer, bounds)?;
+        let stored = StoredAnswer::new(Question { name: key.name, qtype: key.qtype }, answer, bounds)?;
         let failed = !matches!(answer.rcode, rcode::NOERROR | rcode::NXDOMAIN);
         let ttl = match (failed, answer.ttl, stored.ttl()) {
             (false, Some(_), Some(ttl)) => ttl,
@@ -93,7 +93,7 @@ impl Entry {
         limits: &Limits,
         now: u64,
     ) -> Entry {
-        let stored = Stored::bare(Question { name: key.name, qtype: key.qtype });
+        let stored = StoredAnswer::bare(Question { name: key.name, qtype: key.qtype });
         let mut entry = Entry::new(key, stored, upstream, limits, now, limits.failure);
         entry.rcode = rcode::SERVFAIL;
         entry.ede = Some((ede.0, ede.1.into()));
@@ -102,7 +102,14 @@ impl Entry {
         entry
     }
 
-    fn new(key: &Key<'_>, stored: Stored, upstream: Arc<str>, limits: &Limits, now: u64, ttl: u32) -> Entry {
+    fn new(
+        key: &Key<'_>,
+        stored: StoredAnswer,
+        upstream: Arc<str>,
+        limits: &Limits,
+        now: u64,
+        ttl: u32,
+    ) -> Entry {
         let expires_at = now + u64::from(ttl) * 1000;
         Entry {
             partition: key.partition,
@@ -149,9 +156,9 @@ impl Entry {
 
     pub fn freshness(&self, now: u64) -> Freshness {
         if now < self.expires_at {
-            return Freshness::Fresh(Age::Fresh((now.saturating_sub(self.stored_at) / 1000) as u32));
+            return Freshness::Fresh(AnswerAge::Fresh((now.saturating_sub(self.stored_at) / 1000) as u32));
         }
-        let stale = Age::Stale(self.stale_ttl);
+        let stale = AnswerAge::Stale(self.stale_ttl);
         if now >= self.gone_at {
             Freshness::Expired
         } else if now < self.stale_until.load(Ordering::Relaxed) {

@@ -13,7 +13,7 @@ const NONE: u32 = u32::MAX;
 
 /// Size of the cache, and its statistics since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct CacheStats {
     pub entries: usize,
     /// Memory of the entries, in bytes.
     pub bytes: usize,
@@ -194,8 +194,8 @@ impl Shard {
         gone.len()
     }
 
-    pub fn figures(&self) -> Figures {
-        Figures {
+    pub fn figures(&self) -> CacheStats {
+        CacheStats {
             entries: self.table.len(),
             bytes: self.bytes,
             hits: self.hits,

@@ -3,7 +3,7 @@
 use gateway_core::dns::{Name, Record};
 
 use super::*;
-use crate::wire::stored::Age;
+use crate::wire::stored::AnswerAge;
 use crate::wire::{Answer, rtype};
 
 fn name(text: &str) -> Name {
@@ -30,7 +30,7 @@ fn cache_partitions_do_not_share_answers() {
     assert!(cache.get(&key(&name, 2), 0).is_none());
     let signed = Key { dnssec_ok: true, ..key(&name, 1) };
     assert!(cache.get(&signed, 0).is_none());
-    let Figures { entries, hits, misses, .. } = cache.figures();
+    let CacheStats { entries, hits, misses, .. } = cache.figures();
     assert_eq!((entries, hits, misses), (1, 1, 2));
 }
 
@@ -39,12 +39,12 @@ fn an_entry_is_fresh_then_old_then_gone() {
     let (cache, name) = (Cache::new(1 << 20), name("example.com"));
     cache.insert(entry(&name, 0, 60, 1000));
     let at = |now| cache.get(&key(&name, 0), now).map(|entry| entry.freshness(now));
-    assert_eq!(at(1000), Some(Freshness::Fresh(Age::Fresh(0))));
-    assert_eq!(at(60_999), Some(Freshness::Fresh(Age::Fresh(59))));
-    assert_eq!(at(61_000), Some(Freshness::Stale(Age::Stale(30))));
+    assert_eq!(at(1000), Some(Freshness::Fresh(AnswerAge::Fresh(0))));
+    assert_eq!(at(60_999), Some(Freshness::Fresh(AnswerAge::Fresh(59))));
+    assert_eq!(at(61_000), Some(Freshness::Stale(AnswerAge::Stale(30))));
     cache.peek(&key(&name, 0)).expect("kept").keep_stale(61_000);
-    assert_eq!(at(62_000), Some(Freshness::StaleRecheckPending(Age::Stale(30))));
-    assert_eq!(at(61_000 + entry::RECHECK_MS), Some(Freshness::Stale(Age::Stale(30))));
+    assert_eq!(at(62_000), Some(Freshness::StaleRecheckPending(AnswerAge::Stale(30))));
+    assert_eq!(at(61_000 + entry::RECHECK_MS), Some(Freshness::Stale(AnswerAge::Stale(30))));
     assert_eq!(at(61_000 + 259_200_000), None);
     assert_eq!(cache.figures().entries, 0);
 }
@@ -94,7 +94,7 @@ fn names_are_flushed_by_pattern() {
     );
     assert_eq!(cache.flush(&Glob::new("a.*")), 2);
     assert_eq!(cache.flush_partition(7), 1);
-    assert_eq!(cache.figures(), Figures { bytes: 0, entries: 0, ..cache.figures() });
+    assert_eq!(cache.figures(), CacheStats { bytes: 0, entries: 0, ..cache.figures() });
     cache.insert(entry(&name("c.example"), 7, 60, 0));
     assert_eq!(cache.figures().entries, 1);
 }

@@ -51,12 +51,12 @@ impl DiskCache {
         }
     }
 
-    pub fn draft(self, folder: &Path, id: Id, head: &impl Serialize) -> io::Result<Draft> {
+    pub fn draft(self, folder: &Path, id: Id, head: &impl Serialize) -> io::Result<PendingFile> {
         room::check(folder)?;
         let place = self.path(folder, id);
         let beside = folder.join(format!("{id}.{PART}"));
         let file = File::create(&beside)?;
-        let mut draft = Draft { file, beside, place, kept: false };
+        let mut draft = PendingFile { file, beside, place, kept: false };
         let mut line = serde_json::to_vec(head)?;
         line.push(b'\n');
         draft.write(&line)?;
@@ -64,15 +64,15 @@ impl DiskCache {
     }
 }
 
-/// Copy that is being written. Dropping it before [`Draft::keep`] leaves no file.
-pub struct Draft {
+/// Copy that is being written. Dropping it before [`PendingFile::keep`] leaves no file.
+pub struct PendingFile {
     file: File,
     beside: PathBuf,
     place: PathBuf,
     kept: bool,
 }
 
-impl Draft {
+impl PendingFile {
     pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         self.file.write_all(piece)
     }
@@ -89,7 +89,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for PendingFile {
     fn drop(&mut self) {
         if !self.kept {
             let _ = fs::remove_file(&self.beside);

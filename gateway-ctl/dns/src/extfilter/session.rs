@@ -19,11 +19,11 @@ const REFUSED_FOR: Duration = Duration::from_secs(60);
 pub struct Session {
     client: Client,
     password: Secret,
-    seat: Mutex<Seat>,
+    seat: Mutex<Login>,
 }
 
 #[derive(Default)]
-enum Seat {
+enum Login {
     #[default]
     None,
     Taken(Zeroizing<String>),
@@ -65,35 +65,35 @@ impl Session {
     async fn session(&self, expired: Option<&Zeroizing<String>>) -> Result<Option<Zeroizing<String>>, Error> {
         let mut seat = self.seat.lock().await;
         match &*seat {
-            Seat::Taken(session) if Some(session) != expired => return Ok(Some(session.clone())),
-            Seat::Open if self.password.is_set() => return Ok(None),
-            Seat::Refused(until, error) if *until > Instant::now() => return Err(error.clone()),
+            Login::Taken(session) if Some(session) != expired => return Ok(Some(session.clone())),
+            Login::Open if self.password.is_set() => return Ok(None),
+            Login::Refused(until, error) if *until > Instant::now() => return Err(error.clone()),
             _ => {}
         }
         if !self.password.is_set() {
             return Ok(None);
         }
-        *seat = Seat::None;
+        *seat = Login::None;
         *seat = self.log_in().await?;
         match &*seat {
-            Seat::Taken(session) => Ok(Some(session.clone())),
-            Seat::Refused(_, error) => Err(error.clone()),
-            Seat::Open | Seat::None => Ok(None),
+            Login::Taken(session) => Ok(Some(session.clone())),
+            Login::Refused(_, error) => Err(error.clone()),
+            Login::Open | Login::None => Ok(None),
         }
     }
 
-    async fn log_in(&self) -> Result<Seat, Error> {
+    async fn log_in(&self) -> Result<Login, Error> {
         let body = json!({ "password": self.password.expose() });
         let answer = self.client.request(Method::POST, "auth", None, Some(&body)).await?;
         let (status, body) = &answer;
-        let refused = |error: Error| Ok(Seat::Refused(Instant::now() + REFUSED_FOR, error));
+        let refused = |error: Error| Ok(Login::Refused(Instant::now() + REFUSED_FOR, error));
         let session = &body["session"];
         match *status {
             StatusCode::UNAUTHORIZED => refused(Error::PasswordRefused),
             StatusCode::BAD_REQUEST if says(body, "2FA") => refused(Error::SecondFactor),
             status if status.is_success() => match (&session["valid"], session["sid"].as_str()) {
-                (Value::Bool(true), Some(session)) => Ok(Seat::Taken(session.to_owned().into())),
-                (Value::Bool(true), None) => Ok(Seat::Open),
+                (Value::Bool(true), Some(session)) => Ok(Login::Taken(session.to_owned().into())),
+                (Value::Bool(true), None) => Ok(Login::Open),
                 (Value::Bool(false), _) => refused(Error::PasswordRefused),
                 _ => Err(Error::Malformed),
             },
@@ -103,7 +103,7 @@ impl Session {
 
     pub async fn log_out(&self) -> Result<(), Error> {
         let mut seat = self.seat.lock().await;
-        let Seat::Taken(session) = std::mem::take(&mut *seat) else {
+        let Login::Taken(session) = std::mem::take(&mut *seat) else {
             return Ok(());
         };
         let (status, body) = self.client.request(Method::DELETE, "auth", Some(&session), None).await?;

@@ -22,7 +22,7 @@ const PASSWORD: &str = "correct horse battery";
 
 /// Behaviour and state of the fake.
 #[derive(Default)]
-struct House {
+struct FakeState {
     sessions: BTreeSet<String>,
     made: usize,
     logins: usize,
@@ -36,20 +36,20 @@ struct House {
     stubborn: bool,
 }
 
-struct Fake {
+struct FakeBackend {
     at: SocketAddr,
-    house: Arc<Mutex<House>>,
+    house: Arc<Mutex<FakeState>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Fake {
+impl Drop for FakeBackend {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Fake {
-    async fn new(house: House) -> Fake {
+impl FakeBackend {
+    async fn new(house: FakeState) -> FakeBackend {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let house = Arc::new(Mutex::new(house));
@@ -64,7 +64,7 @@ impl Fake {
                 });
             }
         });
-        Fake { at, house, task }
+        FakeBackend { at, house, task }
     }
 
     fn backend(&self, password: &str) -> Backend {
@@ -75,7 +75,7 @@ impl Fake {
         self.house.lock().unwrap().logins
     }
 
-    fn change(&self, change: impl FnOnce(&mut House)) {
+    fn change(&self, change: impl FnOnce(&mut FakeState)) {
         change(&mut self.house.lock().unwrap());
     }
 }
@@ -85,13 +85,13 @@ fn backend(url: &str, password: &str) -> Backend {
     Backend::new(url, Secret::new(password), Arc::new(context)).unwrap()
 }
 
-fn house() -> House {
-    House { seats: 16, ..House::default() }
+fn house() -> FakeState {
+    FakeState { seats: 16, ..FakeState::default() }
 }
 
 async fn answer(
     request: Request<Incoming>,
-    house: Arc<Mutex<House>>,
+    house: Arc<Mutex<FakeState>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
@@ -107,7 +107,13 @@ async fn answer(
     Ok(response)
 }
 
-fn said(house: &mut House, method: &Method, path: &str, sid: Option<String>, body: &Value) -> (u16, Value) {
+fn said(
+    house: &mut FakeState,
+    method: &Method,
+    path: &str,
+    sid: Option<String>,
+    body: &Value,
+) -> (u16, Value) {
     let session = |valid: bool, sid: Value| json!({"session": {"valid": valid, "totp": false, "sid": sid, "csrf": sid, "validity": if valid { 300 } else { -1 }}});
     let error = |key: &str, message: &str| json!({"error": {"key": key, "message": message, "hint": null}});
     let known = house.open || sid.as_ref().is_some_and(|sid| house.sessions.contains(sid));
@@ -156,13 +162,13 @@ fn said(house: &mut House, method: &Method, path: &str, sid: Option<String>, bod
     }
 }
 
-fn blocking(house: &House) -> Value {
+fn blocking(house: &FakeState) -> Value {
     json!({"blocking": if house.disabled { "disabled" } else { "enabled" }, "timer": house.timer, "took": 0.001})
 }
 
 #[tokio::test]
 async fn the_status_shows_what_the_backend_says() {
-    let fake = Fake::new(house()).await;
+    let fake = FakeBackend::new(house()).await;
     let status = fake.backend(PASSWORD).status(true).await;
     let want = Status {
         configured: true,
@@ -180,7 +186,7 @@ async fn the_status_shows_what_the_backend_says() {
 
 #[tokio::test]
 async fn one_session_is_used_for_everything_and_given_back() {
-    let fake = Fake::new(house()).await;
+    let fake = FakeBackend::new(house()).await;
     let backend = fake.backend(PASSWORD);
     for _ in 0..5 {
         backend.status(true).await;
@@ -195,7 +201,7 @@ async fn one_session_is_used_for_everything_and_given_back() {
 
 #[tokio::test]
 async fn an_expired_session_is_renewed_once_for_all_callers() {
-    let fake = Fake::new(house()).await;
+    let fake = FakeBackend::new(house()).await;
     let backend = fake.backend(PASSWORD);
     backend.status(true).await;
     fake.change(|house| house.sessions.clear());
@@ -208,7 +214,7 @@ async fn an_expired_session_is_renewed_once_for_all_callers() {
 
 #[tokio::test]
 async fn filtering_is_switched_live_and_for_a_while() {
-    let fake = Fake::new(house()).await;
+    let fake = FakeBackend::new(house()).await;
     let backend = fake.backend(PASSWORD);
     let off = backend.set_blocking(false, Some(Duration::from_secs(60))).await.unwrap();
     assert_eq!(off, Blocking { blocking: false, timer: Some(60.0) });
@@ -223,7 +229,7 @@ async fn filtering_is_switched_live_and_for_a_while() {
 
 #[tokio::test]
 async fn a_wrong_password_is_reported_and_not_tried_again_and_again() {
-    let fake = Fake::new(house()).await;
+    let fake = FakeBackend::new(house()).await;
     let backend = fake.backend("hunter2hunter2");
     for _ in 0..5 {
         let status = backend.status(true).await;
@@ -238,7 +244,7 @@ async fn a_wrong_password_is_reported_and_not_tried_again_and_again() {
 
 #[tokio::test]
 async fn a_full_session_table_is_reported_and_retried() {
-    let fake = Fake::new(House { seats: 0, ..house() }).await;
+    let fake = FakeBackend::new(FakeState { seats: 0, ..house() }).await;
     let backend = fake.backend(PASSWORD);
     assert_eq!(backend.blocking().await, Err(Error::NoSeat));
     assert!(backend.status(true).await.reachable);
@@ -248,13 +254,13 @@ async fn a_full_session_table_is_reported_and_retried() {
 
 #[tokio::test]
 async fn a_second_factor_is_reported() {
-    let fake = Fake::new(House { second_factor: true, ..house() }).await;
+    let fake = FakeBackend::new(FakeState { second_factor: true, ..house() }).await;
     assert_eq!(fake.backend(PASSWORD).blocking().await, Err(Error::SecondFactor));
 }
 
 #[tokio::test]
 async fn a_backend_without_a_password_needs_none() {
-    let fake = Fake::new(House { open: true, ..house() }).await;
+    let fake = FakeBackend::new(FakeState { open: true, ..house() }).await;
     assert_eq!(fake.backend("").status(false).await.error, None);
     assert_eq!(fake.logins(), 0);
     let backend = fake.backend(PASSWORD);
@@ -266,7 +272,7 @@ async fn a_backend_without_a_password_needs_none() {
 
 #[tokio::test]
 async fn a_backend_that_is_down_is_reported() {
-    let fake = Fake::new(house()).await;
+    let fake = FakeBackend::new(house()).await;
     let backend = fake.backend(PASSWORD);
     let at = fake.at;
     drop(fake);

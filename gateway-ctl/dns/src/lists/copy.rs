@@ -20,7 +20,7 @@ const PIECE: usize = 64 * 1024;
 
 /// Metadata of a download: its URL, the validators that the server sent, and the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct ListHeader {
     pub url: String,
     pub etag: Option<String>,
     pub last_modified: Option<String>,
@@ -28,7 +28,7 @@ pub struct Head {
 }
 
 pub struct Copy {
-    pub head: Head,
+    pub head: ListHeader,
     pub list: List,
     pub checked: Timestamp,
 }
@@ -44,7 +44,7 @@ pub fn read(folder: &Path, subscription: &Subscription, key: Key) -> io::Result<
     let mut file = BufReader::with_capacity(PIECE, file);
     let mut line = Vec::new();
     file.by_ref().take(MAX_HEAD_BYTES).read_until(b'\n', &mut line)?;
-    let head: Head = serde_json::from_slice(&line)?;
+    let head: ListHeader = serde_json::from_slice(&line)?;
     if head.url != subscription.url {
         return Ok(None);
     }

@@ -21,11 +21,11 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use url::Url;
 
-use super::copy::{COPIES, Head};
+use super::copy::{COPIES, ListHeader};
 use super::error::Error;
 use super::subscription::{Limits, Subscription};
 use super::total::TotalEntries;
-use crate::downloads::Draft;
+use crate::downloads::PendingFile;
 use crate::upstream::Context;
 
 /// Longest list.
@@ -41,7 +41,7 @@ const PIECES: usize = 16;
 /// Networks of this host, from which no list is fetched, and the limit of all lists together.
 type Bounds<'a> = (&'a [IpNet], &'a Arc<TotalEntries>);
 
-type Fetched = Option<(Head, List)>;
+type Fetched = Option<(ListHeader, List)>;
 
 /// `None` if the list has not changed.
 pub async fn look(
@@ -49,7 +49,7 @@ pub async fn look(
     folder: &Path,
     key: Key,
     (subscription, bounds): (&Subscription, Bounds<'_>),
-    before: Option<Head>,
+    before: Option<ListHeader>,
 ) -> Result<Fetched, Error> {
     let whole = fetch(context, folder, key, (subscription, bounds), before);
     timeout(context.wait(DOWNLOAD_TIMEOUT), whole).await.unwrap_or(Err(Error::Timeout))
@@ -60,7 +60,7 @@ async fn fetch(
     folder: &Path,
     key: Key,
     (subscription, bounds): (&Subscription, Bounds<'_>),
-    before: Option<Head>,
+    before: Option<ListHeader>,
 ) -> Result<Fetched, Error> {
     let (own, total) = bounds;
     let step = context.wait(STEP_TIMEOUT);
@@ -82,7 +82,7 @@ async fn fetch(
     let response = client.send(request(&subscription.url, before.as_ref())?).await?;
     match response.status() {
         StatusCode::OK => {
-            let head = Head {
+            let head = ListHeader {
                 url: subscription.url.clone(),
                 etag: text(response.headers(), &ETAG),
                 last_modified: text(response.headers(), &LAST_MODIFIED),
@@ -99,7 +99,7 @@ async fn fetch(
 }
 
 /// Requests a list unless it has not changed.
-fn request(url: &str, before: Option<&Head>) -> Result<Request<Bytes>, Error> {
+fn request(url: &str, before: Option<&ListHeader>) -> Result<Request<Bytes>, Error> {
     let url = Url::parse(url).map_err(|_| Error::Url)?;
     let mut request = Request::get(url.as_str()).header(ACCEPT, "*/*");
     request = request.header(ACCEPT_ENCODING, "identity").header(USER_AGENT, "gatewayd");
@@ -120,9 +120,9 @@ async fn receive(
     folder: &Path,
     key: Key,
     (subscription, total): (&Subscription, &Arc<TotalEntries>),
-    head: Head,
+    head: ListHeader,
     response: Response<Body>,
-) -> Result<(Head, List), Error> {
+) -> Result<(ListHeader, List), Error> {
     match text(response.headers(), &CONTENT_ENCODING) {
         Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
             return Err(Error::Encoding(encoding));
@@ -135,7 +135,7 @@ async fn receive(
     let reading = tokio::task::spawn_blocking(move || {
         let draft = COPIES.draft(&folder, id, &head).map_err(|error| Error::Disk(error.to_string()))?;
         let reader = Reader::new(format, key);
-        read(draft, reader, &Counted { id, limits, total }, taken).map(|list| (head, list))
+        read(draft, reader, &EntryCounter { id, limits, total }, taken).map(|list| (head, list))
     });
     let sent = pump(response.into_body(), &pieces).await;
     // Without the end of the body, nothing is stored.
@@ -158,13 +158,13 @@ async fn pump(mut body: Body, pieces: &mpsc::Sender<Option<Bytes>>) -> Result<()
 }
 
 /// The bounds on the entries of a list that is being read.
-struct Counted {
+struct EntryCounter {
     id: Id,
     limits: Limits,
     total: Arc<TotalEntries>,
 }
 
-impl Counted {
+impl EntryCounter {
     fn check(&self, taken: u64) -> Result<(), Error> {
         let Limits { max_entries, max_total_entries, .. } = self.limits;
         if taken > max_entries {
@@ -182,9 +182,9 @@ impl Counted {
 }
 
 fn read(
-    mut draft: Draft,
+    mut draft: PendingFile,
     mut reader: Reader,
-    counted: &Counted,
+    counted: &EntryCounter,
     mut taken: mpsc::Receiver<Option<Bytes>>,
 ) -> Result<List, Error> {
     let disk = |error: std::io::Error| Error::Disk(error.to_string());

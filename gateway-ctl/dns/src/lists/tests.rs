@@ -105,8 +105,8 @@ impl Recorder {
 async fn look(
     folder: &Path,
     one: &Subscription,
-    before: Option<copy::Head>,
-) -> Result<Option<(copy::Head, List)>, Error> {
+    before: Option<copy::ListHeader>,
+) -> Result<Option<(copy::ListHeader, List)>, Error> {
     fetch::look(&context(), folder, KEY, (one, (&[], &Arc::default())), before).await
 }
 

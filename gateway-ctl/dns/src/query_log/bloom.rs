@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 use gateway_core::dns::NameRef;
 
-use super::record::{Mark, View};
-use super::{Domain, Filter, Whose};
+use super::record::{ClientKey, RecordView};
+use super::{ClientFilter, DomainFilter, Filter};
 
 /// Words of each part.
 const CLIENTS: usize = 16;
@@ -26,20 +26,20 @@ pub struct BloomSummary {
     domains: [u64; DOMAINS],
 }
 
-impl Mark {
+impl ClientKey {
     fn hash(self) -> u64 {
         let mut bytes = [0; 17];
         match self {
-            Mark::Number(number) => bytes[1..9].copy_from_slice(&number.to_le_bytes()),
-            Mark::Address(IpAddr::V4(address)) => {
+            ClientKey::Number(number) => bytes[1..9].copy_from_slice(&number.to_le_bytes()),
+            ClientKey::Address(IpAddr::V4(address)) => {
                 bytes[0] = 1;
                 bytes[1..5].copy_from_slice(&address.octets());
             }
-            Mark::Address(IpAddr::V6(address)) => {
+            ClientKey::Address(IpAddr::V6(address)) => {
                 bytes[0] = 2;
                 bytes[1..].copy_from_slice(&address.octets());
             }
-            Mark::Device(id) => {
+            ClientKey::Device(id) => {
                 bytes[0] = 3;
                 bytes[1..].copy_from_slice(id.as_bytes());
             }
@@ -56,7 +56,7 @@ impl BloomSummary {
         BloomSummary { outcomes: u64::MAX, clients: [u64::MAX; CLIENTS], domains: [u64::MAX; DOMAINS] };
 
     /// A record, and the name it is about.
-    pub fn add(&mut self, view: &View<'_>, name: Option<NameRef<'_>>, salt: u64) {
+    pub fn add(&mut self, view: &RecordView<'_>, name: Option<NameRef<'_>>, salt: u64) {
         self.outcomes |= view.status().map_or(0, |status| 1 << (status as u8 & 63));
         view.marks().for_each(|mark| put(&mut self.clients, mark.hash(), salt));
         let suffixes = name.into_iter().flat_map(NameRef::suffixes);
@@ -68,18 +68,18 @@ impl BloomSummary {
         let outcome = filter.status.is_none_or(|status| self.outcomes & 1 << (status as u8 & 63) != 0);
         let client = filter.client.as_ref().is_none_or(|whose| {
             let mark = match whose {
-                Whose::Number(number) => Mark::Number(*number),
-                Whose::Address(address) => Mark::Address(*address),
-                Whose::Device(device) => Mark::Device(*device),
+                ClientFilter::Number(number) => ClientKey::Number(*number),
+                ClientFilter::Address(address) => ClientKey::Address(*address),
+                ClientFilter::Device(device) => ClientKey::Device(*device),
             };
             has(&self.clients, mark.hash(), salt)
         });
         let domain = match &filter.domain {
-            Some(Domain::Within(zone)) => {
+            Some(DomainFilter::Within(zone)) => {
                 zone.as_ref().is_root() || has(&self.domains, hash(zone.as_ref().wire()), salt)
             }
             // A text may be anywhere in a name.
-            Some(Domain::Contains(_)) | None => true,
+            Some(DomainFilter::Contains(_)) | None => true,
         };
         outcome && client && domain
     }
@@ -145,14 +145,14 @@ mod tests {
     fn a_summary_is_read_as_it_was_written() {
         let mut summary = BloomSummary::NOTHING;
         summary.outcomes = 5;
-        put(&mut summary.clients, Mark::Number(7).hash(), 1);
+        put(&mut summary.clients, ClientKey::Number(7).hash(), 1);
         put(&mut summary.domains, hash(b"\x01a\0"), 1);
         let mut bytes = [0; LENGTH];
         summary.write(&mut bytes);
         assert_eq!(BloomSummary::read(&bytes), summary);
         assert!(
             BloomSummary::ANYTHING
-                .may_match(&Filter { client: Some(Whose::Number(1)), ..Filter::default() }, 3)
+                .may_match(&Filter { client: Some(ClientFilter::Number(1)), ..Filter::default() }, 3)
         );
     }
 }

@@ -11,13 +11,13 @@ use crate::serve::Status;
 /// Conditions on records. All that are set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    pub client: Option<Whose>,
-    pub domain: Option<Domain>,
+    pub client: Option<ClientFilter>,
+    pub domain: Option<DomainFilter>,
     pub status: Option<Status>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum ClientFilter {
     Address(IpAddr),
     Device(Id),
     /// [`crate::hooks::Client::number`].
@@ -25,7 +25,7 @@ pub enum Whose {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Domain {
+pub enum DomainFilter {
     /// The name contains this text, which is in lower case.
     Contains(String),
     /// The name itself or one below it.
@@ -34,7 +34,7 @@ pub enum Domain {
 
 /// Start of a page: records older than this, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
+pub enum PageStart {
     /// ID of the last record of the previous page.
     Id(u64),
     Time(Timestamp),

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::recent::{Chunk, Recent};
-use super::record::{Row, View, views};
-use super::segment::{Block, Growing, Segment};
-use super::stats::{ClientFigures, Counts, RuleHits, Totals};
+use super::record::{DisplayRecord, RecordView, views};
+use super::segment::{Block, OpenBlock, Segment};
+use super::stats::{ClientStats, QueryCounts, RuleCounters, Totals};
 use super::worker_buffer::Batch;
-use super::{Before, Filter, Settings};
+use super::{Filter, PageStart, Settings};
 use crate::erase::erase_files_of;
 use crate::room;
 use crate::serve::Status;
@@ -27,8 +27,8 @@ const FILE: u64 = 16 << 20;
 
 /// The block that is next to be written.
 #[derive(Debug)]
-struct Pending {
-    block: Growing,
+struct PendingBlock {
+    block: OpenBlock,
     since: Timestamp,
 }
 
@@ -40,11 +40,11 @@ pub struct Journal {
     open: bool,
     error: Option<String>,
     recent: Recent,
-    pending: Option<Pending>,
+    pending: Option<PendingBlock>,
     /// Records before the last block.
     carried: Vec<u8>,
     next: u64,
-    counts: Counts,
+    counts: QueryCounts,
     today: Totals,
     tomorrow: Timestamp,
     lost: u64,
@@ -61,7 +61,7 @@ impl Journal {
             pending: None,
             carried: Vec::new(),
             next: 1,
-            counts: Counts::default(),
+            counts: QueryCounts::default(),
             today: Totals::default(),
             tomorrow: day(now).1,
             lost: 0,
@@ -143,7 +143,7 @@ impl Journal {
             let name = view.name();
             let name = name.as_ref().and_then(NameBuf::as_ref);
             self.counts.add(&view, name);
-            let new = || Pending { block: Growing::new(self.next), since: now };
+            let new = || PendingBlock { block: OpenBlock::new(self.next), since: now };
             self.pending.get_or_insert_with(new).block.add(&view, name);
             self.next += 1;
             at += view.length();
@@ -162,7 +162,7 @@ impl Journal {
     }
 
     pub fn tick(&mut self, now: Timestamp) {
-        let old = |pending: &Pending| now.duration_since(pending.since).unsigned_abs() >= RETRY_INTERVAL;
+        let old = |pending: &PendingBlock| now.duration_since(pending.since).unsigned_abs() >= RETRY_INTERVAL;
         if self.pending.as_ref().is_some_and(old) {
             self.flush(now);
         }
@@ -249,7 +249,7 @@ impl Journal {
         self.recent.clear();
         self.open = false;
         self.segments.clear();
-        (self.counts, self.today) = (Counts::default(), Totals::default());
+        (self.counts, self.today) = (QueryCounts::default(), Totals::default());
         match &self.settings.directory {
             Some(directory) => erase_files_of(directory),
             None => Ok(()),
@@ -264,11 +264,11 @@ impl Journal {
         self.today
     }
 
-    pub fn clients(&self) -> Vec<ClientFigures> {
+    pub fn clients(&self) -> Vec<ClientStats> {
         self.counts.clients()
     }
 
-    pub fn hits(&self) -> RuleHits {
+    pub fn hits(&self) -> RuleCounters {
         self.counts.hits()
     }
 
@@ -301,25 +301,26 @@ pub struct Pages {
 /// Page of records, with its cost.
 #[derive(Debug, Default)]
 pub struct Page {
-    pub rows: Vec<Row>,
+    pub rows: Vec<DisplayRecord>,
     /// Bytes that were read from files.
     pub read: u64,
 }
 
 impl Pages {
-    pub fn read(&self, filter: &Filter, before: Option<Before>, limit: usize) -> Page {
+    pub fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize) -> Page {
         let (mut rows, mut read) = (Vec::new(), 0);
         let mut floor = match before {
-            Some(Before::Id(id)) => id.min(self.next),
+            Some(PageStart::Id(id)) => id.min(self.next),
             _ => self.next,
         };
         let time = match before {
-            Some(Before::Time(time)) => i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX),
+            Some(PageStart::Time(time)) => i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX),
             _ => i64::MAX,
         };
-        let wanted = |view: &View<'_>| view.time() < time && view.matches(filter);
+        let wanted = |view: &RecordView<'_>| view.time() < time && view.matches(filter);
         let mut take = |first: u64, floor: u64, records: &[u8]| {
-            let views: Vec<View<'_>> = views(records).take(floor.saturating_sub(first) as usize).collect();
+            let views: Vec<RecordView<'_>> =
+                views(records).take(floor.saturating_sub(first) as usize).collect();
             let ids = (first..).take(views.len()).collect::<Vec<_>>();
             let found = ids.into_iter().zip(views).rev().filter(|(_, view)| wanted(view));
             rows.extend(found.filter_map(|(id, view)| view.row(id)).take(limit - rows.len()));

@@ -10,7 +10,7 @@ use gateway_core::dns::{Cause, Name};
 use gateway_model::Id;
 use jiff::Timestamp;
 
-use super::{Domain, Filter, Whose};
+use super::{ClientFilter, DomainFilter, Filter};
 use crate::hooks::{Client, Logged};
 use crate::serve::{Status, Trace, Transport};
 use crate::wire::{NameBuf, Records, Section, rtype, u16_at};
@@ -30,7 +30,7 @@ pub struct QueryRecord<'a> {
 
 /// Property for finding the records of a client.
 #[derive(Clone, Copy, Debug)]
-pub enum Mark {
+pub enum ClientKey {
     Number(u64),
     Address(IpAddr),
     Device(Id),
@@ -38,12 +38,12 @@ pub enum Mark {
 
 /// A record for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct DisplayRecord {
     /// Grows with each record; unique.
     pub id: u64,
     pub time: Timestamp,
     /// `None` for an anonymous client.
-    pub client: Option<Who>,
+    pub client: Option<RecordClient>,
     pub name: Name,
     pub qtype: u16,
     pub status: Status,
@@ -67,7 +67,7 @@ pub struct Row {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Who {
+pub struct RecordClient {
     pub number: u64,
     pub address: IpAddr,
     pub device: Option<Id>,
@@ -169,14 +169,14 @@ pub(super) fn clear_id(record: &mut [u8], length: usize) {
 
 /// Record that is read in place.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a>(&'a [u8]);
+pub struct RecordView<'a>(&'a [u8]);
 
 /// The records of a buffer, one after the other.
-pub fn views(bytes: &[u8]) -> impl Iterator<Item = View<'_>> {
+pub fn views(bytes: &[u8]) -> impl Iterator<Item = RecordView<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_le_bytes([*rest.first()?, *rest.get(1)?]));
-        let view = View(rest.get(2..2 + length).filter(|record| record.len() >= FIXED)?);
+        let view = RecordView(rest.get(2..2 + length).filter(|record| record.len() >= FIXED)?);
         rest = &rest[2 + length..];
         Some(view)
     })
@@ -184,7 +184,7 @@ pub fn views(bytes: &[u8]) -> impl Iterator<Item = View<'_>> {
 
 /// Variable part after the fixed part.
 #[derive(Default)]
-struct Rest<'a> {
+struct VariablePart<'a> {
     address: Option<IpAddr>,
     device: Option<Id>,
     name: Option<&'a [u8]>,
@@ -195,7 +195,7 @@ struct Rest<'a> {
     message: &'a [u8],
 }
 
-impl<'a> View<'a> {
+impl<'a> RecordView<'a> {
     fn array<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut array = [0; N];
         array.copy_from_slice(&self.0[at..at + N]);
@@ -228,10 +228,10 @@ impl<'a> View<'a> {
         Status::ALL.get(usize::from(self.0[22])).copied()
     }
 
-    fn rest(&self) -> Option<Rest<'a>> {
+    fn rest(&self) -> Option<VariablePart<'a>> {
         let bits = self.bits();
         let mut left = &self.0[FIXED..];
-        let mut rest = Rest::default();
+        let mut rest = VariablePart::default();
         if bits & has::V4 != 0 {
             rest.address = Some(IpAddr::from(*left.split_off(..4)?.first_chunk::<4>()?));
         } else if bits & has::V6 != 0 {
@@ -259,11 +259,11 @@ impl<'a> View<'a> {
     }
 
     /// Returns the properties for finding the client. Empty for an anonymous client.
-    pub fn marks(&self) -> impl Iterator<Item = Mark> + use<> {
+    pub fn marks(&self) -> impl Iterator<Item = ClientKey> + use<> {
         let rest = self.rest().filter(|_| self.named());
-        let number = rest.is_some().then(|| Mark::Number(self.client()));
-        let address = rest.as_ref().and_then(|rest| rest.address).map(Mark::Address);
-        let device = rest.and_then(|rest| rest.device).map(Mark::Device);
+        let number = rest.is_some().then(|| ClientKey::Number(self.client()));
+        let address = rest.as_ref().and_then(|rest| rest.address).map(ClientKey::Address);
+        let device = rest.and_then(|rest| rest.device).map(ClientKey::Device);
         [number, address, device].into_iter().flatten()
     }
 
@@ -273,10 +273,10 @@ impl<'a> View<'a> {
     }
 
     /// Returns the client: address, device and name.
-    pub fn who(&self) -> Option<Who> {
+    pub fn who(&self) -> Option<RecordClient> {
         let rest = self.rest()?;
         let (number, name) = (self.client(), rest.name.map(text));
-        Some(Who { number, address: rest.address?, device: rest.device, name })
+        Some(RecordClient { number, address: rest.address?, device: rest.device, name })
     }
 
     pub fn matches(&self, filter: &Filter) -> bool {
@@ -285,9 +285,13 @@ impl<'a> View<'a> {
         }
         let whose = match &filter.client {
             None => true,
-            Some(Whose::Number(number)) => self.named() && self.client() == *number,
-            Some(Whose::Address(address)) => self.rest().is_some_and(|rest| rest.address == Some(*address)),
-            Some(Whose::Device(device)) => self.rest().is_some_and(|rest| rest.device == Some(*device)),
+            Some(ClientFilter::Number(number)) => self.named() && self.client() == *number,
+            Some(ClientFilter::Address(address)) => {
+                self.rest().is_some_and(|rest| rest.address == Some(*address))
+            }
+            Some(ClientFilter::Device(device)) => {
+                self.rest().is_some_and(|rest| rest.device == Some(*device))
+            }
         };
         if !whose {
             return false;
@@ -296,18 +300,18 @@ impl<'a> View<'a> {
         let name = self.name();
         let name = name.as_ref().and_then(NameBuf::as_ref);
         name.is_some_and(|name| match domain {
-            Domain::Contains(text) => name.to_string().contains(text.as_str()),
-            Domain::Within(zone) => name.is_within(zone.as_ref()),
+            DomainFilter::Contains(text) => name.to_string().contains(text.as_str()),
+            DomainFilter::Within(zone) => name.is_within(zone.as_ref()),
         })
     }
 
-    pub fn row(&self, id: u64) -> Option<Row> {
+    pub fn row(&self, id: u64) -> Option<DisplayRecord> {
         let rest = self.rest()?;
         let (bits, message) = (self.bits(), rest.message);
         let (name, end) = NameBuf::read(message, crate::wire::HEADER)?;
         let flags = u16_at(message, 2)?;
         let secure = bits & (has::SECURE | has::BOGUS);
-        Some(Row {
+        Some(DisplayRecord {
             id,
             time: Timestamp::from_nanosecond(i128::from(self.time())).ok()?,
             client: self.who(),

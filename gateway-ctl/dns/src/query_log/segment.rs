@@ -11,7 +11,7 @@ use gateway_core::dns::NameRef;
 
 use super::Filter;
 use super::bloom::{self, BloomSummary};
-use super::record::View;
+use super::record::RecordView;
 use crate::serve::Status;
 
 /// The first bytes of a block; the last is the version of its head. The first one had no summary.
@@ -39,11 +39,11 @@ pub struct Block {
 
 /// A block while records are added to it.
 #[derive(Debug)]
-pub struct Growing(Block);
+pub struct OpenBlock(Block);
 
-impl Growing {
-    pub fn new(first: u64) -> Growing {
-        Growing(Block {
+impl OpenBlock {
+    pub fn new(first: u64) -> OpenBlock {
+        OpenBlock(Block {
             at: 0,
             length: 0,
             count: 0,
@@ -58,8 +58,8 @@ impl Growing {
     }
 
     /// A record, and the name it is about.
-    pub fn add(&mut self, view: &View<'_>, name: Option<NameRef<'_>>) {
-        let Growing(block) = self;
+    pub fn add(&mut self, view: &RecordView<'_>, name: Option<NameRef<'_>>) {
+        let OpenBlock(block) = self;
         let status = view.status();
         block.count += 1;
         block.blocked += u32::from(status == Some(Status::Blocked));

@@ -6,7 +6,7 @@ use gateway_core::dns::{Name, NameRef};
 use gateway_model::Id;
 use jiff::Timestamp;
 
-use super::record::{View, Who};
+use super::record::{RecordClient, RecordView};
 use crate::serve::Status;
 
 /// Counters since midnight. Every query counts, also those that are not logged.
@@ -18,8 +18,8 @@ pub struct Totals {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientFigures {
-    pub client: Who,
+pub struct ClientStats {
+    pub client: RecordClient,
     pub queries: u64,
     pub blocked: u64,
     pub cached: u64,
@@ -30,8 +30,8 @@ pub struct ClientFigures {
 }
 
 #[derive(Debug)]
-struct Count {
-    client: Who,
+struct ClientCounter {
+    client: RecordClient,
     queries: u64,
     blocked: u64,
     cached: u64,
@@ -50,40 +50,40 @@ const TOP: usize = 20;
 
 /// Counter of the decisions of a filter rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hits {
+pub struct RuleCounter {
     pub count: u64,
     pub last: Timestamp,
 }
 
-impl Hits {
-    pub fn add(&mut self, more: Hits) {
+impl RuleCounter {
+    pub fn add(&mut self, more: RuleCounter) {
         self.count += more.count;
         self.last = self.last.max(more.last);
     }
 }
 
 /// By the id of the rule.
-pub type RuleHits = HashMap<Id, Hits, rapidhash::fast::RandomState>;
+pub type RuleCounters = HashMap<Id, RuleCounter, rapidhash::fast::RandomState>;
 
 #[derive(Debug, Default)]
-pub struct Counts {
-    clients: HashMap<u64, Count, rapidhash::fast::RandomState>,
-    rules: RuleHits,
+pub struct QueryCounts {
+    clients: HashMap<u64, ClientCounter, rapidhash::fast::RandomState>,
+    rules: RuleCounters,
 }
 
-impl Counts {
-    pub fn hit(&mut self, hits: RuleHits) {
+impl QueryCounts {
+    pub fn hit(&mut self, hits: RuleCounters) {
         for (rule, more) in hits {
             self.rules.entry(rule).or_default().add(more);
         }
     }
 
-    pub fn hits(&self) -> RuleHits {
+    pub fn hits(&self) -> RuleCounters {
         self.rules.clone()
     }
 
     /// A record, and the name it is about.
-    pub fn add(&mut self, view: &View<'_>, name: Option<NameRef<'_>>) {
+    pub fn add(&mut self, view: &RecordView<'_>, name: Option<NameRef<'_>>) {
         if !view.named() {
             return;
         }
@@ -95,7 +95,7 @@ impl Counts {
                 oldest.map(|number| self.clients.remove(&number));
             }
             let names = HashMap::default();
-            let count = Count { client, queries: 0, blocked: 0, cached: 0, last_seen: 0, names };
+            let count = ClientCounter { client, queries: 0, blocked: 0, cached: 0, last_seen: 0, names };
             self.clients.insert(number, count);
         }
         let Some(count) = self.clients.get_mut(&number) else { return };
@@ -124,21 +124,21 @@ impl Counts {
         count.names.insert(name.wire().into(), 1);
     }
 
-    pub fn clients(&self) -> Vec<ClientFigures> {
-        let mut figures: Vec<ClientFigures> = self.clients.values().map(Count::figures).collect();
+    pub fn clients(&self) -> Vec<ClientStats> {
+        let mut figures: Vec<ClientStats> = self.clients.values().map(ClientCounter::figures).collect();
         figures.sort_by_key(|figures| (std::cmp::Reverse(figures.queries), figures.client.number));
         figures
     }
 }
 
-impl Count {
-    fn figures(&self) -> ClientFigures {
+impl ClientCounter {
+    fn figures(&self) -> ClientStats {
         let name = |wire: &[u8]| NameRef::new(wire).map(NameRef::to_owned);
         let names = self.names.iter().filter_map(|(wire, times)| Some((name(wire)?, *times)));
         let mut top: Vec<(Name, u64)> = names.collect();
         top.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
         top.truncate(TOP);
-        ClientFigures {
+        ClientStats {
             client: self.client.clone(),
             queries: self.queries,
             blocked: self.blocked,

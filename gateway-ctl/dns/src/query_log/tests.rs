@@ -88,7 +88,7 @@ fn a_record_is_read_as_it_was_written() {
     );
     let rows = log.read(&Filter::default(), None, 10);
     assert_eq!(rows.len(), 2);
-    let Row { id, client, name, status, upstream, answers, .. } = &rows[0];
+    let DisplayRecord { id, client, name, status, upstream, answers, .. } = &rows[0];
     assert_eq!((*id, client, name.to_string().as_str()), (2, &None, "www.example"));
     assert_eq!((*status, upstream.as_deref()), (Status::Forwarded, Some("192.0.2.53")));
     assert_eq!(*answers, [(rtype::A, "192.0.2.1".to_owned())]);
@@ -114,12 +114,18 @@ fn rows_are_found_by_client_name_and_status() {
     }
     let count = |filter: Filter| log.read(&filter, None, 100).len();
     assert_eq!(count(Filter { status: Some(Status::Blocked), ..Filter::default() }), 20);
-    assert_eq!(count(Filter { client: Some(Whose::Number(3)), ..Filter::default() }), 8);
-    assert_eq!(count(Filter { client: Some(Whose::Device(Id::from_u128(3))), ..Filter::default() }), 8);
+    assert_eq!(count(Filter { client: Some(ClientFilter::Number(3)), ..Filter::default() }), 8);
+    assert_eq!(
+        count(Filter { client: Some(ClientFilter::Device(Id::from_u128(3))), ..Filter::default() }),
+        8
+    );
     let address = "192.0.2.9".parse().expect("v4");
-    assert_eq!(count(Filter { client: Some(Whose::Address(address)), ..Filter::default() }), 40);
-    assert_eq!(count(Filter { domain: Some(Domain::Contains("xamp".into())), ..Filter::default() }), 20);
-    let domain = Some(Domain::Within(name("test")));
+    assert_eq!(count(Filter { client: Some(ClientFilter::Address(address)), ..Filter::default() }), 40);
+    assert_eq!(
+        count(Filter { domain: Some(DomainFilter::Contains("xamp".into())), ..Filter::default() }),
+        20
+    );
+    let domain = Some(DomainFilter::Within(name("test")));
     assert_eq!(count(Filter { domain, status: Some(Status::Cached), ..Filter::default() }), 10);
     log.stop();
 }
@@ -130,7 +136,7 @@ fn pages(log: &QueryLog, filter: &Filter, size: usize) -> Vec<u64> {
     loop {
         let rows = log.read(filter, before, size);
         let Some(last) = rows.last() else { return ids };
-        before = Some(Before::Id(last.id));
+        before = Some(PageStart::Id(last.id));
         ids.extend(rows.iter().map(|row| row.id));
     }
 }
@@ -150,7 +156,7 @@ fn pages_lead_through_memory_and_files_without_a_gap() {
     let expected: Vec<u64> = (1..=3000).rev().collect();
     assert!(pages(&log, &Filter::default(), 77) == expected);
     let before = Timestamp::from_second(1_800_000_000 + 10).expect("an instant");
-    let rows = log.read(&Filter::default(), Some(Before::Time(before)), 3);
+    let rows = log.read(&Filter::default(), Some(PageStart::Time(before)), 3);
     assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [10, 9, 8]);
     log.stop();
     // Another run continues where this one ended.
@@ -258,7 +264,7 @@ fn hits_of_rules_are_counted_for_every_client() {
     // A list has no hits of a rule.
     hit(9, Cause::Feed, &client(1, 0));
     let last = Timestamp::from_second(1_800_000_007).expect("an instant");
-    assert_eq!(log.hits().get(&rule), Some(&Hits { count: 3, last }));
+    assert_eq!(log.hits().get(&rule), Some(&RuleCounter { count: 3, last }));
     log.stop();
 }
 
@@ -279,7 +285,7 @@ fn files_of_the_first_version_are_read_and_gone_on_with() {
     std::fs::write(&path, file).expect("written");
     let log = start(settings);
     write(log.buffer(0), 10, &client(1, 0), Status::Cached, "www.example");
-    let filter = Filter { client: Some(Whose::Number(1)), ..Filter::default() };
+    let filter = Filter { client: Some(ClientFilter::Number(1)), ..Filter::default() };
     assert_eq!(pages(&log, &filter, 4), (1..=11).rev().collect::<Vec<_>>());
     log.stop();
 }

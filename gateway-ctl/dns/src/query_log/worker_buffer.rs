@@ -7,7 +7,7 @@ use gateway_model::Id;
 use jiff::Timestamp;
 
 use super::record::{self, QueryRecord};
-use super::stats::{Hits, RuleHits};
+use super::stats::{RuleCounter, RuleCounters};
 use crate::hooks::Logged;
 use crate::serve::{Status, Trace};
 
@@ -23,7 +23,7 @@ pub struct Batch {
     pub cached: u64,
     pub lost: u64,
     /// By the id of the filter rule that decided.
-    pub hits: RuleHits,
+    pub hits: RuleCounters,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl BufferWriter<'_> {
             _ => {}
         }
         if let Some((rule, last)) = hit {
-            batch.hits.entry(rule).or_default().add(Hits { count: 1, last });
+            batch.hits.entry(rule).or_default().add(RuleCounter { count: 1, last });
         }
     }
 

@@ -11,22 +11,22 @@ use super::settings::Streams;
 use super::{Shared, Transport, encrypted, tcp};
 
 /// Counted connection. Dropping this value ends the count.
-struct Guest {
+struct CountedConnection {
     shared: Arc<Shared>,
     from: IpAddr,
 }
 
-impl Guest {
-    fn enter(shared: &Arc<Shared>, from: IpAddr, limits: &Streams) -> Option<Guest> {
+impl CountedConnection {
+    fn enter(shared: &Arc<Shared>, from: IpAddr, limits: &Streams) -> Option<CountedConnection> {
         if !shared.connection_limiter.enter(from, limits) {
             shared.counts.crowded.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        Some(Guest { shared: shared.clone(), from })
+        Some(CountedConnection { shared: shared.clone(), from })
     }
 }
 
-impl Drop for Guest {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.shared.connection_limiter.leave(self.from);
     }
@@ -45,7 +45,7 @@ pub async fn accept(shared: Arc<Shared>, listener: &TcpListener, secure: bool) {
         };
         let from = from.ip().to_canonical();
         let limits = shared.state.load().settings.streams;
-        let Some(guest) = Guest::enter(&shared, from, &limits) else { continue };
+        let Some(guest) = CountedConnection::enter(&shared, from, &limits) else { continue };
         // Answers are written whole. Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         let shared = shared.clone();

@@ -1,11 +1,11 @@
 //! Fast path: answers from local data and the cache, on the threads that read the sockets. Nothing here waits.
 
 use super::kernel_cache::CachePolicy;
-use super::query::{CachedReply, Found, QueryContext};
+use super::query::{CachedReply, EntryOrigin, QueryContext};
 use super::{Shared, Status, Trace};
 use crate::cache::Freshness;
 use crate::wire::rtype;
-use crate::wire::stored::Age;
+use crate::wire::stored::AnswerAge;
 
 impl Shared {
     /// Writes the answer if local data or the cache holds it. Returns the trace, and how long the kernel cache may keep
@@ -34,7 +34,7 @@ impl Shared {
             Freshness::Fresh(age) | Freshness::StaleRecheckPending(age) => age,
             Freshness::Stale(_) | Freshness::Expired => return None,
         };
-        let found = Found { cached: true, wanted: route.is_some(), because: decision.because };
+        let found = EntryOrigin { cached: true, wanted: route.is_some(), because: decision.because };
         let CachedReply::Answered(trace) = query.entry(out, &entry, age, found) else { return None };
         if entry.used(query.now.ms) {
             let route = route.as_ref().unwrap_or(&query.client.route);
@@ -42,7 +42,7 @@ impl Shared {
         }
         let policy = match (age, trace.status) {
             (_, Status::Blocked | Status::Refused) => policy,
-            (Age::Fresh(_), Status::Cached) if policy == CachePolicy::UntilInvalidated => {
+            (AnswerAge::Fresh(_), Status::Cached) if policy == CachePolicy::UntilInvalidated => {
                 CachePolicy::Ttl { since: entry.stored_at, until: entry.renewable_at() }
             }
             _ => CachePolicy::Never,

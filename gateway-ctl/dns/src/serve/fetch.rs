@@ -14,7 +14,7 @@ use crate::cache::{Entry, Freshness, Key, Limits};
 use crate::hooks::{Failure, Query, QueryRoute, Reply};
 use crate::wire::Answer;
 use crate::wire::code::ede;
-use crate::wire::stored::Age;
+use crate::wire::stored::AnswerAge;
 
 /// Maximum wait for an upstream. It exceeds the time for which any upstream is tried.
 const MAX_WAIT: Duration = Duration::from_secs(12);
@@ -35,7 +35,7 @@ impl Drop for PendingQuery {
 #[derive(Clone, Debug)]
 pub struct Fetched {
     pub entry: Arc<Entry>,
-    pub age: Age,
+    pub age: AnswerAge,
     pub cached: bool,
 }
 
@@ -73,10 +73,10 @@ impl Shared {
         let wait = if old.is_some() { settings.stale_wait } else { MAX_WAIT };
         match (timeout(wait, wait_for_result(receiver)).await, old) {
             (Ok(Some(QueryResult { replaceable: true, .. })) | Ok(None) | Err(_), Some(old)) => old,
-            (Ok(Some(result)), _) => Fetched { entry: result.entry, age: Age::Fresh(0), cached: false },
+            (Ok(Some(result)), _) => Fetched { entry: result.entry, age: AnswerAge::Fresh(0), cached: false },
             (Ok(None) | Err(_), None) => {
                 let failed = failure(key, &Failure::Timeout, &settings.cache, now);
-                Fetched { entry: Arc::new(failed), age: Age::Fresh(0), cached: false }
+                Fetched { entry: Arc::new(failed), age: AnswerAge::Fresh(0), cached: false }
             }
         }
     }

@@ -20,7 +20,7 @@ use gateway_common::wire::{DnsCacheKey, DnsCacheValue, DnsHit};
 use jiff::Timestamp;
 
 pub use entry::CachePolicy;
-use entry::{Span, key, value};
+use entry::{EntryLifetime, key, value};
 use index::CacheIndex;
 
 use crate::hooks::Client;
@@ -157,7 +157,7 @@ impl KernelCache {
 
 /// Returns the lifetime of an answer. None: it is too short for an entry. It ends at the next full minute at the
 /// latest, because schedules change then, and at the end of a pause of blocking.
-fn span(policy: CachePolicy, blocking: &Blocking, now: Now, mono: u64) -> Option<Span> {
+fn span(policy: CachePolicy, blocking: &Blocking, now: Now, mono: u64) -> Option<EntryLifetime> {
     let nanos = |ms: u64| ms.saturating_mul(1_000_000);
     let (since, left) = match policy {
         CachePolicy::Never => return None,
@@ -174,7 +174,7 @@ fn span(policy: CachePolicy, blocking: &Blocking, now: Now, mono: u64) -> Option
     let pause = pause.and_then(|left| Duration::try_from(left).ok()).unwrap_or(MAX_LIFETIME);
     let left = left.min(minute).min(pause);
     let until = mono.saturating_add(u64::try_from(left.as_nanos()).ok()?);
-    (left >= MIN_LIFETIME).then_some(Span { since, now: mono, until })
+    (left >= MIN_LIFETIME).then_some(EntryLifetime { since, now: mono, until })
 }
 
 /// Returns `CLOCK_MONOTONIC` in nanoseconds, the clock of the dataplane.

@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::task::AbortHandle;
 
 use super::settings::Listen;
-use super::udp::worker::Reins;
+use super::udp::worker::WorkerControl;
 use super::{Shared, accept};
 
 /// Size of a socket buffer in bytes: capacity for a burst of some thousand queries.
@@ -24,25 +24,25 @@ const BACKLOG: i32 = 1024;
 
 /// Status of one listening address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listening {
+pub struct ListenStatus {
     pub listen: Listen,
     /// Bound address with its actual port, or the error.
     pub udp: Result<SocketAddr, String>,
     pub tcp: Result<SocketAddr, String>,
 }
 
-struct Bound {
+struct BoundSocket {
     udp: Result<(SocketAddr, Vec<Arc<UdpSocket>>), String>,
-    tcp: Result<Accepting, String>,
+    tcp: Result<AcceptTask, String>,
 }
 
 /// Task that accepts connections. Dropping this value ends the task.
-struct Accepting {
+struct AcceptTask {
     address: SocketAddr,
     task: AbortHandle,
 }
 
-impl Drop for Accepting {
+impl Drop for AcceptTask {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -50,14 +50,14 @@ impl Drop for Accepting {
 
 #[derive(Default)]
 pub struct Listeners {
-    bound: BTreeMap<Listen, Bound>,
+    bound: BTreeMap<Listen, BoundSocket>,
     /// Listeners for DoT and DoH.
-    secure: BTreeMap<SocketAddr, Result<Accepting, String>>,
+    secure: BTreeMap<SocketAddr, Result<AcceptTask, String>>,
 }
 
 impl Listeners {
     /// Binds the wanted addresses that are not bound yet, and closes those that are not wanted.
-    pub fn set(&mut self, shared: &Arc<Shared>, wanted: &[Listen], workers: &[Arc<Reins>]) {
+    pub fn set(&mut self, shared: &Arc<Shared>, wanted: &[Listen], workers: &[Arc<WorkerControl>]) {
         self.bound.retain(|listen, _| wanted.contains(listen));
         for listen in wanted {
             let bound = self.bound.remove(listen);
@@ -92,14 +92,14 @@ impl Listeners {
 
     /// Returns the addresses for DoT and DoH, each with the bound address or the error.
     pub fn secure(&self) -> Vec<(SocketAddr, Result<SocketAddr, String>)> {
-        let status = |bound: &Result<Accepting, String>| {
+        let status = |bound: &Result<AcceptTask, String>| {
             bound.as_ref().map(|bound| bound.address).map_err(Clone::clone)
         };
         self.secure.iter().map(|(address, bound)| (*address, status(bound))).collect()
     }
 
-    pub fn status(&self) -> Vec<Listening> {
-        let status = |(listen, bound): (&Listen, &Bound)| Listening {
+    pub fn status(&self) -> Vec<ListenStatus> {
+        let status = |(listen, bound): (&Listen, &BoundSocket)| ListenStatus {
             listen: listen.clone(),
             udp: bound.udp.as_ref().map(|(address, _)| *address).map_err(Clone::clone),
             tcp: bound.tcp.as_ref().map(|bound| bound.address).map_err(Clone::clone),
@@ -107,7 +107,7 @@ impl Listeners {
         self.bound.iter().map(status).collect()
     }
 
-    pub fn close(&mut self, workers: &[Arc<Reins>]) {
+    pub fn close(&mut self, workers: &[Arc<WorkerControl>]) {
         self.bound.clear();
         self.secure.clear();
         for reins in workers {
@@ -116,8 +116,8 @@ impl Listeners {
     }
 }
 
-fn bind(shared: &Arc<Shared>, listen: &Listen, workers: usize, bound: Option<Bound>) -> Bound {
-    let mut bound = bound.unwrap_or(Bound { udp: Err(String::new()), tcp: Err(String::new()) });
+fn bind(shared: &Arc<Shared>, listen: &Listen, workers: usize, bound: Option<BoundSocket>) -> BoundSocket {
+    let mut bound = bound.unwrap_or(BoundSocket { udp: Err(String::new()), tcp: Err(String::new()) });
     if bound.udp.is_err() {
         bound.udp = datagrams(listen, workers).map_err(|error| error.to_string());
     }
@@ -183,7 +183,7 @@ fn set(socket: &Socket, v6: bool, options: (libc::c_int, libc::c_int), value: li
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-fn streams(shared: &Arc<Shared>, listen: &Listen, secure: bool) -> io::Result<Accepting> {
+fn streams(shared: &Arc<Shared>, listen: &Listen, secure: bool) -> io::Result<AcceptTask> {
     let socket = socket(listen, Type::STREAM, Protocol::TCP)?;
     socket.set_reuse_address(true)?;
     socket.bind(&listen.address.into())?;
@@ -202,5 +202,5 @@ fn streams(shared: &Arc<Shared>, listen: &Listen, secure: bool) -> io::Result<Ac
     };
     let name = format!("dns_listener tcp {address}");
     let task = shared.supervisor.restart_until_done(name, Box::new(start)).abort_handle();
-    Ok(Accepting { address, task })
+    Ok(AcceptTask { address, task })
 }

@@ -11,8 +11,8 @@ use super::{Now, State, Status, Trace, Transport};
 use crate::cache::{Entry, Key};
 use crate::hooks::{Client, FqdnInstallError};
 use crate::wire::code::ede;
-use crate::wire::stored::Age;
-use crate::wire::{Ede, Envelope, Facts, Request, rcode, rtype};
+use crate::wire::stored::AnswerAge;
+use crate::wire::{AnswerTargets, Ede, Envelope, Request, rcode, rtype};
 
 /// Block length of padded answers (RFC 8467, section 4.1).
 const BLOCK: usize = 468;
@@ -181,7 +181,7 @@ impl<'a> QueryContext<'a> {
     }
 
     /// Evaluates a cache entry and writes the answer from it.
-    pub fn entry(&self, out: &mut Vec<u8>, entry: &Entry, age: Age, found: Found) -> CachedReply {
+    pub fn entry(&self, out: &mut Vec<u8>, entry: &Entry, age: AnswerAge, found: EntryOrigin) -> CachedReply {
         let stored = &entry.stored;
         if let Some(decision) = self.inspect(&stored.names, &stored.addresses) {
             return match self.decided(out, &decision) {
@@ -205,14 +205,19 @@ impl<'a> QueryContext<'a> {
     }
 
     /// Returns the extended error and the trace of an answer from an entry.
-    pub fn envelope_of<'e>(&self, entry: &'e Entry, age: Age, cached: bool) -> (Option<Ede<'e>>, Trace) {
+    pub fn envelope_of<'e>(
+        &self,
+        entry: &'e Entry,
+        age: AnswerAge,
+        cached: bool,
+    ) -> (Option<Ede<'e>>, Trace) {
         let said = entry.ede.as_ref().map(|(code, text)| Ede { code: *code, text });
         let ede = match age {
-            Age::Stale(_) if entry.rcode == rcode::NXDOMAIN => {
+            AnswerAge::Stale(_) if entry.rcode == rcode::NXDOMAIN => {
                 Some(Ede { code: ede::STALE_NXDOMAIN, text: "" })
             }
-            Age::Stale(_) => Some(Ede { code: ede::STALE, text: "" }),
-            Age::Fresh(_) => said,
+            AnswerAge::Stale(_) => Some(Ede { code: ede::STALE, text: "" }),
+            AnswerAge::Fresh(_) => said,
         };
         let status = match (entry.failed, cached) {
             (true, _) => Status::Error,
@@ -228,7 +233,7 @@ impl<'a> QueryContext<'a> {
     /// Installs the addresses in the dataplane if an FQDN policy covers the name. Callers call it before the client
     /// gets the answer.
     pub fn install_records(&self, records: &[Record]) -> Result<(), FqdnInstallError> {
-        self.install_some(|| Facts::of(records).addresses)
+        self.install_some(|| AnswerTargets::of(records).addresses)
     }
 
     fn install_some(&self, addresses: impl FnOnce() -> Vec<(IpAddr, u32)>) -> Result<(), FqdnInstallError> {
@@ -267,7 +272,7 @@ impl<'a> QueryContext<'a> {
 
 /// Origin of an entry.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct EntryOrigin {
     pub cached: bool,
     /// An FQDN policy covers the name.
     pub wanted: bool,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use gateway_core::dns::{Action, Decision, Local, Name, Question, Record, RuleSource};
 
 use super::fetch::{Fetched, Sender};
-use super::query::{CachedReply, Found, QueryContext};
+use super::query::{CachedReply, EntryOrigin, QueryContext};
 use super::{Shared, State, Status, Trace};
 use crate::wire::code::ede;
 use crate::wire::{Ede, Envelope, rcode, rtype};
@@ -18,7 +18,7 @@ const MAX_ALIASES: usize = 8;
 
 /// Partial answer of a query that continues with another name.
 #[derive(Default)]
-struct Path {
+struct PartialAnswer {
     /// Aliases from QNAME to the current name.
     records: Vec<Record>,
     /// DNSSEC records that prove that wildcards may answer.
@@ -28,7 +28,7 @@ struct Path {
     rewritten: bool,
 }
 
-impl Path {
+impl PartialAnswer {
     fn leap(&mut self, from: &Name, to: &Name, ttl: u32) {
         let rdata = to.as_ref().wire().into();
         self.records.push(Record { name: from.clone(), rtype: rtype::CNAME, ttl, rdata });
@@ -44,7 +44,7 @@ impl Shared {
         let state = query.state;
         let qtype = query.request.qtype;
         let mut name = query.request.name().to_owned();
-        let mut path = Path::default();
+        let mut path = PartialAnswer::default();
         for _ in 0..MAX_ALIASES {
             let question = Question { name: name.as_ref(), qtype };
             let decision = query.decide(question);
@@ -96,7 +96,13 @@ impl State {
 }
 
 impl QueryContext<'_> {
-    fn decided_at(&self, out: &mut Vec<u8>, path: &Path, name: &Name, decision: &Decision) -> Option<Trace> {
+    fn decided_at(
+        &self,
+        out: &mut Vec<u8>,
+        path: &PartialAnswer,
+        name: &Name,
+        decision: &Decision,
+    ) -> Option<Trace> {
         if path.records.is_empty() {
             return self.decided(out, decision);
         }
@@ -126,7 +132,7 @@ impl QueryContext<'_> {
         Some(trace)
     }
 
-    fn local_at(&self, out: &mut Vec<u8>, path: Path, mut local: Local) -> Trace {
+    fn local_at(&self, out: &mut Vec<u8>, path: PartialAnswer, mut local: Local) -> Trace {
         if path.records.is_empty() {
             return self.local(out, &local, path.because);
         }
@@ -142,9 +148,15 @@ impl QueryContext<'_> {
         trace
     }
 
-    fn fetched_at(&self, out: &mut Vec<u8>, path: &mut Path, fetched: Fetched, wanted: bool) -> CachedReply {
+    fn fetched_at(
+        &self,
+        out: &mut Vec<u8>,
+        path: &mut PartialAnswer,
+        fetched: Fetched,
+        wanted: bool,
+    ) -> CachedReply {
         let Fetched { entry, age, cached } = fetched;
-        let found = Found { cached, wanted, because: path.because.clone() };
+        let found = EntryOrigin { cached, wanted, because: path.because.clone() };
         if path.records.is_empty() {
             return self.entry(out, &entry, age, found);
         }

@@ -20,7 +20,7 @@ use crate::hooks::{
     Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, LocalAnswers, Logged, Query, QueryEgress,
     QueryRoute, Reply, Resolvers, Upstream,
 };
-use crate::wire::{Answer, Stored, rtype};
+use crate::wire::{Answer, StoredAnswer, rtype};
 
 pub fn name(text: &str) -> Name {
     Name::from(&DomainName::parse(text).expect("a name"))
@@ -222,7 +222,7 @@ pub fn soa(zone: &str, ttl: u32, minimum: u32) -> Record {
 /// Returns an answer in wire format.
 pub fn message(asked: Question<'_>, answer: &Answer) -> Vec<u8> {
     let bounds = crate::wire::stored::Bounds { least: 0, most: u32::MAX, most_negative: u32::MAX };
-    let stored = Stored::new(asked, answer, bounds).expect("short enough");
+    let stored = StoredAnswer::new(asked, answer, bounds).expect("short enough");
     let mut message = vec![0, 0, 0x81, 0x80 | answer.rcode as u8, 0, 1];
     message.extend(stored.counts().into_iter().flat_map(u16::to_be_bytes));
     message.extend_from_slice(asked.name.wire());

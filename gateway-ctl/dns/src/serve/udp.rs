@@ -6,4 +6,4 @@ pub mod worker;
 
 pub use batch::Batch;
 pub use peer::Peer;
-pub use worker::{Handed, Worker};
+pub use worker::{SlowPathQuery, Worker};

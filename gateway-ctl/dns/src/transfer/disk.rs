@@ -23,7 +23,7 @@ const MAX_FILE_BYTES: u64 = BYTES as u64 + RECORDS as u64 * (255 + 10) + 4096;
 
 /// Metadata of a zone on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct ZoneHeader {
     zone: String,
     /// The server that gave it.
     by: String,
@@ -32,9 +32,9 @@ pub struct Head {
     digest: String,
 }
 
-impl Head {
-    pub fn new(zone: &Name, by: &str, fetched: Timestamp, body: &[u8]) -> Head {
-        Head { zone: zone.to_string(), by: by.to_owned(), fetched, digest: hex(body) }
+impl ZoneHeader {
+    pub fn new(zone: &Name, by: &str, fetched: Timestamp, body: &[u8]) -> ZoneHeader {
+        ZoneHeader { zone: zone.to_string(), by: by.to_owned(), fetched, digest: hex(body) }
     }
 
     /// Reports whether it is of the zone, by one of its primaries.
@@ -45,8 +45,8 @@ impl Head {
 
 /// A zone with its refresh timers.
 #[derive(Debug)]
-pub struct Whole {
-    pub head: Head,
+pub struct CompleteZone {
+    pub head: ZoneHeader,
     pub copy: Copy,
     pub times: Times,
 }
@@ -83,7 +83,7 @@ fn records(body: &[u8]) -> Option<Vec<Record>> {
 
 /// Returns the cached zone and the time of its last confirmation. `None` if there is none, or if the file is of another
 /// zone.
-pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Whole, Timestamp)>> {
+pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(CompleteZone, Timestamp)>> {
     let path = COPIES.path(folder, zone.id);
     let about = match fs::metadata(&path) {
         Ok(about) => about,
@@ -96,7 +96,7 @@ pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Who
     }
     let file = fs::read(&path)?;
     let line = file.iter().position(|byte| *byte == b'\n').ok_or_else(broken)?;
-    let head: Head = serde_json::from_slice(&file[..line])?;
+    let head: ZoneHeader = serde_json::from_slice(&file[..line])?;
     if !head.is_of(zone) {
         return Ok(None);
     }
@@ -108,10 +108,10 @@ pub fn read(folder: &Path, zone: &Secondary, key: Key) -> io::Result<Option<(Who
     let times = records.first().and_then(|soa| numbers(&soa.rdata)).ok_or_else(broken)?;
     let copy = Copy::new(&zone.zone, records, key).map_err(io::Error::other)?;
     let checked = Timestamp::try_from(about.modified()?).unwrap_or(head.fetched);
-    Ok(Some((Whole { head, copy, times }, checked)))
+    Ok(Some((CompleteZone { head, copy, times }, checked)))
 }
 
-pub fn write(folder: &Path, id: Id, head: &Head, body: &[u8]) -> io::Result<()> {
+pub fn write(folder: &Path, id: Id, head: &ZoneHeader, body: &[u8]) -> io::Result<()> {
     let mut draft = COPIES.draft(folder, id, head)?;
     draft.write(body)?;
     draft.keep()

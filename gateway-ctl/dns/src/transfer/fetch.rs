@@ -12,10 +12,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::disk::{self, Whole};
-use super::reader::{self, Bad, Reader};
+use super::disk::{self, CompleteZone};
+use super::reader::{self, Reader, TransferFault};
 use crate::hooks::{Secondary, Server};
-use crate::upstream::message::{Form, UpstreamQuery};
+use crate::upstream::message::{QueryEncoding, UpstreamQuery};
 use crate::upstream::{Addresses, Context, random};
 use crate::wire::{flag, rtype, u16_at};
 
@@ -38,7 +38,7 @@ pub enum Error {
     #[error("{0} has serial {1}, which is older than the stored zone")]
     Older(Arc<str>, u32),
     #[error("{0}: {1}")]
-    Bad(Arc<str>, Bad),
+    TransferFault(Arc<str>, TransferFault),
 }
 
 pub(super) enum SerialCheck {
@@ -48,7 +48,7 @@ pub(super) enum SerialCheck {
 }
 
 pub(super) struct Fetched {
-    pub whole: Whole,
+    pub whole: CompleteZone,
     /// As it is written to disk.
     pub body: Vec<u8>,
 }
@@ -84,7 +84,7 @@ async fn at(
     have: Option<u32>,
     key: Key,
 ) -> Result<SerialCheck, Error> {
-    let mut line = Line::to(context, server).await?;
+    let mut line = ServerConnection::to(context, server).await?;
     let serial = line.serial(&zone.zone).await?;
     match have {
         Some(have) if serial == have => return Ok(SerialCheck::Same),
@@ -94,15 +94,15 @@ async fn at(
     let records = line.zone(&zone.zone).await?;
     let (apex, by) = (zone.zone.clone(), server.shown.clone());
     let read = tokio::task::spawn_blocking(move || {
-        let times = records.first().and_then(|soa| numbers(&soa.rdata)).ok_or(Bad::Start)?;
+        let times = records.first().and_then(|soa| numbers(&soa.rdata)).ok_or(TransferFault::Start)?;
         let body = disk::body(&records);
-        let copy = Copy::new(&apex, records, key).map_err(|_| Bad::Start)?;
-        let head = disk::Head::new(&apex, &by, Timestamp::now(), &body);
-        Ok(Fetched { whole: Whole { head, copy, times }, body })
+        let copy = Copy::new(&apex, records, key).map_err(|_| TransferFault::Start)?;
+        let head = disk::ZoneHeader::new(&apex, &by, Timestamp::now(), &body);
+        Ok(Fetched { whole: CompleteZone { head, copy, times }, body })
     });
     let fetched = match read.await {
-        Ok(fetched) => fetched.map_err(|bad| Error::Bad(server.shown.clone(), bad))?,
-        Err(_) => return Err(Error::Bad(server.shown.clone(), Bad::Data)),
+        Ok(fetched) => fetched.map_err(|bad| Error::TransferFault(server.shown.clone(), bad))?,
+        Err(_) => return Err(Error::TransferFault(server.shown.clone(), TransferFault::Data)),
     };
     // Between the two queries the zone may have become newer, but not older.
     let serial = fetched.whole.copy.serial;
@@ -113,14 +113,14 @@ async fn at(
 }
 
 /// A connection to a server.
-struct Line<'a> {
+struct ServerConnection<'a> {
     context: &'a Context,
     server: &'a Server,
     stream: TcpStream,
 }
 
-impl<'a> Line<'a> {
-    async fn to(context: &'a Context, server: &'a Server) -> Result<Line<'a>, Error> {
+impl<'a> ServerConnection<'a> {
+    async fn to(context: &'a Context, server: &'a Server) -> Result<ServerConnection<'a>, Error> {
         let path = Egress::DEFAULT;
         let unreachable = |error: String| Error::Unreachable(server.shown.clone(), error);
         let finding = Addresses::of(server);
@@ -129,7 +129,7 @@ impl<'a> Line<'a> {
         for address in found {
             let connecting = path.connect(context.sockets.as_ref(), address);
             match timeout(context.wait(TIMEOUT), connecting).await {
-                Ok(Ok(stream)) => return Ok(Line { context, server, stream }),
+                Ok(Ok(stream)) => return Ok(ServerConnection { context, server, stream }),
                 Ok(Err(error)) => last = unreachable(error.to_string()),
                 Err(_) => last = Error::Timeout(server.shown.clone()),
             }
@@ -143,14 +143,16 @@ impl<'a> Line<'a> {
         let message = self.message().await?;
         let records = reader::open(&message, id, zone.as_ref(), rtype::SOA, true).map_err(self.bad())?;
         for record in records {
-            let record = record.map_err(|_| Bad::Cut).map_err(self.bad())?;
+            let record = record.map_err(|_| TransferFault::MalformedMessage).map_err(self.bad())?;
             if record.rtype != rtype::SOA || record.section != crate::wire::Section::Answer {
                 continue;
             }
             let authoritative = u16_at(&message, 2).is_some_and(|flags| flags & flag::AA != 0);
             let record = reader::read(&message, &record).map_err(self.bad())?;
             if record.name == *zone && authoritative {
-                return numbers(&record.rdata).map(|times| times.serial).ok_or_else(|| self.bad()(Bad::Data));
+                return numbers(&record.rdata)
+                    .map(|times| times.serial)
+                    .ok_or_else(|| self.bad()(TransferFault::Data));
             }
         }
         Err(Error::Lame(self.server.shown.clone()))
@@ -165,12 +167,12 @@ impl<'a> Line<'a> {
             let (strangers, server) = (reader.strangers, &self.server.shown);
             tracing::warn!(%zone, %server, strangers, "ignored records outside of the secondary zone");
         }
-        reader.finish().ok_or_else(|| self.bad()(Bad::Cut))
+        reader.finish().ok_or_else(|| self.bad()(TransferFault::MalformedMessage))
     }
 
-    fn bad(&self) -> impl Fn(Bad) -> Error + use<> {
+    fn bad(&self) -> impl Fn(TransferFault) -> Error + use<> {
         let server = self.server.shown.clone();
-        move |bad| Error::Bad(server.clone(), bad)
+        move |bad| Error::TransferFault(server.clone(), bad)
     }
 
     fn lost(&self, error: &std::io::Error) -> Error {
@@ -190,7 +192,7 @@ impl<'a> Line<'a> {
             dnssec_ok: false,
             checking_disabled: false,
         };
-        let message = asked.message(&Form { id, ..Form::default() });
+        let message = asked.message(&QueryEncoding { id, ..QueryEncoding::default() });
         // A query has at most 255 + 16 bytes.
         let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
         let writing = timeout(self.context.wait(TIMEOUT), self.stream.write_all(&framed));

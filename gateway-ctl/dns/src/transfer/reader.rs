@@ -17,9 +17,9 @@ const META: std::ops::RangeInclusive<u16> = 128..=255;
 
 /// Reason for which messages are not a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Bad {
+pub enum TransferFault {
     #[error("malformed message: sections do not match the header")]
-    Cut,
+    MalformedMessage,
     #[error("message does not answer the query")]
     Stranger,
     #[error("the server answers {}", rcode::text(*.0))]
@@ -61,52 +61,52 @@ impl Reader {
     }
 
     /// Takes in a message. True when it was the last one.
-    pub fn push(&mut self, message: &[u8]) -> Result<bool, Bad> {
+    pub fn push(&mut self, message: &[u8]) -> Result<bool, TransferFault> {
         if self.whole {
-            return Err(Bad::Surplus);
+            return Err(TransferFault::Surplus);
         }
         self.bytes = self.bytes.saturating_add(message.len());
         let first = self.records.is_empty();
         let records = open(message, self.id, self.apex.as_ref(), rtype::AXFR, first)?;
         let mut some = false;
         for record in records {
-            let record = record.map_err(|_| Bad::Cut)?;
+            let record = record.map_err(|_| TransferFault::MalformedMessage)?;
             if record.section == Section::Answer {
                 some = true;
                 self.take(message, &record)?;
             }
         }
-        if some { Ok(self.whole) } else { Err(Bad::Empty) }
+        if some { Ok(self.whole) } else { Err(TransferFault::Empty) }
     }
 
-    fn take(&mut self, message: &[u8], at: &RecordRef) -> Result<(), Bad> {
+    fn take(&mut self, message: &[u8], at: &RecordRef) -> Result<(), TransferFault> {
         if self.whole {
-            return Err(Bad::Surplus);
+            return Err(TransferFault::Surplus);
         }
         if at.class != IN || at.rtype == 0 || at.rtype == rtype::OPT || META.contains(&at.rtype) {
-            return Err(Bad::Meta);
+            return Err(TransferFault::Meta);
         }
         let record = read(message, at)?;
         let is_start = record.rtype == rtype::SOA && record.name == self.apex;
         match self.records.first() {
             None if is_start => {}
-            None => return Err(Bad::Start),
+            None => return Err(TransferFault::Start),
             Some(start) if is_start => {
                 self.whole = is_same_start(&start.rdata, &record.rdata);
-                return if self.whole { Ok(()) } else { Err(Bad::Changed) };
+                return if self.whole { Ok(()) } else { Err(TransferFault::Changed) };
             }
             // A zone has one start.
-            Some(_) if record.rtype == rtype::SOA => return Err(Bad::Changed),
+            Some(_) if record.rtype == rtype::SOA => return Err(TransferFault::Changed),
             Some(_) if !record.name.as_ref().is_within(self.apex.as_ref()) => {
                 self.strangers += 1;
-                return if self.bytes > BYTES { Err(Bad::TooLarge) } else { Ok(()) };
+                return if self.bytes > BYTES { Err(TransferFault::TooLarge) } else { Ok(()) };
             }
             Some(_) => {}
         }
         // As data without pointers may be longer than it came.
         self.bytes = self.bytes.saturating_add(record.rdata.len().saturating_sub(at.rdata.len()));
         if self.records.len() == RECORDS || self.bytes > BYTES {
-            return Err(Bad::TooLarge);
+            return Err(TransferFault::TooLarge);
         }
         self.records.push(record);
         Ok(())
@@ -137,40 +137,41 @@ pub fn open<'a>(
     name: NameRef<'_>,
     qtype: u16,
     first: bool,
-) -> Result<Records<'a>, Bad> {
-    let flags = u16_at(message, 2).filter(|_| message.len() >= HEADER).ok_or(Bad::Cut)?;
+) -> Result<Records<'a>, TransferFault> {
+    let flags =
+        u16_at(message, 2).filter(|_| message.len() >= HEADER).ok_or(TransferFault::MalformedMessage)?;
     if u16_at(message, 0) != Some(id) || flags & flag::QR == 0 || flags & flag::OPCODE != 0 {
-        return Err(Bad::Stranger);
+        return Err(TransferFault::Stranger);
     }
     if flags & 0xf != rcode::NOERROR {
-        return Err(Bad::Code(flags & 0xf));
+        return Err(TransferFault::Code(flags & 0xf));
     }
     if flags & flag::TC != 0 {
-        return Err(Bad::Truncated);
+        return Err(TransferFault::Truncated);
     }
     let at = match u16_at(message, 4) {
         Some(0) if !first => HEADER,
         Some(1) => {
-            let (asked, end) = NameBuf::read(message, HEADER).ok_or(Bad::Cut)?;
+            let (asked, end) = NameBuf::read(message, HEADER).ok_or(TransferFault::MalformedMessage)?;
             if asked.as_ref() != Some(name) || u16_at(message, end) != Some(qtype) {
-                return Err(Bad::Stranger);
+                return Err(TransferFault::Stranger);
             }
             if u16_at(message, end + 2) != Some(IN) {
-                return Err(Bad::Stranger);
+                return Err(TransferFault::Stranger);
             }
             end + 4
         }
-        _ => return Err(Bad::Stranger),
+        _ => return Err(TransferFault::Stranger),
     };
-    Records::from(message, at).ok_or(Bad::Cut)
+    Records::from(message, at).ok_or(TransferFault::MalformedMessage)
 }
 
 /// A record with its data in full, its owner in lower case.
-pub fn read(message: &[u8], at: &RecordRef) -> Result<Record, Bad> {
-    let (name, _) = NameBuf::read(message, at.name_at).ok_or(Bad::Cut)?;
-    let rdata = rdata::expand(message, at.rtype, at.rdata.clone()).ok_or(Bad::Data)?;
+pub fn read(message: &[u8], at: &RecordRef) -> Result<Record, TransferFault> {
+    let (name, _) = NameBuf::read(message, at.name_at).ok_or(TransferFault::MalformedMessage)?;
+    let rdata = rdata::expand(message, at.rtype, at.rdata.clone()).ok_or(TransferFault::Data)?;
     Ok(Record {
-        name: name.to_name().ok_or(Bad::Cut)?,
+        name: name.to_name().ok_or(TransferFault::MalformedMessage)?,
         rtype: at.rtype,
         // The highest bit of a TTL is ignored (RFC 2181, section 8).
         ttl: if at.ttl > i32::MAX as u32 { 0 } else { at.ttl },

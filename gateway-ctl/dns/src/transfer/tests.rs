@@ -234,10 +234,10 @@ async fn a_server_of_the_zone_says_that_it_has_changed() {
 fn held(times: [u32; 3], age: Duration) -> DownloadState<ZoneCopy> {
     let records = vec![soa(1, times)];
     let body = disk::body(&records);
-    let head = disk::Head::new(&name("example"), "127.0.0.1:1", Timestamp::UNIX_EPOCH, &body);
+    let head = disk::ZoneHeader::new(&name("example"), "127.0.0.1:1", Timestamp::UNIX_EPOCH, &body);
     let times = gateway_core::dns::zones::numbers(&records[0].rdata).unwrap();
     let copy = Copy::new(&name("example"), records, KEY).unwrap();
-    let copy = ZoneCopy::of(&disk::Whole { head, copy, times });
+    let copy = ZoneCopy::of(&disk::CompleteZone { head, copy, times });
     let held = Some(HeldCopy::new(copy, Timestamp::UNIX_EPOCH, age));
     DownloadState { held, ..DownloadState::default() }
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::context::Context;
 use super::error::Error;
-use super::message::{self, Form, UpstreamQuery};
+use super::message::{self, QueryEncoding, UpstreamQuery};
 use super::pipelined::PipelinedConnection;
 use super::udp::{self, Outcome};
 use crate::hooks::{Server, ServerAddress};
@@ -158,7 +158,7 @@ async fn exchange(
         }
     }
     let stream = path.connect(context.sockets.as_ref(), resolver).await?;
-    let form = Form { edns: true, ..Form::default() };
+    let form = QueryEncoding { edns: true, ..QueryEncoding::default() };
     let (message, _) = PipelinedConnection::new(stream).ask(asked.message(&form)).await?;
     Ok(message)
 }

@@ -15,8 +15,8 @@ use super::bootstrap::Addresses;
 use super::connection::{self, Connection};
 use super::context::{Context, Event};
 use super::error::{Error, random};
-use super::health::{Change, Health, probe_after};
-use super::message::{FORMERR, Form, Head, UpstreamQuery, root_question, unmix};
+use super::health::{Health, HealthChange, probe_after};
+use super::message::{FORMERR, QueryEncoding, ReplyHeader, UpstreamQuery, root_question, unmix};
 use super::udp::{self, Outcome};
 use crate::hooks::Server;
 
@@ -52,7 +52,7 @@ pub struct UpstreamClient {
 }
 
 /// Answer with its header data and the time since the query was sent.
-pub type Answer = (Vec<u8>, Head, Duration);
+pub type Answer = (Vec<u8>, ReplyHeader, Duration);
 
 impl UpstreamClient {
     pub fn new(
@@ -111,13 +111,13 @@ impl UpstreamClient {
     fn account(self: &Arc<UpstreamClient>, outcome: &Result<Answer, Error>) {
         match outcome {
             Ok((_, _, elapsed)) => {
-                if self.health.answered(*elapsed) == Change::Revived {
+                if self.health.answered(*elapsed) == HealthChange::Revived {
                     self.tell(Event::Up { upstream: self.shown(), egress: self.egress.clone() });
                 }
             }
             Err(error) if error.is_ours() => {}
             Err(error) => {
-                if self.health.failed(error) == Change::Died {
+                if self.health.failed(error) == HealthChange::Died {
                     self.tell(Event::Down {
                         upstream: self.shown(),
                         egress: self.egress.clone(),
@@ -210,7 +210,8 @@ impl UpstreamClient {
         asked: &UpstreamQuery,
         edns: bool,
     ) -> Result<Answer, Error> {
-        let form = Form { edns, padded: self.server.protocol.is_encrypted(), ..Form::default() };
+        let form =
+            QueryEncoding { edns, padded: self.server.protocol.is_encrypted(), ..QueryEncoding::default() };
         for left in (0..MAX_CONNECTIONS).rev() {
             let (channel, stood) = self.channel().await?;
             let since = Instant::now();

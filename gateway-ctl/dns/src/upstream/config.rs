@@ -15,7 +15,7 @@ use gateway_model::{Id, State};
 use hashbrown::HashMap;
 use url::Url;
 
-use super::egress::Called;
+use super::egress::EgressNames;
 use super::well_known;
 use crate::hooks::{QueryEgress, Secondary, Server, ServerAddress};
 
@@ -28,7 +28,7 @@ pub struct Plan {
     pub groups: Vec<Group>,
     pub rotation: DnsRotation,
     /// Display names of their egresses.
-    pub called: Called,
+    pub called: EgressNames,
     /// Upstreams that cannot be used as configured, with the reason.
     pub problems: Vec<String>,
 }

@@ -18,7 +18,7 @@ use super::context::Context;
 use super::doh::Requests;
 use super::doq::{self, Streams};
 use super::error::Error;
-use super::message::Head;
+use super::message::ReplyHeader;
 use super::pipelined::PipelinedConnection;
 use crate::hooks::Server;
 
@@ -63,7 +63,7 @@ impl Connection {
     }
 
     /// Sends a query and returns the answer. The message may have any ID; the connection sets its own.
-    pub async fn ask(&self, message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
+    pub async fn ask(&self, message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
         match self {
             Connection::Pipelined(pipe) => pipe.ask(message).await,
             Connection::Requests(requests) => requests.ask(message).await,

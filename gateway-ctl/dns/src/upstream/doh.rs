@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};
 
 use super::error::Error;
-use super::message::{Head, Verdict, check_reply};
+use super::message::{ReplyHeader, Verdict, check_reply};
 use super::stall::StallDetector;
 use crate::hooks::{Server, ServerAddress};
 
@@ -31,11 +31,11 @@ pub struct Requests {
     sender: SendRequest<Full<Bytes>>,
     to: Uri,
     /// Activity of the connection; one for each connection.
-    life: Arc<Life>,
+    life: Arc<ConnectionActivity>,
 }
 
 #[derive(Debug)]
-struct Life {
+struct ConnectionActivity {
     stall: StallDetector,
     /// Time of the last query.
     last: Mutex<Instant>,
@@ -57,7 +57,10 @@ impl Requests {
             .keep_alive_while_idle(false)
             .max_header_list_size(16 << 10);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(reply)?;
-        let life = Arc::new(Life { stall: StallDetector::default(), last: Mutex::new(Instant::now()) });
+        let life = Arc::new(ConnectionActivity {
+            stall: StallDetector::default(),
+            last: Mutex::new(Instant::now()),
+        });
         let of = Arc::downgrade(&life);
         tokio::spawn(async move {
             tokio::select! {
@@ -80,7 +83,7 @@ impl Requests {
         Arc::ptr_eq(&self.life, &other.life)
     }
 
-    pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
+    pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
         // RFC 8484, section 4.1: the same query is the same request.
         message[..2].fill(0);
         *self.life.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
@@ -116,7 +119,7 @@ impl Requests {
 }
 
 /// Waits until the connection has been idle too long.
-async fn unused(life: Weak<Life>) {
+async fn unused(life: Weak<ConnectionActivity>) {
     loop {
         let Some(last) = life.upgrade().map(|life| *life.last.lock().unwrap_or_else(PoisonError::into_inner))
         else {

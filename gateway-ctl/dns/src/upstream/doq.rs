@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 
 use self::datagrams::Datagrams;
 use super::error::Error;
-use super::message::{Head, Verdict, check_reply, has_keepalive};
+use super::message::{ReplyHeader, Verdict, check_reply, has_keepalive};
 use super::stall::StallDetector;
 use gateway_outbound::UdpPath;
 
@@ -96,7 +96,7 @@ impl Streams {
         self.0.stall.has_answered()
     }
 
-    pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, Head), Error> {
+    pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
         // RFC 9250, section 4.2.1.
         message[..2].fill(0);
         let _waiting = self.0.stall.wait();

@@ -9,10 +9,10 @@ use gateway_outbound::{Egress, Proxy};
 use crate::hooks::QueryEgress;
 
 /// Names of tunnels and uplinks by their mark.
-pub type Called = BTreeMap<u32, Arc<str>>;
+pub type EgressNames = BTreeMap<u32, Arc<str>>;
 
 /// Returns the display name of an egress.
-pub fn shown(egress: &Egress, called: &Called) -> Arc<str> {
+pub fn shown(egress: &Egress, called: &EgressNames) -> Arc<str> {
     match (&egress.proxy, egress.mark) {
         (Some(proxy), _) => format!("proxy {}", proxy.server).into(),
         (None, 0) => DnsForwarder::AUTO.into(),

@@ -24,9 +24,9 @@ const MAX_TRIES: usize = 8;
 /// Maximum number of upstreams queried in parallel at the start.
 const MAX_PARALLEL_TRIES: usize = 6;
 
-type Try = BoxFuture<'static, (usize, Result<Answer, Error>)>;
+type Attempt = BoxFuture<'static, (usize, Result<Answer, Error>)>;
 
-struct Race {
+struct FallbackRun {
     /// Upstreams in the order of attempts.
     lines: Vec<Arc<UpstreamClient>>,
     /// Per upstream: the number of attempts, and whether another attempt makes sense.
@@ -34,7 +34,7 @@ struct Race {
     started: usize,
     asked: Arc<UpstreamQuery>,
     until: Instant,
-    running: FuturesUnordered<Try>,
+    running: FuturesUnordered<Attempt>,
 }
 
 /// Returns the first conclusive answer. With `wide`, up to `MAX_PARALLEL_TRIES` live upstreams are queried in parallel.
@@ -48,7 +48,7 @@ pub async fn ask(
         return Err(Failure::NoUpstream);
     }
     let tried = vec![(0, true); lines.len()];
-    let mut race = Race { lines, tried, started: 0, asked, until, running: FuturesUnordered::new() };
+    let mut race = FallbackRun { lines, tried, started: 0, asked, until, running: FuturesUnordered::new() };
     let outcome = race.run(wide).await;
     if !race.running.is_empty() {
         // Late upstreams finish in the background, so that their health records it.
@@ -58,7 +58,7 @@ pub async fn ask(
     outcome
 }
 
-impl Race {
+impl FallbackRun {
     async fn run(&mut self, wide: bool) -> Result<(Answer, Arc<UpstreamClient>), Failure> {
         let living = self.lines.iter().filter(|line| !line.health.is_dead()).count();
         let at_once = if wide { living.clamp(1, MAX_PARALLEL_TRIES) } else { 1 };

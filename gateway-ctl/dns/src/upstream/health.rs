@@ -30,7 +30,7 @@ struct HealthState {
 
 /// Health as it is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct HealthStats {
     pub rtt: Option<Duration>,
     pub queries: u64,
     pub failures: u64,
@@ -40,14 +40,14 @@ pub struct Figures {
 
 /// Change of health by an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum HealthChange {
     None,
     Died,
     Revived,
 }
 
 impl Health {
-    pub fn answered(&self, after: Duration) -> Change {
+    pub fn answered(&self, after: Duration) -> HealthChange {
         let mut known = self.known();
         known.queries += 1;
         known.in_a_row = 0;
@@ -58,10 +58,10 @@ impl Health {
                 (rtt + (sample - rtt) / 8.0, variation + ((sample - rtt).abs() - variation) / 4.0)
             }
         });
-        if std::mem::take(&mut known.dead) { Change::Revived } else { Change::None }
+        if std::mem::take(&mut known.dead) { HealthChange::Revived } else { HealthChange::None }
     }
 
-    pub fn failed(&self, error: &Error) -> Change {
+    pub fn failed(&self, error: &Error) -> HealthChange {
         let mut known = self.known();
         known.queries += 1;
         known.failures += 1;
@@ -69,7 +69,7 @@ impl Health {
         known.last_error = Some(error.to_string());
         let died = !known.dead && known.in_a_row >= DEAD_AFTER;
         known.dead |= died;
-        if died { Change::Died } else { Change::None }
+        if died { HealthChange::Died } else { HealthChange::None }
     }
 
     pub fn is_dead(&self) -> bool {
@@ -96,9 +96,9 @@ impl Health {
         (Duration::from_millis(1500) + usual).min(Duration::from_secs(3))
     }
 
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> HealthStats {
         let known = self.known();
-        Figures {
+        HealthStats {
             rtt: known.rtt.map(|(rtt, _)| micros(rtt)),
             queries: known.queries,
             failures: known.failures,
@@ -130,14 +130,14 @@ mod tests {
     fn three_failures_in_a_row_kill_and_one_answer_revives() {
         let health = Health::default();
         let fail = || health.failed(&Error::Timeout);
-        assert_eq!([fail(), fail()], [Change::None; 2]);
-        assert_eq!(health.answered(Duration::from_millis(10)), Change::None);
+        assert_eq!([fail(), fail()], [HealthChange::None; 2]);
+        assert_eq!(health.answered(Duration::from_millis(10)), HealthChange::None);
         assert_eq!(
             [fail(), fail(), fail(), fail()],
-            [Change::None, Change::None, Change::Died, Change::None]
+            [HealthChange::None, HealthChange::None, HealthChange::Died, HealthChange::None]
         );
         assert!(health.is_dead());
-        assert_eq!(health.answered(Duration::from_millis(10)), Change::Revived);
+        assert_eq!(health.answered(Duration::from_millis(10)), HealthChange::Revived);
         let figures = health.figures();
         assert_eq!((figures.queries, figures.failures, figures.dead), (8, 6, false));
         assert_eq!(figures.last_error.as_deref(), Some("no answer in time"));

@@ -38,7 +38,7 @@ pub struct UpstreamQuery {
 
 /// Form of a query on the wire.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Form {
+pub struct QueryEncoding {
     pub id: u16,
     pub edns: bool,
     pub padded: bool,
@@ -48,7 +48,7 @@ pub struct Form {
 
 impl UpstreamQuery {
     /// The message.
-    pub fn message(&self, form: &Form) -> Vec<u8> {
+    pub fn message(&self, form: &QueryEncoding) -> Vec<u8> {
         let name = self.name.as_ref().wire();
         let mut out = Vec::with_capacity(PADDED_TO.max(HEADER + name.len() + 4 + 15));
         out.extend_from_slice(&form.id.to_be_bytes());
@@ -96,7 +96,7 @@ pub fn question_of(message: &[u8]) -> Option<&[u8]> {
 
 /// Header fields of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct ReplyHeader {
     /// With the upper bits from EDNS.
     pub rcode: u16,
     pub truncated: bool,
@@ -113,7 +113,7 @@ pub enum Verdict {
     OtherCase,
     /// It is, and cannot be read.
     Broken,
-    Fits(Head),
+    Fits(ReplyHeader),
 }
 
 /// Checks a message against the query.
@@ -130,7 +130,7 @@ pub fn check_reply(message: &[u8], sent: &[u8]) -> Verdict {
     let rcode = u16::from(header[3] & 0xf);
     if questions == 0 && rcode != NOERROR && rcode != NXDOMAIN && message.len() == HEADER {
         // A server that cannot read a query need not repeat it (FORMERR, RFC 1035, section 4.1.1).
-        return Verdict::Fits(Head { rcode, truncated: false, edns: false, referral: false });
+        return Verdict::Fits(ReplyHeader { rcode, truncated: false, edns: false, referral: false });
     }
     let Some(answered) = message.get(HEADER..HEADER + question.len()) else {
         return Verdict::Stranger;
@@ -153,10 +153,10 @@ pub fn check_reply(message: &[u8], sent: &[u8]) -> Verdict {
 }
 
 /// Walks over the records. A truncated message may end anywhere.
-fn read(message: &[u8], at: usize, rcode: u16) -> Option<Head> {
+fn read(message: &[u8], at: usize, rcode: u16) -> Option<ReplyHeader> {
     let flags = u16_at(message, 2)?;
     let truncated = flags & flag::TC != 0;
-    let mut head = Head { rcode, truncated, edns: false, referral: false };
+    let mut head = ReplyHeader { rcode, truncated, edns: false, referral: false };
     let (mut answers, mut delegates, mut denies) = (false, false, false);
     for record in Records::from(message, at)? {
         let Ok(record) = record else {
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn hickory_reads_the_query() {
-        let form = Form { id: 0x1234, edns: true, padded: true, case: [0xff; 32] };
+        let form = QueryEncoding { id: 0x1234, edns: true, padded: true, case: [0xff; 32] };
         let message = asked("www.example.com", 28).message(&form);
         assert_eq!(message.len(), 128);
         let read = hickory_proto::op::Message::from_vec(&message).unwrap();
@@ -284,10 +284,10 @@ mod tests {
 
     #[test]
     fn only_a_reply_to_the_query_is_accepted() {
-        let form = Form { id: 7, edns: true, padded: false, case: [0b1010_1010; 32] };
+        let form = QueryEncoding { id: 7, edns: true, padded: false, case: [0b1010_1010; 32] };
         let sent = asked("www.example.com", 1).message(&form);
         let good = answer(&sent);
-        let head = Head { rcode: 0, truncated: false, edns: false, referral: false };
+        let head = ReplyHeader { rcode: 0, truncated: false, edns: false, referral: false };
         assert_eq!(check_reply(&good, &sent), Verdict::Fits(head));
         let changed = |at: usize, value: u8| {
             let mut message = good.clone();
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn addresses_are_found_behind_other_records() {
-        let sent = asked("a.b", 1).message(&Form::default());
+        let sent = asked("a.b", 1).message(&QueryEncoding::default());
         let message = answer(&sent);
         assert_eq!(addresses(&message, 1), Some((vec!["192.0.2.1".parse().unwrap()], 60)));
         assert_eq!(addresses(&message, 28).map(|(found, _)| found.len()), Some(0));
@@ -323,7 +323,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_evaluated(bytes in proptest::collection::vec(any::<u8>(), 0..600), tail in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let sent = asked("www.example.com", 1).message(&Form { edns: true, ..Form::default() });
+            let sent = asked("www.example.com", 1).message(&QueryEncoding { edns: true, ..QueryEncoding::default() });
             check_reply(&bytes, &sent);
             let mut near = answer(&sent);
             near[6..12].copy_from_slice(&[0, 2, 0, 3, 0, 2]);
@@ -340,7 +340,7 @@ mod tests {
 
         #[test]
         fn a_fitting_answer_has_its_small_letters_back(case in any::<[u8; 32]>()) {
-            let sent = asked("www.example.com", 1).message(&Form { case, ..Form::default() });
+            let sent = asked("www.example.com", 1).message(&QueryEncoding { case, ..QueryEncoding::default() });
             let mut message = answer(&sent);
             unmix(&mut message);
             prop_assert_eq!(&message[HEADER..HEADER + 17], b"\x03www\x07example\x03com\0");

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::error::{Error, random};
-use super::message::{Head, Verdict, check_reply};
+use super::message::{ReplyHeader, Verdict, check_reply};
 
 /// Idle timeout of a connection.
 const IDLE: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ pub struct PipelinedConnection {
     answered: Arc<AtomicBool>,
 }
 
-type Answer = (Vec<u8>, Head);
+type Answer = (Vec<u8>, ReplyHeader);
 
 #[derive(Debug)]
 struct Job {
@@ -38,7 +38,7 @@ struct Job {
     answer: oneshot::Sender<Result<Answer, Error>>,
 }
 
-struct Waiting {
+struct PendingReply {
     sent: Vec<u8>,
     since: Instant,
     answer: oneshot::Sender<Result<Answer, Error>>,
@@ -55,7 +55,7 @@ impl PipelinedConnection {
         let pipe = PipelinedConnection { jobs: sender, answered: answered.clone() };
         tokio::spawn(async move {
             let (reader, writer) = tokio::io::split(stream);
-            let mut end = End {
+            let mut end = ConnectionState {
                 reader,
                 writer,
                 waiting: HashMap::new(),
@@ -96,10 +96,10 @@ impl PipelinedConnection {
     }
 }
 
-struct End<R, W> {
+struct ConnectionState<R, W> {
     reader: R,
     writer: W,
-    waiting: HashMap<u16, Waiting>,
+    waiting: HashMap<u16, PendingReply>,
     arrived: Vec<u8>,
     leaving: Vec<u8>,
     unflushed: bool,
@@ -108,7 +108,7 @@ struct End<R, W> {
     used: Instant,
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> End<R, W> {
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> ConnectionState<R, W> {
     async fn serve(&mut self, mut jobs: mpsc::Receiver<Job>) -> Result<(), Error> {
         let mut ticks = tokio::time::interval(TICK);
         loop {
@@ -154,7 +154,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> End<R, W> {
         self.leaving.extend_from_slice(&length.to_be_bytes());
         self.leaving.extend_from_slice(&message);
         self.used = Instant::now();
-        self.waiting.insert(id, Waiting { sent: message, since: self.used, answer });
+        self.waiting.insert(id, PendingReply { sent: message, since: self.used, answer });
         Ok(())
     }
 
@@ -231,7 +231,7 @@ mod tests {
 
     use tokio::io::DuplexStream;
 
-    use super::super::message::{Form, UpstreamQuery, question_of, root_question};
+    use super::super::message::{QueryEncoding, UpstreamQuery, question_of, root_question};
     use super::*;
 
     async fn read(stream: &mut DuplexStream) -> Vec<u8> {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn question(qtype: u16) -> Vec<u8> {
-        UpstreamQuery { qtype, ..root_question() }.message(&Form::default())
+        UpstreamQuery { qtype, ..root_question() }.message(&QueryEncoding::default())
     }
 
     /// An empty answer.

@@ -16,10 +16,10 @@ use tokio::time::Instant;
 use super::client::{Answer, UpstreamClient};
 use super::config::{Group, Plan};
 use super::context::Context;
-use super::egress::{Called, egress_of, shown};
+use super::egress::{EgressNames, egress_of, shown};
 use super::error::random;
 use super::fallback::{self, DEADLINE};
-use super::health::Figures;
+use super::health::HealthStats;
 use super::message::UpstreamQuery;
 use super::selection::{Candidate, OrderInput, order, scramble};
 use super::status::UpstreamStatus;
@@ -46,7 +46,7 @@ struct Set {
 /// Common parts of all groups of a set.
 struct Common {
     rotation: DnsRotation,
-    called: Called,
+    called: EgressNames,
     context: Arc<Context>,
 }
 
@@ -110,7 +110,11 @@ impl Upstreams {
                 lines
                     .sort_by_key(|line| (line.path.mark, line.path.proxy.as_ref().map(|proxy| proxy.server)));
                 if lines.is_empty() {
-                    shown.push(UpstreamStatus::of(&member.server, &group.group.egress, &Figures::default()));
+                    shown.push(UpstreamStatus::of(
+                        &member.server,
+                        &group.group.egress,
+                        &HealthStats::default(),
+                    ));
                 }
                 shown.extend(
                     lines

@@ -29,19 +29,19 @@ impl StallDetector {
     }
 
     /// Starts the wait of a query; dropping the guard ends it.
-    pub fn wait(&self) -> Waiting<'_> {
-        Waiting { stall: self, answers: self.answers.load(Ordering::Relaxed), since: Instant::now() }
+    pub fn wait(&self) -> PendingReply<'_> {
+        PendingReply { stall: self, answers: self.answers.load(Ordering::Relaxed), since: Instant::now() }
     }
 }
 
 #[derive(Debug)]
-pub struct Waiting<'a> {
+pub struct PendingReply<'a> {
     stall: &'a StallDetector,
     answers: u64,
     since: Instant,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingReply<'_> {
     fn drop(&mut self) {
         let quiet = self.stall.answers.load(Ordering::Relaxed) == self.answers;
         if quiet && self.since.elapsed() >= STALL_TIMEOUT {

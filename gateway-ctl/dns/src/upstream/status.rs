@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::health::Figures;
+use super::health::HealthStats;
 use crate::hooks::Server;
 
 /// Upstream over one of the paths that queries to it used.
@@ -20,7 +20,7 @@ pub struct UpstreamStatus {
 }
 
 impl UpstreamStatus {
-    pub(super) fn of(server: &Server, egress: &str, figures: &Figures) -> UpstreamStatus {
+    pub(super) fn of(server: &Server, egress: &str, figures: &HealthStats) -> UpstreamStatus {
         UpstreamStatus {
             address: server.shown.to_string(),
             protocol: server.protocol.to_string(),

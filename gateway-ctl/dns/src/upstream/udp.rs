@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use super::context::Context;
 use super::error::{Error, random};
-use super::message::{Form, Head, UpstreamQuery, Verdict, check_reply};
+use super::message::{QueryEncoding, ReplyHeader, UpstreamQuery, Verdict, check_reply};
 
 #[derive(Debug)]
 pub enum Outcome {
-    Answer(Vec<u8>, Head),
+    Answer(Vec<u8>, ReplyHeader),
     /// Everything matches except the letter case: the server does not preserve it, or an attacker guesses answers.
     OtherCase,
 }
@@ -25,7 +25,7 @@ pub async fn exchange(
 ) -> Result<Outcome, Error> {
     let [id @ .., a, b] = random::<34>()?;
     let case = if mixed { id } else { [0; 32] };
-    let form = Form { id: u16::from_be_bytes([a, b]), edns, padded: false, case };
+    let form = QueryEncoding { id: u16::from_be_bytes([a, b]), edns, padded: false, case };
     let sent = asked.message(&form);
     let _place = context.places.acquire().await.map_err(|_| Error::Exhausted)?;
     let socket = context.sockets.datagrams(to, mark)?;

@@ -52,18 +52,18 @@ pub trait ZoneKeys: Send + Sync {
 /// Validates the replies to one group's queries by one route.
 pub struct Validator {
     pub route: Arc<QueryRoute>,
-    carrier: Carrier,
-    handle: DnssecDnsHandle<Carrier>,
+    carrier: GroupTransport,
+    handle: DnssecDnsHandle<GroupTransport>,
 }
 
 /// Sends the queries of the validator to the upstreams of the group.
 #[derive(Clone)]
-struct Carrier(Arc<Carried>);
+struct GroupTransport(Arc<GroupTransportState>);
 
 /// Answers by name and type, and until when they hold.
 type KeyCache = HashMap<(gateway_core::dns::Name, u16), (Vec<u8>, Instant)>;
 
-struct Carried {
+struct GroupTransportState {
     /// Keys and delegations of zones with other upstreams are queried there.
     keys: Weak<dyn ZoneKeys>,
     route: Arc<QueryRoute>,
@@ -76,7 +76,7 @@ struct Carried {
 
 impl Validator {
     pub fn new(keys: Weak<dyn ZoneKeys>, route: Arc<QueryRoute>, anchors: Arc<TrustAnchors>) -> Validator {
-        let carrier = Carrier(Arc::new(Carried {
+        let carrier = GroupTransport(Arc::new(GroupTransportState {
             keys,
             route: route.clone(),
             known: Mutex::default(),
@@ -208,7 +208,7 @@ fn finished(answer: &mut [u8], secure: bool, most: Option<u32>) {
     }
 }
 
-impl Carrier {
+impl GroupTransport {
     /// Stores a reply for the next query. Returns its id.
     fn give(&self, answer: &[u8]) -> Result<u16, super::Error> {
         let mut given = self.0.given.lock().unwrap_or_else(PoisonError::into_inner);
@@ -274,7 +274,7 @@ impl Carrier {
     }
 }
 
-impl DnsHandle for Carrier {
+impl DnsHandle for GroupTransport {
     type Response = Pin<Box<dyn Stream<Item = Result<DnsResponse, NetError>> + Send>>;
     type Runtime = TokioRuntimeProvider;
 

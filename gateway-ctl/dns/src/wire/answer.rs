@@ -24,9 +24,9 @@ pub struct Answer {
 
 /// Reason for which an answer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unsound {
+pub enum RejectedAnswer {
     #[error("malformed answer: sections do not match the header")]
-    Cut,
+    MalformedMessage,
     #[error("message is not a response")]
     NoResponse,
     #[error("answer to another question")]
@@ -39,25 +39,25 @@ pub enum Unsound {
     Circle,
 }
 
-impl From<super::record::Cut> for Unsound {
-    fn from(_: super::record::Cut) -> Unsound {
-        Unsound::Cut
+impl From<super::record::MalformedMessage> for RejectedAnswer {
+    fn from(_: super::record::MalformedMessage) -> RejectedAnswer {
+        RejectedAnswer::MalformedMessage
     }
 }
 
 impl Answer {
     /// DNSSEC records are kept if `dnssec_ok`.
-    pub fn read(message: &[u8], asked: Question<'_>, dnssec_ok: bool) -> Result<Answer, Unsound> {
-        let flags = u16_at(message, 2).ok_or(Unsound::Cut)?;
+    pub fn read(message: &[u8], asked: Question<'_>, dnssec_ok: bool) -> Result<Answer, RejectedAnswer> {
+        let flags = u16_at(message, 2).ok_or(RejectedAnswer::MalformedMessage)?;
         if flags & flag::QR == 0 || flags & flag::OPCODE != 0 {
-            return Err(Unsound::NoResponse);
+            return Err(RejectedAnswer::NoResponse);
         }
         if flags & flag::TC != 0 {
-            return Err(Unsound::Truncated);
+            return Err(RejectedAnswer::Truncated);
         }
         let records = match u16_at(message, 4) {
             Some(1) => behind_question(message, asked)?,
-            _ => return Err(Unsound::OtherQuestion),
+            _ => return Err(RejectedAnswer::OtherQuestion),
         };
         let mut answer = Answer { rcode: flags & 0xf, ..Answer::default() };
         let (mut answers, mut authorities) = (Vec::new(), Vec::new());
@@ -73,7 +73,7 @@ impl Answer {
                 _ => {}
             }
         }
-        let chain = Chain::of(asked, &answers)?;
+        let chain = AliasChain::of(asked, &answers)?;
         chain.keep(&mut answers, dnssec_ok);
         let last = chain.names.last().unwrap_or(&chain.first);
         let positive = answers.iter().any(|record| chain.ends(record));
@@ -121,20 +121,20 @@ impl Answer {
     }
 }
 
-fn behind_question<'a>(message: &'a [u8], asked: Question<'_>) -> Result<Records<'a>, Unsound> {
-    let (name, end) = NameBuf::read(message, super::HEADER).ok_or(Unsound::Cut)?;
-    let qtype = u16_at(message, end).ok_or(Unsound::Cut)?;
+fn behind_question<'a>(message: &'a [u8], asked: Question<'_>) -> Result<Records<'a>, RejectedAnswer> {
+    let (name, end) = NameBuf::read(message, super::HEADER).ok_or(RejectedAnswer::MalformedMessage)?;
+    let qtype = u16_at(message, end).ok_or(RejectedAnswer::MalformedMessage)?;
     if name.wire() != asked.name.wire() || qtype != asked.qtype || u16_at(message, end + 2) != Some(1) {
-        return Err(Unsound::OtherQuestion);
+        return Err(RejectedAnswer::OtherQuestion);
     }
-    Records::from(message, end + 4).ok_or(Unsound::Cut)
+    Records::from(message, end + 4).ok_or(RejectedAnswer::MalformedMessage)
 }
 
-fn read(message: &[u8], record: &RecordRef) -> Result<Record, Unsound> {
-    let (name, _) = NameBuf::read(message, record.name_at).ok_or(Unsound::Cut)?;
-    let rdata = rdata::expand(message, record.rtype, record.rdata.clone()).ok_or(Unsound::Data)?;
+fn read(message: &[u8], record: &RecordRef) -> Result<Record, RejectedAnswer> {
+    let (name, _) = NameBuf::read(message, record.name_at).ok_or(RejectedAnswer::MalformedMessage)?;
+    let rdata = rdata::expand(message, record.rtype, record.rdata.clone()).ok_or(RejectedAnswer::Data)?;
     Ok(Record {
-        name: name.to_name().ok_or(Unsound::Cut)?,
+        name: name.to_name().ok_or(RejectedAnswer::MalformedMessage)?,
         rtype: record.rtype,
         // The highest bit of a TTL is ignored (RFC 2181, section 8).
         ttl: if record.ttl > i32::MAX as u32 { 0 } else { record.ttl },
@@ -147,16 +147,16 @@ fn covers(record: &Record, rtype: u16) -> bool {
     record.rtype == rtype::RRSIG && u16_at(&record.rdata, 0) == Some(rtype)
 }
 
-struct Chain {
+struct AliasChain {
     qtype: u16,
     first: Name,
     /// The aliases' targets, in turn.
     names: Vec<Name>,
 }
 
-impl Chain {
-    fn of(asked: Question<'_>, answers: &[Record]) -> Result<Chain, Unsound> {
-        let mut chain = Chain { qtype: asked.qtype, first: asked.name.to_owned(), names: Vec::new() };
+impl AliasChain {
+    fn of(asked: Question<'_>, answers: &[Record]) -> Result<AliasChain, RejectedAnswer> {
+        let mut chain = AliasChain { qtype: asked.qtype, first: asked.name.to_owned(), names: Vec::new() };
         if matches!(asked.qtype, rtype::CNAME | rtype::ANY) {
             return Ok(chain);
         }
@@ -166,9 +166,9 @@ impl Chain {
                 return Ok(chain);
             };
             let target = NameBuf::read(&alias.rdata, 0).and_then(|(name, _)| name.to_name());
-            let target = target.ok_or(Unsound::Data)?;
+            let target = target.ok_or(RejectedAnswer::Data)?;
             if chain.place(target.as_ref()).is_some() || chain.names.len() == CHAIN {
-                return Err(Unsound::Circle);
+                return Err(RejectedAnswer::Circle);
             }
             chain.names.push(target);
         }

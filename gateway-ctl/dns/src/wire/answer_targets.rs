@@ -9,16 +9,16 @@ use super::{rtype, u16_at};
 
 /// Of the answer section only: nothing else is passed on that bears an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct AnswerTargets {
     /// Targets of CNAME, DNAME, HTTPS and SVCB records.
     pub names: Vec<Name>,
     /// Of A and AAAA records, and hints of HTTPS and SVCB records, each with the TTL of its record.
     pub addresses: Vec<(IpAddr, u32)>,
 }
 
-impl Facts {
-    pub fn of(records: &[Record]) -> Facts {
-        let mut facts = Facts::default();
+impl AnswerTargets {
+    pub fn of(records: &[Record]) -> AnswerTargets {
+        let mut facts = AnswerTargets::default();
         for record in records {
             facts.add(record);
         }

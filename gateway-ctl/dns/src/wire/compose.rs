@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use gateway_core::dns::Record;
 
-use super::opt::{Ede, Written};
-use super::stored::{Age, Stored};
+use super::opt::{Ede, ReplyOpt};
+use super::stored::{AnswerAge, StoredAnswer};
 use super::{HEADER, Request, Writer, flag, rcode, rtype};
 
 /// Data of a reply besides its records.
@@ -49,7 +49,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn end(&self, out: &mut Vec<u8>, request: &Request<'_>, counts: [u16; 3]) {
-        let opt = request.opt.map(|opt| Written {
+        let opt = request.opt.map(|opt| ReplyOpt {
             rcode: self.rcode,
             dnssec_ok: opt.dnssec_ok,
             ede: self.ede,
@@ -66,7 +66,7 @@ impl<'a> Envelope<'a> {
             if out.len() > self.limit && opt.padding.is_some() {
                 // What fits without padding is not cut for its sake.
                 out.truncate(end);
-                Written { padding: None, ..opt }.write(out);
+                ReplyOpt { padding: None, ..opt }.write(out);
             }
         }
         if out.len() > self.limit {
@@ -78,7 +78,7 @@ impl<'a> Envelope<'a> {
     pub fn truncated(&self, out: &mut Vec<u8>, request: &Request<'_>) {
         self.begin(out, request);
         out[2] |= (flag::TC >> 8) as u8;
-        let opt = request.opt.map(|opt| Written {
+        let opt = request.opt.map(|opt| ReplyOpt {
             rcode: self.rcode,
             dnssec_ok: opt.dnssec_ok,
             ede: self.ede.map(|ede| Ede { text: "", ..ede }),
@@ -165,7 +165,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Cached reply, with TTLs reduced by its age.
-    pub fn stored(&self, out: &mut Vec<u8>, request: &Request<'_>, stored: &Stored, age: Age) {
+    pub fn stored(&self, out: &mut Vec<u8>, request: &Request<'_>, stored: &StoredAnswer, age: AnswerAge) {
         self.begin(out, request);
         if out.len() + stored.records().len() > self.limit {
             return self.truncated(out, request);

@@ -67,7 +67,7 @@ pub struct Ede<'a> {
 
 /// OPT record of replies.
 #[derive(Clone, Copy, Debug)]
-pub struct Written<'a> {
+pub struct ReplyOpt<'a> {
     pub rcode: u16,
     pub dnssec_ok: bool,
     pub ede: Option<Ede<'a>>,
@@ -80,7 +80,7 @@ pub struct Written<'a> {
 /// Longest text of an extended error that is written.
 const TEXT: usize = 128;
 
-impl Written<'_> {
+impl ReplyOpt<'_> {
     pub fn write(&self, out: &mut Vec<u8>) {
         let [high, _] = (self.rcode >> 4).to_be_bytes();
         debug_assert_eq!(high, 0, "response codes have twelve bits");

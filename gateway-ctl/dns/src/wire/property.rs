@@ -5,7 +5,7 @@ use hickory_proto::op::Message;
 use hickory_proto::serialize::binary::BinEncodable;
 use proptest::prelude::*;
 
-use super::stored::{Age, Bounds};
+use super::stored::{AnswerAge, Bounds};
 use super::*;
 
 const UNBOUND: Bounds = Bounds { least: 0, most: i32::MAX as u32, most_negative: i32::MAX as u32 };
@@ -107,12 +107,12 @@ proptest! {
         (owner, qtype, answer) in answer(), mask in any::<u64>(), edns in any::<bool>(), age in 0u32..1000,
     ) {
         let asked = Question { name: owner.as_ref(), qtype };
-        let stored = Stored::new(asked, &answer, UNBOUND).expect("short enough");
+        let stored = StoredAnswer::new(asked, &answer, UNBOUND).expect("short enough");
         let bytes = query(&owner, qtype, mask, edns);
         let request = Request::read(&bytes).expect("a query");
         let mut out = Vec::new();
         let envelope = Envelope { limit: 65_535, ..Envelope::default() };
-        envelope.stored(&mut out, &request, &stored, Age::Fresh(age));
+        envelope.stored(&mut out, &request, &stored, AnswerAge::Fresh(age));
         prop_assert_eq!(&out[12..12 + request.question.len()], request.question);
         let mut again = Vec::new();
         let aged: Vec<Record> =
@@ -125,12 +125,12 @@ proptest! {
         // Messages that hickory encodes are parsed as the same; names that point to the question have its case.
         let bytes = query(&owner, qtype, 0, edns);
         let request = Request::read(&bytes).expect("a query");
-        envelope.stored(&mut out, &request, &stored, Age::Fresh(age));
+        envelope.stored(&mut out, &request, &stored, AnswerAge::Fresh(age));
         let theirs = Message::from_vec(&out).expect("hickory reads it");
         let written = theirs.to_bytes().expect("hickory writes it");
         let read = Answer::read(&written, asked, true).expect("an answer");
         prop_assert_eq!(read.answers, aged);
-        let [answers, _] = stored.unpack(Age::Fresh(0));
+        let [answers, _] = stored.unpack(AnswerAge::Fresh(0));
         prop_assert_eq!(answers, answer.answers);
     }
 
@@ -138,13 +138,13 @@ proptest! {
     fn long_messages_are_truncated_to_the_question(
         (owner, qtype, answer) in answer(), limit in 512usize..600, edns in any::<bool>(),
     ) {
-        let stored = Stored::new(Question { name: owner.as_ref(), qtype }, &answer, UNBOUND).expect("short enough");
+        let stored = StoredAnswer::new(Question { name: owner.as_ref(), qtype }, &answer, UNBOUND).expect("short enough");
         let bytes = query(&owner, qtype, 0, edns);
         let request = Request::read(&bytes).expect("a query");
         let mut out = Vec::new();
         let text = "x".repeat(500);
         let ede = Some(Ede { code: 3, text: &text });
-        Envelope { limit, ede, ..Envelope::default() }.stored(&mut out, &request, &stored, Age::Fresh(0));
+        Envelope { limit, ede, ..Envelope::default() }.stored(&mut out, &request, &stored, AnswerAge::Fresh(0));
         prop_assert!(out.len() <= limit);
         let theirs = Message::from_vec(&out).expect("hickory reads it");
         prop_assert!(theirs.metadata.truncation == theirs.answers.is_empty());
@@ -159,7 +159,7 @@ proptest! {
         let at = at.index(message.len());
         message[at] = value;
         if let Ok(read) = Answer::read(&message, asked, false) {
-            let stored = Stored::new(asked, &read, UNBOUND).expect("short enough");
+            let stored = StoredAnswer::new(asked, &read, UNBOUND).expect("short enough");
             prop_assert_eq!(stored.counts()[0] as usize, read.answers.len());
         }
     }

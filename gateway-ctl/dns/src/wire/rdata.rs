@@ -4,7 +4,7 @@ use super::name::NameBuf;
 use super::rtype;
 
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum RdataPart {
     Fixed(usize),
     Name,
     /// A length, and as many bytes.
@@ -12,8 +12,8 @@ enum Part {
     Rest,
 }
 
-const fn layout(rtype: u16) -> &'static [Part] {
-    use Part::{Fixed, Name, Rest, Text};
+const fn layout(rtype: u16) -> &'static [RdataPart] {
+    use RdataPart::{Fixed, Name, Rest, Text};
     match rtype {
         rtype::A => &[Fixed(4)],
         rtype::AAAA => &[Fixed(16)],
@@ -48,10 +48,10 @@ pub fn expand(message: &[u8], rtype: u16, data: std::ops::Range<usize>) -> Optio
     let message = message.get(..data.end)?;
     for part in layout(rtype) {
         let end = match part {
-            Part::Fixed(length) => at + length,
-            Part::Text => at + 1 + usize::from(*message.get(at)?),
-            Part::Rest => data.end,
-            Part::Name => {
+            RdataPart::Fixed(length) => at + length,
+            RdataPart::Text => at + 1 + usize::from(*message.get(at)?),
+            RdataPart::Rest => data.end,
+            RdataPart::Name => {
                 let (name, end) = NameBuf::expand(message, at)?;
                 out.extend_from_slice(name.wire());
                 at = end;
@@ -70,10 +70,10 @@ pub fn pieces(rtype: u16, data: &[u8]) -> Option<Vec<(bool, &[u8])>> {
     let mut at = 0;
     for part in layout(rtype) {
         let (named, end) = match part {
-            Part::Fixed(length) => (false, at + length),
-            Part::Text => (false, at + 1 + usize::from(*data.get(at)?)),
-            Part::Rest => (false, data.len()),
-            Part::Name => (true, super::name::skip(data, at)?),
+            RdataPart::Fixed(length) => (false, at + length),
+            RdataPart::Text => (false, at + 1 + usize::from(*data.get(at)?)),
+            RdataPart::Rest => (false, data.len()),
+            RdataPart::Name => (true, super::name::skip(data, at)?),
         };
         pieces.push((named, data.get(at..end)?));
         at = end;

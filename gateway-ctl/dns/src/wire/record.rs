@@ -36,7 +36,7 @@ pub struct Records<'a> {
 /// The message ends early, or a name of it cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed message: fewer records than the header counts")]
-pub struct Cut;
+pub struct MalformedMessage;
 
 impl<'a> Records<'a> {
     /// `None` without a header, or if the question section is malformed.
@@ -72,7 +72,7 @@ impl<'a> Records<'a> {
 }
 
 impl Iterator for Records<'_> {
-    type Item = Result<RecordRef, Cut>;
+    type Item = Result<RecordRef, MalformedMessage>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let index = self.counts.iter().position(|count| *count > 0)?;
@@ -88,7 +88,7 @@ impl Iterator for Records<'_> {
             }
             None => {
                 self.failed = true;
-                Some(Err(Cut))
+                Some(Err(MalformedMessage))
             }
         }
     }

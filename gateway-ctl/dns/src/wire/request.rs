@@ -24,7 +24,7 @@ pub struct Request<'a> {
 
 /// Reason for which a message has no reply by its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum UnusableRequest {
     /// Not a query: nothing is sent back, or two servers might answer one another for ever.
     Silent,
     /// Not a query: a NOTIFY of a zone change (RFC 1996).
@@ -34,21 +34,21 @@ pub enum Unreadable {
 }
 
 impl<'a> Request<'a> {
-    pub fn read(message: &'a [u8]) -> Result<Request<'a>, Unreadable> {
+    pub fn read(message: &'a [u8]) -> Result<Request<'a>, UnusableRequest> {
         let (Some(id), Some(flags), true) = (u16_at(message, 0), u16_at(message, 2), message.len() >= HEADER)
         else {
-            return Err(Unreadable::Silent);
+            return Err(UnusableRequest::Silent);
         };
         if flags & flag::QR != 0 {
-            return Err(Unreadable::Silent);
+            return Err(UnusableRequest::Silent);
         }
         if flags & flag::OPCODE == NOTIFY {
-            return Err(Unreadable::Notify);
+            return Err(UnusableRequest::Notify);
         }
         if flags & flag::OPCODE != 0 {
-            return Err(Unreadable::Reply { id, flags, rcode: rcode::NOTIMP });
+            return Err(UnusableRequest::Reply { id, flags, rcode: rcode::NOTIMP });
         }
-        Self::body(message, id, flags).ok_or(Unreadable::Reply { id, flags, rcode: rcode::FORMERR })
+        Self::body(message, id, flags).ok_or(UnusableRequest::Reply { id, flags, rcode: rcode::FORMERR })
     }
 
     fn body(message: &'a [u8], id: u16, flags: u16) -> Option<Request<'a>> {
@@ -137,10 +137,10 @@ mod tests {
     fn responses_are_ignored_and_malformed_queries_get_formerr() {
         let mut response = QUERY.to_vec();
         response[2] |= 0x80;
-        assert_eq!(Request::read(&response).err(), Some(Unreadable::Silent));
-        assert_eq!(Request::read(&QUERY[..11]).err(), Some(Unreadable::Silent));
+        assert_eq!(Request::read(&response).err(), Some(UnusableRequest::Silent));
+        assert_eq!(Request::read(&QUERY[..11]).err(), Some(UnusableRequest::Silent));
         let error = |message: &[u8]| match Request::read(message) {
-            Err(Unreadable::Reply { rcode, .. }) => rcode,
+            Err(UnusableRequest::Reply { rcode, .. }) => rcode,
             other => panic!("{other:?}"),
         };
         let mut update = QUERY.to_vec();

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use gateway_core::dns::{Name, Question, Record};
 
-use super::{Answer, Facts, HEADER, Writer, rtype, u16_at, u32_at};
+use super::{Answer, AnswerTargets, HEADER, Writer, rtype, u16_at, u32_at};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredAnswer {
     message: Box<[u8]>,
     /// Offset of the records.
     records_at: usize,
@@ -21,18 +21,18 @@ pub struct Stored {
 
 /// Age of a cached answer, for its TTLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Age {
+pub enum AnswerAge {
     /// So many seconds have passed.
     Fresh(u32),
     /// It has expired; the TTLs are so many seconds.
     Stale(u32),
 }
 
-impl Age {
+impl AnswerAge {
     pub fn left(self, ttl: u32) -> u32 {
         match self {
-            Age::Fresh(seconds) => ttl.saturating_sub(seconds),
-            Age::Stale(ttl) => ttl,
+            AnswerAge::Fresh(seconds) => ttl.saturating_sub(seconds),
+            AnswerAge::Stale(ttl) => ttl,
         }
     }
 }
@@ -46,9 +46,9 @@ pub struct Bounds {
     pub most_negative: u32,
 }
 
-impl Stored {
+impl StoredAnswer {
     /// None when the message would be too long.
-    pub fn new(asked: Question<'_>, answer: &Answer, bounds: Bounds) -> Option<Stored> {
+    pub fn new(asked: Question<'_>, answer: &Answer, bounds: Bounds) -> Option<StoredAnswer> {
         let mut message = Vec::with_capacity(512);
         message.extend_from_slice(&[0; HEADER]);
         message.extend_from_slice(asked.name.wire());
@@ -58,7 +58,7 @@ impl Stored {
         message[5] = 1;
         message[6..8].copy_from_slice(&u16::try_from(answer.answers.len()).ok()?.to_be_bytes());
         message[8..10].copy_from_slice(&u16::try_from(answer.authorities.len()).ok()?.to_be_bytes());
-        let facts = Facts::of(&answer.answers);
+        let facts = AnswerTargets::of(&answer.answers);
         let mut ttls = Vec::with_capacity(answer.answers.len() + answer.authorities.len());
         let mut writer = Writer::new(&mut message);
         for record in answer.answers.iter().chain(&answer.authorities) {
@@ -77,7 +77,7 @@ impl Stored {
             };
             message[at..at + 4].copy_from_slice(&ttl.max(bounds.least).min(most).to_be_bytes());
         }
-        Some(Stored {
+        Some(StoredAnswer {
             records_at,
             message: message.into(),
             ttls: ttls.into(),
@@ -91,12 +91,12 @@ impl Stored {
     }
 
     /// An answer that is nothing but its code.
-    pub fn bare(asked: Question<'_>) -> Stored {
+    pub fn bare(asked: Question<'_>) -> StoredAnswer {
         let mut message = vec![0; HEADER];
         message.extend_from_slice(asked.name.wire());
         message.extend_from_slice(&asked.qtype.to_be_bytes());
         message.extend_from_slice(&[0, 1]);
-        Stored {
+        StoredAnswer {
             records_at: message.len(),
             message: message.into(),
             ttls: [].into(),
@@ -124,7 +124,7 @@ impl Stored {
     }
 
     /// Appends the records after a question for the same name.
-    pub fn append(&self, out: &mut Vec<u8>, age: Age) {
+    pub fn append(&self, out: &mut Vec<u8>, age: AnswerAge) {
         debug_assert_eq!(out.len(), self.records_at);
         let base = out.len() - self.records_at;
         out.extend_from_slice(self.records());
@@ -136,7 +136,7 @@ impl Stored {
     }
 
     /// The records in full, with TTLs of this age: answers and authorities.
-    pub fn unpack(&self, age: Age) -> [Vec<Record>; 2] {
+    pub fn unpack(&self, age: AnswerAge) -> [Vec<Record>; 2] {
         let mut sections = [Vec::new(), Vec::new()];
         for record in super::Records::of(&self.message).into_iter().flatten().flatten() {
             let name =

@@ -1,4 +1,4 @@
-//! Bridges: standing connections between two sides of the gateway.
+//! Bridges: permanent connections between two sides of the gateway.
 //!
 //! A transport carries the outer packets of the tunnels that name it. A segment connects a LAN network to an egress.
 //! Both take effect at once, without an apply.

@@ -1,4 +1,4 @@
-//! Reservations of the DHCP server: a card that always gets the same address.
+//! DHCP reservations: a fixed address for a MAC address.
 
 use std::net::Ipv4Addr;
 

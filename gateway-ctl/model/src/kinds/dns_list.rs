@@ -93,9 +93,9 @@ macro_rules! list_kind {
         pub struct $kind {
             #[serde(flatten, skip_deserializing)]
             pub meta: Meta,
-            /// The name and all below it.
+            /// The domain and its subdomains.
             pub domain: Option<DomainName>,
-            /// Of a list on the web.
+            /// Display name of a list with a URL.
             pub name: Option<String>,
             /// URL of the list: domains, a hosts file, or rules in Adblock syntax.
             pub url: Option<String>,

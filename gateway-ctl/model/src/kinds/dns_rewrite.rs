@@ -17,9 +17,9 @@ pub enum Answer {
     Address(IpAddr),
     /// This name is resolved instead of the queried one.
     Name(DomainName),
-    /// `A`: the world's IPv4 addresses stay.
+    /// `A`: public IPv4 answers are kept.
     KeepA,
-    /// `AAAA`: the world's IPv6 addresses stay.
+    /// `AAAA`: public IPv6 answers are kept.
     KeepAaaa,
 }
 
@@ -48,15 +48,15 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// A rewrite. Several for one domain answer together.
+/// DNS rewrite. The answers of several rewrites for one domain are combined.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DnsRewrite {
     #[serde(flatten, skip_deserializing)]
     pub meta: Meta,
-    /// A name, or `*.` and a name: all names below it.
+    /// Domain, or `*.` and a domain for its subdomains.
     pub domain: String,
-    /// An address; a name that is resolved instead; or `A` or `AAAA` to keep the world's answers of that type.
+    /// Address, name to resolve instead, or `A` or `AAAA` to keep the public answers of that type.
     pub answer: String,
     pub enabled: bool,
 }

@@ -44,13 +44,13 @@ pub struct Soa {
     pub mname: Option<DomainName>,
     /// Mail address of the responsible person, as a mail address or as a domain name.
     pub rname: Option<String>,
-    /// Seconds.
+    /// Seconds between two checks of a secondary server for a newer version (RFC 1035, section 3.3.13).
     pub refresh: u32,
-    /// Seconds.
+    /// Seconds until a secondary server repeats a failed check.
     pub retry: u32,
-    /// Seconds.
+    /// Seconds after the last successful check until a secondary server stops answering for the zone.
     pub expire: u32,
-    /// Seconds that "there is no such name" is remembered.
+    /// TTL of negative answers in seconds (RFC 2308).
     pub minimum: u32,
 }
 

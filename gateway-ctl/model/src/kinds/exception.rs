@@ -63,14 +63,14 @@ pub struct Exception {
     pub r#type: ExceptionType,
     /// Id of the device it applies to.
     pub device_id: Id,
-    /// The device may leave without a tunnel. Without it a bypass changes nothing; `quarantine` ignores it.
+    /// Allows the device to leave without a tunnel. A bypass without it has no effect; `quarantine` ignores it.
     pub allow_direct: bool,
     /// 1 to 1440.
     #[schemars(range(min = 1, max = 1440))]
     pub duration_min: i64,
     pub reason: String,
-    /// For `service-allowlist`: addresses, networks, `address:port`, or a port as `:443`. Names need a resolver, which
-    /// this version does not have.
+    /// For `service-allowlist`: addresses, networks, `address:port`, or a port as `:443`. Host names are
+    /// not supported by this version.
     pub targets: Vec<String>,
     /// For `temporary-direct`: id or name of the profile whose hops replace the default route.
     pub profile: Option<String>,

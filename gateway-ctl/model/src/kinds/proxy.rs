@@ -88,16 +88,15 @@ pub struct Proxy {
     pub username: Option<String>,
     #[serde(rename(serialize = "has_password", deserialize = "password"))]
     pub password: Secret,
-    /// UDP is sent through it (UDP ASSOCIATE, RFC 1928), unless it turns out to refuse that. Otherwise UDP takes the
-    /// policy's failure policy.
+    /// Sends UDP through the proxy (UDP ASSOCIATE, RFC 1928) unless the proxy refuses it. Otherwise the policy's
+    /// failure policy applies to UDP.
     pub udp: bool,
-    /// No protocol for it is standardised: only false is accepted.
+    /// Only false is accepted: there is no standard protocol.
     pub udp_over_tcp: bool,
-    /// Names are resolved by the proxy. Without effect in this version, which only knows the addresses that LAN hosts
-    /// connect to.
+    /// Resolves names at the proxy. Without effect in this version, in which the relay knows only addresses.
     pub remote_dns: bool,
     pub enabled: bool,
-    /// Most connections through it at a time; those beyond are reset.
+    /// Maximum number of concurrent connections; further ones are reset.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_connections: u32,
     pub health_check: ProxyCheck,

@@ -1,4 +1,4 @@
-//! Segments: the parts of the local network, as an administrator thinks of them.
+//! Segments: named parts of the local network.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

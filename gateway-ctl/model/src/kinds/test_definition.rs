@@ -42,7 +42,7 @@ text_enum! {
     }
 }
 
-/// From where the test looks: one of the three.
+/// Source of a test; one of the three fields is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TestSource {

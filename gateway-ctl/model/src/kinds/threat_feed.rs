@@ -68,9 +68,9 @@ pub struct ThreatFeed {
     pub format: FeedFormat,
     pub category: FeedCategory,
     pub enabled: bool,
-    /// Hours between two looks at it: 1 to 720.
+    /// Hours between two checks for a newer version, 1 to 720.
     pub interval_h: u16,
-    /// Came with the service: cannot be renamed or deleted.
+    /// Built-in: cannot be renamed or deleted.
     #[schemars(extend("readOnly" = true))]
     pub builtin: bool,
 }

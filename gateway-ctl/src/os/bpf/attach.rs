@@ -31,7 +31,7 @@ pub enum AttachMode {
 
 /// Changes that brought the attachments to the wanted state.
 #[derive(Clone, Debug, Default)]
-pub struct Attached {
+pub struct AttachmentChanges {
     pub added: Vec<String>,
     pub failed: Vec<(String, String)>,
 }
@@ -97,8 +97,8 @@ impl std::fmt::Display for Placement {
 impl Programs {
     /// Attaches the wanted programs and replaces those of an earlier run in place. It skips interfaces that do not
     /// exist until the next run. A failure on one interface does not stop the others.
-    pub fn attach(&mut self, want: &BTreeMap<String, Attachment>) -> Attached {
-        let mut attached = Attached::default();
+    pub fn attach(&mut self, want: &BTreeMap<String, Attachment>) -> AttachmentChanges {
+        let mut attached = AttachmentChanges::default();
         for (interface, attachment) in want {
             let Ok(index) = nix::net::if_::if_nametoindex(interface.as_str()) else { continue };
             let mut is_added = false;

@@ -16,7 +16,7 @@ pub enum Message {
     },
     /// The process asks for the address of this server.
     Remote(Remote),
-    Needs(Needs),
+    SecretRequest(SecretRequest),
     /// The credential that the server or the key rejected: `Auth`, `Private Key`, or a text of the server.
     Refused(String),
     Fatal(String),
@@ -44,7 +44,7 @@ pub struct Remote {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum SecretRequest {
     Credentials,
     /// Credentials and a one-time code.
     Code,
@@ -102,11 +102,11 @@ fn remote(rest: &str) -> Message {
 
 fn password(rest: &str) -> Message {
     if let Some(need) = rest.strip_prefix("Need '") {
-        return Message::Needs(match need {
-            need if need.contains("' username/password SC:") => Needs::Code,
-            need if need.starts_with("Auth' username/password") => Needs::Credentials,
-            need if need.starts_with("Private Key'") => Needs::Passphrase,
-            _ => Needs::Else,
+        return Message::SecretRequest(match need {
+            need if need.contains("' username/password SC:") => SecretRequest::Code,
+            need if need.starts_with("Auth' username/password") => SecretRequest::Credentials,
+            need if need.starts_with("Private Key'") => SecretRequest::Passphrase,
+            _ => SecretRequest::Else,
         });
     }
     match rest.strip_prefix("Verification Failed: ") {
@@ -175,10 +175,13 @@ mod tests {
     #[test]
     fn requests_are_distinguished() {
         let cases = [
-            (">PASSWORD:Need 'Auth' username/password", Message::Needs(Needs::Credentials)),
-            (">PASSWORD:Need 'Auth' username/password SC:1,Code?", Message::Needs(Needs::Code)),
-            (">PASSWORD:Need 'Private Key' password", Message::Needs(Needs::Passphrase)),
-            (">PASSWORD:Need 'HTTP Proxy' username/password", Message::Needs(Needs::Else)),
+            (">PASSWORD:Need 'Auth' username/password", Message::SecretRequest(SecretRequest::Credentials)),
+            (
+                ">PASSWORD:Need 'Auth' username/password SC:1,Code?",
+                Message::SecretRequest(SecretRequest::Code),
+            ),
+            (">PASSWORD:Need 'Private Key' password", Message::SecretRequest(SecretRequest::Passphrase)),
+            (">PASSWORD:Need 'HTTP Proxy' username/password", Message::SecretRequest(SecretRequest::Else)),
             (">PASSWORD:Verification Failed: 'Auth'", Message::Refused("Auth".into())),
             (">PASSWORD:Verification Failed: 'Private Key'", Message::Refused("Private Key".into())),
             (">PASSWORD:Verification Failed: 'Auth' ['expired']", Message::Refused("Auth".into())),

@@ -11,30 +11,30 @@ use gateway_outbound::backoff::give_or_take_a_quarter;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Stage, Status, Wanted, orphans};
+use super::{DesiredSession, Stage, Status, orphans};
 
 mod backoff;
 mod log;
 mod management_session;
 
-use backoff::{Backoff, Ending};
-use management_session::Conversation;
+use backoff::{Backoff, ExitReason};
+use management_session::ManagementSession;
 
 /// The task of one tunnel.
 pub struct Session {
     folder: PathBuf,
     endpoint_names: Resolver,
-    wanted: watch::Receiver<Wanted>,
-    teller: Teller,
+    wanted: watch::Receiver<DesiredSession>,
+    teller: StatePublisher,
 }
 
 /// Publisher of the state. It wakes receivers on relevant changes.
-pub struct Teller {
+pub struct StatePublisher {
     status: watch::Sender<Status>,
     changes: watch::Sender<u64>,
 }
 
-impl Teller {
+impl StatePublisher {
     /// Publishes a change. Receivers wake if it changes anything.
     fn tell(&self, change: impl FnOnce(&mut Status)) {
         let changed = self.status.send_if_modified(|status| {
@@ -60,11 +60,11 @@ impl Teller {
 impl Session {
     pub fn new(
         (folder, endpoint_names): (PathBuf, Resolver),
-        wanted: watch::Receiver<Wanted>,
+        wanted: watch::Receiver<DesiredSession>,
         status: watch::Sender<Status>,
         changes: watch::Sender<u64>,
     ) -> Session {
-        Session { folder, endpoint_names, wanted, teller: Teller { status, changes } }
+        Session { folder, endpoint_names, wanted, teller: StatePublisher { status, changes } }
     }
 
     /// Runs until no sender of wanted states remains.
@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// Runs one process from its start to its end.
-    async fn once(&mut self, process: &OpenVpnProcess, backoff: &mut Backoff) -> Ending {
+    async fn once(&mut self, process: &OpenVpnProcess, backoff: &mut Backoff) -> ExitReason {
         self.teller.tell(|status| {
             status.stage = Stage::Connecting;
             status.mtu = process.mtu;
@@ -119,10 +119,10 @@ impl Session {
         });
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         if let Err(error) = made {
-            return Ending::Broken(format!("the folder of its socket cannot be made: {error}"));
+            return ExitReason::Broken(format!("the folder of its socket cannot be made: {error}"));
         }
         orphans::end(&self.folder);
-        match Conversation::open((&self.folder, &self.endpoint_names), process).await {
+        match ManagementSession::open((&self.folder, &self.endpoint_names), process).await {
             Ok(conversation) => conversation.run(process, &mut self.wanted, &self.teller, backoff).await,
             Err(ending) => ending,
         }

@@ -11,23 +11,23 @@ const RESERVED: u64 = 1024;
 
 /// Descriptors that are left for connections and datagrams.
 #[derive(Clone, Debug)]
-pub struct Places(Arc<Semaphore>);
+pub struct DescriptorBudget(Arc<Semaphore>);
 
 /// Permit that is held for as long as the descriptors are open.
 pub type Permit = OwnedSemaphorePermit;
 
-impl Default for Places {
-    fn default() -> Places {
-        Places::of(open_files())
+impl Default for DescriptorBudget {
+    fn default() -> DescriptorBudget {
+        DescriptorBudget::of(open_files())
     }
 }
 
-impl Places {
+impl DescriptorBudget {
     /// Returns the budget of a process with this descriptor limit. With a very small limit the relay gets half.
-    fn of(limit: u64) -> Places {
+    fn of(limit: u64) -> DescriptorBudget {
         let ours = limit.saturating_sub(RESERVED).max(limit / 2);
         let ours = usize::try_from(ours).unwrap_or(usize::MAX);
-        Places(Arc::new(Semaphore::new(ours.min(Semaphore::MAX_PERMITS))))
+        DescriptorBudget(Arc::new(Semaphore::new(ours.min(Semaphore::MAX_PERMITS))))
     }
 
     /// Takes a permit for descriptors. Returns `None` if fewer are left.
@@ -43,15 +43,15 @@ mod tests {
     #[test]
     fn some_descriptors_are_left() {
         for (limit, left) in [(65_536, 1024), (1024, 512), (0, 0)] {
-            let places = Places::of(limit);
+            let places = DescriptorBudget::of(limit);
             assert_eq!(limit - places.0.available_permits() as u64, left);
         }
-        assert!(Places::of(u64::MAX).take(2).is_some());
+        assert!(DescriptorBudget::of(u64::MAX).take(2).is_some());
     }
 
     #[test]
     fn returned_permits_can_be_acquired_again() {
-        let places = Places::of(8);
+        let places = DescriptorBudget::of(8);
         let first = places.take(3);
         assert!(first.is_some() && places.take(2).is_none());
         drop(first);

@@ -56,7 +56,7 @@ nix::setsockopt_impl!(ReceiveMark, libc::SOL_SOCKET, SO_RCVMARK, bool, sockopt::
 
 /// Metadata of a received datagram.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct DatagramMeta {
     pub from: SocketAddr,
     /// Original destination.
     pub to: SocketAddr,
@@ -65,7 +65,7 @@ pub struct Arrival {
 }
 
 /// Receives a datagram from a listener.
-pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Arrival> {
+pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<DatagramMeta> {
     let mut control = nix::cmsg_space!(libc::sockaddr_in6, u32);
     let mut slices = [IoSliceMut::new(buffer)];
     let message = recvmsg::<SockaddrStorage>(
@@ -98,7 +98,7 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Arrival> {
     }
     let missing = || io::Error::other("the kernel does not tell where it comes from and goes to");
     let (from, to) = from.zip(to).ok_or_else(missing)?;
-    Ok(Arrival { from, to, mark, length: message.bytes })
+    Ok(DatagramMeta { from, to, mark, length: message.bytes })
 }
 
 fn address_of(storage: &SockaddrStorage) -> Option<SocketAddr> {

@@ -43,7 +43,7 @@ struct Pipe {
 }
 
 /// Container of the bytes in flight.
-enum Medium<'a> {
+enum TransferBuffer<'a> {
     Pipe { pipe: Option<Pipe>, filled: usize, pool: &'a Pool, _permit: SemaphorePermit<'a> },
     Buffer { bytes: Box<[u8]>, start: usize, end: usize },
 }
@@ -55,14 +55,14 @@ impl Default for Pool {
 }
 
 impl Pool {
-    fn medium(&self) -> Medium<'_> {
+    fn medium(&self) -> TransferBuffer<'_> {
         if let Ok(permit) = self.permits.try_acquire() {
             let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
             if let Some(pipe) = spare.map_or_else(|| Pipe::open().ok(), Some) {
-                return Medium::Pipe { pipe: Some(pipe), filled: 0, pool: self, _permit: permit };
+                return TransferBuffer::Pipe { pipe: Some(pipe), filled: 0, pool: self, _permit: permit };
             }
         }
-        Medium::Buffer { bytes: vec![0; BUFFER].into(), start: 0, end: 0 }
+        TransferBuffer::Buffer { bytes: vec![0; BUFFER].into(), start: 0, end: 0 }
     }
 }
 
@@ -75,10 +75,10 @@ impl Pipe {
     }
 }
 
-impl Drop for Medium<'_> {
+impl Drop for TransferBuffer<'_> {
     fn drop(&mut self) {
         // A pipe that still holds bytes is not reused.
-        if let Medium::Pipe { pipe, filled: 0, pool, .. } = self {
+        if let TransferBuffer::Pipe { pipe, filled: 0, pool, .. } = self {
             let mut spare = pool.spare.lock().unwrap_or_else(PoisonError::into_inner);
             if spare.len() < SPARE_PIPES {
                 spare.extend(pipe.take());
@@ -89,24 +89,24 @@ impl Drop for Medium<'_> {
 
 const FLAGS: SpliceFlags = SpliceFlags::MOVE.union(SpliceFlags::NONBLOCK);
 
-impl Medium<'_> {
+impl TransferBuffer<'_> {
     fn is_empty(&self) -> bool {
         match self {
-            Medium::Pipe { filled, .. } => *filled == 0,
-            Medium::Buffer { start, end, .. } => start == end,
+            TransferBuffer::Pipe { filled, .. } => *filled == 0,
+            TransferBuffer::Buffer { start, end, .. } => start == end,
         }
     }
 
     /// Fills the empty medium. 0 is the end of the stream.
     fn fill(&mut self, from: &TcpStream) -> io::Result<usize> {
         match self {
-            Medium::Pipe { pipe: Some(pipe), filled, .. } => {
+            TransferBuffer::Pipe { pipe: Some(pipe), filled, .. } => {
                 let splice = || Ok(splice(from, None, &pipe.write, None, IN_FLIGHT, FLAGS)?);
                 *filled = from.try_io(Interest::READABLE, splice)?;
                 Ok(*filled)
             }
-            Medium::Pipe { pipe: None, .. } => Err(io::ErrorKind::BrokenPipe.into()),
-            Medium::Buffer { bytes, start, end } => {
+            TransferBuffer::Pipe { pipe: None, .. } => Err(io::ErrorKind::BrokenPipe.into()),
+            TransferBuffer::Buffer { bytes, start, end } => {
                 *end = from.try_read(bytes)?;
                 *start = 0;
                 Ok(*end)
@@ -116,14 +116,14 @@ impl Medium<'_> {
 
     fn drain(&mut self, to: &TcpStream) -> io::Result<usize> {
         match self {
-            Medium::Pipe { pipe: Some(pipe), filled, .. } => {
+            TransferBuffer::Pipe { pipe: Some(pipe), filled, .. } => {
                 let splice = || Ok(splice(&pipe.read, None, to, None, *filled, FLAGS)?);
                 let sent = to.try_io(Interest::WRITABLE, splice)?;
                 *filled -= sent;
                 Ok(sent)
             }
-            Medium::Pipe { pipe: None, .. } => Err(io::ErrorKind::BrokenPipe.into()),
-            Medium::Buffer { bytes, start, end } => {
+            TransferBuffer::Pipe { pipe: None, .. } => Err(io::ErrorKind::BrokenPipe.into()),
+            TransferBuffer::Buffer { bytes, start, end } => {
                 let sent = to.try_write(&bytes[*start..*end])?;
                 *start += sent;
                 Ok(sent)

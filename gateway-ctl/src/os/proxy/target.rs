@@ -38,21 +38,21 @@ pub struct Counters {
 
 /// Permission to use a proxy through a leg, valid as long as the gate is open.
 #[derive(Debug)]
-pub struct Passage {
+pub struct Admission {
     pub to: Arc<ProxyTarget>,
     pub leg: u8,
-    pub gate: Gate,
+    pub gate: CloseSignal,
     pub counters: Arc<Counters>,
-    pub places: fd_budget::Places,
-    _open: Open,
+    pub places: fd_budget::DescriptorBudget,
+    _open: OpenCount,
     _descriptors: fd_budget::Permit,
 }
 
 /// Gate that is open as long as its sender exists.
 #[derive(Debug)]
-pub struct Gate(watch::Receiver<()>);
+pub struct CloseSignal(watch::Receiver<()>);
 
-impl Gate {
+impl CloseSignal {
     pub async fn closed(&self) {
         let mut sender = self.0.clone();
         // No value is ever sent. An error means that the sender is gone.
@@ -62,7 +62,7 @@ impl Gate {
 
 /// Guard of the open counter: the connection counts as open until its drop.
 #[derive(Debug)]
-struct Open {
+struct OpenCount {
     counters: Arc<Counters>,
     count: fn(&Counters) -> &AtomicUsize,
 }
@@ -89,30 +89,30 @@ impl Target {
     }
 
     /// Admits a connection. Returns `None` if this leg is not allowed, or if the proxy has too many connections.
-    pub fn admit(&self, leg: u8, places: &fd_budget::Places) -> Option<Passage> {
+    pub fn admit(&self, leg: u8, places: &fd_budget::DescriptorBudget) -> Option<Admission> {
         self.passage(leg, places, |counters| &counters.open)
     }
 
     /// Admits a UDP flow under the same conditions.
-    pub fn admit_flow(&self, leg: u8, places: &fd_budget::Places) -> Option<Passage> {
+    pub fn admit_flow(&self, leg: u8, places: &fd_budget::DescriptorBudget) -> Option<Admission> {
         self.passage(leg, places, |counters| &counters.flows)
     }
 
     fn passage(
         &self,
         leg: u8,
-        places: &fd_budget::Places,
+        places: &fd_budget::DescriptorBudget,
         count: fn(&Counters) -> &AtomicUsize,
-    ) -> Option<Passage> {
+    ) -> Option<Admission> {
         let gate = {
             let gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
-            Gate(gates.get(&leg)?.subscribe())
+            CloseSignal(gates.get(&leg)?.subscribe())
         };
         let counters = self.counters.clone();
         counters.accepted.fetch_add(1, Ordering::Relaxed);
         let most = usize::try_from(self.to.connections).unwrap_or(usize::MAX);
         // Counted from here until the drop.
-        let open = Open { counters: counters.clone(), count };
+        let open = OpenCount { counters: counters.clone(), count };
         let many = count(&counters).fetch_add(1, Ordering::Relaxed) >= most;
         // One towards the host and one towards the proxy.
         let Some(descriptors) = places.take(2).filter(|_| !many) else {
@@ -120,17 +120,17 @@ impl Target {
             return None;
         };
         let (to, places) = (self.to.clone(), places.clone());
-        Some(Passage { to, leg, gate, counters, places, _open: open, _descriptors: descriptors })
+        Some(Admission { to, leg, gate, counters, places, _open: open, _descriptors: descriptors })
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenCount {
     fn drop(&mut self) {
         (self.count)(&self.counters).fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Passage {
+impl Admission {
     pub async fn login(&self) -> Option<Credentials<'_>> {
         let login = self.to.login.as_ref()?;
         Some(Credentials { username: &login.username, password: secrets::open(&login.password).await })
@@ -141,7 +141,7 @@ impl Passage {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::fd_budget::Places;
+    use super::fd_budget::DescriptorBudget;
     use super::*;
 
     fn target(legs: &[u8]) -> ProxyTarget {
@@ -156,16 +156,18 @@ mod tests {
         }
     }
 
-    fn is_open(passage: &Passage) -> bool {
+    fn is_open(passage: &Admission) -> bool {
         passage.gate.0.has_changed().is_ok()
     }
 
     #[test]
     fn connections_end_with_their_leg_or_with_the_proxy_they_led_to() {
         let first = Target::new(target(&[0, 16]), Arc::default());
-        let (by_default, by_tunnel) =
-            (first.admit(0, &Places::default()).unwrap(), first.admit(16, &Places::default()).unwrap());
-        assert!(first.admit(17, &Places::default()).is_none());
+        let (by_default, by_tunnel) = (
+            first.admit(0, &DescriptorBudget::default()).unwrap(),
+            first.admit(16, &DescriptorBudget::default()).unwrap(),
+        );
+        assert!(first.admit(17, &DescriptorBudget::default()).is_none());
         let second = first.replaced(ProxyTarget { udp: false, ..target(&[16, 17]) });
         drop(first);
         assert!(!is_open(&by_default), "its leg is gone");
@@ -175,17 +177,17 @@ mod tests {
         drop(second);
         assert!(!is_open(&by_tunnel));
         drop((by_default, by_tunnel));
-        assert!(is_open(&third.admit(16, &Places::default()).unwrap()));
+        assert!(is_open(&third.admit(16, &DescriptorBudget::default()).unwrap()));
     }
 
     #[test]
     fn there_are_no_more_connections_than_allowed() {
         let target = Target::new(target(&[0]), Arc::default());
-        let one = target.admit(0, &Places::default()).unwrap();
-        let _two = target.admit(0, &Places::default()).unwrap();
-        assert!(target.admit(0, &Places::default()).is_none());
+        let one = target.admit(0, &DescriptorBudget::default()).unwrap();
+        let _two = target.admit(0, &DescriptorBudget::default()).unwrap();
+        assert!(target.admit(0, &DescriptorBudget::default()).is_none());
         drop(one);
-        assert!(target.admit(0, &Places::default()).is_some());
+        assert!(target.admit(0, &DescriptorBudget::default()).is_some());
         assert_eq!(target.counters.over_limit.load(Ordering::Relaxed), 1);
     }
 }

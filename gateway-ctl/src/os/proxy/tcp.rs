@@ -14,8 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::sockets::{reset, watch_over_client};
 use super::splice::pump;
-use super::target::Passage;
-use super::{Shared, Unreached};
+use super::target::Admission;
+use super::{ConnectError, Shared};
 
 /// Time limit from the first packet to the proxy until it has connected to the destination.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -42,14 +42,14 @@ fn admit(client: TcpStream, shared: &Arc<Shared>) {
 }
 
 /// Returns the permission of a connection, by its fwmark.
-fn passage(client: &TcpStream, shared: &Shared) -> Option<Passage> {
+fn passage(client: &TcpStream, shared: &Shared) -> Option<Admission> {
     let mark = SockRef::from(client).mark().ok()?;
     // A client that connects to the listener directly has no such mark.
     let (number, leg) = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0)?;
     shared.target(number)?.admit(leg, &shared.places)
 }
 
-async fn carry(client: TcpStream, passage: Passage, shared: &Shared) {
+async fn carry(client: TcpStream, passage: Admission, shared: &Shared) {
     let Ok(to) = client.local_addr() else { return };
     if watch_over_client(&client).is_err() {
         return;
@@ -80,14 +80,14 @@ async fn carry(client: TcpStream, passage: Passage, shared: &Shared) {
 }
 
 /// Opens a connection to a destination through the proxy.
-async fn open(passage: &Passage, to: SocketAddr) -> Result<TcpStream, Unreached> {
-    let address = passage.to.address.ok_or(Unreached::NoAddress)?;
+async fn open(passage: &Admission, to: SocketAddr) -> Result<TcpStream, ConnectError> {
+    let address = passage.to.address.ok_or(ConnectError::NoAddress)?;
     let through = async {
         let mark = Mark::carried_by(passage.leg).0;
         let mut server =
             gateway_outbound::open(&KernelSockets::PATIENT, address, mark, passage.login()).await?;
-        socks5::connect(&mut server, &Destination::Address(to)).await.map_err(Unreached::Socks)?;
+        socks5::connect(&mut server, &Destination::Address(to)).await.map_err(ConnectError::Socks)?;
         Ok(server)
     };
-    tokio::time::timeout(TIMEOUT, through).await.unwrap_or(Err(Unreached::Silent))
+    tokio::time::timeout(TIMEOUT, through).await.unwrap_or(Err(ConnectError::Silent))
 }

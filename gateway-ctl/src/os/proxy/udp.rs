@@ -22,9 +22,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::sockets::{Arrival, receive, transparent};
-use super::target::Passage;
-use super::{Shared, Unreached};
+use super::sockets::{DatagramMeta, receive, transparent};
+use super::target::Admission;
+use super::{ConnectError, Shared};
 
 /// Idle timeout. RFC 4787, requirement 5: at least two minutes.
 const IDLE: Duration = Duration::from_secs(150);
@@ -98,8 +98,8 @@ pub async fn listen(listener: Arc<UdpSocket>, shared: Arc<Shared>) {
     }
 }
 
-fn admit(arrival: Arrival, content: Box<[u8]>, shared: &Arc<Shared>) {
-    let Arrival { from, to, mark, .. } = arrival;
+fn admit(arrival: DatagramMeta, content: Box<[u8]>, shared: &Arc<Shared>) {
+    let DatagramMeta { from, to, mark, .. } = arrival;
     let proxied = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0);
     let Some((number, leg)) = proxied else { return };
     let key = (from, number, leg);
@@ -117,7 +117,7 @@ fn admit(arrival: Arrival, content: Box<[u8]>, shared: &Arc<Shared>) {
 async fn associate(
     key: Key,
     mark: u32,
-    passage: Passage,
+    passage: Admission,
     mut waiting: mpsc::Receiver<Datagram>,
     shared: Arc<Shared>,
 ) {
@@ -141,15 +141,15 @@ async fn associate(
     shared.associations.close(&key, waiting);
 }
 
-async fn open(passage: &Passage) -> Result<(TcpStream, UdpSocket), Unreached> {
-    let address = passage.to.address.ok_or(Unreached::NoAddress)?;
+async fn open(passage: &Admission) -> Result<(TcpStream, UdpSocket), ConnectError> {
+    let address = passage.to.address.ok_or(ConnectError::NoAddress)?;
     let through = associate_with_proxy(
         &KernelSockets::PATIENT,
         address,
         Mark::carried_by(passage.leg).0,
         passage.login(),
     );
-    Ok(tokio::time::timeout(TIMEOUT, through).await.map_err(|_| Unreached::Silent)??)
+    Ok(tokio::time::timeout(TIMEOUT, through).await.map_err(|_| ConnectError::Silent)??)
 }
 
 fn header_to(to: SocketAddr) -> Vec<u8> {
@@ -167,7 +167,7 @@ struct Association {
 
 impl Association {
     /// Forwards datagrams in both directions. Returns the reason for the end.
-    async fn carry(&self, passage: &Passage, waiting: &mut mpsc::Receiver<Datagram>) -> &'static str {
+    async fn carry(&self, passage: &Admission, waiting: &mut mpsc::Receiver<Datagram>) -> &'static str {
         let mut flows: HashMap<SocketAddr, Arc<UdpSocket>> = HashMap::new();
         // Each reader handles datagrams from the host to one destination, and ends with the association.
         let mut readers: JoinSet<SocketAddr> = JoinSet::new();

@@ -8,8 +8,8 @@ use gateway_outbound::{KernelSockets, associate};
 use tokio::net::{TcpStream, UdpSocket};
 
 use super::stream::watch_over;
-use super::{MOST_DATAGRAM, Near};
-use crate::os::proxy::{Unreached, over, send};
+use super::{LocalSocket, MOST_DATAGRAM};
+use crate::os::proxy::{ConnectError, over, send};
 
 /// An association with the proxy.
 pub struct Association {
@@ -21,25 +21,25 @@ pub struct Association {
     from: Option<SocketAddr>,
 }
 
-pub async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association, Unreached> {
+pub async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association, ConnectError> {
     let from: Option<SocketAddr> = to.parse().ok();
     let destination = match (from, to.rsplit_once(':')) {
         (Some(address), _) => Destination::Address(address),
         (None, Some((name, port))) => {
-            let port = port.parse().map_err(|_| Unreached::NoAddress)?;
+            let port = port.parse().map_err(|_| ConnectError::NoAddress)?;
             Destination::Name(name.to_owned(), port)
         }
-        (None, None) => return Err(Unreached::NoAddress),
+        (None, None) => return Err(ConnectError::NoAddress),
     };
-    let header = datagram_header(&destination).map_err(|_| Unreached::NoAddress)?;
+    let header = datagram_header(&destination).map_err(|_| ConnectError::NoAddress)?;
     let (control, upstream) = associate(&KernelSockets::PATIENT, proxy, mark, ready(None)).await?;
-    watch_over(&control).map_err(Unreached::Connect)?;
+    watch_over(&control).map_err(ConnectError::Connect)?;
     Ok(Association { control, upstream, header, from })
 }
 
 impl Association {
     /// Forwards datagrams in both directions. Returns the reason for the end.
-    pub async fn carry(&self, near: &Near) -> String {
+    pub async fn carry(&self, near: &LocalSocket) -> String {
         let up = async {
             let mut buffer = vec![0; MOST_DATAGRAM];
             loop {

@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::frames::{Frames, HEADER, header};
-use super::{MOST_DATAGRAM, Near};
-use crate::os::proxy::Unreached;
+use super::{LocalSocket, MOST_DATAGRAM};
+use crate::os::proxy::ConnectError;
 
 /// Size limit of one write that combines waiting datagrams, in bytes.
 const BATCH: usize = 2 * (HEADER + MOST_DATAGRAM);
@@ -21,8 +21,8 @@ const KEEPALIVE: Keepalive = Keepalive {
     unacknowledged: Duration::from_secs(20),
 };
 
-pub async fn open(address: SocketAddr, mark: u32) -> Result<TcpStream, Unreached> {
-    KernelSockets { keepalive: KEEPALIVE }.connect(address, mark).await.map_err(Unreached::Connect)
+pub async fn open(address: SocketAddr, mark: u32) -> Result<TcpStream, ConnectError> {
+    KernelSockets { keepalive: KEEPALIVE }.connect(address, mark).await.map_err(ConnectError::Connect)
 }
 
 pub fn watch_over(stream: &TcpStream) -> io::Result<()> {
@@ -30,7 +30,7 @@ pub fn watch_over(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Forwards datagrams in both directions. Returns the reason for the end.
-pub async fn carry(mut far: TcpStream, near: &Near) -> String {
+pub async fn carry(mut far: TcpStream, near: &LocalSocket) -> String {
     let (mut read, mut write) = far.split();
     let up = async {
         let mut buffer = vec![0; BATCH];

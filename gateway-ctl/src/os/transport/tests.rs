@@ -158,7 +158,7 @@ async fn a_probe_tells_each_step() {
     assert!(matches!(steps[..], [("connect", Ok(_))]), "{steps:?}");
     drop(listener);
     let steps = probe(&target("127.71.1.4:4703", at, TransportKind::Udp2Tcp)).await;
-    assert!(matches!(steps[..], [("connect", Err(Unreached::Connect(_)))]), "{steps:?}");
+    assert!(matches!(steps[..], [("connect", Err(ConnectError::Connect(_)))]), "{steps:?}");
     let nowhere = TransportTarget { address: None, ..target("127.71.1.4:4703", at, TransportKind::Udp2Tcp) };
-    assert!(matches!(probe(&nowhere).await[..], [("resolve", Err(Unreached::NoAddress))]));
+    assert!(matches!(probe(&nowhere).await[..], [("resolve", Err(ConnectError::NoAddress))]));
 }

@@ -13,7 +13,7 @@ const RETRY: Backoff = Backoff::new(Duration::from_secs(60), Duration::from_secs
 
 /// Due backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueBackup {
     pub at: Timestamp,
     pub trigger: BackupTrigger,
 }
@@ -28,19 +28,20 @@ pub fn next(
     runs: &[BackupRun],
     now: Timestamp,
     zone: &TimeZone,
-) -> Option<Due> {
+) -> Option<DueBackup> {
     if !config.enabled {
         return None;
     }
     // A run in the future was recorded with a wrong clock.
     let last = runs.first().map(|run| run.at.min(now));
     let since = last.map_or(configured, |last| last.max(configured)).min(now);
-    let scheduled = config.next_after(since, zone).map(|at| Due { at, trigger: BackupTrigger::Schedule });
+    let scheduled =
+        config.next_after(since, zone).map(|at| DueBackup { at, trigger: BackupTrigger::Schedule });
     let retry = last.filter(|_| runs.first().is_some_and(|run| !run.is_ok())).map(|last| {
         // A changed configuration may fix the failure, so it is tried at once.
         let failures = runs.iter().take_while(|run| !run.is_ok() && run.at >= configured).count();
         let at = last.checked_add(wait(failures)).unwrap_or(Timestamp::MAX);
-        Due { at, trigger: BackupTrigger::Retry }
+        DueBackup { at, trigger: BackupTrigger::Retry }
     });
     scheduled.into_iter().chain(retry).min_by_key(|due| due.at)
 }

@@ -33,17 +33,17 @@ pub(super) struct Sftp {
     sftp: SftpSession,
     folder: String,
     /// SSH session, which lasts as long as this value.
-    _session: Handle<Pinned>,
+    _session: Handle<PinnedHostKey>,
 }
 
 /// Client handler that accepts only the server with the pinned key.
-struct Pinned {
+struct PinnedHostKey {
     fingerprint: [u8; 32],
     /// Fingerprint of the key of another server that answered.
     other: Arc<Mutex<Option<String>>>,
 }
 
-impl client::Handler for Pinned {
+impl client::Handler for PinnedHostKey {
     type Error = russh::Error;
 
     async fn check_server_key(&mut self, key: &PublicKeyOrCertificate) -> Result<bool, russh::Error> {
@@ -65,7 +65,7 @@ impl Sftp {
         let fingerprint =
             host_key_fingerprint(&config.host_key).ok_or_else(|| setup("no host key is set"))?;
         let other = Arc::new(Mutex::new(None));
-        let handler = Pinned { fingerprint, other: other.clone() };
+        let handler = PinnedHostKey { fingerprint, other: other.clone() };
         let dialer = Dialer {
             sockets: &KernelSockets::PATIENT,
             names: endpoint_names,
@@ -164,7 +164,7 @@ fn unreachable(error: &russh::Error, mode: PqMode) -> Error {
     Error::Unreachable(shortened(&what))
 }
 
-async fn sign_in(session: &mut Handle<Pinned>, config: &BackupTarget) -> Result<(), Error> {
+async fn sign_in(session: &mut Handle<PinnedHostKey>, config: &BackupTarget) -> Result<(), Error> {
     let failed = |error: russh::Error| Error::failed("signing in", error);
     let user = config.username.as_str();
     if config.private_key.is_set() {
@@ -190,7 +190,11 @@ async fn sign_in(session: &mut Handle<Pinned>, config: &BackupTarget) -> Result<
 }
 
 /// Authenticates at servers that accept passwords only by keyboard-interactive authentication.
-async fn answer_questions(session: &mut Handle<Pinned>, user: &str, password: &str) -> Result<(), Error> {
+async fn answer_questions(
+    session: &mut Handle<PinnedHostKey>,
+    user: &str,
+    password: &str,
+) -> Result<(), Error> {
     let failed = |error: russh::Error| Error::failed("signing in", error);
     let started = session.authenticate_keyboard_interactive_start(user, None).await;
     let mut asked = started.map_err(failed)?;

@@ -13,19 +13,19 @@ use crate::tls::PqMode;
 
 const PASSPHRASE: &str = "correct horse battery";
 
-struct Scene {
+struct Fixture {
     clock: Arc<ManualClock>,
     state: TempDir,
     target: TempDir,
     service: Arc<Service>,
 }
 
-impl Scene {
-    fn new() -> Scene {
+impl Fixture {
+    fn new() -> Fixture {
         let clock = ManualClock::at("2026-11-21T12:00:00Z".parse().unwrap());
         let (state, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let service = open(&state, &clock);
-        Scene { clock, state, target, service }
+        Fixture { clock, state, target, service }
     }
 
     fn configure(&self, more: Value) {
@@ -55,11 +55,11 @@ impl Scene {
         self.clock.advance(Duration::from_secs(3600 * hours));
     }
 
-    fn restart(self) -> Scene {
-        let Scene { clock, state, target, service } = self;
+    fn restart(self) -> Fixture {
+        let Fixture { clock, state, target, service } = self;
         drop(service);
         let service = open(&state, &clock);
-        Scene { clock, state, target, service }
+        Fixture { clock, state, target, service }
     }
 
     async fn run(&self) -> Result<BackupRun, Error> {
@@ -74,7 +74,7 @@ fn open(state: &TempDir, clock: &Arc<ManualClock>) -> Arc<Service> {
 
 #[tokio::test]
 async fn a_backup_is_made_at_its_time_and_opens_with_its_passphrase() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.configure(json!({}));
     scene.service.tick().await;
     let report = scene.report();
@@ -104,7 +104,7 @@ async fn a_backup_is_made_at_its_time_and_opens_with_its_passphrase() {
 
 #[tokio::test]
 async fn a_missed_backup_is_made_once_at_the_start() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.configure(json!({}));
     scene.hours(15);
     scene.service.tick().await;
@@ -121,7 +121,7 @@ async fn a_missed_backup_is_made_once_at_the_start() {
 
 #[tokio::test]
 async fn retention_removes_only_old_backups() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.configure(json!({}));
     let foreign = ["mine.txt", "gateway-00000000-20200101T000000.000Z.age"];
     for name in foreign {
@@ -145,7 +145,7 @@ async fn retention_removes_only_old_backups() {
 
 #[tokio::test]
 async fn a_target_that_fails_is_reported_and_tried_again() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     let gone = scene.target.path().join("not-mounted");
     scene.configure(json!({"target": {"path": gone}}));
     scene.hours(15);
@@ -172,7 +172,7 @@ async fn a_target_that_fails_is_reported_and_tried_again() {
     assert_eq!(fs::read_dir(&gone).unwrap().count(), 1);
 }
 
-impl Scene {
+impl Fixture {
     fn clock_now(&self) -> Timestamp {
         self.service.store.clock().now()
     }
@@ -180,7 +180,7 @@ impl Scene {
 
 #[tokio::test]
 async fn nothing_is_tried_without_a_passphrase_or_in_the_state_directory() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     assert!(matches!(scene.run().await, Err(Error::NotSetUp(_))));
     assert_eq!(scene.report().runs, []);
     let inside = scene.state.path().join("backups");
@@ -195,7 +195,7 @@ async fn nothing_is_tried_without_a_passphrase_or_in_the_state_directory() {
 
 #[tokio::test]
 async fn one_run_at_a_time() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.configure(json!({}));
     let (one, two) = tokio::join!(scene.run(), scene.run());
     assert!(one.is_ok() && matches!(two, Err(Error::Busy)), "{two:?}");
@@ -205,7 +205,7 @@ async fn one_run_at_a_time() {
 
 #[tokio::test]
 async fn reports_contain_no_secret() {
-    let scene = Scene::new();
+    let scene = Fixture::new();
     scene.configure(json!({}));
     scene.run().await.unwrap();
     let (entries, _) = scene.service.store.audit(50, None, &Default::default()).unwrap();

@@ -12,15 +12,15 @@ use crate::store::AuditTicket;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-struct Site {
+struct Fixture {
     folder: TempDir,
     clock: Arc<ManualClock>,
 }
 
-impl Site {
-    fn new() -> Site {
+impl Fixture {
+    fn new() -> Fixture {
         let clock = ManualClock::at("2026-11-21T12:00:00Z".parse().unwrap());
-        Site { folder: TempDir::new().unwrap(), clock }
+        Fixture { folder: TempDir::new().unwrap(), clock }
     }
 
     fn store(&self) -> Arc<Store> {
@@ -35,9 +35,9 @@ fn set(store: &Store, value: serde_json::Value) {
 
 #[test]
 fn it_is_off_until_it_is_set_and_counts_over_a_restart() {
-    let site = Site::new();
+    let site = Fixture::new();
     let store = site.store();
-    let switch = Switch::new(store.clone(), || true).unwrap();
+    let switch = DeadManSwitch::new(store.clone(), || true).unwrap();
     site.clock.advance(1000 * HOUR);
     assert_eq!(switch.tick().unwrap(), None);
     assert_eq!(switch.report().unwrap().deadline, None);
@@ -49,7 +49,7 @@ fn it_is_off_until_it_is_set_and_counts_over_a_restart() {
     assert_eq!((switch.tick().unwrap(), switch.report().unwrap().warned), (None, Some(50)));
     drop((switch, store));
     site.clock.advance(3 * HOUR);
-    let switch = Switch::new(site.store(), || true).unwrap();
+    let switch = DeadManSwitch::new(site.store(), || true).unwrap();
     assert_eq!((switch.tick().unwrap(), switch.report().unwrap().warned), (None, Some(80)));
     site.clock.advance(HOUR);
     assert_eq!((switch.tick().unwrap(), switch.tick().unwrap()), (Some(WipeLevel::Soft), None));
@@ -57,10 +57,10 @@ fn it_is_off_until_it_is_set_and_counts_over_a_restart() {
 
 #[test]
 fn check_ins_keep_it_quiet_and_are_written_down_now_and_then() {
-    let site = Site::new();
+    let site = Fixture::new();
     let store = site.store();
     set(&store, json!({"enabled": true, "hours": 1}));
-    let switch = Switch::new(store.clone(), || true).unwrap();
+    let switch = DeadManSwitch::new(store.clone(), || true).unwrap();
     let first = store.check_in().unwrap().unwrap();
     site.clock.advance(Duration::from_secs(30));
     switch.check_in().unwrap();
@@ -80,10 +80,10 @@ fn check_ins_keep_it_quiet_and_are_written_down_now_and_then() {
 #[test]
 fn it_does_not_fire_before_the_clock_is_right() {
     static SYNCED: AtomicBool = AtomicBool::new(false);
-    let site = Site::new();
+    let site = Fixture::new();
     let store = site.store();
     set(&store, json!({"enabled": true, "hours": 1}));
-    let switch = Switch::new(store, || SYNCED.load(Ordering::SeqCst)).unwrap();
+    let switch = DeadManSwitch::new(store, || SYNCED.load(Ordering::SeqCst)).unwrap();
     site.clock.advance(100 * HOUR);
     assert_eq!(switch.tick().unwrap(), None);
     SYNCED.store(true, Ordering::SeqCst);

@@ -24,12 +24,12 @@ pub struct FqdnInstaller {
     dataplane: KernelDataplane,
     domains: Arc<ArcSwap<Domains>>,
     routes: Arc<QueryRoutes>,
-    taken: ArcSwap<Taken>,
+    taken: ArcSwap<AppliedPlan>,
 }
 
 /// State derived from the plan.
 #[derive(Default)]
-struct Taken {
+struct AppliedPlan {
     choice: Arc<UpstreamSelection>,
     /// Query routes of each FQDN policy, by its rank: for all clients, and for the external filter itself.
     by_rank: HashMap<u32, [Arc<QueryRoute>; 2]>,
@@ -55,7 +55,7 @@ impl FqdnInstaller {
             (rank, [self.routes.of(chosen, resolvers), self.routes.of(outgoing, Resolvers::Usual)])
         };
         let by_rank = rules.map(|rule| routes(rule.rank)).collect();
-        self.taken.store(Arc::new(Taken { choice, by_rank }));
+        self.taken.store(Arc::new(AppliedPlan { choice, by_rank }));
     }
 }
 

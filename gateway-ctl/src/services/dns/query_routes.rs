@@ -9,7 +9,7 @@ use gateway_core::compile::{Compiled, Input, Leg, LegKind};
 use gateway_core::host_egress::{self, HostEgress};
 use gateway_core::plan::ProxyLogin;
 use gateway_dns::hooks::{Login, QueryEgress, QueryRoute, Resolvers};
-use gateway_dns::upstream::Called;
+use gateway_dns::upstream::EgressNames;
 use gateway_model::State;
 use gateway_model::kinds::{DnsForwarder, Proxy};
 use zeroize::Zeroizing;
@@ -121,7 +121,7 @@ impl QueryRoutes {
 }
 
 /// Returns the display names of the egresses (tunnels and uplinks).
-pub fn called(state: &State, compiled: &Compiled) -> Called {
+pub fn called(state: &State, compiled: &Compiled) -> EgressNames {
     let name = |leg: &Leg| -> Arc<str> {
         match &leg.kind {
             LegKind::Uplink => leg.interface.as_str().into(),

@@ -8,7 +8,7 @@ use gateway_model::{Revision, State};
 use tokio::time::MissedTickBehavior;
 
 use super::inputs::ResolverInputs;
-use super::{DnsService, Followed, lists, secondary_zones};
+use super::{AppliedInputs, DnsService, lists, secondary_zones};
 use crate::service::Service;
 use crate::supervise::blocking;
 
@@ -96,7 +96,7 @@ impl DnsService {
         });
         self.renew(|| Arc::new(ResolverInputs::of(self.worlds.now())), local_answers);
         *followed =
-            Some(Followed { revision: state.revision, dns: dns_revision(state), facts: facts.clone() });
+            Some(AppliedInputs { revision: state.revision, dns: dns_revision(state), facts: facts.clone() });
     }
 }
 

@@ -15,7 +15,7 @@ use crate::secrets;
 
 /// Parameters of a probe: target, egress and checks.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ProbeParameters {
     pub address: SocketAddr,
     pub login: Option<ProxyLogin>,
     /// Leg to the proxy; 0 is the default route.
@@ -27,7 +27,7 @@ pub struct Question {
 
 /// Result of a successful probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ProbeResult {
     /// Time until the proxy accepted the authentication.
     pub latency: Duration,
     /// UDP support of the proxy; `None` if it was not probed or the proxy gave no clear reply.
@@ -35,7 +35,7 @@ pub struct Answer {
 }
 
 /// Probes a proxy. The error is the human-readable reason why the proxy is unusable.
-pub async fn probe(question: &Question) -> Result<Answer, String> {
+pub async fn probe(question: &ProbeParameters) -> Result<ProbeResult, String> {
     let timeout = Duration::from_secs(u64::from(question.check.timeout_sec));
     match tokio::time::timeout(timeout, look(question)).await {
         Ok(outcome) => outcome,
@@ -43,7 +43,7 @@ pub async fn probe(question: &Question) -> Result<Answer, String> {
     }
 }
 
-async fn look(question: &Question) -> Result<Answer, String> {
+async fn look(question: &ProbeParameters) -> Result<ProbeResult, String> {
     let started = Instant::now();
     let mut stream = enter(question).await?;
     let latency = started.elapsed();
@@ -53,10 +53,10 @@ async fn look(question: &Question) -> Result<Answer, String> {
         ProxyCheckType::Dns => dns(&mut stream, target(&question.check)?).await?,
     }
     let udp = if question.udp { associates(question).await } else { None };
-    Ok(Answer { latency, udp })
+    Ok(ProbeResult { latency, udp })
 }
 
-async fn enter(question: &Question) -> Result<TcpStream, String> {
+async fn enter(question: &ProbeParameters) -> Result<TcpStream, String> {
     let login = async {
         let login = question.login.as_ref()?;
         Some(Credentials { username: &login.username, password: secrets::open(&login.password).await })
@@ -67,7 +67,7 @@ async fn enter(question: &Question) -> Result<TcpStream, String> {
 }
 
 /// Reports whether the proxy opens a UDP association.
-async fn associates(question: &Question) -> Option<bool> {
+async fn associates(question: &ProbeParameters) -> Option<bool> {
     let mut stream = enter(question).await.ok()?;
     let anywhere = Destination::Address((Ipv4Addr::UNSPECIFIED, 0).into());
     match ask(&mut stream, Command::UdpAssociate, &anywhere).await {
@@ -149,9 +149,9 @@ mod tests {
 
     use super::*;
 
-    struct Never;
+    struct NoSecrets;
 
-    impl Open for Never {
+    impl Open for NoSecrets {
         fn open(&self, _: &str) -> Option<Zeroizing<String>> {
             panic!("a password was opened that no proxy asked for");
         }
@@ -162,9 +162,9 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
-        let password = Secret::sealed("sealed", Arc::new(Never));
+        let password = Secret::sealed("sealed", Arc::new(NoSecrets));
         let login = Some(ProxyLogin { username: "u".into(), password: password.clone() });
-        let question = Question { address, login, leg: 0, udp: false, check: ProxyCheck::default() };
+        let question = ProbeParameters { address, login, leg: 0, udp: false, check: ProxyCheck::default() };
         assert!(probe(&question).await.is_err());
         assert!(!password.is_opened());
     }

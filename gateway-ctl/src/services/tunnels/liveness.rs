@@ -31,7 +31,7 @@ const ANY_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 
 /// Remote end of a tunnel: a WireGuard peer, or the OpenVPN server.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct TunnelEnd {
     /// Public key; `None` for OpenVPN.
     peer: Option<[u8; 32]>,
     traffic: Traffic,
@@ -40,7 +40,7 @@ pub struct Link {
     networks: Vec<IpNet>,
 }
 
-impl Link {
+impl TunnelEnd {
     fn carries_everything(&self) -> bool {
         self.networks.iter().any(|network| network.prefix_len() == 0)
     }
@@ -75,7 +75,7 @@ impl LivenessChecks {
     pub fn check(
         &mut self,
         tunnel: &Tunnel,
-        links: Vec<Link>,
+        links: Vec<TunnelEnd>,
         addresses: Option<&BTreeSet<IpNet>>,
         itself: HealthVerdict,
         now: Duration,
@@ -121,7 +121,7 @@ fn limit(tunnel: &Tunnel) -> Duration {
 }
 
 /// Returns the peers of a device; none while the device does not exist.
-pub fn links_of_wireguard(tunnel: &Tunnel, device: Option<&DeviceStatus>) -> Vec<Link> {
+pub fn links_of_wireguard(tunnel: &Tunnel, device: Option<&DeviceStatus>) -> Vec<TunnelEnd> {
     let peers = device.into_iter().flat_map(|device| &device.peers);
     peers
         .map(|peer| {
@@ -131,7 +131,7 @@ pub fn links_of_wireguard(tunnel: &Tunnel, device: Option<&DeviceStatus>) -> Vec
                 0 => KEEPALIVE_TIMEOUT,
                 seconds => KEEPALIVE_TIMEOUT.min(Duration::from_secs(seconds.into())),
             };
-            Link {
+            TunnelEnd {
                 peer: Some(peer.public_key),
                 traffic: Traffic {
                     received: peer.rx_bytes,
@@ -146,7 +146,7 @@ pub fn links_of_wireguard(tunnel: &Tunnel, device: Option<&DeviceStatus>) -> Vec
 }
 
 /// Returns the server of an OpenVPN tunnel if it is connected and sends pings. Without pings, silence proves nothing.
-pub fn links_of_openvpn(tunnel: &Tunnel, status: Option<&Status>) -> Vec<Link> {
+pub fn links_of_openvpn(tunnel: &Tunnel, status: Option<&Status>) -> Vec<TunnelEnd> {
     let connected = status.filter(|status| status.stage == Stage::Connected);
     let Some((status, ping)) = connected.and_then(|status| Some((status, status.ping_sec?))) else {
         return Vec::new();
@@ -156,7 +156,7 @@ pub fn links_of_openvpn(tunnel: &Tunnel, status: Option<&Status>) -> Vec<Link> {
     let traffic = Traffic { received: status.rx_bytes, sent, keepalives: None };
     let limit = limit(tunnel).max(Duration::from_secs(ping.into()) + PING_SLACK);
     let networks = vec![IpNet::from(IpAddr::from(ANY_V4)), IpNet::from(IpAddr::from(ANY_V6))];
-    vec![Link { peer: None, traffic, limit, networks }]
+    vec![TunnelEnd { peer: None, traffic, limit, networks }]
 }
 
 /// Returns the number of packets sent by an interface, from the text of `/proc/net/dev`. On a TUN device, these are
@@ -167,7 +167,7 @@ fn sent_packets(table: &str, interface: &str) -> Option<u64> {
     row.split_whitespace().nth(9)?.parse().ok()
 }
 
-fn probe(tunnel: &Tunnel, link: &Link, addresses: Option<&BTreeSet<IpNet>>) {
+fn probe(tunnel: &Tunnel, link: &TunnelEnd, addresses: Option<&BTreeSet<IpNet>>) {
     let Some(number) = leg_number(tunnel) else { return };
     let (interface, mark) = (tunnel_interface(tunnel), Mark::OWN.0 | u32::from(number));
     let reachable = link.probe_targets().into_iter().find_map(|to| Some((to, source(addresses, to)?)));
@@ -287,7 +287,7 @@ mod tests {
         let targets = |networks: &[&str]| {
             let networks = networks.iter().map(|text| text.parse().expect("a network")).collect();
             let traffic = Traffic { received: 0, sent: 0, keepalives: None };
-            Link { peer: None, traffic, limit: Duration::ZERO, networks }.probe_targets()
+            TunnelEnd { peer: None, traffic, limit: Duration::ZERO, networks }.probe_targets()
         };
         let parsed = |texts: &[&str]| {
             texts.iter().map(|text| text.parse().expect("an address")).collect::<Vec<IpAddr>>()

@@ -48,7 +48,7 @@ pub fn evaluate_health(tunnel: &Tunnel, status: Option<&Status>) -> HealthVerdic
             not_usable(TunnelStatus::Error, Health::Unhealthy, "its server does not answer")
         }
         Stage::Failed => not_usable(TunnelStatus::Error, Health::Unhealthy, "openvpn ended"),
-        Stage::Ending => not_usable(TunnelStatus::Disconnecting, Health::Unknown, "it is being ended"),
+        Stage::Stopping => not_usable(TunnelStatus::Disconnecting, Health::Unknown, "it is being ended"),
         Stage::Connected if status.addresses.is_empty() => {
             not_usable(TunnelStatus::Degraded, Health::Unhealthy, "its server gave it no address")
         }
@@ -130,7 +130,7 @@ mod tests {
             (Stage::Reconnecting, 1, &["10.8.0.2"], TunnelStatus::Degraded, false),
             (Stage::Reconnecting, 3, &["10.8.0.2"], TunnelStatus::Error, false),
             (Stage::Failed, 1, &[], TunnelStatus::Error, false),
-            (Stage::Ending, 0, &["10.8.0.2"], TunnelStatus::Disconnecting, false),
+            (Stage::Stopping, 0, &["10.8.0.2"], TunnelStatus::Disconnecting, false),
         ];
         for (stage, attempts, addresses, expected, usable) in cases {
             let status = status(stage, attempts, addresses);

@@ -28,13 +28,13 @@ pub struct Outcome {
 /// Probes of all tunnels.
 #[derive(Debug)]
 pub struct Probes {
-    watched: BTreeMap<Id, Watched>,
+    watched: BTreeMap<Id, TunnelProbe>,
     sender: mpsc::UnboundedSender<Outcome>,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct TunnelProbe {
     check: HealthCheck,
     probe: Probe,
     health: TunnelHealth,
@@ -86,13 +86,14 @@ impl Probes {
             self.watched.remove(&id);
             return itself;
         };
-        let watched = self.watched.entry(id).or_insert_with(|| Watched {
+        let watched = self.watched.entry(id).or_insert_with(|| TunnelProbe {
             check: tunnel.health_check.clone(),
             probe: probe.clone(),
             health: TunnelHealth::default(),
         });
         if (&watched.check, &watched.probe) != (&tunnel.health_check, &probe) {
-            *watched = Watched { check: tunnel.health_check.clone(), probe, health: TunnelHealth::default() };
+            *watched =
+                TunnelProbe { check: tunnel.health_check.clone(), probe, health: TunnelHealth::default() };
         }
         if let Some(ticket) = watched.health.handle_time(itself.usable, now) {
             let way = SocketBinding {

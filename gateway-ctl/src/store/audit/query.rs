@@ -2,7 +2,9 @@
 
 use redb::{ReadableTable, ReadableTableMetadata};
 
-use super::{AuditEntry, AuditFault, AuditFilter, AuditReport, Before, base, chain, hex, parse, show, split};
+use super::{
+    AuditEntry, AuditFault, AuditFilter, AuditReport, PageEnd, base, chain, hex, parse, show, split,
+};
 use crate::store::error::Error;
 use crate::store::schema::{AUDIT, meta};
 use crate::store::{Store, values};
@@ -13,7 +15,7 @@ impl Store {
     pub fn audit(
         &self,
         limit: usize,
-        before: Option<Before>,
+        before: Option<PageEnd>,
         filter: &AuditFilter,
     ) -> Result<(Vec<AuditEntry>, u64), Error> {
         let txn = self.db.begin_read().map_err(Error::at("read the audit trail"))?;
@@ -28,7 +30,7 @@ impl Store {
                 break;
             }
             let (id, value) = row.map_err(Error::at("read the audit trail"))?;
-            if filter.is_empty() && matches!(before, Some(Before::Id(end)) if id.value() >= end) {
+            if filter.is_empty() && matches!(before, Some(PageEnd::Id(end)) if id.value() >= end) {
                 continue;
             }
             if finders.iter().any(|finder| finder.find(value.value()).is_none()) {
@@ -47,8 +49,8 @@ impl Store {
             total += 1;
             let older = match before {
                 None => true,
-                Some(Before::Id(end)) => entry.id < end,
-                Some(Before::Time(end)) => entry.timestamp < end,
+                Some(PageEnd::Id(end)) => entry.id < end,
+                Some(PageEnd::Time(end)) => entry.timestamp < end,
             };
             if older && page.len() < limit {
                 page.push(entry);

@@ -12,7 +12,7 @@ use redb::{ReadableTable, TableDefinition};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::super::{CommitError, Safety, SnapshotReason, restore};
+use super::super::{CommitError, RollbackOptions, SnapshotReason, restore};
 use super::*;
 use crate::clock::SystemClock;
 
@@ -21,11 +21,11 @@ const OTHER: &str = "YAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAGE=";
 const PSK: &str = "EEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEEE=";
 const OWN: &str = "an own passphrase";
 
-struct Place(TempDir);
+struct Fixture(TempDir);
 
-impl Place {
-    fn new() -> Place {
-        Place(TempDir::new().unwrap())
+impl Fixture {
+    fn new() -> Fixture {
+        Fixture(TempDir::new().unwrap())
     }
 
     fn path(&self) -> PathBuf {
@@ -102,7 +102,7 @@ fn key_in(store: &Store, snapshot: &str) -> String {
 
 fn roll_back(store: &Store, snapshot: &str) {
     let (_, target) = store.snapshot(snapshot).unwrap().unwrap();
-    let safety = Safety { reason: SnapshotReason::PreRollback, confirm: None };
+    let safety = RollbackOptions { reason: SnapshotReason::PreRollback, confirm: None };
     store.commit_safely(ticket(), safety, |draft, _| restore(draft, &target)).unwrap();
 }
 
@@ -125,13 +125,13 @@ fn last_details(store: &Store) -> Value {
     store.audit(1, None, &Default::default()).unwrap().0.remove(0).details
 }
 
-fn fallback_text(place: &Place) -> String {
+fn fallback_text(place: &Fixture) -> String {
     fs::read_to_string(place.fallback()).unwrap().trim().to_owned()
 }
 
 #[test]
 fn the_passphrase_is_made_at_the_first_start_and_each_copy_restores_the_other() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = place.open();
     assert_eq!(store.secrets_status().mode, SecretsMode::Generated);
     create(&store, tunnel("home", KEY));
@@ -153,7 +153,7 @@ fn the_passphrase_is_made_at_the_first_start_and_each_copy_restores_the_other() 
 
 #[test]
 fn secrets_are_sealed_on_disk_and_a_start_or_a_rename_opens_none() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = place.open();
     let ids: Vec<Id> = (0..20).map(|n| create(&store, tunnel(&format!("t{n}"), KEY))).collect();
     assert!(!place.has(KEY) && !place.has(PSK));
@@ -179,7 +179,7 @@ fn secrets_are_sealed_on_disk_and_a_start_or_a_rename_opens_none() {
 
 #[test]
 fn a_store_with_secrets_in_clear_is_sealed_at_the_start_and_keeps_none_of_the_bytes() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = place.open();
     store.clear_passphrase(ticket()).unwrap();
     create(&store, tunnel("home", KEY));
@@ -208,7 +208,7 @@ fn a_store_with_secrets_in_clear_is_sealed_at_the_start_and_keeps_none_of_the_by
 
 #[test]
 fn an_own_passphrase_replaces_the_generated_one_everywhere() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = place.open();
     create(&store, tunnel("home", KEY));
     let generated = fallback_text(&place);
@@ -234,7 +234,7 @@ fn an_own_passphrase_replaces_the_generated_one_everywhere() {
 
 #[test]
 fn when_both_copies_are_lost_values_are_unreadable_and_the_rest_goes_on() {
-    let place = Place::new();
+    let place = Fixture::new();
     let id = create(&place.open(), tunnel("home", KEY));
     place.lose_passphrase();
     let store = place.open();
@@ -258,7 +258,7 @@ fn when_both_copies_are_lost_values_are_unreadable_and_the_rest_goes_on() {
 
 #[test]
 fn a_lost_own_passphrase_locks_until_it_is_set_again() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = place.open();
     create(&store, tunnel("home", KEY));
     store.set_passphrase(ticket(), &Secret::new(OWN)).unwrap();
@@ -284,7 +284,7 @@ fn a_lost_own_passphrase_locks_until_it_is_set_again() {
 
 #[test]
 fn a_value_that_cannot_be_opened_stops_a_rotation_before_anything_is_written() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = place.open();
     let id = create(&store, tunnel("home", KEY));
     create(&store, tunnel("away", OTHER));
@@ -321,7 +321,7 @@ fn a_value_that_cannot_be_opened_stops_a_rotation_before_anything_is_written() {
 
 #[test]
 fn a_rollback_to_a_snapshot_of_before_a_rotation_opens_its_secrets() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = place.open();
     let id = create(&store, tunnel("home", KEY));
     let first = snapshot(&store);
@@ -355,7 +355,7 @@ fn a_rollback_to_a_snapshot_of_before_a_rotation_opens_its_secrets() {
 #[test]
 fn snapshots_taken_in_clear_are_sealed_with_the_rest() {
     for first_sealing in [false, true] {
-        let place = Place::new();
+        let place = Fixture::new();
         let store = place.open();
         let id = create(&store, tunnel("home", KEY));
         store
@@ -408,7 +408,7 @@ fn snapshots_taken_in_clear_are_sealed_with_the_rest() {
 
 #[test]
 fn a_snapshot_that_cannot_be_read_any_more_does_not_stop_a_rotation() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = place.open();
     let id = create(&store, tunnel("home", KEY));
     let lost = snapshot(&store);
@@ -446,7 +446,7 @@ fn a_snapshot_that_cannot_be_read_any_more_does_not_stop_a_rotation() {
 
 #[test]
 fn secrets_of_tunnels_that_run_are_opened_ahead() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = place.open();
     create(&store, tunnel("home", KEY));
     let mut idle = tunnel("idle", OTHER);
@@ -461,7 +461,7 @@ fn secrets_of_tunnels_that_run_are_opened_ahead() {
 
 #[test]
 fn passphrases_set_at_the_same_time_lose_no_snapshot() {
-    let place = Place::new();
+    let place = Fixture::new();
     let store = place.open();
     let id = create(&store, tunnel("home", KEY));
     let taken = snapshot(&store);

@@ -11,7 +11,7 @@ use super::*;
 use crate::clock::ManualClock;
 use crate::store::{AuditTicket, Store};
 
-struct Site {
+struct Fixture {
     folder: tempfile::TempDir,
     clock: Arc<ManualClock>,
     store: Store,
@@ -22,8 +22,8 @@ fn ticket() -> AuditTicket {
     AuditTicket::system("login", "session")
 }
 
-impl Site {
-    fn new() -> Site {
+impl Fixture {
+    fn new() -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::at("2026-11-20T12:00:00Z".parse().unwrap());
         let store = Store::open(folder.path().join("store.redb"), clock.clone()).unwrap();
@@ -34,7 +34,7 @@ impl Site {
             ..User::default()
         };
         let (anna, _) = store.commit(ticket(), |draft| draft.create(anna)).unwrap();
-        Site { folder, clock, store, user: anna.meta.id }
+        Fixture { folder, clock, store, user: anna.meta.id }
     }
 
     fn sign_in(&self) -> Uuid {
@@ -45,11 +45,11 @@ impl Site {
         id
     }
 
-    fn restart(self) -> Site {
-        let Site { folder, clock, store, user } = self;
+    fn restart(self) -> Fixture {
+        let Fixture { folder, clock, store, user } = self;
         drop(store);
         let store = Store::open(folder.path().join("store.redb"), clock.clone()).unwrap();
-        Site { folder, clock, store, user }
+        Fixture { folder, clock, store, user }
     }
 
     fn use_it(&self, id: Uuid) {
@@ -65,7 +65,7 @@ fn minutes(count: u64) -> Duration {
 
 #[test]
 fn a_session_ends_after_thirty_idle_minutes_and_after_twelve_hours_anyway() {
-    let site = Site::new();
+    let site = Fixture::new();
     let (used, unused) = (site.sign_in(), site.sign_in());
     for _ in 0..(12 * 60 / 20 - 1) {
         site.clock.advance(minutes(20));
@@ -80,7 +80,7 @@ fn a_session_ends_after_thirty_idle_minutes_and_after_twelve_hours_anyway() {
 
 #[test]
 fn idle_is_counted_to_the_minute_in_memory() {
-    let site = Site::new();
+    let site = Fixture::new();
     let id = site.sign_in();
     site.clock.advance(minutes(30) - Duration::from_secs(1));
     assert!(site.store.session(id).is_some());
@@ -90,7 +90,7 @@ fn idle_is_counted_to_the_minute_in_memory() {
 
 #[test]
 fn a_restart_keeps_sessions_the_key_and_the_last_use() {
-    let site = Site::new();
+    let site = Fixture::new();
     let (id, key) = (site.sign_in(), *site.store.session_key());
     let session = site.store.session(id).unwrap();
     site.clock.advance(minutes(25));
@@ -108,7 +108,7 @@ fn a_restart_keeps_sessions_the_key_and_the_last_use() {
 
 #[test]
 fn deleting_disabling_and_a_new_epoch_end_sessions_at_once() {
-    let site = Site::new();
+    let site = Fixture::new();
     let second = User {
         username: "bert".into(),
         role: Role::Admin,
@@ -135,7 +135,7 @@ fn deleting_disabling_and_a_new_epoch_end_sessions_at_once() {
 
 #[test]
 fn a_closed_session_stays_closed_and_leaves_an_entry() {
-    let site = Site::new();
+    let site = Fixture::new();
     let id = site.sign_in();
     site.clock.advance(minutes(2));
     assert!(site.store.note_use(id));
@@ -150,7 +150,7 @@ fn a_closed_session_stays_closed_and_leaves_an_entry() {
 
 #[test]
 fn a_user_has_a_bounded_number_of_sessions() {
-    let site = Site::new();
+    let site = Fixture::new();
     let first = site.sign_in();
     for _ in 0..PER_USER {
         site.clock.advance(Duration::from_secs(1));
@@ -164,7 +164,7 @@ fn a_user_has_a_bounded_number_of_sessions() {
 
 #[test]
 fn a_clock_that_was_set_back_lets_no_session_live_longer() {
-    let site = Site::new();
+    let site = Fixture::new();
     let id = site.sign_in();
     site.clock.set("2026-11-20T11:58:00Z".parse().unwrap());
     assert!(site.store.session(id).is_some(), "a small correction does no harm");
@@ -176,7 +176,7 @@ fn a_clock_that_was_set_back_lets_no_session_live_longer() {
 
 #[test]
 fn sessions_of_all_users_are_bounded_and_the_least_recently_used_end() {
-    let site = Site::new();
+    let site = Fixture::new();
     let mut first = None;
     for number in 0..IN_SUM / PER_USER + 1 {
         let user = User {

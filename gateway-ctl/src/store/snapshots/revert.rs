@@ -12,7 +12,7 @@ use crate::store::error::Error;
 
 /// Pending change that was rolled back.
 #[derive(Clone, Debug)]
-pub struct Reverted {
+pub struct RolledBackChange {
     pub pending: Pending,
     /// Objects that were written after the change as well, or that later writes need.
     pub overlaps: Vec<Overlap>,
@@ -32,7 +32,7 @@ impl Store {
 
     /// Rolls back the pending change in one transaction, and keeps everything written since. Returns the change;
     /// `None` if there is none.
-    pub fn revert_pending(&self, ticket: AuditTicket) -> Result<Option<Reverted>, Error> {
+    pub fn revert_pending(&self, ticket: AuditTicket) -> Result<Option<RolledBackChange>, Error> {
         let mut guarded = self.guarded();
         let Some(pending) = guarded.pending.clone() else { return Ok(None) };
         if self.snapshot(&pending.snapshot)?.is_none() {
@@ -48,7 +48,7 @@ impl Store {
         };
         let overlaps = self.restore_from(ticket, &pending.snapshot, &changes)?;
         guarded.pending = None;
-        Ok(Some(Reverted { pending, overlaps }))
+        Ok(Some(RolledBackChange { pending, overlaps }))
     }
 
     /// Undoes a change that did not come into force. A pending change ceases to wait for its confirmation.

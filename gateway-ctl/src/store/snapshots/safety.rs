@@ -17,7 +17,7 @@ use crate::store::{Store, passphrase_rotation};
 
 /// Options of a change that can be rolled back.
 #[derive(Clone, Copy, Debug)]
-pub struct Safety {
+pub struct RollbackOptions {
     pub reason: SnapshotReason,
     /// Deadline of the confirmation; without one in time, the change is rolled back.
     pub confirm: Option<Confirm>,
@@ -25,7 +25,7 @@ pub struct Safety {
 
 /// Records written beside a change.
 #[derive(Clone, Debug, Default)]
-pub struct Secured {
+pub struct ChangeRecords {
     /// Snapshot before the change; `None` if nothing changed.
     pub snapshot: Option<Snapshot>,
     pub pending: Option<Pending>,
@@ -70,9 +70,9 @@ impl Store {
     pub fn commit_safely<T, E>(
         &self,
         ticket: AuditTicket,
-        safety: Safety,
+        safety: RollbackOptions,
         edit: impl FnOnce(&mut State, &mut AuditTicket) -> Result<T, E>,
-    ) -> Result<(T, Secured), SafeError<E>> {
+    ) -> Result<(T, ChangeRecords), SafeError<E>> {
         let mut guarded = self.guarded();
         if let Some(pending) = &guarded.pending {
             return Err(SafeError::InProgress {
@@ -83,7 +83,7 @@ impl Store {
         let author = ticket.actor.clone();
         let (answer, secured) = self.commit_beside(ticket, edit, |context| {
             if !context.changed {
-                return Ok(Secured::default());
+                return Ok(ChangeRecords::default());
             }
             let snapshot = take(context.txn, context.before, safety.reason, &author, context.now, None)?;
             let pending = safety.confirm.map(|confirm| {
@@ -93,7 +93,7 @@ impl Store {
             if let Some(pending) = &pending {
                 pending::store(context.txn, Some((pending, &changes)))?;
             }
-            Ok(Secured { snapshot: Some(snapshot), pending, changes })
+            Ok(ChangeRecords { snapshot: Some(snapshot), pending, changes })
         })?;
         if let Some(snapshot) = &secured.snapshot {
             guarded.newest = Some(snapshot.created_at);

@@ -36,12 +36,12 @@ fn ticket() -> AuditTicket {
     AuditTicket::system("apply_plan", "plan")
 }
 
-fn safety(seconds: Option<u64>) -> Safety {
+fn safety(seconds: Option<u64>) -> RollbackOptions {
     let confirm = seconds.map(|seconds| Confirm { within: Duration::from_secs(seconds) });
-    Safety { reason: SnapshotReason::PreApply, confirm }
+    RollbackOptions { reason: SnapshotReason::PreApply, confirm }
 }
 
-fn add(store: &Store, name: &str, seconds: Option<u64>) -> Result<(Id, Secured), SafeError<EditError>> {
+fn add(store: &Store, name: &str, seconds: Option<u64>) -> Result<(Id, ChangeRecords), SafeError<EditError>> {
     store.commit_safely(ticket(), safety(seconds), |draft, _| {
         let device = Device { name: name.into(), ..Device::default() };
         let (device, _) = draft.create(device)?;
@@ -88,9 +88,11 @@ fn a_snapshot_holds_what_was_before_and_brings_it_back() {
     let (found, target) = store.snapshot(&snapshot.name).unwrap().unwrap();
     assert_eq!(found, snapshot);
     let (_, again) = store
-        .commit_safely(ticket(), Safety { reason: SnapshotReason::PreRollback, confirm: None }, |draft, _| {
-            restore(draft, &target)
-        })
+        .commit_safely(
+            ticket(),
+            RollbackOptions { reason: SnapshotReason::PreRollback, confirm: None },
+            |draft, _| restore(draft, &target),
+        )
         .unwrap();
     assert_eq!(names(&store), ["first"]);
     assert_eq!(again.snapshot.unwrap().reason, SnapshotReason::PreRollback);

@@ -9,22 +9,22 @@ use gateway_model::{Id, RoutingPolicy};
 use jiff::Timestamp;
 
 use crate::clock::{ManualClock, SteadyClock};
-use crate::store::{AuditTicket, Confirm, Safety, SnapshotReason, Store, restore};
+use crate::store::{AuditTicket, Confirm, RollbackOptions, SnapshotReason, Store, restore};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-struct Site {
+struct Fixture {
     folder: tempfile::TempDir,
     kernel: Arc<ManualClock>,
     store: Option<Store>,
 }
 
-impl Site {
+impl Fixture {
     /// Creates a store with a device, under an unsynchronised clock.
-    fn new() -> Site {
+    fn new() -> Fixture {
         let kernel = ManualClock::at(at("2026-11-22T12:00:00Z"));
         kernel.set_synchronised(false);
-        let mut site = Site { folder: tempfile::tempdir().unwrap(), kernel, store: None };
+        let mut site = Fixture { folder: tempfile::tempdir().unwrap(), kernel, store: None };
         site.start();
         let device = Device { name: "laptop".into(), ..Device::default() };
         let ticket = AuditTicket::system("create_device", "device");
@@ -79,7 +79,7 @@ const BEHIND: [&str; 3] = ["2026-11-22T10:00:00Z", "2006-11-22T12:00:00Z", "1970
 #[test]
 fn ended_exception_stays_ended_when_the_clock_steps_back_under_the_daemon() {
     for set in BEHIND {
-        let site = Site::new();
+        let site = Fixture::new();
         let id = site.except(ExceptionType::EmergencyBypass, 1);
         site.kernel.advance(MINUTE / 2);
         site.kernel.set(at(set));
@@ -97,7 +97,7 @@ fn ended_exception_stays_ended_when_the_clock_steps_back_under_the_daemon() {
 #[test]
 fn exception_that_ended_while_nothing_ran_stays_ended() {
     for set in BEHIND {
-        let mut site = Site::new();
+        let mut site = Fixture::new();
         let id = site.except(ExceptionType::EmergencyBypass, 60);
         site.store = None;
         site.kernel.advance(61 * MINUTE);
@@ -111,7 +111,7 @@ fn exception_that_ended_while_nothing_ran_stays_ended() {
 #[test]
 fn exception_of_this_boot_survives_kill_9_whatever_the_clock_shows() {
     for set in BEHIND {
-        let mut site = Site::new();
+        let mut site = Fixture::new();
         let id = site.except(ExceptionType::EmergencyBypass, 60);
         site.kernel.advance(MINUTE);
         site.kernel.set(at(set));
@@ -123,7 +123,7 @@ fn exception_of_this_boot_survives_kill_9_whatever_the_clock_shows() {
 #[test]
 fn reboot_without_a_synchronised_clock_ends_what_lets_out_and_keeps_quarantine() {
     for set in BEHIND {
-        let mut site = Site::new();
+        let mut site = Fixture::new();
         let bypass = site.except(ExceptionType::EmergencyBypass, 60);
         let quarantine = site.except(ExceptionType::Quarantine, 60);
         site.kernel.reboot();
@@ -142,7 +142,7 @@ fn reboot_without_a_synchronised_clock_ends_what_lets_out_and_keeps_quarantine()
 
 #[test]
 fn reboot_with_a_synchronised_clock_keeps_exceptions_that_have_time_left() {
-    let mut site = Site::new();
+    let mut site = Fixture::new();
     let id = site.except(ExceptionType::EmergencyBypass, 60);
     site.kernel.reboot();
     site.kernel.set_synchronised(true);
@@ -153,7 +153,7 @@ fn reboot_with_a_synchronised_clock_keeps_exceptions_that_have_time_left() {
 
 #[test]
 fn synchronised_time_that_is_behind_is_taken_over_and_ends_what_lets_out() {
-    let site = Site::new();
+    let site = Fixture::new();
     let id = site.except(ExceptionType::EmergencyBypass, 60);
     site.kernel.set(at("2026-11-22T10:00:00Z"));
     site.kernel.set_synchronised(true);
@@ -165,7 +165,7 @@ fn synchronised_time_that_is_behind_is_taken_over_and_ends_what_lets_out() {
     }
 }
 
-impl Site {
+impl Fixture {
     /// Creates an applied policy and an API key, both of which end in a minute.
     fn policy_and_key(&self, priority: i64) -> (Id, Id) {
         let end = Some(self.store().clock().now() + MINUTE);
@@ -191,7 +191,7 @@ impl Site {
 
 #[test]
 fn synchronised_time_that_is_behind_revives_neither_policies_nor_api_keys() {
-    let mut site = Site::new();
+    let mut site = Fixture::new();
     let ended = site.policy_and_key(1);
     assert_eq!(site.holds(ended), (true, true));
     site.kernel.advance(2 * MINUTE);
@@ -210,7 +210,7 @@ fn synchronised_time_that_is_behind_revives_neither_policies_nor_api_keys() {
 
 #[test]
 fn policy_and_api_key_that_ended_while_nothing_ran_stay_ended() {
-    let mut site = Site::new();
+    let mut site = Fixture::new();
     let ended = site.policy_and_key(1);
     site.store = None;
     site.kernel.advance(2 * MINUTE);
@@ -223,7 +223,7 @@ fn policy_and_api_key_that_ended_while_nothing_ran_stay_ended() {
 
 #[test]
 fn rollback_to_a_snapshot_revives_no_exception() {
-    let site = Site::new();
+    let site = Fixture::new();
     let (revoked, ended) =
         (site.except(ExceptionType::EmergencyBypass, 60), site.except(ExceptionType::TemporaryDirect, 60));
     let ticket = AuditTicket::system("create_snapshot", "snapshot");
@@ -244,9 +244,10 @@ fn rollback_to_a_snapshot_revives_no_exception() {
 
 #[test]
 fn timed_revert_revives_no_exception() {
-    let site = Site::new();
+    let site = Fixture::new();
     let id = site.except(ExceptionType::EmergencyBypass, 60);
-    let safety = Safety { reason: SnapshotReason::PreApply, confirm: Some(Confirm { within: MINUTE }) };
+    let safety =
+        RollbackOptions { reason: SnapshotReason::PreApply, confirm: Some(Confirm { within: MINUTE }) };
     let ticket = AuditTicket::system("apply_plan", "plan");
     let change = |draft: &mut gateway_model::State| draft.remove::<Exception>(id, None, false).map(drop);
     site.store().commit_safely(ticket, safety, |draft, _| change(draft)).unwrap();

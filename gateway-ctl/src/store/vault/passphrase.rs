@@ -13,7 +13,7 @@ use std::sync::Arc;
 use redb::{Database, ReadableDatabase, WriteTransaction};
 use zeroize::Zeroizing;
 
-use super::{Sealing, SecretsMode, Vault};
+use super::{SecretStorage, SecretsMode, Vault};
 use crate::store::error::Error;
 use crate::store::schema::{META, META_TEXT};
 use crate::store::values;
@@ -28,8 +28,8 @@ const PASSPHRASE: &str = "secrets_passphrase";
 const LOST: &str = "secrets_lost";
 
 /// Result of the search for the passphrase at a start.
-pub struct Started {
-    pub sealing: Sealing,
+pub struct PassphraseSearch {
+    pub sealing: SecretStorage,
     /// True if the store has values in clear that must be sealed.
     pub seal_now: bool,
     /// True if the store lacks its own copy of the passphrase or its mode.
@@ -37,7 +37,7 @@ pub struct Started {
 }
 
 /// Finds the passphrase, or generates one.
-pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
+pub fn start(db: &Database, folder: &Path) -> Result<PassphraseSearch, Error> {
     let txn = db.begin_read().map_err(Error::at("read the passphrase"))?;
     let damaged = || Error::Damaged { what: "it does not say how its secrets are kept".into() };
     let mode = match values::text(&txn, MODE)? {
@@ -50,15 +50,15 @@ pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
     if mode == Some(SecretsMode::Plain) {
         // Left behind by a daemon that was killed while it removed the passphrase.
         forget(folder);
-        return Ok(Started {
-            sealing: Sealing { mode: SecretsMode::Plain, vault: None, lost },
+        return Ok(PassphraseSearch {
+            sealing: SecretStorage { mode: SecretsMode::Plain, vault: None, lost },
             seal_now: false,
             write: false,
         });
     }
     let beside = read(&path);
-    let started = |passphrase, mode, lost, write| Started {
-        sealing: Sealing { mode, vault: Some(Arc::new(Vault::new(passphrase))), lost },
+    let started = |passphrase, mode, lost, write| PassphraseSearch {
+        sealing: SecretStorage { mode, vault: Some(Arc::new(Vault::new(passphrase))), lost },
         seal_now: false,
         write,
     };
@@ -76,8 +76,8 @@ pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
         (None, None, Some(SecretsMode::Own)) => {
             tracing::error!("secrets passphrase is lost: secrets stay locked until it is set again");
             let vault = Some(Arc::new(Vault::locked()));
-            Started {
-                sealing: Sealing { mode: SecretsMode::Own, vault, lost },
+            PassphraseSearch {
+                sealing: SecretStorage { mode: SecretsMode::Own, vault, lost },
                 seal_now: false,
                 write: false,
             }
@@ -94,14 +94,14 @@ pub fn start(db: &Database, folder: &Path) -> Result<Started, Error> {
             if beside.as_ref() != Some(&passphrase) {
                 keep(folder, &passphrase);
             }
-            Started { seal_now: true, ..started(passphrase, SecretsMode::Generated, false, true) }
+            PassphraseSearch { seal_now: true, ..started(passphrase, SecretsMode::Generated, false, true) }
         }
     };
     Ok(started)
 }
 
 /// Writes the store's copy.
-pub fn write(txn: &WriteTransaction, sealing: &Sealing) -> Result<(), Error> {
+pub fn write(txn: &WriteTransaction, sealing: &SecretStorage) -> Result<(), Error> {
     let failed = || Error::at("write the passphrase");
     let mut texts = txn.open_table(META_TEXT).map_err(Error::at("write the passphrase"))?;
     texts.insert(MODE, sealing.mode.as_str()).map_err(failed())?;

@@ -8,12 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use gateway_model::secrets::{Scope, SecretPlace};
 use gateway_model::{Secret, State};
 
-use super::Sealing;
+use super::SecretStorage;
 use crate::store::error::Error;
 
 /// Locations of secrets that cannot be read or cannot be sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsealable(pub Vec<SecretPlace>);
+pub struct UnsealableSecrets(pub Vec<SecretPlace>);
 
 /// Replaces the secrets that `wants` selects. Replaces none if `make` fails for one of them.
 pub fn exchange_secrets(
@@ -21,7 +21,7 @@ pub fn exchange_secrets(
     scope: Scope,
     wants: impl Fn(&Secret) -> bool,
     make: impl Fn(&Secret) -> Option<Secret> + Sync,
-) -> Result<usize, Unsealable> {
+) -> Result<usize, UnsealableSecrets> {
     let mut found = Vec::new();
     draft.visit_secrets(scope, &mut |place, secret| {
         if wants(secret) {
@@ -32,7 +32,7 @@ pub fn exchange_secrets(
     let failed = found.iter().zip(&made).filter(|(_, made)| made.is_none());
     let failed: Vec<SecretPlace> = failed.map(|((place, _), _)| place.clone()).collect();
     if !failed.is_empty() {
-        return Err(Unsealable(failed));
+        return Err(UnsealableSecrets(failed));
     }
     let total = made.len();
     let mut made = made.into_iter().flatten();
@@ -47,7 +47,7 @@ pub fn exchange_secrets(
 }
 
 /// Converts the secrets written by the draft into the form in which the store keeps them.
-pub fn seal_changed(draft: &mut State, sealing: &Sealing) -> Result<(), Error> {
+pub fn seal_changed(draft: &mut State, sealing: &SecretStorage) -> Result<(), Error> {
     let done = match (&sealing.vault, sealing.opener()) {
         (Some(vault), Some(by)) => exchange_secrets(
             draft,
@@ -59,8 +59,8 @@ pub fn seal_changed(draft: &mut State, sealing: &Sealing) -> Result<(), Error> {
     };
     match done {
         Ok(_) => Ok(()),
-        Err(Unsealable(_)) if sealing.is_locked() => Err(Error::SecretsLocked),
-        Err(Unsealable(places)) => Err(Error::SecretsUnreadable { places }),
+        Err(UnsealableSecrets(_)) if sealing.is_locked() => Err(Error::SecretsLocked),
+        Err(UnsealableSecrets(places)) => Err(Error::SecretsUnreadable { places }),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::store::snapshots;
 
 /// Result for the values in snapshots. A value that occurs in many of them counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resealed {
+pub struct ReencryptReport {
     pub exchanged: usize,
     pub unreadable: usize,
     /// Number of unreadable snapshots.
@@ -36,7 +36,7 @@ pub fn reseal_snapshots(
     old: Option<&Vault>,
     new: Option<&Vault>,
     mut known: BTreeMap<String, String>,
-) -> Result<Resealed, Error> {
+) -> Result<ReencryptReport, Error> {
     let mut found = BTreeSet::new();
     let damaged = snapshots::rewrite(txn, |collection, row| {
         visit_stored(collection, row, &mut |text| {
@@ -46,7 +46,7 @@ pub fn reseal_snapshots(
         });
         false
     })?;
-    let mut done = Resealed { damaged: damaged.len(), ..Resealed::default() };
+    let mut done = ReencryptReport { damaged: damaged.len(), ..ReencryptReport::default() };
     let (ready, left): (Vec<String>, Vec<String>) =
         found.into_iter().partition(|text| known.contains_key(text));
     done.exchanged = ready.len();

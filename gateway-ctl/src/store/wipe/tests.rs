@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::clock::SystemClock;
-use crate::store::{Confirm, Safety, SnapshotReason};
+use crate::store::{Confirm, RollbackOptions, SnapshotReason};
 
 const KEY: &str = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAEE=";
 
@@ -115,7 +115,7 @@ fn a_wipe_of_the_configuration_leaves_neither_snapshots_nor_what_waits_for_a_con
     let folder = TempDir::new().unwrap();
     let store = filled(&folder);
     let confirm = Some(Confirm { within: Duration::from_secs(60) });
-    let safety = Safety { reason: SnapshotReason::PreApply, confirm };
+    let safety = RollbackOptions { reason: SnapshotReason::PreApply, confirm };
     let change = |store: &Store, name: &str| {
         let changed = store.commit_safely(ticket("apply"), safety, |draft, _| {
             kind("device").unwrap().create(draft, json!({"name": name})).map(drop)

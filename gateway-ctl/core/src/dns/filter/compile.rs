@@ -14,7 +14,7 @@ use gateway_model::{Id, State};
 use super::canaries::Canaries;
 use super::entry::{Answers, ClientSelector, Entry, Hours, RuleConditions, RuleEffect, Tier};
 use super::pattern::Test;
-use super::sources::Loaded;
+use super::sources::LoadedList;
 use crate::dns::decision::{Action, Cause};
 use crate::dns::domain_set::Form;
 use crate::dns::lists::{Answer, ListRule, ListRuleEffect};
@@ -151,7 +151,7 @@ fn of_rewrite(rewrite: &DnsRewrite, domain: &DomainOrWildcard) -> Entry {
 }
 
 /// Returns entries for those rules of a list that are more than a name.
-pub(super) fn of_list(id: Id, cause: Cause, loaded: &Loaded) -> Vec<Entry> {
+pub(super) fn of_list(id: Id, cause: Cause, loaded: &LoadedList) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut places: BTreeMap<(&Name, Form), usize> = BTreeMap::new();
     let entry = |rule: &ListRule, tier, says, test, only| Entry {

@@ -139,7 +139,7 @@ pub(super) fn text<'a>(name: NameRef<'_>, room: &'a mut [u8; MAX]) -> &'a [u8] {
 /// Index of entries by their pattern. It holds the indexes of the entries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    names: HashTable<Anchored>,
+    names: HashTable<AnchoredPattern>,
     /// Bit n: there are names with n labels.
     depths: u128,
     free: Vec<u32>,
@@ -148,7 +148,7 @@ pub(super) struct Index {
 }
 
 #[derive(Clone, Debug)]
-struct Anchored {
+struct AnchoredPattern {
     hash: u64,
     name: Name,
     entries: Vec<u32>,
@@ -183,7 +183,7 @@ impl Index {
         match self.names.find_mut(hash, |anchored| anchored.name == name) {
             Some(anchored) => anchored.entries.push(place),
             None => {
-                let anchored = Anchored { hash, name, entries: vec![place] };
+                let anchored = AnchoredPattern { hash, name, entries: vec![place] };
                 self.names.insert_unique(hash, anchored, |anchored| anchored.hash);
             }
         }

@@ -15,11 +15,11 @@ use crate::dns::lists::{Format, List, ListRule};
 #[derive(Clone, Debug)]
 pub struct Lists {
     table: Arc<Table>,
-    loaded: BTreeMap<Id, Loaded>,
+    loaded: BTreeMap<Id, LoadedList>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedList {
     pub tag: Tag,
     pub format: Format,
     pub rules: Arc<[ListRule]>,
@@ -29,7 +29,7 @@ pub(super) struct Loaded {
 /// All list numbers are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at most {} lists can be loaded", Tag::LAST)]
-pub struct TooMany;
+pub struct TooManyLists;
 
 impl Lists {
     pub fn new(key: Key) -> Lists {
@@ -42,13 +42,14 @@ impl Lists {
     }
 
     /// Replaces the list of an object.
-    pub fn put(&mut self, id: Id, list: List) -> Result<(), TooMany> {
+    pub fn put(&mut self, id: Id, list: List) -> Result<(), TooManyLists> {
         let tag = match self.loaded.get(&id) {
             Some(loaded) => loaded.tag,
-            None => self.free_tag().ok_or(TooMany)?,
+            None => self.free_tag().ok_or(TooManyLists)?,
         };
         Arc::make_mut(&mut self.table).put(tag, &list.names);
-        let loaded = Loaded { tag, format: list.format, rules: list.rules.into(), nets: Arc::new(list.nets) };
+        let loaded =
+            LoadedList { tag, format: list.format, rules: list.rules.into(), nets: Arc::new(list.nets) };
         self.loaded.insert(id, loaded);
         Ok(())
     }
@@ -89,7 +90,7 @@ impl Lists {
     pub(super) fn active<'a>(
         &'a self,
         state: &'a State,
-    ) -> impl Iterator<Item = (Id, Cause, &'a Loaded)> + 'a {
+    ) -> impl Iterator<Item = (Id, Cause, &'a LoadedList)> + 'a {
         self.loaded.iter().filter_map(|(id, loaded)| Some((*id, cause(*id, state)?, loaded)))
     }
 }

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use gateway_model::pattern::{AdblockRule, AdblockTarget, Match, Pattern};
 
-use super::entries::{Into, ListRuleEffect};
+use super::entries::{ListCollector, ListRuleEffect};
 use super::read_name::{Text, read};
 use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::{MAX, Name, NameRef};
 
 /// Parses a trimmed line that is no comment.
-pub(super) fn rule(line: &[u8], into: &mut Into) {
+pub(super) fn rule(line: &[u8], into: &mut ListCollector) {
     let mut room = [0; MAX];
     if let Some((name, form, effect)) = name_only(line, &mut room) {
         return take(name.as_ref(), form, effect, into);
@@ -47,12 +47,12 @@ fn name_only<'a>(line: &[u8], room: &'a mut [u8; MAX]) -> Option<(Text<'a>, Form
     Some((read(&rest[..end], room).ok()?, Form::Both, effect))
 }
 
-fn take(name: NameRef<'_>, form: Form, effect: Effect, into: &mut Into) {
+fn take(name: NameRef<'_>, form: Form, effect: Effect, into: &mut ListCollector) {
     into.names.add(name, form, effect);
     into.report.taken += 1;
 }
 
-fn compiled(text: &str, rule: Box<AdblockRule>, into: &mut Into) {
+fn compiled(text: &str, rule: Box<AdblockRule>, into: &mut ListCollector) {
     if !rule.clients.is_empty() {
         return into.ignore(Cow::Borrowed("a rule of a list cannot be for certain clients"));
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use gateway_model::pattern::AdblockRule;
 
-use crate::dns::address_set::CollectNets;
-use crate::dns::domain_set::{Collect, Effect, Form};
+use crate::dns::address_set::NetCollector;
+use crate::dns::domain_set::{Effect, Form, NameCollector};
 use crate::dns::name::Name;
 
 pub(super) const NOTES: usize = 10;
@@ -63,14 +63,14 @@ pub type Reason = Cow<'static, str>;
 
 /// Collector that the format parsers fill.
 #[derive(Debug)]
-pub(super) struct Into {
-    pub names: Collect,
+pub(super) struct ListCollector {
+    pub names: NameCollector,
     pub rules: Vec<ListRule>,
-    pub nets: CollectNets,
+    pub nets: NetCollector,
     pub report: Report,
 }
 
-impl Into {
+impl ListCollector {
     pub fn rule(&mut self, text: &str, says: ListRuleEffect) {
         if self.rules.len() < MAX_RULES {
             self.rules.push(ListRule { text: text.into(), says });

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::adblock;
-use super::entries::Into;
+use super::entries::ListCollector;
 use super::read_name::{Text, read};
 use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::{MAX, NameRef};
@@ -28,7 +28,7 @@ const OWN: &[&[u8]] = &[
 ];
 
 /// Parses a trimmed line.
-pub(super) fn line(line: &[u8], into: &mut Into) {
+pub(super) fn line(line: &[u8], into: &mut ListCollector) {
     let Some(first) = line.first() else { return };
     match first {
         b'!' | b'[' | b';' => {}
@@ -79,7 +79,7 @@ fn null_or_address(word: &[u8]) -> Option<bool> {
     }
 }
 
-fn hosts(null: bool, rest: &[u8], into: &mut Into) {
+fn hosts(null: bool, rest: &[u8], into: &mut ListCollector) {
     for name in rest.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()) {
         if name[0] == b'#' {
             return;
@@ -97,7 +97,7 @@ fn hosts(null: bool, rest: &[u8], into: &mut Into) {
 }
 
 /// Parses a single name, with or without `*.` or a dot before it. The entry includes its subdomains.
-fn alone(word: &[u8], into: &mut Into) {
+fn alone(word: &[u8], into: &mut ListCollector) {
     let name = word.strip_prefix(b"*.").or_else(|| word.strip_prefix(b".")).unwrap_or(word);
     let mut room = [0; MAX];
     match read(name, &mut room) {
@@ -106,7 +106,7 @@ fn alone(word: &[u8], into: &mut Into) {
     }
 }
 
-fn take(read: Result<Text<'_>, Cow<'static, str>>, form: Form, into: &mut Into) {
+fn take(read: Result<Text<'_>, Cow<'static, str>>, form: Form, into: &mut ListCollector) {
     match read {
         Ok(name) if name.as_ref().parent().is_none_or(NameRef::is_root) => {
             into.ignore(Cow::Borrowed("a whole top-level domain; as ||name^ it would be taken"));
@@ -120,7 +120,7 @@ fn take(read: Result<Text<'_>, Cow<'static, str>>, form: Form, into: &mut Into) 
 }
 
 /// Parses a line of an address list.
-pub(super) fn net(line: &[u8], into: &mut Into) {
+pub(super) fn net(line: &[u8], into: &mut ListCollector) {
     let end = line.iter().position(|b| b.is_ascii_whitespace() || matches!(b, b'#' | b';' | b','));
     let word = &line[..end.unwrap_or(line.len())];
     if word.is_empty() || word.starts_with(b"//") || word.starts_with(b"!") {

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use super::entries::{Answer, Into, ListRuleEffect};
+use super::entries::{Answer, ListCollector, ListRuleEffect};
 use super::read_name::read;
 use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::MAX;
@@ -27,7 +27,7 @@ pub(super) struct Zone {
 }
 
 impl Zone {
-    pub(super) fn line(&mut self, line: &[u8], into: &mut Into) {
+    pub(super) fn line(&mut self, line: &[u8], into: &mut ListCollector) {
         let Ok(text) = std::str::from_utf8(line) else {
             return into.ignore(Cow::Borrowed("the line is not UTF-8"));
         };
@@ -109,7 +109,7 @@ impl Zone {
         front.strip_suffix('.').map(str::to_owned)
     }
 
-    fn record(&self, record_type: &str, data: &str, into: &mut Into) {
+    fn record(&self, record_type: &str, data: &str, into: &mut ListCollector) {
         let owner = self.owner.as_str();
         for trigger in ["rpz-client-ip", "rpz-nsip", "rpz-nsdname"] {
             if owner == trigger || owner.ends_with(trigger) {

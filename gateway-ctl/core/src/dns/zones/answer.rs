@@ -3,9 +3,9 @@
 //! The algorithm is that of RFC 1034, section 4.3.2. Wildcards follow RFC 4592, negative answers RFC 2308, DNAME RFC
 //! 6672, ANY RFC 8482, and DNSSEC records RFC 4035, section 3.1.
 
-use super::denial::Denied;
+use super::denial::DeniedName;
 use super::node::{Node, Set};
-use super::zone::{CutOrAlias, Own};
+use super::zone::{CutOrAlias, ZoneData};
 use super::{Zone, Zones, rdata};
 use crate::dns::decision::{Local, Question, Record};
 use crate::dns::name::{Name, NameRef};
@@ -63,7 +63,7 @@ impl Zones {
         let (apex, zone) = above.next()?;
         if asked.qtype == rtype::DS
             && apex == asked.name
-            && let Some((_, parent @ Zone::Own(own))) = above.next()
+            && let Some((_, parent @ Zone::Primary(own))) = above.next()
             && own.nodes.get(apex).is_some_and(|node| node.set(rtype::NS).is_some())
         {
             return Some(parent);
@@ -76,7 +76,7 @@ impl Zones {
         let Question { name, qtype } = asked;
         let machine = self.machines.get(name);
         let zone = match self.zone(asked) {
-            Some(Zone::Own(zone)) => zone,
+            Some(Zone::Primary(zone)) => zone,
             Some(Zone::Missing) => return Some(Step::Missing),
             Some(Zone::Elsewhere) | None => {
                 // Host in a forwarded domain: its own records are answered, other types are forwarded.
@@ -107,7 +107,7 @@ impl Zones {
         if let Some(node) = node {
             return Some(take(node, asked, proved, local).unwrap_or_else(|| {
                 zone.negative(proved, &mut local.authorities);
-                zone.prove(Denied::Type(name), proved, local);
+                zone.prove(DeniedName::Type(name), proved, local);
                 Step::Done
             }));
         }
@@ -116,7 +116,7 @@ impl Zones {
             if taken.is_none() {
                 zone.negative(proved, &mut local.authorities);
             }
-            let denied = if taken.is_some() { Denied::Expanded } else { Denied::Wildcard };
+            let denied = if taken.is_some() { DeniedName::Expanded } else { DeniedName::Wildcard };
             zone.prove(denied(name, closest), proved, local);
             return Some(taken.unwrap_or(Step::Done));
         }
@@ -129,7 +129,7 @@ impl Zones {
         local.rcode = NXDOMAIN;
         zone.negative(proved, &mut local.authorities);
         if let Some(closest) = zone.closest(name) {
-            zone.prove(Denied::Name(name, closest), proved, local);
+            zone.prove(DeniedName::Name(name, closest), proved, local);
         }
         Some(Step::Done)
     }
@@ -137,7 +137,7 @@ impl Zones {
     /// Writes a referral: the name servers of the delegation, and whether it is signed (RFC 4035, section 3.1.4).
     fn refer(
         &self,
-        zone: &Own,
+        zone: &ZoneData,
         (cut, node, servers): (NameRef<'_>, &Node, &Set),
         proved: bool,
         local: &mut Local,
@@ -146,7 +146,7 @@ impl Zones {
         match node.set(rtype::DS) {
             Some(set) if proved => set.write(cut, true, &mut local.authorities),
             Some(_) => {}
-            None => zone.prove(Denied::Type(cut), proved, local),
+            None => zone.prove(DeniedName::Type(cut), proved, local),
         }
         for target in servers.targets() {
             // Glue is below this or another zone cut, so it has no DNSSEC records.
@@ -187,7 +187,7 @@ impl Zones {
     /// Returns the node that answers for a name, also by wildcard.
     fn node(&self, name: NameRef<'_>) -> Option<&Node> {
         let zone = name.suffixes().find_map(|apex| self.zones.get(apex));
-        let Some(Zone::Own(zone)) = zone else { return self.machines.get(name) };
+        let Some(Zone::Primary(zone)) = zone else { return self.machines.get(name) };
         if zone.is_hidden(name) {
             return None;
         }

@@ -15,7 +15,7 @@ use super::hosts::{from_text, label, pointer};
 use super::node::{Data, Node};
 use super::rdata::{Times, encode, soa};
 use super::sign::sign;
-use super::zone::Own;
+use super::zone::ZoneData;
 use super::{Host, Options, Zone, Zones, special_use};
 use crate::dns::domain_set::Key;
 use crate::dns::name::{Name, NameRef};
@@ -38,11 +38,11 @@ impl Zones {
                     signed.push(stored);
                     Zone::Missing
                 }
-                ZoneType::Primary => Zone::Own(Arc::new(primary(stored, state, options))),
+                ZoneType::Primary => Zone::Primary(Arc::new(primary(stored, state, options))),
                 ZoneType::Secondary => options
                     .copies
                     .get(&stored.meta.id)
-                    .map_or(Zone::Missing, |copy| Zone::Own(copy.own.clone())),
+                    .map_or(Zone::Missing, |copy| Zone::Primary(copy.own.clone())),
                 ZoneType::Forward | ZoneType::Stub => Zone::Elsewhere,
             };
             zones.entry(name.as_ref(), || zone);
@@ -56,7 +56,7 @@ impl Zones {
         // Signed zones contain their delegations, so all other zones must be known first.
         for stored in signed {
             let zone = whole(stored, state, options, &zones, &machines);
-            *zones.entry(Name::from(&stored.name).as_ref(), || Zone::Missing) = Zone::Own(Arc::new(zone));
+            *zones.entry(Name::from(&stored.name).as_ref(), || Zone::Missing) = Zone::Primary(Arc::new(zone));
         }
         let domain = Name::from(&options.domain);
         if !domain.as_ref().is_root() && enclosing(&zones, domain.as_ref()).is_none() {
@@ -97,7 +97,7 @@ fn whole(
     options: &Options,
     zones: &NameMap<Zone>,
     machines: &NameMap<Node>,
-) -> Own {
+) -> ZoneData {
     let mut own = primary(stored, state, options);
     let signer = options.signer.as_deref();
     let Some((signer, dnskey)) = signer.and_then(|signer| Some((signer, signer.dnskey(stored.meta.id)?)))
@@ -151,7 +151,7 @@ fn exists(nodes: &mut NameMap<Node>, name: NameRef<'_>, apex: NameRef<'_>) {
 }
 
 /// Returns a stored zone with its records.
-fn primary(stored: &DnsZone, state: &State, options: &Options) -> Own {
+fn primary(stored: &DnsZone, state: &State, options: &Options) -> ZoneData {
     let apex = Name::from(&stored.name);
     let mut nodes = NameMap::new(options.key);
     nodes.entry(apex.as_ref(), Node::default);
@@ -186,7 +186,7 @@ fn plain(apex: NameRef<'_>, ttl: u32, key: Key) -> Zone {
     let mailbox = from_text("nobody.invalid").expect("a name");
     let times = Times { serial: 1, refresh: 3600, retry: 1200, expire: 604_800, minimum: ttl };
     let own = finish(NameMap::new(key), apex.to_owned(), ttl, apex.to_owned(), mailbox, times, false);
-    Zone::Own(Arc::new(own))
+    Zone::Primary(Arc::new(own))
 }
 
 fn finish(
@@ -197,14 +197,14 @@ fn finish(
     rname: Name,
     times: Times,
     turns: bool,
-) -> Own {
+) -> ZoneData {
     let wire = soa(mname.as_ref(), rname.as_ref(), times);
     let top = nodes.entry(apex.as_ref(), Node::default);
     top.add(rtype::SOA, Data { ttl, wire, target: None });
     if top.set(rtype::NS).is_none() {
         top.add(rtype::NS, Data { ttl, wire: mname.as_ref().wire().into(), target: Some(mname) });
     }
-    Own { apex, nodes, negative_ttl: times.minimum, turns, denial: None }
+    ZoneData { apex, nodes, negative_ttl: times.minimum, turns, denial: None }
 }
 
 fn of_record(row: &DnsRecord) -> Option<(Name, Data)> {

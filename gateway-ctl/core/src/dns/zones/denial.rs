@@ -25,7 +25,7 @@ pub(super) enum Denial {
 
 /// Name or type whose absence is to be proved.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Denied<'a> {
+pub(super) enum DeniedName<'a> {
     /// The name exists, the type does not.
     Type(NameRef<'a>),
     /// Neither the first name exists, nor a wildcard for it.
@@ -72,7 +72,7 @@ impl Denial {
         &'a self,
         apex: NameRef<'_>,
         nodes: &'a NameMap<Node>,
-        denied: Denied<'_>,
+        denied: DeniedName<'_>,
         out: &mut Vec<Record>,
     ) {
         let mut proofs: Vec<(NameRef<'a>, &'a Set)> = Vec::with_capacity(3);
@@ -84,16 +84,16 @@ impl Denial {
             }
         };
         match (self, denied) {
-            (Denial::Nsec(_), Denied::Type(name) | Denied::Expanded(name, _)) => {
+            (Denial::Nsec(_), DeniedName::Type(name) | DeniedName::Expanded(name, _)) => {
                 take(self.nsec_of(nodes, name))
             }
-            (Denial::Nsec(_), Denied::Name(name, closest) | Denied::Wildcard(name, closest)) => {
+            (Denial::Nsec(_), DeniedName::Name(name, closest) | DeniedName::Wildcard(name, closest)) => {
                 take(self.nsec_of(nodes, name));
                 if let Some(wildcard) = wildcard_of(closest) {
                     take(self.nsec_of(nodes, wildcard.as_ref()));
                 }
             }
-            (Denial::Nsec3 { .. }, Denied::Type(name)) => match self.hashed(name, true) {
+            (Denial::Nsec3 { .. }, DeniedName::Type(name)) => match self.hashed(name, true) {
                 Some(proof) => take(Some(proof)),
                 // A name without its own record is below an opt-out (RFC 5155, section 7.2.4).
                 None => {
@@ -105,11 +105,13 @@ impl Denial {
                     }
                 }
             },
-            (Denial::Nsec3 { .. }, Denied::Expanded(name, closest)) => take(self.next_closer(name, closest)),
-            (Denial::Nsec3 { .. }, Denied::Name(name, closest) | Denied::Wildcard(name, closest)) => {
+            (Denial::Nsec3 { .. }, DeniedName::Expanded(name, closest)) => {
+                take(self.next_closer(name, closest))
+            }
+            (Denial::Nsec3 { .. }, DeniedName::Name(name, closest) | DeniedName::Wildcard(name, closest)) => {
                 take(self.hashed(closest, true));
                 take(self.next_closer(name, closest));
-                let exact = matches!(denied, Denied::Wildcard(..));
+                let exact = matches!(denied, DeniedName::Wildcard(..));
                 if let Some(wildcard) = wildcard_of(closest) {
                     take(self.hashed(wildcard.as_ref(), exact));
                 }

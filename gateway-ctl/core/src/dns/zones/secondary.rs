@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::denial::Denial;
 use super::node::{Data, Node};
 use super::rdata;
-use super::zone::Own;
+use super::zone::ZoneData;
 use crate::dns::decision::Record;
 use crate::dns::domain_set::Key;
 use crate::dns::name::Name;
@@ -15,7 +15,7 @@ use crate::dns::rtype;
 /// Transferred zone. It is cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Copy {
-    pub(super) own: Arc<Own>,
+    pub(super) own: Arc<ZoneData>,
     pub serial: u32,
     pub records: usize,
 }
@@ -23,11 +23,11 @@ pub struct Copy {
 /// Reason why records form no zone: the SOA record is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("zone has no SOA record")]
-pub struct NoStart;
+pub struct MissingSoa;
 
 impl Copy {
     /// Builds a zone from records at names within it, including the SOA record.
-    pub fn new(apex: &Name, records: Vec<Record>, key: Key) -> Result<Copy, NoStart> {
+    pub fn new(apex: &Name, records: Vec<Record>, key: Key) -> Result<Copy, MissingSoa> {
         let count = records.len();
         let (mut nodes, mut hashed) = (NameMap::new(key), NameMap::new(key));
         nodes.entry(apex.as_ref(), Node::default);
@@ -61,9 +61,9 @@ impl Copy {
             }
         }
         let soa = nodes.get(apex.as_ref()).and_then(|top| top.set(rtype::SOA)?.records.first());
-        let start = soa.and_then(|soa| rdata::numbers(&soa.wire)).ok_or(NoStart)?;
+        let start = soa.and_then(|soa| rdata::numbers(&soa.wire)).ok_or(MissingSoa)?;
         let (serial, negative_ttl) = (start.serial, start.minimum);
-        let mut own = Own { apex: apex.clone(), nodes, negative_ttl, turns, denial: None };
+        let mut own = ZoneData { apex: apex.clone(), nodes, negative_ttl, turns, denial: None };
         own.denial = Denial::of(own.apex.as_ref(), &own.nodes, &hashed);
         Ok(Copy { own: Arc::new(own), serial, records: count })
     }

@@ -8,7 +8,7 @@ use gateway_model::Id;
 
 use super::denial::Denial;
 use super::node::{Data, Set};
-use super::zone::Own;
+use super::zone::ZoneData;
 use crate::dns::name::{Name, NameRef};
 use crate::dns::rtype;
 
@@ -17,12 +17,12 @@ pub trait Sign: fmt::Debug + Send + Sync {
     /// Returns the data of the DNSKEY record of a zone; none if the zone is not to be signed, or cannot be.
     fn dnskey(&self, zone: Id) -> Option<Vec<u8>>;
     /// Returns the data of the RRSIG record for a set.
-    fn sign(&self, zone: Id, set: &Unsigned<'_>) -> Option<Vec<u8>>;
+    fn sign(&self, zone: Id, set: &UnsignedSet<'_>) -> Option<Vec<u8>>;
 }
 
 /// RRset to be signed.
 #[derive(Clone, Copy, Debug)]
-pub struct Unsigned<'a> {
+pub struct UnsignedSet<'a> {
     pub apex: NameRef<'a>,
     pub owner: NameRef<'a>,
     pub rtype: u16,
@@ -31,7 +31,7 @@ pub struct Unsigned<'a> {
     pub records: &'a [u8],
 }
 
-impl Unsigned<'_> {
+impl UnsignedSet<'_> {
     /// Returns the RRSIG fields before the signature. They also precede the records in the signed data (RFC 4034,
     /// section 3.1).
     pub fn head(&self, algorithm: u8, tag: u16, inception: u32, expiration: u32) -> Vec<u8> {
@@ -52,7 +52,7 @@ impl Unsigned<'_> {
 }
 
 /// Signs the whole zone. It must be complete except for the key.
-pub(super) fn sign(zone: &mut Own, id: Id, dnskey: Vec<u8>, ttl: u32, signer: &dyn Sign) {
+pub(super) fn sign(zone: &mut ZoneData, id: Id, dnskey: Vec<u8>, ttl: u32, signer: &dyn Sign) {
     let apex = zone.apex.clone();
     let top = zone.nodes.entry(apex.as_ref(), Default::default);
     top.add(rtype::DNSKEY, Data { ttl, wire: dnskey.into(), target: None });
@@ -80,7 +80,7 @@ pub(super) fn sign(zone: &mut Own, id: Id, dnskey: Vec<u8>, ttl: u32, signer: &d
             let ttl = set.records.first().map_or(ttl, |data| data.ttl);
             let records = canonical(name, set, ttl);
             let unsigned =
-                Unsigned { apex: apex.as_ref(), owner: name, rtype: set.rtype, ttl, records: &records };
+                UnsignedSet { apex: apex.as_ref(), owner: name, rtype: set.rtype, ttl, records: &records };
             let signature = signer.sign(id, &unsigned);
             set.signatures =
                 signature.map(|wire| Data { ttl, wire: wire.into(), target: None }).into_iter().collect();

@@ -1,6 +1,6 @@
 //! Authoritative data of one zone: its names, its zone cuts, and its denial of existence.
 
-use super::denial::{Denial, Denied, wildcard_of};
+use super::denial::{Denial, DeniedName, wildcard_of};
 use super::node::{Node, Set};
 use crate::dns::decision::{Local, Record};
 use crate::dns::name::{Name, NameRef};
@@ -8,7 +8,7 @@ use crate::dns::name_map::NameMap;
 use crate::dns::rtype;
 
 #[derive(Clone, Debug)]
-pub(super) struct Own {
+pub(super) struct ZoneData {
     pub apex: Name,
     pub nodes: NameMap<Node>,
     /// TTL of negative answers (RFC 2308, section 5).
@@ -27,7 +27,7 @@ pub(super) enum CutOrAlias<'a> {
     Alias(NameRef<'a>, &'a Set),
 }
 
-impl Own {
+impl ZoneData {
     /// Returns the cut or alias nearest to the apex on the path to the name. DS records at a cut belong to this zone
     /// (RFC 4035, section 3.1.4.1).
     pub fn turn<'a>(&'a self, name: NameRef<'a>, qtype: u16) -> Option<CutOrAlias<'a>> {
@@ -70,7 +70,7 @@ impl Own {
     }
 
     /// Adds the proof of nonexistence, if `proved`.
-    pub fn prove(&self, denied: Denied<'_>, proved: bool, local: &mut Local) {
+    pub fn prove(&self, denied: DeniedName<'_>, proved: bool, local: &mut Local) {
         if let Some(denial) = self.denial.as_ref().filter(|_| proved) {
             denial.prove(self.apex.as_ref(), &self.nodes, denied, &mut local.authorities);
         }

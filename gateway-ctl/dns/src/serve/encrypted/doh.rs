@@ -36,16 +36,16 @@ struct Activity {
     busy: usize,
 }
 
-struct Busy<'a>(&'a Mutex<Activity>);
+struct ActiveRequest<'a>(&'a Mutex<Activity>);
 
-impl<'a> Busy<'a> {
-    fn new(activity: &'a Mutex<Activity>) -> Busy<'a> {
+impl<'a> ActiveRequest<'a> {
+    fn new(activity: &'a Mutex<Activity>) -> ActiveRequest<'a> {
         activity.lock().unwrap_or_else(PoisonError::into_inner).busy += 1;
-        Busy(activity)
+        ActiveRequest(activity)
     }
 }
 
-impl Drop for Busy<'_> {
+impl Drop for ActiveRequest<'_> {
     fn drop(&mut self) {
         let mut activity = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *activity = Activity { last: Instant::now(), busy: activity.busy - 1 };
@@ -62,7 +62,7 @@ where
     let service = service_fn(move |request| {
         let (shared, activity) = (shared.clone(), own.clone());
         async move {
-            let _busy = Busy::new(&activity);
+            let _busy = ActiveRequest::new(&activity);
             Ok::<_, Infallible>(respond(&shared, request, from, limits.idle).await)
         }
     });

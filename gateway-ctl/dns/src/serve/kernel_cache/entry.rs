@@ -30,7 +30,7 @@ pub fn key(client: IpAddr, server: IpAddr, interface: u32, message: &[u8]) -> Op
 
 /// Lifetime of an entry, in nanoseconds of the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct EntryLifetime {
     /// Start of the TTL countdown. None: TTLs stay as they are.
     pub since: Option<u64>,
     pub now: u64,
@@ -39,7 +39,7 @@ pub struct Span {
 
 /// Builds the map value of an answer. None: the answer is too long or has too many TTLs. The caller sets `id`, `tail`
 /// and `epoch`.
-pub fn value(key: &DnsCacheKey, message: &[u8], span: Span) -> Option<DnsCacheValue> {
+pub fn value(key: &DnsCacheKey, message: &[u8], span: EntryLifetime) -> Option<DnsCacheValue> {
     let reply = message.get(MESSAGE_ID..)?;
     let mut answer = [0; ANSWER];
     answer.get_mut(..reply.len())?.copy_from_slice(reply);

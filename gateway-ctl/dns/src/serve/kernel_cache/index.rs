@@ -10,10 +10,10 @@ pub struct Entry {
     pub id: u64,
     pub template: RecordTemplate,
     /// Rarely read, and boxed to keep the entry small.
-    end: Box<End>,
+    end: Box<Expiry>,
 }
 
-struct End {
+struct Expiry {
     key: DnsCacheKey,
     until: u64,
 }
@@ -64,7 +64,7 @@ impl CacheIndex {
         self.serial += 1;
         let id = self.serial << INDEX_BITS | u64::from(slot_index);
         (value.id, value.tail) = (id, id);
-        let end = Box::new(End { key: *key, until: value.until });
+        let end = Box::new(Expiry { key: *key, until: value.until });
         self.slots[usize::from(slot_index)] = Some(Entry { id, template, end });
         self.newest.insert(*key, slot_index);
         Some(())

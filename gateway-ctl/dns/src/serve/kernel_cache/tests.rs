@@ -8,7 +8,7 @@ use std::time::Duration;
 use gateway_common::wire::{DnsCacheKey, DnsCacheValue, DnsHit};
 use gateway_core::dns::{Action, Cause};
 
-use super::entry::{CachePolicy, Span, key, value};
+use super::entry::{CachePolicy, EntryLifetime, key, value};
 use super::{AdmissionFilter, CacheCandidate, Dataplane, KernelCache, MAX_LIFETIME, monotonic, span};
 use crate::WallClock;
 use crate::query_log::{Filter, QueryLog};
@@ -22,16 +22,16 @@ use crate::wire::{Request, rtype};
 const INTERFACE: u32 = 7;
 
 #[derive(Default)]
-struct Played {
+struct SimulationResult {
     epoch: u64,
     answers: HashMap<DnsCacheKey, DnsCacheValue>,
     given: Vec<DnsHit>,
 }
 
 #[derive(Clone, Default)]
-struct Play(Arc<Mutex<Played>>);
+struct Simulation(Arc<Mutex<SimulationResult>>);
 
-impl Dataplane for Play {
+impl Dataplane for Simulation {
     fn set_epoch(&self, epoch: u64) {
         self.0.lock().expect("whole").epoch = epoch;
     }
@@ -49,7 +49,7 @@ impl Dataplane for Play {
     }
 }
 
-impl Play {
+impl Simulation {
     /// Answers a query from the map, like the BPF program.
     fn answer(&self, message: &[u8], now: u64) -> Option<Vec<u8>> {
         let mut played = self.0.lock().expect("whole");
@@ -81,19 +81,19 @@ fn server() -> std::net::IpAddr {
     "192.0.2.1".parse().expect("v4")
 }
 
-struct Stage {
+struct CacheFixture {
     world: Fixture,
-    play: Play,
+    play: Simulation,
     kernel_cache: KernelCache,
     log: Arc<QueryLog>,
 }
 
-impl Stage {
-    fn new(rules: Rules, lessons: FakeFqdnPolicy) -> Stage {
-        let (world, play) = (Fixture::with(rules, lessons, Default::default()), Play::default());
+impl CacheFixture {
+    fn new(rules: Rules, lessons: FakeFqdnPolicy) -> CacheFixture {
+        let (world, play) = (Fixture::with(rules, lessons, Default::default()), Simulation::default());
         let log = QueryLog::new(crate::query_log::Settings::default(), 1, wall());
         let kernel_cache = KernelCache::new(Some(Box::new(play.clone())), log.clone(), 0);
-        Stage { world, play, kernel_cache, log }
+        CacheFixture { world, play, kernel_cache, log }
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -129,7 +129,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for CacheFixture {
     fn drop(&mut self) {
         self.log.end();
     }
@@ -145,7 +145,7 @@ fn rules() -> Rules {
 
 #[tokio::test]
 async fn cached_answers_equal_the_resolvers_answers_at_that_time() {
-    let stage = Stage::new(rules(), FakeFqdnPolicy::default());
+    let stage = CacheFixture::new(rules(), FakeFqdnPolicy::default());
     stage.world.upstream.knows(
         "www.example",
         rtype::A,
@@ -175,7 +175,7 @@ async fn cached_answers_equal_the_resolvers_answers_at_that_time() {
 
 #[tokio::test]
 async fn nothing_is_repeated_beyond_a_change() {
-    let stage = Stage::new(rules(), FakeFqdnPolicy::default());
+    let stage = CacheFixture::new(rules(), FakeFqdnPolicy::default());
     let message = question("ads.example", rtype::A);
     stage.resolve(&message).expect("at once");
     assert!(stage.play.answer(&message, monotonic()).is_some());
@@ -189,7 +189,7 @@ async fn nothing_is_repeated_beyond_a_change() {
 
 #[tokio::test]
 async fn names_of_fqdn_policies_are_never_cached() {
-    let stage = Stage::new(rules(), lessons("films.example"));
+    let stage = CacheFixture::new(rules(), lessons("films.example"));
     for text in ["films.example", "www.example"] {
         stage.world.upstream.knows(text, rtype::A, vec![a(text, 60, [192, 0, 2, 1])]);
         let message = question(text, rtype::A);
@@ -202,7 +202,7 @@ async fn names_of_fqdn_policies_are_never_cached() {
 
 #[tokio::test]
 async fn kernel_hits_are_logged() {
-    let stage = Stage::new(rules(), FakeFqdnPolicy::default());
+    let stage = CacheFixture::new(rules(), FakeFqdnPolicy::default());
     let message = question("ads.example", rtype::A);
     stage.resolve(&message).expect("at once");
     for _ in 0..5 {
@@ -222,7 +222,7 @@ async fn kernel_hits_are_logged() {
 
 #[tokio::test]
 async fn there_is_room_again_for_what_has_ended() {
-    let stage = Stage::new(rules(), FakeFqdnPolicy::default());
+    let stage = CacheFixture::new(rules(), FakeFqdnPolicy::default());
     let message = question("ads.example", rtype::A);
     stage.resolve(&message).expect("at once");
     stage.resolve(&message).expect("at once");
@@ -277,7 +277,7 @@ fn oversized_answers_are_not_cached() {
     let short = question("www.example", rtype::A);
     let kept = key(client, server, 1, &short).expect("short enough");
     assert!(key(client, server, 1, &[0; 91]).is_none());
-    let span = Span { since: None, now: 0, until: 1 };
+    let span = EntryLifetime { since: None, now: 0, until: 1 };
     assert!(value(&kept, &[0; 514], span).is_some());
     assert!(value(&kept, &[0; 515], span).is_none());
     // Nine TTLs.
@@ -286,7 +286,7 @@ fn oversized_answers_are_not_cached() {
     for _ in 0..9 {
         many.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1]);
     }
-    assert!(value(&kept, &many, Span { since: Some(0), ..span }).is_none());
+    assert!(value(&kept, &many, EntryLifetime { since: Some(0), ..span }).is_none());
     assert!(value(&kept, &many, span).is_some(), "none counts down");
 }
 

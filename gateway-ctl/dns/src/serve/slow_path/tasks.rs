@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use tokio::sync::{Mutex, Semaphore, mpsc};
 
 use crate::query_log::QueryRecord;
-use crate::serve::udp::Handed;
+use crate::serve::udp::SlowPathQuery;
 use crate::serve::{Now, QueryContext, Shared, Transport};
-use crate::wire::{Request, Unreadable, compose};
+use crate::wire::{Request, UnusableRequest, compose};
 
 /// Maximum number of queries that wait at once. More queries stay in the queue; a full queue drops them.
 const MAX_WAITING_QUERIES: usize = 8192;
@@ -33,9 +33,9 @@ impl Shared {
         out.clear();
         let request = match Request::read(message) {
             Ok(request) => request,
-            Err(Unreadable::Silent) => return,
-            Err(Unreadable::Notify) => return self.state.load().notified(message, from, out),
-            Err(Unreadable::Reply { id, flags, rcode }) => {
+            Err(UnusableRequest::Silent) => return,
+            Err(UnusableRequest::Notify) => return self.state.load().notified(message, from, out),
+            Err(UnusableRequest::Reply { id, flags, rcode }) => {
                 return compose::header_only(out, id, flags, rcode);
             }
         };
@@ -50,10 +50,10 @@ impl Shared {
     }
 
     /// Answers the queries in the queue until all senders are gone.
-    pub async fn attend(self: Arc<Self>, handed: Arc<Mutex<mpsc::Receiver<Handed>>>) {
+    pub async fn attend(self: Arc<Self>, handed: Arc<Mutex<mpsc::Receiver<SlowPathQuery>>>) {
         let mut handed = handed.lock().await;
         let room = Arc::new(Semaphore::new(MAX_WAITING_QUERIES));
-        while let Some(Handed { message, mut peer, from, socket, at }) = handed.recv().await {
+        while let Some(SlowPathQuery { message, mut peer, from, socket, at }) = handed.recv().await {
             let Ok(place) = room.clone().acquire_owned().await else { return };
             let shared = self.clone();
             tokio::spawn(async move {

@@ -119,7 +119,7 @@ impl Site {
         let log = self.resolver.log();
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
-            let domain = Some(crate::query_log::Domain::Contains(name.to_owned()));
+            let domain = Some(crate::query_log::DomainFilter::Contains(name.to_owned()));
             let filter = crate::query_log::Filter { domain, ..Default::default() };
             if let Some(record) = log.read(&filter, None, 10).first() {
                 return match record.transport {

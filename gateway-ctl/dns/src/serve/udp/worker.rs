@@ -23,10 +23,10 @@ use crate::query_log::worker_buffer::BufferWriter;
 use crate::serve::kernel_cache::{AdmissionFilter, CacheCandidate, CachePolicy};
 use crate::serve::rate_limit::Allowance;
 use crate::serve::{Now, QueryContext, Shared, State, Trace, Transport};
-use crate::wire::{Request, Unreadable, compose};
+use crate::wire::{Request, UnusableRequest, compose};
 
 /// Query for the slow path.
-pub struct Handed {
+pub struct SlowPathQuery {
     pub message: Vec<u8>,
     pub peer: Peer,
     pub from: IpAddr,
@@ -36,13 +36,13 @@ pub struct Handed {
 
 /// Sockets of one worker, and the signal that they changed.
 #[derive(Debug)]
-pub struct Reins {
+pub struct WorkerControl {
     sockets: ArcSwap<Vec<Arc<UdpSocket>>>,
     wake: UnixDatagram,
     stop: AtomicBool,
 }
 
-impl Reins {
+impl WorkerControl {
     pub fn set(&self, sockets: Vec<Arc<UdpSocket>>) {
         self.sockets.store(Arc::new(sockets));
         self.pull();
@@ -61,9 +61,9 @@ impl Reins {
 
 pub struct Worker {
     shared: Arc<Shared>,
-    reins: Arc<Reins>,
+    reins: Arc<WorkerControl>,
     woken: UnixDatagram,
-    hand: mpsc::Sender<Handed>,
+    hand: mpsc::Sender<SlowPathQuery>,
     known: ClientCache,
     admission: AdmissionFilter,
     /// Index of this worker.
@@ -82,13 +82,14 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 impl Worker {
     pub fn new(
         shared: Arc<Shared>,
-        hand: mpsc::Sender<Handed>,
+        hand: mpsc::Sender<SlowPathQuery>,
         number: usize,
-    ) -> io::Result<(Worker, Arc<Reins>)> {
+    ) -> io::Result<(Worker, Arc<WorkerControl>)> {
         let (wake, woken) = UnixDatagram::pair()?;
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
-        let reins = Arc::new(Reins { sockets: ArcSwap::default(), wake, stop: AtomicBool::new(false) });
+        let reins =
+            Arc::new(WorkerControl { sockets: ArcSwap::default(), wake, stop: AtomicBool::new(false) });
         let (reins, (known, admission)) = (reins.clone(), Default::default());
         Ok((Worker { shared, reins: reins.clone(), woken, hand, known, admission, number }, reins))
     }
@@ -169,15 +170,15 @@ impl Worker {
             let Some((datagram, from, out)) = batch.datagram(index) else { continue };
             let answered = self.answer(&state, datagram, from, now, out, &mut writer);
             match answered {
-                Answered::Now => {}
-                Answered::Repeatable(client, trace, policy) => {
+                WorkerOutcome::Now => {}
+                WorkerOutcome::Repeatable(client, trace, policy) => {
                     repeatable.push((index, from, client, trace, policy));
                 }
-                Answered::Later => {
+                WorkerOutcome::Later => {
                     let message = datagram.to_vec();
                     out.clear();
                     let peer = batch.peer(index);
-                    let handed = Handed { message, peer, from, socket: socket.clone(), at: now };
+                    let handed = SlowPathQuery { message, peer, from, socket: socket.clone(), at: now };
                     if self.hand.try_send(handed).is_err() {
                         shared.counts.overloaded.fetch_add(1, Ordering::Relaxed);
                     }
@@ -206,17 +207,17 @@ impl Worker {
         now: Now,
         out: &mut Vec<u8>,
         writer: &mut BufferWriter<'_>,
-    ) -> Answered {
+    ) -> WorkerOutcome {
         let request = match Request::read(datagram) {
             Ok(request) => request,
-            Err(Unreadable::Silent) => return Answered::Now,
-            Err(Unreadable::Notify) => {
+            Err(UnusableRequest::Silent) => return WorkerOutcome::Now,
+            Err(UnusableRequest::Notify) => {
                 state.notified(datagram, from, out);
-                return Answered::Now;
+                return WorkerOutcome::Now;
             }
-            Err(Unreadable::Reply { id, flags, rcode }) => {
+            Err(UnusableRequest::Reply { id, flags, rcode }) => {
                 compose::header_only(out, id, flags, rcode);
-                return Answered::Now;
+                return WorkerOutcome::Now;
             }
         };
         // Queries of unknown addresses are rate-limited before the lookup. Source addresses can be forged at will, and
@@ -237,25 +238,27 @@ impl Worker {
             Allowance::Answer => {}
             Allowance::Slip => {
                 Transport::Udp.envelope(&request, state).truncated(out, &request);
-                return Answered::Now;
+                return WorkerOutcome::Now;
             }
-            Allowance::Drop => return Answered::Now,
+            Allowance::Drop => return WorkerOutcome::Now,
         }
         let client = self.known.client(&state.clients, from);
         let asking = QueryContext::new(state, &request, client, Transport::Udp, now);
-        let Some((trace, policy)) = self.shared.answer_fast(&asking, out) else { return Answered::Later };
+        let Some((trace, policy)) = self.shared.answer_fast(&asking, out) else {
+            return WorkerOutcome::Later;
+        };
         let (time, elapsed, transport) = (now.wall, Duration::ZERO, Transport::Udp);
         writer.write(&QueryRecord { time, elapsed, from, client, transport, trace: &trace, message: out });
         let repeatable = client.near && policy != CachePolicy::Never && self.shared.kernel_cache.works();
         match repeatable && self.admission.is_repeated(from, datagram, now) {
-            true => Answered::Repeatable(client.clone(), trace, policy),
-            false => Answered::Now,
+            true => WorkerOutcome::Repeatable(client.clone(), trace, policy),
+            false => WorkerOutcome::Now,
         }
     }
 }
 
 /// Outcome of a query in the worker.
-enum Answered {
+enum WorkerOutcome {
     /// Needs the slow path.
     Later,
     Now,

@@ -3,7 +3,7 @@
 use gateway_core::dns::Question;
 use proptest::prelude::*;
 
-use super::super::reader::{Bad, RECORDS, Reader};
+use super::super::reader::{RECORDS, Reader, TransferFault};
 use super::*;
 
 const ID: u16 = 0x1234;
@@ -19,12 +19,12 @@ fn axfr(records: &[Record]) -> Vec<u8> {
 }
 
 /// The records of the messages, or why they are none.
-fn read(messages: &[Vec<u8>]) -> Result<Vec<Record>, Bad> {
+fn read(messages: &[Vec<u8>]) -> Result<Vec<Record>, TransferFault> {
     let mut reader = Reader::new(name("example"), ID);
     for message in messages {
         reader.push(message)?;
     }
-    reader.finish().ok_or(Bad::Cut)
+    reader.finish().ok_or(TransferFault::MalformedMessage)
 }
 
 #[test]
@@ -83,32 +83,36 @@ fn invalid_transfers_are_refused() {
         let at = skip(message, at).unwrap();
         message[at + 3] = 3;
     };
-    let cases: [(&str, Vec<Vec<u8>>, Bad); 17] = [
-        ("another id", changed(&|m| m[0] ^= 1), Bad::Stranger),
-        ("a question", changed(&|m| m[2] &= 0x7f), Bad::Stranger),
-        ("another opcode", changed(&|m| m[2] |= 0x20), Bad::Stranger),
-        ("another name", changed(&|m| m[HEADER + 1] = b'f'), Bad::Stranger),
-        ("another type", vec![message(ID, rtype::SOA, &records)], Bad::Stranger),
-        ("a refusal", changed(&|m| m[3] |= 5), Bad::Code(5)),
-        ("cut off", changed(&|m| m[2] |= 2), Bad::Truncated),
-        ("no question at first", vec![bare(&records)], Bad::Stranger),
-        ("no SOA record", vec![axfr(&records[1..])], Bad::Start),
-        ("another end", vec![axfr(&[&records[..5], &[soa(6, USUAL)]].concat())], Bad::Changed),
-        ("a start below", with(2, Record { name: name("b.example"), ..soa(5, USUAL) }), Bad::Changed),
-        ("data after the end", with(6, records[3].clone()), Bad::Surplus),
-        ("a message behind the end", vec![axfr(&records), axfr(&records)], Bad::Surplus),
-        ("nothing", vec![axfr(&[])], Bad::Empty),
-        ("a type of questions", with(2, record("example", rtype::ANY, b"")), Bad::Meta),
-        ("another class", changed(&class), Bad::Meta),
-        ("no end", vec![axfr(&records[..5])], Bad::Cut),
+    let cases: [(&str, Vec<Vec<u8>>, TransferFault); 17] = [
+        ("another id", changed(&|m| m[0] ^= 1), TransferFault::Stranger),
+        ("a question", changed(&|m| m[2] &= 0x7f), TransferFault::Stranger),
+        ("another opcode", changed(&|m| m[2] |= 0x20), TransferFault::Stranger),
+        ("another name", changed(&|m| m[HEADER + 1] = b'f'), TransferFault::Stranger),
+        ("another type", vec![message(ID, rtype::SOA, &records)], TransferFault::Stranger),
+        ("a refusal", changed(&|m| m[3] |= 5), TransferFault::Code(5)),
+        ("cut off", changed(&|m| m[2] |= 2), TransferFault::Truncated),
+        ("no question at first", vec![bare(&records)], TransferFault::Stranger),
+        ("no SOA record", vec![axfr(&records[1..])], TransferFault::Start),
+        ("another end", vec![axfr(&[&records[..5], &[soa(6, USUAL)]].concat())], TransferFault::Changed),
+        (
+            "a start below",
+            with(2, Record { name: name("b.example"), ..soa(5, USUAL) }),
+            TransferFault::Changed,
+        ),
+        ("data after the end", with(6, records[3].clone()), TransferFault::Surplus),
+        ("a message behind the end", vec![axfr(&records), axfr(&records)], TransferFault::Surplus),
+        ("nothing", vec![axfr(&[])], TransferFault::Empty),
+        ("a type of questions", with(2, record("example", rtype::ANY, b"")), TransferFault::Meta),
+        ("another class", changed(&class), TransferFault::Meta),
+        ("no end", vec![axfr(&records[..5])], TransferFault::MalformedMessage),
     ];
     for (what, messages, want) in cases {
         assert_eq!(read(&messages), Err(want), "{what}");
     }
     let mut short = bare(&[record("a.example", rtype::A, &[192, 0, 2])]);
-    assert_eq!(read(&[axfr(&records[..1]), short.clone()]), Err(Bad::Data));
+    assert_eq!(read(&[axfr(&records[..1]), short.clone()]), Err(TransferFault::Data));
     short.pop();
-    assert_eq!(read(&[axfr(&records[..1]), short]), Err(Bad::Cut));
+    assert_eq!(read(&[axfr(&records[..1]), short]), Err(TransferFault::MalformedMessage));
 }
 
 #[test]
@@ -118,12 +122,12 @@ fn a_transfer_without_an_end_ends() {
     let piece: Vec<Record> = (0..2000).map(|_| record("a.example", rtype::A, &[192, 0, 2, 1])).collect();
     let piece = axfr(&piece);
     let refused = (0..RECORDS).find_map(|_| reader.push(&piece).err());
-    assert_eq!(refused, Some(Bad::TooLarge));
+    assert_eq!(refused, Some(TransferFault::TooLarge));
     let mut reader = Reader::new(name("example"), ID);
     reader.push(&axfr(&whole()[..1])).unwrap();
     let strangers = axfr(&[record("a.example.org", 65_280, &[0; 60_000])]);
     let refused = (0..RECORDS).find_map(|_| reader.push(&strangers).err());
-    assert_eq!(refused, Some(Bad::TooLarge), "what is left out counts too");
+    assert_eq!(refused, Some(TransferFault::TooLarge), "what is left out counts too");
 }
 
 proptest! {

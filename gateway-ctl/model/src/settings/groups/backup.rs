@@ -42,11 +42,11 @@ pub struct BackupConfig {
     pub enabled: bool,
     /// Five fields of cron (minute, hour, day, month, weekday) by the clock and time zone of the machine.
     pub schedule: String,
-    /// Number of this gateway's backups to keep at the target: 1 to 1000.
+    /// Number of this gateway's backups to keep at the target, 1 to 1000.
     #[schemars(range(min = 1, max = 1000))]
     pub retain: u64,
     pub target: BackupTarget,
-    /// Opens the backups; at least 12 characters. Without it they are of no use to anybody.
+    /// Passphrase that encrypts the backups, at least 12 characters. Without it a backup cannot be decrypted.
     #[serde(rename(serialize = "has_passphrase", deserialize = "passphrase"))]
     pub passphrase: Secret,
     /// This version backs up `config` only.

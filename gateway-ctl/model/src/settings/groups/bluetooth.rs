@@ -16,9 +16,9 @@ use crate::validated::check_name;
 pub struct BluetoothSettings {
     /// Power the adapter at start.
     pub auto_power: bool,
-    /// Seconds; 0 is without end.
+    /// Duration in seconds; 0 means unlimited.
     pub discoverable_timeout: u64,
-    /// Only these may pair; empty: any.
+    /// MAC addresses that may pair; empty allows all.
     pub allowed_macs: Vec<MacAddr>,
     /// Segment that clients of the network access point join.
     pub nap_segment: Option<String>,
@@ -56,12 +56,12 @@ impl Group for BluetoothSettings {
 #[serde(default)]
 pub struct BluetoothFailover {
     pub enabled: bool,
-    /// The phone.
+    /// MAC address of the phone.
     pub device_mac: Option<MacAddr>,
-    /// Among the uplinks; lower is first.
+    /// Priority among the uplinks; the lowest value is used first.
     pub priority: u64,
     pub metered: bool,
-    /// Seconds for which every other uplink must have been down.
+    /// Time in seconds that all other uplinks must have been down.
     pub start_after_sec: u64,
 }
 

@@ -37,7 +37,7 @@ pub struct DhcpConfig {
     pub domain: String,
     pub options: Vec<DhcpOption>,
     pub authoritative: bool,
-    /// Ask whether an address is free before giving it out.
+    /// Probe an address before it is offered.
     pub ping_check: bool,
 }
 

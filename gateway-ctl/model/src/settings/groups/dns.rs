@@ -27,9 +27,9 @@ text_enum! {
 #[serde(default)]
 pub struct DnsRotation {
     pub mode: RotationMode,
-    /// Seconds for which a choice stays; 0: each query chooses.
+    /// Time in seconds that a choice is kept; 0 chooses for each query.
     pub interval_sec: u64,
-    /// A device stays with its server.
+    /// Keeps each device on its server.
     pub sticky_per_device: bool,
 }
 

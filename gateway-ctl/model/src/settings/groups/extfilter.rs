@@ -15,12 +15,12 @@ use crate::state::State;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ExtFilterConfig {
-    /// Address of its web server, such as `http://192.168.1.2`; empty as long as there is none.
+    /// URL of its web interface, such as `http://192.168.1.2`; empty if there is none.
     pub url: String,
-    /// Address of its resolver, with a port if that is not 53. Left out, it is where the web server is, which must be given
-    /// by address then.
+    /// Address of its resolver, with a port if it is not 53. Default: the host of `url`, which must then be an IP
+    /// address.
     pub resolver: Option<String>,
-    /// Password of its web interface, or better an application password; empty if it wants none.
+    /// Password of its web interface, preferably an application password; empty if it needs none.
     #[serde(rename(serialize = "has_password", deserialize = "password"))]
     pub password: Secret,
 }

@@ -6,9 +6,9 @@ use gateway_outbound::backoff::{Backoff as Waits, give_or_take_a_quarter};
 
 /// Reason for the end of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ExitReason {
     /// The session ended it because the wanted state changed.
-    Wanted,
+    Requested,
     /// It ended by itself, or was killed.
     Gone(Option<String>),
     /// It could not be started, or its management socket failed.
@@ -17,12 +17,12 @@ pub enum Ending {
     Denied(String),
 }
 
-impl Ending {
+impl ExitReason {
     pub fn words(&self) -> Option<String> {
         match self {
-            Ending::Wanted => None,
-            Ending::Gone(words) => words.clone(),
-            Ending::Broken(words) | Ending::Denied(words) => Some(words.clone()),
+            ExitReason::Requested => None,
+            ExitReason::Gone(words) => words.clone(),
+            ExitReason::Broken(words) | ExitReason::Denied(words) => Some(words.clone()),
         }
     }
 }
@@ -48,18 +48,18 @@ impl Backoff {
     }
 
     /// Returns the delay before the next process, or `None` to continue at once.
-    pub fn after(&mut self, ending: &Ending) -> Option<Duration> {
+    pub fn after(&mut self, ending: &ExitReason) -> Option<Duration> {
         let was_connected = std::mem::take(&mut self.was_connected);
         self.attempts = 0;
         let pause = match ending {
-            Ending::Wanted => return None,
+            ExitReason::Requested => return None,
             // A token of the server may have expired, so the first refusal after a connection is not significant.
-            Ending::Denied(_) if was_connected => FIRST,
-            Ending::Denied(_) => {
+            ExitReason::Denied(_) if was_connected => FIRST,
+            ExitReason::Denied(_) => {
                 self.denied += 1;
                 DENIED.after(self.denied)
             }
-            Ending::Gone(_) | Ending::Broken(_) => {
+            ExitReason::Gone(_) | ExitReason::Broken(_) => {
                 self.ended += 1;
                 ENDED.after(self.ended)
             }
@@ -81,20 +81,20 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    fn pauses(ending: &Ending, count: usize) -> Vec<u64> {
+    fn pauses(ending: &ExitReason, count: usize) -> Vec<u64> {
         let mut backoff = Backoff::default();
         (0..count).map(|_| backoff.after(ending).expect("a pause").as_secs()).collect()
     }
 
     #[test]
     fn a_crash_loop_slows_down_to_a_minute() {
-        let pauses = pauses(&Ending::Gone(None), 40);
+        let pauses = pauses(&ExitReason::Gone(None), 40);
         assert!(pauses[0] <= 1 && pauses[39] >= 44 && pauses[39] <= 75, "{pauses:?}");
     }
 
     #[test]
     fn a_refusal_is_retried_after_minutes_and_then_hours() {
-        let pauses = pauses(&Ending::Denied(String::new()), 40);
+        let pauses = pauses(&ExitReason::Denied(String::new()), 40);
         assert!(pauses[0] >= 44 && pauses[39] >= 2600, "{pauses:?}");
     }
 
@@ -102,14 +102,14 @@ mod tests {
     fn the_first_refusal_after_a_connection_is_retried_at_once() {
         let mut backoff = Backoff::default();
         backoff.connected();
-        let denied = Ending::Denied(String::new());
+        let denied = ExitReason::Denied(String::new());
         assert!(backoff.after(&denied).expect("a pause") < Duration::from_secs(2));
         assert!(backoff.after(&denied).expect("a pause") > Duration::from_secs(40));
     }
 
     #[test]
     fn a_requested_start_does_not_wait() {
-        assert_eq!(Backoff::default().after(&Ending::Wanted), None);
+        assert_eq!(Backoff::default().after(&ExitReason::Requested), None);
         let mut backoff = Backoff::default();
         let attempts: Vec<u64> = (0..12).map(|_| backoff.attempt().as_secs()).collect();
         assert!(attempts[0] == 0 && attempts[11] >= 11 && attempts[11] <= 19, "{attempts:?}");

@@ -15,12 +15,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::super::log_parser::{self, LogLine};
-use super::super::management::{Message, Needs, Remote, State, command};
+use super::super::management::{Message, Remote, SecretRequest, State, command};
 use super::super::resolve::resolve;
-use super::super::{Stage, TERMINATION_TIMEOUT, Wanted, command as start};
-use super::backoff::{Backoff, Ending};
+use super::super::{DesiredSession, Stage, TERMINATION_TIMEOUT, command as start};
+use super::backoff::{Backoff, ExitReason};
 use super::log::Log;
-use super::{Teller, after};
+use super::{StatePublisher, after};
 
 /// Time limit for the first sign of life of a process.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ const RESOLVE_AGAIN: Duration = Duration::from_secs(5);
 const MAX_PUSHED: usize = 64;
 
 /// A started process with its management session.
-pub struct Conversation {
+pub struct ManagementSession {
     child: Child,
     output: mpsc::Receiver<String>,
     management: Lines<BufReader<OwnedReadHalf>>,
@@ -40,31 +40,33 @@ pub struct Conversation {
     /// Fwmark of the outer packets. Queries for server names use it, too.
     mark: u32,
     /// The error with the greatest weight, the latest of several.
-    error: Option<Trouble>,
+    error: Option<SessionError>,
     /// Time at which the process may continue.
     release: Option<Instant>,
     /// The server that the process asks for, and the time of the lookup.
     asked: Option<(Remote, Instant)>,
-    looking: Option<Looking>,
+    looking: Option<AddressLookup>,
     /// Counter of the tried addresses.
     turn: usize,
     skipped: usize,
     connected: bool,
 }
 
-impl Conversation {
+impl ManagementSession {
     /// Starts the process and waits for its first sign of life.
     pub async fn open(
         (folder, endpoint_names): (&Path, &Resolver),
         process: &OpenVpnProcess,
-    ) -> Result<Conversation, Ending> {
-        let broken = |what: &str, error: &dyn std::fmt::Display| Ending::Broken(format!("{what}: {error}"));
+    ) -> Result<ManagementSession, ExitReason> {
+        let broken =
+            |what: &str, error: &dyn std::fmt::Display| ExitReason::Broken(format!("{what}: {error}"));
         let socket = folder.join(start::SOCKET);
         // The socket of the previous process.
         let _ = std::fs::remove_file(&socket);
         let listener = UnixListener::bind(&socket)
             .map_err(|error| broken("the management socket cannot be made", &error))?;
-        let mut child = start::spawn(process, folder).map_err(|error| Ending::Broken(error.to_string()))?;
+        let mut child =
+            start::spawn(process, folder).map_err(|error| ExitReason::Broken(error.to_string()))?;
         let (sender, mut output) = mpsc::channel(256);
         if let Some(stdout) = child.stdout.take() {
             forward(stdout, sender.clone());
@@ -96,11 +98,11 @@ impl Conversation {
                         note_error(&mut error, &line);
                     }
                     let ended = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                    return Err(Ending::Broken(error.map_or(ended, |trouble| trouble.words)));
+                    return Err(ExitReason::Broken(error.map_or(ended, |trouble| trouble.words)));
                 }
                 () = tokio::time::sleep_until(deadline) => {
                     end(&mut child).await;
-                    return Err(Ending::Broken("openvpn does not say anything".to_owned()));
+                    return Err(ExitReason::Broken("openvpn does not say anything".to_owned()));
                 }
             }
         };
@@ -113,7 +115,7 @@ impl Conversation {
         };
         let (reader, commands) = stream.into_split();
         let management = BufReader::new(reader).lines();
-        Ok(Conversation {
+        Ok(ManagementSession {
             child,
             output,
             management,
@@ -135,10 +137,10 @@ impl Conversation {
     pub async fn run(
         mut self,
         process: &OpenVpnProcess,
-        wanted: &mut watch::Receiver<Wanted>,
-        teller: &Teller,
+        wanted: &mut watch::Receiver<DesiredSession>,
+        teller: &StatePublisher,
         backoff: &mut Backoff,
-    ) -> Ending {
+    ) -> ExitReason {
         teller.tell(|status| status.pid = self.child.id());
         self.send(&command::watch()).await;
         loop {
@@ -159,9 +161,9 @@ impl Conversation {
                 changed = wanted.changed() => {
                     let now = wanted.borrow_and_update().clone();
                     if changed.is_err() || now.process.as_deref() != Some(process) {
-                        teller.tell(|status| status.stage = Stage::Ending);
+                        teller.tell(|status| status.stage = Stage::Stopping);
                         end(&mut self.child).await;
-                        return Ending::Wanted;
+                        return ExitReason::Requested;
                     }
                     // The caller asked for an immediate retry.
                     self.release = self.release.map(|_| Instant::now());
@@ -175,56 +177,56 @@ impl Conversation {
         &mut self,
         line: &str,
         process: &OpenVpnProcess,
-        teller: &Teller,
+        teller: &StatePublisher,
         backoff: &mut Backoff,
-    ) -> Option<Ending> {
+    ) -> Option<ExitReason> {
         match Message::parse(line) {
             Message::Hold => self.release = Some(Instant::now() + backoff.attempt()),
             Message::State(state) => self.state(state, teller, backoff),
             Message::Bytes { received, sent } => teller.count(received, sent),
             Message::Remote(remote) => self.asked = Some((remote, Instant::now())),
-            Message::Needs(Needs::Credentials) => {
+            Message::SecretRequest(SecretRequest::Credentials) => {
                 if !process.username.is_set() || !process.password.is_set() {
-                    return Some(Ending::Denied(
+                    return Some(ExitReason::Denied(
                         "the server asks for a user name and a password: set both".into(),
                     ));
                 }
                 self.send(&command::username(process.username.expose())).await;
                 self.send(&command::password("Auth", process.password.expose())).await;
             }
-            Message::Needs(Needs::Passphrase) => {
+            Message::SecretRequest(SecretRequest::Passphrase) => {
                 if !process.key_passphrase.is_set() {
-                    return Some(Ending::Denied(
+                    return Some(ExitReason::Denied(
                         "the key in the file is encrypted: set key_passphrase".into(),
                     ));
                 }
                 self.send(&command::password("Private Key", process.key_passphrase.expose())).await;
             }
-            Message::Needs(Needs::Code) | Message::Asks => {
-                return Some(Ending::Denied(
+            Message::SecretRequest(SecretRequest::Code) | Message::Asks => {
+                return Some(ExitReason::Denied(
                     "the server asks for a one-time code or a person, which is not supported".into(),
                 ));
             }
-            Message::Needs(Needs::Else) => {
-                return Some(Ending::Denied("openvpn asks for something that is not supported".into()));
+            Message::SecretRequest(SecretRequest::Else) => {
+                return Some(ExitReason::Denied("openvpn asks for something that is not supported".into()));
             }
             Message::Refused(what) => {
                 let words = match what.as_str() {
                     "Private Key" => "the passphrase of the key is wrong",
                     _ => "the server refuses the user name, the password or the key (AUTH_FAILED)",
                 };
-                self.note(Weight::Refusal, words);
+                self.note(ErrorRank::Refusal, words);
             }
             Message::Fatal(words) => {
                 let words = self.log.hidden(&words);
-                self.note(Weight::Least, &words);
+                self.note(ErrorRank::Least, &words);
             }
             Message::Other => {}
         }
         None
     }
 
-    fn state(&mut self, state: State, teller: &Teller, backoff: &mut Backoff) {
+    fn state(&mut self, state: State, teller: &StatePublisher, backoff: &mut Backoff) {
         match state.name.as_str() {
             "CONNECTED" => {
                 backoff.connected();
@@ -253,7 +255,7 @@ impl Conversation {
             "EXITING" => {
                 if let Some(words) = log_parser::reason(&state.detail) {
                     let denied = state.detail == "auth-failure";
-                    self.note(if denied { Weight::Refusal } else { Weight::Least }, words);
+                    self.note(if denied { ErrorRank::Refusal } else { ErrorRank::Least }, words);
                 }
             }
             _ => {}
@@ -261,12 +263,12 @@ impl Conversation {
     }
 
     /// Handles a line of the log.
-    fn read(&mut self, line: &str, teller: &Teller) {
+    fn read(&mut self, line: &str, teller: &StatePublisher) {
         self.log.write(line);
         match log_parser::reported(line) {
-            Some(LogLine::Error(words)) => self.note(Weight::LogLine, &words),
-            Some(LogLine::Vague(words)) => self.note(Weight::Least, &words),
-            Some(LogLine::Denied(words)) => self.note(Weight::Reason, &words),
+            Some(LogLine::Error(words)) => self.note(ErrorRank::LogLine, &words),
+            Some(LogLine::Vague(words)) => self.note(ErrorRank::Least, &words),
+            Some(LogLine::Denied(words)) => self.note(ErrorRank::Reason, &words),
             Some(LogLine::Ignored(option)) => teller.tell(|status| {
                 if status.pushed.len() < MAX_PUSHED && !status.pushed.contains(&option) {
                     status.pushed.push(option);
@@ -279,7 +281,7 @@ impl Conversation {
         }
     }
 
-    fn note(&mut self, weight: Weight, words: &str) {
+    fn note(&mut self, weight: ErrorRank, words: &str) {
         note(&mut self.error, weight, words);
     }
 
@@ -298,7 +300,7 @@ impl Conversation {
         }
     }
 
-    async fn found(&mut self, remote: Remote, found: Result<SocketAddr, String>, teller: &Teller) {
+    async fn found(&mut self, remote: Remote, found: Result<SocketAddr, String>, teller: &StatePublisher) {
         let reason = match found {
             Ok(at) => return self.send(&command::remote(at)).await,
             Err(reason) => reason,
@@ -321,7 +323,7 @@ impl Conversation {
     }
 
     /// Ends the session after the process has closed its side.
-    async fn last(mut self, teller: &Teller) -> Ending {
+    async fn last(mut self, teller: &StatePublisher) -> ExitReason {
         let status = tokio::time::timeout(TERMINATION_TIMEOUT, self.child.wait()).await;
         if status.is_err() {
             end(&mut self.child).await;
@@ -330,9 +332,9 @@ impl Conversation {
             self.read(&line, teller);
         }
         match self.error {
-            Some(Trouble { weight, words }) if weight >= Weight::Refusal => Ending::Denied(words),
-            Some(Trouble { words, .. }) => Ending::Gone(Some(words)),
-            None => Ending::Gone(match status {
+            Some(SessionError { weight, words }) if weight >= ErrorRank::Refusal => ExitReason::Denied(words),
+            Some(SessionError { words, .. }) => ExitReason::Gone(Some(words)),
+            None => ExitReason::Gone(match status {
                 Ok(Ok(status)) => Some(format!("openvpn ended ({status})")),
                 _ => None,
             }),
@@ -340,14 +342,14 @@ impl Conversation {
     }
 }
 
-struct Trouble {
-    weight: Weight,
+struct SessionError {
+    weight: ErrorRank,
     words: String,
 }
 
 /// Explanatory weight of an error. From `Refusal` on, a quick retry is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Weight {
+enum ErrorRank {
     Least,
     LogLine,
     Refusal,
@@ -355,18 +357,18 @@ enum Weight {
     Reason,
 }
 
-fn note_error(error: &mut Option<Trouble>, line: &str) {
+fn note_error(error: &mut Option<SessionError>, line: &str) {
     match log_parser::reported(line) {
-        Some(LogLine::Error(words)) => note(error, Weight::LogLine, &words),
-        Some(LogLine::Vague(words)) => note(error, Weight::Least, &words),
-        Some(LogLine::Denied(words)) => note(error, Weight::Reason, &words),
+        Some(LogLine::Error(words)) => note(error, ErrorRank::LogLine, &words),
+        Some(LogLine::Vague(words)) => note(error, ErrorRank::Least, &words),
+        Some(LogLine::Denied(words)) => note(error, ErrorRank::Reason, &words),
         _ => {}
     }
 }
 
-fn note(error: &mut Option<Trouble>, weight: Weight, words: &str) {
+fn note(error: &mut Option<SessionError>, weight: ErrorRank, words: &str) {
     if error.as_ref().is_none_or(|trouble| trouble.weight <= weight) {
-        *error = Some(Trouble { weight, words: words.to_owned() });
+        *error = Some(SessionError { weight, words: words.to_owned() });
     }
 }
 
@@ -395,9 +397,9 @@ async fn end(child: &mut Child) {
     }
 }
 
-type Looking = Pin<Box<dyn Future<Output = (Remote, Result<SocketAddr, String>)> + Send>>;
+type AddressLookup = Pin<Box<dyn Future<Output = (Remote, Result<SocketAddr, String>)> + Send>>;
 
-async fn found(looking: &mut Option<Looking>) -> (Remote, Result<SocketAddr, String>) {
+async fn found(looking: &mut Option<AddressLookup>) -> (Remote, Result<SocketAddr, String>) {
     match looking {
         Some(future) => {
             let found = future.await;

@@ -78,7 +78,7 @@ fn an_expired_secondary_zone_answers_servfail_without_a_query() {
         assert!(local.rcode == SERVFAIL && !local.authoritative && empty, "{asked}");
         assert_eq!(local.ede.map(|(code, _)| code), Some(24), "RFC 8914, section 4.25");
     }
-    assert_eq!(Copy::new(&name("copy"), Vec::new(), Key::new(5)).err(), Some(NoStart));
+    assert_eq!(Copy::new(&name("copy"), Vec::new(), Key::new(5)).err(), Some(MissingSoa));
 }
 
 #[test]

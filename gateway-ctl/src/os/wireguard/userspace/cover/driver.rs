@@ -32,7 +32,7 @@ pub(super) enum Outcome {
 
 /// Traffic since the previous report to the driver.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Passed {
+pub(super) struct TrafficDelta {
     pub(super) sent: u64,
     pub(super) sent_bytes: u64,
     pub(super) received: u64,
@@ -41,7 +41,7 @@ pub(super) struct Passed {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum CoverRejection {
     #[error(transparent)]
     Machine(#[from] maybenot::Error),
     #[error("a machine holds traffic back")]
@@ -75,13 +75,13 @@ impl<R: RngCore + Clone> Driver<R> {
         budget_pct: u64,
         now: Instant,
         rngs: [R; 2],
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, CoverRejection> {
         let blocks = |machine: &Machine| {
             machine.states.iter().any(|state| matches!(state.action, Some(Action::BlockOutgoing { .. })))
         };
         // Blocking packets would cost every flow its latency and need a queue that can overflow.
         if machines.iter().any(blocks) {
-            return Err(Refused::Blocks);
+            return Err(CoverRejection::Blocks);
         }
         let timers = vec![Timers::default(); machines.len()];
         let [of_machines, rng] = rngs;
@@ -99,7 +99,7 @@ impl<R: RngCore + Clone> Driver<R> {
     pub(super) fn turn(
         &mut self,
         now: Instant,
-        passed: Passed,
+        passed: TrafficDelta,
         mut send: impl FnMut(usize, &mut R) -> Outcome,
     ) {
         self.budget.earn(now, passed.sent_bytes);
@@ -128,7 +128,7 @@ impl<R: RngCore + Clone> Driver<R> {
         std::mem::take(&mut self.throttled)
     }
 
-    fn tell_of_traffic(&mut self, now: Instant, passed: Passed) {
+    fn tell_of_traffic(&mut self, now: Instant, passed: TrafficDelta) {
         let received = (0..passed.received.min(REPORTED_AT_ONCE))
             .flat_map(|_| [TriggerEvent::TunnelRecv, TriggerEvent::NormalRecv]);
         let sent = (0..passed.sent.min(REPORTED_AT_ONCE))

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::super::shared::Shared;
 use super::super::sockets::{MAX_DATAGRAM, Sockets};
 use super::super::transmit;
-use super::driver::{Driver, Outcome, Passed, Refused};
+use super::driver::{CoverRejection, Driver, Outcome, TrafficDelta};
 use super::machines;
 use super::meter::{Counts, Length, OVERHEAD};
 
@@ -39,13 +39,13 @@ pub(in super::super) async fn packets(shared: Arc<Shared>, sockets: Arc<Sockets>
 }
 
 /// The machines of one peer, and the last reported counters.
-struct Covered {
+struct PeerCover {
     driver: Driver<StdRng>,
     reported: Counts,
 }
 
-impl Covered {
-    fn new(settings: &CoverSettings, now: Instant, reported: Counts) -> Result<Self, Refused> {
+impl PeerCover {
+    fn new(settings: &CoverSettings, now: Instant, reported: Counts) -> Result<Self, CoverRejection> {
         let machines = settings.machines.iter().map(|name| machines::machine(*name));
         let machines = machines.collect::<Result<_, maybenot::Error>>()?;
         let rngs = [StdRng::from_os_rng(), StdRng::from_os_rng()];
@@ -53,9 +53,9 @@ impl Covered {
     }
 
     /// Returns the traffic since the last call.
-    fn passed(&mut self, total: Counts) -> Passed {
+    fn passed(&mut self, total: Counts) -> TrafficDelta {
         let reported = std::mem::replace(&mut self.reported, total);
-        Passed {
+        TrafficDelta {
             sent: total.normal_packets.saturating_sub(reported.normal_packets),
             sent_bytes: total.normal_bytes.saturating_sub(reported.normal_bytes),
             received: total.received.saturating_sub(reported.received),
@@ -66,7 +66,7 @@ impl Covered {
 
 /// Sends cover until an unrecoverable error. The settings have to change then.
 async fn flow(shared: &Shared, sockets: &Sockets, settings: &CoverSettings) {
-    let mut covered: BTreeMap<u32, Covered> = BTreeMap::new();
+    let mut covered: BTreeMap<u32, PeerCover> = BTreeMap::new();
     let (mut plaintext, mut room) = (vec![0; MAX_DATAGRAM], vec![0; MAX_DATAGRAM + OVERHEAD]);
     let mut datagrams: Vec<(Vec<u8>, SocketAddr)> = Vec::new();
     loop {
@@ -78,7 +78,7 @@ async fn flow(shared: &Shared, sockets: &Sockets, settings: &CoverSettings) {
             let machines = match covered.entry(peer.index()) {
                 std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),
                 std::collections::btree_map::Entry::Vacant(free) => {
-                    match Covered::new(settings, now, total) {
+                    match PeerCover::new(settings, now, total) {
                         Ok(machines) => free.insert(machines),
                         Err(error) => {
                             tracing::error!(%error, "cover traffic is not available");

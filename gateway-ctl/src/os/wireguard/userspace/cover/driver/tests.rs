@@ -26,8 +26,8 @@ fn built(names: &[CoverMachine]) -> Vec<Machine> {
 }
 
 /// Returns one packet each way, with this many bytes sent.
-fn traffic(sent_bytes: u64) -> Passed {
-    Passed { sent: 1, sent_bytes, received: 1, heard: true }
+fn traffic(sent_bytes: u64) -> TrafficDelta {
+    TrafficDelta { sent: 1, sent_bytes, received: 1, heard: true }
 }
 
 /// A driver under simulated time.
@@ -45,7 +45,7 @@ impl World {
         Self { driver: driver(built(names), pct, now), now, listens: true, sent: Vec::new() }
     }
 
-    fn happens(&mut self, passed: Passed) {
+    fn happens(&mut self, passed: TrafficDelta) {
         let Self { driver, now, listens, sent } = self;
         driver.turn(*now, passed, |left, _| match left {
             _ if !*listens => Outcome::NoWay,
@@ -62,7 +62,7 @@ impl World {
         let end = self.now + time;
         while let Some(due) = self.driver.due().filter(|due| *due <= end) {
             self.now = self.now.max(due);
-            self.happens(Passed::default());
+            self.happens(TrafficDelta::default());
         }
         self.now = end;
     }
@@ -155,7 +155,7 @@ fn a_silent_peer_gets_none_until_it_is_heard() {
     world.listens = true;
     world.passes(SECOND * 3600);
     assert_eq!(world.sent.len(), 0, "without a sign of the peer");
-    world.happens(Passed { heard: true, ..Passed::default() });
+    world.happens(TrafficDelta { heard: true, ..TrafficDelta::default() });
     assert_eq!(world.sent.len(), 0, "not at the same moment");
     world.passes(START_SPREAD);
     assert!(!world.sent.is_empty());
@@ -178,7 +178,7 @@ fn a_machine_that_holds_traffic_back_is_refused() {
     let machine = Machine::new(0, 0.0, 0, 0.0, vec![state]).expect("a valid machine");
     let rngs = [1, 2].map(StdRng::seed_from_u64);
     let refused = Driver::new(vec![machine], 10, Instant::now(), rngs);
-    assert!(matches!(refused, Err(Refused::Blocks)));
+    assert!(matches!(refused, Err(CoverRejection::Blocks)));
 }
 
 #[test]
@@ -243,7 +243,7 @@ proptest! {
         for (millis, packets, len) in steps {
             let bytes = packets * len;
             normal += bytes;
-            world.happens(Passed { sent: packets, sent_bytes: bytes, received: packets, heard: true });
+            world.happens(TrafficDelta { sent: packets, sent_bytes: bytes, received: packets, heard: true });
             world.passes(Duration::from_millis(millis));
         }
         let cover = (world.sent.len() * LEN) as u64;

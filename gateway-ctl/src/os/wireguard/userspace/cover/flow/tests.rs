@@ -27,6 +27,6 @@ fn a_cover_packet_is_well_formed_except_for_its_impossible_source() {
 fn every_machine_is_valid_and_holds_nothing_back() {
     for name in CoverMachine::ALL {
         let settings = CoverSettings { machines: vec![*name], ..CoverSettings::default() };
-        assert!(Covered::new(&settings, Instant::now(), Counts::default()).is_ok(), "{name}");
+        assert!(PeerCover::new(&settings, Instant::now(), Counts::default()).is_ok(), "{name}");
     }
 }
