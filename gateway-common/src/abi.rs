@@ -1,10 +1,10 @@
-//! The version of the agreement between kernel programs and daemon, and its size assertions.
+//! Version of the interface between kernel programs and daemon, with size assertions.
 //!
-//! A pinned map written by another version is never read: the pin directory carries the version.
+//! The daemon never reads maps pinned by another version: the version is part of the pin directory.
 
 use crate::wire::*;
 
-/// Raise this whenever a wire structure, a map's type or the meaning of a value changes.
+/// Increment it whenever a wire structure, a map type or the meaning of a value changes.
 pub const ABI_VERSION: u32 = 10;
 
 const fn same(actual: usize, expected: usize) {

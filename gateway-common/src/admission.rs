@@ -1,7 +1,7 @@
 //! Admission to the flow table: each device has a budget of new flows ([`crate::wire::FLOW_BUDGET`]).
 //!
-//! A flow beyond the budget is decided like any other, packet by packet, but gets no record. Its leg must then follow from
-//! the packet alone, so it is chosen by the addresses instead of the round robin.
+//! Packets of a flow beyond the budget are evaluated one by one, without a record. The leg must then follow from the
+//! packet alone, so its addresses select it instead of the round robin.
 
 use crate::verdict::{PolicyInput, PolicyMaps, Verdict};
 use crate::wire::{NewFlows, Sticky, budget_index};
@@ -13,15 +13,15 @@ pub enum Admission {
     /// Not decided yet.
     Pending = 0,
     Admitted = 1,
-    /// Admitted, but its device exceeded the budget in the window before: earlier packets of the flow may have had no
-    /// record, so its leg is still chosen by the addresses.
+    /// Admitted after a window in which the device exceeded its budget. Earlier packets of the flow may have had no
+    /// record, so its addresses still select the leg.
     AfterRefusal = 2,
     /// Beyond the budget: no record.
     Refused = 3,
 }
 
-/// Decides admission once for a packet, before anything is chosen for the flow. A flow with a record keeps it, whether its
-/// verdict holds or not: the table does not grow by it.
+/// Decides admission once for a packet, before a leg is selected. A flow with a record keeps it, valid or not,
+/// because the table does not grow.
 #[inline(always)]
 pub fn admit<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, verdict: &mut Verdict) {
     if verdict.admission as u8 != Admission::Pending as u8 {
@@ -48,7 +48,7 @@ impl Admission {
         self as u8 == Admission::Refused as u8
     }
 
-    /// Stickiness of a flow's leg: without a record that holds, only its addresses stay the same.
+    /// Stickiness of a flow's leg: without a valid record, only the addresses are constant.
     #[inline(always)]
     pub const fn sticky(self, policy: Sticky) -> Sticky {
         match (self, policy) {

@@ -1,13 +1,13 @@
-//! The Internet checksum (RFC 1071) and its change (RFC 1624).
+//! Internet checksum (RFC 1071) and its incremental update (RFC 1624).
 
-/// Sum of 16-bit words in memory order; an odd last byte is the first of its word.
+/// Returns the sum of 16-bit words in memory order; an odd last byte is the first byte of its word.
 pub fn sum(bytes: &[u8]) -> u32 {
     let pairs = bytes.chunks(2);
     let words = pairs.map(|pair| u32::from(u16::from_ne_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])));
     words.fold(0, |sum: u32, word| u32::from(fold(sum + word)))
 }
 
-/// Into 16 bits, with the carries.
+/// Folds the carries into 16 bits.
 #[inline(always)]
 pub const fn fold(sum: u32) -> u16 {
     let sum = (sum & 0xffff) + (sum >> 16);
@@ -21,8 +21,8 @@ pub const fn add(sum: u32, other: u32) -> u32 {
     sum + carry as u32
 }
 
-/// Returns the change of a sum when a word, in memory order, becomes another. At an odd offset, the bytes of the word
-/// belong to three words of the sum.
+/// Returns the change of a sum if a word, in memory order, is replaced. At an odd offset, the word spans three
+/// words of the sum.
 #[inline(always)]
 pub const fn change(before: u32, after: u32, odd: bool) -> u32 {
     let change = add(half(!before), half(after));

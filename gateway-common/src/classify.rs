@@ -1,4 +1,4 @@
-//! From bytes to what the decision needs: addresses, ports, VLAN, fragment state.
+//! Packet parser: addresses, ports, VLAN and fragment state.
 //!
 //! Formats: Ethernet and IEEE 802.1Q/802.1ad tags, IPv4 (RFC 791), IPv6 with extension headers
 //! (RFC 8200, section 4), TCP (RFC 9293), UDP (RFC 768), ICMP (RFC 792), ICMPv6 (RFC 4443).
@@ -27,7 +27,7 @@ const AUTHENTICATION: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
 const MOBILITY: u8 = 135;
 
-/// RFC 8200 recommends six; a chain beyond this is malformed for us.
+/// Maximum number of extension headers (RFC 8200 recommends six); longer chains are malformed.
 const MAX_EXTENSION_HEADERS: usize = 8;
 const MAX_VLAN_TAGS: usize = 3;
 
@@ -37,12 +37,12 @@ const ACK: u8 = 0x10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Classified {
-    /// Not IP: nothing that the IP stack would forward.
+    /// Not IP; the IP stack does not forward it.
     Other,
     Ip(IpPacket),
 }
 
-/// The packet is IP and breaks the format.
+/// Malformed IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 

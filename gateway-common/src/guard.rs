@@ -1,4 +1,4 @@
-//! The decision at uplinks and tunnels: what may leave by them, and what becomes of what comes in.
+//! Egress guard of uplinks and tunnels, and the evaluation of packets that arrive by them.
 
 use crate::leg_selection;
 use crate::verdict::Reason;
@@ -7,25 +7,25 @@ use crate::wire::*;
 /// Properties of a packet that is about to leave by an uplink or a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {
-    /// Index of the interface it entered by, 0 for what this host sends itself.
+    /// Index of the ingress interface, 0 for host output.
     pub ingress: u32,
     pub mark: u32,
     pub ipv6: bool,
-    /// None if it is not IP: only IP is ever forwarded, so it is a frame of this host, or carries a packet that another
-    /// interface's guard let pass (PPPoE).
+    /// `None` if it is not IP. Only IP is forwarded, so it is a frame of this host, or carries a packet that the
+    /// guard of another interface passed (PPPoE).
     pub source: Option<Address>,
-    /// The leg of the interface, 0 if the plan knows none.
+    /// Leg of the interface, 0 if it has none.
     pub leg: u32,
-    /// No plan is live, so the addresses of this host are unknown.
+    /// No plan is active, so the addresses of this host are unknown.
     pub no_plan: bool,
 }
 
-/// Decides whether a packet may leave by an interface; `Ok` lets it pass.
+/// Decides whether a packet may leave by an interface; `Ok` passes it.
 ///
 /// Forwarded packets need a mark that authorises the interface, and a source that is an address of it: without it they
-/// were not masqueraded. Host output with a mark of this gateway needs an authorised mark, too. Without such a mark it needs a
-/// source that the plan knows as an address of this host: one of a tunnel leaves by that tunnel only, and one that the plan does not
-/// know may be of a tunnel that has just come or goes.
+/// were not masqueraded. Host output with a mark of this gateway needs an authorised mark, too. Without such a mark it
+/// needs a source that the plan knows as an address of this host: one of a tunnel leaves by that tunnel only, and one
+/// that the plan does not know may be of a tunnel that has just come or goes.
 #[inline(always)]
 pub fn guard(
     departure: &Departure,
@@ -38,7 +38,7 @@ pub fn guard(
         if mark & Mark::OURS_MASK == Mark::OURS {
             return if authorised.is_some() { Ok(()) } else { Err(Reason::GuardWrongEgress) };
         }
-        // Without an address a host asks for one (RFC 2131) or tests one (RFC 4862).
+        // A host without an address requests one (RFC 2131) or probes one (RFC 4862).
         if no_plan || source.is_unspecified() {
             return Ok(());
         }
@@ -58,7 +58,7 @@ pub fn guard(
     let found = local(&source);
     let leg_of_mark = mark & 0xff;
     let allowed = if mark & !0xff == Mark::PREFIX && leg_of_mark >= leg_selection::FIRST_TUNNEL as u32 {
-        // A tunnel: an address of its own.
+        // A tunnel's address.
         found.is(LocalKind::Forbidden) && found.leg as u32 == leg_of_mark
     } else if ipv6 {
         // An uplink: global addresses are not masqueraded, unique local ones (RFC 4193) are.
@@ -75,7 +75,7 @@ const fn is_same(a: &Address, b: &Address) -> bool {
     a.0[0] == b.0[0] && a.0[1] == b.0[1] && a.0[2] == b.0[2] && a.0[3] == b.0[3]
 }
 
-/// Decides what becomes of a packet that came in by an uplink or a tunnel: the mark it gets, or a drop.
+/// Evaluates a packet that arrived by an uplink or a tunnel. Returns its fwmark, or a drop.
 ///
 /// A tunnel's address is reached through that tunnel only (CVE-2019-14899): who can send to an uplink must not reach
 /// into a tunnel's flows. By a tunnel nothing reaches any other address of this host.

@@ -2,12 +2,12 @@
 
 use crate::wire::{Address, CHOICE_SLOTS, Choice, Sticky};
 
-/// Uplinks have the numbers before, tunnels those from here on.
+/// First leg number of tunnels; lower numbers are uplinks.
 pub const FIRST_TUNNEL: u8 = 16;
 
-/// Chooses a leg; a flow keeps what it has if that is offered still, or kept for such flows. `turn` is taken only when a
-/// new flow draws one; `kept` says how many of the kept legs count; `hash` stands for the source (and destination) of sticky policies; `previous` is the leg of a flow
-/// that is evaluated again.
+/// Selects a leg. A flow keeps its leg `previous` while the choice offers or keeps that leg. `turn` is called only for a
+/// new flow without a sticky leg. `kept` is the number of draining legs that apply. `hash` is the hash of the source, and
+/// of the destination, of sticky policies.
 #[inline(always)]
 pub fn choose(
     choice: &Choice,

@@ -1,6 +1,6 @@
-//! Every map once: its name, its size, the types of its keys and values.
+//! The BPF maps: name, size, key type and value type of each.
 //!
-//! The statics of the kernel programs and the daemon's typed maps both take their types from here.
+//! The kernel programs and the daemon both use these types.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -43,8 +43,8 @@ macro_rules! maps {
 maps! {
     /// The names of all maps that outlive a program, for pinning and inspection.
     NAMES:
-    /// Array of one: the slot of the live plan. Only its low byte ever changes, so that a packet
-    /// sees the old slot or the new one.
+    /// Array of one: the slot of the active plan. Only its low byte changes, so a packet sees either the old or the
+    /// new slot.
     ActiveSlot "gw_active_slot" [1] u32 => u32;
     /// Array by slot.
     PlanHeaders "gw_plan_header" [3] u32 => PlanValue;
@@ -58,12 +58,12 @@ maps! {
     Destinations6 "gw_dests6" [2 * POLICIES] Prefix6 => u32;
     DestinationPorts4 "gw_dports4" [2 * POLICIES] PortPrefix4 => u32;
     DestinationPorts6 "gw_dports6" [2 * POLICIES] PortPrefix6 => u32;
-    /// Source prefixes of each LAN interface: to [`SourceKind`] as a number.
+    /// Source prefixes of each LAN interface, with their [`SourceKind`].
     LanSources4 "gw_lan_src4" [8192] Prefix4 => u32;
     LanSources6 "gw_lan_src6" [8192] Prefix6 => u32;
     Locals4 "gw_locals4" [8192] Prefix4 => LocalValue;
     Locals6 "gw_locals6" [8192] Prefix6 => LocalValue;
-    /// Array: slot 1 and slot 2, one after the other, by rank.
+    /// Array by rank, first for slot 1, then for slot 2.
     Actions "gw_actions" [2 * POLICIES] u32 => ActionValue;
     /// Array by policy index: round-robin counter of the policy.
     RoundRobinCounters "gw_rr_counter" [POLICIES] u32 => u64;
@@ -71,11 +71,11 @@ maps! {
     FqdnIps "gw_fqdn_ips" [2 * MAX_FQDN_IPS] FqdnIpKey => FqdnIpValue;
     /// Pairs of fwmark and interface index that may leave.
     EgressAllow "gw_egress_allow" [4096] EgressAllowKey => EgressAllowValue;
-    /// The leg of an uplink's or a tunnel's interface, by its index.
+    /// Leg of an uplink or tunnel interface, by interface index.
     EgressLegs "gw_egress_legs" [1024] u32 => u32;
-    /// Flows whose key has a short form, which are nearly all of IPv4. Least recently used entries go first.
+    /// Flows whose key has a short form: nearly all IPv4 flows. Evicts the least recently used entry.
     Flows4 "gw_flows4" [262_144] ShortFlowKey => FlowValue;
-    /// All other flows. Least recently used entries go first.
+    /// All other flows. Evicts the least recently used entry.
     Flows6 "gw_flows6" [131_072] FlowKey => FlowValue;
     /// Array by [`budget_index`]: new flows of each device, and of the unknown hosts of each interface.
     NewFlowCounts "gw_new_flows" [BUDGETS] u32 => NewFlows;

@@ -2,18 +2,18 @@
 
 use crate::maps::Wire;
 
-/// Headers must end within so many bytes: kernel and userspace look at no more.
+/// Maximum offset of the end of the headers; kernel and userspace read no further.
 pub const HEADER_WINDOW: usize = 256;
 
 /// A packet that starts with its link-layer header.
 pub trait Packet {
-    /// The bytes at `offset` as a value, if the packet has them within [`HEADER_WINDOW`].
+    /// Returns the value at `offset`; `None` if it does not lie in the packet and within [`HEADER_WINDOW`].
     fn read<T: Wire>(&self, offset: usize) -> Option<T>;
 
     /// Length of the whole packet.
     fn length(&self) -> u32;
 
-    /// VLAN tag control information that the hardware or the kernel has taken out of the frame.
+    /// VLAN tag control information that the hardware or the kernel removed from the frame.
     fn stripped_vlan(&self) -> Option<u16> {
         None
     }

@@ -24,9 +24,9 @@ pub enum Reason {
     TrustInternetDenied = 9,
     /// A policy chose a leg.
     PolicyEgress = 10,
-    /// A policy sends it by the default route.
+    /// A policy chose the default route.
     PolicyDirect = 11,
-    /// A policy rejects it: no hop is usable, it has none, or its proxy does not take such traffic.
+    /// A policy rejects the packet: no hop is usable, there is none, or its proxy does not carry such traffic.
     PolicyReject = 12,
     /// A policy drops it.
     PolicyDrop = 13,

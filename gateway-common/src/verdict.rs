@@ -1,5 +1,5 @@
-//! The decision the dataplane executes, the API explains and the tests compare: one function over
-//! a classified packet and the look-ups its environment offers.
+//! Decision function of the dataplane, of the API's explanations and of the tests: a classified packet and map lookups
+//! give a verdict.
 
 use crate::admission::{Admission, admit};
 use crate::classify::{Classified, ICMPV6, IpPacket, Malformed, TCP, UDP};
@@ -33,15 +33,15 @@ pub trait PolicyMaps {
     fn local4(&self, key: &Prefix4) -> Option<LocalValue>;
     fn local6(&self, key: &Prefix6) -> Option<LocalValue>;
     fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue>;
-    /// Takes the next turn of a policy's round robin.
-    fn turn(&self, policy: u32) -> u64;
+    /// Advances the round-robin counter of a policy and returns it.
+    fn next_turn(&self, policy: u32) -> u64;
     fn flow(&self, key: &FlowKey) -> Option<FlowValue>;
     fn remember(&self, key: &FlowKey, value: &FlowValue);
-    /// Counts a flow without a record against a budget, by [`NewFlows::next`].
+    /// Counts a new flow against a budget with [`NewFlows::next`].
     fn count_new_flow(&self, index: u32, window: u32) -> NewFlows;
-    /// A clock that never goes back, in nanoseconds; some milliseconds do not matter.
+    /// Monotonic time in nanoseconds, with a resolution of milliseconds.
     fn now(&self) -> u64;
-    /// Nanoseconds since boot, sleep included: by this clock deadlines are.
+    /// Time since boot in nanoseconds, including suspend; the clock of deadlines.
     fn since_boot(&self) -> u64;
 }
 
@@ -49,21 +49,21 @@ pub trait PolicyMaps {
 pub struct Verdict {
     pub action: Action,
     pub reason: Reason,
-    /// Mark the packet gets; meaningless when it is dropped or passed untouched.
+    /// Fwmark to set; undefined if the packet is dropped or passed unchanged.
     pub mark: u32,
-    /// Rank of the policy that won, [`RANK_NONE`] without one. Not known for known flows.
+    /// Rank of the matching policy, [`RANK_NONE`] without one. Unknown for flows with a record.
     pub rank: u32,
-    /// Number of the policy that won, 0 without one.
+    /// Number of the matching policy, 0 without one.
     pub policy: u32,
     /// Number of the device, 0 without one.
     pub device: u32,
-    /// Leg the packet takes, 0 without one.
+    /// Leg of the packet, 0 without one.
     pub leg: u8,
     /// End of the verdict as a [`deadline`], 0 without an end.
     pub until: u32,
-    /// The flow was not known, or known from another generation.
+    /// The flow had no record of this generation.
     pub new: bool,
-    /// Decision on the flow's record; pending for flows that need none.
+    /// Admission of the flow's record; pending for flows that need none.
     pub admission: Admission,
 }
 
@@ -93,25 +93,24 @@ impl Verdict {
 #[repr(u8)]
 pub enum Action {
     Drop = 0,
-    /// Goes on with the mark.
+    /// Continues with the fwmark.
     Mark = 1,
-    /// Goes on untouched: nothing the IP stack would forward.
+    /// Continues unchanged: the IP stack does not forward it.
     Pass = 2,
 }
 
 /// RFC 5382, requirement 5: an established TCP connection may idle for two hours and four minutes.
-const IDLE_TCP: u32 = ticks(7_440);
-const IDLE_OTHER: u32 = ticks(300);
-/// RFC 6298, sections 2.1 and 5.7: the first repeats of an opening segment come after one second, and after three from
-/// hosts that follow its predecessor.
-const REPEATED_OPENING: u32 = ticks(3);
+const TCP_IDLE_TIMEOUT: u32 = ticks(7_440);
+const IDLE_TIMEOUT: u32 = ticks(300);
+/// Maximum time until a SYN is retransmitted: one second (RFC 6298, section 2.1), or three by the RFC before it.
+const SYN_RETRANSMIT_TIMEOUT: u32 = ticks(3);
 
-/// Seconds by the clock of the flow table, rounded up.
+/// Converts seconds to ticks of the flow table, rounded up.
 const fn ticks(seconds: u64) -> u32 {
     ((seconds * 1_000_000_000) >> FLOW_TICK_SHIFT) as u32 + 1
 }
 
-/// Decides one packet that entered from the LAN.
+/// Evaluates a packet from the LAN.
 pub fn decide<E: PolicyMaps>(packet: &Result<Classified, Malformed>, environment: &E) -> Verdict {
     let mut verdict = Verdict::DROP;
     match packet {
@@ -122,7 +121,7 @@ pub fn decide<E: PolicyMaps>(packet: &Result<Classified, Malformed>, environment
     verdict
 }
 
-/// Decides an IP packet, into a place of the caller's.
+/// Evaluates an IP packet and writes the result to `verdict`.
 #[inline(always)]
 pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mut Verdict) {
     *verdict = Verdict::DROP;
@@ -139,7 +138,7 @@ pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mu
         return;
     }
     evaluate(&question, environment, verdict);
-    // Link-scope chatter would only push real flows out of the table.
+    // Records of link-scope traffic would only evict real flows.
     if verdict.reason as u8 != Reason::LinkLocal as u8 {
         admit(&question, environment, verdict);
         if verdict.admission.is_refused() {
@@ -149,8 +148,9 @@ pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mu
     }
 }
 
-/// Takes the verdict of the flow table, if the flow has one that holds, and returns 1; else notes what the flow was.
-// These three are functions of their own in the kernel program too: each has the small stack for itself.
+/// Uses the verdict of the flow table if it is valid, and returns 1. Otherwise remembers the former state of the
+/// flow.
+// In the kernel program these three are separate functions, each with its own stack.
 #[inline(never)]
 fn find_flow<E: PolicyMaps>(question: &mut PolicyInput<'_>, environment: &E, verdict: &mut Verdict) -> u32 {
     let PolicyInput { packet, plan, now, .. } = *question;
@@ -160,12 +160,12 @@ fn find_flow<E: PolicyMaps>(question: &mut PolicyInput<'_>, environment: &E, ver
         return 0;
     }
     question.recorded = true;
-    let idle = if packet.protocol == TCP { IDLE_TCP } else { IDLE_OTHER };
-    // Another processor may have seen it later than this one read the clock.
+    let idle = if packet.protocol == TCP { TCP_IDLE_TIMEOUT } else { IDLE_TIMEOUT };
+    // Another processor may have updated it after this one read the clock.
     let age = now.saturating_sub(flow.seen);
-    // An opening segment repeats the one just before it. After others, or later, it opens another connection with the ports
-    // of an earlier one, which may never have been answered.
-    let another = packet.opening && (flow.established != 0 || age > REPEATED_OPENING);
+    // A SYN shortly after a SYN is a retransmission. Otherwise it opens a new connection with the ports of an earlier
+    // one.
+    let another = packet.opening && (flow.established != 0 || age > SYN_RETRANSMIT_TIMEOUT);
     if age > idle || another {
         return 0;
     }
@@ -185,7 +185,7 @@ fn find_flow<E: PolicyMaps>(question: &mut PolicyInput<'_>, environment: &E, ver
     0
 }
 
-/// Remembers the verdict that a flow got.
+/// Records the verdict of a flow.
 #[inline(never)]
 fn record_flow<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, verdict: &Verdict) -> u32 {
     let PolicyInput { packet, plan, now, .. } = *question;
@@ -221,7 +221,7 @@ fn known(flow: &FlowValue, verdict: &mut Verdict) {
         2 => Action::Pass,
         _ => Action::Drop,
     };
-    // Only the dataplane writes flows; an unknown number cannot come from there.
+    // Only the dataplane writes flows, and it writes no unknown number.
     let reason = match Reason::from_wire(flow.reason) {
         Some(reason) => reason,
         None => Reason::Malformed,
@@ -239,19 +239,18 @@ pub struct PolicyInput<'a> {
     pub packet: &'a IpPacket,
     pub slot: Slot,
     pub plan: PlanValue,
-    /// Leg the flow had under another generation, 0 without one.
+    /// Leg of the flow in another generation, 0 without one.
     pub previous: u8,
-    /// The flow has a record, whether that holds or not.
+    /// The flow has a record, valid or not.
     pub recorded: bool,
-    /// The flow was evaluated under another generation: what its client learned does not expire under it.
+    /// The flow was evaluated in another generation, so expired FQDN entries of its client still apply to it.
     pub continued: bool,
     /// In [`FLOW_TICK_SHIFT`] units.
     pub now: u32,
 }
 
-/// Judges a packet by the plan alone, without the flow table.
-// A function of its own in the kernel program too, whose stack is small; there a function without
-// a number to return is refused.
+/// Evaluates a packet by the plan, without the flow table.
+// A separate function in the kernel program, because the stack is small. The verifier requires a numeric return value.
 #[inline(never)]
 pub fn evaluate<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, v: &mut Verdict) -> u32 {
     let PolicyInput { packet, slot, plan, previous, .. } = *question;
@@ -303,9 +302,9 @@ pub fn evaluate<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, v: &
         v.set(Action::Mark, Reason::TrustInternetDenied, Mark::REJECT.0);
         return 0;
     }
-    // Everything from here on is recorded.
+    // The following verdicts are recorded.
     admit(question, environment, v);
-    // Without a record a flow goes on under what its client learned, as it does with one from another generation.
+    // A flow without a record keeps matching expired FQDN entries, like a flow of another generation.
     let continued = question.continued || v.admission.is_refused();
     let rank = best_rank(question, continued, &device, &interface, environment);
     if rank == RANK_NONE {
@@ -320,16 +319,16 @@ pub fn evaluate<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, v: &
     }
     v.rank = rank;
     v.set(Action::Drop, Reason::PolicyDrop, 0);
-    // A rank without an action cannot be; if it were, it would block.
+    // Every rank has an action. A missing one would block.
     if let Some(action) = environment.action(slot, rank) {
-        carry_out(action, packet, previous, environment, v);
+        apply_action(action, packet, previous, environment, v);
     }
     0
 }
 
 /// Applies the action of the matching policy to the packet.
 #[inline(always)]
-fn carry_out<E: PolicyMaps>(
+fn apply_action<E: PolicyMaps>(
     action: &ActionValue,
     packet: &IpPacket,
     previous: u8,
@@ -347,10 +346,10 @@ fn carry_out<E: PolicyMaps>(
     let kept = if is_over(action.kept_until, environment) { lasting } else { choice.kept };
     let mut kind = choice.kind();
     if matches!(kind, ChoiceKind::Proxy) && !proxy_takes(action, choice, packet) {
-        kind = action.rest();
+        kind = action.unproxied();
     }
     if is_orphaned(kind, choice, kept, packet, previous) {
-        // It still belongs to its leg: if that comes back before the client has heard of the reset, it goes on.
+        // The connection keeps its leg and continues if the leg returns before the client gets the reset.
         v.leg = previous;
         v.set(Action::Mark, Reason::PolicyReset, Mark::RESET.0);
         return;
@@ -363,17 +362,17 @@ fn carry_out<E: PolicyMaps>(
             let hash =
                 |both: bool| leg_selection::address_hash(&packet.source, both.then_some(&packet.destination));
             let sticky = v.admission.sticky(Sticky::from_wire(action.sticky));
-            let turn = || environment.turn(action.policy);
+            let turn = || environment.next_turn(action.policy);
             if let Some(leg) = leg_selection::choose(choice, kept, sticky, hash, previous, turn) {
                 v.leg = leg;
                 if leg == previous && kept > lasting {
                     v.until = earlier(v.until, action.kept_until);
                 }
                 if matches!(kind, ChoiceKind::Proxy) {
-                    let silent = matches!(action.rest(), ChoiceKind::Drop);
+                    let silent = matches!(action.unproxied(), ChoiceKind::Drop);
                     v.set(Action::Mark, Reason::PolicyProxy, Mark::proxy(choice.proxy, leg, silent).0);
                 } else if leg != 0 {
-                    // The default route to a proxy is no way for what the proxy does not take.
+                    // The default route to a proxy is not an egress for traffic that the proxy does not carry.
                     v.set(Action::Mark, Reason::PolicyEgress, Mark::leg(leg).0);
                 }
             }
@@ -395,13 +394,13 @@ fn is_orphaned(kind: ChoiceKind, choice: &Choice, kept: u8, packet: &IpPacket, p
     }
 }
 
-/// A proxy carries connections, and datagrams if it offers that; nothing else.
+/// A proxy carries TCP, and UDP if it supports it.
 #[inline(always)]
 fn proxy_takes(action: &ActionValue, choice: &Choice, packet: &IpPacket) -> bool {
     choice.proxy != 0 && (packet.protocol == TCP || packet.protocol == UDP && action.proxy_takes_udp())
 }
 
-/// The device a packet comes from: its MAC address decides, else its address.
+/// Returns the device of a packet, by its MAC address or else by its IP address.
 #[inline(always)]
 pub fn device<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> DeviceValue {
     let none = DeviceValue { rank: RANK_NONE, number: 0, flags: 0, until: 0, rank_after: RANK_NONE };
@@ -414,8 +413,8 @@ pub fn device<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> 
     }
 }
 
-/// The LAN interface that a packet came in by. A VLAN without an interface of its own has the sources of its parent, and
-/// none of its policies.
+/// Returns the ingress LAN interface of a packet. A VLAN without its own interface has the source prefixes of its
+/// parent, but none of its policies.
 #[inline(always)]
 fn interface<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> Option<InterfaceValue> {
     let key = InterfaceKey { slot, index: packet.interface, vlan: packet.vlan, _pad: 0 };
@@ -446,13 +445,13 @@ fn is_spoofed<E: PolicyMaps>(
     let destination = destination.map(LocalValue::kind);
     match SourceKind::from_wire(kind) {
         SourceKind::Lan => false,
-        // Answers to an IPv6 one name the link; those to an IPv4 one would go by the main table.
+        // Replies to an IPv6 link-local address name the link; replies to an IPv4 one would use the main table.
         SourceKind::LinkLocal if packet.ipv6 => {
             !matches!(destination, Some(LocalKind::Own | LocalKind::Link))
         }
         SourceKind::LinkLocal => !matches!(destination, Some(LocalKind::Link)),
         SourceKind::Unspecified => !matches!(destination, Some(LocalKind::Link)),
-        // The owner of a duplicate address must be heard (RFC 4862, section 5.4.4).
+        // Neighbour advertisements of a duplicate address must pass (RFC 4862, section 5.4.4).
         SourceKind::Denied => {
             let discovery = packet.protocol == ICMPV6 && matches!(packet.destination_port >> 8, 135 | 136);
             !(packet.ipv6 && discovery && matches!(destination, Some(LocalKind::Link)))
@@ -494,7 +493,7 @@ fn local<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> Optio
     }
 }
 
-/// The least of the ranks of all dimensions: the first policy in the list that matches.
+/// Returns the lowest rank over all dimensions: the first matching policy.
 #[inline(always)]
 fn best_rank<E: PolicyMaps>(
     question: &PolicyInput<'_>,
@@ -526,7 +525,7 @@ fn best_rank<E: PolicyMaps>(
     if list == 0 { rank } else { by_destination(packet, slot_of_list(slot, list), rank, environment) }
 }
 
-/// The least of a rank and those of the destination: in the plan, or in a device's own list.
+/// Returns the lowest of a rank and the destination's ranks, in the plan or in the device's own list.
 #[inline(always)]
 fn by_destination<E: PolicyMaps>(packet: &IpPacket, slot: u32, mut rank: u32, environment: &E) -> u32 {
     let port = packet.destination_port;

@@ -1,5 +1,5 @@
-//! Keys, values and records of the BPF maps. Every policy key starts with the slot of the plan it
-//! belongs to, so that two plans lie side by side in one map and one word says which is live.
+//! Keys, values and records of the BPF maps. Every policy key starts with the slot of its plan, so two plans share a
+//! map and one word selects the active one.
 
 mod action;
 mod address;
@@ -30,8 +30,8 @@ pub use policy::{
 /// Number of a plan slot: 0 is default deny (no plan), 1 and 2 are the two plans.
 pub type Slot = u32;
 
-/// No plan is live: everything is blocked.
+/// No plan is active: default deny.
 pub const SLOT_NONE: Slot = 0;
 
-/// "No policy": worse than every rank.
+/// No policy: lower precedence than every rank.
 pub const RANK_NONE: u32 = u32::MAX;

@@ -197,7 +197,7 @@ pub async fn block(config: &Bootstrap) -> Result<(), Error> {
         tracing::error!(resource = %failure.resource, error = %failure.error, "failed to install the default-deny rules");
     }
     guard(config).await?;
-    Ok(Programs::load(&config.bpf.pin_dir)?.rest()?)
+    Ok(Programs::load(&config.bpf.pin_dir)?.deny_all()?)
 }
 
 fn lans(config: &Bootstrap) -> Vec<String> {

@@ -29,7 +29,7 @@ pub use mode::{PqMode, group_name, is_post_quantum};
 pub use self_signed::CertificateNames;
 pub use server::Server;
 
-use key_exchange::{RecordingKxGroup, witnessed};
+use key_exchange::{RecordingKxGroup, recording_groups};
 use posture::Posture;
 
 /// Factory of the configurations of all TLS clients and servers.
@@ -158,7 +158,7 @@ impl Factory {
         let mut clients = lock(&self.clients);
         let named = clients.entry(name).or_insert_with(|| {
             let recorder = RecordingKxGroup::new(name, self.posture.subscribe());
-            NamedClient { groups: witnessed(&recorder), recorder }
+            NamedClient { groups: recording_groups(&recorder), recorder }
         });
         let find = |group: &&'static dyn SupportedKxGroup| {
             named.groups.iter().find(|known| known.name() == group.name()).copied()

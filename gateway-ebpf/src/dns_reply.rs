@@ -64,7 +64,7 @@ pub fn run(context: &TcContext) -> Option<i32> {
     given.write(DnsHit { id, time: now });
     given.submit(BPF_RB_NO_WAKEUP as u64);
     // The question is gone: from here on the packet is the answer, or nothing.
-    let done = turn(context, packet, headers, ethernet, udp, length as u16)
+    let done = make_reply(context, packet, headers, ethernet, udp, length as u16)
         .and_then(|before| fill(context, entry, headers, length, now, before));
     // SAFETY: both are words of the entry.
     let whole = unsafe {
@@ -129,7 +129,7 @@ fn question(
 
 /// Turns the headers round; what the checksum changes by without the pseudo header.
 #[inline(always)]
-fn turn(
+fn make_reply(
     context: &TcContext,
     packet: &IpPacket,
     headers: usize,

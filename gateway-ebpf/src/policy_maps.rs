@@ -114,7 +114,7 @@ impl PolicyMaps for Kernel {
     }
 
     #[inline(always)]
-    fn turn(&self, policy: u32) -> u64 {
+    fn next_turn(&self, policy: u32) -> u64 {
         match RR_COUNTERS.get_ptr_mut(policy) {
             // Sequentially consistent, because LLVM loses the result of a relaxed one
             // (llvm-project 210280). The type has no fetch_add: the target has no compare-and-swap.

@@ -2,7 +2,9 @@
 //! lock that prevents parallel runs.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     fs::File,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -16,8 +18,22 @@ use crate::{paths, progress};
 
 /// Returns the cargo that started this process, with the environment of an interactive call.
 pub fn cargo() -> Command {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = without_package_variables(Command::new(cargo));
+    interactive(Command::new(cargo_program()))
+}
+
+/// Returns the same cargo at the lowest priority of the scheduler.
+pub fn background_cargo() -> Command {
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]).arg(cargo_program());
+    interactive(command)
+}
+
+fn cargo_program() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn interactive(command: Command) -> Command {
+    let mut command = without_package_variables(command);
     command.current_dir(paths::root());
     command
 }

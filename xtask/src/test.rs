@@ -11,7 +11,7 @@ use std::{
     path::PathBuf,
     process::{Command, ExitCode},
     sync::atomic::{AtomicUsize, Ordering},
-    thread,
+    thread::{self, ScopedJoinHandle},
     time::{Duration, Instant},
 };
 
@@ -83,23 +83,35 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 
 /// Runs each suite by its schedule.
 fn run_suites(chosen: &[&'static Suite], report: &mut Report, run: &(impl Fn(&Suite) -> Row + Sync)) {
-    let (beside, others): (Vec<&Suite>, Vec<&Suite>) =
-        chosen.iter().partition(|suite| suite.place == Place::Beside);
+    let (parallel, in_order): (Vec<&Suite>, Vec<&Suite>) =
+        chosen.iter().partition(|suite| matches!(suite.place, Place::Beside | Place::Background));
+    let (beside, mut background): (Vec<&Suite>, Vec<&Suite>) =
+        parallel.into_iter().partition(|suite| suite.place == Place::Beside);
     thread::scope(|scope| {
-        let mut beside: Vec<_> = beside.into_iter().map(|suite| scope.spawn(move || run(suite))).collect();
-        let mut join = |report: &mut Report| {
-            for row in beside.drain(..) {
-                report.add(row.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-        };
-        for suite in others {
-            if suite.place == Place::Alone {
-                join(report);
+        let spawn = |suite| scope.spawn(move || run(suite));
+        let mut running: Vec<_> = beside.into_iter().map(spawn).collect();
+        let mut alone = false;
+        for suite in in_order {
+            let is_alone = suite.place == Place::Alone;
+            if alone != is_alone {
+                join(&mut running, report);
+                alone = is_alone;
+                if alone {
+                    running = background.drain(..).map(spawn).collect();
+                }
             }
             report.add(run(suite));
         }
-        join(report);
+        // Without a suite that runs alone, the background ones have not started.
+        running.extend(background.drain(..).map(spawn));
+        join(&mut running, report);
     });
+}
+
+fn join(running: &mut Vec<ScopedJoinHandle<'_, Row>>, report: &mut Report) {
+    for row in running.drain(..) {
+        report.add(row.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    }
 }
 
 fn announce(chosen: &[&Suite]) {
@@ -183,7 +195,10 @@ impl Run<'_> {
         println!("\n== {} ({number} of {}{usual}): {}", suite.name, self.count, suite.what);
         let start = Instant::now();
         // Lines of two suites may be interleaved.
-        let mark = if suite.place == Place::Beside { format!("{}: ", suite.name) } else { String::new() };
+        let mark = match suite.place {
+            Place::Beside | Place::Background => format!("{}: ", suite.name),
+            Place::InTurn | Place::Alone => String::new(),
+        };
         let outcome = match suite.work {
             Work::Tidy => run_tidy().map(|counts| (counts, None)),
             Work::Units | Work::Module(_) => {
@@ -225,7 +240,10 @@ fn lengthen(command: &mut Command, limit: Duration) -> Duration {
 }
 
 fn command(suite: &Suite, quick: bool, targets: &Targets) -> Command {
-    let mut command = process::cargo();
+    let mut command = match suite.place {
+        Place::Background => process::background_cargo(),
+        Place::InTurn | Place::Alone | Place::Beside => process::cargo(),
+    };
     command.args(["test", "--workspace", "--no-fail-fast"]);
     match suite.work {
         Work::Module(target) => command.args(["--test", target]),

@@ -288,5 +288,5 @@ async fn take_in(
     }
     let safety =
         RollbackOptions { reason: SnapshotReason::PreImport, confirm: plan::confirm_within(seconds) };
-    plan::carry_out(cx, if_match, safety, edit).await
+    plan::execute(cx, if_match, safety, edit).await
 }

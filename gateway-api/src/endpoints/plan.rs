@@ -153,7 +153,7 @@ async fn apply(cx: Cx, request: Req<PlanInput>) -> Result<WithHeaders<PlanResult
     }
     let confirm = confirm_within(input.confirm_timeout_sec);
     let safety = RollbackOptions { reason: SnapshotReason::PreApply, confirm };
-    carry_out(&cx, if_match, safety, carrying_out(order)).await
+    execute(&cx, if_match, safety, carrying_out(order)).await
 }
 
 /// Fails if a gating test fails on the draft.
@@ -276,7 +276,7 @@ pub(super) async fn dry_run(
 
 /// Takes a snapshot, changes the store, reconciles the kernel and returns the result. Rolls the change back if the
 /// kernel rejects the plan.
-pub(super) async fn carry_out(
+pub(super) async fn execute(
     cx: &Cx,
     if_match: Option<String>,
     safety: RollbackOptions,

@@ -32,8 +32,8 @@ pub fn rows(t: &mut Table) {
         ops: Ops::ALL,
         live: LIVE,
     });
-    advise(t.declared(Post, "/routing/policies"));
-    advise(t.declared(Put, "/routing/policies/{id}"));
+    add_warnings(t.declared(Post, "/routing/policies"));
+    add_warnings(t.declared(Put, "/routing/policies/{id}"));
     let stores = |action| Effect::Stores(Audit { action, resource_type: RoutingPolicy::NOUN });
     t.command(
         "/routing/policies/{id}/toggle",
@@ -60,7 +60,7 @@ pub fn rows(t: &mut Table) {
 }
 
 /// Adds warnings to the response about a stored policy that depend on the state of the host.
-fn advise(row: &mut Endpoint) {
+fn add_warnings(row: &mut Endpoint) {
     let Work::Handler(inner) = row.work.clone() else { return };
     row.work = Work::Handler(Arc::new(move |cx, request| {
         let answer = inner(cx.clone(), request);

@@ -60,7 +60,7 @@ pub struct Tree(Map<String, Value>);
 #[schemars(rename = "SettingRequest")]
 pub struct SettingInput {
     #[schemars(required)]
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "explicit_value")]
     pub value: Option<Value>,
     #[serde(rename = "key")]
     #[schemars(skip)]
@@ -77,7 +77,7 @@ pub struct SettingInput {
 }
 
 /// Distinguishes an explicit `null`, which is a value, from a missing field.
-fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+fn explicit_value<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
@@ -150,14 +150,14 @@ fn tree_of(configuration: &Configuration, state: &State) -> WithHeaders<Tree> {
         let Shown { key, value, source, apply, pending_restart } = shown;
         let leaf =
             json!({"value": value, "source": source, "apply": apply, "pending_restart": pending_restart});
-        plant(&mut tree, &key, leaf);
+        insert_at(&mut tree, &key, leaf);
     }
     WithHeaders { etag: Some(state.settings.revision().to_string()), ..WithHeaders::new(Tree(tree)) }
 }
 
 /// Inserts a leaf at its dotted key. A key may be a leaf and the parent of others (`bluetooth`). The children are then
 /// siblings of `value`.
-fn plant(tree: &mut Map<String, Value>, key: &str, leaf: Value) {
+fn insert_at(tree: &mut Map<String, Value>, key: &str, leaf: Value) {
     match key.split_once('.') {
         None => match (tree.get_mut(key), leaf) {
             (Some(Value::Object(there)), Value::Object(leaf)) => there.extend(leaf),
@@ -166,7 +166,7 @@ fn plant(tree: &mut Map<String, Value>, key: &str, leaf: Value) {
         Some((head, rest)) => {
             let inner = tree.entry(head).or_insert_with(|| Value::Object(Map::new()));
             if let Value::Object(inner) = inner {
-                plant(inner, rest, leaf);
+                insert_at(inner, rest, leaf);
             }
         }
     }

@@ -111,7 +111,7 @@ async fn rollback(cx: Cx, request: Req<RollbackInput>) -> Result<WithHeaders<Pla
     let (_, target) = found.ok_or_else(|| ApiError::not_found("snapshot", &name))?;
     let confirm = plan::confirm_within(confirm_timeout_sec);
     let safety = RollbackOptions { reason: SnapshotReason::PreRollback, confirm };
-    plan::carry_out(&cx, request.if_match, safety, move |draft| {
+    plan::execute(&cx, request.if_match, safety, move |draft| {
         let before = draft.clone();
         restore(draft, &target).map_err(|error| {
             let mut problems = Problems::new();

@@ -108,7 +108,7 @@ impl Table {
             let endpoint = self.endpoint(Method::Get, item, &operation, Effect::Reads, Access::Read);
             tagged(endpoint);
             endpoint.summary = "One object";
-            endpoint.work = at_hand(move |cx, request| get(kind, live, &cx, &request));
+            endpoint.work = in_memory(move |cx, request| get(kind, live, &cx, &request));
         }
         if ops.has(Ops::REPLACE) {
             let endpoint = self.endpoint(Method::Put, item, actions[1], audited(actions[1]), Access::Operate);
@@ -145,7 +145,7 @@ fn handler(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 
 }
 
 /// Returns a handler for objects in memory. It does not block.
-fn at_hand(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
+fn in_memory(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
     let run = Arc::new(run);
     Work::Handler(Arc::new(move |cx, request| {
         let run = run.clone();

@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Number of round-robin slots of a policy. Weights are spread over them.
 pub const CHOICE_SLOTS: usize = 16;
 
-/// The action of one rank, per address family. All zeroes block.
+/// Action of one rank, by address family. Zeroes block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ActionValue {
@@ -26,17 +26,17 @@ pub struct ActionValue {
     pub kept_until: u32,
 }
 
-/// Bit of [`ActionValue::rest`]: the proxy takes UDP as well as TCP.
+/// Bit of [`ActionValue::unproxied`]: the proxy takes UDP as well as TCP.
 pub const PROXY_TAKES_UDP: u8 = 0x80;
 
 impl ActionValue {
-    /// [`ActionValue::rest`] of these parts.
+    /// [`ActionValue::unproxied`] of these parts.
     pub const fn rest_of(kind: ChoiceKind, udp: bool) -> u8 {
         kind as u8 | if udp { PROXY_TAKES_UDP } else { 0 }
     }
 
     /// Returns the action for traffic that the proxy does not take. The legs are the egresses towards the proxy.
-    pub const fn rest(&self) -> ChoiceKind {
+    pub const fn unproxied(&self) -> ChoiceKind {
         match ChoiceKind::from_wire(self.rest & !PROXY_TAKES_UDP) {
             ChoiceKind::Proxy => ChoiceKind::Drop,
             rest => rest,
@@ -48,7 +48,7 @@ impl ActionValue {
     }
 }
 
-/// The ways of one address family.
+/// Egress choice of one address family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Choice {
@@ -110,8 +110,8 @@ impl Choice {
         choice
     }
 
-    /// The same, and flows that have one of `legs` keep it. What finds no room is not kept.
-    pub fn keeping(mut self, legs: &[u8]) -> Choice {
+    /// Returns the choice with draining legs: flows on one of `legs` keep it. Legs beyond the capacity are not kept.
+    pub fn with_draining_legs(mut self, legs: &[u8]) -> Choice {
         if !matches!(self.kind(), ChoiceKind::Legs) {
             return self;
         }

@@ -1,18 +1,18 @@
-//! DNS answers that the ingress program returns: an answer that a client just got is returned again for the very
-//! same question. Only the resolver decides which client gets which answer; an entry holds while nothing that it was made
-//! from has changed.
+//! In-kernel DNS packet cache: the ingress program repeats an answer for an identical query of the same client. Only
+//! the resolver creates entries; an entry is valid until one of its inputs changes.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::Address;
 
-/// Longest question, from the flags on.
+/// Maximum length of a query, counted from the flags.
 pub const QUESTION: usize = 88;
-/// Longest answer, from the flags on; a power of two, so that a mask bounds its length for the verifier.
+/// Maximum length of an answer, counted from the flags. A power of two, so that a mask bounds the length for the
+/// verifier.
 pub const ANSWER: usize = 512;
-/// So many TTLs of an answer can count down.
+/// Maximum number of TTLs in an answer that count down.
 pub const TTLS: usize = 8;
-/// The id of a message, which stands before what is kept.
+/// Length of the message id, which is not stored.
 pub const MESSAGE_ID: usize = 2;
 
 /// Key of a cached answer: client, server address, interface and query bytes. The case of letters counts.
@@ -22,26 +22,26 @@ pub const MESSAGE_ID: usize = 2;
 #[repr(C)]
 pub struct DnsCacheKey {
     pub client: Address,
-    /// Address of the gateway that was asked.
+    /// Address of the gateway that received the query.
     pub server: Address,
-    /// Interface that the question came in by.
+    /// Ingress interface of the query.
     pub interface: u32,
     pub length: u32,
-    /// The question from its flags on; zeroes follow.
+    /// Query bytes from the flags on, padded with zeroes.
     pub question: [u8; QUESTION],
 }
 
-/// An answer. An entry that is overwritten while it is read differs at its ends.
+/// Cached answer. An entry that is overwritten during a read differs at its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DnsCacheValue {
     /// Unique among all entries.
     pub id: u64,
-    /// It holds in this epoch only.
+    /// Epoch in which the entry is valid.
     pub epoch: u64,
-    /// Nanoseconds of the monotonic clock: until then it holds.
+    /// Expiry in nanoseconds of the monotonic clock.
     pub until: u64,
-    /// From then on its TTLs count down.
+    /// Start of the TTLs in nanoseconds of the monotonic clock.
     pub since: u64,
     /// Change of the checksum of the message from the query to this answer.
     pub change: u32,
@@ -56,7 +56,7 @@ pub struct DnsCacheValue {
     pub tail: u64,
 }
 
-/// An answer that was given.
+/// Cache hit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DnsHit {

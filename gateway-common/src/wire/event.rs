@@ -14,19 +14,19 @@ pub struct CounterValue {
 /// Number of counters in one map value.
 pub const COUNTER_PAGE: u32 = 64;
 
-/// Counters side by side. A per-CPU array finds each of its values through a table of pointers: with one counter a
-/// value, both the pointer and the counter would be cold where there are many.
+/// Page of adjacent counters. A per-CPU array finds each value through a table of pointers; with one counter per
+/// value, many counters would cost two cache misses each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct CounterPage(pub [CounterValue; COUNTER_PAGE as usize]);
 
-/// Page of a counter, and its place there.
+/// Returns the page of a counter and its index in the page.
 #[inline(always)]
 pub const fn counter_place(number: u32) -> (u32, usize) {
     (number / COUNTER_PAGE, (number % COUNTER_PAGE) as usize)
 }
 
-/// A verdict that was sampled, or a leak that the guard prevented.
+/// Sampled verdict, or a leak that the egress guard prevented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct EventRecord {

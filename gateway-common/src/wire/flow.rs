@@ -1,11 +1,11 @@
-//! The flow table: the verdict each flow got, for as long as it lives.
+//! Flow table: the verdict of each flow.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Address, Mac};
 
-/// One direction of a conversation as it enters from the LAN. The sender's MAC address is part of
-/// it, so that no other host can ride on a flow.
+/// One direction of a flow from the LAN. The source MAC address is part of the key, so that no other host can use
+/// the flow.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -43,7 +43,7 @@ pub const FLOW_TICK_SHIFT: u32 = 30;
 /// years of uptime.
 pub const DEADLINE_SHIFT: u32 = 26;
 
-/// A deadline of so many nanoseconds after boot, rounded up; never 0, which stands for no deadline.
+/// Returns the deadline at this many nanoseconds after boot, rounded up. Never 0, which means no deadline.
 pub const fn deadline(nanoseconds: u64) -> u32 {
     let ticks = nanoseconds.div_ceil(1 << DEADLINE_SHIFT);
     if ticks > u32::MAX as u64 {
@@ -55,20 +55,20 @@ pub const fn deadline(nanoseconds: u64) -> u32 {
     }
 }
 
-/// The earlier of two deadlines, of which 0 is none.
+/// Returns the earlier of two deadlines; 0 means none.
 #[inline(always)]
 pub const fn earlier(a: u32, b: u32) -> u32 {
     if b == 0 || (a != 0 && a < b) { a } else { b }
 }
 
-/// An entry with its header in the kernel takes two cache lines with the short key.
+/// Flow record. With the short key, a kernel map entry fills two cache lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FlowValue {
     /// Time of a recent packet, in [`FLOW_TICK_SHIFT`] units.
     pub seen: u32,
     pub generation: u32,
-    /// Mark the packets bear; meaningless when `action` drops.
+    /// Fwmark of the packets; undefined if `action` drops.
     pub mark: u32,
     pub policy: u32,
     pub device: u32,
@@ -78,12 +78,12 @@ pub struct FlowValue {
     pub reason: u8,
     /// Leg of the flow, 0 without one.
     pub leg: u8,
-    /// 1 when a TCP connection has got beyond its opening segments.
+    /// 1 if a TCP connection has sent more than its SYN.
     pub established: u8,
     /// End of the verdict as a [`deadline`], 0 without an end.
     pub until: u32,
-    /// [`FlowValue::digest_for`] of the key it was written under. The kernel gives an element of the table to another
-    /// flow while it is being read; what such a read returns does not have the digest of its key.
+    /// [`FlowValue::digest_for`] of the key it was written under. The kernel may reuse an element for another flow
+    /// during a read; the result of such a read has another digest.
     pub digest: u32,
 }
 
@@ -146,7 +146,7 @@ impl ShortFlowKey {
     }
 }
 
-/// The key of an IPv4 flow in less than half the space: hashing and comparing it is what a known flow costs.
+/// Compact key of an IPv4 flow. Hashing and comparing the key dominates the cost of a known flow.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -183,7 +183,7 @@ impl FlowKey {
         mix(hash, self.protocol as u64 | (self.fragment as u64) << 8)
     }
 
-    /// The short form, which loses nothing; IPv6 and numbers that are out of its range have none.
+    /// Returns the lossless short form; `None` for IPv6 and for numbers out of its range.
     #[inline(always)]
     pub const fn short(&self) -> Option<ShortFlowKey> {
         let fits = self.interface < INTERFACE_LIMIT && self.vlan < VLAN_LIMIT;

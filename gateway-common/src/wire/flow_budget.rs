@@ -9,9 +9,9 @@ use super::FLOW_TICK_SHIFT;
 /// The budget counts new flows in windows of 2^36 nanoseconds, 69 s.
 pub const WINDOW_SHIFT: u32 = 36;
 
-/// Flows that a device may add to the flow table in one window: 238 a second. One device so needs 16 windows (18 min) to
-/// fill the table of IPv4 and 8 windows (9 min) to fill the other one, both longer than a flow without TCP may idle. The
-/// table evicts the least recently used records first, so flows in use stay.
+/// Maximum number of flows that a device may add in one window: 238 per second. One device needs 16 windows (18 min) to
+/// fill the table of IPv4 and 8 windows (9 min) to fill the other one, both longer than a flow without TCP may idle.
+/// The table evicts the least recently used records first, so flows in use stay.
 pub const FLOW_BUDGET: u32 = Flows4::CAPACITY / 16;
 
 const _: () = {
@@ -20,7 +20,7 @@ const _: () = {
     assert!(windows * window_seconds > 300, "one device evicts flows that are in use");
 };
 
-/// Budgets for hosts that are no known device: one for each LAN interface, by the low bits of its index.
+/// Number of budgets for unknown hosts: one for each LAN interface, by the low bits of its index.
 const SHARED_BUDGETS: u32 = 1024;
 
 /// Number of budgets.
@@ -40,7 +40,7 @@ pub const fn budget_index(device: u32, interface: u32) -> u32 {
 pub struct NewFlows(u64);
 
 const COUNT_BITS: u64 = 0x7fff_ffff;
-/// The window before exceeded the budget.
+/// The previous window exceeded the budget.
 const EXCEEDED_BEFORE: u64 = 0x8000_0000;
 
 impl NewFlows {
@@ -63,7 +63,7 @@ impl NewFlows {
         if window > begun {
             return NewFlows::new(window, 1, window - begun == 1 && self.is_exceeded());
         }
-        // One beyond the budget says it all, and leaves the value as it is from then on.
+        // The count stops one above the budget.
         if self.is_exceeded() { self } else { NewFlows(self.0 + 1) }
     }
 
@@ -73,7 +73,7 @@ impl NewFlows {
         self.0 & COUNT_BITS > FLOW_BUDGET as u64
     }
 
-    /// The window before exceeded the budget, so flows may go on that have no record.
+    /// The previous window exceeded the budget, so flows without a record may exist.
     #[inline(always)]
     pub const fn was_exceeded(self) -> bool {
         self.0 & EXCEEDED_BEFORE != 0

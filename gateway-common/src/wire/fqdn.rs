@@ -1,4 +1,4 @@
-//! Addresses that clients learned from the resolver: what domain policies match.
+//! DNS-learned addresses of clients, for policies that match domains.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -18,7 +18,7 @@ const BY_MAC: u32 = 1 << 31;
 const BY_ADDRESS: u32 = 1 << 30;
 
 impl ClientKey {
-    /// `device` is 0 for a host that is no device.
+    /// `device` is 0 for an unknown host.
     #[inline(always)]
     pub const fn new(device: u32, mac: Mac, address: &Address) -> ClientKey {
         if device != 0 {
@@ -32,7 +32,7 @@ impl ClientKey {
         ClientKey { high: BY_ADDRESS | (a ^ b) >> 2, low: c ^ d }
     }
 
-    /// Number of the device, 0 for a host that is none.
+    /// Number of the device, 0 for an unknown host.
     pub const fn device(self) -> u32 {
         if self.high == 0 { self.low } else { 0 }
     }
@@ -61,7 +61,7 @@ pub struct FqdnIpKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FqdnIpValue {
-    /// Of the first policy that matches a name by which the client knows the address.
+    /// Rank of the first policy that matches a name through which the client resolved the address.
     pub rank: u32,
     /// Last tick (see [`super::FLOW_TICK_SHIFT`]) of the entry. Established flows stay.
     pub until: u32,

@@ -1,4 +1,4 @@
-//! Keys and values of the policy maps: one generation of a plan each.
+//! Keys and values of the policy maps. Each belongs to one generation of a plan.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -14,7 +14,7 @@ pub struct PlanValue {
     pub all: u32,
     /// Bits of [`plan_flags`].
     pub flags: u32,
-    /// One of so many new flows is reported; 0 reports none.
+    /// Sampling interval: one of this many new flows is reported; 0 reports none.
     pub sample_every: u32,
     /// Secret of this boot that digests of flow records begin with. The loader sets it.
     pub seed: u32,
@@ -24,9 +24,9 @@ pub struct PlanValue {
 pub mod plan_flags {
     /// Traffic that no policy matches is rejected instead of going the default route.
     pub const UNMATCHED_REJECT: u32 = 1;
-    /// Policies match by domain: what clients learned from the resolver counts.
+    /// Policies match by domain, so DNS-learned addresses are looked up.
     pub const DOMAINS: u32 = 2;
-    /// All hosts ask the resolver of the gateway, whichever they mean to ask.
+    /// DNS queries of all hosts are redirected to the resolver of the gateway.
     pub const FORCED_DNS: u32 = 4;
 }
 
@@ -154,15 +154,15 @@ pub const fn list_of_slot(slot: u32) -> (Slot, u32) {
 pub mod device_flags {
     /// Nothing leaves the LAN.
     pub const NO_INTERNET: u32 = 1;
-    /// Only the gateway itself, no other LAN network.
+    /// Only the gateway is reachable, no other LAN network.
     pub const NO_LAN: u32 = 2;
     /// Traffic that no policy matches is rejected.
     pub const POLICY_ONLY: u32 = 4;
-    /// Nothing at all passes but what a host needs to get an address.
+    /// Everything is dropped except address configuration.
     pub const BLOCKED: u32 = 8;
-    /// It asks the resolver of the gateway, whichever it means to ask.
+    /// DNS queries of the device are redirected to the resolver of the gateway.
     pub const FORCED_DNS: u32 = 16;
-    /// It is a resolver that the gateway itself asks, so its questions are its own.
+    /// The device is an upstream resolver of the gateway, so its queries are not redirected.
     pub const RESOLVER: u32 = 32;
 }
 
@@ -227,19 +227,19 @@ pub struct LocalValue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum LocalKind {
-    /// Unknown numbers forbid, as this does: an own address that LAN hosts have no business with.
+    /// Address of the gateway that LAN hosts may not use. Unknown numbers mean the same.
     Forbidden = 0,
     /// The gateway itself.
     Own = 1,
-    /// A network on a LAN interface.
+    /// A network of a LAN interface.
     Lan = 2,
     /// Multicast, broadcast and link-local destinations: the kernel does not forward them.
     Link = 3,
 }
 
 impl LocalValue {
-    /// Stands for an address that the plan does not know. A value instead of an `Option`: LLVM leaves the fields of an
-    /// absent one undefined, which the verifier refuses to see read.
+    /// Address that the plan does not contain. It is a value instead of an `Option`, because LLVM leaves the fields
+    /// of `None` undefined and the verifier rejects reading them.
     pub const NONE: LocalValue = LocalValue { kind: u16::MAX, leg: 0 };
 
     pub const fn is_none(&self) -> bool {
@@ -270,7 +270,7 @@ impl LocalValue {
     }
 }
 
-/// The source addresses of an interface by which a mark may leave: after masquerading, packets have one of them.
+/// Source addresses of an interface that a fwmark may use as egress. After masquerading, packets have one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct EgressAllowValue {
@@ -280,7 +280,7 @@ pub struct EgressAllowValue {
     pub v6: Address,
 }
 
-/// A mark and an interface it may leave by.
+/// Fwmark and an egress interface that it may use.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]

@@ -32,7 +32,10 @@ pub fn conflicts(input: &Input<'_>, compiled: &Compiled) -> Vec<Conflict> {
         let sources = policy.sources();
         for source in &sources {
             let first = *scopes.entry((policy.priority, source.clone())).or_insert(place);
-            if first != place && !same_way(policies[first], policy) && contradicted.insert((first, place)) {
+            if first != place
+                && !has_same_action(policies[first], policy)
+                && contradicted.insert((first, place))
+            {
                 found.push(contradiction(policies[first], policy, source));
             }
         }
@@ -51,7 +54,7 @@ pub fn conflicts(input: &Input<'_>, compiled: &Compiled) -> Vec<Conflict> {
 }
 
 /// Reports whether two policies do the same with their matches.
-fn same_way(one: &RoutingPolicy, other: &RoutingPolicy) -> bool {
+fn has_same_action(one: &RoutingPolicy, other: &RoutingPolicy) -> bool {
     let mode = |policy: &RoutingPolicy| match policy.hops.len() {
         0 | 1 => HopMode::Path,
         _ => policy.hop_mode,
@@ -76,7 +79,7 @@ fn contradiction(first: &RoutingPolicy, second: &RoutingPolicy, source: &Source)
 }
 
 fn shadow(policy: &RoutingPolicy, sources: &[Source], before: &[&RoutingPolicy]) -> Conflict {
-    let same = before.iter().all(|other| same_way(policy, other));
+    let same = before.iter().all(|other| has_same_action(policy, other));
     let own: BTreeSet<&Source> = sources.iter().collect();
     let twin = before.iter().find(|other| same && other.sources().iter().collect::<BTreeSet<_>>() == own);
     let mut policies = vec![policy.meta.id];

@@ -96,7 +96,7 @@ impl FqdnCache {
     }
 
     /// Records that a client resolves an address. Returns the entry for the dataplane, or `None` if no policy matches.
-    pub fn tell(
+    pub fn record(
         &mut self,
         (client, address): Key,
         name: NameRef<'_>,
@@ -120,7 +120,7 @@ impl FqdnCache {
     }
 
     /// Returns the evicted keys, each once.
-    pub fn take_forgotten(&mut self) -> Vec<Key> {
+    pub fn take_evicted(&mut self) -> Vec<Key> {
         std::mem::take(&mut self.forgotten)
     }
 
@@ -243,20 +243,20 @@ mod tests {
     #[test]
     fn an_address_known_by_several_names_belongs_to_the_first_policy_of_them() {
         let mut cache = under(&[("a.example", 2), ("b.example", 1)]);
-        let mut tell = |text: &str| cache.tell(key(1, 1), name(text).as_ref(), 60, 1000).expect("room");
-        assert_eq!(tell("x.a.example").map(|value| value.rank), Some(2));
-        assert_eq!(tell("b.example").map(|value| value.rank), Some(1));
-        assert_eq!(tell("a.example").map(|value| value.rank), Some(1));
-        assert_eq!(cache.tell(key(2, 1), name("c.example").as_ref(), 60, 1000), Ok(None));
+        let mut record = |text: &str| cache.record(key(1, 1), name(text).as_ref(), 60, 1000).expect("room");
+        assert_eq!(record("x.a.example").map(|value| value.rank), Some(2));
+        assert_eq!(record("b.example").map(|value| value.rank), Some(1));
+        assert_eq!(record("a.example").map(|value| value.rank), Some(1));
+        assert_eq!(cache.record(key(2, 1), name("c.example").as_ref(), 60, 1000), Ok(None));
     }
 
     #[test]
     fn an_entry_lives_as_long_as_its_answer_and_longer() {
         let mut cache = under(&[("a.example", 0)]);
         let short =
-            cache.tell(key(1, 1), name("a.example").as_ref(), 5, 1000).expect("room").expect("wanted");
+            cache.record(key(1, 1), name("a.example").as_ref(), 5, 1000).expect("room").expect("wanted");
         let long =
-            cache.tell(key(1, 2), name("a.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
+            cache.record(key(1, 2), name("a.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
         assert_eq!(short.until, 1000 + ticks(360));
         assert_eq!(long.until, 1000 + ticks(3660));
     }
@@ -264,9 +264,9 @@ mod tests {
     #[test]
     fn when_a_name_ends_the_address_is_that_of_the_others() {
         let mut cache = under(&[("a.example", 0), ("b.example", 1)]);
-        cache.tell(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
+        cache.record(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
         let both =
-            cache.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
+            cache.record(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room").expect("wanted");
         assert_eq!(both.rank, 0);
         let (changed, gone) = cache.sweep(both.until - RENEWAL_LEAD_TICKS - 1);
         assert_eq!((changed.len(), gone.len()), (0, 0));
@@ -279,8 +279,8 @@ mod tests {
     #[test]
     fn new_policies_apply_to_addresses_resolved_before_them() {
         let mut cache = under(&[("a.example", 2)]);
-        cache.tell(key(1, 1), name("a.example").as_ref(), 60, 1000).expect("room");
-        cache.tell(key(1, 2), name("other.example").as_ref(), 60, 1000).expect("room");
+        cache.record(key(1, 1), name("a.example").as_ref(), 60, 1000).expect("room");
+        cache.record(key(1, 2), name("other.example").as_ref(), 60, 1000).expect("room");
         let seen = cache.under(&plan(&[("a.example", 3), ("example", 1)]), 1000);
         assert_eq!(seen.values().map(|value| value.rank).collect::<Vec<_>>(), [1, 1]);
         assert_eq!(cache.under(&plan(&[]), 1000).len(), 0);
@@ -291,8 +291,8 @@ mod tests {
     fn a_new_plan_goes_by_the_names_that_still_hold() {
         let domains = [("a.example", 0), ("b.example", 1)];
         let mut cache = under(&domains);
-        cache.tell(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
-        let both = cache.tell(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room");
+        cache.record(key(1, 1), name("a.example").as_ref(), 300, 1000).expect("room");
+        let both = cache.record(key(1, 1), name("b.example").as_ref(), 3600, 1000).expect("room");
         assert_eq!(both.map(|value| value.rank), Some(0));
         let seen = cache.under(&plan(&domains), 1000 + ticks(360) + 1);
         assert_eq!(seen[&key(1, 1)].rank, 1);
@@ -317,12 +317,12 @@ mod tests {
         let a = name("a.example");
         for n in 0..MAX_FQDN_IPS {
             let key = (ClientKey::new(n + 1, Mac::default(), &Address::default()), Address::default());
-            cache.tell(key, a.as_ref(), 60, 1000).expect("room");
+            cache.record(key, a.as_ref(), 60, 1000).expect("room");
         }
-        assert_eq!(cache.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, 1000), Err(NoFreeEntry));
+        assert_eq!(cache.record(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, 1000), Err(NoFreeEntry));
         let later = 1000 + ticks(360) + 1;
-        assert!(cache.tell(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, later).is_ok());
-        let forgotten = cache.take_forgotten();
+        assert!(cache.record(key(MAX_FQDN_IPS + 9, 1), a.as_ref(), 60, later).is_ok());
+        let forgotten = cache.take_evicted();
         assert!(!forgotten.is_empty() && forgotten.iter().all(|key| cache.names(key, 0).is_empty()));
     }
 }

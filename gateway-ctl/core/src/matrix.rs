@@ -264,7 +264,7 @@ impl View<'_> {
         let rest = [false, true].map(|ipv6| {
             let policy = &compiled.policies[rank];
             let choice = if ipv6 { &policy.v6 } else { &policy.v4 };
-            choice.kind() == ChoiceKind::Proxy && Reach::of_rest(exits, policy, ipv6).direct
+            choice.kind() == ChoiceKind::Proxy && Reach::of_unproxied(exits, policy, ipv6).direct
         });
         let shown =
             if outcome == Outcome::Blocked && ipv6 != Outcome::Blocked { &reach[1] } else { &reach[0] };

@@ -31,8 +31,8 @@ pub struct UplinkSettings {
     pub gateway: Option<IpAddr>,
 }
 
-/// Numbers of uplinks by interface. An interface keeps its number while others come and go, and for as long as there are
-/// unused ones after it went: packets and flows in the kernel carry numbers.
+/// Numbers of uplinks by interface. An interface keeps its number while others come and go, and for as long as there
+/// are unused ones after it went: packets and flows in the kernel carry numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UplinkNumbers {
     known: BTreeMap<u8, KnownUplink>,

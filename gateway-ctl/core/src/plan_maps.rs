@@ -29,8 +29,8 @@ pub struct PlanMaps<'a> {
 }
 
 const SLOT: Slot = 1;
-/// Index of a LAN interface that does not exist. No packet has it; explanations assume that the interface is there, with
-/// any source.
+/// Index of a LAN interface that does not exist. No packet has it; explanations assume that the interface is there,
+/// with any source.
 const ABSENT: u32 = 0;
 const ABSENT_SCOPE: u16 = u16::MAX;
 
@@ -168,7 +168,7 @@ impl PolicyMaps for PlanMaps<'_> {
         self.plan.and_then(|plan| plan.actions.get(usize::try_from(rank).ok()?))
     }
 
-    fn turn(&self, policy: u32) -> u64 {
+    fn next_turn(&self, policy: u32) -> u64 {
         let mut turns = self.turns.borrow_mut();
         let turn = turns.entry(policy).or_default();
         let now = *turn;

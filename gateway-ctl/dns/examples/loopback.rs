@@ -83,7 +83,7 @@ impl LocalAnswers for List {
 struct Nothing;
 
 impl FqdnPolicy for Nothing {
-    fn wanted(&self, _: &Client, _: NameRef<'_>) -> Option<Arc<QueryRoute>> {
+    fn fqdn_route(&self, _: &Client, _: NameRef<'_>) -> Option<Arc<QueryRoute>> {
         None
     }
 
@@ -95,7 +95,7 @@ impl FqdnPolicy for Nothing {
 struct Omniscient;
 
 impl Upstream for Omniscient {
-    async fn ask(&self, query: Query) -> Result<Reply, Failure> {
+    async fn send_query(&self, query: Query) -> Result<Reply, Failure> {
         let mut message = b"\0\0\x81\x80\0\x01\0\x01\0\0\0\0".to_vec();
         message.extend_from_slice(query.name.as_ref().wire());
         message.extend_from_slice(&query.qtype.to_be_bytes());

@@ -170,7 +170,7 @@ pub trait LocalAnswers: Send + Sync + 'static {
 pub trait FqdnPolicy: Send + Sync + 'static {
     /// Returns the route of a query if an FQDN policy covers its name. Its answers must be installed, including cached
     /// ones. None for nearly all names. Called for every query, so it must be fast.
-    fn wanted(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>>;
+    fn fqdn_route(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>>;
     /// Installs the addresses in the dataplane before it returns. After an error the client must not get them.
     fn install(
         &self,
@@ -231,11 +231,11 @@ pub enum Failure {
 
 /// Upstream side of the resolver: sends queries and returns replies.
 pub trait Upstream: Send + Sync + 'static {
-    fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send;
+    fn send_query(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send;
 }
 
 impl<A: Upstream> Upstream for Arc<A> {
-    fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
-        A::ask(self, query)
+    fn send_query(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
+        A::send_query(self, query)
     }
 }

@@ -27,7 +27,7 @@ pub use serve::Settings;
 pub use wall_clock::WallClock;
 
 /// Lowers the priority of the calling thread below the threads that answer queries.
-fn give_way() {
+fn lower_priority() {
     const NICE: i32 = 5;
     // A failure only costs speed.
     let _ = rustix::process::setpriority_process(None, NICE);

@@ -203,7 +203,7 @@ impl Download for ListDownload {
     ) -> Result<Option<(ListCopy, List)>, Error> {
         let (own, head) = (self.own.load_full(), have.map(|copy| copy.head.clone()));
         let bounds = (&own[..], &self.total);
-        let fetched = fetch::look(&self.context, folder, self.key, (subscription, bounds), head).await?;
+        let fetched = fetch::check(&self.context, folder, self.key, (subscription, bounds), head).await?;
         Ok(fetched.map(|(head, list)| (ListCopy { head, report: list.report.clone() }, list)))
     }
 

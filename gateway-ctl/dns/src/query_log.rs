@@ -1,7 +1,7 @@
 //! Query log.
 //!
-//! Workers write into [`WorkerBuffer`]s and never wait: a full buffer counts the records that it drops. One thread empties them
-//! every few seconds, counts, keeps the newest records in memory and appends all of them to files.
+//! Workers write into [`WorkerBuffer`]s and never wait: a full buffer counts the records that it drops. One thread
+//! empties them every few seconds, counts, keeps the newest records in memory and appends all of them to files.
 
 mod bloom;
 mod filter;
@@ -63,7 +63,7 @@ impl QueryLog {
 
     /// Empties the buffers until the log ends, and writes the rest. For a thread of its own.
     pub fn run(&self) {
-        crate::give_way();
+        crate::lower_priority();
         while !self.stop.load(Ordering::Acquire) {
             let guard = lock(&self.wake.0);
             drop(self.wake.1.wait_timeout(guard, TICK).unwrap_or_else(PoisonError::into_inner));
@@ -97,9 +97,9 @@ impl QueryLog {
         lock(&self.journal).error()
     }
 
-    /// Newest first, at most `limit`. What is not in memory is read from files block by block, so this may take a while:
-    /// not to be called where nothing may wait. Blocks without any of the client, the outcome or the domain that is looked
-    /// for are left out; a text within names may be anywhere.
+    /// Newest first, at most `limit`. What is not in memory is read from files block by block, so this may take a
+    /// while: not to be called where nothing may wait. Blocks without any of the client, the outcome or the domain that
+    /// is looked for are left out; a text within names may be anywhere.
     pub fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize) -> Vec<DisplayRecord> {
         self.collect(self.wall.now());
         let view = lock(&self.journal).view();

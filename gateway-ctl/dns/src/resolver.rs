@@ -111,7 +111,7 @@ impl Resolver {
         let log_thread = threads::supervise(&*supervisor, "dns-log".into(), move || log.run());
         let (attending, handed) = (shared.clone(), Arc::new(tokio::sync::Mutex::new(handed)));
         let attend = move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
-            Box::pin(attending.clone().attend(handed.clone()))
+            Box::pin(attending.clone().serve_queue(handed.clone()))
         };
         let attending = supervisor.restart_until_done("dns_slow_path".into(), Box::new(attend));
         let mut resolver = Resolver {

@@ -81,12 +81,12 @@ pub struct Shared {
 
 /// Object-safe form of [`Upstream`].
 pub(crate) trait DynUpstream: Send + Sync {
-    fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + '_>>;
+    fn send_query(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + '_>>;
 }
 
 impl<A: Upstream> DynUpstream for A {
-    fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + '_>> {
-        Box::pin(Upstream::ask(self, query))
+    fn send_query(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + '_>> {
+        Box::pin(Upstream::send_query(self, query))
     }
 }
 

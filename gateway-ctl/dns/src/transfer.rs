@@ -217,7 +217,7 @@ impl Download for ZoneTransfer {
         have: Option<&ZoneCopy>,
     ) -> Result<Option<(ZoneCopy, Copy)>, Error> {
         let have = have.map(|copy| copy.serial);
-        match fetch::look(&self.context, zone, have, self.key).await? {
+        match fetch::check(&self.context, zone, have, self.key).await? {
             SerialCheck::Same => {
                 if let Err(error) = disk::COPIES.checked(folder, zone.id) {
                     tracing::warn!(zone = %zone.zone, %error, "failed to store the confirmation of a secondary zone");

@@ -1,7 +1,7 @@
 //! Upstreams of the resolver, the paths to them, and their selection.
 //!
-//! [`Plan`] holds the upstreams by name, [`Upstreams`] sends queries to them. Each pair of upstream and path has its own
-//! client with its own connections, health and TLS sessions: paths share nothing.
+//! [`Plan`] holds the upstreams by name, [`Upstreams`] sends queries to them. Each pair of upstream and path has its
+//! own client with its own connections, health and TLS sessions: paths share nothing.
 
 mod bootstrap;
 mod client;

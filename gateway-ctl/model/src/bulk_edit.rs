@@ -1,7 +1,7 @@
 //! Change of many objects at once: a plan or an export is applied to a draft as a whole or not at all.
 //!
 //! Items are matched with stored objects by id, else by a unique name or address, else by a name that only one object
-//! has. All objects concerned are lifted out of the draft first, so that the items may exchange names and priorities
+//! has. All objects concerned are detached from the draft first, so that the items may exchange names and priorities
 //! among themselves; then they are written in the order of the kinds, and those that refer to a later one wait for it.
 
 pub mod diff;
@@ -84,7 +84,7 @@ pub fn change(draft: &mut State, order: &Order) -> Result<Outcome, Problems> {
     items.sort_by_key(|item| position(item.kind));
     let leaving = leaving(&before, &items, order);
     for (kind, id) in items.iter().map(|item| (item.kind, item.id)).chain(leaving.iter().copied()) {
-        (kind.ops.lift)(draft, id);
+        (kind.ops.detach)(draft, id);
     }
     let mut warnings = Vec::new();
     let items = write(draft, &before, items, order, &mut problems, &mut warnings);
@@ -308,14 +308,14 @@ fn write(
                     warnings.push(Warning::new(&item.path, message));
                 }
                 Err(error) => {
-                    (item.kind.ops.lay_back)(draft, before, item.id);
+                    (item.kind.ops.reattach)(draft, before, item.id);
                     report(&item.path, error, problems);
                 }
             }
         }
         if waiting.len() == pass && !laid_back {
             // Objects that refer to each other keep their references by their former names.
-            waiting.iter().for_each(|(item, _)| (item.kind.ops.lay_back)(draft, before, item.id));
+            waiting.iter().for_each(|(item, _)| (item.kind.ops.reattach)(draft, before, item.id));
             laid_back = true;
         } else if waiting.len() == pass {
             for (item, error) in waiting {

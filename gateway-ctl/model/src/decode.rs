@@ -66,7 +66,7 @@ pub fn decode<T: DeserializeOwned>(
         } else {
             report(&path_text(&shown), &text, secrets, problems);
         }
-        if problems.len() >= MAX_PROBLEMS || !take_out(&mut value, &error.path, &mut removed) {
+        if problems.len() >= MAX_PROBLEMS || !remove_at(&mut value, &error.path, &mut removed) {
             return None;
         }
     }
@@ -142,7 +142,7 @@ fn ignored_path(path: &serde_ignored::Path<'_>) -> String {
 }
 
 /// Takes the value at the path out of the input. False when there is nothing that could be taken.
-fn take_out(value: &mut Value, path: &[Step], removed: &mut Vec<Removed>) -> bool {
+fn remove_at(value: &mut Value, path: &[Step], removed: &mut Vec<Removed>) -> bool {
     let Some((last, parents)) = path.split_last() else { return false };
     let mut place = value;
     for step in parents {

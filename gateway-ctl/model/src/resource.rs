@@ -102,7 +102,7 @@ pub trait Resource:
     }
 
     /// Takes its consequences for other rows, after the row was written. To change the row itself, put it again.
-    fn settle(self, _state: &mut State) -> Result<(), EditError> {
+    fn apply_consequences(self, _state: &mut State) -> Result<(), EditError> {
         Ok(())
     }
 
@@ -167,7 +167,7 @@ pub trait Resource:
     fn resolve(_input: &mut Map<String, Value>, _names: &Names<'_>) {}
 
     /// Adds fields that are derived from other rows to the shown form.
-    fn adorn(&self, _state: &State, _shown: &mut Map<String, Value>) {}
+    fn add_derived(&self, _state: &State, _shown: &mut Map<String, Value>) {}
 
     /// Schema of the fields that exist only when shown: live state, derived fields.
     fn shown_schema(_generator: &mut SchemaGenerator) -> Option<Schema> {
@@ -211,7 +211,7 @@ pub fn ref_key(kind: &str, target: &str) -> String {
 pub fn to_shown<R: Resource>(row: &R, state: &State) -> Value {
     let mut shown = plain(row);
     if let Value::Object(map) = &mut shown {
-        row.adorn(state, map);
+        row.add_derived(state, map);
     }
     shown
 }

@@ -90,7 +90,8 @@ impl Secret {
         self.0.as_ref().is_none_or(|inner| inner.clear().is_some())
     }
 
-    /// Returns true if opening it was tried, so that [`Secret::expose`] returns at once. A secret that is not set is opened.
+    /// Returns true if opening it was tried, so that [`Secret::expose`] returns at once. A secret that is not set is
+    /// opened.
     pub fn is_opened(&self) -> bool {
         self.0.as_ref().is_none_or(|inner| inner.clear.get().is_some())
     }

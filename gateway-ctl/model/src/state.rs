@@ -427,7 +427,7 @@ impl State {
         self.put(row)?;
         // The hooks get a clone of the written row, because they may change it.
         let written = R::table(self).get(id).expect("it was just put there").as_ref().clone();
-        written.settle(self)?;
+        written.apply_consequences(self)?;
         if let Some(unchanged) = unchanged {
             unchanged.restore(self);
         }

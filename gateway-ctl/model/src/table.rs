@@ -119,7 +119,7 @@ impl<R: Resource> Table<R> {
     }
 
     /// Returns the unique key of `row` that another row has.
-    pub(crate) fn clash(&self, row: &R) -> Option<KeyClash> {
+    pub(crate) fn key_clash(&self, row: &R) -> Option<KeyClash> {
         let id = row.meta().id;
         let keys = Keys::of(row);
         keys.unique.iter().find_map(|(field, key)| {
@@ -130,7 +130,7 @@ impl<R: Resource> Table<R> {
 
     /// Writes the row, which must not clash, at the revision of its metadata.
     pub(crate) fn put(&mut self, row: R) -> Result<(), KeyClash> {
-        if let Some(clash) = self.clash(&row) {
+        if let Some(clash) = self.key_clash(&row) {
             return Err(clash);
         }
         let id = row.meta().id;
@@ -164,15 +164,15 @@ impl<R: Resource> Table<R> {
     }
 
     /// Takes the row out for a while: its slot stays its own, and the table counts as unchanged.
-    pub(crate) fn lift(&mut self, id: Id) -> Option<Arc<R>> {
+    pub(crate) fn detach(&mut self, id: Id) -> Option<Arc<R>> {
         let row = self.rows.remove(&id)?;
         self.unindex(&row);
         Some(row)
     }
 
-    /// Puts a lifted row back as it was, and the version of the collection with it.
-    pub(crate) fn lay_back(&mut self, row: Arc<R>, revision: Revision) -> Result<(), KeyClash> {
-        if let Some(clash) = self.clash(&row) {
+    /// Puts a detached row back as it was, and the version of the collection with it.
+    pub(crate) fn reattach(&mut self, row: Arc<R>, revision: Revision) -> Result<(), KeyClash> {
+        if let Some(clash) = self.key_clash(&row) {
             return Err(clash);
         }
         let id = row.meta().id;
@@ -196,14 +196,14 @@ impl<R: Resource> Table<R> {
     /// draft.
     pub(crate) fn restore(&mut self, row: Arc<R>, revision: Revision, dirty: bool) -> Result<(), KeyClash> {
         let id = row.meta().id;
-        self.lay_back(row, revision)?;
+        self.reattach(row, revision)?;
         if dirty {
             self.dirty.insert(id);
         }
         Ok(())
     }
 
-    /// Gives up a lifted row for good.
+    /// Gives up a detached row for good.
     pub(crate) fn discard(&mut self, id: Id, slot: u32, revision: Revision) {
         self.slots.remove(&slot);
         self.revision = self.revision.max(revision);

@@ -154,7 +154,7 @@ pub async fn open(
     login: impl Future<Output = Option<Credentials<'_>>>,
 ) -> Result<TcpStream, EgressError> {
     let mut stream = sockets.connect(proxy, mark).await.map_err(EgressError::ProxyConnect)?;
-    socks5::greet(&mut stream, login.await).await?;
+    socks5::negotiate(&mut stream, login.await).await?;
     Ok(stream)
 }
 

@@ -68,7 +68,7 @@ pub enum Error {
 }
 
 /// Negotiates the authentication method, and authenticates.
-pub async fn greet<S>(stream: &mut S, login: Option<Credentials<'_>>) -> Result<(), Error>
+pub async fn negotiate<S>(stream: &mut S, login: Option<Credentials<'_>>) -> Result<(), Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -255,7 +255,7 @@ mod tests {
             (b"\x05\x01\x00\x03\x0bexample.org\x01\xbb", b"\x05\x00\x00\x03\x01x\x00\x07");
         let talk = [GREETING, four, (&six_asked, &six_answer), name];
         let client = async {
-            greet(&mut ours, None).await.unwrap();
+            negotiate(&mut ours, None).await.unwrap();
             let address = |text: &str| Destination::Address(text.parse().unwrap());
             let bound = ask(&mut ours, Command::Connect, &address("198.18.0.1:80")).await.unwrap();
             assert_eq!(bound, address("10.0.0.9:1025"));
@@ -274,7 +274,7 @@ mod tests {
         for (answer, ok) in [([1, 0], true), ([5, 0], true), ([1, 1], false)] {
             let (mut ours, theirs) = tokio::io::duplex(4096);
             let talk: [(&[u8], &[u8]); 2] = [(&[5, 1, 2], &[5, 2]), (sign_in, &answer)];
-            let (_, outcome) = tokio::join!(server(theirs, &talk), greet(&mut ours, login));
+            let (_, outcome) = tokio::join!(server(theirs, &talk), negotiate(&mut ours, login));
             assert_eq!(outcome.is_ok(), ok, "{outcome:?}");
             assert!(ok || matches!(outcome, Err(Error::LoginRefused)));
         }
@@ -296,7 +296,7 @@ mod tests {
             let (mut ours, mut theirs) = tokio::io::duplex(4096);
             theirs.write_all(answer).await.unwrap();
             theirs.shutdown().await.unwrap();
-            let error = greet(&mut ours, login).await.unwrap_err();
+            let error = negotiate(&mut ours, login).await.unwrap_err();
             assert!(expected(&error), "{answer:?}: {error}");
         }
         let (mut ours, mut theirs) = tokio::io::duplex(4096);

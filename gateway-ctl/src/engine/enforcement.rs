@@ -52,7 +52,7 @@ pub trait Enforcement: Send + Sync {
     }
 
     /// Returns the domains through which a client resolved an address.
-    fn known_as(&self, _key: &Key) -> Vec<Name> {
+    fn names_of(&self, _key: &Key) -> Vec<Name> {
         Vec::new()
     }
 
@@ -132,8 +132,8 @@ impl Enforcement for Engine {
         self.turns.per_minute()
     }
 
-    fn known_as(&self, key: &Key) -> Vec<Name> {
-        self.dataplane.with(|programs| programs.known_as(key))
+    fn names_of(&self, key: &Key) -> Vec<Name> {
+        self.dataplane.with(|programs| programs.names_of(key))
     }
 
     fn generation(&self) -> Result<u32, bpf::Error> {

@@ -24,7 +24,7 @@ pub struct Neighbour {
 
 /// Looks up the entry of an address on each of these links. Returns `None` if the kernel knows no host there.
 pub fn at(address: IpAddr, links: &[u32]) -> Option<Neighbour> {
-    look(address, links)
+    query_kernel(address, links)
         .inspect_err(|error| tracing::warn!(%error, "failed to read the neighbours"))
         .ok()
         .flatten()
@@ -32,7 +32,7 @@ pub fn at(address: IpAddr, links: &[u32]) -> Option<Neighbour> {
 
 /// Sends one request per link instead of a dump. The table may have thousands of entries, and a dump holds a kernel
 /// lock.
-fn look(address: IpAddr, links: &[u32]) -> io::Result<Option<Neighbour>> {
+fn query_kernel(address: IpAddr, links: &[u32]) -> io::Result<Option<Neighbour>> {
     let socket: OwnedFd =
         socket_with(net::AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     let mut buffer = vec![0; MAX_MESSAGE_BYTES];
@@ -84,7 +84,7 @@ mod tests {
     fn an_unspecified_address_has_no_neighbour() {
         for address in ["192.0.2.254", "2001:db8::254"] {
             // The loopback link, and one that does not exist.
-            let looked = look(address.parse().expect("an address"), &[1, 0x7fff_fff0]);
+            let looked = query_kernel(address.parse().expect("an address"), &[1, 0x7fff_fff0]);
             assert_eq!(looked.expect("the kernel answers"), None, "{address}");
         }
     }

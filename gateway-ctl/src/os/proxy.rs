@@ -223,7 +223,7 @@ impl Relay {
     }
 
     /// Returns a receiver of proxies that were unreachable for a connection.
-    pub fn doubts(&self) -> watch::Receiver<ConnectFailures> {
+    pub fn connect_failures(&self) -> watch::Receiver<ConnectFailures> {
         self.shared.doubts.subscribe()
     }
 }
@@ -241,7 +241,7 @@ impl Shared {
     }
 
     /// Reports a proxy that needs a check.
-    fn doubt(&self, passage: &Admission) {
+    fn report_failure(&self, passage: &Admission) {
         self.doubts.send_modify(|doubts| {
             *doubts.entry((passage.to.proxy_id.clone(), passage.leg)).or_default() += 1;
         });

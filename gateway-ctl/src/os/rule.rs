@@ -24,7 +24,7 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstalledRule {
     pub place: RuleKey,
-    pub says: RuleField,
+    pub fields: RuleField,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,14 +50,14 @@ impl Rules {
             if let Some((mark, mask)) = &mut value.fwmark {
                 *mark &= *mask;
             }
-            (InstalledRule { place: key.clone(), says: RuleField::Plain(value) }, ())
+            (InstalledRule { place: key.clone(), fields: RuleField::Plain(value) }, ())
         });
         rules.collect()
     }
 
     /// Reports whether the rule blocks packets. Such a rule is the first to be added and the last to be removed.
     pub fn blocks(rule: &InstalledRule) -> bool {
-        match &rule.says {
+        match &rule.fields {
             RuleField::Plain(value) => matches!(value.action, Action::Prohibit | Action::Unreachable),
             RuleField::Foreign(_) => false,
         }
@@ -67,7 +67,7 @@ impl Rules {
     /// must exist for as long as such replies are possible. Without it they leave through the uplink, or not at all.
     pub fn answers(rule: &InstalledRule) -> bool {
         let here = |value: &RuleValue| value.input_interface.as_deref() == Some("lo");
-        matches!(&rule.says, RuleField::Plain(value) if value.source.is_some() || here(value))
+        matches!(&rule.fields, RuleField::Plain(value) if value.source.is_some() || here(value))
     }
 
     /// Returns the gateway's rules with their original messages.
@@ -95,7 +95,7 @@ impl Backend for Rules {
 
     async fn put(&self, key: &InstalledRule, _want: &(), _have: Option<&()>) -> Result<(), Error> {
         let RuleField::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length }) =
-            &key.says
+            &key.fields
         else {
             return Err(Error::Unsupported("such a rule cannot be wanted"));
         };
@@ -152,7 +152,7 @@ impl Backend for Rules {
             Family::V4 => "IPv4",
             Family::V6 => "IPv6",
         };
-        let text = match &key.says {
+        let text = match &key.fields {
             RuleField::Plain(value) => show(value),
             RuleField::Foreign(text) => text.clone(),
         };
@@ -202,14 +202,14 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
         RuleAction::Unreachable => Some(Action::Unreachable),
         _ => None,
     };
-    let says = match action {
+    let fields = match action {
         Some(action) if !foreign => {
             let fwmark = mask.map(|mask| (mark.unwrap_or_default(), mask));
             RuleField::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length })
         }
         _ => RuleField::Foreign(format!("{:?} with {:?}", header.action, message.attributes)),
     };
-    Some(InstalledRule { place: RuleKey { family, priority }, says })
+    Some(InstalledRule { place: RuleKey { family, priority }, fields })
 }
 
 fn show(value: &RuleValue) -> String {

@@ -254,7 +254,7 @@ impl LocalSocket {
     }
 
     /// Sends a datagram to the tunnel. A datagram that it does not accept is lost, as anywhere.
-    fn give(&self, datagram: &[u8]) {
+    fn send_to_tunnel(&self, datagram: &[u8]) {
         let port = self.tunnel.load(Ordering::Relaxed);
         if port != 0 {
             let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -274,7 +274,7 @@ async fn run(target: TransportTarget, near: Arc<LocalSocket>, again: Arc<Notify>
     loop {
         let began = Instant::now();
         let reason = tokio::select! {
-            ended = once(&target, &near, &teller) => ended.to_string(),
+            ended = run_once(&target, &near, &teller) => ended.to_string(),
             () = again.notified() => {
                 teller.broken("the way to it has changed".to_owned());
                 failures = 0;
@@ -296,14 +296,14 @@ async fn run(target: TransportTarget, near: Arc<LocalSocket>, again: Arc<Notify>
 }
 
 /// Runs one connection from its start to its end.
-async fn once(target: &TransportTarget, near: &LocalSocket, teller: &StatePublisher) -> ConnectError {
+async fn run_once(target: &TransportTarget, near: &LocalSocket, teller: &StatePublisher) -> ConnectError {
     let Some(address) = target.address else { return ConnectError::NoAddress };
     let ended = match &target.kind {
         TransportKind::Udp2Tcp => match within(stream::open(address, target.mark)).await {
             Ok(far) => {
                 near.drain();
                 teller.connected();
-                stream::carry(far, near).await
+                stream::forward(far, near).await
             }
             Err(error) => return error,
         },
@@ -311,7 +311,7 @@ async fn once(target: &TransportTarget, near: &LocalSocket, teller: &StatePublis
             Ok(far) => {
                 near.drain();
                 teller.connected();
-                far.carry(near).await
+                far.forward(near).await
             }
             Err(error) => return error,
         },

@@ -164,13 +164,13 @@ struct Loop<H, D, O, C> {
 
 impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
     async fn run(mut self) {
-        self.once(Reason::Start).await;
+        self.run_once(Reason::Start).await;
         while self.wait().await {
             while let Ok(command) = self.commands.try_recv() {
                 self.take(command);
             }
             if let Some(reason) = self.pending.take() {
-                self.once(reason).await;
+                self.run_once(reason).await;
             }
             let status = self.status.borrow().clone();
             for waiting in self.waiting.drain(..) {
@@ -222,7 +222,7 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
         self.pending.add(Reason::Facts);
     }
 
-    async fn once(&mut self, reason: Reason) {
+    async fn run_once(&mut self, reason: Reason) {
         let (started, clock) = ((self.clock)(), Instant::now());
         let mut outcomes = BTreeMap::new();
         for round in 0..ROUNDS {

@@ -225,7 +225,7 @@ fn subject_of(status: &UpstreamStatus) -> String {
 }
 
 /// Expands the IPv4 wildcard address to both address families.
-fn places(address: SocketAddr) -> impl Iterator<Item = SocketAddr> {
+fn bind_addresses(address: SocketAddr) -> impl Iterator<Item = SocketAddr> {
     let all = address.ip() == IpAddr::from([0, 0, 0, 0]);
     let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());
     [address].into_iter().chain(all.then_some(both))
@@ -241,8 +241,8 @@ impl gateway_dns::serve::Tls for Server {
 }
 
 fn settings(directory: &Path, dns: &Dns) -> Settings {
-    let listen = places(dns.listen_addr).map(|address| Listen { address, interface: None }).collect();
-    let secure = dns.tls_listen_addrs.iter().copied().flat_map(places).collect();
+    let listen = bind_addresses(dns.listen_addr).map(|address| Listen { address, interface: None }).collect();
+    let secure = dns.tls_listen_addrs.iter().copied().flat_map(bind_addresses).collect();
     let log =
         gateway_dns::query_log::Settings { directory: Some(directory.join("log")), ..Default::default() };
     let blocking = Blocking { paused_until: dns.blocking_paused_until, ..Blocking::default() };

@@ -14,13 +14,13 @@ pub async fn run(Context { store, .. }: Context) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         let looked = store.clone();
-        if let Err(error) = blocking(move || look(&looked)).await {
+        if let Err(error) = blocking(move || end_due(&looked)).await {
             tracing::error!(%error, "failed to record ended objects; retrying");
         }
     }
 }
 
-fn look(store: &Store) -> Result<(), Error> {
+fn end_due(store: &Store) -> Result<(), Error> {
     store.renew_reserve();
     let ended = store.end_overdue()?;
     if ended > 0 {

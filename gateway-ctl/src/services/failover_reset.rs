@@ -32,7 +32,7 @@ pub async fn run(Context { wake, dataplane, .. }: Context) {
     let (mut status, compiled) = (wake.status(), wake.compiled());
     let mut before = PolicyChoices::new();
     while status.changed().await.is_ok() {
-        let after = ways(&compiled.borrow().plan.dataplane);
+        let after = policy_choices(&compiled.borrow().plan.dataplane);
         let lost = Arc::new(lost(&before, &after));
         before = after;
         if !lost.is_empty() {
@@ -65,7 +65,7 @@ async fn remind(dataplane: KernelDataplane, lost: Arc<LostLegs>) {
     }
 }
 
-fn ways(plan: &Dataplane) -> PolicyChoices {
+fn policy_choices(plan: &Dataplane) -> PolicyChoices {
     plan.actions.iter().map(|action| (action.policy, [action.v4, action.v6])).collect()
 }
 
@@ -115,7 +115,7 @@ mod tests {
         let before = both(Choice::legs(&[16, 17, 2]));
         let gone = |after: Choice| lost(&before, &both(after));
         assert_eq!(gone(Choice::legs(&[17])), BTreeSet::from([(7, false, 16), (7, true, 16)]));
-        assert_eq!(gone(Choice::legs(&[17]).keeping(&[16])), LostLegs::new());
+        assert_eq!(gone(Choice::legs(&[17]).with_draining_legs(&[16])), LostLegs::new());
         assert_eq!(gone(Choice::REJECT), LostLegs::new());
         assert_eq!(gone(Choice::DROP), LostLegs::new());
         assert_eq!(gone(Choice::DIRECT).len(), 4);

@@ -68,7 +68,7 @@ pub async fn run(Context { wake, dataplane, .. }: Context, turns: FlowRates) {
             let dataplane = dataplane.clone();
             blocking(move || {
                 dataplane.with(|programs| {
-                    let of = |number| Some((number, programs.turns(number).ok()?));
+                    let of = |number| Some((number, programs.round_robin_counter(number).ok()?));
                     numbers.into_iter().filter_map(of).collect()
                 })
             })

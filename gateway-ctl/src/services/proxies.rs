@@ -106,15 +106,15 @@ impl Proxies {
 
     pub async fn run(mut self, handle: Handle) {
         let (mut changes, mut compiled) = (self.store.watch(), handle.compiled());
-        let mut doubts = self.relay.doubts();
+        let mut doubts = self.relay.connect_failures();
         let mut known = ConnectFailures::default();
         loop {
             let state = self.store.current();
             let plan = compiled.borrow_and_update().clone();
             // The legs that reach a proxy are unknown until a plan of this state exists.
             let is_current = plan.revision == state.revision.0;
-            self.settle(&state, &plan.plan, is_current);
-            let seen = self.look(&state);
+            self.update_paths(&state, &plan.plan, is_current);
+            let seen = self.poll(&state);
             let before = self.seen.borrow().clone();
             if *before != seen {
                 let acts = before.facts != seen.facts || before.addresses != seen.addresses;
@@ -142,7 +142,7 @@ impl Proxies {
 
     /// Starts the due lookups of names, and the due probes of the paths in use. A proxy that no policy reaches is
     /// probed over the default route.
-    fn settle(&mut self, state: &State, plan: &Plan, is_current: bool) {
+    fn update_paths(&mut self, state: &State, plan: &Plan, is_current: bool) {
         let mut wanted: BTreeSet<ProxyPath> = BTreeSet::new();
         // Endpoint names, each with the legs that reach the proxies of that name.
         let mut names: BTreeMap<String, BTreeSet<u8>> = BTreeMap::new();
@@ -275,7 +275,7 @@ impl Proxies {
         }
     }
 
-    fn look(&self, state: &State) -> ProxyStates {
+    fn poll(&self, state: &State) -> ProxyStates {
         let mut seen = ProxyStates::default();
         for proxy in state.proxies.iter() {
             let id = proxy.meta.id;

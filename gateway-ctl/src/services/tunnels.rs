@@ -127,7 +127,7 @@ impl Tunnels {
             let state = self.store.current();
             self.engine.set_cover(&state.group::<CoverSettings>()).await;
             self.follow_the_uplink(&state, &handle).await;
-            let seen = self.look(&state, &handle).await;
+            let seen = self.poll(&state, &handle).await;
             let before = self.seen.borrow().clone();
             let acts = before.facts != seen.facts || before.endpoints != seen.endpoints;
             let stale: Vec<Id> = seen
@@ -146,7 +146,7 @@ impl Tunnels {
         }
     }
 
-    async fn look(&mut self, state: &State, handle: &Handle) -> TunnelStates {
+    async fn poll(&mut self, state: &State, handle: &Handle) -> TunnelStates {
         let (facts, plan) = (handle.facts().borrow().clone(), handle.compiled().borrow().clone());
         let before = self.seen.borrow().clone();
         let (now, boot) = (self.store.clock().now(), self.store.clock().boot());
@@ -158,7 +158,7 @@ impl Tunnels {
         };
         let mut connected = Facts::default();
         self.transports.enrich(&mut connected);
-        let endpoints = self.resolver.look(state, &before, now, outer);
+        let endpoints = self.resolver.poll(state, &before, now, outer);
         let mut seen = TunnelStates { endpoints, ..TunnelStates::default() };
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard) {
             let id = tunnel.meta.id;

@@ -36,7 +36,7 @@ impl Client {
     }
 
     /// Trusts these authorities instead of the system's. Skips entries that are not valid certificates.
-    pub fn trusting(mut self, authorities: Vec<CertificateDer<'static>>) -> Self {
+    pub fn with_authorities(mut self, authorities: Vec<CertificateDer<'static>>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(authorities);
         self.roots = Some(Arc::new(roots));
@@ -45,7 +45,7 @@ impl Client {
     }
 
     /// Sets the ALPN protocols in order of preference: `h2`, `http/1.1`.
-    pub fn speaking(mut self, protocols: &[&[u8]]) -> Self {
+    pub fn with_protocols(mut self, protocols: &[&[u8]]) -> Self {
         self.protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         self.made = Arc::default();
         self

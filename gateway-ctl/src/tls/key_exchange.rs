@@ -41,7 +41,7 @@ impl RecordingKxGroup {
 
 /// Returns the groups of all modes, for one client. The library requires a static lifetime, so each name leaks a few
 /// dozen bytes once; the factory keeps one list per name.
-pub(super) fn witnessed(recorder: &Arc<RecordingKxGroup>) -> Vec<&'static dyn SupportedKxGroup> {
+pub(super) fn recording_groups(recorder: &Arc<RecordingKxGroup>) -> Vec<&'static dyn SupportedKxGroup> {
     let mut groups = PqMode::Preferred.groups();
     for other in PqMode::Default.groups().into_iter().chain(PqMode::Required.groups()) {
         if !groups.iter().any(|known| known.name() == other.name()) {

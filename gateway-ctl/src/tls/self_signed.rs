@@ -116,7 +116,7 @@ pub(super) fn ensure(
     let reason = match present {
         _ if fresh => "there was no key",
         None => "there was none",
-        Some(pem) => match shortcoming(&pem, &key, names, now) {
+        Some(pem) => match unsuitability(&pem, &key, names, now) {
             None => return Ok(None),
             Some(reason) => reason,
         },
@@ -152,7 +152,12 @@ fn ensure_key(path: &Path) -> Result<(KeyPair, bool), Error> {
 }
 
 /// Returns the reason why this certificate is unsuitable.
-fn shortcoming(pem: &[u8], key: &KeyPair, names: &CertificateNames, now: Timestamp) -> Option<&'static str> {
+fn unsuitability(
+    pem: &[u8],
+    key: &KeyPair,
+    names: &CertificateNames,
+    now: Timestamp,
+) -> Option<&'static str> {
     let Ok((_, pem)) = x509_parser::pem::parse_x509_pem(pem) else { return Some("it was broken") };
     let Ok((_, certificate)) = X509Certificate::from_der(&pem.contents) else { return Some("it was broken") };
     use rcgen::PublicKeyData;

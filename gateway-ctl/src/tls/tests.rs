@@ -142,7 +142,7 @@ async fn clients_get_what_the_mode_gives_them() {
 async fn named_clients_obey_the_mode_and_tell_what_they_agreed_on() {
     let identity = identity();
     let factory = Factory::new(PqMode::Default);
-    let client = factory.client("test").trusting(vec![identity.der.clone()]);
+    let client = factory.client("test").with_authorities(vec![identity.der.clone()]);
     let report =
         |last: Option<&str>, pq| ClientReport { name: "test".into(), last_group: last.map(Into::into), pq };
     assert_eq!(factory.clients(), [report(None, false)]);
@@ -172,7 +172,7 @@ async fn named_clients_obey_the_mode_and_tell_what_they_agreed_on() {
 async fn a_cached_configuration_refuses_what_the_mode_forbids() {
     let identity = identity();
     let factory = Factory::new(PqMode::Preferred);
-    let client = factory.client("test").trusting(vec![identity.der.clone()]);
+    let client = factory.client("test").with_authorities(vec![identity.der.clone()]);
     let kept = TlsConnector::from(client.config().unwrap());
     factory.set_mode(PqMode::Required);
     for versions in [rustls::ALL_VERSIONS, &[&rustls::version::TLS12]] {
@@ -233,8 +233,10 @@ async fn our_own_sides_agree_in_every_pair_of_modes() {
     for near in [PqMode::Default, PqMode::Preferred, PqMode::Required] {
         for far in [PqMode::Default, PqMode::Preferred, PqMode::Required] {
             let (ours, theirs) = (Factory::new(near), Factory::new(far));
-            let client =
-                ours.client("test").trusting(vec![identity.der.clone()]).speaking(&[b"h2", b"http/1.1"]);
+            let client = ours
+                .client("test")
+                .with_authorities(vec![identity.der.clone()])
+                .with_protocols(&[b"h2", b"http/1.1"]);
             let server = theirs.server(identity.resolver.clone(), &[b"http/1.1"]);
             let (a, b) = tokio::io::duplex(1 << 16);
             let (client, server) = tokio::join!(client.connect(name(), a), server.accept(b));
@@ -250,7 +252,7 @@ async fn our_own_sides_agree_in_every_pair_of_modes() {
 async fn an_untrusted_server_is_not_blamed_on_the_mode() {
     let (identity, other) = (identity(), identity());
     let factory = Factory::new(PqMode::Required);
-    let client = factory.client("test").trusting(vec![other.der.clone()]);
+    let client = factory.client("test").with_authorities(vec![other.der.clone()]);
     let server = foreign_server(&identity, hybrid(), rustls::ALL_VERSIONS);
     let error = outbound(&client, &server).await.0.unwrap_err();
     assert!(!error.is_post_quantum(), "{error:?}");

@@ -66,7 +66,11 @@ fn bounds(compiled: &Compiled) {
         let is_policy = (0..=1_000_000).contains(&policy.priority);
         assert!(action.policy < gateway_common::maps::POLICIES && (action.policy > 0) == is_policy);
         assert!(action.sticky <= Sticky::SourceDestination as u8);
-        assert_eq!(ActionValue::rest_of(action.rest(), action.proxy_takes_udp()), action.rest, "{action:?}");
+        assert_eq!(
+            ActionValue::rest_of(action.unproxied(), action.proxy_takes_udp()),
+            action.rest,
+            "{action:?}"
+        );
         assert!(action.lasting4 <= action.v4.kept && action.lasting6 <= action.v6.kept, "{action:?}");
         for (choice, ipv6) in [(&action.v4, false), (&action.v6, true)] {
             legs(compiled, choice, ipv6);

@@ -111,9 +111,9 @@ impl Testbed {
         (run.action, out)
     }
 
-    fn given(&self) -> Vec<u64> {
+    fn take_hits(&self) -> Vec<u64> {
         let mut given = Vec::new();
-        self.dns_cache.given(&mut |answer| given.push(answer.id));
+        self.dns_cache.take_hits(&mut |answer| given.push(answer.id));
         given
     }
 }
@@ -204,7 +204,7 @@ fn cached_answers_are_returned_with_current_ttls() {
         let mut wanted = answer(&first, &label, &aged);
         wanted[..2].copy_from_slice(&id);
         assert_eq!(read(&out, ends), wanted, "round {round}");
-        assert_eq!(testbed.given(), [u64::from(round) + 1]);
+        assert_eq!(testbed.take_hits(), [u64::from(round) + 1]);
         testbed.dns_cache.remove(&[key]);
         assert_eq!(testbed.run(&ends.frame(&first)).0, GOES_ON, "it is forgotten");
     }
@@ -303,7 +303,7 @@ fn no_cached_answer_is_returned_without_a_log_record() {
         answered += 1;
         assert!(answered < 200_000, "the ring is never full");
     }
-    assert_eq!(testbed.given().len(), answered);
+    assert_eq!(testbed.take_hits().len(), answered);
     assert_eq!(testbed.run(&frame).0, SENT_BACK, "there is room again");
 }
 

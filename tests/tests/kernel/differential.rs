@@ -73,11 +73,11 @@ fn the_program_decides_as_the_function_does() {
         let plan = plans::plan().new_tree(&mut runner).expect("a plan").current();
         let swap = programs.apply(&plan).expect("the plan goes live");
         if round % FLUSH == 0 {
-            programs.forget_flows().expect("flows are forgotten");
+            programs.delete_flows().expect("flows are forgotten");
             memory.flows.clear();
         }
         for number in plan.actions.iter().map(|action| action.policy) {
-            memory.turns.insert(number, programs.turns(number).expect("turns"));
+            memory.turns.insert(number, programs.round_robin_counter(number).expect("turns"));
         }
         let environment = PlanMaps::new(Some(&plan));
         environment.generation.set(swap.generation);
@@ -90,7 +90,7 @@ fn the_program_decides_as_the_function_does() {
                     plans::resolved().new_tree(&mut runner).expect("news").current();
                 let name = Name::from(&DomainName::parse(name).expect("a name"));
                 let resolved = [(address, Duration::from_secs(60))];
-                programs.learn(client, name.as_ref(), &resolved).expect("learned");
+                programs.install_learned(client, name.as_ref(), &resolved).expect("learned");
                 memory.resolved.entry((client, address.into())).or_default().push(name);
             }
         }
@@ -112,7 +112,11 @@ fn the_program_decides_as_the_function_does() {
         }
         for action in &plan.actions {
             let want = environment.turns.borrow().get(&action.policy).copied().unwrap_or_default();
-            assert_eq!(programs.turns(action.policy).expect("turns"), want, "turns in round {round}");
+            assert_eq!(
+                programs.round_robin_counter(action.policy).expect("turns"),
+                want,
+                "turns in round {round}"
+            );
         }
         for (index, want) in environment.new_flows.borrow().iter() {
             let have = programs.maps.new_flows.get(*index).expect("a budget");
@@ -280,7 +284,7 @@ fn a_flow_keeps_a_leg_that_new_flows_do_not_take() {
         run(program, &packet, Arrival::default()).expect("a test run").mark & 0xff
     };
     let keeping = |new: u8, kept: &[u8]| {
-        let choice = Choice::legs(&[new]).keeping(kept);
+        let choice = Choice::legs(&[new]).with_draining_legs(kept);
         let action = ActionValue { v4: choice, v6: choice, policy: 1, ..ActionValue::default() };
         Dataplane { actions: vec![action], ..plans::pool(&[]) }
     };
@@ -327,7 +331,7 @@ fn flows_to_resolved_addresses_keep_the_policy_until_they_end() {
     assert_eq!(leg_to_the_films(&mut programs, 10_000), 16);
     let name = Name::from(&DomainName::parse("www.films.example").expect("a name"));
     let resolved = [(FILMS.into(), Duration::from_secs(60))];
-    programs.learn(sender(), name.as_ref(), &resolved).expect("learned");
+    programs.install_learned(sender(), name.as_ref(), &resolved).expect("learned");
     assert_eq!(leg_to_the_films(&mut programs, 10_001), 17);
     let mut next = films();
     next.actions.push(ActionValue::default());

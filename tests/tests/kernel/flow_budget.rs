@@ -55,7 +55,7 @@ fn device_beyond_its_budget_gets_no_more_records_and_its_flows_keep_their_legs()
         leg(&mut programs, port);
     }
     assert_eq!((records(&programs), programs.unrecorded().expect("a counter").packets), (3, 0));
-    let drawn = programs.turns(1).expect("turns");
+    let drawn = programs.round_robin_counter(1).expect("turns");
     let beyond: Vec<u32> = (1000..1050).map(|port| leg(&mut programs, port)).collect();
     assert_eq!((records(&programs), programs.unrecorded().expect("a counter").packets), (3, 50));
     assert!([16, 17, 18].iter().all(|leg| beyond.contains(leg)), "spread over all legs: {beyond:?}");
@@ -63,7 +63,7 @@ fn device_beyond_its_budget_gets_no_more_records_and_its_flows_keep_their_legs()
         programs.apply(&pool()).expect("the plan goes live");
         assert_eq!((1000..1050).map(|port| leg(&mut programs, port)).collect::<Vec<_>>(), beyond);
     }
-    assert_eq!(programs.turns(1).expect("turns"), drawn, "flows without a record take no turn");
+    assert_eq!(programs.round_robin_counter(1).expect("turns"), drawn, "flows without a record take no turn");
     // The device's records stay, and it uses nothing of the others' budget.
     for port in 1..=3 {
         leg(&mut programs, port);

@@ -18,7 +18,7 @@ fn a_classic_server_is_spoken_to_unless_post_quantum_is_required() {
     let factory = testbed.tls().factory.clone();
     let trusted: Vec<_> =
         CertificateDer::pem_file_iter(&authority).expect("file").map(|c| c.expect("PEM")).collect();
-    let client = factory.client("webhook").trusting(trusted);
+    let client = factory.client("webhook").with_authorities(trusted);
     for more in [[].as_slice(), &["-tls1_2"]] {
         let server = OpensslServer::start(&authority, &key, more);
         let talk = || {
@@ -59,7 +59,7 @@ fn an_own_server_negotiates_the_hybrid_group_in_every_mode() {
         CertificateDer::pem_file_iter(testbed.authority()).expect("file").map(|c| c.expect("PEM")).collect();
     for mode in [PqMode::Default, PqMode::Preferred, PqMode::Required] {
         let factory = Factory::new(mode);
-        let client = factory.client("mesh").trusting(trusted.clone());
+        let client = factory.client("mesh").with_authorities(trusted.clone());
         testbed.runtime.block_on(async {
             let stream = TcpStream::connect(testbed.address).await.expect("a connection");
             client

@@ -318,12 +318,15 @@ mod in_guest {
         for round in 0..PLANS {
             let plan = plans::plan().new_tree(&mut runner).expect("a plan").current();
             let swap = programs.apply(&plan).expect("the plan goes live");
-            programs.forget_flows().expect("flows are forgotten");
+            programs.delete_flows().expect("flows are forgotten");
             let environment = PlanMaps::new(Some(&plan));
             environment.generation.set(swap.generation);
             environment.since_boot.set(1 << 40);
             for number in plan.actions.iter().map(|action| action.policy) {
-                environment.turns.borrow_mut().insert(number, programs.turns(number).expect("turns"));
+                environment
+                    .turns
+                    .borrow_mut()
+                    .insert(number, programs.round_robin_counter(number).expect("turns"));
             }
             for _ in 0..PACKETS {
                 let packet = packets::packet().new_tree(&mut runner).expect("a packet").current();

@@ -41,6 +41,9 @@ pub enum Place {
     Alone,
     /// From the beginning, in parallel with those in order: the suite is slow and has no deadlines of seconds.
     Beside,
+    /// In parallel with those that run alone, at the lowest priority: the suite only needs processor time, of which
+    /// they leave half.
+    Background,
 }
 
 /// Part of a suite that `--quick` runs.
@@ -56,9 +59,9 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
-/// Number of networks at a time. Their tests wait three quarters of their time, so two processors can run four of them
+/// Number of networks at a time. Their tests wait three quarters of their time, so two processors can run three of them
 /// within the deadlines.
-const NETWORKS: &[&str] = &["--test-threads=4"];
+const NETWORKS: &[&str] = &["--test-threads=3"];
 
 pub const SUITES: &[Suite] = &[
     Suite {
@@ -97,7 +100,7 @@ pub const SUITES: &[Suite] = &[
         what: "every row by its own description, tried by schemathesis",
         work: Work::Module("api"),
         quick: Quick::No,
-        place: Place::Beside,
+        place: Place::Background,
         root: false,
         arguments: &[],
         limit: minutes(20),
@@ -227,7 +230,7 @@ pub const SUITES: &[Suite] = &[
         what: "replay of the fuzz corpora",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::InTurn,
+        place: Place::Background,
         root: false,
         arguments: &[],
         limit: minutes(15),

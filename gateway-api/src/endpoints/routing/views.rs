@@ -203,7 +203,7 @@ async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation,
     let open = cx.open()?;
     let now = open.world();
     if let Some(key) = evaluate::fqdn_key(&now.input(), now.compiled(), &question) {
-        question.known_as = open.enforcement.known_as(&key);
+        question.known_as = open.enforcement.names_of(&key);
     }
     let names = open.names.clone();
     let answer = explain(&cx, move |now| {

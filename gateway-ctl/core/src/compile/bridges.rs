@@ -11,7 +11,7 @@ use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::{State, Tunnel};
 
 use super::Input;
-use super::leg::{Leg, LegKind, is_to_stand, leg_number};
+use super::leg::{Leg, LegKind, is_present, leg_number};
 use crate::facts::Facts;
 use crate::plan::{Plan, TransportKind, TransportTarget, names};
 
@@ -61,7 +61,7 @@ fn destination(tunnel: &Tunnel) -> Option<String> {
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let tunnels = input.state.tunnels.iter();
     for tunnel in tunnels.filter(|tunnel| tunnel.r#type == TunnelType::Wireguard) {
-        if !is_to_stand(tunnel, legs) {
+        if !is_present(tunnel, legs) {
             continue;
         }
         let Some(Ok((bridge, transport))) = self::transport(input.state, tunnel) else { continue };

@@ -15,7 +15,7 @@ use super::{Input, Legs};
 pub const DRAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// Notes until when the tunnels that were taken down keep their flows.
-pub fn settle(input: &Input<'_>, legs: &mut Legs) {
+pub fn set_drain_deadlines(input: &Input<'_>, legs: &mut Legs) {
     let down: Vec<(u8, Timestamp)> = input
         .state
         .tunnels

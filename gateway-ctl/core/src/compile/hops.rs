@@ -159,7 +159,7 @@ pub struct ResolvedEgress {
     pub udp: bool,
 }
 
-pub fn way(input: &Input<'_>, policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
+pub fn resolve_egress(input: &Input<'_>, policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     let mut way = by_hops(policy, hops);
     if let Some(hop) = hops.iter().find(|hop| hop.proxy != 0 && hop.proxy == way.proxy) {
         let proxy = input.state.find::<Proxy>(&hop.hop.target);
@@ -195,11 +195,11 @@ fn first(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
         Sticky::Flow => hops.iter().filter(stays).map(|hop| hop.leg).collect(),
         Sticky::Source | Sticky::SourceDest => Vec::new(),
     };
-    ResolvedEgress { kept, ..through(hops, active) }
+    ResolvedEgress { kept, ..egress_by(hops, active) }
 }
 
 /// Returns the egress by one hop, with no hop before it except its own underlay.
-fn through(hops: &[HopState], active: usize) -> ResolvedEgress {
+fn egress_by(hops: &[HopState], active: usize) -> ResolvedEgress {
     let HopState { leg, proxy, .. } = hops[active];
     ResolvedEgress {
         active: Some(active),
@@ -241,5 +241,5 @@ fn path(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
     if hops[active].hop.r#type == HopType::Interface && !only_uplinks {
         return ResolvedEgress::default();
     }
-    through(hops, active)
+    egress_by(hops, active)
 }

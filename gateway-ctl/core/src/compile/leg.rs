@@ -139,7 +139,7 @@ pub fn tunnel_interface(tunnel: &Tunnel) -> String {
 }
 
 /// Returns whether a tunnel is there: it is wanted up, or flows may still end in it.
-pub(super) fn is_to_stand(tunnel: &Tunnel, legs: &[Leg]) -> bool {
+pub(super) fn is_present(tunnel: &Tunnel, legs: &[Leg]) -> bool {
     let drains = |leg: &Leg| leg.kind == LegKind::Tunnel(tunnel.meta.id) && leg.draining.is_some();
     tunnel.wanted_up() || legs.iter().any(drains)
 }

@@ -20,8 +20,8 @@ pub fn lower(input: &Input<'_>) -> Legs {
             legs.add_tunnel(&tunnel.name, leg);
         }
     }
-    underlays::settle(input, &mut legs);
-    draining::settle(input, &mut legs);
+    underlays::resolve(input, &mut legs);
+    draining::set_drain_deadlines(input, &mut legs);
     legs
 }
 

@@ -11,14 +11,14 @@ use gateway_model::ovpn::{Run, run_text};
 use ipnet::IpNet;
 
 use super::Input;
-use super::leg::{Leg, LegKind, is_to_stand};
+use super::leg::{Leg, LegKind, is_present};
 use super::well_known::is_link_local;
 use crate::facts::TunnelFact;
 use crate::plan::{AddressKey, LinkSettings, OpenVpnProcess, Plan};
 
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let tunnels = input.state.tunnels.iter();
-    let tunnels = tunnels.filter(|t| t.r#type == TunnelType::Openvpn && is_to_stand(t, legs));
+    let tunnels = tunnels.filter(|t| t.r#type == TunnelType::Openvpn && is_present(t, legs));
     for tunnel in tunnels {
         let Some(leg) = legs.iter().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)) else { continue };
         let id = tunnel.meta.id.to_string();

@@ -13,7 +13,7 @@ use gateway_model::kinds::routing_policy::{FailPolicy, PolicyStatus, Reject, Sti
 use ipnet::IpNet;
 use jiff::Timestamp;
 
-use super::hops::{ResolvedEgress, states, way};
+use super::hops::{ResolvedEgress, resolve_egress, states};
 use super::lan_sources::scope_of;
 use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, LegKind, Legs};
 use crate::plan::DomainRule;
@@ -226,7 +226,7 @@ fn policy_at_work(
     legs: &Legs,
 ) -> (CompiledPolicy, ActionValue) {
     let hops = states(input, policy, legs);
-    let way = way(input, policy, &hops);
+    let way = resolve_egress(input, policy, &hops);
     let weight = |leg: u8| {
         let hop = hops.iter().find(|hop| hop.leg == leg && leg != 0);
         hop.map_or(1, |hop| hop.weight)
@@ -249,7 +249,7 @@ fn policy_at_work(
         let kept = able(&way.kept).into_iter().map(|(number, _)| number);
         let (draining, lasting): (Vec<u8>, Vec<u8>) = kept.partition(|leg| drain_end(&hops, *leg).is_some());
         let room = CHOICE_SLOTS.saturating_sub(draining.len() + lasting.len()).max(new.len());
-        spread_over(&new, room).keeping(&lasting).keeping(&draining)
+        spread_over(&new, room).with_draining_legs(&lasting).with_draining_legs(&draining)
     };
     let v4 = choose(|leg| leg.ipv4);
     let v6 = choose(|leg| leg.ipv6);
@@ -271,7 +271,8 @@ fn policy_at_work(
         Sticky::Source => gateway_common::wire::Sticky::Source,
         Sticky::SourceDest => gateway_common::wire::Sticky::SourceDestination,
     };
-    let rest = if way.proxy == 0 { 0 } else { ActionValue::rest_of(rest(policy, &way, legs), way.udp) };
+    let rest =
+        if way.proxy == 0 { 0 } else { ActionValue::rest_of(unproxied_choice(policy, &way, legs), way.udp) };
     let action = ActionValue {
         v4,
         v6,
@@ -308,7 +309,7 @@ fn drain_end(hops: &[HopState], leg: u8) -> Option<Timestamp> {
 
 /// Returns the action for traffic that the last hop, a proxy, does not take. A policy that fails degraded uses the
 /// tunnels before the proxy if they exist and carry both families.
-fn rest(policy: &RoutingPolicy, way: &ResolvedEgress, legs: &Legs) -> ChoiceKind {
+fn unproxied_choice(policy: &RoutingPolicy, way: &ResolvedEgress, legs: &Legs) -> ChoiceKind {
     let carries = |leg: &Leg| matches!(leg.kind, LegKind::Tunnel(_)) && leg.ipv4 && leg.ipv6;
     let all = way.legs.iter().all(|number| legs.get(*number).is_some_and(carries));
     if policy.fail_policy == Some(FailPolicy::Degraded) && all && !way.legs.is_empty() {

@@ -29,7 +29,7 @@ impl Input<'_> {
         }
         let profiles =
             users.into_iter().filter_map(|(id, devices)| Some((self.state.profiles.get(id)?, devices)));
-        profiles.map(|(profile, devices)| self.default_way(profile, &devices)).collect()
+        profiles.map(|(profile, devices)| self.default_policy(profile, &devices)).collect()
     }
 
     /// The policy that a profile is for the devices that use it; none if none does.
@@ -37,7 +37,7 @@ impl Input<'_> {
         self.defaults().into_iter().find(|policy| policy.meta.id == profile)
     }
 
-    fn default_way(&self, profile: &Profile, devices: &[String]) -> RoutingPolicy {
+    fn default_policy(&self, profile: &Profile, devices: &[String]) -> RoutingPolicy {
         let policy = RoutingPolicy {
             // Counters belong to policies; 0 is none of them.
             meta: Meta { slot: 0, ..profile.meta.clone() },

@@ -25,7 +25,7 @@ struct Demand {
 }
 
 /// Sets underlay and MTU of all tunnels, and marks those whose underlay is unavailable.
-pub fn settle(input: &Input<'_>, legs: &mut Legs) {
+pub fn resolve(input: &Input<'_>, legs: &mut Legs) {
     let mut demands: BTreeMap<u8, Vec<Demand>> = BTreeMap::new();
     let in_trial = input.in_trial();
     // Policies in their order; exceptions have to fit in.
@@ -48,7 +48,7 @@ pub fn settle(input: &Input<'_>, legs: &mut Legs) {
         done: BTreeSet::new(),
     };
     for number in tunnels.keys() {
-        settling.settle(*number, &mut Vec::new());
+        settling.resolve(*number, &mut Vec::new());
     }
 }
 
@@ -73,7 +73,7 @@ struct UnderlayResolver<'a> {
 impl<'a> UnderlayResolver<'a> {
     /// Settles a leg and its possible underlays. Returns whether it is usable. `inside` holds the legs that wait for
     /// it.
-    fn settle(&mut self, number: u8, inside: &mut Vec<u8>) -> bool {
+    fn resolve(&mut self, number: u8, inside: &mut Vec<u8>) -> bool {
         let Some(tunnel) = self.tunnels.get(&number).copied() else {
             return self.legs.get(number).is_some_and(|leg| leg.usable);
         };
@@ -107,14 +107,14 @@ impl<'a> UnderlayResolver<'a> {
         let wanted_leg = self.legs.of_hop(wanted).map(|leg| leg.number);
         let by_itself = wanted_leg.is_some_and(|leg| inside.contains(&leg));
         if let Some(leg) = wanted_leg
-            && self.settle(leg, inside)
+            && self.resolve(leg, inside)
         {
             return (Underlay::Leg(leg), None);
         }
         if demands.iter().any(|demand| demand.degrades) {
             for hop in demands.iter().filter(|demand| demand.degrades).flat_map(|d| d.before.iter().rev()) {
                 if let Some(leg) = self.legs.of_hop(hop).map(|leg| leg.number)
-                    && self.settle(leg, inside)
+                    && self.resolve(leg, inside)
                 {
                     return (Underlay::Leg(leg), None);
                 }

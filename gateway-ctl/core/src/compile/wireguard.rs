@@ -4,13 +4,13 @@ use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 
-use super::leg::{Leg, LegKind, Underlay, is_to_stand};
+use super::leg::{Leg, LegKind, Underlay, is_present};
 use super::{Input, bridges};
 use crate::plan::{AddressKey, LinkSettings, Plan, SecretKey, WireGuardDevice, WireGuardPeer};
 
 /// The tunnels that are there.
 pub fn up<'a>(input: &Input<'a>, legs: &[Leg]) -> impl Iterator<Item = &'a Tunnel> {
-    input.state.tunnels.iter().filter(|t| t.r#type == TunnelType::Wireguard && is_to_stand(t, legs))
+    input.state.tunnels.iter().filter(|t| t.r#type == TunnelType::Wireguard && is_present(t, legs))
 }
 
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {

@@ -149,7 +149,7 @@ impl Filter {
         let through = Question { name: target, ..asked };
         let best = self.best(asker, through, now, Part::Answer);
         let Some(found) = best.winner() else { return Decision::PASS };
-        if !found.rank.tier.allows() && self.excused(asker, asked, now, found) {
+        if !found.rank.tier.allows() && self.is_allowed_earlier(asker, asked, now, found) {
             return Decision::PASS;
         }
         self.decision(found, through, Some(target.to_string().into()))
@@ -175,7 +175,7 @@ impl Filter {
             }
         }
         let Some(found) = best.winner() else { return Decision::PASS };
-        if !found.rank.tier.allows() && self.excused(asker, asked, now, found) {
+        if !found.rank.tier.allows() && self.is_allowed_earlier(asker, asked, now, found) {
             return Decision::PASS;
         }
         self.decision(found, asked, Some(address.to_string().into()))
@@ -193,7 +193,7 @@ impl Filter {
     }
 
     /// Returns whether the queried name is allowed in an earlier step than the one of this match.
-    fn excused(
+    fn is_allowed_earlier(
         &self,
         asker: &ClientIdentity,
         asked: Question<'_>,
@@ -283,9 +283,9 @@ impl Filter {
     ) -> Option<EntryMatch<'a>> {
         let entry = self.entries.get(place as usize)?;
         let foreign = matches!(entry.cause, Cause::Rewrite | Cause::Canary)
-            || matches!(entry.says, RuleEffect::Answers(_));
+            || matches!(entry.effect, RuleEffect::Answers(_));
         if (part == Part::Answer && foreign)
-            || !entry.says.is_about(asked.qtype)
+            || !entry.effect.is_about(asked.qtype)
             || !entry.test.is_match(itself, asked.name)
         {
             return None;
@@ -299,7 +299,7 @@ impl Filter {
     fn decision(&self, found: EntryMatch<'_>, asked: Question<'_>, through: Option<Arc<str>>) -> Decision {
         let (action, id, rule) = match found.what {
             MatchedSource::Entry(entry, met) => {
-                let action = if met.implied { Action::NoData } else { entry.says.action(asked) };
+                let action = if met.implied { Action::NoData } else { entry.effect.action(asked) };
                 (action, entry.id, entry.text.clone())
             }
             MatchedSource::Name(hit, source) => {

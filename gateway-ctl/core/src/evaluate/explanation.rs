@@ -22,7 +22,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    fn why(&self) -> String {
+    fn reason(&self) -> String {
         [self.policy.as_deref(), self.clause.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }
@@ -37,9 +37,9 @@ pub fn sentence(who: &str, families: &[(&str, &Explanation)]) -> String {
                 let policy = four.policy.as_deref().unwrap_or_default();
                 return format!("{who} -> {}, but IPv6 {}: {policy}{clauses}", four.head, six.head);
             }
-            format!("{who} -> {}: {}; but IPv6 {}: {}", four.head, four.why(), six.head, six.why())
+            format!("{who} -> {}: {}; but IPv6 {}: {}", four.head, four.reason(), six.head, six.reason())
         }
-        [(_, words), ..] => format!("{who} -> {}: {}", words.head, words.why()),
+        [(_, words), ..] => format!("{who} -> {}: {}", words.head, words.reason()),
         [] => format!("{who} -> BLOCKED: nothing was judged"),
     }
 }

@@ -29,8 +29,8 @@ pub struct ConsideredPolicy {
     pub reason: String,
 }
 
-/// The applied policies in the order in which they are tried, disabled ones included; before them the exceptions, behind
-/// them the profiles of devices.
+/// The applied policies in the order in which they are tried, disabled ones included; before them the exceptions,
+/// behind them the profiles of devices.
 pub fn consider(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Vec<ConsideredPolicy> {
     let sight = PacketProperties { names, ..PacketProperties::of(input, packet) };
     input

@@ -102,14 +102,14 @@ impl<'a> Kernel<'a> {
     fn look_up(&self, table: u32, ipv6: bool) -> Option<Result<String, String>> {
         if table == TABLE_MAIN {
             let routes = self.facts.default_routes.iter();
-            let there = routes.filter(|route| route.ipv6 == ipv6 && self.stands(&route.interface));
+            let there = routes.filter(|route| route.ipv6 == ipv6 && self.is_up(&route.interface));
             return there.min_by_key(|route| route.metric).map(|route| Ok(route.interface.clone()));
         }
         let destination = if ipv6 { IpNet::V6(Ipv6Net::default()) } else { IpNet::V4(Ipv4Net::default()) };
         let first = RouteKey { table, destination, metric: 0 };
         let last = RouteKey { table, destination, metric: u32::MAX };
         self.compiled.plan.routes.range(first..=last).find_map(|(_, route)| match route {
-            RouteValue::Unicast { interface, .. } => self.stands(interface).then(|| Ok(interface.clone())),
+            RouteValue::Unicast { interface, .. } => self.is_up(interface).then(|| Ok(interface.clone())),
             RouteValue::Unreachable => Some(Err(format!("table {table} has no way out at present"))),
             RouteValue::Prohibit => Some(Err(format!("table {table} prohibits it"))),
             RouteValue::Local => Some(Err("the gateway itself takes it".to_owned())),
@@ -117,7 +117,7 @@ impl<'a> Kernel<'a> {
     }
 
     /// A route lasts as long as its interface is up.
-    fn stands(&self, interface: &str) -> bool {
+    fn is_up(&self, interface: &str) -> bool {
         !self.gone.contains(interface) && self.facts.links.get(interface).is_some_and(|link| link.up)
     }
 

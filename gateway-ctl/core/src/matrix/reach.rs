@@ -43,16 +43,16 @@ impl Reach {
         let action = policy.action();
         let choice = if ipv6 { action.v6 } else { action.v4 };
         if choice.kind() == ChoiceKind::Proxy && !action.proxy_takes_udp() {
-            return Reach::of_rest(exits, policy, ipv6);
+            return Reach::of_unproxied(exits, policy, ipv6);
         }
         Reach::of_choice(exits, &choice, ipv6)
     }
 
     /// Returns the egress of traffic that no proxy takes, such as echo requests.
-    pub fn of_rest(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
+    pub fn of_unproxied(exits: &mut Exits<'_>, policy: &CompiledPolicy, ipv6: bool) -> Reach {
         let action = policy.action();
         let choice = if ipv6 { action.v6 } else { action.v4 };
-        Reach::of_choice(exits, &Choice { kind: action.rest() as u8, proxy: 0, ..choice }, ipv6)
+        Reach::of_choice(exits, &Choice { kind: action.unproxied() as u8, proxy: 0, ..choice }, ipv6)
     }
 
     fn of_choice(exits: &mut Exits<'_>, choice: &Choice, ipv6: bool) -> Reach {

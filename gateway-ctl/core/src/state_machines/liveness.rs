@@ -1,7 +1,8 @@
-//! Liveness of a tunnel under traffic: data without an answer for longer than a limit proves that the remote end is gone.
+//! Liveness of a tunnel under traffic: data without an answer for longer than a limit proves that the remote end is
+//! gone.
 //!
-//! WireGuard answers data with a keepalive within 10 s if it has nothing else to send (WireGuard paper, section 6.5), so
-//! one-way traffic is answered, too. Keepalives themselves get no answer: without data nothing is concluded.
+//! WireGuard answers data with a keepalive within 10 s if it has nothing else to send (WireGuard paper, section 6.5),
+//! so one-way traffic is answered, too. Keepalives themselves get no answer: without data nothing is concluded.
 
 use std::time::Duration;
 

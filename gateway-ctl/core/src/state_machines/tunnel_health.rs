@@ -1,7 +1,7 @@
 //! Health of a tunnel by its probes: the time of the next probe, and whether the tunnel counts as healthy.
 //!
-//! Failures and successes count in a row, so that one lost packet does not move anybody's traffic. Probes are spread over
-//! time at random: a fixed interval would reveal the gateway to observers of the tunnel.
+//! Failures and successes count in a row, so that one lost packet does not move anybody's traffic. Probes are spread
+//! over time at random: a fixed interval would reveal the gateway to observers of the tunnel.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -32,7 +32,7 @@ fn fixture(hops: &[(&str, &str)], more: Value) -> Fixture {
     fixture
 }
 
-fn tell(fixture: &mut Fixture, leg: u8, usable: bool, udp: bool) {
+fn record(fixture: &mut Fixture, leg: u8, usable: bool, udp: bool) {
     let reason = if usable { String::new() } else { "no answer".to_owned() };
     let ways: &mut BTreeMap<u8, ProxyFact> =
         fixture.facts.proxies.entry(fixture.ids["p"].to_string()).or_default();
@@ -81,9 +81,9 @@ fn without_a_proxy_hop_there_is_no_relay() {
 #[test]
 fn a_proxy_is_usable_through_egresses_on_which_it_answers() {
     let mut single = fixture(&[("vpn", "a"), ("proxy", "p")], json!({}));
-    tell(&mut single, 0, false, false);
+    record(&mut single, 0, false, false);
     assert_by(&single, &[A]);
-    tell(&mut single, A, false, false);
+    record(&mut single, A, false, false);
     assert_fails(&single);
     let hop = &single.compiled().policies[0].hops[1];
     assert_eq!((hop.usable, hop.reason.as_str()), (false, "no answer"));
@@ -91,7 +91,7 @@ fn a_proxy_is_usable_through_egresses_on_which_it_answers() {
     assert_eq!(single.compiled().plan.proxies[&1].legs, BTreeSet::from([A]));
 
     let mut pool = fixture(&[("vpn", "a"), ("vpn", "b"), ("proxy", "p")], json!({"splitting": true}));
-    tell(&mut pool, A, false, false);
+    record(&mut pool, A, false, false);
     assert_by(&pool, &[B]);
     pool.set_usable("b", false);
     assert_fails(&pool);
@@ -109,15 +109,15 @@ fn a_broken_path_fails_and_degrades_by_the_policy() {
     let mut degraded = fixture(&hops, json!({"fail_policy": "fail-degraded"}));
     degraded.set_usable("a", false);
     assert_by(&degraded, &[0]);
-    tell(&mut degraded, 0, false, false);
+    record(&mut degraded, 0, false, false);
     assert_fails(&degraded);
     degraded.set_usable("a", true);
-    tell(&mut degraded, A, false, false);
+    record(&mut degraded, A, false, false);
     assert_eq!(action(&degraded).v4, Choice::legs(&[A]), "the tunnel remains");
 
     let mut failover = fixture(&[("proxy", "p"), ("vpn", "b")], json!({"hop_mode": "failover"}));
     assert_by(&failover, &[0]);
-    tell(&mut failover, 0, false, false);
+    record(&mut failover, 0, false, false);
     assert_eq!(action(&failover).v4, Choice::legs(&[B]));
 }
 
@@ -125,10 +125,10 @@ fn a_broken_path_fails_and_degrades_by_the_policy() {
 fn datagrams_are_for_proxies_that_take_them() {
     let mut fixture = fixture(&[("proxy", "p")], json!({}));
     assert!(action(&fixture).proxy_takes_udp(), "as it is set, until it is known better");
-    tell(&mut fixture, 0, true, false);
+    record(&mut fixture, 0, true, false);
     assert!(!action(&fixture).proxy_takes_udp());
-    assert_eq!(action(&fixture).rest(), ChoiceKind::Reject);
-    tell(&mut fixture, 0, true, true);
+    assert_eq!(action(&fixture).unproxied(), ChoiceKind::Reject);
+    record(&mut fixture, 0, true, true);
     assert!(action(&fixture).proxy_takes_udp());
 }
 
@@ -136,9 +136,9 @@ fn datagrams_are_for_proxies_that_take_them() {
 fn a_policy_that_fails_degraded_sends_datagrams_by_the_tunnel_alone() {
     let degraded = json!({"fail_policy": "fail-degraded"});
     let mut inside = fixture(&[("vpn", "a"), ("proxy", "p")], degraded.clone());
-    tell(&mut inside, A, true, false);
+    record(&mut inside, A, true, false);
     assert_by(&inside, &[A]);
-    assert_eq!((action(&inside).rest(), action(&inside).proxy_takes_udp()), (ChoiceKind::Legs, false));
+    assert_eq!((action(&inside).unproxied(), action(&inside).proxy_takes_udp()), (ChoiceKind::Legs, false));
     let udp = ask(&inside, json!({"mac": "02:00:00:00:00:01", "protocol": "udp", "port": 53}));
     assert_eq!(udp["families"]["ipv6"]["via"], "vpn:a", "{udp}");
     let sentence = udp["sentence"].as_str().expect("a sentence");
@@ -148,9 +148,9 @@ fn a_policy_that_fails_degraded_sends_datagrams_by_the_tunnel_alone() {
     for hops in [[("proxy", "p")].as_slice(), &[("interface", "wan0"), ("proxy", "p")]] {
         let mut fixture = fixture(hops, degraded.clone());
         let leg = if hops.len() == 1 { 0 } else { WAN };
-        tell(&mut fixture, leg, true, false);
+        record(&mut fixture, leg, true, false);
         assert_by(&fixture, &[leg]);
-        assert_eq!(action(&fixture).rest(), ChoiceKind::Reject);
+        assert_eq!(action(&fixture).unproxied(), ChoiceKind::Reject);
     }
 }
 
@@ -177,7 +177,7 @@ fn explanations_name_the_proxy() {
         "{sentence}"
     );
 
-    tell(&mut fixture, A, false, false);
+    record(&mut fixture, A, false, false);
     let down = ask(&fixture, json!({"mac": "02:00:00:00:00:01"}));
     let sentence = down["sentence"].as_str().expect("a sentence");
     assert!(sentence.contains("BLOCKED") && sentence.contains("proxy:p is down (no answer)"), "{sentence}");
@@ -201,7 +201,7 @@ fn the_leak_matrix_knows_proxies() {
     let open = fixture(&[("proxy", "p")], json!({"fail_policy": "fail-open"}));
     assert_eq!(outcomes(&open), ([Tunnel, Direct, Direct, Blocked], [true; 4], Risk::Low));
     let mut inside = fixture(&[("vpn", "a"), ("proxy", "p")], json!({}));
-    tell(&mut inside, A, true, false);
+    record(&mut inside, A, true, false);
     assert_eq!(outcomes(&inside), ([Tunnel, Blocked, Blocked, Blocked], [false; 4], Risk::None));
     assert_eq!(leak_matrix(&inside.input()).rows[0].cells.up.dns, Blocked, "questions are datagrams");
 }

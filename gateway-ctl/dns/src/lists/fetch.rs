@@ -44,7 +44,7 @@ type Bounds<'a> = (&'a [IpNet], &'a Arc<TotalEntries>);
 type Fetched = Option<(ListHeader, List)>;
 
 /// `None` if the list has not changed.
-pub async fn look(
+pub async fn check(
     context: &Context,
     folder: &Path,
     key: Key,

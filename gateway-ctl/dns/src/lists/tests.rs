@@ -102,12 +102,12 @@ impl Recorder {
     }
 }
 
-async fn look(
+async fn check(
     folder: &Path,
     one: &Subscription,
     before: Option<copy::ListHeader>,
 ) -> Result<Option<(copy::ListHeader, List)>, Error> {
-    fetch::look(&context(), folder, KEY, (one, (&[], &Arc::default())), before).await
+    fetch::check(&context(), folder, KEY, (one, (&[], &Arc::default())), before).await
 }
 
 async fn until(what: &str, done: impl Fn() -> bool) {
@@ -137,10 +137,10 @@ async fn a_list_is_cached_and_downloaded_only_if_it_changed() {
     .await;
     let folder = tempfile::tempdir().unwrap();
     let one = server.subscription("/list.txt");
-    let (head, list) = look(folder.path(), &one, None).await.unwrap().expect("it is new");
+    let (head, list) = check(folder.path(), &one, None).await.unwrap().expect("it is new");
     assert_eq!((head.etag.as_deref(), list.report.taken, list.format), (Some("\"one\""), 2, Format::Adblock));
     assert_eq!(
-        look(folder.path(), &one, Some(head.clone())).await.map(|fetched| fetched.is_none()),
+        check(folder.path(), &one, Some(head.clone())).await.map(|fetched| fetched.is_none()),
         Ok(true)
     );
     assert_eq!(server.asked.load(Ordering::SeqCst), 2);
@@ -154,7 +154,7 @@ async fn the_copy_is_there_at_the_start_without_the_network() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(|_| whole("", "a.example\nb.example\nc.example\n")).await;
     let one = server.subscription("/");
-    look(folder.path(), &one, None).await.unwrap();
+    check(folder.path(), &one, None).await.unwrap();
     drop(server);
     let seen = Recorder::default();
     let lists =
@@ -185,10 +185,10 @@ async fn an_invalid_list_does_not_replace_the_cached_one() {
         _ => whole("", "good.example\n"),
     })
     .await;
-    look(folder.path(), &server.subscription("/good"), None).await.unwrap();
+    check(folder.path(), &server.subscription("/good"), None).await.unwrap();
     let before = std::fs::read(folder.path().join(&files(folder.path())[0])).unwrap();
     for path in ["/page", "/empty", "/gzip", "/gone", "/cut", "/huge", "/circle", "/file"] {
-        let error = look(folder.path(), &server.subscription(path), None).await.err();
+        let error = check(folder.path(), &server.subscription(path), None).await.err();
         let fits = match path {
             "/page" => matches!(error, Some(Error::Nothing(1, _))),
             "/empty" => error == Some(Error::Empty),
@@ -204,7 +204,7 @@ async fn an_invalid_list_does_not_replace_the_cached_one() {
         let after = std::fs::read(folder.path().join(&files(folder.path())[0])).unwrap();
         assert_eq!(before, after, "{path}");
     }
-    let moved = look(folder.path(), &server.subscription("/moved"), None).await.unwrap();
+    let moved = check(folder.path(), &server.subscription("/moved"), None).await.unwrap();
     assert_eq!(moved.map(|(_, list)| list.report.taken), Some(1));
 }
 
@@ -269,10 +269,10 @@ async fn a_list_with_too_many_entries_leaves_the_copy_before() {
     .await;
     let mut one = server.subscription("/list");
     one.limits.max_entries = 3;
-    let (_, list) = look(folder.path(), &one, None).await.unwrap().expect("a list");
+    let (_, list) = check(folder.path(), &one, None).await.unwrap().expect("a list");
     assert_eq!(list.report.taken, 3);
     entries.store(100_000, Ordering::SeqCst);
-    assert_eq!(look(folder.path(), &one, None).await.unwrap_err(), Error::TooManyEntries(3));
+    assert_eq!(check(folder.path(), &one, None).await.unwrap_err(), Error::TooManyEntries(3));
     let copy = copy::read(folder.path(), &one, KEY).unwrap().expect("the copy before");
     assert_eq!(copy.list.report.taken, 3);
     one.limits.max_entries = 2;
@@ -331,7 +331,7 @@ async fn no_list_is_fetched_from_this_host_or_a_private_network() {
     let server = Server::new(|_| whole("", "a.example\n")).await;
     let refused = async |url: String, own: &[IpNet]| {
         let one = Subscription { url, limits: Limits::default(), ..server.subscription("/") };
-        fetch::look(&context(), folder.path(), KEY, (&one, (own, &Arc::default())), None).await.unwrap_err()
+        fetch::check(&context(), folder.path(), KEY, (&one, (own, &Arc::default())), None).await.unwrap_err()
     };
     let port = server.at.port();
     for host in [
@@ -380,7 +380,7 @@ async fn a_redirect_to_a_private_address_is_refused() {
     context.sockets = Box::new(Redirected(outer.at));
     one.url = "http://198.51.100.7/list".to_owned();
     let error =
-        fetch::look(&context, folder.path(), KEY, (&one, (&[], &Arc::default())), None).await.unwrap_err();
+        fetch::check(&context, folder.path(), KEY, (&one, (&[], &Arc::default())), None).await.unwrap_err();
     assert_eq!(error, Error::PrivateTarget([127, 0, 0, 1].into()));
     assert_eq!((outer.asked.load(Ordering::SeqCst), inner.asked.load(Ordering::SeqCst)), (1, 0));
 }

@@ -273,7 +273,7 @@ impl<'a> RecordView<'a> {
     }
 
     /// Returns the client: address, device and name.
-    pub fn who(&self) -> Option<RecordClient> {
+    pub fn client_of_record(&self) -> Option<RecordClient> {
         let rest = self.rest()?;
         let (number, name) = (self.client(), rest.name.map(text));
         Some(RecordClient { number, address: rest.address?, device: rest.device, name })
@@ -314,7 +314,7 @@ impl<'a> RecordView<'a> {
         Some(DisplayRecord {
             id,
             time: Timestamp::from_nanosecond(i128::from(self.time())).ok()?,
-            client: self.who(),
+            client: self.client_of_record(),
             name: name.to_name()?,
             qtype: u16_at(message, end)?,
             status: self.status()?,

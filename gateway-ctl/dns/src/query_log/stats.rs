@@ -89,7 +89,7 @@ impl QueryCounts {
         }
         let number = view.client();
         if !self.clients.contains_key(&number) {
-            let Some(client) = view.who() else { return };
+            let Some(client) = view.client_of_record() else { return };
             if self.clients.len() >= CLIENTS {
                 let oldest = self.clients.iter().min_by_key(|(_, count)| count.last_seen).map(|(n, _)| *n);
                 oldest.map(|number| self.clients.remove(&number));

@@ -28,7 +28,7 @@ impl CountedConnection {
 
 impl Drop for CountedConnection {
     fn drop(&mut self) {
-        self.shared.connection_limiter.leave(self.from);
+        self.shared.connection_limiter.release(self.from);
     }
 }
 

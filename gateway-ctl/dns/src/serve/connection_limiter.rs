@@ -28,7 +28,7 @@ impl ConnectionLimiter {
     }
 
     /// Ends a counted connection from this address.
-    pub(super) fn leave(&self, from: IpAddr) {
+    pub(super) fn release(&self, from: IpAddr) {
         let from = client(from);
         let mut connections = self.lock();
         if let Some(own) = connections.get_mut(&from) {

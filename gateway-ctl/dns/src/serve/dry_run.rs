@@ -35,7 +35,7 @@ impl Shared {
             return QueryOutcome::Here;
         }
         QueryOutcome::Elsewhere(
-            state.fqdn_policy.wanted(&client, name).unwrap_or_else(|| client.route.clone()),
+            state.fqdn_policy.fqdn_route(&client, name).unwrap_or_else(|| client.route.clone()),
         )
     }
 }

@@ -15,7 +15,7 @@ impl Shared {
             return Some((trace, CachePolicy::Never));
         }
         let question = query.request.asked();
-        let route = query.state.fqdn_policy.wanted(query.client, question.name);
+        let route = query.state.fqdn_policy.fqdn_route(query.client, question.name);
         // FQDN policies install the addresses at each query, so the kernel cache must not answer it.
         let policy = if route.is_none() { CachePolicy::UntilInvalidated } else { CachePolicy::Never };
         let decision = query.decide(question);

@@ -122,7 +122,7 @@ impl Shared {
             dnssec_ok: key.dnssec_ok,
             checking_disabled: key.checking_disabled,
         };
-        let reply = timeout(MAX_WAIT, self.ask.ask(query)).await.unwrap_or(Err(Failure::Timeout));
+        let reply = timeout(MAX_WAIT, self.ask.send_query(query)).await.unwrap_or(Err(Failure::Timeout));
         let key = Key {
             partition: key.partition,
             dnssec_ok: key.dnssec_ok,

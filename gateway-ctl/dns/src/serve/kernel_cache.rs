@@ -35,7 +35,7 @@ pub trait Dataplane: Send + Sync + 'static {
     fn put(&self, key: &DnsCacheKey, value: &DnsCacheValue);
     fn remove(&self, keys: &[DnsCacheKey]);
     /// Reports the hits since the last call.
-    fn given(&self, tell: &mut dyn FnMut(DnsHit));
+    fn take_hits(&self, tell: &mut dyn FnMut(DnsHit));
 }
 
 /// Longest lifetime of an entry.
@@ -125,7 +125,7 @@ impl KernelCache {
         let since_boot = i128::from(monotonic());
         let boot = i64::try_from(self.log.wall().now().as_nanosecond() - since_boot).unwrap_or(0);
         let mut hits = 0;
-        dataplane.given(&mut |given| {
+        dataplane.take_hits(&mut |given| {
             hits += 1;
             match index.find(given.id) {
                 Some(entry) => {

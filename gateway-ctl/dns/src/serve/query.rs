@@ -237,7 +237,7 @@ impl<'a> QueryContext<'a> {
     }
 
     fn install_some(&self, addresses: impl FnOnce() -> Vec<(IpAddr, u32)>) -> Result<(), FqdnInstallError> {
-        match self.state.fqdn_policy.wanted(self.client, self.request.name()) {
+        match self.state.fqdn_policy.fqdn_route(self.client, self.request.name()) {
             Some(_) => self.install(&addresses()),
             None => Ok(()),
         }

@@ -44,15 +44,15 @@ impl Default for Limit {
 impl Limit {
     /// Takes a token from the network of this address. `now` is in milliseconds.
     pub fn take(&self, rate: Rate, address: IpAddr, now: u64) -> Allowance {
-        self.take_of(rate, address, network(address), now)
+        self.take_from(rate, address, network(address), now)
     }
 
     /// Takes a token from a host of the LAN, which has its own bucket. `now` is in milliseconds.
     pub fn take_client(&self, rate: Rate, address: IpAddr, now: u64) -> Allowance {
-        self.take_of(rate, address, host(address), now)
+        self.take_from(rate, address, host(address), now)
     }
 
-    fn take_of(&self, rate: Rate, address: IpAddr, network: u64, now: u64) -> Allowance {
+    fn take_from(&self, rate: Rate, address: IpAddr, network: u64, now: u64) -> Allowance {
         if rate.per_second == 0 || address.is_loopback() {
             return Allowance::Answer;
         }

@@ -68,7 +68,7 @@ impl Shared {
             if qtype == rtype::ANY && path.records.is_empty() {
                 return query.any(out, path.because);
             }
-            let route = state.fqdn_policy.wanted(query.client, query.request.name());
+            let route = state.fqdn_policy.fqdn_route(query.client, query.request.name());
             let wanted = route.is_some();
             let route = route.unwrap_or_else(|| query.client.route.clone());
             let key = query.key(route.partition, question);

@@ -159,7 +159,7 @@ pub struct FakeFqdnPolicy {
 }
 
 impl FqdnPolicy for FakeFqdnPolicy {
-    fn wanted(&self, _: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
+    fn fqdn_route(&self, _: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
         self.wanted.get(&asked.to_owned()).cloned()
     }
 
@@ -235,7 +235,7 @@ pub fn message(asked: Question<'_>, answer: &Answer) -> Vec<u8> {
 pub struct FakeUpstreamHandle(pub Arc<FakeUpstream>);
 
 impl Upstream for FakeUpstreamHandle {
-    async fn ask(&self, query: Query) -> Result<Reply, Failure> {
+    async fn send_query(&self, query: Query) -> Result<Reply, Failure> {
         self.0.asked.fetch_add(1, Ordering::SeqCst);
         self.0.partitions.lock().expect("a lock").push(query.route.partition);
         self.0.gate.acquire().await.expect("open").forget();
@@ -310,7 +310,7 @@ impl Fixture {
     }
 
     /// Answers a query on the slow path.
-    pub async fn ask(&self, message: &[u8]) -> Vec<u8> {
+    pub async fn send_query(&self, message: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let from = "192.0.2.9".parse().expect("an address");
         self.shared.answer(message, from, super::Transport::Udp, self.shared.clock.now(), &mut out).await;
@@ -318,7 +318,8 @@ impl Fixture {
     }
 
     pub async fn reply(&self, text: &str, qtype: u16) -> hickory_proto::op::Message {
-        hickory_proto::op::Message::from_vec(&self.ask(&question(text, qtype)).await).expect("a message")
+        hickory_proto::op::Message::from_vec(&self.send_query(&question(text, qtype)).await)
+            .expect("a message")
     }
 }
 

@@ -83,7 +83,7 @@ fn name(text: &str) -> Name {
     NameRef::new(&[&wire[..], &[0]].concat()).expect("a name").to_owned()
 }
 
-fn ask(zones: &Zones, asked: &str, qtype: u16) -> Local {
+fn send_query(zones: &Zones, asked: &str, qtype: u16) -> Local {
     zones.answer(Question { name: name(asked).as_ref(), qtype }, true).expect("it is answered here")
 }
 
@@ -98,7 +98,7 @@ fn proved(zones: &Zones, records: &[Record]) -> BTreeSet<(String, u16)> {
         assert!(!set.is_empty(), "a signature of nothing");
         let end = crate::wire::name::skip(wire, 18).expect("a name");
         let apex = NameRef::new(&wire[18..end]).expect("a name");
-        let key = ask(zones, &apex.to_string(), rtype::DNSKEY).answers[0].rdata.clone();
+        let key = send_query(zones, &apex.to_string(), rtype::DNSKEY).answers[0].rdata.clone();
         assert_eq!(u16_at(wire, 16), Some(zone_key::tag(&key)));
         // RFC 4035, section 5.3.2: for records from a wildcard, the signature covers the wildcard.
         let labels = usize::from(wire[3]);
@@ -129,7 +129,7 @@ fn proved(zones: &Zones, records: &[Record]) -> BTreeSet<(String, u16)> {
 
 /// Returns the signed RRsets of the answer and authority sections, as `name TYPE`.
 fn shown(zones: &Zones, asked: &str, qtype: u16) -> [String; 2] {
-    let local = ask(zones, asked, qtype);
+    let local = send_query(zones, asked, qtype);
     let text = |records: &[Record]| {
         let proved = proved(zones, records);
         let all = proved.into_iter().map(|(name, covered)| format!("{name} {}", rtype::text(covered)));
@@ -177,7 +177,7 @@ fn rfc_4035_section_3_1_answers_prove_themselves() {
     for (asked, qtype, answers, authorities) in cases {
         assert_eq!(shown(&zones, asked, qtype), [answers.to_owned(), authorities], "{asked} {qtype}");
     }
-    assert_eq!(ask(&zones, "www.example", rtype::A).answers[0].rdata.as_ref(), [192, 0, 2, 1]);
+    assert_eq!(send_query(&zones, "www.example", rtype::A).answers[0].rdata.as_ref(), [192, 0, 2, 1]);
     let signed = |local: &Local| {
         let all = local.answers.iter().chain(&local.authorities).chain(&local.additionals);
         all.into_iter().any(|record| matches!(record.rtype, rtype::RRSIG | rtype::NSEC | rtype::DS))
@@ -201,10 +201,10 @@ fn rfc_4034_section_4_the_chain_is_closed() {
         names.push(at.to_string());
         // A delegation answers with NS records. Its NSEC record is in the referral for a name below, unless it has DS
         // records.
-        let local = ask(&zones, &at.to_string(), rtype::NSEC);
+        let local = send_query(&zones, &at.to_string(), rtype::NSEC);
         let nsec = local.answers.iter().chain(&local.authorities).find(|one| one.rtype == rtype::NSEC);
         let nsec = nsec.cloned().or_else(|| {
-            let local = ask(&zones, &format!("0.{at}"), rtype::NSEC);
+            let local = send_query(&zones, &format!("0.{at}"), rtype::NSEC);
             local.authorities.into_iter().find(|one| one.rtype == rtype::NSEC && one.name == at)
         });
         let Some(nsec) = nsec else { break };
@@ -221,7 +221,7 @@ fn rfc_4034_section_4_the_chain_is_closed() {
 fn unchanged_records_are_signed_again_only_before_their_expiry() {
     let mut world = Fixture::new(&RECORDS);
     let signature = |zones: &Zones, asked: &str| {
-        let local = ask(zones, asked, rtype::A);
+        let local = send_query(zones, asked, rtype::A);
         local.answers.iter().find(|record| record.rtype == rtype::RRSIG).expect("a signature").rdata.clone()
     };
     let zones = world.zones(NOON);
@@ -247,8 +247,9 @@ fn unchanged_records_are_signed_again_only_before_their_expiry() {
 #[test]
 fn another_key_signs_again_and_a_zone_that_is_not_signed_has_none() {
     let mut world = Fixture::new(&RECORDS);
-    let key =
-        |zones: &Zones| ask(zones, "example", rtype::DNSKEY).answers.first().map(|key| key.rdata.clone());
+    let key = |zones: &Zones| {
+        send_query(zones, "example", rtype::DNSKEY).answers.first().map(|key| key.rdata.clone())
+    };
     let first = key(&world.zones(NOON)).expect("a key");
     let zone =
         world.state.dns_zones.iter().find(|zone| zone.name.as_str() == "example").expect("a zone").meta.id;

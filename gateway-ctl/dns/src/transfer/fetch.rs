@@ -59,7 +59,7 @@ pub fn is_newer(serial: u32, than: u32) -> bool {
 }
 
 /// Queries the primaries in order until one answers. Queries leave like those of the gateway itself.
-pub(super) async fn look(
+pub(super) async fn check(
     context: &Context,
     zone: &Secondary,
     have: Option<u32>,
@@ -139,7 +139,7 @@ impl<'a> ServerConnection<'a> {
 
     /// Returns the serial of the zone's SOA record. Only authoritative replies count.
     async fn serial(&mut self, zone: &Name) -> Result<u32, Error> {
-        let id = self.ask(zone, rtype::SOA).await?;
+        let id = self.send_query(zone, rtype::SOA).await?;
         let message = self.message().await?;
         let records = reader::open(&message, id, zone.as_ref(), rtype::SOA, true).map_err(self.bad())?;
         for record in records {
@@ -160,7 +160,7 @@ impl<'a> ServerConnection<'a> {
 
     /// All records of the zone, the start of authority first.
     async fn zone(&mut self, zone: &Name) -> Result<Vec<Record>, Error> {
-        let id = self.ask(zone, rtype::AXFR).await?;
+        let id = self.send_query(zone, rtype::AXFR).await?;
         let mut reader = Reader::new(zone.clone(), id);
         while !reader.push(&self.message().await?).map_err(self.bad())? {}
         if reader.strangers > 0 {
@@ -180,7 +180,7 @@ impl<'a> ServerConnection<'a> {
     }
 
     /// Sends a query. Returns its id.
-    async fn ask(&mut self, zone: &Name, qtype: u16) -> Result<u16, Error> {
+    async fn send_query(&mut self, zone: &Name, qtype: u16) -> Result<u16, Error> {
         let drawn = random::<2>();
         let id = u16::from_be_bytes(
             drawn.map_err(|error| Error::Unreachable(self.server.shown.clone(), error.to_string()))?,

@@ -61,7 +61,7 @@ impl Addresses {
         if let Some(fresh) = self.fresh() {
             return Ok(fresh);
         }
-        let found = self.look(context, path).await;
+        let found = self.lookup(context, path).await;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match found {
             Ok((addresses, life)) => {
@@ -90,15 +90,15 @@ impl Addresses {
         Some(known.addresses.clone()).filter(|addresses| !addresses.is_empty())
     }
 
-    async fn look(&self, context: &Context, path: &Egress) -> Result<(Vec<SocketAddr>, Duration), Error> {
+    async fn lookup(&self, context: &Context, path: &Egress) -> Result<(Vec<SocketAddr>, Duration), Error> {
         let Some((name, port)) = &self.name else {
             return Err(Error::Address("it has no name".into()));
         };
         let mut error = Error::Address("no bootstrap resolver is set".into());
         for resolver in &self.resolvers {
             let both = async {
-                let four = ask(context, path, *resolver, name, rtype::A);
-                let six = ask(context, path, *resolver, name, rtype::AAAA);
+                let four = send_query(context, path, *resolver, name, rtype::A);
+                let six = send_query(context, path, *resolver, name, rtype::AAAA);
                 tokio::join!(four, six)
             };
             // One address family is enough.
@@ -120,7 +120,7 @@ impl Addresses {
 }
 
 /// Queries one resolver, twice at most: a datagram may be lost.
-async fn ask(
+async fn send_query(
     context: &Context,
     path: &Egress,
     resolver: SocketAddr,
@@ -159,6 +159,6 @@ async fn exchange(
     }
     let stream = path.connect(context.sockets.as_ref(), resolver).await?;
     let form = QueryEncoding { edns: true, ..QueryEncoding::default() };
-    let (message, _) = PipelinedConnection::new(stream).ask(asked.message(&form)).await?;
+    let (message, _) = PipelinedConnection::new(stream).send_query(asked.message(&form)).await?;
     Ok(message)
 }

@@ -93,7 +93,7 @@ impl UpstreamClient {
     }
 
     /// Sends one query and records the outcome. With `patient` it may take all the time that is left.
-    pub async fn ask(
+    pub async fn send_query(
         self: Arc<UpstreamClient>,
         asked: Arc<UpstreamQuery>,
         until: Instant,
@@ -112,13 +112,13 @@ impl UpstreamClient {
         match outcome {
             Ok((_, _, elapsed)) => {
                 if self.health.answered(*elapsed) == HealthChange::Revived {
-                    self.tell(Event::Up { upstream: self.shown(), egress: self.egress.clone() });
+                    self.report(Event::Up { upstream: self.shown(), egress: self.egress.clone() });
                 }
             }
             Err(error) if error.is_ours() => {}
             Err(error) => {
                 if self.health.failed(error) == HealthChange::Died {
-                    self.tell(Event::Down {
+                    self.report(Event::Down {
                         upstream: self.shown(),
                         egress: self.egress.clone(),
                         error: error.to_string(),
@@ -133,7 +133,7 @@ impl UpstreamClient {
         self.server.shown.clone()
     }
 
-    fn tell(&self, event: Event) {
+    fn report(&self, event: Event) {
         (self.context.tell)(event);
     }
 
@@ -215,7 +215,7 @@ impl UpstreamClient {
         for left in (0..MAX_CONNECTIONS).rev() {
             let (channel, stood) = self.channel().await?;
             let since = Instant::now();
-            match channel.ask(asked.message(&form)).await {
+            match channel.send_query(asked.message(&form)).await {
                 Err(error) => {
                     let closed = matches!(error, Error::Closed) || !channel.is_open();
                     if closed {

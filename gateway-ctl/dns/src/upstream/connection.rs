@@ -63,11 +63,11 @@ impl Connection {
     }
 
     /// Sends a query and returns the answer. The message may have any ID; the connection sets its own.
-    pub async fn ask(&self, message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
+    pub async fn send_query(&self, message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
         match self {
-            Connection::Pipelined(pipe) => pipe.ask(message).await,
-            Connection::Requests(requests) => requests.ask(message).await,
-            Connection::Streams(streams) => streams.ask(message).await,
+            Connection::Pipelined(pipe) => pipe.send_query(message).await,
+            Connection::Requests(requests) => requests.send_query(message).await,
+            Connection::Streams(streams) => streams.send_query(message).await,
         }
     }
 }

@@ -83,7 +83,7 @@ impl Requests {
         Arc::ptr_eq(&self.life, &other.life)
     }
 
-    pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
+    pub async fn send_query(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
         // RFC 8484, section 4.1: the same query is the same request.
         message[..2].fill(0);
         *self.life.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();

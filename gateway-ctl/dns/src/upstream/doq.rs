@@ -96,7 +96,7 @@ impl Streams {
         self.0.stall.has_answered()
     }
 
-    pub async fn ask(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
+    pub async fn send_query(&self, mut message: Vec<u8>) -> Result<(Vec<u8>, ReplyHeader), Error> {
         // RFC 9250, section 4.2.1.
         message[..2].fill(0);
         let _waiting = self.0.stall.wait();

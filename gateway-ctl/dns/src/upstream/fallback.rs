@@ -38,7 +38,7 @@ struct FallbackRun {
 }
 
 /// Returns the first conclusive answer. With `wide`, up to `MAX_PARALLEL_TRIES` live upstreams are queried in parallel.
-pub async fn ask(
+pub async fn send_query(
     lines: Vec<Arc<UpstreamClient>>,
     asked: Arc<UpstreamQuery>,
     wide: bool,
@@ -73,7 +73,7 @@ impl FallbackRun {
             tokio::select! {
                 biased;
                 Some((index, outcome)) = self.running.next() => {
-                    match outcome.and_then(|answer| self.sound(answer)) {
+                    match outcome.and_then(|answer| self.validate_answer(answer)) {
                         Ok(answer) => {
                             let rcode = answer.1.rcode;
                             let line = self.lines[index].clone();
@@ -118,7 +118,7 @@ impl FallbackRun {
     }
 
     /// Rejects an answer that cannot be parsed.
-    fn sound(&self, answer: Answer) -> Result<Answer, Error> {
+    fn validate_answer(&self, answer: Answer) -> Result<Answer, Error> {
         if !matches!(answer.1.rcode, NOERROR | NXDOMAIN) {
             return Ok(answer);
         }
@@ -146,7 +146,7 @@ impl FallbackRun {
         // take long to resolve.
         let delay = line.hedge_delay() * self.tried[index].0 as u32;
         let last = self.tried[index].0 == MAX_TRIES_PER_UPSTREAM || self.started == MAX_TRIES;
-        self.running.push(Box::pin(async move { (index, line.ask(asked, until, last).await) }));
+        self.running.push(Box::pin(async move { (index, line.send_query(asked, until, last).await) }));
         Some(now + delay)
     }
 }

@@ -89,7 +89,7 @@ impl PipelinedConnection {
         self.answered.load(Ordering::Relaxed)
     }
 
-    pub async fn ask(&self, message: Vec<u8>) -> Result<Answer, Error> {
+    pub async fn send_query(&self, message: Vec<u8>) -> Result<Answer, Error> {
         let (answer, answered) = oneshot::channel();
         self.jobs.send(Job { message, answer }).await.map_err(|_| Error::Closed)?;
         answered.await.map_err(|_| Error::Closed)?
@@ -269,7 +269,7 @@ mod tests {
             write(&mut theirs, &answer(&second)).await;
             write(&mut theirs, &answer(&first)).await;
         };
-        let (_, one, two) = tokio::join!(server, pipe.ask(question(1)), pipe.ask(question(2)));
+        let (_, one, two) = tokio::join!(server, pipe.send_query(question(1)), pipe.send_query(question(2)));
         assert_eq!(question_of(&one.unwrap().0), Some(&b"\0\0\x01\0\x01"[..]));
         assert_eq!(question_of(&two.unwrap().0), Some(&b"\0\0\x02\0\x01"[..]));
     }
@@ -288,7 +288,7 @@ mod tests {
             write(&mut theirs, &other_question).await;
             write(&mut theirs, &answer(&asked)).await;
         };
-        let (_, answered) = tokio::join!(server, pipe.ask(question(1)));
+        let (_, answered) = tokio::join!(server, pipe.send_query(question(1)));
         assert_eq!(answered.unwrap().1.rcode, 0);
     }
 
@@ -303,9 +303,9 @@ mod tests {
             // Half of an answer.
             theirs.write_all(&[0, 40, 1]).await.unwrap();
         };
-        let (one, two, _) = tokio::join!(pipe.ask(question(1)), pipe.ask(question(2)), server);
+        let (one, two, _) = tokio::join!(pipe.send_query(question(1)), pipe.send_query(question(2)), server);
         assert_eq!([one.is_ok(), two.is_ok()].iter().filter(|ok| **ok).count(), 1);
-        assert!(matches!(pipe.ask(question(1)).await, Err(Error::Closed)));
+        assert!(matches!(pipe.send_query(question(1)).await, Err(Error::Closed)));
         assert!(!pipe.is_open());
     }
 
@@ -313,7 +313,7 @@ mod tests {
     async fn a_connection_that_brings_nothing_is_given_up() {
         let (ours, theirs) = tokio::io::duplex(4096);
         let pipe = PipelinedConnection::new(ours);
-        let given_up = tokio::time::timeout(Duration::from_secs(1), pipe.ask(question(1))).await;
+        let given_up = tokio::time::timeout(Duration::from_secs(1), pipe.send_query(question(1))).await;
         assert!(given_up.is_err());
         tokio::time::sleep(Duration::from_secs(3)).await;
         assert!(!pipe.is_open());
@@ -330,7 +330,7 @@ mod tests {
                 let asked = read(&mut theirs).await;
                 write(&mut theirs, &answer(&asked)).await;
             };
-            tokio::join!(server, pipe.ask(question(1))).1.unwrap();
+            tokio::join!(server, pipe.send_query(question(1))).1.unwrap();
         }
         tokio::time::sleep(Duration::from_secs(40)).await;
         assert!(!pipe.is_open());

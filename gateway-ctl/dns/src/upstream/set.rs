@@ -158,12 +158,12 @@ impl Upstreams {
         let (reply, secure) = if group.group.dnssec && !asked.checking_disabled {
             // Whatever the upstream makes of it: it is evaluated here (RFC 6840, section 5.9).
             let signed = UpstreamQuery { dnssec_ok: true, checking_disabled: true, ..asked.clone() };
-            let mut reply = group.ask(&route.route, query.client, signed, until).await?;
+            let mut reply = group.send_query(&route.route, query.client, signed, until).await?;
             let (message, head, _) = &mut reply.answer;
             let secure = group.validator(&set, route).check(&asked, message, head.rcode, until).await?;
             (reply, Some(secure))
         } else {
-            (group.ask(&route.route, query.client, asked, until).await?, None)
+            (group.send_query(&route.route, query.client, asked, until).await?, None)
         };
         let (message, _, _) = reply.answer;
         Ok(Reply {
@@ -177,13 +177,13 @@ impl Upstreams {
 }
 
 impl Upstream for Upstreams {
-    fn ask(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
+    fn send_query(&self, query: Query) -> impl Future<Output = Result<Reply, Failure>> + Send {
         self.answer(query)
     }
 }
 
 impl ZoneKeys for Set {
-    fn ask<'a>(
+    fn send_query<'a>(
         &'a self,
         zone: NameRef<'a>,
         route: &'a QueryRoute,
@@ -195,8 +195,10 @@ impl ZoneKeys for Set {
             let recursion = group.group.recursion;
             let asked = UpstreamQuery { name, qtype, recursion, dnssec_ok: true, checking_disabled: true };
             let until = Instant::now() + group.common.context.wait(DEADLINE);
-            let reply =
-                group.ask(&route.route, 0, asked, until).await.map_err(|failure| failure.to_string())?;
+            let reply = group
+                .send_query(&route.route, 0, asked, until)
+                .await
+                .map_err(|failure| failure.to_string())?;
             let (message, head, _) = reply.answer;
             Ok((message, head.rcode))
         })
@@ -315,7 +317,7 @@ impl UpstreamGroup {
     }
 
     /// One query, by the route of the client.
-    async fn ask(
+    async fn send_query(
         &self,
         route: &QueryEgress,
         client: u64,
@@ -327,7 +329,7 @@ impl UpstreamGroup {
         let path = self.path(route, turn).map_err(Failure::Blocked)?;
         let lines = self.choose(&path, client, turn as u64)?;
         let wide = self.common.rotation.mode == RotationMode::Parallel;
-        let (answer, line) = fallback::ask(lines, Arc::new(asked), wide, until).await?;
+        let (answer, line) = fallback::send_query(lines, Arc::new(asked), wide, until).await?;
         Ok(UpstreamReply { answer, upstream: line.server.shown.clone() })
     }
 

@@ -110,12 +110,12 @@ impl Bench {
         Bench { upstreams: Arc::new(Upstreams::new(plan, context)), seen, events }
     }
 
-    async fn ask(&self, name: &str) -> Result<Reply, Failure> {
+    async fn send_query(&self, name: &str) -> Result<Reply, Failure> {
         self.ask_by(QueryEgress::Default, name).await
     }
 
     async fn ask_by(&self, route: QueryEgress, name: &str) -> Result<Reply, Failure> {
-        self.upstreams.ask(query(route, name)).await
+        self.upstreams.send_query(query(route, name)).await
     }
 }
 

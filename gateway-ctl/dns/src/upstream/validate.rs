@@ -40,7 +40,7 @@ const EDE_NSEC_MISSING: u16 = 12;
 /// Source of the keys and delegations of zones.
 pub trait ZoneKeys: Send + Sync {
     /// Asks the upstreams of a zone. Returns the message and its response code.
-    fn ask<'a>(
+    fn send_query<'a>(
         &'a self,
         zone: NameRef<'a>,
         route: &'a QueryRoute,
@@ -118,7 +118,7 @@ impl Validator {
         let query = read.queries.first().ok_or_else(|| failed(&"an answer without a question"))?.clone();
         let unanswered = self.carrier.0.unanswered.load(Ordering::Relaxed);
         let mut request = DnsRequest::from_query(query.clone(), DnsRequestOptions::default());
-        request.metadata.id = self.carrier.give(answer).map_err(|error| failed(&error))?;
+        request.metadata.id = self.carrier.store_reply(answer).map_err(|error| failed(&error))?;
         let mut answers = self.handle.send(request);
         let outcome = timeout_at(until, answers.next()).await.map_err(|_| Failure::Timeout)?;
         let verdict = match outcome {
@@ -210,7 +210,7 @@ fn finished(answer: &mut [u8], secure: bool, most: Option<u32>) {
 
 impl GroupTransport {
     /// Stores a reply for the next query. Returns its id.
-    fn give(&self, answer: &[u8]) -> Result<u16, super::Error> {
+    fn store_reply(&self, answer: &[u8]) -> Result<u16, super::Error> {
         let mut given = self.0.given.lock().unwrap_or_else(PoisonError::into_inner);
         // Left by queries that were given up.
         if given.len() > MAX_CACHED_KEYS {
@@ -225,7 +225,7 @@ impl GroupTransport {
         }
     }
 
-    async fn carry(self, request: DnsRequest) -> Result<DnsResponse, NetError> {
+    async fn exchange(self, request: DnsRequest) -> Result<DnsResponse, NetError> {
         let query = request.queries.first().ok_or("a request without a question")?;
         let given = {
             let mut given = self.0.given.lock().unwrap_or_else(PoisonError::into_inner);
@@ -258,7 +258,7 @@ impl GroupTransport {
         // The parent zone determines whether a zone is signed.
         let above = name.as_ref().parent().filter(|_| qtype == rtype::DS);
         let zone = above.unwrap_or(name.as_ref());
-        let asked = keys.ask(zone, &self.0.route, name.clone(), qtype).await;
+        let asked = keys.send_query(zone, &self.0.route, name.clone(), qtype).await;
         let (answer, rcode) = asked.map_err(NetError::from)?;
         if matches!(qtype, rtype::NS | rtype::DS | rtype::DNSKEY)
             && matches!(rcode, message::NOERROR | message::NXDOMAIN)
@@ -279,7 +279,7 @@ impl DnsHandle for GroupTransport {
     type Runtime = TokioRuntimeProvider;
 
     fn send(&self, request: DnsRequest) -> Self::Response {
-        Box::pin(stream::once(self.clone().carry(request)))
+        Box::pin(stream::once(self.clone().exchange(request)))
     }
 }
 

@@ -94,12 +94,12 @@ impl Answer {
             }
         }
         answer.answers = answers;
-        answer.settle(positive);
+        answer.limit_ttl(positive);
         Ok(answer)
     }
 
     /// The TTL of the whole: the least of its records, for a negative one that of RFC 2308, section 5.
-    fn settle(&mut self, positive: bool) {
+    fn limit_ttl(&mut self, positive: bool) {
         if !positive {
             for soa in self.authorities.iter_mut().filter(|record| record.rtype == rtype::SOA) {
                 let tail = soa.rdata.len().checked_sub(4);

@@ -70,7 +70,8 @@ impl<'a> Writer<'a> {
         let mut at = 0;
         while let Some(length @ 1..) = name.get(at).map(|length| usize::from(*length)) {
             let rest = &name[at..];
-            let place = self.places[..self.used].iter().find(|place| self.stands(usize::from(**place), rest));
+            let place =
+                self.places[..self.used].iter().find(|place| self.matches_at(usize::from(**place), rest));
             if let Some(place) = place.copied() {
                 self.out.extend_from_slice(&(0xc000 | place).to_be_bytes());
                 self.remember(start);
@@ -84,7 +85,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Compares a name with the one at an offset, case-insensitively.
-    fn stands(&self, mut at: usize, name: &[u8]) -> bool {
+    fn matches_at(&self, mut at: usize, name: &[u8]) -> bool {
         let mut used = 0;
         // Places hold names that were written here: their pointers lead backwards.
         loop {

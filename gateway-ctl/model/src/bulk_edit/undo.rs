@@ -169,7 +169,7 @@ fn restore(
         refused.push(overlap(kind, *id, name, OverlapOutcome::Kept, &reason));
     };
     for target in targets {
-        (target.kind.ops.lift)(draft, target.id);
+        (target.kind.ops.detach)(draft, target.id);
     }
     for target in targets {
         if let Err(reason) = (target.kind.ops.put_back)(draft, base, current, target.id, target.fields) {
@@ -231,7 +231,7 @@ impl State {
     }
 }
 
-/// Restores a lifted row from `base`, or leaves it out if it was not there. With `fields`, only those are restored, and
+/// Restores a detached row from `base`, or leaves it out if it was not there. With `fields`, only those are restored, and
 /// the others stay as in `current`.
 pub(super) fn put_back<R: Resource>(
     draft: &mut State,
@@ -276,7 +276,7 @@ fn merged<R: Resource>(base: &R, current: &R, fields: &[String]) -> Result<R, St
 
 /// Returns why a row cannot stay as it was put back: it refers to an object that was deleted since, or it is gone and
 /// an object refers to it.
-pub(super) fn obstacle<R: Resource>(draft: &State, current: &State, id: Id) -> Option<String> {
+pub(super) fn undo_blocker<R: Resource>(draft: &State, current: &State, id: Id) -> Option<String> {
     let Some(row) = R::table(draft).get(id) else {
         let had = R::table(current).get(id)?;
         let references = draft.references_of(had.as_ref());

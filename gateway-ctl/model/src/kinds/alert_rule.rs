@@ -170,7 +170,7 @@ impl Resource for AlertRule {
         input.insert("kind".into(), before.kind.as_str().into());
     }
 
-    fn adorn(&self, _state: &State, shown: &mut Map<String, Value>) {
+    fn add_derived(&self, _state: &State, shown: &mut Map<String, Value>) {
         shown.insert("id".into(), self.kind.as_str().into());
     }
 

@@ -90,7 +90,7 @@ impl Resource for Chain {
         keep_name(self, before, false, state)
     }
 
-    fn settle(self, state: &mut State) -> Result<(), EditError> {
+    fn apply_consequences(self, state: &mut State) -> Result<(), EditError> {
         admit_indirect::<Chain>(&self, state)
     }
 

@@ -164,7 +164,7 @@ impl Resource for Device {
         check_free_text("notes", &self.notes, 4000, problems);
     }
 
-    fn settle(mut self, state: &mut State) -> Result<(), EditError> {
+    fn apply_consequences(mut self, state: &mut State) -> Result<(), EditError> {
         let Some(want) = self.groups.take() else { return Ok(()) };
         let id = self.meta.id;
         state.put(self)?;
@@ -210,7 +210,7 @@ impl Resource for Device {
         names.resolve_all(DeviceGroup::NOUN, input.get_mut("groups"));
     }
 
-    fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
+    fn add_derived(&self, state: &State, shown: &mut Map<String, Value>) {
         let groups: Vec<Value> =
             state.groups_of(self.meta.id).map(|group| group.meta.id.to_string().into()).collect();
         shown.insert("groups".into(), groups.into());

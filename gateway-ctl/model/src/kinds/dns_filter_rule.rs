@@ -293,7 +293,7 @@ impl Resource for DnsFilterRule {
         keys.unique("pattern", same.expect("texts and lists are JSON"));
     }
 
-    fn adorn(&self, _state: &State, shown: &mut Map<String, Value>) {
+    fn add_derived(&self, _state: &State, shown: &mut Map<String, Value>) {
         shown.insert("hits".into(), Value::Null);
         shown.insert("last_hit".into(), Value::Null);
     }

@@ -150,7 +150,7 @@ macro_rules! list_kind {
                 self.entry().keys(keys);
             }
 
-            fn adorn(&self, _state: &State, shown: &mut Map<String, Value>) {
+            fn add_derived(&self, _state: &State, shown: &mut Map<String, Value>) {
                 STATE_KEYS.iter().for_each(|key| drop(shown.insert((*key).to_owned(), Value::Null)));
             }
 

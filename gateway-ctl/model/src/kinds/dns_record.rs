@@ -56,7 +56,7 @@ impl DnsRecord {
     }
 
     /// Writes zone and name in their one spelling.
-    fn settle_in(&mut self, zone: &DomainName) {
+    fn canonicalise(&mut self, zone: &DomainName) {
         self.zone = zone.to_string();
         if let Ok(name) = owner(&self.name, zone) {
             self.name = name;
@@ -120,7 +120,7 @@ impl Resource for DnsRecord {
     fn prepare(&mut self) {
         // A zone that is given by its id gets its name in `settle`, where the zones are known.
         if let (Ok(zone), Err(_)) = (DomainName::parse(&self.zone), self.zone.parse::<Id>()) {
-            self.settle_in(&zone);
+            self.canonicalise(&zone);
         }
         if let Ok(parsed) = record::parse(self.r#type, &self.value) {
             self.value = parsed.data.to_string();
@@ -189,7 +189,7 @@ impl Resource for DnsRecord {
     fn admit(&self, _before: Option<&Self>, state: &State) -> Result<(), EditError> {
         let Some(zone) = zone_of(self, state) else { return Ok(()) };
         let mut record = self.clone();
-        record.settle_in(&zone.name);
+        record.canonicalise(&zone.name);
         let conflict = |field: &str, existing_id: Id, message: String| EditError::Conflict {
             resource_type: Self::NOUN,
             field: field.to_owned(),
@@ -197,7 +197,7 @@ impl Resource for DnsRecord {
             message,
         };
         let name = record.full_name();
-        if let Some(clash) = state.dns_records.clash(&record) {
+        if let Some(clash) = state.dns_records.key_clash(&record) {
             let message = format!("{name} has this record of type {} already", self.r#type);
             return Err(conflict(&clash.field, clash.existing, message));
         }
@@ -215,12 +215,12 @@ impl Resource for DnsRecord {
         }
     }
 
-    fn settle(mut self, state: &mut State) -> Result<(), EditError> {
+    fn apply_consequences(mut self, state: &mut State) -> Result<(), EditError> {
         let Some(name) = zone_of(&self, state).map(|zone| zone.name.clone()) else { return Ok(()) };
         if self.zone == name.as_str() {
             return Ok(());
         }
-        self.settle_in(&name);
+        self.canonicalise(&name);
         state.put(self)
     }
 

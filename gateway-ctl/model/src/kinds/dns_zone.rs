@@ -119,8 +119,9 @@ pub struct DnsZone {
     /// True if a primary zone is signed. Answers of other zones are validated; secondary zones are served as
     /// transferred.
     pub dnssec: bool,
-    /// Signs the zone, with ECDSA of P-256 and SHA-256 (RFC 6605): 32 bytes in base64, as name servers keep them in files.
-    /// Made when the zone is to be signed and has none; null makes another one at once, which the zone above does not know.
+    /// Signs the zone, with ECDSA of P-256 and SHA-256 (RFC 6605): 32 bytes in base64, as name servers keep them in
+    /// files. Made when the zone is to be signed and has none; null makes another one at once, which the zone above
+    /// does not know.
     #[serde(rename(serialize = "has_signing_key", deserialize = "signing_key"))]
     pub signing_key: Secret,
     /// DNSKEY record of the key.
@@ -259,7 +260,7 @@ impl Resource for DnsZone {
         }
     }
 
-    fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
+    fn add_derived(&self, state: &State, shown: &mut Map<String, Value>) {
         for live in ["last_updated", "last_checked", "expires_at", "error"] {
             shown.insert(live.into(), Value::Null);
         }

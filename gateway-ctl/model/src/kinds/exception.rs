@@ -169,7 +169,7 @@ impl Exception {
         self.targets.iter().flat_map(spelled).collect()
     }
 
-    fn validate_way(&self, device: &Device, state: &State, problems: &mut Problems) {
+    fn validate_egress(&self, device: &Device, state: &State, problems: &mut Problems) {
         if self.r#type == ExceptionType::Quarantine {
             return;
         }
@@ -270,7 +270,7 @@ impl Resource for Exception {
             problems.not_supported("profile", "For exceptions a profile of more than one hop");
         }
         match state.devices.get(self.device_id) {
-            Some(device) => self.validate_way(device, state, problems),
+            Some(device) => self.validate_egress(device, state, problems),
             None => {
                 let message = format!("There is no device {}.", self.device_id);
                 problems.add(code::UNKNOWN_REFERENCE, "device_id", message);
@@ -278,7 +278,7 @@ impl Resource for Exception {
         }
     }
 
-    fn settle(mut self, state: &mut State) -> Result<(), EditError> {
+    fn apply_consequences(mut self, state: &mut State) -> Result<(), EditError> {
         self.duration_min = self.duration_min.min(LONGEST_DURATION);
         let starts = *self.starts_at.get_or_insert(state.now());
         self.expires_at = Some(starts + SignedDuration::from_mins(self.duration_min));
@@ -335,7 +335,7 @@ impl Resource for Exception {
         keep("created_by", before.created_by.as_str().into());
     }
 
-    fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
+    fn add_derived(&self, state: &State, shown: &mut Map<String, Value>) {
         if let Value::Object(live) = serde_json::json!(self.live(state.now())) {
             shown.extend(live);
         }

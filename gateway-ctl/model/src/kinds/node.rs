@@ -162,7 +162,7 @@ impl Resource for Node {
         }
     }
 
-    fn adorn(&self, _state: &State, shown: &mut Map<String, Value>) {
+    fn add_derived(&self, _state: &State, shown: &mut Map<String, Value>) {
         shown.insert("fingerprint".into(), self.public_key.map(fingerprint).into());
         for key in ["last_seen", "last_sync", "sync_lag_sec", "version"] {
             shown.insert(key.to_owned(), Value::Null);

@@ -129,7 +129,7 @@ impl Resource for Profile {
         keep_name(self, before, false, state)
     }
 
-    fn settle(self, state: &mut State) -> Result<(), EditError> {
+    fn apply_consequences(self, state: &mut State) -> Result<(), EditError> {
         admit_indirect::<Profile>(&self, state)
     }
 

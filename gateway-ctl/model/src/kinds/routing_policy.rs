@@ -206,7 +206,7 @@ impl RoutingPolicy {
         hops::underlays(&self.hops, self.splitting, self.hop_mode)
     }
 
-    fn same_way(&self, other: &RoutingPolicy) -> bool {
+    fn has_same_action(&self, other: &RoutingPolicy) -> bool {
         self.hops == other.hops
             && self.is_pool() == other.is_pool()
             && self.hop_mode == other.hop_mode
@@ -258,7 +258,7 @@ impl RoutingPolicy {
         for key in self.scope_keys() {
             let mut others = state.routing_policies.with_key(&key);
             let other = others.find(|other| other.meta.id != self.meta.id && other.in_force(state.now()));
-            if let Some(other) = other.filter(|other| !self.same_way(&state.resolved(other))) {
+            if let Some(other) = other.filter(|other| !self.has_same_action(&state.resolved(other))) {
                 return Err(EditError::PolicyConflict {
                     policies: vec![other.meta.id],
                     reason: format!(
@@ -466,7 +466,7 @@ impl Resource for RoutingPolicy {
         whole.check_underlays(state)
     }
 
-    fn settle(mut self, state: &mut State) -> Result<(), EditError> {
+    fn apply_consequences(mut self, state: &mut State) -> Result<(), EditError> {
         match policy_source::without_host_bits(self.source_type, &self.source_value) {
             Some(cleared) => {
                 self.source_value = cleared;
@@ -528,7 +528,7 @@ impl Resource for RoutingPolicy {
         Some(PolicyShown::json_schema(generator))
     }
 
-    fn adorn(&self, state: &State, shown: &mut Map<String, Value>) {
+    fn add_derived(&self, state: &State, shown: &mut Map<String, Value>) {
         let effective = match state.resolved(self) {
             Cow::Borrowed(_) => Value::Null,
             Cow::Owned(whole) => serde_json::json!(EffectivePolicy {

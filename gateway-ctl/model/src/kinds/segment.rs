@@ -83,7 +83,7 @@ impl Resource for Segment {
         keep_name(self, before, false, state)
     }
 
-    fn settle(mut self, state: &mut State) -> Result<(), EditError> {
+    fn apply_consequences(mut self, state: &mut State) -> Result<(), EditError> {
         match self.cidr.and_then(Cidr::without_host_bits) {
             Some(cleared) => {
                 self.cidr = Some(cleared);

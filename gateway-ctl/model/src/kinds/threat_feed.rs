@@ -159,7 +159,7 @@ impl Resource for ThreatFeed {
         input.insert("builtin".into(), before.builtin.into());
     }
 
-    fn adorn(&self, _state: &State, shown: &mut Map<String, Value>) {
+    fn add_derived(&self, _state: &State, shown: &mut Map<String, Value>) {
         LIVE_KEYS.iter().for_each(|key| drop(shown.insert((*key).to_owned(), Value::Null)));
     }
 

@@ -127,7 +127,7 @@ impl Bootstrap {
         let mut tree = Value::Object(self.given.0.clone());
         for key in keys_of(|apply| apply != Apply::File) {
             if let Some(value) = settings.get(key) {
-                plant(&mut tree, key, value.clone());
+                insert_at(&mut tree, key, value.clone());
             }
         }
         let mut problems = Problems::new();
@@ -159,7 +159,7 @@ impl Bootstrap {
                 Ok(config) => return (config, left_out),
                 Err(problems) => problems,
             };
-            let Some((key, why)) = culprit(&problems, &settings) else {
+            let Some((key, why)) = offending_setting(&problems, &settings) else {
                 // The file alone is valid: it was checked when it was read.
                 return (self.clone(), left_out);
             };
@@ -201,7 +201,7 @@ fn is_given(map: &Map<String, Value>, key: &str) -> bool {
 }
 
 /// The runtime value that a problem is about; if none is named, the one that was set last.
-fn culprit(problems: &Problems, settings: &Settings) -> Option<(String, String)> {
+fn offending_setting(problems: &Problems, settings: &Settings) -> Option<(String, String)> {
     let set = || keys().filter(|key| settings.get(key).is_some());
     let named = problems.iter().find_map(|problem| {
         let key = set().find(|key| {
@@ -217,7 +217,7 @@ fn culprit(problems: &Problems, settings: &Settings) -> Option<(String, String)>
 }
 
 /// Sets the value at a dotted path. Replaces values that are no objects on the path.
-fn plant(tree: &mut Value, key: &str, value: Value) {
+fn insert_at(tree: &mut Value, key: &str, value: Value) {
     let (parents, leaf) = key.rsplit_once('.').unwrap_or(("", key));
     let mut place = tree;
     for part in parents.split('.').filter(|part| !part.is_empty()) {

@@ -1,7 +1,7 @@
 //! Positions of keys in a YAML text, so that an error has line and column.
 //!
-//! Reads block style by indentation and does not validate the text: the YAML parser has accepted it already. Inside flow
-//! style (`{a: 1}`) only the outermost key is known, and errors there are shown at it.
+//! Reads block style by indentation and does not validate the text: the YAML parser has accepted it already. Inside
+//! flow style (`{a: 1}`) only the outermost key is known, and errors there are shown at it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Edits of many rows at once. Rows are lifted out of the draft together and then written again, restored or dropped,
+//! Edits of many rows at once. Rows are detached from the draft together and then written again, restored or dropped,
 //! so that exchanged names and priorities do not conflict with those that they replace.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,21 +22,21 @@ impl State {
         id
     }
 
-    pub(crate) fn lift<R: Resource>(&mut self, id: Id) {
-        R::table_mut(self).lift(id);
+    pub(crate) fn detach<R: Resource>(&mut self, id: Id) {
+        R::table_mut(self).detach(id);
     }
 
-    /// Lays a lifted row back as it was in `before`. If something else has taken its keys it stays out.
-    pub(crate) fn lay_back<R: Resource>(&mut self, before: &State, id: Id) {
+    /// Restores a detached row as it was in `before`. If something else has taken its keys it stays out.
+    pub(crate) fn reattach<R: Resource>(&mut self, before: &State, id: Id) {
         if let Some(row) = R::table(before).get(id).cloned() {
             let revision = R::table(self).revision();
             // A clash was reported where the other row was written.
-            let _ = R::table_mut(self).lay_back(row, revision);
+            let _ = R::table_mut(self).reattach(row, revision);
         }
     }
 
-    /// Writes the input over a lifted row, or as a new row with this id. An unchanged row counts as not written.
-    pub(crate) fn write_lifted<R: Resource>(
+    /// Writes the input over a detached row, or as a new row with this id. An unchanged row counts as not written.
+    pub(crate) fn write_detached<R: Resource>(
         &mut self,
         before: &State,
         id: Id,
@@ -59,7 +59,7 @@ impl State {
         let (_, more) = match self.write(row, had) {
             Ok(written) => written,
             Err(error) => {
-                self.lift::<R>(id);
+                self.detach::<R>(id);
                 return Err(error);
             }
         };
@@ -67,8 +67,8 @@ impl State {
         Ok(warnings)
     }
 
-    /// Deletes a lifted row, unless something holds it.
-    pub(crate) fn drop_lifted<R: Resource>(
+    /// Deletes a detached row, unless something holds it.
+    pub(crate) fn drop_detached<R: Resource>(
         &mut self,
         before: &State,
         id: Id,
@@ -104,7 +104,7 @@ impl State {
         let (now, revision) = (self.now, self.revision);
         for had in &leaving {
             let (id, slot) = (had.meta().id, had.meta().slot);
-            R::table_mut(self).lift(id);
+            R::table_mut(self).detach(id);
             R::table_mut(self).discard(id, slot, revision);
         }
         for new in &rows {

@@ -18,7 +18,7 @@ const CALLS: &str = "gw_tail_calls";
 
 pub struct Answers {
     maps: Mutex<Maps>,
-    given: Mutex<RingBuf<MapData>>,
+    hits: Mutex<RingBuf<MapData>>,
     /// Keeps the tail call to the program alive.
     _calls: ProgramArray<MapData>,
 }
@@ -35,7 +35,7 @@ impl Programs {
             answers: HashTable(open::<spec::DnsCache, _>(&mut self.ebpf)?),
             epoch: ArrayMap(open::<spec::DnsEpoch, _>(&mut self.ebpf)?),
         };
-        let given = open::<spec::DnsHits, _>(&mut self.ebpf)?;
+        let hits = open::<spec::DnsHits, _>(&mut self.ebpf)?;
         let missing = || Error::Missing { what: "map", name: CALLS.to_owned() };
         let calls = self.ebpf.take_map(CALLS).ok_or_else(missing)?;
         let failed = |source| Error::Map { operation: "open", map: CALLS, source: Box::new(source) };
@@ -46,7 +46,7 @@ impl Programs {
             Error::Program { name: ANSWER, source }
         })?;
         calls.set(0, &program, 0).map_err(failed)?;
-        Ok(Answers { maps: Mutex::new(maps), given: Mutex::new(given), _calls: calls })
+        Ok(Answers { maps: Mutex::new(maps), hits: Mutex::new(hits), _calls: calls })
     }
 }
 
@@ -74,11 +74,11 @@ impl kernel_cache::Dataplane for KernelDnsCache {
         }
     }
 
-    fn given(&self, tell: &mut dyn FnMut(DnsHit)) {
-        let mut ring = lock(&self.0.given);
+    fn take_hits(&self, report: &mut dyn FnMut(DnsHit)) {
+        let mut ring = lock(&self.0.hits);
         while let Some(item) = ring.next() {
-            if let Ok((given, _)) = DnsHit::read_from_prefix(&item) {
-                tell(given);
+            if let Ok((hit, _)) = DnsHit::read_from_prefix(&item) {
+                report(hit);
             }
         }
     }

@@ -48,7 +48,7 @@ impl Programs {
     }
 
     /// Deletes all flows. The programs evaluate their next packets as new flows.
-    pub fn forget_flows(&mut self) -> Result<(), Error> {
+    pub fn delete_flows(&mut self) -> Result<(), Error> {
         for key in self.maps.flows4.read()?.keys() {
             self.maps.flows4.remove(key)?;
         }
@@ -64,7 +64,7 @@ impl Programs {
     }
 
     /// Returns the round-robin counter of a policy.
-    pub fn turns(&self, policy: u32) -> Result<u64, Error> {
+    pub fn round_robin_counter(&self, policy: u32) -> Result<u64, Error> {
         self.maps.turns.get(policy)
     }
 }

@@ -14,7 +14,7 @@ use super::{Error, Programs};
 impl Programs {
     /// Installs the addresses of a name for a client. After it returns, new flows of the client to them match the
     /// name.
-    pub fn learn(
+    pub fn install_learned(
         &mut self,
         client: ClientKey,
         name: NameRef<'_>,
@@ -24,8 +24,8 @@ impl Programs {
         let now = ticks();
         for (address, ttl) in addresses {
             let address = (*address).into();
-            let value = self.learned.tell((client, address), name, ttl.as_secs(), now)?;
-            for (client, address) in self.learned.take_forgotten() {
+            let value = self.learned.record((client, address), name, ttl.as_secs(), now)?;
+            for (client, address) in self.learned.take_evicted() {
                 self.maps.domains.remove(&FqdnIpKey { slot, client, address })?;
             }
             // Without a plan nothing is forwarded. The next plan includes the DNS-learned IP addresses.
@@ -37,7 +37,7 @@ impl Programs {
     }
 
     /// Returns the names through which a client currently knows an address.
-    pub fn known_as(&self, key: &Key) -> Vec<Name> {
+    pub fn names_of(&self, key: &Key) -> Vec<Name> {
         self.learned.names(key, ticks())
     }
 

@@ -132,7 +132,7 @@ pub trait Entries {
 }
 
 /// Maps a missing key to `None`: a read during kernel writes may miss a key.
-fn gone<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
+fn missing_as_none<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(MapError::KeyNotFound) => Ok(None),
@@ -153,7 +153,7 @@ impl<M: MapSpec> HashTable<M> {
     /// Visits the values one by one, so that a large table is never in memory as a whole.
     pub fn for_each(&self, mut visit: impl FnMut(M::Value)) -> Result<(), Error> {
         for entry in self.0.iter() {
-            if let Some((_, value)) = gone(entry).map_err(failed::<M>("read"))? {
+            if let Some((_, value)) = missing_as_none(entry).map_err(failed::<M>("read"))? {
                 visit(value.0);
             }
         }
@@ -161,7 +161,9 @@ impl<M: MapSpec> HashTable<M> {
     }
 
     pub fn get(&self, key: &M::Key) -> Result<Option<M::Value>, Error> {
-        gone(self.0.get(&Raw(*key), 0)).map(|value| value.map(|v| v.0)).map_err(failed::<M>("read"))
+        missing_as_none(self.0.get(&Raw(*key), 0))
+            .map(|value| value.map(|v| v.0))
+            .map_err(failed::<M>("read"))
     }
 }
 
@@ -176,7 +178,7 @@ where
     fn read(&self) -> Result<BTreeMap<M::Key, M::Value>, Error> {
         self.0
             .iter()
-            .filter_map(|entry| gone(entry).transpose())
+            .filter_map(|entry| missing_as_none(entry).transpose())
             .map(|entry| entry.map(|(k, v)| (k.0, v.0)).map_err(failed::<M>("read")))
             .collect()
     }
@@ -186,7 +188,7 @@ where
     }
 
     fn remove(&mut self, key: &M::Key) -> Result<(), Error> {
-        gone(self.0.remove(&Raw(*key))).map(|_| ()).map_err(failed::<M>("remove from"))
+        missing_as_none(self.0.remove(&Raw(*key))).map(|_| ()).map_err(failed::<M>("remove from"))
     }
 }
 
@@ -202,7 +204,7 @@ where
     fn read(&self) -> Result<BTreeMap<Self::Key, M::Value>, Error> {
         self.0
             .iter()
-            .filter_map(|entry| gone(entry).transpose())
+            .filter_map(|entry| missing_as_none(entry).transpose())
             .map(|entry| entry.map(|(k, v)| ((k.prefix_len(), k.data().0), v.0)).map_err(failed::<M>("read")))
             .collect()
     }
@@ -214,7 +216,7 @@ where
 
     fn remove(&mut self, key: &Self::Key) -> Result<(), Error> {
         let key = TrieKey::new(key.0, Raw(key.1));
-        gone(self.0.remove(&key)).map(|_| ()).map_err(failed::<M>("remove from"))
+        missing_as_none(self.0.remove(&key)).map(|_| ()).map_err(failed::<M>("remove from"))
     }
 }
 
@@ -235,7 +237,7 @@ impl<M: MapSpec> CounterTable<M> {
         let mut all = Vec::new();
         for key in self.0.keys() {
             let key = key.map_err(failed::<M>("read"))?;
-            let values = gone(self.0.get(&key, 0)).map_err(failed::<M>("read"))?;
+            let values = missing_as_none(self.0.get(&key, 0)).map_err(failed::<M>("read"))?;
             if let Some(values) = values {
                 all.push((key.0, values.iter().map(|v| v.0).collect()));
             }

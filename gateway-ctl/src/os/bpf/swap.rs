@@ -38,7 +38,7 @@ impl Programs {
     }
 
     /// Returns to default deny: everything from the LAN is blocked.
-    pub fn rest(&mut self) -> Result<(), Error> {
+    pub fn deny_all(&mut self) -> Result<(), Error> {
         self.maps.live.set(0, SLOT_NONE)?;
         grace()
     }

@@ -28,8 +28,8 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     let NftRuleset { lan, tunnels, uplinks, open_udp, proxied, dns_port, egress, sources } = ruleset;
     let to_tunnels = marks(egress, tunnels);
     let to_uplinks = marks(egress, uplinks);
-    let doors = Doors { lan: names(lan)?, tunnels: names(tunnels)?, uplinks: names(uplinks)? };
-    let Doors { lan, tunnels, uplinks } = &doors;
+    let sets = InterfaceSets { lan: names(lan)?, tunnels: names(tunnels)?, uplinks: names(uplinks)? };
+    let InterfaceSets { lan, tunnels, uplinks } = &sets;
     let ports = set(open_udp.iter().map(u16::to_string));
 
     let mut text = Text::open();
@@ -92,7 +92,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     if let Some(tunnels) = tunnels {
         tunnel_source(&mut text, tunnels, sources);
     }
-    doors.render(&mut text, ports.as_deref());
+    sets.render(&mut text, ports.as_deref());
 
     text.chain("input", INPUT);
     // A TCP connection that has lost its tunnel.
@@ -102,7 +102,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
         text.rule(&format!("iifname {lan} {SPOOFED} drop"));
         refuse_foreign_sources(&mut text, lan);
     }
-    doors.input(&mut text);
+    sets.input(&mut text);
     text.end();
     Ok(text.close())
 }
@@ -129,13 +129,13 @@ fn tunnel_source(text: &mut Text, tunnels: &str, sources: &BTreeSet<(String, IpA
 /// Input access to this host by interface. LAN and loopback have access. Every other interface, listed or not, leads
 /// to the chain `outside`.
 #[derive(Default)]
-struct Doors {
+struct InterfaceSets {
     lan: Option<String>,
     tunnels: Option<String>,
     uplinks: Option<String>,
 }
 
-impl Doors {
+impl InterfaceSets {
     /// Renders the chain for all interfaces that are neither LAN nor loopback.
     fn render(&self, text: &mut Text, ports: Option<&str>) {
         text.chain("wan_input", "");
@@ -205,20 +205,20 @@ const SPOOFED: &str = "meta nfproto ipv4 fib saddr type { local, broadcast }";
 /// are those of a running gateway. It omits names that no rule can hold, so that the rest takes effect.
 pub fn render_block(lan: &[String]) -> String {
     let lan: Vec<String> = lan.iter().filter(|name| is_plain(name)).cloned().collect();
-    let doors = Doors { lan: names(&lan).unwrap_or_default(), ..Doors::default() };
+    let sets = InterfaceSets { lan: names(&lan).unwrap_or_default(), ..InterfaceSets::default() };
     let mut text = Text::open();
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
     text.end();
-    if let Some(lan) = &doors.lan {
+    if let Some(lan) = &sets.lan {
         // This must run before routing, which replies to packets that it prohibits.
         text.chain("lan_sources", "type filter hook prerouting priority raw; policy accept;");
         refuse_foreign_sources(&mut text, lan);
         text.end();
     }
-    doors.render(&mut text, None);
+    sets.render(&mut text, None);
     text.chain("input", INPUT);
     text.rule(&format!("iifname != \"lo\" {SPOOFED} drop"));
-    doors.input(&mut text);
+    sets.input(&mut text);
     text.end();
     text.close()
 }

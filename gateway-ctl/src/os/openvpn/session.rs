@@ -36,7 +36,7 @@ pub struct StatePublisher {
 
 impl StatePublisher {
     /// Publishes a change. Receivers wake if it changes anything.
-    fn tell(&self, change: impl FnOnce(&mut Status)) {
+    fn update(&self, change: impl FnOnce(&mut Status)) {
         let changed = self.status.send_if_modified(|status| {
             let before = status.clone();
             change(status);
@@ -78,7 +78,7 @@ impl Session {
                 // Observations about another configuration do not apply to this one.
                 backoff = Backoff::default();
                 last.clone_from(&wanted);
-                self.teller.tell(|status| *status = Status::default());
+                self.teller.update(|status| *status = Status::default());
             }
             let Some(process) = wanted else {
                 match self.wanted.changed().await {
@@ -86,9 +86,9 @@ impl Session {
                     Err(_) => break,
                 }
             };
-            let ending = self.once(&process, &mut backoff).await;
+            let ending = self.run_once(&process, &mut backoff).await;
             let Some(pause) = backoff.after(&ending) else { continue };
-            self.teller.tell(|status| {
+            self.teller.update(|status| {
                 let error = ending.words().or_else(|| status.error.take());
                 let (restarts, attempts) = (status.restarts + 1, status.attempts);
                 *status = Status { stage: Stage::Failed, error, restarts, attempts, ..Status::default() };
@@ -105,14 +105,14 @@ impl Session {
                 changed = self.wanted.changed() => if changed.is_err() { break },
             }
         }
-        self.teller.tell(|status| *status = Status::default());
+        self.teller.update(|status| *status = Status::default());
         // A folder that contains foreign files stays.
         let _ = std::fs::remove_dir(&self.folder);
     }
 
     /// Runs one process from its start to its end.
-    async fn once(&mut self, process: &OpenVpnProcess, backoff: &mut Backoff) -> ExitReason {
-        self.teller.tell(|status| {
+    async fn run_once(&mut self, process: &OpenVpnProcess, backoff: &mut Backoff) -> ExitReason {
+        self.teller.update(|status| {
             status.stage = Stage::Connecting;
             status.mtu = process.mtu;
             status.attempts += 1;

@@ -38,7 +38,7 @@ pub async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
 fn admit(client: TcpStream, shared: &Arc<Shared>) {
     let Some(passage) = passage(&client, shared) else { return reset(client) };
     let shared = shared.clone();
-    tokio::spawn(async move { carry(client, passage, &shared).await });
+    tokio::spawn(async move { forward(client, passage, &shared).await });
 }
 
 /// Returns the permission of a connection, by its fwmark.
@@ -49,7 +49,7 @@ fn passage(client: &TcpStream, shared: &Shared) -> Option<Admission> {
     shared.target(number)?.admit(leg, &shared.places)
 }
 
-async fn carry(client: TcpStream, passage: Admission, shared: &Shared) {
+async fn forward(client: TcpStream, passage: Admission, shared: &Shared) {
     let Ok(to) = client.local_addr() else { return };
     if watch_over_client(&client).is_err() {
         return;
@@ -64,7 +64,7 @@ async fn carry(client: TcpStream, passage: Admission, shared: &Shared) {
             passage.counters.failed.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(proxy = %passage.to.name, %to, %error, "failed to connect through the proxy");
             if error.is_the_proxys() {
-                shared.doubt(&passage);
+                shared.report_failure(&passage);
             }
             return reset(client);
         }

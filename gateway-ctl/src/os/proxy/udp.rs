@@ -55,7 +55,7 @@ pub struct Associations(Mutex<HashMap<Key, mpsc::Sender<Datagram>>>);
 
 impl Associations {
     /// Passes a datagram to its association. Returns the datagram if there is no association or if it has ended.
-    fn give(&self, key: &Key, datagram: Datagram) -> Result<(), Datagram> {
+    fn enqueue(&self, key: &Key, datagram: Datagram) -> Result<(), Datagram> {
         let associations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(sender) = associations.get(key) else { return Err(datagram) };
         match sender.try_send(datagram) {
@@ -103,14 +103,14 @@ fn admit(arrival: DatagramMeta, content: Box<[u8]>, shared: &Arc<Shared>) {
     let proxied = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0);
     let Some((number, leg)) = proxied else { return };
     let key = (from, number, leg);
-    let Err(datagram) = shared.associations.give(&key, (to, content)) else { return };
+    let Err(datagram) = shared.associations.enqueue(&key, (to, content)) else { return };
     let Some(passage) = shared.target(number).and_then(|target| target.admit_flow(leg, &shared.places))
     else {
         return;
     };
     let waiting = shared.associations.open(key);
     // The queue has capacity for the first one.
-    let _ = shared.associations.give(&key, datagram);
+    let _ = shared.associations.enqueue(&key, datagram);
     tokio::spawn(associate(key, mark, passage, waiting, shared.clone()));
 }
 
@@ -128,13 +128,13 @@ async fn associate(
     match opened {
         Ok((control, upstream)) => {
             let flow = Association { client: key.0, mark, control, upstream: Arc::new(upstream) };
-            let ended = flow.carry(&passage, &mut waiting).await;
+            let ended = flow.forward(&passage, &mut waiting).await;
             tracing::trace!(client = %key.0, ended, "an association ended");
         }
         Err(error) => {
             passage.counters.failed.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(proxy = %passage.to.name, %error, "failed to open a UDP association");
-            shared.doubt(&passage);
+            shared.report_failure(&passage);
             tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
@@ -167,7 +167,7 @@ struct Association {
 
 impl Association {
     /// Forwards datagrams in both directions. Returns the reason for the end.
-    async fn carry(&self, passage: &Admission, waiting: &mut mpsc::Receiver<Datagram>) -> &'static str {
+    async fn forward(&self, passage: &Admission, waiting: &mut mpsc::Receiver<Datagram>) -> &'static str {
         let mut flows: HashMap<SocketAddr, Arc<UdpSocket>> = HashMap::new();
         // Each reader handles datagrams from the host to one destination, and ends with the association.
         let mut readers: JoinSet<SocketAddr> = JoinSet::new();

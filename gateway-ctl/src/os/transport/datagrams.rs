@@ -39,7 +39,7 @@ pub async fn open(proxy: SocketAddr, mark: u32, to: &str) -> Result<Association,
 
 impl Association {
     /// Forwards datagrams in both directions. Returns the reason for the end.
-    pub async fn carry(&self, near: &LocalSocket) -> String {
+    pub async fn forward(&self, near: &LocalSocket) -> String {
         let up = async {
             let mut buffer = vec![0; MOST_DATAGRAM];
             loop {
@@ -61,7 +61,7 @@ impl Association {
                 if let Some((Some(from), start)) = read_datagram(&buffer[..length])
                     && self.from.is_none_or(|wanted| wanted == from)
                 {
-                    near.give(&buffer[start..length]);
+                    near.send_to_tunnel(&buffer[start..length]);
                 }
             }
         };

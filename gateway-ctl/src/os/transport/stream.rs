@@ -30,7 +30,7 @@ pub fn watch_over(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Forwards datagrams in both directions. Returns the reason for the end.
-pub async fn carry(mut far: TcpStream, near: &LocalSocket) -> String {
+pub async fn forward(mut far: TcpStream, near: &LocalSocket) -> String {
     let (mut read, mut write) = far.split();
     let up = async {
         let mut buffer = vec![0; BATCH];
@@ -54,7 +54,7 @@ pub async fn carry(mut far: TcpStream, near: &LocalSocket) -> String {
             }
             frames.filled(bytes);
             while let Some(datagram) = frames.next() {
-                near.give(datagram);
+                near.send_to_tunnel(datagram);
             }
         }
     };

@@ -40,7 +40,7 @@ impl Transport {
             let authorities: Result<Vec<_>, _> =
                 CertificateDer::pem_slice_iter(config.ca_certificate.as_bytes()).collect();
             match authorities {
-                Ok(authorities) if !authorities.is_empty() => client = client.trusting(authorities),
+                Ok(authorities) if !authorities.is_empty() => client = client.with_authorities(authorities),
                 Ok(_) | Err(_) => {
                     return Err(Error::Setup("ca_certificate holds no certificate in PEM".to_owned()));
                 }

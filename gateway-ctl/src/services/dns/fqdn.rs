@@ -60,7 +60,7 @@ impl FqdnInstaller {
 }
 
 impl FqdnPolicy for FqdnInstaller {
-    fn wanted(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
+    fn fqdn_route(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
         let domains = self.domains.load();
         if domains.is_empty() {
             return None;
@@ -85,7 +85,7 @@ impl FqdnPolicy for FqdnInstaller {
         addresses: &[(IpAddr, Duration)],
     ) -> Result<(), FqdnInstallError> {
         let key = ClientKey::from_number(client.number);
-        self.dataplane.with(|programs| programs.learn(key, asked, addresses)).map_err(|error| {
+        self.dataplane.with(|programs| programs.install_learned(key, asked, addresses)).map_err(|error| {
             tracing::error!(%error, "withheld DNS answer: could not install FQDN policy entry");
             FqdnInstallError(error.to_string().into())
         })

@@ -31,7 +31,8 @@ use crate::store::Store;
 use crate::tls::Factory;
 
 impl DnsService {
-    /// Starts the resolver on an engine that has a plan; [`DnsService::services`] keep it current. Its status lists the addresses that cannot be bound.
+    /// Starts the resolver on an engine that has a plan; [`DnsService::services`] keep it current. Its status lists the
+    /// addresses that cannot be bound.
     pub async fn start(
         config: Config,
         store: Arc<Store>,
@@ -45,7 +46,7 @@ impl DnsService {
         let routes = Arc::new(QueryRoutes::default());
         let client = tls.client("dns");
         let active_alerts = config.active_alerts.clone();
-        let reported = move |event| tell(&active_alerts, event);
+        let reported = move |event| report_event(&active_alerts, event);
         let hosts = engine.endpoint_names();
         let context =
             Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), reported);
@@ -132,7 +133,7 @@ fn kernel_dns_cache(engine: &Engine) -> Option<Box<dyn Dataplane>> {
     }
 }
 
-fn tell(active_alerts: &ActiveAlerts, event: Event) {
+fn report_event(active_alerts: &ActiveAlerts, event: Event) {
     match event {
         Event::Down { upstream, egress, error } => {
             tracing::warn!(%upstream, %egress, error, "DNS upstream does not answer: not used");

@@ -37,13 +37,13 @@ pub struct ProbeResult {
 /// Probes a proxy. The error is the human-readable reason why the proxy is unusable.
 pub async fn probe(question: &ProbeParameters) -> Result<ProbeResult, String> {
     let timeout = Duration::from_secs(u64::from(question.check.timeout_sec));
-    match tokio::time::timeout(timeout, look(question)).await {
+    match tokio::time::timeout(timeout, run_probe(question)).await {
         Ok(outcome) => outcome,
         Err(_) => Err(format!("no answer within {} s", timeout.as_secs())),
     }
 }
 
-async fn look(question: &ProbeParameters) -> Result<ProbeResult, String> {
+async fn run_probe(question: &ProbeParameters) -> Result<ProbeResult, String> {
     let started = Instant::now();
     let mut stream = enter(question).await?;
     let latency = started.elapsed();
@@ -83,7 +83,7 @@ fn target(check: &ProxyCheck) -> Result<&str, String> {
     check.target.as_deref().ok_or_else(|| "its check has no target".to_owned())
 }
 
-async fn through(stream: &mut TcpStream, host: &str, port: u16) -> Result<(), String> {
+async fn connect_through(stream: &mut TcpStream, host: &str, port: u16) -> Result<(), String> {
     let to = match host.trim_matches(['[', ']']).parse() {
         Ok(address) => Destination::Address(SocketAddr::new(address, port)),
         Err(_) => Destination::Name(host.to_owned(), port),
@@ -94,7 +94,7 @@ async fn through(stream: &mut TcpStream, host: &str, port: u16) -> Result<(), St
 /// Sends an HTTP request; any reply in the form of HTTP is a success.
 async fn http(stream: &mut TcpStream, target: &str) -> Result<(), String> {
     let (host, port, path) = url(target).ok_or_else(|| format!("{target} is no URL of http"))?;
-    through(stream, host, port).await?;
+    connect_through(stream, host, port).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
     let mut start = [0; 7];
@@ -129,7 +129,7 @@ fn host_and_port(text: &str, default: u16) -> Option<(&str, u16)> {
 async fn dns(stream: &mut TcpStream, target: &str) -> Result<(), String> {
     const QUESTION: [u8; 19] = [0, 17, 0x47, 0x57, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
     let (host, port) = host_and_port(target, 53).ok_or_else(|| format!("{target} is no name server"))?;
-    through(stream, host, port).await?;
+    connect_through(stream, host, port).await?;
     stream.write_all(&QUESTION).await.map_err(|error| error.to_string())?;
     let mut answer = [0; 5];
     match stream.read_exact(&mut answer).await {

@@ -40,7 +40,7 @@ impl Resolver {
 
     /// Returns the known addresses of all endpoint names, and starts the due lookups. `outer` returns the fwmark of a
     /// tunnel's outer packets, or `None` before a plan contains the tunnel.
-    pub fn look(
+    pub fn poll(
         &mut self,
         state: &State,
         before: &TunnelStates,
@@ -185,7 +185,7 @@ mod tests {
         let mut resolver =
             Resolver::new(gateway_outbound::Resolver::at(vec![name_server([192, 0, 2, 7]).await]));
         let expected: SocketAddr = "192.0.2.7:51820".parse().expect("an address");
-        assert_eq!(resolver.look(&state, &silent_for(0), now, |_| None).len(), 0);
+        assert_eq!(resolver.poll(&state, &silent_for(0), now, |_| None).len(), 0);
         assert!(resolver.asking.is_empty(), "nobody knows yet by which way to ask");
         for (silence, before, asks) in
             [(0, None, true), (149, Some("198.51.100.9:1"), false), (150, Some("198.51.100.9:1"), true)]
@@ -194,13 +194,13 @@ mod tests {
             resolver.known.clear();
             let before: Option<SocketAddr> = before.map(|text| text.parse().expect("an address"));
             resolver.known.extend(before.map(|address| ("vpn.example:51820".to_owned(), address)));
-            resolver.look(&state, &silent_for(silence), now, |_| Some(0));
+            resolver.poll(&state, &silent_for(silence), now, |_| Some(0));
             assert_eq!(resolver.asking.is_empty(), !asks, "after {silence} s");
             while !resolver.asking.is_empty() {
                 tokio::task::yield_now().await;
                 resolver.gather();
             }
-            let found = resolver.look(&state, &silent_for(0), now, |_| Some(0));
+            let found = resolver.poll(&state, &silent_for(0), now, |_| Some(0));
             assert_eq!(found["vpn.example:51820"], if asks { expected } else { before.expect("known") });
         }
     }

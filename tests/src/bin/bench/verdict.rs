@@ -144,7 +144,7 @@ impl Subject {
 
     /// Measures flows without an entry: other hosts, other ports.
     fn new_flows(&mut self) -> Result<f64> {
-        self.programs.forget_flows()?;
+        self.programs.delete_flows()?;
         let packets = (0..RUNS)
             .map(|_| {
                 let policy = self.random.below(self.policies);

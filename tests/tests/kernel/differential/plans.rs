@@ -57,7 +57,8 @@ fn choice() -> impl Strategy<Value = Choice> {
         (any::<u8>(), any::<u8>(), any::<u8>(), any::<[u8; 16]>())
             .prop_map(|(kind, count, kept, legs)| Choice { kind, count, kept, proxy: kept ^ count, legs }),
         // Few legs, so that flows arrive with one that is only kept.
-        (vec(1u8..=20, 1..4), vec(1u8..=20, 0..12)).prop_map(|(new, kept)| Choice::legs(&new).keeping(&kept)),
+        (vec(1u8..=20, 1..4), vec(1u8..=20, 0..12))
+            .prop_map(|(new, kept)| Choice::legs(&new).with_draining_legs(&kept)),
     ]
 }
 

@@ -42,9 +42,9 @@ impl Canaries {
                 id: None,
                 text: text.into(),
                 tier: Tier::Canary,
-                says: RuleEffect::Do(action),
+                effect: RuleEffect::Do(action),
                 test: Test::Name(Name::from(&name), Form::Both),
-                only: None,
+                conditions: None,
             })
         };
         names.filter_map(entry).collect()

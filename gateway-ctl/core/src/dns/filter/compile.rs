@@ -28,15 +28,15 @@ pub(super) fn stored(state: &State, canaries: Canaries) -> Vec<Entry> {
         .filter(|rule| rule.enabled)
         .filter_map(|rule| of_rule(rule, state))
         .collect();
-    let domain = |cause: Cause, tier: Tier, says: RuleEffect| {
+    let domain = |cause: Cause, tier: Tier, effect: RuleEffect| {
         move |(id, domain): (Id, &DomainName)| Entry {
             cause,
             id: Some(id),
             text: domain.as_str().into(),
             tier,
-            says: says.clone(),
+            effect: effect.clone(),
             test: Test::Name(Name::from(domain), Form::Both),
-            only: None,
+            conditions: None,
         }
     };
     let allowed = state.dns_allowlist.iter().filter(|entry| entry.enabled);
@@ -52,33 +52,33 @@ pub(super) fn stored(state: &State, canaries: Canaries) -> Vec<Entry> {
 
 fn of_rule(rule: &DnsFilterRule, state: &State) -> Option<Entry> {
     let pattern = Pattern::parse(rule.r#match, &rule.pattern).ok()?;
-    let says = match rule.action {
+    let effect = match rule.action {
         FilterAction::Block => RuleEffect::Do(Action::Block),
         FilterAction::Nxdomain => RuleEffect::Do(Action::Nxdomain),
         FilterAction::Refuse => RuleEffect::Do(Action::Refuse),
         FilterAction::Allow | FilterAction::Log => RuleEffect::Pass,
         FilterAction::Rewrite => RuleEffect::Answers(answers_of(rule.answer.as_deref()?)?),
     };
-    let mut only = RuleConditions::default();
+    let mut conditions = RuleConditions::default();
     let mut important = false;
     if let Pattern::Adblock(adblock) = &pattern {
-        only = RuleConditions::of_adblock(adblock, Some(state));
+        conditions = RuleConditions::of_adblock(adblock, Some(state));
         important = adblock.important;
     }
     let own: Vec<u16> = rule.qtypes.iter().filter_map(crate::dns::rtype::of_query).collect();
-    match (only.types.is_empty(), own.is_empty()) {
+    match (conditions.types.is_empty(), own.is_empty()) {
         (_, true) => {}
-        (true, false) => only.types = own,
+        (true, false) => conditions.types = own,
         // Both conditions apply. An empty intersection matches no type.
-        (false, false) => only.types.retain(|qtype| own.contains(qtype)),
+        (false, false) => conditions.types.retain(|qtype| own.contains(qtype)),
     }
-    if only.types.is_empty() && !rule.qtypes.is_empty() {
+    if conditions.types.is_empty() && !rule.qtypes.is_empty() {
         return None;
     }
-    only.scope = ClientSelector::of(&rule.scope, state);
+    conditions.scope = ClientSelector::of(&rule.scope, state);
     if let Some(schedule) = &rule.schedule {
         match Hours::read(schedule) {
-            Some(hours) => only.hours = Some(hours),
+            Some(hours) => conditions.hours = Some(hours),
             // An invalid schedule fails closed: a rule that allows is dropped, any other rule applies at all times.
             None if rule.action == FilterAction::Allow => return None,
             None => {}
@@ -96,9 +96,9 @@ fn of_rule(rule: &DnsFilterRule, state: &State) -> Option<Entry> {
         id: Some(rule.meta.id),
         text: rule.pattern.as_str().into(),
         tier,
-        says,
+        effect,
         test: Test::of(&pattern),
-        only: only.boxed(),
+        conditions: conditions.boxed(),
     })
 }
 
@@ -126,7 +126,7 @@ fn rewrites(state: &State) -> Vec<Entry> {
             entries.push(of_rewrite(rewrite, &domain));
             entries.len() - 1
         });
-        let RuleEffect::Answers(answers) = &mut entries[place].says else { continue };
+        let RuleEffect::Answers(answers) = &mut entries[place].effect else { continue };
         match answer {
             Rewritten::Address(address) => answers.addresses.push(address),
             Rewritten::Name(name) => answers.name = Some(Name::from(&name)),
@@ -144,9 +144,9 @@ fn of_rewrite(rewrite: &DnsRewrite, domain: &DomainOrWildcard) -> Entry {
         id: Some(rewrite.meta.id),
         text: rewrite.domain.as_str().into(),
         tier: Tier::Act,
-        says: RuleEffect::Answers(Answers::default()),
+        effect: RuleEffect::Answers(Answers::default()),
         test: Test::Name(Name::from(&domain.name), form),
-        only: None,
+        conditions: None,
     }
 }
 
@@ -154,23 +154,23 @@ fn of_rewrite(rewrite: &DnsRewrite, domain: &DomainOrWildcard) -> Entry {
 pub(super) fn of_list(id: Id, cause: Cause, loaded: &LoadedList) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut places: BTreeMap<(&Name, Form), usize> = BTreeMap::new();
-    let entry = |rule: &ListRule, tier, says, test, only| Entry {
+    let entry = |rule: &ListRule, tier, effect, test, conditions| Entry {
         cause,
         id: Some(id),
         text: rule.text.clone(),
         tier,
-        says,
+        effect,
         test,
-        only,
+        conditions,
     };
     let act = if cause == Cause::Allowlist { Tier::Allow } else { Tier::ListAct };
     for rule in loaded.rules.iter() {
-        match &rule.says {
+        match &rule.effect {
             ListRuleEffect::Adblock(adblock) => {
                 let tier = adblock_tier(adblock, cause);
-                let says = if tier.allows() { RuleEffect::Pass } else { RuleEffect::Do(Action::Block) };
-                let only = RuleConditions::of_adblock(adblock, None).boxed();
-                entries.push(entry(rule, tier, says, Test::of_adblock(&adblock.target), only));
+                let effect = if tier.allows() { RuleEffect::Pass } else { RuleEffect::Do(Action::Block) };
+                let conditions = RuleConditions::of_adblock(adblock, None).boxed();
+                entries.push(entry(rule, tier, effect, Test::of_adblock(&adblock.target), conditions));
             }
             // Entries of an allowlist give no answer of their own.
             ListRuleEffect::Answer { name, form, .. } if cause == Cause::Allowlist => {
@@ -178,11 +178,11 @@ pub(super) fn of_list(id: Id, cause: Cause, loaded: &LoadedList) -> Vec<Entry> {
             }
             ListRuleEffect::Answer { name, form, answer } => {
                 let place = *places.entry((name, *form)).or_insert_with(|| {
-                    let says = RuleEffect::Answers(Answers { alone: true, ..Answers::default() });
-                    entries.push(entry(rule, act, says, Test::Name(name.clone(), *form), None));
+                    let effect = RuleEffect::Answers(Answers { alone: true, ..Answers::default() });
+                    entries.push(entry(rule, act, effect, Test::Name(name.clone(), *form), None));
                     entries.len() - 1
                 });
-                let RuleEffect::Answers(answers) = &mut entries[place].says else { continue };
+                let RuleEffect::Answers(answers) = &mut entries[place].effect else { continue };
                 match answer {
                     Answer::Address(address) => answers.addresses.push(*address),
                     Answer::Name(name) => answers.name = Some(name.clone()),

@@ -60,10 +60,10 @@ pub(super) struct Entry {
     pub id: Option<Id>,
     pub text: Arc<str>,
     pub tier: Tier,
-    pub says: RuleEffect,
+    pub effect: RuleEffect,
     pub test: Test,
     /// None: at any time, for everyone and every type.
-    pub only: Option<Box<RuleConditions>>,
+    pub conditions: Option<Box<RuleConditions>>,
 }
 
 #[derive(Clone, Debug)]
@@ -158,15 +158,15 @@ impl Entry {
         now: Timestamp,
         zone: &TimeZone,
     ) -> Option<RuleMatch> {
-        let Some(only) = &self.only else {
+        let Some(conditions) = &self.conditions else {
             return Some(RuleMatch { level: Level::Everyone, implied: false });
         };
-        let implied = only.is_for_type(qtype, !matches!(self.says, RuleEffect::Pass))?;
-        if only.deny_allow.iter().any(|denied| name.is_within(denied.as_ref())) {
+        let implied = conditions.is_for_type(qtype, !matches!(self.effect, RuleEffect::Pass))?;
+        if conditions.deny_allow.iter().any(|denied| name.is_within(denied.as_ref())) {
             return None;
         }
-        let level = only.scope.level(asker)?.min(clients(&only.clients, asker)?);
-        let holds = only.hours.is_none_or(|hours| hours.hold(now, zone));
+        let level = conditions.scope.level(asker)?.min(clients(&conditions.clients, asker)?);
+        let holds = conditions.hours.is_none_or(|hours| hours.hold(now, zone));
         holds.then_some(RuleMatch { level, implied })
     }
 }

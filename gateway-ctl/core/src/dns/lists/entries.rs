@@ -21,7 +21,7 @@ const MAX_RULES: usize = 20_000;
 pub struct ListRule {
     /// Text in the list.
     pub text: Arc<str>,
-    pub says: ListRuleEffect,
+    pub effect: ListRuleEffect,
 }
 
 #[derive(Clone, Debug)]
@@ -71,9 +71,9 @@ pub(super) struct ListCollector {
 }
 
 impl ListCollector {
-    pub fn rule(&mut self, text: &str, says: ListRuleEffect) {
+    pub fn rule(&mut self, text: &str, effect: ListRuleEffect) {
         if self.rules.len() < MAX_RULES {
-            self.rules.push(ListRule { text: text.into(), says });
+            self.rules.push(ListRule { text: text.into(), effect });
             self.report.taken += 1;
         } else {
             self.ignore(TOO_MANY);

@@ -116,12 +116,12 @@ impl Zone {
                 return into.ignore(format!("triggers of the kind {trigger} are not understood").into());
             }
         }
-        let says = match says(record_type, data, owner) {
-            Ok(says) => says,
+        let effect = match effect(record_type, data, owner) {
+            Ok(effect) => effect,
             Err(reason) => return into.ignore(reason),
         };
         if let Some(net) = owner.strip_suffix(".rpz-ip") {
-            return match (net_of(net), says) {
+            return match (net_of(net), effect) {
                 (Some(net), Data::Effect(effect)) => into.net(net, effect),
                 (Some(_), Data::Answer(_)) => {
                     into.ignore(Cow::Borrowed("local data for addresses of answers is not understood"));
@@ -134,7 +134,7 @@ impl Zone {
             None => (Form::Itself, owner),
         };
         let mut room = [0; MAX];
-        match (read(name.as_bytes(), &mut room), says) {
+        match (read(name.as_bytes(), &mut room), effect) {
             (Err(reason), _) => into.ignore(reason),
             (Ok(name), Data::Effect(effect)) => {
                 into.names.add(name.as_ref(), form, effect);
@@ -153,7 +153,7 @@ enum Data {
     Answer(Answer),
 }
 
-fn says(record_type: &str, data: &str, owner: &str) -> Result<Data, Cow<'static, str>> {
+fn effect(record_type: &str, data: &str, owner: &str) -> Result<Data, Cow<'static, str>> {
     if record_type != "CNAME" {
         let address: Option<IpAddr> = match record_type {
             "A" => data.parse::<Ipv4Addr>().ok().map(IpAddr::V4),

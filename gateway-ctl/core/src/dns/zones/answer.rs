@@ -86,7 +86,7 @@ impl Zones {
             }
         };
         let first = local.answers.is_empty();
-        match zone.turn(name, qtype) {
+        match zone.cut_or_alias(name, qtype) {
             Some(CutOrAlias::Cut(cut, node, set)) => {
                 self.refer(zone, (cut, node, set), proved, local);
                 return Some(Step::Done);

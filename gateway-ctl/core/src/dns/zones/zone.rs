@@ -30,7 +30,7 @@ pub(super) enum CutOrAlias<'a> {
 impl ZoneData {
     /// Returns the cut or alias nearest to the apex on the path to the name. DS records at a cut belong to this zone
     /// (RFC 4035, section 3.1.4.1).
-    pub fn turn<'a>(&'a self, name: NameRef<'a>, qtype: u16) -> Option<CutOrAlias<'a>> {
+    pub fn cut_or_alias<'a>(&'a self, name: NameRef<'a>, qtype: u16) -> Option<CutOrAlias<'a>> {
         if !self.turns {
             return None;
         }

@@ -14,7 +14,7 @@ const SWEEP_ROUNDS: u32 = 32;
 impl Shared {
     /// Collects hits and sweeps the cache until [`KernelCache::end`](super::KernelCache::end).
     pub fn run_kernel_cache(&self) {
-        crate::give_way();
+        crate::lower_priority();
         let mut rounds: u32 = 0;
         while !self.kernel_cache.ended.load(Ordering::Acquire) {
             let idle = self.kernel_cache.lock().len() == 0;

@@ -44,7 +44,7 @@ impl Dataplane for Simulation {
         self.0.lock().expect("whole").answers.retain(|key, _| !keys.contains(key));
     }
 
-    fn given(&self, tell: &mut dyn FnMut(DnsHit)) {
+    fn take_hits(&self, tell: &mut dyn FnMut(DnsHit)) {
         self.0.lock().expect("whole").given.drain(..).for_each(tell);
     }
 }
@@ -154,7 +154,7 @@ async fn cached_answers_equal_the_resolvers_answers_at_that_time() {
     for (text, qtype) in [("www.example", rtype::A), ("WwW.example", rtype::A), ("ads.example", rtype::AAAA)]
     {
         let message = question(text, qtype);
-        stage.world.ask(&message).await;
+        stage.world.send_query(&message).await;
         let reply = stage.resolve(&message).expect("at once");
         assert_eq!(stage.play.answer(&message, monotonic()), Some(reply), "{text}");
         for seconds in [1, 3, 9] {
@@ -167,7 +167,7 @@ async fn cached_answers_equal_the_resolvers_answers_at_that_time() {
             stage.shared().answer(&message, from, Transport::Udp, at, &mut renewed).await;
             assert_eq!(later, Some(renewed), "{text} after {seconds} s");
             stage.shared().cache.flush(&crate::cache::Glob::ALL);
-            stage.world.ask(&message).await;
+            stage.world.send_query(&message).await;
             stage.resolve(&message).expect("at once");
         }
     }
@@ -193,7 +193,7 @@ async fn names_of_fqdn_policies_are_never_cached() {
     for text in ["films.example", "www.example"] {
         stage.world.upstream.knows(text, rtype::A, vec![a(text, 60, [192, 0, 2, 1])]);
         let message = question(text, rtype::A);
-        stage.world.ask(&message).await;
+        stage.world.send_query(&message).await;
         stage.resolve(&message).expect("from the cache");
         let repeated = stage.play.answer(&message, monotonic()).is_some();
         assert_eq!(repeated, text == "www.example", "{text}");
@@ -229,7 +229,7 @@ async fn there_is_room_again_for_what_has_ended() {
     assert_eq!((stage.kernel_cache.lock().len(), stage.play.len()), (1, 1), "it is the same");
     stage.world.upstream.knows("www.example", rtype::A, vec![a("www.example", 60, [192, 0, 2, 1])]);
     let other = question("www.example", rtype::A);
-    stage.world.ask(&other).await;
+    stage.world.send_query(&other).await;
     stage.resolve(&other).expect("from the cache");
     stage.shared().clock.skip(Duration::from_secs(2));
     stage.resolve(&other).expect("from the cache, with another TTL");

@@ -50,7 +50,7 @@ impl Shared {
     }
 
     /// Answers the queries in the queue until all senders are gone.
-    pub async fn attend(self: Arc<Self>, handed: Arc<Mutex<mpsc::Receiver<SlowPathQuery>>>) {
+    pub async fn serve_queue(self: Arc<Self>, handed: Arc<Mutex<mpsc::Receiver<SlowPathQuery>>>) {
         let mut handed = handed.lock().await;
         let room = Arc::new(Semaphore::new(MAX_WAITING_QUERIES));
         while let Some(SlowPathQuery { message, mut peer, from, socket, at }) = handed.recv().await {

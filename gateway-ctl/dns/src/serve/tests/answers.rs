@@ -182,15 +182,21 @@ async fn unsupported_queries_get_an_error() {
     let mut version = question("example.com", rtype::A);
     let at = version.len() - 5;
     version[at] = 1;
-    let reply = hickory_proto::op::Message::from_vec(&world.ask(&version).await).expect("a message");
+    let reply = hickory_proto::op::Message::from_vec(&world.send_query(&version).await).expect("a message");
     assert_eq!(u16::from(code(&reply)), crate::wire::rcode::BADVERS);
     let mut chaos = question("version.bind", rtype::TXT);
     let at = chaos.len() - 12;
     chaos[at] = 3;
-    let reply = hickory_proto::op::Message::from_vec(&world.ask(&chaos).await).expect("a message");
+    let reply = hickory_proto::op::Message::from_vec(&world.send_query(&chaos).await).expect("a message");
     assert_eq!(code(&reply), ResponseCode::Refused);
-    assert!(world.ask(b"\x12\x34\x80\0\0\x01\0\0\0\0\0\0").await.is_empty(), "answers are not answered");
-    assert_eq!(world.ask(b"\x12\x34\0\0\0\x02\0\0\0\0\0\0").await, b"\x12\x34\x80\x01\0\0\0\0\0\0\0\0");
+    assert!(
+        world.send_query(b"\x12\x34\x80\0\0\x01\0\0\0\0\0\0").await.is_empty(),
+        "answers are not answered"
+    );
+    assert_eq!(
+        world.send_query(b"\x12\x34\0\0\0\x02\0\0\0\0\0\0").await,
+        b"\x12\x34\x80\x01\0\0\0\0\0\0\0\0"
+    );
     assert_eq!(world.upstream.times(), 0);
 }
 

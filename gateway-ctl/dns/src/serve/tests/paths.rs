@@ -98,7 +98,7 @@ fn fast_path_answers_equal_slow_path_answers() {
     let mut runner = TestRunner::new(Config { cases: 2000, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&asked(), |message| {
         // A first query fills the cache.
-        runtime.block_on(world.ask(&message));
+        runtime.block_on(world.send_query(&message));
         let request = Request::read(&message).expect("a query");
         let state = world.shared.state.load_full();
         let (client, now) = (state.clients.client(from), world.shared.clock.now());

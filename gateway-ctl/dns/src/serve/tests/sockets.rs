@@ -48,7 +48,7 @@ fn settings(listen: &[&str]) -> Settings {
     Settings { listen: listen.iter().map(|text| at(text)).collect(), workers: 2, ..Settings::default() }
 }
 
-async fn ask(socket: &UdpSocket, message: &[u8]) -> Vec<u8> {
+async fn send_query(socket: &UdpSocket, message: &[u8]) -> Vec<u8> {
     let mut buffer = vec![0; 2048];
     socket.send(message).await.expect("sent");
     let length = timeout(LONG, socket.recv(&mut buffer)).await.expect("an answer").expect("received");
@@ -82,7 +82,7 @@ async fn queries_are_answered_in_both_families_over_udp_and_tcp() {
         let socket = client_of(listening.udp.clone().expect("bound")).await;
         let mut stream = TcpStream::connect(listening.tcp.expect("bound")).await.expect("connected");
         for asked in [question("www.example", rtype::A), question("ads.example", rtype::AAAA)] {
-            let reply = ask(&socket, &asked).await;
+            let reply = send_query(&socket, &asked).await;
             assert_eq!(reply[..2], asked[..2]);
             frame(&mut stream, &asked).await;
             assert_eq!(read(&mut stream).await, reply);
@@ -98,8 +98,8 @@ async fn answers_leave_from_the_queried_address() {
     for host in ["127.0.0.1", "127.0.0.77"] {
         // A connected socket accepts no answer from another address, cached or not.
         let socket = client_of(SocketAddr::new(host.parse().expect("v4"), server.port())).await;
-        ask(&socket, &question("www.example", rtype::A)).await;
-        ask(&socket, &question(&format!("n{}.example", host.len()), rtype::A)).await;
+        send_query(&socket, &question("www.example", rtype::A)).await;
+        send_query(&socket, &question(&format!("n{}.example", host.len()), rtype::A)).await;
     }
     resolver.stop().await;
 }
@@ -140,16 +140,16 @@ async fn idle_connections_are_closed_and_there_are_not_too_many() {
 async fn listeners_come_and_go_and_one_that_cannot_be_bound_harms_no_other() {
     let (resolver, _, first) = start(settings(&["127.0.0.1:0"])).await;
     let socket = client_of(first).await;
-    ask(&socket, &question("www.example", rtype::A)).await;
+    send_query(&socket, &question("www.example", rtype::A)).await;
     // An address that this host does not have.
     let status = resolver.reconfigure(settings(&["127.0.0.1:0", "127.0.0.2:0", "192.0.2.1:0"]));
     assert_eq!(status.iter().filter(|listening| listening.udp.is_ok() && listening.tcp.is_ok()).count(), 2);
     let failed = status.iter().find(|listening| listening.udp.is_err()).expect("one cannot be bound");
     assert_eq!(failed.listen, at("192.0.2.1:0"));
     assert_eq!(status.iter().find(|l| l.listen == at("127.0.0.1:0")).expect("it stays").udp, Ok(first));
-    ask(&socket, &question("www.example", rtype::A)).await;
+    send_query(&socket, &question("www.example", rtype::A)).await;
     let second = status.iter().find(|l| l.listen == at("127.0.0.2:0")).expect("it is new").udp.clone();
-    ask(&client_of(second.expect("bound")).await, &question("www.example", rtype::A)).await;
+    send_query(&client_of(second.expect("bound")).await, &question("www.example", rtype::A)).await;
     assert!(resolver.reconfigure(settings(&[])).is_empty());
     let deadline = tokio::time::Instant::now() + LONG;
     while TcpStream::connect(first).await.is_ok() || UdpSocket::bind(first).await.is_err() {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use super::peer::{Control, Peer, address, turn};
+use super::peer::{Control, Peer, address, reply_source};
 use crate::wire::PAYLOAD;
 
 /// Maximum number of datagrams of one batch.
@@ -104,7 +104,7 @@ impl Batch {
             let peer = &mut self.peers[index];
             peer.name_length = header.msg_hdr.msg_namelen;
             peer.control_length = header.msg_hdr.msg_controllen;
-            peer.arrival = turn(&mut peer.control, peer.control_length);
+            peer.arrival = reply_source(&mut peer.control, peer.control_length);
             self.answers[index].clear();
         }
         Ok((count, count == room))

@@ -69,7 +69,7 @@ const HEADER: usize = size_of::<libc::cmsghdr>();
 /// Returns the arrival interface and local address, and turns the control message into the one of the answer. The
 /// answer keeps the local address, but the route to the peer selects its interface: a redirected datagram may have
 /// arrived on another one. Link-local addresses keep the interface.
-pub(super) fn turn(control: &mut Control, length: usize) -> Option<(u32, IpAddr)> {
+pub(super) fn reply_source(control: &mut Control, length: usize) -> Option<(u32, IpAddr)> {
     if length < HEADER {
         return None;
     }

@@ -192,10 +192,10 @@ async fn proving() -> Proving {
 }
 
 impl Proving {
-    async fn ask(&self, name: &str, change: impl Fn(&mut Query)) -> Result<Reply, Failure> {
+    async fn send_query(&self, name: &str, change: impl Fn(&mut Query)) -> Result<Reply, Failure> {
         let mut query = query(QueryEgress::Default, name);
         change(&mut query);
-        self.bench.upstreams.ask(query).await
+        self.bench.upstreams.send_query(query).await
     }
 }
 
@@ -211,10 +211,10 @@ fn signatures(reply: &Reply) -> usize {
 #[tokio::test]
 async fn a_chain_of_trust_from_the_root_is_secure() {
     let proving = proving().await;
-    let reply = proving.ask("www.secure", |_| {}).await.unwrap();
+    let reply = proving.send_query("www.secure", |_| {}).await.unwrap();
     assert_eq!((address(&reply).as_str(), reply.secure, authentic(&reply)), ("192.0.2.1", Some(true), true));
     let asked = proving.server.count();
-    let reply = proving.ask("www.secure", |query| query.dnssec_ok = true).await.unwrap();
+    let reply = proving.send_query("www.secure", |query| query.dnssec_ok = true).await.unwrap();
     let life = message::shortest_life(&reply.message).unwrap();
     assert!(life.as_secs() <= TTL.into());
     assert_eq!((signatures(&reply), authentic(&reply)), (1, true));
@@ -227,21 +227,21 @@ async fn a_chain_of_trust_from_the_root_is_secure() {
 #[tokio::test]
 async fn a_proven_denial_is_secure() {
     let proving = proving().await;
-    let missing = proving.ask("none.secure", |_| {}).await.unwrap();
+    let missing = proving.send_query("none.secure", |_| {}).await.unwrap();
     assert_eq!((missing.secure, missing.message[3] & 0xf), (Some(true), 3));
-    let other_type = proving.ask("www.secure", |query| query.qtype = 28).await.unwrap();
+    let other_type = proving.send_query("www.secure", |query| query.qtype = 28).await.unwrap();
     assert_eq!((other_type.secure, other_type.message[3] & 0xf), (Some(true), 0));
 }
 
 #[tokio::test]
 async fn answers_below_an_insecure_delegation_are_insecure() {
     let proving = proving().await;
-    let reply = proving.ask("www.insecure", |_| {}).await.unwrap();
+    let reply = proving.send_query("www.insecure", |_| {}).await.unwrap();
     assert_eq!(
         (address(&reply).as_str(), reply.secure, authentic(&reply)),
         ("192.0.2.2", Some(false), false)
     );
-    let missing = proving.ask("none.insecure", |_| {}).await.unwrap();
+    let missing = proving.send_query("none.insecure", |_| {}).await.unwrap();
     assert_eq!((missing.secure, missing.message[3] & 0xf), (Some(false), 3));
 }
 
@@ -250,7 +250,7 @@ async fn missing_or_wrong_signatures_are_bogus() {
     let proving = proving().await;
     let cases = [("bad", 6), ("foreign", 6), ("naked", 10), ("old", 7), ("early", 8), ("hidden", 12)];
     for (name, code) in cases {
-        let outcome = proving.ask(&format!("{name}.secure"), |_| {}).await;
+        let outcome = proving.send_query(&format!("{name}.secure"), |_| {}).await;
         assert!(matches!(&outcome, Err(Failure::Bogus(got, _)) if *got == code), "{name}: {outcome:?}");
     }
 }
@@ -258,7 +258,7 @@ async fn missing_or_wrong_signatures_are_bogus() {
 #[tokio::test]
 async fn clients_can_disable_validation() {
     let proving = proving().await;
-    let reply = proving.ask("bad.secure", |query| query.checking_disabled = true).await.unwrap();
+    let reply = proving.send_query("bad.secure", |query| query.checking_disabled = true).await.unwrap();
     assert_eq!((address(&reply).as_str(), reply.secure), ("192.0.2.66", None));
 }
 
@@ -268,14 +268,14 @@ async fn without_the_right_anchor_nothing_is_secure() {
     let mut plan = sequential(vec![udp(proving.server.at)]);
     plan.groups[0].dnssec = true;
     let bench = Bench::new(plan);
-    let outcome = bench.ask("www.secure").await;
+    let outcome = bench.send_query("www.secure").await;
     assert!(matches!(outcome, Err(Failure::Bogus(..))), "{outcome:?}");
 }
 
 #[tokio::test]
 async fn keys_are_queried_by_the_route_of_the_query() {
     let proving = proving().await;
-    proving.bench.ask("www.secure").await.unwrap();
+    proving.bench.send_query("www.secure").await.unwrap();
     let before = proving.bench.seen.marks().len();
     proving.bench.ask_by(QueryEgress::Marked(vec![9]), "www.secure").await.unwrap();
     let marks = proving.bench.seen.marks();
@@ -304,7 +304,7 @@ async fn proofs_of_a_zone_with_upstreams_of_its_own_begin_at_those_of_the_root()
     group.servers = vec![udp(inside.at)];
     (group.dnssec, group.recursion) = (true, false);
     plan.groups.push(group);
-    let reply = Bench::trusting(plan, anchors).ask("www.secure").await.unwrap();
+    let reply = Bench::trusting(plan, anchors).send_query("www.secure").await.unwrap();
     assert_eq!((address(&reply).as_str(), reply.secure), ("192.0.2.1", Some(true)));
     assert!(inside.count() > 1 && outside.count() > 1);
 }
@@ -324,6 +324,6 @@ async fn a_key_that_cannot_be_had_is_no_proof_of_fraud() {
     let server = Server::new(script).await;
     let mut plan = sequential(vec![udp(server.at)]);
     plan.groups[0].dnssec = true;
-    let outcome = Bench::make(plan, no_tls, anchors, 1).ask("www.secure").await;
+    let outcome = Bench::make(plan, no_tls, anchors, 1).send_query("www.secure").await;
     assert!(matches!(outcome, Err(Failure::Timeout)), "{outcome:?}");
 }

@@ -158,7 +158,7 @@ async fn queries_share_a_connection_and_have_id_0_and_one_length() {
     let bench = server.bench();
     let names: Vec<String> =
         (0..200).map(|number| format!("{}.example", "n".repeat(number % 40 + 1))).collect();
-    let answers = futures_util::future::join_all(names.iter().map(|name| bench.ask(name))).await;
+    let answers = futures_util::future::join_all(names.iter().map(|name| bench.send_query(name))).await;
     assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.9"));
     assert_eq!((server.connections(), bench.seen.peers()), (1, vec![server.at]));
     let came = server.came.lock().unwrap();
@@ -169,12 +169,13 @@ async fn queries_share_a_connection_and_have_id_0_and_one_length() {
 #[tokio::test]
 async fn an_unauthenticated_server_gets_no_query() {
     let other_name = Doq::new("other.test", fine);
-    let failure = other_name.bench().ask("www.example.com").await.unwrap_err();
+    let failure = other_name.bench().send_query("www.example.com").await.unwrap_err();
     assert!(failure.to_string().contains("certificate"), "{failure}");
     let unknown = Doq::new("dns.test", fine);
     let config = other_name.client();
     let plan = sequential(vec![upstream(DnsProtocol::Quic, unknown.at)]);
-    let failure = Bench::with(plan, move || Ok(config.clone())).ask("www.example.com").await.unwrap_err();
+    let failure =
+        Bench::with(plan, move || Ok(config.clone())).send_query("www.example.com").await.unwrap_err();
     assert!(failure.to_string().contains("certificate"), "{failure}");
     assert_eq!((other_name.count(), unknown.count()), (0, 0));
 }
@@ -182,7 +183,7 @@ async fn an_unauthenticated_server_gets_no_query() {
 #[tokio::test]
 async fn a_quic_server_with_another_alpn_gets_no_query() {
     let server = Doq::speaking("dns.test", b"h3", TransportConfig::default(), fine);
-    let failure = server.bench().ask("www.example.com").await.unwrap_err();
+    let failure = server.bench().send_query("www.example.com").await.unwrap_err();
     assert!(failure.to_string().starts_with("TLS: "), "{failure}");
     assert_eq!((server.count(), server.connections()), (0, 0));
 }
@@ -194,7 +195,7 @@ async fn a_closed_port_is_detected_at_once() {
     let config = server.client();
     let plan = sequential(vec![upstream(DnsProtocol::Quic, closed)]);
     let bench = Bench::with(plan, move || Ok(config.clone()));
-    let failure = bench.ask("www.example.com").await.unwrap_err();
+    let failure = bench.send_query("www.example.com").await.unwrap_err();
     assert!(matches!(failure, Failure::Failed(_)), "a deadline would tell less: {failure}");
 }
 
@@ -207,7 +208,7 @@ async fn a_connection_that_the_server_closes_is_made_again() {
     });
     let bench = server.bench();
     for asked in 1..4 {
-        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.9");
+        assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.9");
         assert_eq!(server.connections(), asked);
     }
     let ports = server.ports.lock().unwrap().clone();
@@ -223,7 +224,7 @@ async fn a_server_that_closes_after_each_answer_answers_everybody() {
     let names: Vec<String> = (0..4).map(|number| format!("n{number}.example")).collect();
     for answers in [1, 4] {
         let answers =
-            futures_util::future::join_all(names[..answers].iter().map(|name| bench.ask(name))).await;
+            futures_util::future::join_all(names[..answers].iter().map(|name| bench.send_query(name))).await;
         assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.9"));
     }
 }
@@ -234,10 +235,10 @@ async fn a_server_that_forgot_the_connection_is_connected_to_again() {
     transport.max_idle_timeout(Some(VarInt::from_u32(200).into()));
     let server = Doq::speaking("dns.test", b"doq", transport, fine);
     let bench = server.bench();
-    bench.ask("www.example.com").await.unwrap();
+    bench.send_query("www.example.com").await.unwrap();
     let open = server.endpoint.clone();
     until("the connection is forgotten", || open.open_connections() == 0).await;
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.9");
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.9");
     assert_eq!((server.connections(), bench.upstreams.status()[0].failures), (2, 0));
 }
 
@@ -251,7 +252,7 @@ async fn a_connection_that_brings_nothing_is_given_up() {
     let plan = sequential(vec![upstream(DnsProtocol::Quic, server.at)]);
     let bench = Bench::make(plan, move || Ok(config.clone()), Arc::default(), 1);
     // The second try may come over the same connection, or over the next.
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.9");
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.9");
 }
 
 #[tokio::test]
@@ -282,9 +283,9 @@ async fn malformed_replies_are_reported_and_end_the_connection() {
     for (number, (script, want)) in cases.into_iter().enumerate() {
         let server = Doq::new("dns.test", script);
         let bench = server.bench();
-        let failure = bench.ask("www.example.com").await.unwrap_err();
+        let failure = bench.send_query("www.example.com").await.unwrap_err();
         assert_eq!(failure.to_string(), want, "{number}");
-        bench.ask("www.example.com").await.unwrap_err();
+        bench.send_query("www.example.com").await.unwrap_err();
         let stays = want.starts_with("QUIC");
         assert_eq!(server.connections(), if stays { 1 } else { 2 }, "{number}");
     }
@@ -299,7 +300,7 @@ async fn an_answer_need_not_wait_for_the_end_of_its_stream() {
     let bench = server.bench();
     // More than the streams that a server has open at once: unwanted streams are stopped.
     for _ in 0..150 {
-        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.9");
+        assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.9");
     }
     assert_eq!(server.connections(), 1);
 }
@@ -311,10 +312,10 @@ async fn slow_query_does_not_block_others() {
         _ => fine(came),
     });
     let bench = server.bench();
-    let slow = bench.ask("slow.example");
+    let slow = bench.send_query("slow.example");
     let quick = async {
         for _ in 0..5 {
-            bench.ask("quick.example").await.unwrap();
+            bench.send_query("quick.example").await.unwrap();
         }
     };
     tokio::select! {
@@ -331,7 +332,7 @@ async fn routes_share_neither_socket_nor_session() {
     for _ in 0..2 {
         bench.ask_by(QueryEgress::Marked(vec![0x61, 0x62]), "www.example.com").await.unwrap();
         bench.ask_by(QueryEgress::Marked(vec![0x61, 0x62]), "www.example.com").await.unwrap();
-        bench.ask("www.example.com").await.unwrap();
+        bench.send_query("www.example.com").await.unwrap();
     }
     assert_eq!(bench.seen.marks(), [0x61, 0x62, 0]);
     assert_eq!(server.connections(), 3);
@@ -345,7 +346,7 @@ async fn a_blocked_route_or_missing_tls_opens_no_socket() {
     assert!(matches!(blocked, Err(Failure::Blocked(_))));
     assert_eq!(bench.seen.peers(), []);
     let failure = Bench::new(sequential(vec![upstream(DnsProtocol::Quic, server.at)]))
-        .ask("www.example.com")
+        .send_query("www.example.com")
         .await
         .unwrap_err();
     assert_eq!(failure.to_string(), "TLS: no TLS here");
@@ -360,7 +361,7 @@ async fn a_silent_upstream_is_replaced_by_another() {
     let plan = plan(RotationMode::Sequential, vec![upstream(DnsProtocol::Quic, silent.at), udp(other.at)]);
     let bench = Bench::make(plan, move || Ok(config.clone()), Arc::default(), 1);
     for _ in 0..4 {
-        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.3");
+        assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.3");
     }
     let events = bench.events.clone();
     until("it counts as dead", || !events.lock().unwrap().is_empty()).await;

@@ -22,7 +22,7 @@ async fn a_blocked_route_opens_no_socket() {
     let mut plan = sequential(vec![udp(server.at)]);
     plan.groups[0].route = QueryEgress::Blocked("no such uplink".into());
     bench.upstreams.replace(plan);
-    let blocked = bench.ask("www.example.com").await;
+    let blocked = bench.send_query("www.example.com").await;
     assert!(
         matches!(&blocked, Err(Failure::Blocked(why)) if why.as_ref() == "no such uplink"),
         "{blocked:?}"
@@ -43,7 +43,7 @@ async fn sockets_carry_the_marks_of_the_route_in_round_robin() {
     }
     // One connection per mark, kept for the second query of its mark.
     assert_eq!(bench.seen.marks(), [0x11, 0x11, 0x12, 0x12, 0x11, 0x12]);
-    bench.ask("www.example.com").await.unwrap();
+    bench.send_query("www.example.com").await.unwrap();
     assert_eq!(bench.seen.marks()[6..], [0, 0], "and none is lent to another way");
 }
 
@@ -58,7 +58,7 @@ async fn turns_go_on_when_a_plan_is_replaced() {
             let mut query = query(QueryEgress::Marked(vec![0x11, 0x12]), "www.example.com");
             query.route =
                 Arc::new(QueryRoute { resolvers: resolvers.clone(), ..QueryRoute::clone(&query.route) });
-            bench.upstreams.ask(query).await.unwrap();
+            bench.upstreams.send_query(query).await.unwrap();
             bench.upstreams.replace(plan.clone());
         }
     }
@@ -87,7 +87,7 @@ async fn the_route_of_the_client_precedes_that_of_the_forwarder() {
     plan.groups[0].egress = "wg0".into();
     plan.called.insert(0x20, "wg0".into());
     let bench = Bench::new(plan.clone());
-    bench.ask("www.example.com").await.unwrap();
+    bench.send_query("www.example.com").await.unwrap();
     bench.ask_by(QueryEgress::Marked(vec![0x21]), "www.example.com").await.unwrap();
     assert_eq!(bench.seen.marks(), [0x20, 0x21]);
     let egress: Vec<String> = bench.upstreams.status().into_iter().map(|status| status.egress).collect();
@@ -198,7 +198,7 @@ async fn primaries_of_a_zone_get_non_recursive_queries() {
     let mut plan = sequential(vec![udp(server.at)]);
     plan.groups[0].recursion = false;
     let bench = Bench::new(plan);
-    let failure = bench.ask("www.example.com").await.unwrap_err();
+    let failure = bench.send_query("www.example.com").await.unwrap_err();
     assert_eq!(failure.to_string(), "the upstream refers to others and asks nobody itself");
     assert_eq!(server.came.lock().unwrap()[0].message[2] & 1, 0);
     assert_eq!(bench.upstreams.status()[0].address, server.at.to_string());
@@ -217,7 +217,7 @@ async fn a_route_with_its_own_resolvers_uses_only_them_and_the_forwarders_of_dom
     let asked = async |name: &str, resolvers: Resolvers| {
         let mut query = query(QueryEgress::Default, name);
         query.route = Arc::new(QueryRoute { partition: 1, route: QueryEgress::Default, resolvers });
-        bench.upstreams.ask(query).await
+        bench.upstreams.send_query(query).await
     };
     assert_eq!(address(&asked("www.example.com", Resolvers::Usual).await.unwrap()), "192.0.2.1");
     assert_eq!(address(&asked("www.example.com", only(own.at)).await.unwrap()), "192.0.2.2");

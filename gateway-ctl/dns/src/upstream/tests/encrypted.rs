@@ -172,7 +172,7 @@ async fn queries_over_tls_share_a_connection_and_have_one_length() {
     let server = Secure::new("dns.test", Speaks::Dot(fine)).await;
     let bench = server.bench(DnsProtocol::Tls);
     let names: Vec<String> = (0..20).map(|number| format!("{}.example", "n".repeat(number + 1))).collect();
-    let answers = futures_util::future::join_all(names.iter().map(|name| bench.ask(name))).await;
+    let answers = futures_util::future::join_all(names.iter().map(|name| bench.send_query(name))).await;
     assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.1"));
     assert_eq!(server.resumed(), [false]);
     assert!(server.came.lock().unwrap().iter().all(|came| came.message.len() == 128));
@@ -184,7 +184,7 @@ async fn queries_over_https_share_a_connection_and_have_id_0() {
     let server = Secure::new("dns.test", Speaks::Doh(found)).await;
     let bench = server.bench(DnsProtocol::Https);
     let names: Vec<String> = (0..20).map(|number| format!("n{number}.example")).collect();
-    let answers = futures_util::future::join_all(names.iter().map(|name| bench.ask(name))).await;
+    let answers = futures_util::future::join_all(names.iter().map(|name| bench.send_query(name))).await;
     assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.2"));
     assert_eq!((server.resumed(), bench.seen.peers()), (vec![false], vec![server.at]));
     let came = server.came.lock().unwrap();
@@ -199,12 +199,13 @@ async fn an_unauthenticated_server_gets_no_query() {
             _ => Speaks::Doh(found),
         };
         let other_name = Secure::new("other.test", speaks()).await;
-        let failure = other_name.bench(protocol).ask("www.example.com").await.unwrap_err();
+        let failure = other_name.bench(protocol).send_query("www.example.com").await.unwrap_err();
         assert!(failure.to_string().contains("certificate"), "{failure}");
         let unknown = Secure::new("dns.test", speaks()).await;
         let config = other_name.client();
         let plan = sequential(vec![upstream(protocol, unknown.at)]);
-        let failure = Bench::with(plan, move || Ok(config.clone())).ask("www.example.com").await.unwrap_err();
+        let failure =
+            Bench::with(plan, move || Ok(config.clone())).send_query("www.example.com").await.unwrap_err();
         assert!(failure.to_string().contains("certificate"), "{failure}");
         assert_eq!((other_name.count(), unknown.count()), (0, 0));
     }
@@ -217,7 +218,7 @@ async fn sessions_are_resumed_only_by_the_same_route() {
     let server = Secure::new("dns.test", Speaks::Dot(script)).await;
     let bench = server.bench(DnsProtocol::Tls);
     for _ in 0..3 {
-        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.1");
+        assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.1");
     }
     assert_eq!(server.resumed(), [false, true, true]);
     bench.ask_by(QueryEgress::Marked(vec![7]), "www.example.com").await.ok();
@@ -232,12 +233,12 @@ async fn sessions_that_begin_obey_the_configuration_in_force() {
     let outer = inner.clone();
     let plan = sequential(vec![upstream(DnsProtocol::Tls, server.at)]);
     let bench = Bench::with(plan, move || Ok(inner.lock().unwrap().clone()));
-    bench.ask("www.example.com").await.unwrap();
+    bench.send_query("www.example.com").await.unwrap();
     *outer.lock().unwrap() = server.client();
-    bench.ask("www.example.com").await.unwrap();
+    bench.send_query("www.example.com").await.unwrap();
     assert_eq!(server.resumed(), [false, false], "tickets go with the configuration");
     *outer.lock().unwrap() = client(RootCertStore::empty());
-    let failure = bench.ask("www.example.com").await.unwrap_err();
+    let failure = bench.send_query("www.example.com").await.unwrap_err();
     assert!(failure.to_string().starts_with("TLS: "), "{failure}");
 }
 
@@ -251,7 +252,7 @@ async fn malformed_replies_over_https_are_reported() {
     ];
     for (reply, want) in cases {
         let server = Secure::new("dns.test", Speaks::Doh(reply)).await;
-        let failure = server.bench(DnsProtocol::Https).ask("www.example.com").await.unwrap_err();
+        let failure = server.bench(DnsProtocol::Https).send_query("www.example.com").await.unwrap_err();
         assert_eq!(failure.to_string(), want);
     }
 }
@@ -259,7 +260,7 @@ async fn malformed_replies_over_https_are_reported() {
 #[tokio::test]
 async fn a_server_that_speaks_no_http_2_is_reported() {
     let server = Secure::new("dns.test", Speaks::Dot(fine)).await;
-    let failure = server.bench(DnsProtocol::Https).ask("www.example.com").await.unwrap_err();
+    let failure = server.bench(DnsProtocol::Https).send_query("www.example.com").await.unwrap_err();
     assert_eq!(failure.to_string(), "HTTP: the server does not speak HTTP/2");
 }
 
@@ -268,7 +269,7 @@ async fn a_connection_over_https_that_the_server_ended_is_made_again() {
     let server = Secure::new("dns.test", Speaks::Doh(found)).await;
     let bench = server.bench(DnsProtocol::Https);
     for sessions in 1..4 {
-        bench.ask("www.example.com").await.unwrap();
+        bench.send_query("www.example.com").await.unwrap();
         assert_eq!(server.resumed().len(), sessions);
         server.hang_up.notify_waiters();
         let closing = server.closed.clone();
@@ -289,7 +290,7 @@ async fn a_connection_over_https_that_brings_nothing_is_given_up() {
     let config = server.client();
     let plan = sequential(vec![upstream(DnsProtocol::Https, server.at)]);
     let bench = Bench::make(plan, move || Ok(config.clone()), Arc::default(), 1);
-    let _ = bench.ask("www.example.com").await;
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.2");
+    let _ = bench.send_query("www.example.com").await;
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.2");
     assert!(server.resumed().len() > 1, "the first one stands, and brings nothing");
 }

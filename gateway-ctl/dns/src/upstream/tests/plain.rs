@@ -12,7 +12,7 @@ async fn a_query_has_a_random_port_id_and_case() {
     let server = fine(1).await;
     let bench = Bench::new(sequential(vec![udp(server.at)]));
     for _ in 0..20 {
-        let reply = bench.ask("www.a-rather-long-name.example").await.unwrap();
+        let reply = bench.send_query("www.a-rather-long-name.example").await.unwrap();
         assert_eq!(
             (address(&reply).as_str(), reply.upstream.as_ref()),
             ("192.0.2.1", server.at.to_string().as_str())
@@ -52,7 +52,7 @@ async fn forged_replies_are_ignored() {
     for (server, want) in [(server, "192.0.2.1"), (elsewhere, "192.0.2.2")] {
         let bench = Bench::new(sequential(vec![udp(server.at)]));
         for _ in 0..5 {
-            assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), want);
+            assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), want);
         }
         assert_eq!(bench.upstreams.status()[0].failures, 0);
     }
@@ -63,7 +63,7 @@ async fn a_truncated_reply_is_retried_over_tcp() {
     let script = |came: &Came| Act::Say(if came.over_tcp { came.address(3) } else { came.truncated() });
     let server = Server::new(script).await;
     let bench = Bench::new(sequential(vec![udp(server.at)]));
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.3");
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.3");
     assert_eq!((server.count(), server.over_tcp()), (2, 1));
 }
 
@@ -72,7 +72,7 @@ async fn a_lost_datagram_is_sent_again() {
     let script = |came: &Came| if came.number == 0 { Act::Nothing } else { Act::Say(came.address(4)) };
     let server = Server::new(script).await;
     let bench = Bench::urgent(sequential(vec![udp(server.at)]));
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.4");
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.4");
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_server_without_edns_is_queried_without_it() {
     let server = Server::new(script).await;
     let bench = Bench::new(sequential(vec![udp(server.at)]));
     for _ in 0..3 {
-        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.5");
+        assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.5");
     }
     assert_eq!(server.count(), 4, "it is remembered");
 }
@@ -96,7 +96,7 @@ async fn a_server_that_changes_the_case_is_queried_over_tcp_until_that_is_known(
     let server = Server::new(script).await;
     let bench = Bench::new(sequential(vec![udp(server.at)]));
     for _ in 0..10 {
-        assert_eq!(address(&bench.ask("www.a-long-name.example").await.unwrap()), "192.0.2.6");
+        assert_eq!(address(&bench.send_query("www.a-long-name.example").await.unwrap()), "192.0.2.6");
     }
     assert_eq!((server.count(), server.over_tcp()), (13, 3));
 }
@@ -106,7 +106,7 @@ async fn many_queries_share_one_connection() {
     let server = fine(7).await;
     let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
     let names: Vec<String> = (0..50).map(|number| format!("n{number}.example")).collect();
-    let answers = futures_util::future::join_all(names.iter().map(|name| bench.ask(name))).await;
+    let answers = futures_util::future::join_all(names.iter().map(|name| bench.send_query(name))).await;
     assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.7"));
     assert_eq!(bench.seen.peers(), [server.at]);
 }
@@ -121,7 +121,7 @@ async fn queries_on_a_closed_connection_are_retried_on_another_one() {
     let server = Server::new(script).await;
     let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
     for number in 0..30 {
-        let reply = bench.ask(&format!("n{number}.example")).await.unwrap();
+        let reply = bench.send_query(&format!("n{number}.example")).await.unwrap();
         assert_eq!(address(&reply), "192.0.2.8");
     }
 }
@@ -131,7 +131,7 @@ async fn a_server_that_closes_after_each_answer_answers_all() {
     let server = Server::new(|came: &Came| Act::SayAndClose(came.address(22))).await;
     let bench = Bench::new(sequential(vec![upstream(DnsProtocol::Tcp, server.at)]));
     let names: Vec<String> = (0..12).map(|number| format!("n{number}.example")).collect();
-    let answers = futures_util::future::join_all(names.iter().map(|name| bench.ask(name))).await;
+    let answers = futures_util::future::join_all(names.iter().map(|name| bench.send_query(name))).await;
     assert!(answers.iter().all(|reply| address(reply.as_ref().unwrap()) == "192.0.2.22"));
     assert_eq!(bench.upstreams.status()[0].failures, 0);
 }
@@ -145,7 +145,7 @@ async fn the_next_upstream_is_queried_when_one_is_silent_slow_or_gone() {
     let good = fine(9).await;
     for first in [silent.at, slow.at, gone] {
         let bench = Bench::urgent(sequential(vec![udp(first), udp(good.at)]));
-        let reply = bench.ask("www.example.com").await.unwrap();
+        let reply = bench.send_query("www.example.com").await.unwrap();
         assert_eq!(reply.upstream.as_ref(), good.at.to_string());
     }
 }
@@ -156,14 +156,14 @@ async fn an_upstream_that_cannot_resolve_is_not_the_last_word() {
     let refusing = Server::new(|came: &Came| Act::Say(came.rcode(5))).await;
     let good = fine(10).await;
     let bench = Bench::new(sequential(vec![udp(failing.at), udp(refusing.at), udp(good.at)]));
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.10");
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.10");
     let bench = Bench::new(sequential(vec![udp(refusing.at), udp(failing.at)]));
-    let reply = bench.ask("www.example.com").await.unwrap();
+    let reply = bench.send_query("www.example.com").await.unwrap();
     assert_eq!(reply.message[3] & 0xf, 2, "what it says all the same");
     assert!(bench.upstreams.status().iter().all(|status| status.failures == 0), "they did answer");
     let missing = Server::new(|came: &Came| Act::Say(came.rcode(3))).await;
     let bench = Bench::new(sequential(vec![udp(missing.at), udp(good.at)]));
-    assert_eq!(bench.ask("www.example.com").await.unwrap().message[3] & 0xf, 3);
+    assert_eq!(bench.send_query("www.example.com").await.unwrap().message[3] & 0xf, 3);
 }
 
 #[tokio::test]
@@ -184,8 +184,9 @@ async fn an_answer_that_makes_no_sense_is_none() {
     let good = fine(20).await;
     for bad in [Server::new(circular).await, Server::new(forward).await] {
         let bench = Bench::new(sequential(vec![udp(bad.at), udp(good.at)]));
-        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.20");
-        let failure = Bench::new(sequential(vec![udp(bad.at)])).ask("www.example.com").await.unwrap_err();
+        assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.20");
+        let failure =
+            Bench::new(sequential(vec![udp(bad.at)])).send_query("www.example.com").await.unwrap_err();
         assert_eq!(failure.to_string(), "malformed reply");
     }
 }
@@ -196,11 +197,11 @@ async fn a_dead_upstream_leaves_and_returns() {
     let second = fine(12).await;
     let at = first.at;
     let bench = Bench::new(sequential(vec![udp(at), udp(second.at)]));
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.11");
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.11");
     drop(first);
     let ok = || bench.upstreams.status()[0].ok;
     for _ in 0..20 {
-        assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.12");
+        assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.12");
     }
     until("it is known to be down", || !ok()).await;
     let shown: Arc<str> = at.to_string().into();
@@ -208,7 +209,7 @@ async fn a_dead_upstream_leaves_and_returns() {
     assert!(bench.events.lock().unwrap().iter().any(down));
     let _again = Server::again(at, |came: &Came| Act::Say(came.address(13))).await;
     until("it is back", ok).await;
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.13");
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.13");
     let up = Event::Up { upstream: shown.clone(), egress: "auto".into() };
     assert!(bench.events.lock().unwrap().contains(&up));
 }
@@ -218,7 +219,7 @@ async fn a_name_that_takes_long_is_waited_for() {
     let script = |came: &Came| Act::After(Duration::from_millis(3200), came.address(21));
     let server = Server::new(script).await;
     let bench = Bench::urgent(sequential(vec![udp(server.at)]));
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.21");
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.21");
 }
 
 #[tokio::test]
@@ -232,7 +233,7 @@ async fn devices_stay_with_their_upstream_where_they_are_to() {
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..3 {
             let query = Query { client, ..query(QueryEgress::Default, "www.example.com") };
-            seen.insert(bench.upstreams.ask(query).await.unwrap().upstream);
+            seen.insert(bench.upstreams.send_query(query).await.unwrap().upstream);
         }
         assert_eq!(seen.len(), 1);
         used.extend(seen);
@@ -247,7 +248,7 @@ async fn when_all_upstreams_are_dead_all_are_queried() {
     let bench = Bench::urgent(sequential(vec![udp(server.at)]));
     let mut last = Err(Failure::NoUpstream);
     for _ in 0..4 {
-        last = bench.ask("www.example.com").await;
+        last = bench.send_query("www.example.com").await;
         if last.is_ok() {
             break;
         }
@@ -261,7 +262,7 @@ async fn all_at_once_is_as_fast_as_the_fastest() {
     let slow = Server::new(|came: &Came| Act::After(Duration::from_secs(30), came.address(66))).await;
     let good = fine(15).await;
     let bench = Bench::new(plan(RotationMode::Parallel, vec![udp(slow.at), udp(good.at)]));
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.15");
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.15");
     until("both were asked", || slow.count() == 1 && good.count() == 1).await;
 }
 
@@ -272,11 +273,11 @@ async fn a_change_keeps_pending_queries_and_the_health_of_unchanged_upstreams() 
     let bench = Bench::new(sequential(vec![udp(server.at)]));
     let asking = tokio::spawn({
         let upstreams = bench.upstreams.clone();
-        async move { upstreams.ask(query(QueryEgress::Default, "www.example.com")).await }
+        async move { upstreams.send_query(query(QueryEgress::Default, "www.example.com")).await }
     });
     until("it was asked", || server.count() > 0).await;
     bench.upstreams.replace(sequential(vec![udp(other.at)]));
-    assert_eq!(address(&bench.ask("www.example.com").await.unwrap()), "192.0.2.17");
+    assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.17");
     assert_eq!(address(&asking.await.unwrap().unwrap()), "192.0.2.16");
     bench.upstreams.replace(sequential(vec![udp(server.at), udp(other.at)]));
     let queries: Vec<u64> = bench.upstreams.status().iter().map(|status| status.queries).collect();
@@ -298,8 +299,8 @@ async fn names_go_to_the_upstreams_of_their_longest_domain() {
     for (name, want) in
         [("corp.example", "192.0.2.18"), ("a.corp.example", "192.0.2.18"), ("xcorp.example", "192.0.2.19")]
     {
-        assert_eq!(address(&bench.ask(name).await.unwrap()), want, "{name}");
+        assert_eq!(address(&bench.send_query(name).await.unwrap()), want, "{name}");
     }
-    assert!(matches!(bench.ask("a.void.corp.example").await, Err(Failure::NoUpstream)));
-    assert!(matches!(Bench::new(Plan::default()).ask("a.example").await, Err(Failure::NoUpstream)));
+    assert!(matches!(bench.send_query("a.void.corp.example").await, Err(Failure::NoUpstream)));
+    assert!(matches!(Bench::new(Plan::default()).send_query("a.example").await, Err(Failure::NoUpstream)));
 }

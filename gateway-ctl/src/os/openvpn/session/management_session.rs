@@ -141,14 +141,14 @@ impl ManagementSession {
         teller: &StatePublisher,
         backoff: &mut Backoff,
     ) -> ExitReason {
-        teller.tell(|status| status.pid = self.child.id());
+        teller.update(|status| status.pid = self.child.id());
         self.send(&command::watch()).await;
         loop {
             let pause = self.release.into_iter().chain(self.asked.as_ref().map(|(_, at)| *at)).min();
             tokio::select! {
                 line = self.management.next_line() => match line {
                     Ok(Some(line)) => {
-                        if let Some(ending) = self.hear(&line, process, teller, backoff).await {
+                        if let Some(ending) = self.handle_line(&line, process, teller, backoff).await {
                             end(&mut self.child).await;
                             return ending;
                         }
@@ -161,7 +161,7 @@ impl ManagementSession {
                 changed = wanted.changed() => {
                     let now = wanted.borrow_and_update().clone();
                     if changed.is_err() || now.process.as_deref() != Some(process) {
-                        teller.tell(|status| status.stage = Stage::Stopping);
+                        teller.update(|status| status.stage = Stage::Stopping);
                         end(&mut self.child).await;
                         return ExitReason::Requested;
                     }
@@ -173,7 +173,7 @@ impl ManagementSession {
     }
 
     /// Handles a line of the management socket. If it returns an ending, the process is of no more use.
-    async fn hear(
+    async fn handle_line(
         &mut self,
         line: &str,
         process: &OpenVpnProcess,
@@ -231,7 +231,7 @@ impl ManagementSession {
             "CONNECTED" => {
                 backoff.connected();
                 (self.error, self.skipped, self.connected) = (None, 0, true);
-                teller.tell(|status| {
+                teller.update(|status| {
                     status.stage = Stage::Connected;
                     status.addresses.clone_from(&state.addresses);
                     status.remote = state.remote;
@@ -243,7 +243,7 @@ impl ManagementSession {
                 let words = self.error.take().map(|trouble| trouble.words);
                 let words = words.or_else(|| log_parser::reason(&state.detail).map(str::to_owned));
                 let lost = self.connected;
-                teller.tell(|status| {
+                teller.update(|status| {
                     status.stage = if lost { Stage::Reconnecting } else { Stage::Connecting };
                     status.error = words.or_else(|| status.error.take());
                     status.attempts += 1;
@@ -269,14 +269,14 @@ impl ManagementSession {
             Some(LogLine::Error(words)) => self.note(ErrorRank::LogLine, &words),
             Some(LogLine::Vague(words)) => self.note(ErrorRank::Least, &words),
             Some(LogLine::Denied(words)) => self.note(ErrorRank::Reason, &words),
-            Some(LogLine::Ignored(option)) => teller.tell(|status| {
+            Some(LogLine::Ignored(option)) => teller.update(|status| {
                 if status.pushed.len() < MAX_PUSHED && !status.pushed.contains(&option) {
                     status.pushed.push(option);
                 }
             }),
-            Some(LogLine::Cipher(cipher)) => teller.tell(|status| status.cipher = Some(cipher)),
-            Some(LogLine::Mtu(mtu)) => teller.tell(|status| status.mtu = Some(mtu)),
-            Some(LogLine::Ping(seconds)) => teller.tell(|status| status.ping_sec = Some(seconds)),
+            Some(LogLine::Cipher(cipher)) => teller.update(|status| status.cipher = Some(cipher)),
+            Some(LogLine::Mtu(mtu)) => teller.update(|status| status.mtu = Some(mtu)),
+            Some(LogLine::Ping(seconds)) => teller.update(|status| status.ping_sec = Some(seconds)),
             None => {}
         }
     }
@@ -307,7 +307,7 @@ impl ManagementSession {
         };
         let words =
             format!("the server's name {} cannot be resolved: {reason}", log_parser::clean(&remote.host));
-        teller.tell(|status| status.error = Some(words));
+        teller.update(|status| status.error = Some(words));
         // Another server may have a resolvable name. After too many skips, the process gives up all servers.
         self.skipped += 1;
         if self.skipped.is_multiple_of(4) {

@@ -65,7 +65,7 @@ impl Cover {
     pub(super) fn sent(&self, peer: &Peer, plaintext: usize) {
         if self.on.load(Ordering::Relaxed) {
             peer.meter.sent(plaintext);
-            self.tell();
+            self.notify();
         }
     }
 
@@ -73,7 +73,7 @@ impl Cover {
     pub(super) fn received(&self, peer: &Peer, packet: bool) {
         if self.on.load(Ordering::Relaxed) {
             peer.meter.received(packet);
-            self.tell();
+            self.notify();
         }
     }
 
@@ -91,7 +91,7 @@ impl Cover {
         status
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         if !self.news.swap(true, Ordering::AcqRel) {
             self.wake.notify_one();
         }

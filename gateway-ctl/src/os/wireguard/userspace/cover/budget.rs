@@ -26,7 +26,7 @@ impl Budget {
     }
 
     /// Credits elapsed time and bytes of real traffic.
-    pub(super) fn earn(&mut self, now: Instant, bytes: u64) {
+    pub(super) fn credit(&mut self, now: Instant, bytes: u64) {
         let passed = now.saturating_duration_since(self.at);
         self.at = self.at.max(now);
         let micros = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(budget.left(), 0);
         assert_eq!(budget.wait(128), Duration::from_secs(2));
         for n in 1..=1000 {
-            budget.earn(start + Duration::from_millis(2 * n), 0);
+            budget.credit(start + Duration::from_millis(2 * n), 0);
         }
         assert_eq!((budget.left(), budget.wait(128)), (128, Duration::ZERO));
     }
@@ -80,7 +80,7 @@ mod tests {
     fn a_long_silence_saves_no_more_than_a_burst() {
         let start = Instant::now();
         let mut budget = Budget::new(50, start);
-        budget.earn(start + Duration::from_secs(86_400), u64::MAX);
+        budget.credit(start + Duration::from_secs(86_400), u64::MAX);
         assert_eq!(budget.left(), MAX_SAVED_BYTES as usize);
     }
 
@@ -90,7 +90,7 @@ mod tests {
         let mut budget = Budget::new(50, start);
         let mut sent = 0;
         for n in 0..1000 {
-            budget.earn(start + Duration::from_millis(n), 10 << 20);
+            budget.credit(start + Duration::from_millis(n), 10 << 20);
             let now = budget.left();
             budget.spend(now);
             sent += now as u64;
@@ -110,7 +110,7 @@ mod tests {
             let (mut at, mut spans) = (0, Vec::new());
             for (millis, bytes, wanted) in steps {
                 at += millis;
-                budget.earn(start + Duration::from_millis(at), bytes);
+                budget.credit(start + Duration::from_millis(at), bytes);
                 let cover = wanted.min(budget.left());
                 budget.spend(cover);
                 spans.push((millis, bytes, cover as u64));

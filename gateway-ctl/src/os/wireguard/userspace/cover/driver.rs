@@ -96,13 +96,13 @@ impl<R: RngCore + Clone> Driver<R> {
     }
 
     /// Reports the traffic to the machines and sends due packets. `send` gets the number of bytes in the budget.
-    pub(super) fn turn(
+    pub(super) fn step(
         &mut self,
         now: Instant,
         passed: TrafficDelta,
         mut send: impl FnMut(usize, &mut R) -> Outcome,
     ) {
-        self.budget.earn(now, passed.sent_bytes);
+        self.budget.credit(now, passed.sent_bytes);
         self.tell_of_traffic(now, passed);
         if passed.heard {
             for timers in self.timers.iter_mut().filter(|timers| timers.unheard) {
@@ -114,7 +114,7 @@ impl<R: RngCore + Clone> Driver<R> {
             if self.timers[index].internal.is_some_and(|at| at <= now) {
                 self.timers[index].internal = None;
                 let machine = maybenot::MachineId::from_raw(index);
-                self.tell(now, &[TriggerEvent::TimerEnd { machine }]);
+                self.feed(now, &[TriggerEvent::TimerEnd { machine }]);
             }
             let Timers { padding, unheard, .. } = self.timers[index];
             if !unheard && padding.is_some_and(|at| at <= now) {
@@ -135,7 +135,7 @@ impl<R: RngCore + Clone> Driver<R> {
             .flat_map(|_| [TriggerEvent::NormalSent, TriggerEvent::TunnelSent]);
         let events: Vec<TriggerEvent> = received.chain(sent).collect();
         if !events.is_empty() {
-            self.tell(now, &events);
+            self.feed(now, &events);
         }
     }
 
@@ -145,7 +145,7 @@ impl<R: RngCore + Clone> Driver<R> {
                 self.budget.spend(bytes);
                 self.timers[index] = Timers { internal: self.timers[index].internal, ..Timers::default() };
                 let machine = maybenot::MachineId::from_raw(index);
-                self.tell(now, &[TriggerEvent::PaddingSent { machine }, TriggerEvent::TunnelSent]);
+                self.feed(now, &[TriggerEvent::PaddingSent { machine }, TriggerEvent::TunnelSent]);
             }
             Outcome::TooDear(bytes) => {
                 let (least, most) = TIMEOUT;
@@ -160,18 +160,18 @@ impl<R: RngCore + Clone> Driver<R> {
         }
     }
 
-    fn tell(&mut self, now: Instant, events: &[TriggerEvent]) {
-        let mut begun = self.obey(now, events);
+    fn feed(&mut self, now: Instant, events: &[TriggerEvent]) {
+        let mut begun = self.apply_actions(now, events);
         for _ in 0..ROUNDS {
             if begun.is_empty() {
                 return;
             }
-            begun = self.obey(now, &begun);
+            begun = self.apply_actions(now, &begun);
         }
     }
 
     /// Sets the timers for the actions of the machines. Returns the resulting events.
-    fn obey(&mut self, now: Instant, events: &[TriggerEvent]) -> Vec<TriggerEvent> {
+    fn apply_actions(&mut self, now: Instant, events: &[TriggerEvent]) -> Vec<TriggerEvent> {
         let mut begun = Vec::new();
         for action in self.framework.trigger_events(events, now) {
             match *action {

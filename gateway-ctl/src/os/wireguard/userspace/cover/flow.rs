@@ -88,7 +88,7 @@ async fn flow(shared: &Shared, sockets: &Sockets, settings: &CoverSettings) {
                 }
             };
             let passed = machines.passed(total);
-            machines.driver.turn(now.into_std(), passed, |left, rng| match peer.meter.draw(left, rng) {
+            machines.driver.step(now.into_std(), passed, |left, rng| match peer.meter.draw(left, rng) {
                 Length::Unknown => Outcome::NoWay,
                 Length::TooLong(shortest) => Outcome::TooDear(shortest),
                 Length::Fits(len) => {

@@ -47,7 +47,7 @@ impl World {
 
     fn happens(&mut self, passed: TrafficDelta) {
         let Self { driver, now, listens, sent } = self;
-        driver.turn(*now, passed, |left, _| match left {
+        driver.step(*now, passed, |left, _| match left {
             _ if !*listens => Outcome::NoWay,
             left if left < LEN => Outcome::TooDear(LEN),
             _ => {
@@ -193,7 +193,7 @@ fn a_machine_that_never_ends_its_begin_does_not_end_the_program() {
     let machine = Machine::new(0, 0.0, 0, 0.0, vec![state]).expect("a valid machine");
     let start = Instant::now();
     let mut driver = driver(vec![machine], 10, start);
-    driver.turn(start, traffic(100), |_, _| Outcome::NoWay);
+    driver.step(start, traffic(100), |_, _| Outcome::NoWay);
     assert_eq!(driver.due(), Some(start + Duration::from_micros(1)));
 }
 
@@ -220,13 +220,13 @@ fn a_timer_is_replaced_prolonged_and_cancelled_as_the_machine_says() {
     let now = Instant::now();
     let mut driver = driver(vec![machine], 10, now);
     let due = |driver: &Driver<StdRng>| driver.due().map(|due| (due - now).as_micros());
-    driver.tell(now, &[TriggerEvent::NormalSent]);
+    driver.feed(now, &[TriggerEvent::NormalSent]);
     assert_eq!(due(&driver), Some(50));
-    driver.tell(now, &[TriggerEvent::NormalRecv]);
+    driver.feed(now, &[TriggerEvent::NormalRecv]);
     assert_eq!(due(&driver), Some(50), "the longer one stays");
-    driver.tell(now, &[TriggerEvent::TunnelSent]);
+    driver.feed(now, &[TriggerEvent::TunnelSent]);
     assert_eq!(due(&driver), Some(20), "replaced");
-    driver.tell(now, &[TriggerEvent::NormalRecv]);
+    driver.feed(now, &[TriggerEvent::NormalRecv]);
     assert_eq!(due(&driver), None);
 }
 
