@@ -6,6 +6,7 @@
 mod cases;
 mod client;
 mod completion;
+mod documentation;
 mod failures;
 mod golden;
 mod sign_in;

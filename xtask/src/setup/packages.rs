@@ -63,6 +63,7 @@ const PACKAGES: &[Package] = &[
     package("iperf3", "iperf3", Need::Run, "bulk traffic of the benches"),
     package("iproute2", "ip", Need::Run, "namespaces, links, routes"),
     package("iputils-ping", "ping", Need::Run, "traffic of the tests"),
+    package("jq", "jq", Need::Run, "reads JSON in the examples of the documentation"),
     package("lighttpd", "lighttpd", Need::Run, "a WebDAV server that backups go to in the tests"),
     package("lighttpd-mod-openssl", "/usr/lib/lighttpd/mod_openssl.so", Need::Run, "TLS for it"),
     package("lighttpd-mod-webdav", "/usr/lib/lighttpd/mod_webdav.so", Need::Run, "WebDAV for it"),
