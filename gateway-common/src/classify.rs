@@ -94,7 +94,7 @@ pub fn classify<P: Packet + ?Sized>(packet: &P, interface: u32) -> Result<Classi
     }
 }
 
-/// As [`classify`], into a place of the caller's; what stood there is overwritten.
+/// Parses a packet like [`classify`], and writes the result to a variable of the caller.
 // A function of its own in the kernel program too, whose stack is small; there it can return
 // nothing larger than a number.
 #[inline(never)]

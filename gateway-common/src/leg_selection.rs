@@ -90,7 +90,7 @@ pub fn spread(weighted: &[(u8, u32)]) -> Choice {
     spread_over(weighted, CHOICE_SLOTS)
 }
 
-/// The same over fewer places, which leaves room for legs that are only kept.
+/// Returns the legs by weight over at most `room` places, which leaves the others to draining legs.
 pub fn spread_over(weighted: &[(u8, u32)], room: usize) -> Choice {
     let room = room.clamp(1, CHOICE_SLOTS);
     let mut legs = [0u8; CHOICE_SLOTS];

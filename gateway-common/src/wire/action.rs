@@ -131,7 +131,7 @@ impl Choice {
         &self.legs[..if used < CHOICE_SLOTS { used } else { CHOICE_SLOTS }]
     }
 
-    /// The same legs as ways to a proxy. Without legs or a proxy it blocks.
+    /// Returns the same legs as paths to a proxy. Blocks without legs or without a proxy.
     pub fn to_proxy(self, proxy: u8) -> Choice {
         if proxy == 0 || !matches!(self.kind(), ChoiceKind::Legs) {
             return Choice::DROP;

@@ -60,7 +60,7 @@ pub struct DnsCacheValue {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct DnsHit {
-    /// Of the entry.
+    /// Id of the cache entry.
     pub id: u64,
     /// Nanoseconds of the monotonic clock.
     pub time: u64,

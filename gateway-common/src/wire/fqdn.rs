@@ -41,7 +41,7 @@ impl ClientKey {
         ClientKey { high: (number >> 32) as u32, low: number as u32 }
     }
 
-    /// As one number.
+    /// Returns the key as one number.
     pub const fn number(self) -> u64 {
         (self.high as u64) << 32 | self.low as u64
     }

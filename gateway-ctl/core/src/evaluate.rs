@@ -33,7 +33,7 @@ pub(crate) use test_packet::{host_of, packet, public_address};
 use verdict::EvaluatedPacket;
 pub(crate) use verdict::decide_packet;
 
-/// So many policies that do not match are listed; all that match are.
+/// Maximum number of listed policies that do not match. All matching ones are listed.
 const MOST_UNMATCHED: usize = 1000;
 
 /// Returns the key of the DNS-learned address of the subject. `None` if the destination is not an address.

@@ -58,7 +58,7 @@ pub struct FailRow {
     pub name: String,
     pub fail_policy: FailPolicy,
     pub hops: Vec<FailHop>,
-    /// As things are; of both families the one that exposes more. So are the next two.
+    /// Present outcome, of the address family with the higher exposure. The next two are of the same kind.
     pub current: Outcome,
     pub if_first_fails: Outcome,
     pub if_all_fail: Outcome,

@@ -28,7 +28,7 @@ pub struct Render {
     /// SHA-256 over all the rest, the generation apart: equal plans have equal hashes.
     pub hash: String,
     pub backend: &'static str,
-    /// By the names that the kernel shows.
+    /// Maps by their kernel names.
     pub maps: BTreeMap<&'static str, MapView>,
     /// Actions of policies by rank, then IP rules, then the nftables table.
     pub rules: Vec<String>,

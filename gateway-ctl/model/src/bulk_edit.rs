@@ -50,7 +50,7 @@ pub struct Order {
     pub resources: Map<String, Value>,
     /// Also delete objects that others refer to loosely.
     pub force: bool,
-    /// Of an export: secrets that were taken out of it are no mistake.
+    /// The items come from an export; secrets that the export left out are not an error.
     pub redacted: bool,
     /// Apply the policies as they are then; see [`change`] for those that the order does not name.
     pub freeze: bool,

@@ -43,7 +43,7 @@ impl<K, V> CowMap<K, V> {
         self.len == 0
     }
 
-    /// In ascending order of the keys.
+    /// Iterates in ascending key order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> {
         self.chunks.iter().flat_map(|chunk| chunk.iter().map(|(key, value)| (key, value)))
     }

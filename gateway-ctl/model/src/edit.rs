@@ -13,7 +13,7 @@ use crate::references::References;
 pub struct Written {
     pub id: Id,
     pub revision: Revision,
-    /// As the API shows it.
+    /// The object in its shown form.
     pub value: Value,
     pub warnings: Vec<Warning>,
 }

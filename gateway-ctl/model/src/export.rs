@@ -26,12 +26,12 @@ const NUMBER: u32 = 1;
 pub struct Document {
     /// `gateway-config/1`
     pub schema: String,
-    /// Of the service that wrote it.
+    /// Version of the daemon that wrote the export.
     pub version: String,
     pub created_at: Option<Timestamp>,
     /// The gateway that wrote it.
     pub node: String,
-    /// Of its store.
+    /// Revision of the exported store.
     pub revision: u64,
     /// Secrets are in it, in clear.
     pub secrets: bool,

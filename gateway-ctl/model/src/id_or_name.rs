@@ -8,7 +8,7 @@ use crate::references::{Hold, Ref};
 use crate::resource::Resource;
 use crate::state::State;
 
-/// So many names are listed when an unknown one was given.
+/// Maximum number of names in the error about an unknown one.
 const LISTED: usize = 50;
 
 impl State {

@@ -25,7 +25,7 @@ pub use token::quoted;
 /// The contents of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ovpn {
-    /// In the order in which they are tried.
+    /// Remote ends, in the order in which they are tried.
     pub remotes: Vec<Remote>,
     pub directives: Vec<Directive>,
     pub blocks: Vec<Block>,

@@ -38,7 +38,7 @@ pub mod code {
 pub struct Problem {
     /// Path of the field, such as `hops[1].type`. Empty for the whole body.
     pub path: String,
-    /// The same as a JSON pointer: `/hops/1/type`.
+    /// JSON pointer (RFC 6901) of the field: `/hops/1/type`.
     pub pointer: String,
     /// Violated rule, one of [`code`].
     #[serde(rename = "rule")]

@@ -33,7 +33,7 @@ text_enum! {
         Caa = "CAA",
         Https = "HTTPS",
         Svcb = "SVCB",
-        /// Of a delegated name: the key that its servers sign with.
+        /// Key digest of a delegated zone (RFC 4034, section 5).
         Ds = "DS",
     }
 }
@@ -44,7 +44,7 @@ impl RecordType {
         matches!(self, RecordType::Mx | RecordType::Srv | RecordType::Https | RecordType::Svcb)
     }
 
-    /// Of a record that names none. A service binding of priority 0 would be an alias.
+    /// Returns the priority of a record without one. A service binding of priority 0 would be an alias.
     pub const fn default_priority(self) -> u16 {
         match self {
             RecordType::Https | RecordType::Svcb => 1,

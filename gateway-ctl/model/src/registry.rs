@@ -150,12 +150,12 @@ impl Kind {
         }
     }
 
-    /// As the API shows them, in the order of creation.
+    /// Returns the objects in their shown form, in order of creation.
     pub fn list(&self, state: &State, filter: &Filter) -> Vec<Value> {
         (self.list)(state, filter)
     }
 
-    /// As the API shows it, with the revision for the ETag.
+    /// Returns an object in its shown form, with the revision for the ETag.
     pub fn get(&self, state: &State, id: &str) -> Result<(Value, Revision), EditError> {
         let found = id.parse().ok().and_then(|id| (self.get)(state, id));
         found.ok_or_else(|| self.not_found(id))
@@ -200,7 +200,7 @@ impl Kind {
         found.ok_or_else(|| self.not_found(id_or_name))
     }
 
-    /// Of the last change to any object of the kind.
+    /// Returns the revision of the last change to any object of the kind.
     pub fn revision(&self, state: &State) -> Revision {
         (self.marks)(state).1
     }

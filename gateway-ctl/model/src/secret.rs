@@ -32,7 +32,7 @@ pub trait Open: Send + Sync {
 pub struct Secret(Option<Arc<Inner>>);
 
 struct Inner {
-    /// None inside: the sealed form cannot be opened.
+    /// Text of the secret. `None` inside: the sealed form cannot be opened.
     clear: OnceLock<Option<Zeroizing<String>>>,
     sealed: Option<Sealed>,
 }
@@ -69,7 +69,7 @@ impl Secret {
         })))
     }
 
-    /// The same secret with this sealed form.
+    /// Returns the secret with this sealed form.
     pub fn with_seal(&self, text: impl Into<Box<str>>, by: Arc<dyn Open>) -> Secret {
         let clear = OnceLock::from(Some(Zeroizing::new(self.expose().to_owned())));
         Secret(Some(Arc::new(Inner { clear, sealed: Some(Sealed { text: text.into(), by }) })))

@@ -26,7 +26,7 @@ pub struct SecretPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     All,
-    /// Of the objects and settings that the draft wrote.
+    /// Secrets of the objects and settings that the draft wrote.
     Changed,
 }
 

@@ -53,7 +53,7 @@ impl<R: Resource> Table<R> {
         self.rows.is_empty()
     }
 
-    /// In the order of the ids, which is the order of creation.
+    /// Iterates in id order, which is the order of creation.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &R> {
         self.rows.iter().map(|(_, row)| row.as_ref())
     }
@@ -70,7 +70,7 @@ impl<R: Resource> Table<R> {
         self.rows.contains_key(&id)
     }
 
-    /// By a unique key as [`Resource::keys`] gives it.
+    /// Returns the row with a unique key (see [`Resource::keys`]).
     pub fn by_key(&self, key: &str) -> Option<&Arc<R>> {
         self.get(*self.unique.get(key)?)
     }
@@ -90,7 +90,7 @@ impl<R: Resource> Table<R> {
         self.slots.get(&slot).copied()
     }
 
-    /// Of the last change of any row: the version of the collection.
+    /// Returns the revision of the last change of any row: the version of the collection.
     pub fn revision(&self) -> Revision {
         self.revision
     }

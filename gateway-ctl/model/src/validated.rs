@@ -54,7 +54,7 @@ pub(crate) use text_enum;
 pub struct Cidr(pub IpNet);
 
 impl Cidr {
-    /// As given, host bits included.
+    /// Returns the network as given, including host bits.
     pub const fn net(self) -> IpNet {
         self.0
     }

@@ -109,7 +109,6 @@ fn examples_of_the_documentation_run() {
         let ran = run_script(&testbed, &script);
         if ran.code != Some(0) {
             let end = ran.stdout.lines().last().unwrap_or_default();
-            let end = ran.stdout.lines().last().unwrap_or_default();
             failures.push(format!("{file}: {end}\n{}", ran.stderr));
         }
     }

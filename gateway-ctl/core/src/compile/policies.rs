@@ -24,20 +24,20 @@ pub struct Ranks {
     pub interfaces: BTreeMap<InterfaceKey, InterfaceValue>,
     pub vlans: BTreeMap<u16, u32>,
     pub devices: BTreeMap<Id, u32>,
-    /// The same without exceptions, for devices that have some.
+    /// Ranks of devices with exceptions, after their exceptions.
     pub devices_after: BTreeMap<Id, u32>,
     pub sources: BTreeMap<IpNet, u32>,
     pub destinations: BTreeMap<IpNet, u32>,
     pub destination_ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,
     pub domains: Vec<DomainRule>,
-    /// Of devices that have destinations of their own.
+    /// Destination lists of devices that have their own.
     pub lists: BTreeMap<Id, List>,
 }
 
 /// The destinations of one device.
 #[derive(Default)]
 pub struct List {
-    /// Of the list, from 1.
+    /// Number of the list, from 1.
     pub number: u16,
     pub destinations: BTreeMap<IpNet, u32>,
     pub ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,

@@ -23,7 +23,7 @@ pub struct Cells {
 /// Treatment of a policy's traffic in one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cell {
-    /// Of IPv4.
+    /// Outcome for IPv4.
     pub outcome: Outcome,
     /// Names of the tunnels or uplinks it leaves by; `default` for the default route; null if it does not leave.
     pub via: Option<String>,
@@ -35,7 +35,7 @@ pub struct Cell {
     pub ipv6: Outcome,
 }
 
-/// In the order of exposure.
+/// Outcome, in order of exposure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -121,7 +121,7 @@ fn all_up(input: &Input<'_>) -> Facts {
     facts
 }
 
-/// Of the documentation's networks.
+/// Addresses of the documentation networks (RFC 5737, RFC 3849).
 const SUPPOSED_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const SUPPOSED_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
 

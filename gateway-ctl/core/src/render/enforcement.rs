@@ -14,7 +14,7 @@ use crate::plan::{Attachment, names};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Enforcement {
-    /// In the order of trial.
+    /// Policies in order of evaluation.
     pub policies: Vec<PolicyEnforcement>,
     /// Action for traffic that no policy matches: `direct` or `reject`.
     pub unmatched: &'static str,

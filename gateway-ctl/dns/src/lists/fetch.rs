@@ -31,9 +31,9 @@ use crate::upstream::Context;
 /// Longest list.
 const MAX_LIST_BYTES: u64 = 512 << 20;
 const MAX_REDIRECTS: usize = 5;
-/// For the head of a reply with its connection, and from one piece to the next.
+/// Timeout of the connection with the response header, and of each piece of the body.
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
-/// For the whole of it.
+/// Timeout of a whole download.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
 /// Pieces that wait for their reader.
 const PIECES: usize = 16;

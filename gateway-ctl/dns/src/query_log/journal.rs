@@ -173,7 +173,7 @@ impl Journal {
         self.write(&[], now);
     }
 
-    /// The same with these, which are its last.
+    /// Writes the pending block, completed by these records.
     fn write(&mut self, records: &[u8], now: Timestamp) {
         let Some(pending) = self.pending.take() else { return };
         let mut carried = std::mem::take(&mut self.carried);

@@ -159,7 +159,7 @@ pub(super) fn set_time(record: &mut [u8], nanoseconds: i64) {
     }
 }
 
-/// In the record of a message of this length.
+/// Clears the message id in the record of a message of this length.
 pub(super) fn clear_id(record: &mut [u8], length: usize) {
     let at = record.len().saturating_sub(length.min(ANSWER));
     if let Some(id) = record.get_mut(at..at + 2) {

@@ -23,7 +23,7 @@ const HEAD_BYTES: usize = PLAIN_HEAD + bloom::LENGTH;
 /// Position and summary of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Of its records, which follow the head.
+    /// Offset of the block's records, which follow its header.
     pub at: u64,
     pub length: u32,
     pub count: u32,
@@ -73,7 +73,7 @@ impl OpenBlock {
         self.0.count.into()
     }
 
-    /// With all records that were added.
+    /// Returns the block with all added records.
     pub fn done(self, records: &[u8]) -> Block {
         Block { length: records.len() as u32, hash: hash(records), ..self.0 }
     }
@@ -99,7 +99,7 @@ impl Block {
         head
     }
 
-    /// From a head, or as much of a file as there is where one may be, which begins at `start`.
+    /// Reads a block header at `start`; `None` if the bytes are not one.
     fn read(head: &[u8], start: u64) -> Option<Block> {
         let (length, summary) = match *head.first_chunk()? {
             MAGIC => (HEAD_BYTES, BloomSummary::read(head.get(PLAIN_HEAD..HEAD_BYTES)?.first_chunk()?)),

@@ -43,7 +43,7 @@ struct ClientCounter {
 const CLIENTS: usize = 4096;
 /// Maximum number of counted names of a client. Beyond it the least queried ones are removed.
 const NAMES: usize = 512;
-/// With half as many names, one query in so many may add a new one.
+/// With more than half of the maximum, one query in this many may add a new name.
 const ROTATION: u64 = 8;
 /// Maximum number of them in a reply.
 const TOP: usize = 20;
@@ -62,7 +62,7 @@ impl RuleCounter {
     }
 }
 
-/// By the id of the rule.
+/// Counters by rule id.
 pub type RuleCounters = HashMap<Id, RuleCounter, rapidhash::fast::RandomState>;
 
 #[derive(Debug, Default)]

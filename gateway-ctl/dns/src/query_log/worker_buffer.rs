@@ -22,7 +22,7 @@ pub struct Batch {
     pub blocked: u64,
     pub cached: u64,
     pub lost: u64,
-    /// By the id of the filter rule that decided.
+    /// Counters of the filter rules that decided, by rule id.
     pub hits: RuleCounters,
 }
 
@@ -30,7 +30,7 @@ pub struct Batch {
 pub struct WorkerBuffer(Mutex<Batch>);
 
 impl WorkerBuffer {
-    /// To write several records.
+    /// Locks the buffer to write several records.
     pub fn open(&self) -> BufferWriter<'_> {
         BufferWriter(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

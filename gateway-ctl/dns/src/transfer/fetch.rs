@@ -19,9 +19,9 @@ use crate::upstream::message::{QueryEncoding, UpstreamQuery};
 use crate::upstream::{Addresses, Context, random};
 use crate::wire::{flag, rtype, u16_at};
 
-/// For a connection, and from one message to the next.
+/// Timeout of a connection, and of each message.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// For the whole of it.
+/// Timeout of a whole transfer.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Reason for a failed refresh of a zone.
@@ -49,7 +49,7 @@ pub(super) enum SerialCheck {
 
 pub(super) struct Fetched {
     pub whole: CompleteZone,
-    /// As it is written to disk.
+    /// Zone in its format on disk.
     pub body: Vec<u8>,
 }
 

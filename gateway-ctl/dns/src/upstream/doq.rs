@@ -22,7 +22,7 @@ use super::message::{ReplyHeader, Verdict, check_reply, has_keepalive};
 use super::stall::StallDetector;
 use gateway_outbound::UdpPath;
 
-/// As it is agreed on in TLS.
+/// ALPN identifier (RFC 9250, section 4.1.1).
 pub const PROTOCOL: &[u8] = b"doq";
 /// Idle timeout of a connection.
 const IDLE: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ const NO_ERROR: VarInt = VarInt::from_u32(0);
 const PROTOCOL_ERROR: VarInt = VarInt::from_u32(2);
 const REQUEST_CANCELLED: VarInt = VarInt::from_u32(3);
 
-/// Of the errors of QUIC, those from here on are alerts of TLS (RFC 9001, section 4.8).
+/// First QUIC error code of TLS alerts (RFC 9001, section 4.8).
 const ALERTS: u64 = 0x100;
 
 #[derive(Clone, Debug)]

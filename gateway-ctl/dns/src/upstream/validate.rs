@@ -292,7 +292,7 @@ fn answers(answer: &[u8], query: &Query) -> bool {
         && rest[..2] == u16::from(query.query_type()).to_be_bytes()
 }
 
-/// In the form of our own names.
+/// Converts a name to this crate's form.
 fn small(name: &Name) -> Option<gateway_core::dns::Name> {
     let mut wire = Vec::with_capacity(64);
     for label in name.iter() {

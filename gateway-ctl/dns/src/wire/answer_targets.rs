@@ -7,7 +7,7 @@ use gateway_core::dns::{Name, NameRef, Record};
 use super::name::NameBuf;
 use super::{rtype, u16_at};
 
-/// Of the answer section only: nothing else is passed on that bears an address.
+/// Names and addresses in the answer section, the only section that is passed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerTargets {
     /// Targets of CNAME, DNAME, HTTPS and SVCB records.

@@ -20,7 +20,7 @@ impl NameBuf {
         Some((name, end))
     }
 
-    /// The same in the case it is written in.
+    /// Reads a name, possibly compressed, and keeps the case of its letters. Returns the offset after it.
     pub fn expand(message: &[u8], mut at: usize) -> Option<(NameBuf, usize)> {
         let mut name = NameBuf { bytes: [0; MAX], length: 0 };
         let mut used = 0;

@@ -20,7 +20,7 @@ pub struct Opt {
 }
 
 impl Opt {
-    /// From class, TTL and data of the record; none when its options do not fit in it.
+    /// Reads the OPT record from class, TTL and data; `None` if its options exceed the data.
     pub fn read(class: u16, ttl: u32, rdata: &[u8]) -> Option<Opt> {
         let [_, version, flags, _] = ttl.to_be_bytes();
         let mut opt = Opt { payload: class, version, dnssec_ok: flags & 0x80 != 0, ..Opt::default() };

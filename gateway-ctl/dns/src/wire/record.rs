@@ -48,7 +48,7 @@ impl<'a> Records<'a> {
         Self::from(message, at)
     }
 
-    /// The same with a known end of the question section.
+    /// Iterates like `of`, with the known end of the question section.
     pub fn from(message: &'a [u8], at: usize) -> Option<Records<'a>> {
         let counts = [u16_at(message, 6)?, u16_at(message, 8)?, u16_at(message, 10)?];
         Some(Records { message, at, counts, failed: at > message.len() })

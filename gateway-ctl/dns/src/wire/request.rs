@@ -14,7 +14,7 @@ pub const NOTIFY: u16 = 4 << 11;
 pub struct Request<'a> {
     pub id: u16,
     pub flags: u16,
-    /// As it was sent, the case of the name included: type and class are its last four bytes.
+    /// Question as sent, with the case of its letters. Type and class are the last four bytes.
     pub question: &'a [u8],
     pub qtype: u16,
     pub qclass: u16,

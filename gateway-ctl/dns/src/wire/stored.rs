@@ -22,7 +22,7 @@ pub struct StoredAnswer {
 /// Age of a cached answer, for its TTLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerAge {
-    /// So many seconds have passed.
+    /// Fresh; the value is the age in seconds.
     Fresh(u32),
     /// It has expired; the TTLs are so many seconds.
     Stale(u32),
@@ -42,7 +42,7 @@ impl AnswerAge {
 pub struct Bounds {
     pub least: u32,
     pub most: u32,
-    /// Of negative answers.
+    /// Upper bound of negative answers.
     pub most_negative: u32,
 }
 

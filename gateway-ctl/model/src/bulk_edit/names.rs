@@ -13,9 +13,9 @@ use crate::state::State;
 #[derive(Debug)]
 pub struct Names<'a> {
     state: &'a State,
-    /// By kind and name or id as the plan gives it.
+    /// Objects of the plan, by kind and by the name or id in the plan.
     planned: BTreeMap<(&'static str, String), Id>,
-    /// By kind and label, made when the first label is looked up. Two objects of one label are none.
+    /// Objects by kind and label, built at the first lookup. An ambiguous label is absent.
     labels: OnceCell<Labels>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The same for each element of a list.
+    /// Resolves each element of a list.
     pub fn resolve_all(&self, noun: &'static str, list: Option<&mut Value>) {
         let list = list.and_then(Value::as_array_mut);
         list.into_iter().flatten().for_each(|value| self.resolve(noun, value));

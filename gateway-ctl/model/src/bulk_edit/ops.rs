@@ -35,7 +35,7 @@ pub(crate) struct Ops {
     pub diff: fn(&State, &State, Id) -> Option<RowDiff>,
     pub dirty: fn(&State) -> Vec<Id>,
     pub export: fn(&State, bool) -> Vec<Value>,
-    /// One of them, without its secrets.
+    /// Returns an object without its secrets.
     pub form: fn(&State, Id) -> Option<Value>,
     pub label: fn(&State, Id) -> Option<String>,
     pub revision: fn(&State, Id) -> Option<Revision>,
@@ -46,7 +46,7 @@ pub(crate) struct Ops {
 /// Stored object that an item refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identified {
-    /// By its unique keys: the field and the object.
+    /// Objects that the item's unique keys refer to, with the field of each key.
     pub by_key: Vec<(String, Id)>,
     /// Label of the object, if the item has one.
     pub label: Option<String>,

@@ -87,13 +87,13 @@ pub struct Bridge {
     pub name: String,
     pub enabled: bool,
     pub kind: BridgeKind,
-    /// Of a segment.
+    /// Source of a segment.
     pub source: Option<BridgeSource>,
-    /// Of a segment.
+    /// Target of a segment.
     pub target: Option<Hop>,
     /// Of a segment: hide the addresses of the source behind the target's. Only true is supported.
     pub nat: bool,
-    /// Of a transport.
+    /// Parameters of a transport.
     pub transport: Option<Transport>,
 }
 

@@ -28,7 +28,7 @@ pub struct DeviceGroup {
     pub description: String,
     /// Ids of devices.
     pub members: Vec<Id>,
-    /// For members that have no trust class of their own.
+    /// Trust class of members without their own.
     pub trust_class: Option<String>,
     /// Id or name of a privacy class.
     pub privacy_class: Option<String>,

@@ -25,7 +25,7 @@ pub struct DnsRecord {
     /// is accepted too.
     pub name: String,
     pub r#type: RecordType,
-    /// As in a zone file, without the priority.
+    /// Data in the format of zone files (RFC 1035, section 5), without the priority.
     pub value: String,
     /// Seconds.
     pub ttl: u32,

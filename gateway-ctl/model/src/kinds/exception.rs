@@ -198,7 +198,7 @@ impl Exception {
 }
 
 enum Target {
-    /// Of packets.
+    /// Destination of packets.
     Destination,
     /// A domain name, whose addresses only a resolver knows.
     Name,

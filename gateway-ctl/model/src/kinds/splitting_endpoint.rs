@@ -56,13 +56,13 @@ impl Default for SplittingEndpoint {
 pub struct EndpointLive {
     /// `active`: takes new flows of at least one of its pools. `draining`: only keeps flows that it has.
     pub state: EndpointState,
-    /// Of the tunnel.
+    /// Health of the tunnel.
     pub healthy: bool,
     /// Flows of its pools that it had a packet of in the last minute.
     pub flows: u64,
     /// Bytes in both directions through the tunnel since it came up, of any sender.
     pub bytes: u64,
-    /// Of the last probes through the tunnel; null without probes that were answered.
+    /// Round-trip time of the last probes through the tunnel; null without a reply.
     pub rtt_ms: Option<f64>,
     /// Share of the flows of its pools; null while they have none. A share of flows is no share of bytes.
     pub share_pct: Option<f64>,

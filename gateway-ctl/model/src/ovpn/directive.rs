@@ -26,7 +26,7 @@ pub enum Rule {
     AuthUserPass,
     /// A file: only `[inline]` will do.
     File,
-    /// The same with a key direction.
+    /// File with a key direction.
     DirectedFile,
 }
 
@@ -71,7 +71,7 @@ impl Argument {
         }
     }
 
-    /// For people.
+    /// Returns the human-readable description of valid values.
     pub fn wanted(self) -> String {
         match self {
             Argument::Number(least, most) => format!("a number from {least} to {most}"),

@@ -388,7 +388,7 @@ fn transport(word: &str) -> Option<Transport> {
     })
 }
 
-/// With a capital at its beginning.
+/// Capitalises the first letter.
 fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())

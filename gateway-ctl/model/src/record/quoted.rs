@@ -1,11 +1,11 @@
 //! Character strings of zone files: `"..."` with `\"`, `\\` and `\DDD`.
 
-/// The text of a value: as it is, or of its quoted strings, joined, if it begins with a quote.
+/// Returns the text of a value: the joined character strings if it begins with a quote, else the value itself.
 pub(super) fn unquote(text: &str) -> Result<String, String> {
     let mut rest = text.trim_start();
     if !rest.starts_with('"') {
         return if text.contains('\0') {
-            Err("A text has no NUL characters.".to_owned())
+            Err("The text must not contain NUL characters.".to_owned())
         } else {
             Ok(text.to_owned())
         };
@@ -19,7 +19,7 @@ pub(super) fn unquote(text: &str) -> Result<String, String> {
         return Err("After a quoted text only further quoted texts may follow.".to_owned());
     }
     if joined.contains('\0') {
-        return Err("A text has no NUL characters.".to_owned());
+        return Err("The text must not contain NUL characters.".to_owned());
     }
     Ok(joined)
 }
@@ -60,7 +60,7 @@ pub(super) fn quote(text: &str) -> String {
     quoted
 }
 
-/// As it is, unless that would be read as quoted.
+/// Returns the text unchanged, or quoted if it would otherwise be read as quoted.
 pub(super) fn quote_if_needed(text: &str) -> String {
     if text.trim_start().starts_with('"') { quote(text) } else { text.to_owned() }
 }

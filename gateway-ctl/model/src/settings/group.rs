@@ -86,12 +86,12 @@ impl GroupKind {
         GROUPS.iter().find(|group| group.key == key)
     }
 
-    /// As the API shows it.
+    /// Returns the group in its shown form.
     pub fn shown(&self, state: &State) -> Value {
         (self.shown)(state)
     }
 
-    /// Of the last change; 0 as long as it has its defaults.
+    /// Returns the revision of the last change; 0 while the group has its defaults.
     pub fn revision(&self, state: &State) -> Revision {
         state.settings.setting(self.key).map_or(Revision(0), |setting| setting.revision)
     }

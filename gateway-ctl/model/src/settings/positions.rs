@@ -29,7 +29,7 @@ impl Positions {
         Positions(scan.found)
     }
 
-    /// Of the path, or of the nearest thing around it.
+    /// Returns the position of the path, or of its nearest ancestor.
     pub fn find(&self, path: &str) -> Position {
         let mut path = path;
         loop {

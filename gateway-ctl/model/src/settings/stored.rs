@@ -90,12 +90,12 @@ impl Settings {
         self.values.get(key)
     }
 
-    /// In the order of the keys.
+    /// Iterates over the settings in key order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Setting)> {
         self.values.iter().map(|(key, setting)| (key.as_ref(), setting.as_ref()))
     }
 
-    /// Of the last change of any value.
+    /// Returns the revision of the last change of any value.
     pub fn revision(&self) -> Revision {
         self.revision
     }
