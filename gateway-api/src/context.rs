@@ -113,7 +113,7 @@ struct Attempt {
 pub struct Cx {
     pub api: Arc<Api>,
     pub actor: Actor,
-    pub way: ConnectionInfo,
+    pub connection: ConnectionInfo,
     pub request_id: String,
     pub effect: Effect,
     /// Object in the path, for the audit entry.
@@ -125,12 +125,12 @@ impl Cx {
         api: Arc<Api>,
         row: &Endpoint,
         actor: Actor,
-        way: ConnectionInfo,
+        connection: ConnectionInfo,
         request_id: &str,
         params: &Params,
     ) -> Self {
         let subject = params.0.values().next().cloned().unwrap_or_default();
-        Self { api, actor, way, request_id: request_id.to_owned(), effect: row.effect, subject }
+        Self { api, actor, connection, request_id: request_id.to_owned(), effect: row.effect, subject }
     }
 
     /// Returns the store and the engine. Fails while the store cannot be used.

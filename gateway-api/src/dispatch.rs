@@ -110,7 +110,7 @@ async fn process(
         return Err(ApiError::new(Code::MethodNotAllowed, message).detail("allow", found.allow()));
     };
     let params = found.params(endpoint);
-    let way = ConnectionInfo {
+    let connection = ConnectionInfo {
         tls: peer.is_some_and(Peer::is_tls),
         forwarded: auth::is_forwarded(parts),
         user_agent: parts
@@ -120,7 +120,7 @@ async fn process(
             .map(str::to_owned),
     };
     let Identity { actor, refusal } = identity;
-    let cx = Cx::new(api.clone(), endpoint, actor, way, request_id, &params);
+    let cx = Cx::new(api.clone(), endpoint, actor, connection, request_id, &params);
     let checked = host.and_then(|()| check_access(&cx, endpoint, parts, refusal));
     if let Err(denied) = checked {
         cx.record_failure(&denied).await;

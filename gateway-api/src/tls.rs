@@ -80,13 +80,14 @@ pub fn origin(config: &Bootstrap) -> Origin {
 
 /// Returns the names and addresses of the API and the resolver.
 pub fn names(config: &Bootstrap, facts: &Facts) -> CertificateNames {
-    let places = [&config.listen.api_addr].into_iter().chain(&config.dns.tls_listen_addrs);
-    let places: Vec<IpAddr> = places.map(SocketAddr::ip).collect();
-    let listens = |address: &IpAddr| places.iter().any(|place| place.is_unspecified() || place == address);
+    let listen_addrs = [&config.listen.api_addr].into_iter().chain(&config.dns.tls_listen_addrs);
+    let listen_addrs: Vec<IpAddr> = listen_addrs.map(SocketAddr::ip).collect();
+    let listens =
+        |address: &IpAddr| listen_addrs.iter().any(|place| place.is_unspecified() || place == address);
     let lan = config.lans().iter().filter_map(|name| facts.addresses.get(name.as_str())).flatten();
     let reached = lan.map(|network| network.addr()).filter(listens);
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    CertificateNames::new(&host, reached.chain(places.iter().copied()))
+    CertificateNames::new(&host, reached.chain(listen_addrs.iter().copied()))
 }
 
 /// Reads or creates the certificate of this configuration.

@@ -142,7 +142,7 @@ fn needs_setup_code(cx: &Cx) -> bool {
         Proof::Open | Proof::System => false,
         Proof::Key(_) | Proof::ConfiguredKey(_) if cx.actor.role == Role::Admin => false,
         // A proxied request has the address of the proxy.
-        _ if cx.way.forwarded => true,
+        _ if cx.connection.forwarded => true,
         _ => !(auth.is_local(cx.actor.ip) || cx.actor.ip.is_some_and(|ip| ip.is_loopback())),
     }
 }
@@ -209,10 +209,15 @@ async fn login(mut cx: Cx, request: Req<Login>) -> Result<WithHeaders<LoginResul
     }
     let user = authenticate(&cx, &username, password).await?;
     let open = cx.open()?;
-    let session =
-        Session::new(user.meta.id, user.session_epoch, open.now(), cx.actor.ip, cx.way.user_agent.as_deref());
+    let session = Session::new(
+        user.meta.id,
+        user.session_epoch,
+        open.now(),
+        cx.actor.ip,
+        cx.connection.user_agent.as_deref(),
+    );
     let cookie =
-        token::set_cookie(&cx.api.auth.signer.sign(&session)?, SESSION_LENGTH.as_secs(), cx.way.tls)?;
+        token::set_cookie(&cx.api.auth.signer.sign(&session)?, SESSION_LENGTH.as_secs(), cx.connection.tls)?;
     let answer = LoginResult {
         user: CallerView { id: user.meta.id, username: user.username.clone(), role: user.role },
         expires_at: session.expires_at,
@@ -413,7 +418,7 @@ async fn end_session(cx: Cx, request: Req<()>) -> Result<WithHeaders<Deleted>, A
     blocking(move || store.close_sessions(ticket, &[id])).await??;
     let mut reply = WithHeaders::new(Deleted { id: id.to_string(), deleted: true });
     if own == Some(id) {
-        reply.cookie = Some(token::clear_cookie(cx.way.tls)?);
+        reply.cookie = Some(token::clear_cookie(cx.connection.tls)?);
     }
     Ok(reply)
 }

@@ -11,7 +11,7 @@ use crate::peer::Peer;
 pub(super) struct ConnectionLimit {
     free: Arc<Semaphore>,
     per_address: usize,
-    taken: Arc<ConnectionCounts>,
+    counts: Arc<ConnectionCounts>,
 }
 
 type ConnectionCounts = Mutex<BTreeMap<IpAddr, usize>>;
@@ -24,7 +24,7 @@ pub(super) struct ConnectionSlot {
 
 impl ConnectionLimit {
     pub fn new(connections: usize, per_address: usize) -> Self {
-        Self { free: Arc::new(Semaphore::new(connections)), per_address, taken: Arc::default() }
+        Self { free: Arc::new(Semaphore::new(connections)), per_address, counts: Arc::default() }
     }
 
     /// Waits for a free slot.
@@ -36,13 +36,13 @@ impl ConnectionLimit {
     pub fn take(&self, permit: OwnedSemaphorePermit, peer: &Peer) -> Option<ConnectionSlot> {
         let counted = peer.ip().filter(|address| !address.is_loopback()).map(network);
         let Some(address) = counted else { return Some(ConnectionSlot { _permit: permit, address: None }) };
-        let mut taken = lock(&self.taken);
-        let count = taken.entry(address).or_default();
+        let mut counts = lock(&self.counts);
+        let count = counts.entry(address).or_default();
         if *count >= self.per_address {
             return None;
         }
         *count += 1;
-        Some(ConnectionSlot { _permit: permit, address: Some((address, self.taken.clone())) })
+        Some(ConnectionSlot { _permit: permit, address: Some((address, self.counts.clone())) })
     }
 }
 
@@ -56,19 +56,19 @@ fn network(address: IpAddr) -> IpAddr {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let Some((address, taken)) = &self.address else { return };
-        let mut taken = lock(taken);
-        if let Some(count) = taken.get_mut(address) {
+        let Some((address, counts)) = &self.address else { return };
+        let mut counts = lock(counts);
+        if let Some(count) = counts.get_mut(address) {
             *count -= 1;
             if *count == 0 {
-                taken.remove(address);
+                counts.remove(address);
             }
         }
     }
 }
 
-fn lock(taken: &ConnectionCounts) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
-    taken.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(counts: &ConnectionCounts) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

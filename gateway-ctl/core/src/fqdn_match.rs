@@ -21,23 +21,23 @@ pub struct Domains {
 struct Entry {
     rank: u32,
     device: Option<u32>,
-    own: bool,
-    below: bool,
+    matches_name: bool,
+    matches_subdomains: bool,
 }
 
 impl Domains {
     pub fn new(rules: &[DomainRule]) -> Domains {
         let mut domains = Domains::default();
         for rule in rules {
-            let (name, own, below) = match &rule.pattern {
+            let (name, matches_name, matches_subdomains) = match &rule.pattern {
                 DomainPattern::Suffix(name) => (name, true, true),
                 DomainPattern::Exact(name) => (name, true, false),
                 DomainPattern::Below(name) => (name, false, true),
                 DomainPattern::Regex(expression) => (expression, true, true),
             };
-            let entry = Entry { rank: rule.rank, device: rule.device, own, below };
+            let entry = Entry { rank: rule.rank, device: rule.device, matches_name, matches_subdomains };
             if matches!(rule.pattern, DomainPattern::Regex(_)) {
-                // Policies hold expressions that were read once, so each of them can be.
+                // Policies contain only valid expressions.
                 domains.by_regex.extend(Regex::new(name).ok().map(|regex| (regex, entry)));
             } else if let Ok(name) = DomainName::parse(name) {
                 domains.by_name.entry(Name::from(&name)).or_default().push(entry);
@@ -50,7 +50,7 @@ impl Domains {
         self.by_name.is_empty() && self.by_regex.is_empty()
     }
 
-    /// Rank of the first policy that matches the name for a device (0: no device), [`RANK_NONE`] without one.
+    /// Returns the rank of the first policy that matches the name for a device (0: no device), or [`RANK_NONE`].
     pub fn rank(&self, name: NameRef<'_>, device: u32) -> u32 {
         let mut rank = RANK_NONE;
         let mut take = |entry: &Entry| {
@@ -61,7 +61,9 @@ impl Domains {
         if !self.by_name.is_empty() {
             for (depth, suffix) in name.suffixes().enumerate() {
                 let entries = self.by_name.get(suffix.wire()).into_iter().flatten();
-                entries.filter(|entry| if depth == 0 { entry.own } else { entry.below }).for_each(&mut take);
+                entries
+                    .filter(|entry| if depth == 0 { entry.matches_name } else { entry.matches_subdomains })
+                    .for_each(&mut take);
             }
         }
         if !self.by_regex.is_empty() {
@@ -80,7 +82,9 @@ pub fn matches(pattern: &DomainPattern, name: NameRef<'_>) -> bool {
     let wire = |text: &str| DomainName::parse(text).map(|name| Name::from(&name));
     match pattern {
         DomainPattern::Suffix(zone) => wire(zone).is_ok_and(|zone| name.is_within(zone.as_ref())),
-        DomainPattern::Exact(own) => wire(own).is_ok_and(|own| own.as_ref() == name),
+        DomainPattern::Exact(matches_name) => {
+            wire(matches_name).is_ok_and(|matches_name| matches_name.as_ref() == name)
+        }
         DomainPattern::Below(zone) => {
             wire(zone).is_ok_and(|zone| name != zone.as_ref() && name.is_within(zone.as_ref()))
         }
@@ -100,12 +104,12 @@ pub fn covers(pattern: &DomainPattern, other: &DomainPattern) -> bool {
         (
             DomainPattern::Suffix(zone),
             DomainPattern::Suffix(name) | DomainPattern::Exact(name) | DomainPattern::Below(name),
-        ) => within(zone, name).is_some_and(|(same, below)| same || below),
+        ) => within(zone, name).is_some_and(|(same, matches_subdomains)| same || matches_subdomains),
         (DomainPattern::Below(zone), DomainPattern::Suffix(name) | DomainPattern::Exact(name)) => {
-            within(zone, name).is_some_and(|(_, below)| below)
+            within(zone, name).is_some_and(|(_, matches_subdomains)| matches_subdomains)
         }
         (DomainPattern::Below(zone), DomainPattern::Below(name)) => {
-            within(zone, name).is_some_and(|(same, below)| same || below)
+            within(zone, name).is_some_and(|(same, matches_subdomains)| same || matches_subdomains)
         }
         _ => false,
     }

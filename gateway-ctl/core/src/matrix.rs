@@ -1,7 +1,6 @@
 //! Posture by state of the tunnels: the behaviour of each policy in force, and whether traffic would leak.
 //!
-//! Nothing is predicted by rules of thumb: every state is compiled, and the marks are followed through
-//! the rules, routes and guards of the plan that comes out.
+//! Each state is compiled, and the fwmarks are followed through the rules, routes and guards of the resulting plan.
 
 mod cell;
 mod reach;
@@ -20,12 +19,12 @@ use reach::{DnsPath, Reach, is_bound};
 use scenarios::Scenarios;
 pub(crate) use scenarios::{Scenario, up_and_down};
 
-/// The grid.
+/// Leak matrix: policies by states.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeakMatrix {
     /// Names of the columns.
     pub states: Vec<&'static str>,
-    /// The policies at work, in the order of trial.
+    /// The policies in force, in order of evaluation.
     pub rows: Vec<LeakRow>,
     pub risk: Risk,
 }
@@ -47,7 +46,7 @@ pub enum Risk {
     None,
     /// Leaks only when hops fail, because the policy fails open or names an uplink as its last hop.
     Low,
-    /// It leaks while all tunnels work, while the daemon or the plan is absent, or against the policy's word.
+    /// Leaks while all tunnels work, while the daemon or the plan is absent, or contrary to the failure policy.
     High,
 }
 
@@ -62,7 +61,7 @@ pub struct FailRow {
     pub current: Outcome,
     pub if_first_fails: Outcome,
     pub if_all_fail: Outcome,
-    /// In any state of the leak matrix.
+    /// Traffic leaks in at least one state of the leak matrix.
     pub leak_possible: bool,
 }
 
@@ -71,7 +70,7 @@ pub struct FailHop {
     pub r#type: HopType,
     pub target: String,
     pub healthy: bool,
-    /// Human-readable reason for which it is not usable. Empty if it is.
+    /// Human-readable reason why the hop is not usable; empty if it is.
     pub reason: String,
 }
 

@@ -181,11 +181,11 @@ impl Test<'_> {
             if leaves && verdict.decision == Decision::Block {
                 continue;
             }
-            let have = ways(&verdict);
-            if !have.iter().any(|ways| ways.iter().all(|way| expected.contains(way.as_str()))) {
+            let have = egresses(&verdict);
+            if !have.iter().any(|egresses| egresses.iter().all(|names| expected.contains(names.as_str()))) {
                 let (label, all) =
                     (&self.source.label, expected.iter().copied().collect::<Vec<_>>().join(", "));
-                let have = have.first().map(|ways| ways.join(", ")).unwrap_or_default();
+                let have = have.first().map(|egresses| egresses.join(", ")).unwrap_or_default();
                 let text = format!(
                     "{label} must leave by {all} for {destination}, but leaves by {have}: {}",
                     verdict.reason
@@ -224,7 +224,7 @@ impl Test<'_> {
 }
 
 /// Returns the names of a verdict, each with all of its egresses.
-fn ways(verdict: &FamilyVerdict) -> Vec<Vec<String>> {
+fn egresses(verdict: &FamilyVerdict) -> Vec<Vec<String>> {
     let name = |text: &str| vec![vec![text.to_owned()]];
     match verdict.decision {
         _ if verdict.local => name("local"),

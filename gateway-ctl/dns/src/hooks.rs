@@ -148,7 +148,7 @@ pub trait LocalAnswers: Send + Sync + 'static {
     fn inspect_name(
         &self,
         asker: &ClientIdentity,
-        asked: Question<'_>,
+        question: Question<'_>,
         target: NameRef<'_>,
         now: jiff::Timestamp,
     ) -> Decision;
@@ -156,7 +156,7 @@ pub trait LocalAnswers: Send + Sync + 'static {
     fn inspect_address(
         &self,
         asker: &ClientIdentity,
-        asked: Question<'_>,
+        question: Question<'_>,
         address: IpAddr,
         now: jiff::Timestamp,
     ) -> Decision;
@@ -170,12 +170,12 @@ pub trait LocalAnswers: Send + Sync + 'static {
 pub trait FqdnPolicy: Send + Sync + 'static {
     /// Returns the route of a query if an FQDN policy covers its name. Its answers must be installed, including cached
     /// ones. None for nearly all names. Called for every query, so it must be fast.
-    fn fqdn_route(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>>;
+    fn fqdn_route(&self, client: &Client, qname: NameRef<'_>) -> Option<Arc<QueryRoute>>;
     /// Installs the addresses in the dataplane before it returns. After an error the client must not get them.
     fn install(
         &self,
         client: &Client,
-        asked: NameRef<'_>,
+        qname: NameRef<'_>,
         addresses: &[(IpAddr, Duration)],
     ) -> Result<(), FqdnInstallError>;
 }

@@ -59,8 +59,8 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         K: Borrow<Q>,
     {
         let chunk = self.chunks.get(self.chunk_of(key))?;
-        let place = chunk.binary_search_by(|(have, _)| have.borrow().cmp(key)).ok()?;
-        Some(&chunk[place].1)
+        let position = chunk.binary_search_by(|(have, _)| have.borrow().cmp(key)).ok()?;
+        Some(&chunk[position].1)
     }
 
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
@@ -101,16 +101,16 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         let last = index + 1 == chunks.len();
         let chunk = Arc::make_mut(&mut chunks[index]);
         match chunk.binary_search_by(|(have, _)| have.cmp(&key)) {
-            Ok(place) => Some(std::mem::replace(&mut chunk[place].1, value)),
-            Err(place) => {
+            Ok(position) => Some(std::mem::replace(&mut chunk[position].1, value)),
+            Err(position) => {
                 self.len += 1;
                 if chunk.len() < CHUNK {
-                    chunk.insert(place, (key, value));
-                } else if place == CHUNK && last {
+                    chunk.insert(position, (key, value));
+                } else if position == CHUNK && last {
                     // Ascending keys fill chunks whole instead of leaving half-empty ones behind.
                     chunks.push(Arc::new(vec![(key, value)]));
                 } else {
-                    chunk.insert(place, (key, value));
+                    chunk.insert(position, (key, value));
                     let upper = chunk.split_off(chunk.len() / 2);
                     chunks.insert(index + 1, Arc::new(upper));
                 }
@@ -124,10 +124,10 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         K: Borrow<Q>,
     {
         let index = self.chunk_of(key);
-        let place = self.chunks.get(index)?.binary_search_by(|(have, _)| have.borrow().cmp(key)).ok()?;
+        let position = self.chunks.get(index)?.binary_search_by(|(have, _)| have.borrow().cmp(key)).ok()?;
         let chunks = Arc::make_mut(&mut self.chunks);
         let chunk = Arc::make_mut(&mut chunks[index]);
-        let (_, value) = chunk.remove(place);
+        let (_, value) = chunk.remove(position);
         self.len -= 1;
         if chunk.is_empty() {
             chunks.remove(index);

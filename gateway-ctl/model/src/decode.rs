@@ -144,19 +144,19 @@ fn ignored_path(path: &serde_ignored::Path<'_>) -> String {
 /// Takes the value at the path out of the input. False when there is nothing that could be taken.
 fn remove_at(value: &mut Value, path: &[Step], removed: &mut Vec<Removed>) -> bool {
     let Some((last, parents)) = path.split_last() else { return false };
-    let mut place = value;
+    let mut node = value;
     for step in parents {
-        let next = match (step, place) {
+        let next = match (step, node) {
             (Step::Key(key), Value::Object(map)) => map.get_mut(key),
             (Step::Index(index), Value::Array(list)) => list.get_mut(*index),
             _ => None,
         };
         match next {
-            Some(next) => place = next,
+            Some(next) => node = next,
             None => return false,
         }
     }
-    match (last, place) {
+    match (last, node) {
         (Step::Key(key), Value::Object(map)) => map.shift_remove(key).is_some(),
         (Step::Index(index), Value::Array(list)) if *index < list.len() => {
             list.remove(*index);

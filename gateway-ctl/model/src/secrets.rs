@@ -49,8 +49,9 @@ pub(crate) fn visit_table<R: Resource>(table: &mut Table<R>, scope: Scope, visit
             }
             let field = path_of(&pointer);
             let before = secret.clone();
-            let place = SecretPlace { noun: R::NOUN, id: id.clone(), name: name.clone(), field, updated_at };
-            visit(&place, secret);
+            let location =
+                SecretPlace { noun: R::NOUN, id: id.clone(), name: name.clone(), field, updated_at };
+            visit(&location, secret);
             exchanged |= !secret.is_same(&before);
         }
         if exchanged {

@@ -35,8 +35,8 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
     let Parts { looping, openvpn, transports, tunnels, proxies, recent, turns } = parts;
     let (watcher, tunnels) = tunnels;
     let (proxy_watcher, proxies) = proxies;
-    let seen = (tunnels.clone(), proxies.clone(), transports.seen());
-    let connections = transports.seen();
+    let reports = (tunnels.clone(), proxies.clone(), transports.states());
+    let connections = transports.states();
     vec![
         open_files::report(),
         Service::idle("openvpn").releases(move || async move { openvpn.stop().await }),
@@ -52,7 +52,9 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         }),
         Service::new("panic_wake", context, |context| waking::on_panic(context, panics::watch())),
         Service::new("attachments", context, attachments::watch),
-        Service::new("world_reports", context, move |context| waking::publish_reports(context, seen.clone())),
+        Service::new("world_reports", context, move |context| {
+            waking::publish_reports(context, reports.clone())
+        }),
         Service::new("dataplane_events", context, move |context| events::run(context, recent.clone())),
         Service::new("commit_confirm", &context.store, auto_rollback::run),
         Service::new("exception_ends", context, endings::run),

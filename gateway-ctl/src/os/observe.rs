@@ -48,7 +48,7 @@ impl Observer {
 
     /// Returns the counters of changes. Changes in quick succession count once.
     pub fn changes(&self) -> watch::Receiver<KernelChanges> {
-        self.subscription.seen()
+        self.subscription.changed()
     }
 
     /// Returns the facts that the kernel knows. Neighbours are those behind the links for which `is_lan` holds.

@@ -47,7 +47,7 @@ pub struct Relay {
 struct Shared {
     targets: RwLock<BTreeMap<u8, Arc<Target>>>,
     pool: Pool,
-    places: DescriptorBudget,
+    budget: DescriptorBudget,
     associations: udp::Associations,
     doubts: watch::Sender<ConnectFailures>,
 }

@@ -23,7 +23,7 @@ pub struct Rules {
 /// A rule of the gateway as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstalledRule {
-    pub place: RuleKey,
+    pub rule_key: RuleKey,
     pub fields: RuleField,
 }
 
@@ -50,7 +50,7 @@ impl Rules {
             if let Some((mark, mask)) = &mut value.fwmark {
                 *mark &= *mask;
             }
-            (InstalledRule { place: key.clone(), fields: RuleField::Plain(value) }, ())
+            (InstalledRule { rule_key: key.clone(), fields: RuleField::Plain(value) }, ())
         });
         rules.collect()
     }
@@ -99,10 +99,10 @@ impl Backend for Rules {
         else {
             return Err(Error::Unsupported("such a rule cannot be wanted"));
         };
-        if !(names::RULE_FIRST..=names::RULE_LAST).contains(&key.place.priority) {
+        if !(names::RULE_FIRST..=names::RULE_LAST).contains(&key.rule_key.priority) {
             return Err(Error::Unsupported("the priority is outside of our range"));
         }
-        let mut request = self.netlink.handle()?.rule().add().priority(key.place.priority);
+        let mut request = self.netlink.handle()?.rule().add().priority(key.rule_key.priority);
         request = match action {
             Action::Table(table) => request.table_id(*table).action(RuleAction::ToTable),
             Action::Prohibit => request.action(RuleAction::Prohibit),
@@ -112,7 +112,7 @@ impl Backend for Rules {
             request = request.input_interface(interface);
         }
         let message = request.message_mut();
-        message.header.family = match key.place.family {
+        message.header.family = match key.rule_key.family {
             Family::V4 => AddressFamily::Inet,
             Family::V6 => AddressFamily::Inet6,
         };
@@ -148,7 +148,7 @@ impl Backend for Rules {
     }
 
     fn resource(key: &InstalledRule) -> String {
-        let family = match key.place.family {
+        let family = match key.rule_key.family {
             Family::V4 => "IPv4",
             Family::V6 => "IPv6",
         };
@@ -156,7 +156,7 @@ impl Backend for Rules {
             RuleField::Plain(value) => show(value),
             RuleField::Foreign(text) => text.clone(),
         };
-        format!("{family} {}: {text}", key.place.priority)
+        format!("{family} {}: {text}", key.rule_key.priority)
     }
 
     fn differences(expected: Option<&()>, actual: Option<&()>) -> Vec<(&'static str, String, String)> {
@@ -209,7 +209,7 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
         }
         _ => RuleField::Foreign(format!("{:?} with {:?}", header.action, message.attributes)),
     };
-    Some(InstalledRule { place: RuleKey { family, priority }, fields })
+    Some(InstalledRule { rule_key: RuleKey { family, priority }, fields })
 }
 
 fn show(value: &RuleValue) -> String {

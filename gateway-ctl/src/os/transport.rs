@@ -40,7 +40,7 @@ const MOST_DATAGRAM: usize = 65_535;
 pub struct Transports {
     running: Mutex<BTreeMap<String, RunningBridge>>,
     supervisor: Supervisor,
-    seen: watch::Sender<Arc<BridgeStates>>,
+    states: watch::Sender<Arc<BridgeStates>>,
 }
 
 /// States of the bridges, by the id of the tunnel.
@@ -87,15 +87,15 @@ impl Transports {
         alive.map(|(tunnel, one)| (tunnel.clone(), one.target.clone())).collect()
     }
 
-    pub fn seen(&self) -> watch::Receiver<Arc<BridgeStates>> {
-        self.seen.subscribe()
+    pub fn states(&self) -> watch::Receiver<Arc<BridgeStates>> {
+        self.states.subscribe()
     }
 
     /// Adds the states of the bridges to the facts.
     pub fn enrich(&self, facts: &mut Facts) {
         let fact = |one: &Connection| TransportFact { connected: one.connected, reason: one.reason.clone() };
         facts.transports =
-            self.seen.borrow().iter().map(|(tunnel, one)| (tunnel.clone(), fact(one))).collect();
+            self.states.borrow().iter().map(|(tunnel, one)| (tunnel.clone(), fact(one))).collect();
     }
 
     /// Starts a bridge, or replaces its target.
@@ -116,7 +116,7 @@ impl Transports {
             "it is being connected".clone_into(&mut connection.reason);
         });
         let again = Arc::new(Notify::new());
-        let teller = StatePublisher { tunnel: tunnel.to_owned(), seen: self.seen.clone() };
+        let teller = StatePublisher { tunnel: tunnel.to_owned(), states: self.states.clone() };
         let task = {
             let (target, near, again) = (target.clone(), near.clone(), again.clone());
             let start = move || run(target.clone(), near.clone(), again.clone(), teller.clone());
@@ -134,7 +134,7 @@ impl Transports {
             // Aborted and finished are both fine.
             let _ = (&mut removed.task).await;
         }
-        self.seen.send_if_modified(|seen| Arc::make_mut(seen).remove(tunnel).is_some());
+        self.states.send_if_modified(|states| Arc::make_mut(states).remove(tunnel).is_some());
     }
 
     /// Sets the port of the WireGuard device whose packets the bridge transports, 0 while there is no device.
@@ -153,18 +153,18 @@ impl Transports {
     }
 
     fn note(&self, tunnel: &str, change: impl FnOnce(&mut Connection)) {
-        note(&self.seen, tunnel, change);
+        note(&self.states, tunnel, change);
     }
 }
 
-fn note(seen: &watch::Sender<Arc<BridgeStates>>, tunnel: &str, change: impl FnOnce(&mut Connection)) {
-    seen.send_if_modified(|seen| {
-        let before = seen.get(tunnel).cloned();
+fn note(states: &watch::Sender<Arc<BridgeStates>>, tunnel: &str, change: impl FnOnce(&mut Connection)) {
+    states.send_if_modified(|states| {
+        let before = states.get(tunnel).cloned();
         let mut after = before.clone().unwrap_or_default();
         change(&mut after);
         let news = before.as_ref() != Some(&after);
         if news {
-            Arc::make_mut(seen).insert(tunnel.to_owned(), after);
+            Arc::make_mut(states).insert(tunnel.to_owned(), after);
         }
         news
     });
@@ -174,19 +174,19 @@ fn note(seen: &watch::Sender<Arc<BridgeStates>>, tunnel: &str, change: impl FnOn
 #[derive(Clone)]
 struct StatePublisher {
     tunnel: String,
-    seen: watch::Sender<Arc<BridgeStates>>,
+    states: watch::Sender<Arc<BridgeStates>>,
 }
 
 impl StatePublisher {
     fn connected(&self) {
-        note(&self.seen, &self.tunnel, |connection| {
+        note(&self.states, &self.tunnel, |connection| {
             *connection =
                 Connection { connected: true, reason: String::new(), connects: connection.connects + 1 };
         });
     }
 
     fn broken(&self, reason: String) {
-        note(&self.seen, &self.tunnel, |connection| {
+        note(&self.states, &self.tunnel, |connection| {
             (connection.connected, connection.reason) = (false, reason);
         });
     }

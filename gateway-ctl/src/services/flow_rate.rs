@@ -20,7 +20,7 @@ pub struct FlowRates(Arc<Mutex<VecDeque<Reading>>>);
 #[derive(Debug)]
 struct Reading {
     at: Instant,
-    turns: BTreeMap<u32, u64>,
+    counters: BTreeMap<u32, u64>,
 }
 
 impl FlowRates {
@@ -29,19 +29,19 @@ impl FlowRates {
         let readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(last) = readings.back() else { return BTreeMap::new() };
         let rate = |(number, now): (&u32, &u64)| {
-            let first = readings.iter().find_map(|reading| Some((reading.at, reading.turns.get(number)?)));
+            let first = readings.iter().find_map(|reading| Some((reading.at, reading.counters.get(number)?)));
             let (at, before) = first.filter(|(at, _)| *at < last.at)?;
             let minutes = last.at.duration_since(at).as_secs_f64() / 60.0;
             // The rate is not accurate beyond hundredths.
-            let turns = u32::try_from(now.saturating_sub(*before)).unwrap_or(u32::MAX);
-            Some((*number, (f64::from(turns) / minutes * 100.0).round() / 100.0))
+            let counters = u32::try_from(now.saturating_sub(*before)).unwrap_or(u32::MAX);
+            Some((*number, (f64::from(counters) / minutes * 100.0).round() / 100.0))
         };
-        last.turns.iter().filter_map(rate).collect()
+        last.counters.iter().filter_map(rate).collect()
     }
 
-    fn note(&self, at: Instant, turns: BTreeMap<u32, u64>) {
+    fn note(&self, at: Instant, counters: BTreeMap<u32, u64>) {
         let mut readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        readings.push_back(Reading { at, turns });
+        readings.push_back(Reading { at, counters });
         while readings.len() > MAX_SAMPLES {
             readings.pop_front();
         }
@@ -49,7 +49,7 @@ impl FlowRates {
 }
 
 /// Reads the round-robin counters of the policies that distribute flows.
-pub async fn run(Context { wake, dataplane, .. }: Context, turns: FlowRates) {
+pub async fn run(Context { wake, dataplane, .. }: Context, counters: FlowRates) {
     let compiled = wake.compiled();
     let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -74,7 +74,7 @@ pub async fn run(Context { wake, dataplane, .. }: Context, turns: FlowRates) {
             })
         };
         let read = read.await;
-        turns.note(Instant::now(), read);
+        counters.note(Instant::now(), read);
     }
 }
 
@@ -84,22 +84,23 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_last_minute() {
-        let turns = FlowRates::default();
+        let counters = FlowRates::default();
         let start = Instant::now();
-        turns.note(start, BTreeMap::from([(1, 100)]));
-        assert!(turns.per_minute().is_empty(), "one reading is no rate");
+        counters.note(start, BTreeMap::from([(1, 100)]));
+        assert!(counters.per_minute().is_empty(), "one reading is no rate");
         for n in 1..=20u32 {
-            turns.note(start + SAMPLE_INTERVAL * n, BTreeMap::from([(1, 100 + 10 * u64::from(n)), (2, 7)]));
+            counters
+                .note(start + SAMPLE_INTERVAL * n, BTreeMap::from([(1, 100 + 10 * u64::from(n)), (2, 7)]));
         }
-        assert_eq!(turns.per_minute(), BTreeMap::from([(1, 120.0), (2, 0.0)]));
+        assert_eq!(counters.per_minute(), BTreeMap::from([(1, 120.0), (2, 0.0)]));
     }
 
     #[test]
     fn a_counter_that_began_again_is_no_rate_beyond_reason() {
-        let turns = FlowRates::default();
+        let counters = FlowRates::default();
         let start = Instant::now();
-        turns.note(start, BTreeMap::from([(1, 100)]));
-        turns.note(start + SAMPLE_INTERVAL, BTreeMap::from([(1, 3)]));
-        assert_eq!(turns.per_minute(), BTreeMap::from([(1, 0.0)]));
+        counters.note(start, BTreeMap::from([(1, 100)]));
+        counters.note(start + SAMPLE_INTERVAL, BTreeMap::from([(1, 3)]));
+        assert_eq!(counters.per_minute(), BTreeMap::from([(1, 0.0)]));
     }
 }

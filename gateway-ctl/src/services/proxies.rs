@@ -64,7 +64,7 @@ struct ProxyWatch {
     latency: Option<Duration>,
     udp: Option<bool>,
     next: Option<Instant>,
-    asked: Option<Instant>,
+    last_attempt: Option<Instant>,
     in_flight: bool,
     /// Parameters of the last probe. A path to another address starts with fresh state.
     question: Option<(SocketAddr, Option<gateway_core::plan::ProxyLogin>)>,
@@ -75,8 +75,8 @@ pub struct Proxies {
     store: Arc<Store>,
     relay: Arc<Relay>,
     endpoint_names: Resolver,
-    seen: watch::Sender<Arc<ProxyStates>>,
-    ways: BTreeMap<ProxyPath, ProxyWatch>,
+    states: watch::Sender<Arc<ProxyStates>>,
+    paths: BTreeMap<ProxyPath, ProxyWatch>,
     names: BTreeMap<String, ProxyAddress>,
     sender: mpsc::UnboundedSender<TaskResult>,
     news: mpsc::UnboundedReceiver<TaskResult>,
@@ -85,7 +85,7 @@ pub struct Proxies {
 #[derive(Debug, Default)]
 struct ProxyAddress {
     address: Option<SocketAddr>,
-    asked: Option<Instant>,
+    last_attempt: Option<Instant>,
     /// Number of attempts so far. Each attempt takes the next leg that reaches the proxy.
     attempts: usize,
     /// Reason why there is no address.
@@ -98,10 +98,10 @@ impl Proxies {
         relay: Arc<Relay>,
         endpoint_names: Resolver,
     ) -> (Proxies, watch::Receiver<Arc<ProxyStates>>) {
-        let (seen, receiver) = watch::channel(Arc::default());
+        let (states, receiver) = watch::channel(Arc::default());
         let (sender, news) = mpsc::unbounded_channel();
-        let (ways, names) = (BTreeMap::new(), BTreeMap::new());
-        (Proxies { store, relay, endpoint_names, seen, ways, names, sender, news }, receiver)
+        let (paths, names) = (BTreeMap::new(), BTreeMap::new());
+        (Proxies { store, relay, endpoint_names, states, paths, names, sender, news }, receiver)
     }
 
     pub async fn run(mut self, handle: Handle) {
@@ -114,16 +114,16 @@ impl Proxies {
             // The legs that reach a proxy are unknown until a plan of this state exists.
             let is_current = plan.revision == state.revision.0;
             self.update_paths(&state, &plan.plan, is_current);
-            let seen = self.poll(&state);
-            let before = self.seen.borrow().clone();
-            if *before != seen {
-                let acts = before.facts != seen.facts || before.addresses != seen.addresses;
-                self.seen.send_replace(Arc::new(seen));
+            let states = self.poll(&state);
+            let before = self.states.borrow().clone();
+            if *before != states {
+                let acts = before.facts != states.facts || before.addresses != states.addresses;
+                self.states.send_replace(Arc::new(states));
                 if acts {
                     handle.wake(Reason::Facts);
                 }
             }
-            let due = self.ways.values().filter(|way| !way.in_flight).filter_map(|way| way.next).min();
+            let due = self.paths.values().filter(|path| !path.in_flight).filter_map(|path| path.next).min();
             let due = due.unwrap_or_else(|| Instant::now() + TICK).min(Instant::now() + TICK);
             tokio::select! {
                 () = tokio::time::sleep_until(due) => {}
@@ -132,10 +132,10 @@ impl Proxies {
                 changed = compiled.changed() => if changed.is_err() { return },
                 Ok(()) = doubts.changed() => {
                     let now = doubts.borrow_and_update().clone();
-                    self.retry_now(now.iter().filter(|(way, count)| known.get(*way) != Some(*count)).map(|(way, _)| way));
+                    self.retry_now(now.iter().filter(|(path, count)| known.get(*path) != Some(*count)).map(|(path, _)| path));
                     known = now;
                 }
-                () = self.seen.closed() => return,
+                () = self.states.closed() => return,
             }
         }
     }
@@ -162,13 +162,13 @@ impl Proxies {
             }
         }
         self.names.retain(|name, _| names.contains_key(name));
-        self.ways.retain(|way, _| wanted.contains(way));
+        self.paths.retain(|path, _| wanted.contains(path));
         for (name, legs) in names.into_iter().filter(|(_, legs)| is_current && !legs.is_empty()) {
             self.resolve(state, name, &legs);
         }
-        for way in wanted {
-            if let Some(proxy) = state.proxies.get(way.0).cloned() {
-                self.probe(way, &proxy);
+        for path in wanted {
+            if let Some(proxy) = state.proxies.get(path.0).cloned() {
+                self.probe(path, &proxy);
             }
         }
     }
@@ -176,18 +176,18 @@ impl Proxies {
     /// Resolves a name; it keeps its address while the proxy is up there. The lookup uses a leg that reaches the
     /// proxy, and the default route only if it is the only leg.
     fn resolve(&mut self, state: &State, name: String, legs: &BTreeSet<u8>) {
-        let down = |way: &ProxyPath, watched: &ProxyWatch| {
-            let proxy = state.proxies.get(way.0);
+        let down = |path: &ProxyPath, watched: &ProxyWatch| {
+            let proxy = state.proxies.get(path.0);
             watched.health.verdict() == Verdict::Down
                 && proxy.is_some_and(|proxy| proxy.endpoint_name().as_ref() == Some(&name))
         };
-        let stale = self.ways.iter().any(|(way, watched)| down(way, watched));
+        let stale = self.paths.iter().any(|(path, watched)| down(path, watched));
         let known = self.names.entry(name.clone()).or_default();
-        let may_ask = known.asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN);
+        let may_ask = known.last_attempt.is_none_or(|last_attempt| last_attempt.elapsed() >= ASK_AGAIN);
         if !may_ask || (known.address.is_some() && !stale) {
             return;
         }
-        known.asked = Some(Instant::now());
+        known.last_attempt = Some(Instant::now());
         known.attempts = known.attempts.wrapping_add(1);
         let mark = Mark::carried_by(carrying_leg(legs, known.attempts)).0;
         let (sender, endpoint_names) = (self.sender.clone(), self.endpoint_names.clone());
@@ -199,13 +199,13 @@ impl Proxies {
         });
     }
 
-    fn probe(&mut self, way: ProxyPath, proxy: &Proxy) {
+    fn probe(&mut self, path: ProxyPath, proxy: &Proxy) {
         let address = self.address(proxy);
         let login = proxy_login(proxy);
         let name = proxy.endpoint_name().and_then(|name| self.names.get(&name));
         let error = name.map(|name| name.error.as_str()).filter(|error| !error.is_empty());
         let error = error.map(|error| format!(": {error}")).unwrap_or_default();
-        let watched = self.ways.entry(way).or_default();
+        let watched = self.paths.entry(path).or_default();
         let Some(address) = address else {
             watched.reason = format!("its name cannot be resolved{error}");
             return;
@@ -218,13 +218,18 @@ impl Proxies {
         if watched.in_flight || watched.next.is_some_and(|next| next > Instant::now()) {
             return;
         }
-        (watched.in_flight, watched.asked) = (true, Some(Instant::now()));
-        let question =
-            ProbeParameters { address, login, leg: way.1, udp: proxy.udp, check: proxy.health_check.clone() };
+        (watched.in_flight, watched.last_attempt) = (true, Some(Instant::now()));
+        let question = ProbeParameters {
+            address,
+            login,
+            leg: path.1,
+            udp: proxy.udp,
+            check: proxy.health_check.clone(),
+        };
         let sender = self.sender.clone();
         tokio::spawn(async move {
             let answer = probe::probe(&question).await;
-            let _ = sender.send(TaskResult::Probed(way, answer));
+            let _ = sender.send(TaskResult::Probed(path, answer));
         });
     }
 
@@ -245,10 +250,10 @@ impl Proxies {
                     }
                 }
             }
-            TaskResult::Probed(way, answer) => {
-                let Some(watched) = self.ways.get_mut(&way) else { return };
+            TaskResult::Probed(path, answer) => {
+                let Some(watched) = self.paths.get_mut(&path) else { return };
                 watched.in_flight = false;
-                let Some(proxy) = state.proxies.get(way.0) else { return };
+                let Some(proxy) = state.proxies.get(path.0) else { return };
                 let check = &proxy.health_check;
                 watched.health.note(answer.is_ok(), check);
                 watched.next = Some(Instant::now() + watched.health.pause(check, chance()));
@@ -267,53 +272,55 @@ impl Proxies {
     /// Makes the next probe of a path due at once, because a client's connection over it failed.
     fn retry_now<'a>(&mut self, doubted: impl Iterator<Item = &'a (String, u8)>) {
         for (id, leg) in doubted {
-            let Some(watched) = id.parse().ok().and_then(|id| self.ways.get_mut(&(id, *leg))) else {
+            let Some(watched) = id.parse().ok().and_then(|id| self.paths.get_mut(&(id, *leg))) else {
                 continue;
             };
-            let soon = watched.asked.map_or_else(Instant::now, |asked| asked + LEAST_PAUSE);
+            let soon =
+                watched.last_attempt.map_or_else(Instant::now, |last_attempt| last_attempt + LEAST_PAUSE);
             watched.next = Some(watched.next.map_or(soon, |next| next.min(soon)));
         }
     }
 
     fn poll(&self, state: &State) -> ProxyStates {
-        let mut seen = ProxyStates::default();
+        let mut states = ProxyStates::default();
         for proxy in state.proxies.iter() {
             let id = proxy.meta.id;
-            let ways = || self.ways.range((id, 0)..=(id, u8::MAX)).map(|((_, leg), watched)| (*leg, watched));
-            let verdict = |wanted| ways().any(|(_, way)| way.health.verdict() == wanted);
+            let paths =
+                || self.paths.range((id, 0)..=(id, u8::MAX)).map(|((_, leg), watched)| (*leg, watched));
+            let verdict = |wanted| paths().any(|(_, path)| path.health.verdict() == wanted);
             let status = match proxy.enabled {
                 false => ProxyStatus::Disabled,
                 true if verdict(Verdict::Up) => ProxyStatus::Up,
                 true if verdict(Verdict::Down) => ProxyStatus::Down,
                 true => ProxyStatus::Unknown,
             };
-            let latency = ways().filter_map(|(_, way)| way.latency).min();
+            let latency = paths().filter_map(|(_, path)| path.latency).min();
             let latency = latency.filter(|_| status == ProxyStatus::Up);
-            let reason = ways().map(|(_, way)| &way.reason).find(|reason| !reason.is_empty());
+            let reason = paths().map(|(_, path)| &path.reason).find(|reason| !reason.is_empty());
             let live = ProxyLive {
                 status,
                 latency_ms: latency.map(|latency| (latency.as_secs_f64() * 10_000.0).round() / 10.0),
-                udp_works: ways().find_map(|(_, way)| way.udp),
+                udp_works: paths().find_map(|(_, path)| path.udp),
                 last_error: reason.cloned(),
             };
-            seen.proxies.insert(id, live);
-            for (leg, way) in ways() {
+            states.proxies.insert(id, live);
+            for (leg, path) in paths() {
                 let fact = ProxyFact {
-                    usable: way.health.verdict() != Verdict::Down,
-                    reason: if way.health.verdict() == Verdict::Down {
-                        way.reason.clone()
+                    usable: path.health.verdict() != Verdict::Down,
+                    reason: if path.health.verdict() == Verdict::Down {
+                        path.reason.clone()
                     } else {
                         String::new()
                     },
-                    udp: proxy.udp && way.udp != Some(false),
+                    udp: proxy.udp && path.udp != Some(false),
                 };
-                seen.facts.entry(id.to_string()).or_default().insert(leg, fact);
+                states.facts.entry(id.to_string()).or_default().insert(leg, fact);
             }
             if let (Some(name), Some(address)) = (proxy.endpoint_name(), self.address(proxy)) {
-                seen.addresses.insert(name, address);
+                states.addresses.insert(name, address);
             }
         }
-        seen
+        states
     }
 }
 

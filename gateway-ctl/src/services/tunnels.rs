@@ -68,7 +68,7 @@ pub struct Tunnels {
     engine: Arc<WireGuard>,
     openvpn: Arc<OpenVpn>,
     transports: Arc<Transports>,
-    seen: watch::Sender<Arc<TunnelStates>>,
+    states: watch::Sender<Arc<TunnelStates>>,
     resolver: resolve::Resolver,
     probes: probes::Probes,
     liveness: liveness::LivenessChecks,
@@ -86,7 +86,7 @@ impl Tunnels {
         (engine, openvpn, transports): (Arc<WireGuard>, Arc<OpenVpn>, Arc<Transports>),
         endpoint_names: Resolver,
     ) -> (Tunnels, watch::Receiver<Arc<TunnelStates>>) {
-        let (seen, receiver) = watch::channel(Arc::default());
+        let (states, receiver) = watch::channel(Arc::default());
         let resolver = resolve::Resolver::new(endpoint_names);
         let probes = probes::Probes::default();
         let tunnels = Tunnels {
@@ -94,7 +94,7 @@ impl Tunnels {
             engine,
             openvpn,
             transports,
-            seen,
+            states,
             resolver,
             probes,
             liveness: liveness::LivenessChecks::default(),
@@ -122,21 +122,21 @@ impl Tunnels {
                         continue;
                     }
                 }
-                () = self.seen.closed() => return,
+                () = self.states.closed() => return,
             }
             let state = self.store.current();
             self.engine.set_cover(&state.group::<CoverSettings>()).await;
             self.follow_the_uplink(&state, &handle).await;
-            let seen = self.poll(&state, &handle).await;
-            let before = self.seen.borrow().clone();
-            let acts = before.facts != seen.facts || before.endpoints != seen.endpoints;
-            let stale: Vec<Id> = seen
+            let states = self.poll(&state, &handle).await;
+            let before = self.states.borrow().clone();
+            let acts = before.facts != states.facts || before.endpoints != states.endpoints;
+            let stale: Vec<Id> = states
                 .tunnels
                 .iter()
                 .filter(|(_, live)| live.status == gateway_model::kinds::tunnel_health::TunnelStatus::Error)
                 .map(|(id, _)| *id)
                 .collect();
-            self.seen.send_replace(Arc::new(seen));
+            self.states.send_replace(Arc::new(states));
             if acts {
                 handle.wake(Reason::Facts);
             }
@@ -148,7 +148,7 @@ impl Tunnels {
 
     async fn poll(&mut self, state: &State, handle: &Handle) -> TunnelStates {
         let (facts, plan) = (handle.facts().borrow().clone(), handle.compiled().borrow().clone());
-        let before = self.seen.borrow().clone();
+        let before = self.states.borrow().clone();
         let (now, boot) = (self.store.clock().now(), self.store.clock().boot());
         self.probes.keep(|id| state.tunnels.contains(id));
         self.liveness.keep(|id| state.tunnels.contains(id));
@@ -159,7 +159,7 @@ impl Tunnels {
         let mut connected = Facts::default();
         self.transports.enrich(&mut connected);
         let endpoints = self.resolver.poll(state, &before, now, outer);
-        let mut seen = TunnelStates { endpoints, ..TunnelStates::default() };
+        let mut states = TunnelStates { endpoints, ..TunnelStates::default() };
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard) {
             let id = tunnel.meta.id;
             let status = match self.engine.status(&tunnel_interface(tunnel)).await {
@@ -171,7 +171,7 @@ impl Tunnels {
             };
             self.transports
                 .set_device_port(&id.to_string(), status.as_ref().map_or(0, |status| status.listen_port));
-            seen.cover.insert(id, Cover::of(&self.engine, &tunnel_interface(tunnel)).await);
+            states.cover.insert(id, Cover::of(&self.engine, &tunnel_interface(tunnel)).await);
             let itself = health::evaluate_health(tunnel, status.as_ref(), handshake_time());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
             let links = liveness::links_of_wireguard(tunnel, status.as_ref());
@@ -192,17 +192,17 @@ impl Tunnels {
             for peer in status.iter().flat_map(|status| &status.peers) {
                 let handshake = peer.last_handshake.and_then(|at| Timestamp::try_from(at).ok());
                 let live = PeerLive { last_handshake: handshake, rx: peer.rx_bytes, tx: peer.tx_bytes };
-                seen.peers.insert((id, peer.public_key), live);
+                states.peers.insert((id, peer.public_key), live);
             }
             let fact =
                 TunnelFact { usable: health.usable, reason: health.reason.clone(), ..TunnelFact::default() };
-            seen.facts.insert(id.to_string(), fact);
+            states.facts.insert(id.to_string(), fact);
             let mut live = live(tunnel, status.as_ref(), &health, before.tunnels.get(&id), now);
             if let Some(bridge) = plan.plan.transports.get(&id.to_string()) {
                 live.endpoint_ip = bridge.address.map(|address| address.ip());
             }
             self.probes.measured(id, &mut live);
-            seen.tunnels.insert(id, live);
+            states.tunnels.insert(id, live);
         }
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn) {
             let id = tunnel.meta.id;
@@ -215,12 +215,12 @@ impl Tunnels {
                 self.probes.probe_now(id, boot);
             }
             let health = self.probes.evaluate_health(tunnel, addresses, itself, boot);
-            seen.facts.insert(id.to_string(), openvpn::fact(status.as_ref(), &health));
+            states.facts.insert(id.to_string(), openvpn::fact(status.as_ref(), &health));
             let mut live = openvpn::live(tunnel, status, health, before.tunnels.get(&id), now);
             self.probes.measured(id, &mut live);
-            seen.tunnels.insert(id, live);
+            states.tunnels.insert(id, live);
         }
-        seen
+        states
     }
 
     /// Sends keepalives when the default route changes, so that the remote ends of the tunnels over it learn the
@@ -231,9 +231,9 @@ impl Tunnels {
             let routes = facts.default_routes.iter().filter(|route| route.ipv6 == ipv6);
             routes.min_by_key(|route| route.metric).map(|route| (route.interface.clone(), route.gateway))
         };
-        let way = [best(false), best(true)];
+        let best_routes = [best(false), best(true)];
         let now = tokio::time::Instant::now();
-        if std::mem::replace(&mut self.default_way, way.clone()) != way {
+        if std::mem::replace(&mut self.default_way, best_routes.clone()) != best_routes {
             self.again = HANDSHAKE_RETRY_SECONDS
                 .iter()
                 .rev()
@@ -262,8 +262,8 @@ impl Tunnels {
         if let Err(error) = self.engine.remove(&tunnel_interface(tunnel)).await {
             tracing::warn!(tunnel = %tunnel.name, %error, "failed to remove the silent tunnel");
         }
-        self.seen.send_modify(|seen| {
-            if let Some(live) = Arc::make_mut(seen).tunnels.get_mut(&id) {
+        self.states.send_modify(|states| {
+            if let Some(live) = Arc::make_mut(states).tunnels.get_mut(&id) {
                 live.restarts += 1;
             }
         });

@@ -96,24 +96,40 @@ fn examples_of_the_documentation_run() {
     let unknown: Vec<&str> =
         PAGES.iter().map(|page| page.file).filter(|file| !known.contains(file)).collect();
     assert!(unknown.is_empty(), "pages without an example: {unknown:?}");
-    let (mut run, mut failures) = (0, Vec::new());
-    for (file, text) in &pages {
-        let page = PAGES.iter().find(|page| page.file == file);
-        let script = script(text, page);
-        run += script.lines().filter(|line| line.contains("curl") || line.contains("gateway-ctl")).count();
+    let scripts: Vec<(&str, Option<&Page>, String)> = pages
+        .iter()
+        .map(|(file, text)| {
+            let page = PAGES.iter().find(|page| page.file == file);
+            (file.as_str(), page, script(text, page))
+        })
+        .collect();
+    let lines = scripts.iter().flat_map(|(_, _, script)| script.lines());
+    let run = lines.filter(|line| line.contains("curl") || line.contains("gateway-ctl")).count();
+    assert!(pages.len() >= 10 && run >= 50, "{run} commands of {} pages", pages.len());
+    // A page mostly waits for its daemon to start.
+    let (one, other) = scripts.split_at(scripts.len() / 2);
+    let failures = std::thread::scope(|scope| {
+        let other = scope.spawn(|| failures(other));
+        [failures(one), other.join().expect("no panic")].concat()
+    });
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+fn failures(scripts: &[(&str, Option<&Page>, String)]) -> Vec<String> {
+    let mut failures = Vec::new();
+    for (file, page, script) in scripts {
         let mut testbed = Testbed::prepare().expect("scene");
         let configuration = page.map_or("{}", |page| page.configuration);
         let configuration = serde_json::from_str(configuration).expect("JSON");
         testbed.daemon.configure(&configuration).expect("configured");
         testbed.daemon.start().expect("started");
-        let ran = run_script(&testbed, &script);
+        let ran = run_script(&testbed, script);
         if ran.code != Some(0) {
             let end = ran.stdout.lines().last().unwrap_or_default();
             failures.push(format!("{file}: {end}\n{}", ran.stderr));
         }
     }
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    assert!(pages.len() >= 10 && run >= 50, "{run} commands of {} pages", pages.len());
+    failures
 }
 
 /// Negative control: a script that hides failures would prove nothing.

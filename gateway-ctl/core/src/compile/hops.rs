@@ -160,16 +160,16 @@ pub struct ResolvedEgress {
 }
 
 pub fn resolve_egress(input: &Input<'_>, policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {
-    let mut way = by_hops(policy, hops);
-    if let Some(hop) = hops.iter().find(|hop| hop.proxy != 0 && hop.proxy == way.proxy) {
+    let mut resolved = by_hops(policy, hops);
+    if let Some(hop) = hops.iter().find(|hop| hop.proxy != 0 && hop.proxy == resolved.proxy) {
         let proxy = input.state.find::<Proxy>(&hop.hop.target);
         let by = |leg: &u8| Some((*leg, by_leg(input, proxy?, *leg).ok()?));
         let by: Vec<(u8, bool)> = hop.by.iter().filter_map(by).collect();
-        way.udp = by.iter().all(|(_, udp)| *udp);
-        way.legs = by.into_iter().map(|(leg, _)| leg).collect();
-        way.kept = Vec::new();
+        resolved.udp = by.iter().all(|(_, udp)| *udp);
+        resolved.legs = by.into_iter().map(|(leg, _)| leg).collect();
+        resolved.kept = Vec::new();
     }
-    way
+    resolved
 }
 
 fn by_hops(policy: &RoutingPolicy, hops: &[HopState]) -> ResolvedEgress {

@@ -226,7 +226,7 @@ fn policy_at_work(
     legs: &Legs,
 ) -> (CompiledPolicy, ActionValue) {
     let hops = states(input, policy, legs);
-    let way = resolve_egress(input, policy, &hops);
+    let egress = resolve_egress(input, policy, &hops);
     let weight = |leg: u8| {
         let hop = hops.iter().find(|hop| hop.leg == leg && leg != 0);
         hop.map_or(1, |hop| hop.weight)
@@ -236,17 +236,17 @@ fn policy_at_work(
             let legs = numbers.iter().filter_map(|number| legs.get(*number).filter(|leg| has(leg)));
             legs.map(|leg| (leg.number, weight(leg.number))).collect()
         };
-        if way.proxy != 0 {
+        if egress.proxy != 0 {
             // A proxy takes either address family, whatever families the leg towards it has.
-            let weighted: Vec<(u8, u32)> = way.legs.iter().map(|leg| (*leg, weight(*leg))).collect();
-            return spread(&weighted).to_proxy(way.proxy);
+            let weighted: Vec<(u8, u32)> = egress.legs.iter().map(|leg| (*leg, weight(*leg))).collect();
+            return spread(&weighted).to_proxy(egress.proxy);
         }
-        let new = able(&way.legs);
+        let new = able(&egress.legs);
         if new.is_empty() {
             return failed(policy);
         }
 
-        let kept = able(&way.kept).into_iter().map(|(number, _)| number);
+        let kept = able(&egress.kept).into_iter().map(|(number, _)| number);
         let (draining, lasting): (Vec<u8>, Vec<u8>) = kept.partition(|leg| drain_end(&hops, *leg).is_some());
         let room = CHOICE_SLOTS.saturating_sub(draining.len() + lasting.len()).max(new.len());
         spread_over(&new, room).with_draining_legs(&lasting).with_draining_legs(&draining)
@@ -257,10 +257,10 @@ fn policy_at_work(
         let kept = choice.all().iter().skip(usize::from(choice.count));
         u8::try_from(kept.filter(|leg| drain_end(&hops, **leg).is_none()).count()).unwrap_or(0)
     };
-    let drained = way.kept.iter().filter_map(|leg| drain_end(&hops, *leg)).min();
-    let active_hop = way.active.and_then(|place| hops.get(place)).map(|state| state.hop.clone());
+    let drained = egress.kept.iter().filter_map(|leg| drain_end(&hops, *leg)).min();
+    let active_hop = egress.active.and_then(|place| hops.get(place)).map(|state| state.hop.clone());
     let fail_policy = policy.fail_policy.unwrap_or_default();
-    let status = match (way.active.is_none(), fail_policy) {
+    let status = match (egress.active.is_none(), fail_policy) {
         (true, FailPolicy::Open) => PolicyStatus::Fallback,
         (true, FailPolicy::Closed | FailPolicy::Degraded) => PolicyStatus::Blocked,
         (false, _) if hops.iter().any(|hop| !hop.usable) => PolicyStatus::Degraded,
@@ -271,8 +271,11 @@ fn policy_at_work(
         Sticky::Source => gateway_common::wire::Sticky::Source,
         Sticky::SourceDest => gateway_common::wire::Sticky::SourceDestination,
     };
-    let rest =
-        if way.proxy == 0 { 0 } else { ActionValue::rest_of(unproxied_choice(policy, &way, legs), way.udp) };
+    let rest = if egress.proxy == 0 {
+        0
+    } else {
+        ActionValue::rest_of(unproxied_choice(policy, &egress, legs), egress.udp)
+    };
     let action = ActionValue {
         v4,
         v6,
@@ -309,10 +312,10 @@ fn drain_end(hops: &[HopState], leg: u8) -> Option<Timestamp> {
 
 /// Returns the action for traffic that the last hop, a proxy, does not take. A policy that fails degraded uses the
 /// tunnels before the proxy if they exist and carry both families.
-fn unproxied_choice(policy: &RoutingPolicy, way: &ResolvedEgress, legs: &Legs) -> ChoiceKind {
+fn unproxied_choice(policy: &RoutingPolicy, egress: &ResolvedEgress, legs: &Legs) -> ChoiceKind {
     let carries = |leg: &Leg| matches!(leg.kind, LegKind::Tunnel(_)) && leg.ipv4 && leg.ipv6;
-    let all = way.legs.iter().all(|number| legs.get(*number).is_some_and(carries));
-    if policy.fail_policy == Some(FailPolicy::Degraded) && all && !way.legs.is_empty() {
+    let all = egress.legs.iter().all(|number| legs.get(*number).is_some_and(carries));
+    if policy.fail_policy == Some(FailPolicy::Degraded) && all && !egress.legs.is_empty() {
         return ChoiceKind::Legs;
     }
     failed(policy).kind()

@@ -129,7 +129,7 @@ pub fn underlays(input: &Input<'_>, policies: &[&RoutingPolicy], found: &mut Vec
         let mut walk: Vec<&str> = Vec::new();
         let mut at = start.as_str();
         while !done.contains(at) {
-            if let Some(place) = walk.iter().position(|seen| *seen == at) {
+            if let Some(place) = walk.iter().position(|visited| *visited == at) {
                 found.push(circle(&walk[place..], &below));
                 break;
             }
@@ -150,11 +150,11 @@ fn circle(tunnels: &[&str], below: &BTreeMap<String, (Hop, &RoutingPolicy)>) -> 
             policies.push(policy.meta.id);
         }
     }
-    let way: Vec<&str> = tunnels.iter().chain(tunnels.first()).copied().collect();
+    let cycle: Vec<&str> = tunnels.iter().chain(tunnels.first()).copied().collect();
     Conflict {
         kind: ConflictKind::Loop,
         policies,
-        message: format!("Tunnels would be carried inside themselves: {}.", way.join(" inside ")),
+        message: format!("Tunnels would be carried inside themselves: {}.", cycle.join(" inside ")),
         severity: Severity::Error,
     }
 }

@@ -133,23 +133,23 @@ impl Filter {
     }
 
     /// Returns the decision on a query.
-    pub fn decide(&self, asker: &ClientIdentity, asked: Question<'_>, now: Timestamp) -> Decision {
-        let best = self.best(asker, asked, now, Part::Question);
-        best.winner().map_or(Decision::PASS, |found| self.decision(found, asked, None))
+    pub fn decide(&self, asker: &ClientIdentity, question: Question<'_>, now: Timestamp) -> Decision {
+        let best = self.best(asker, question, now, Part::Question);
+        best.winner().map_or(Decision::PASS, |found| self.decision(found, question, None))
     }
 
     /// Returns the decision on an answer whose CNAME chain contains a name.
     pub fn inspect_name(
         &self,
         asker: &ClientIdentity,
-        asked: Question<'_>,
+        question: Question<'_>,
         target: NameRef<'_>,
         now: Timestamp,
     ) -> Decision {
-        let through = Question { name: target, ..asked };
+        let through = Question { name: target, ..question };
         let best = self.best(asker, through, now, Part::Answer);
         let Some(found) = best.winner() else { return Decision::PASS };
-        if !found.rank.tier.allows() && self.is_allowed_earlier(asker, asked, now, found) {
+        if !found.rank.tier.allows() && self.is_allowed_earlier(asker, question, now, found) {
             return Decision::PASS;
         }
         self.decision(found, through, Some(target.to_string().into()))
@@ -159,7 +159,7 @@ impl Filter {
     pub fn inspect_address(
         &self,
         asker: &ClientIdentity,
-        asked: Question<'_>,
+        question: Question<'_>,
         address: IpAddr,
         now: Timestamp,
     ) -> Decision {
@@ -175,32 +175,32 @@ impl Filter {
             }
         }
         let Some(found) = best.winner() else { return Decision::PASS };
-        if !found.rank.tier.allows() && self.is_allowed_earlier(asker, asked, now, found) {
+        if !found.rank.tier.allows() && self.is_allowed_earlier(asker, question, now, found) {
             return Decision::PASS;
         }
-        self.decision(found, asked, Some(address.to_string().into()))
+        self.decision(found, question, Some(address.to_string().into()))
     }
 
     /// Returns all matches, the deciding one first, then the others in order of precedence.
-    pub fn explain(&self, asker: &ClientIdentity, asked: Question<'_>, now: Timestamp) -> Vec<Decision> {
+    pub fn explain(&self, asker: &ClientIdentity, question: Question<'_>, now: Timestamp) -> Vec<Decision> {
         let mut all = Vec::new();
-        self.find(asker, asked, now, Part::Question, |found| all.push(found));
+        self.find(asker, question, now, Part::Question, |found| all.push(found));
         let mut best = BestMatches::default();
         all.iter().for_each(|found| best.add(*found));
         let decisive = best.winner().map(|found| found.rank);
         all.sort_by_key(|found| (Some(found.rank) != decisive, found.rank));
-        all.into_iter().map(|found| self.decision(found, asked, None)).collect()
+        all.into_iter().map(|found| self.decision(found, question, None)).collect()
     }
 
     /// Returns whether the queried name is allowed in an earlier step than the one of this match.
     fn is_allowed_earlier(
         &self,
         asker: &ClientIdentity,
-        asked: Question<'_>,
+        question: Question<'_>,
         now: Timestamp,
         against: EntryMatch<'_>,
     ) -> bool {
-        let best = self.best(asker, asked, now, Part::Answer);
+        let best = self.best(asker, question, now, Part::Answer);
         let own = best.own.filter(|found| found.rank.tier.allows());
         let list = match against.cause {
             Cause::Feed => best.feed,
@@ -214,19 +214,19 @@ impl Filter {
     fn best<'a>(
         &'a self,
         asker: &ClientIdentity,
-        asked: Question<'a>,
+        question: Question<'a>,
         now: Timestamp,
         part: Part,
     ) -> BestMatches<'a> {
         let mut best = BestMatches::default();
-        self.find(asker, asked, now, part, |found| best.add(found));
+        self.find(asker, question, now, part, |found| best.add(found));
         best
     }
 
     fn find<'a>(
         &'a self,
         asker: &ClientIdentity,
-        asked: Question<'a>,
+        question: Question<'a>,
         now: Timestamp,
         part: Part,
         found: impl FnMut(EntryMatch<'a>),
@@ -235,12 +235,12 @@ impl Filter {
         // In response policy zones the longest name decides, and names come in that order.
         let mut zones = Vec::new();
         let entry = |place: u32, itself: bool| {
-            if let Some(matched) = self.matched(place, asker, asked, now, part, itself) {
+            if let Some(matched) = self.matched(place, asker, question, now, part, itself) {
                 (found.borrow_mut())(matched);
             }
         };
         self.table.walk(
-            asked.name,
+            question.name,
             self.index.depths(),
             |hash, suffix, itself| {
                 self.index.anchored(hash, suffix).iter().for_each(|place| entry(*place, itself));
@@ -256,7 +256,7 @@ impl Filter {
                     }
                     zones.push(hit.tag);
                 }
-                let looseness = hit.looseness(asked.name);
+                let looseness = hit.looseness(question.name);
                 let rank = Rank::of_list(looseness, usize::from(number.unwrap_or_default()));
                 let rank = Rank { tier: source.tier(hit.effect), ..rank };
                 (found.borrow_mut())(EntryMatch {
@@ -268,7 +268,7 @@ impl Filter {
         );
         if self.index.has_free() {
             let mut room = [0; MAX];
-            self.index.free(pattern::text(asked.name, &mut room), |place| entry(place, true));
+            self.index.free(pattern::text(question.name, &mut room), |place| entry(place, true));
         }
     }
 
@@ -276,7 +276,7 @@ impl Filter {
         &'a self,
         place: u32,
         asker: &ClientIdentity,
-        asked: Question<'a>,
+        question: Question<'a>,
         now: Timestamp,
         part: Part,
         itself: bool,
@@ -285,21 +285,21 @@ impl Filter {
         let foreign = matches!(entry.cause, Cause::Rewrite | Cause::Canary)
             || matches!(entry.effect, RuleEffect::Answers(_));
         if (part == Part::Answer && foreign)
-            || !entry.effect.is_about(asked.qtype)
-            || !entry.test.is_match(itself, asked.name)
+            || !entry.effect.is_about(question.qtype)
+            || !entry.test.is_match(itself, question.name)
         {
             return None;
         }
-        let met = entry.meets(asker, asked.name, asked.qtype, now, &self.zone)?;
+        let met = entry.meets(asker, question.name, question.qtype, now, &self.zone)?;
         let looseness = entry.test.looseness();
         let rank = Rank { tier: entry.tier, level: met.level, looseness, age: place };
         Some(EntryMatch { rank, cause: entry.cause, what: MatchedSource::Entry(entry, met) })
     }
 
-    fn decision(&self, found: EntryMatch<'_>, asked: Question<'_>, through: Option<Arc<str>>) -> Decision {
+    fn decision(&self, found: EntryMatch<'_>, question: Question<'_>, through: Option<Arc<str>>) -> Decision {
         let (action, id, rule) = match found.what {
             MatchedSource::Entry(entry, met) => {
-                let action = if met.implied { Action::NoData } else { entry.effect.action(asked) };
+                let action = if met.implied { Action::NoData } else { entry.effect.action(question) };
                 (action, entry.id, entry.text.clone())
             }
             MatchedSource::Name(hit, source) => {
@@ -349,9 +349,9 @@ impl Rank {
 }
 
 impl Hit<'_> {
-    fn looseness(&self, asked: NameRef<'_>) -> u16 {
+    fn looseness(&self, qname: NameRef<'_>) -> u16 {
         // A name has at most 127 labels.
-        if self.name == asked { 0 } else { 128 - self.name.labels().count() as u16 }
+        if self.name == qname { 0 } else { 128 - self.name.labels().count() as u16 }
     }
 }
 

@@ -79,8 +79,8 @@ pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
         ChoiceKind::Reject => "reject".to_owned(),
         ChoiceKind::Direct => "direct".to_owned(),
         ChoiceKind::Legs | ChoiceKind::Proxy => {
-            let places = choice.legs.iter().take(usize::from(choice.count));
-            let names: Vec<String> = places
+            let slots = choice.legs.iter().take(usize::from(choice.count));
+            let names: Vec<String> = slots
                 .map(|number| {
                     let interface = compiled.legs.get(*number).map_or("?", |leg| leg.interface.as_str());
                     if *number == 0 {

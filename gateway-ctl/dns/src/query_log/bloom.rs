@@ -86,8 +86,8 @@ impl BloomSummary {
 
     pub fn write(&self, out: &mut [u8]) {
         let words = [self.outcomes].into_iter().chain(self.clients).chain(self.domains);
-        for (word, place) in words.zip(out.chunks_exact_mut(8)) {
-            place.copy_from_slice(&word.to_le_bytes());
+        for (word, bit_index) in words.zip(out.chunks_exact_mut(8)) {
+            bit_index.copy_from_slice(&word.to_le_bytes());
         }
     }
 
@@ -95,8 +95,8 @@ impl BloomSummary {
         let mut summary = BloomSummary::NOTHING;
         let words = [&mut summary.outcomes].into_iter();
         let words = words.chain(&mut summary.clients).chain(&mut summary.domains);
-        for (word, place) in words.zip(bytes.chunks_exact(8)) {
-            *word = place.first_chunk().map_or(u64::MAX, |place| u64::from_le_bytes(*place));
+        for (word, bit_index) in words.zip(bytes.chunks_exact(8)) {
+            *word = bit_index.first_chunk().map_or(u64::MAX, |bit_index| u64::from_le_bytes(*bit_index));
         }
         summary
     }
@@ -115,8 +115,8 @@ fn bits(words: usize, hash: u64, salt: u64) -> [(usize, u64); 3] {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
     [0, 21, 42].map(|shift| {
-        let place = (mixed >> shift & 0x1f_ffff) as usize % (words * 64);
-        (place / 64, 1 << (place % 64))
+        let bit_index = (mixed >> shift & 0x1f_ffff) as usize % (words * 64);
+        (bit_index / 64, 1 << (bit_index % 64))
     })
 }
 

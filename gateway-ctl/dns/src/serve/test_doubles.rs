@@ -159,20 +159,20 @@ pub struct FakeFqdnPolicy {
 }
 
 impl FqdnPolicy for FakeFqdnPolicy {
-    fn fqdn_route(&self, _: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
-        self.wanted.get(&asked.to_owned()).cloned()
+    fn fqdn_route(&self, _: &Client, qname: NameRef<'_>) -> Option<Arc<QueryRoute>> {
+        self.wanted.get(&qname.to_owned()).cloned()
     }
 
     fn install(
         &self,
         client: &Client,
-        asked: NameRef<'_>,
+        qname: NameRef<'_>,
         addresses: &[(IpAddr, Duration)],
     ) -> Result<(), FqdnInstallError> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(FqdnInstallError("the map is full".into()));
         }
-        let call = (client.number, asked.to_owned(), addresses.to_vec());
+        let call = (client.number, qname.to_owned(), addresses.to_vec());
         self.learned.lock().expect("a lock").push(call);
         Ok(())
     }
@@ -220,13 +220,13 @@ pub fn soa(zone: &str, ttl: u32, minimum: u32) -> Record {
 }
 
 /// Returns an answer in wire format.
-pub fn message(asked: Question<'_>, answer: &Answer) -> Vec<u8> {
+pub fn message(question: Question<'_>, answer: &Answer) -> Vec<u8> {
     let bounds = crate::wire::stored::Bounds { least: 0, most: u32::MAX, most_negative: u32::MAX };
-    let stored = StoredAnswer::new(asked, answer, bounds).expect("short enough");
+    let stored = StoredAnswer::new(question, answer, bounds).expect("short enough");
     let mut message = vec![0, 0, 0x81, 0x80 | answer.rcode as u8, 0, 1];
     message.extend(stored.counts().into_iter().flat_map(u16::to_be_bytes));
-    message.extend_from_slice(asked.name.wire());
-    message.extend_from_slice(&asked.qtype.to_be_bytes());
+    message.extend_from_slice(question.name.wire());
+    message.extend_from_slice(&question.qtype.to_be_bytes());
     message.extend_from_slice(&[0, 1]);
     message.extend_from_slice(stored.records());
     message

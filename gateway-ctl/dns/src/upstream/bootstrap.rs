@@ -149,16 +149,16 @@ async fn exchange(
     context: &Context,
     path: &Egress,
     resolver: SocketAddr,
-    asked: &UpstreamQuery,
+    query: &UpstreamQuery,
 ) -> Result<Vec<u8>, Error> {
     if path.proxy.is_none() {
-        match udp::exchange(context, path.mark, resolver, asked, true, true).await? {
+        match udp::exchange(context, path.mark, resolver, query, true, true).await? {
             Outcome::Answer(message, head) if !head.truncated => return Ok(message),
             Outcome::Answer(..) | Outcome::OtherCase => {}
         }
     }
     let stream = path.connect(context.sockets.as_ref(), resolver).await?;
     let form = QueryEncoding { edns: true, ..QueryEncoding::default() };
-    let (message, _) = PipelinedConnection::new(stream).send_query(asked.message(&form)).await?;
+    let (message, _) = PipelinedConnection::new(stream).send_query(query.message(&form)).await?;
     Ok(message)
 }

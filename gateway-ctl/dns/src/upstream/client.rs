@@ -95,7 +95,7 @@ impl UpstreamClient {
     /// Sends one query and records the outcome. With `patient` it may take all the time that is left.
     pub async fn send_query(
         self: Arc<UpstreamClient>,
-        asked: Arc<UpstreamQuery>,
+        query: Arc<UpstreamQuery>,
         until: Instant,
         patient: bool,
     ) -> Result<Answer, Error> {
@@ -103,7 +103,7 @@ impl UpstreamClient {
         let usual =
             self.health.timeout() + if self.is_connected() { Duration::ZERO } else { CONNECT_ALLOWANCE };
         let limit = if patient { left } else { self.context.wait(usual).min(left) };
-        let outcome = timeout(limit, self.exchange(&asked)).await.unwrap_or(Err(Error::Timeout));
+        let outcome = timeout(limit, self.exchange(&query)).await.unwrap_or(Err(Error::Timeout));
         self.account(&outcome);
         outcome
     }
@@ -146,14 +146,14 @@ impl UpstreamClient {
         slot.as_ref().is_some_and(|opening| matches!(opening.peek(), Some(Ok(channel)) if channel.is_open()))
     }
 
-    async fn exchange(self: &Arc<UpstreamClient>, asked: &UpstreamQuery) -> Result<Answer, Error> {
-        let edns = !self.plain.load(Ordering::Relaxed) || asked.dnssec_ok;
-        let answer = self.exchange_as(asked, edns).await?;
+    async fn exchange(self: &Arc<UpstreamClient>, query: &UpstreamQuery) -> Result<Answer, Error> {
+        let edns = !self.plain.load(Ordering::Relaxed) || query.dnssec_ok;
+        let answer = self.exchange_as(query, edns).await?;
         if !edns || answer.1.rcode != FORMERR || answer.1.edns {
             return Ok(answer);
         }
         // RFC 6891, section 7: a server without EDNS returns FORMERR.
-        let again = self.exchange_as(asked, false).await?;
+        let again = self.exchange_as(query, false).await?;
         if again.1.rcode != FORMERR {
             self.plain.store(true, Ordering::Relaxed);
         }
@@ -162,24 +162,24 @@ impl UpstreamClient {
 
     async fn exchange_as(
         self: &Arc<UpstreamClient>,
-        asked: &UpstreamQuery,
+        query: &UpstreamQuery,
         edns: bool,
     ) -> Result<Answer, Error> {
         match self.server.protocol {
-            DnsProtocol::Udp if self.path.proxy.is_none() => self.datagram(asked, edns).await,
-            _ => self.connection(asked, edns).await,
+            DnsProtocol::Udp if self.path.proxy.is_none() => self.datagram(query, edns).await,
+            _ => self.connection(query, edns).await,
         }
     }
 
     async fn datagram(
         self: &Arc<UpstreamClient>,
-        asked: &UpstreamQuery,
+        query: &UpstreamQuery,
         edns: bool,
     ) -> Result<Answer, Error> {
         let to = self.first_address().await?;
         let mixed = self.folded.load(Ordering::Relaxed) < FOLDS_AFTER;
         let since = Instant::now();
-        let asking = udp::exchange(&self.context, self.path.mark, to, asked, edns, mixed);
+        let asking = udp::exchange(&self.context, self.path.mark, to, query, edns, mixed);
         let outcome = match asking.await {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -192,9 +192,9 @@ impl UpstreamClient {
                 unmix(&mut message);
                 Ok((message, head, since.elapsed()))
             }
-            Outcome::Answer(..) => self.connection(asked, edns).await,
+            Outcome::Answer(..) => self.connection(query, edns).await,
             Outcome::OtherCase => {
-                let answer = self.connection(asked, edns).await?;
+                let answer = self.connection(query, edns).await?;
                 let once_more = |folded: u8| Some(folded.saturating_add(1));
                 // The closure always returns a value.
                 let _ = self.folded.fetch_update(Ordering::Relaxed, Ordering::Relaxed, once_more);
@@ -207,7 +207,7 @@ impl UpstreamClient {
     /// query is sent: then the query is sent again.
     async fn connection(
         self: &Arc<UpstreamClient>,
-        asked: &UpstreamQuery,
+        query: &UpstreamQuery,
         edns: bool,
     ) -> Result<Answer, Error> {
         let form =
@@ -215,7 +215,7 @@ impl UpstreamClient {
         for left in (0..MAX_CONNECTIONS).rev() {
             let (channel, stood) = self.channel().await?;
             let since = Instant::now();
-            match channel.send_query(asked.message(&form)).await {
+            match channel.send_query(query.message(&form)).await {
                 Err(error) => {
                     let closed = matches!(error, Error::Closed) || !channel.is_open();
                     if closed {

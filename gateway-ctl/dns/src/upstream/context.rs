@@ -28,7 +28,7 @@ pub struct Context {
     /// Factor for all timeouts: 1, but more where paths are slow.
     pub pace: u32,
     /// Permits for concurrent queries over UDP. Each has its own socket; further queries wait.
-    pub(super) places: Semaphore,
+    pub(super) sockets_left: Semaphore,
 }
 
 const MAX_SOCKETS: usize = 2048;
@@ -43,7 +43,7 @@ impl Context {
             tell: Box::new(tell),
             anchors: Arc::new(TrustAnchors::default()),
             pace: 1,
-            places: Semaphore::new(MAX_SOCKETS),
+            sockets_left: Semaphore::new(MAX_SOCKETS),
         }
     }
 

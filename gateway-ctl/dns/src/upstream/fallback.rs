@@ -32,7 +32,7 @@ struct FallbackRun {
     /// Per upstream: the number of attempts, and whether another attempt makes sense.
     tried: Vec<(usize, bool)>,
     started: usize,
-    asked: Arc<UpstreamQuery>,
+    query: Arc<UpstreamQuery>,
     until: Instant,
     running: FuturesUnordered<Attempt>,
 }
@@ -40,7 +40,7 @@ struct FallbackRun {
 /// Returns the first conclusive answer. With `wide`, up to `MAX_PARALLEL_TRIES` live upstreams are queried in parallel.
 pub async fn send_query(
     lines: Vec<Arc<UpstreamClient>>,
-    asked: Arc<UpstreamQuery>,
+    query: Arc<UpstreamQuery>,
     wide: bool,
     until: Instant,
 ) -> Result<(Answer, Arc<UpstreamClient>), Failure> {
@@ -48,7 +48,7 @@ pub async fn send_query(
         return Err(Failure::NoUpstream);
     }
     let tried = vec![(0, true); lines.len()];
-    let mut race = FallbackRun { lines, tried, started: 0, asked, until, running: FuturesUnordered::new() };
+    let mut race = FallbackRun { lines, tried, started: 0, query, until, running: FuturesUnordered::new() };
     let outcome = race.run(wide).await;
     if !race.running.is_empty() {
         // Late upstreams finish in the background, so that their health records it.
@@ -122,8 +122,8 @@ impl FallbackRun {
         if !matches!(answer.1.rcode, NOERROR | NXDOMAIN) {
             return Ok(answer);
         }
-        let question = Question { name: self.asked.name.as_ref(), qtype: self.asked.qtype };
-        match wire::Answer::read(&answer.0, question, self.asked.dnssec_ok) {
+        let question = Question { name: self.query.name.as_ref(), qtype: self.query.qtype };
+        match wire::Answer::read(&answer.0, question, self.query.dnssec_ok) {
             Ok(_) => Ok(answer),
             Err(_) => Err(Error::Broken),
         }
@@ -141,7 +141,7 @@ impl FallbackRun {
             .min_by_key(rank)?;
         self.tried[index].0 += 1;
         self.started += 1;
-        let (line, asked, until) = (self.lines[index].clone(), self.asked.clone(), self.until);
+        let (line, asked, until) = (self.lines[index].clone(), self.query.clone(), self.until);
         // Each further attempt at the same upstream gets more time, and the last one all the time left: some names
         // take long to resolve.
         let delay = line.hedge_delay() * self.tried[index].0 as u32;

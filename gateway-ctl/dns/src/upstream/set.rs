@@ -321,7 +321,7 @@ impl UpstreamGroup {
         &self,
         route: &QueryEgress,
         client: u64,
-        asked: UpstreamQuery,
+        query: UpstreamQuery,
         until: Instant,
     ) -> Result<UpstreamReply, Failure> {
         let route = self.route(route);
@@ -329,7 +329,7 @@ impl UpstreamGroup {
         let path = self.path(route, turn).map_err(Failure::Blocked)?;
         let lines = self.choose(&path, client, turn as u64)?;
         let wide = self.common.rotation.mode == RotationMode::Parallel;
-        let (answer, line) = fallback::send_query(lines, Arc::new(asked), wide, until).await?;
+        let (answer, line) = fallback::send_query(lines, Arc::new(query), wide, until).await?;
         Ok(UpstreamReply { answer, upstream: line.server.shown.clone() })
     }
 

@@ -19,15 +19,15 @@ pub async fn exchange(
     context: &Context,
     mark: u32,
     to: SocketAddr,
-    asked: &UpstreamQuery,
+    query: &UpstreamQuery,
     edns: bool,
     mixed: bool,
 ) -> Result<Outcome, Error> {
     let [id @ .., a, b] = random::<34>()?;
     let case = if mixed { id } else { [0; 32] };
     let form = QueryEncoding { id: u16::from_be_bytes([a, b]), edns, padded: false, case };
-    let sent = asked.message(&form);
-    let _place = context.places.acquire().await.map_err(|_| Error::Exhausted)?;
+    let sent = query.message(&form);
+    let _place = context.sockets_left.acquire().await.map_err(|_| Error::Exhausted)?;
     let socket = context.sockets.datagrams(to, mark)?;
     socket.send(&sent).await?;
     // Larger than the requested size: some servers ignore it.

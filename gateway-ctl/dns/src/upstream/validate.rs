@@ -92,7 +92,7 @@ impl Validator {
     /// then on, and expires with its signatures.
     pub async fn check(
         &self,
-        asked: &UpstreamQuery,
+        query: &UpstreamQuery,
         answer: &mut [u8],
         rcode: u16,
         until: Instant,
@@ -101,7 +101,7 @@ impl Validator {
             finished(answer, false, None);
             return Ok(false);
         }
-        let (secure, most) = self.validate(asked, answer, until).await?;
+        let (secure, most) = self.validate(query, answer, until).await?;
         finished(answer, secure, most);
         Ok(secure)
     }
@@ -168,7 +168,7 @@ fn shortest(response: &Message) -> Option<u32> {
 }
 
 /// Returns the most likely fault of an answer as a human-readable text.
-fn reason(read: &Message, asked: &UpstreamQuery) -> (u16, &'static str) {
+fn reason(read: &Message, query: &UpstreamQuery) -> (u16, &'static str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32);
     let signatures = |records: &[Record]| -> Vec<(u32, u32)> {
         let of = |record: &Record| match &record.data {
@@ -191,7 +191,7 @@ fn reason(read: &Message, asked: &UpstreamQuery) -> (u16, &'static str) {
         (EDE_EXPIRED, "its signature has expired")
     } else if found.iter().all(|(since, _)| before(now, *since)) {
         (EDE_NOT_YET_VALID, "its signature is not valid yet")
-    } else if negative && asked.qtype != rtype::DS && !read.authorities.iter().any(denial) {
+    } else if negative && query.qtype != rtype::DS && !read.authorities.iter().any(denial) {
         (EDE_NSEC_MISSING, "it denies without a proof")
     } else {
         (EDE_BOGUS, "its signature is wrong or leads to no trusted key")

@@ -47,7 +47,7 @@ impl From<super::record::MalformedMessage> for RejectedAnswer {
 
 impl Answer {
     /// DNSSEC records are kept if `dnssec_ok`.
-    pub fn read(message: &[u8], asked: Question<'_>, dnssec_ok: bool) -> Result<Answer, RejectedAnswer> {
+    pub fn read(message: &[u8], question: Question<'_>, dnssec_ok: bool) -> Result<Answer, RejectedAnswer> {
         let flags = u16_at(message, 2).ok_or(RejectedAnswer::MalformedMessage)?;
         if flags & flag::QR == 0 || flags & flag::OPCODE != 0 {
             return Err(RejectedAnswer::NoResponse);
@@ -56,7 +56,7 @@ impl Answer {
             return Err(RejectedAnswer::Truncated);
         }
         let records = match u16_at(message, 4) {
-            Some(1) => behind_question(message, asked)?,
+            Some(1) => behind_question(message, question)?,
             _ => return Err(RejectedAnswer::OtherQuestion),
         };
         let mut answer = Answer { rcode: flags & 0xf, ..Answer::default() };
@@ -73,7 +73,7 @@ impl Answer {
                 _ => {}
             }
         }
-        let chain = AliasChain::of(asked, &answers)?;
+        let chain = AliasChain::of(question, &answers)?;
         chain.keep(&mut answers, dnssec_ok);
         let last = chain.names.last().unwrap_or(&chain.first);
         let positive = answers.iter().any(|record| chain.ends(record));
@@ -121,10 +121,10 @@ impl Answer {
     }
 }
 
-fn behind_question<'a>(message: &'a [u8], asked: Question<'_>) -> Result<Records<'a>, RejectedAnswer> {
+fn behind_question<'a>(message: &'a [u8], question: Question<'_>) -> Result<Records<'a>, RejectedAnswer> {
     let (name, end) = NameBuf::read(message, super::HEADER).ok_or(RejectedAnswer::MalformedMessage)?;
     let qtype = u16_at(message, end).ok_or(RejectedAnswer::MalformedMessage)?;
-    if name.wire() != asked.name.wire() || qtype != asked.qtype || u16_at(message, end + 2) != Some(1) {
+    if name.wire() != question.name.wire() || qtype != question.qtype || u16_at(message, end + 2) != Some(1) {
         return Err(RejectedAnswer::OtherQuestion);
     }
     Records::from(message, end + 4).ok_or(RejectedAnswer::MalformedMessage)
@@ -155,9 +155,10 @@ struct AliasChain {
 }
 
 impl AliasChain {
-    fn of(asked: Question<'_>, answers: &[Record]) -> Result<AliasChain, RejectedAnswer> {
-        let mut chain = AliasChain { qtype: asked.qtype, first: asked.name.to_owned(), names: Vec::new() };
-        if matches!(asked.qtype, rtype::CNAME | rtype::ANY) {
+    fn of(question: Question<'_>, answers: &[Record]) -> Result<AliasChain, RejectedAnswer> {
+        let mut chain =
+            AliasChain { qtype: question.qtype, first: question.name.to_owned(), names: Vec::new() };
+        if matches!(question.qtype, rtype::CNAME | rtype::ANY) {
             return Ok(chain);
         }
         loop {
@@ -167,21 +168,21 @@ impl AliasChain {
             };
             let target = NameBuf::read(&alias.rdata, 0).and_then(|(name, _)| name.to_name());
             let target = target.ok_or(RejectedAnswer::Data)?;
-            if chain.place(target.as_ref()).is_some() || chain.names.len() == CHAIN {
+            if chain.index(target.as_ref()).is_some() || chain.names.len() == CHAIN {
                 return Err(RejectedAnswer::Circle);
             }
             chain.names.push(target);
         }
     }
 
-    fn place(&self, name: NameRef<'_>) -> Option<usize> {
+    fn index(&self, name: NameRef<'_>) -> Option<usize> {
         std::iter::once(&self.first).chain(&self.names).position(|there| there.as_ref() == name)
     }
 
     /// Reports whether the record answers the question.
     fn ends(&self, record: &Record) -> bool {
         (record.rtype == self.qtype || self.qtype == rtype::ANY)
-            && self.place(record.name.as_ref()) == Some(self.names.len())
+            && self.index(record.name.as_ref()) == Some(self.names.len())
     }
 
     /// Drops records outside of the chain and orders the rest.
@@ -189,22 +190,22 @@ impl AliasChain {
         let mut aliases = vec![false; self.names.len()];
         let mut kept: Vec<(usize, Record)> = Vec::with_capacity(answers.len());
         for record in answers.drain(..) {
-            let place = self.place(record.name.as_ref());
-            let place = match (place, record.rtype) {
-                (Some(_), _) if self.ends(&record) => place,
-                (Some(place), rtype::CNAME) if place < self.names.len() && !aliases[place] => {
-                    aliases[place] = true;
-                    Some(place)
+            let index = self.index(record.name.as_ref());
+            let index = match (index, record.rtype) {
+                (Some(_), _) if self.ends(&record) => index,
+                (Some(index), rtype::CNAME) if index < self.names.len() && !aliases[index] => {
+                    aliases[index] = true;
+                    Some(index)
                 }
-                (Some(place), rtype::RRSIG) if dnssec_ok => Some(place),
+                (Some(index), rtype::RRSIG) if dnssec_ok => Some(index),
                 // A DNAME applies to all names below it (RFC 6672); the synthesised alias is in the chain.
                 (_, rtype::DNAME) => self.below(&record),
                 (_, rtype::RRSIG) if dnssec_ok && covers(&record, rtype::DNAME) => self.below(&record),
                 _ => None,
             };
-            kept.extend(place.map(|place| (place, record)));
+            kept.extend(index.map(|index| (index, record)));
         }
-        kept.sort_by_key(|(place, _)| *place);
+        kept.sort_by_key(|(index, _)| *index);
         kept.dedup_by(|(_, a), (_, b)| a == b);
         answers.extend(kept.into_iter().map(|(_, record)| record));
     }

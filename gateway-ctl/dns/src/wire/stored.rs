@@ -48,11 +48,11 @@ pub struct Bounds {
 
 impl StoredAnswer {
     /// None when the message would be too long.
-    pub fn new(asked: Question<'_>, answer: &Answer, bounds: Bounds) -> Option<StoredAnswer> {
+    pub fn new(question: Question<'_>, answer: &Answer, bounds: Bounds) -> Option<StoredAnswer> {
         let mut message = Vec::with_capacity(512);
         message.extend_from_slice(&[0; HEADER]);
-        message.extend_from_slice(asked.name.wire());
-        message.extend_from_slice(&asked.qtype.to_be_bytes());
+        message.extend_from_slice(question.name.wire());
+        message.extend_from_slice(&question.qtype.to_be_bytes());
         message.extend_from_slice(&[0, 1]);
         let records_at = message.len();
         message[5] = 1;
@@ -70,7 +70,7 @@ impl StoredAnswer {
         for at in &ttls {
             let at = usize::from(*at);
             let ttl = u32_at(&message, at)?;
-            let most = if u16_at(&message, at - 4) == Some(rtype::SOA) && asked.qtype != rtype::SOA {
+            let most = if u16_at(&message, at - 4) == Some(rtype::SOA) && question.qtype != rtype::SOA {
                 bounds.most_negative.min(bounds.most)
             } else {
                 bounds.most
@@ -91,10 +91,10 @@ impl StoredAnswer {
     }
 
     /// An answer that is nothing but its code.
-    pub fn bare(asked: Question<'_>) -> StoredAnswer {
+    pub fn bare(question: Question<'_>) -> StoredAnswer {
         let mut message = vec![0; HEADER];
-        message.extend_from_slice(asked.name.wire());
-        message.extend_from_slice(&asked.qtype.to_be_bytes());
+        message.extend_from_slice(question.name.wire());
+        message.extend_from_slice(&question.qtype.to_be_bytes());
         message.extend_from_slice(&[0, 1]);
         StoredAnswer {
             records_at: message.len(),

@@ -13,13 +13,13 @@ const REACH: usize = 0x3fff;
 #[derive(Debug)]
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
-    places: [u16; MAX_POINTER_TARGETS],
+    offsets: [u16; MAX_POINTER_TARGETS],
     used: usize,
 }
 
 impl<'a> Writer<'a> {
     pub fn new(out: &'a mut Vec<u8>) -> Writer<'a> {
-        let mut writer = Writer { out, places: [0; MAX_POINTER_TARGETS], used: 0 };
+        let mut writer = Writer { out, offsets: [0; MAX_POINTER_TARGETS], used: 0 };
         writer.remember(HEADER);
         writer
     }
@@ -30,7 +30,7 @@ impl<'a> Writer<'a> {
             if self.used == MAX_POINTER_TARGETS || at > REACH {
                 return;
             }
-            self.places[self.used] = at as u16;
+            self.offsets[self.used] = at as u16;
             self.used += 1;
             at += 1 + usize::from(length);
         }
@@ -70,10 +70,10 @@ impl<'a> Writer<'a> {
         let mut at = 0;
         while let Some(length @ 1..) = name.get(at).map(|length| usize::from(*length)) {
             let rest = &name[at..];
-            let place =
-                self.places[..self.used].iter().find(|place| self.matches_at(usize::from(**place), rest));
-            if let Some(place) = place.copied() {
-                self.out.extend_from_slice(&(0xc000 | place).to_be_bytes());
+            let offset =
+                self.offsets[..self.used].iter().find(|offset| self.matches_at(usize::from(**offset), rest));
+            if let Some(offset) = offset.copied() {
+                self.out.extend_from_slice(&(0xc000 | offset).to_be_bytes());
                 self.remember(start);
                 return;
             }

@@ -91,7 +91,7 @@ pub(crate) fn check_hops(hops: &[Hop], mode: HopMode, state: &State, problems: &
         problems.add(code::RANGE, "hops", format!("At most {MAX_HOPS} hops."));
     }
     let ordered = mode == HopMode::Path;
-    let mut seen = BTreeSet::new();
+    let mut visited = BTreeSet::new();
     for (index, hop) in hops.iter().enumerate() {
         let target = format!("hops[{index}].target");
         let kind = format!("hops[{index}].type");
@@ -133,7 +133,7 @@ pub(crate) fn check_hops(hops: &[Hop], mode: HopMode, state: &State, problems: &
                 }
             }
         }
-        if !seen.insert(hop) {
+        if !visited.insert(hop) {
             problems.add(code::DUPLICATE, target, "This hop is given twice.");
         }
     }

@@ -1,5 +1,5 @@
-//! Settings that belong together: one object under one key, replaced as a whole, with the rules of a resource but
-//! without an id. Until it is set, a group has its defaults.
+//! Groups of settings: one object under one key, replaced as a whole and validated like a resource, but without an id.
+//! A group that was never set has its defaults.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -31,13 +31,13 @@ pub trait Group:
     const NOUN: &'static str;
     /// Fields that are secrets, as dotted paths: `passphrase`, `target.secret`.
     const SECRETS: &'static [&'static str] = &[];
-    /// The capability that obeys it, where that is one of the list.
+    /// Capability without which the group has no effect, if any.
     const NEEDS: Option<Capability> = None;
 
     /// Reports every wrong field.
     fn validate(&self, state: &State, problems: &mut Problems);
 
-    /// The secrets, in the order of [`Group::SECRETS`].
+    /// Returns the secrets in the order of [`Group::SECRETS`].
     fn secrets(&mut self) -> Vec<&mut Secret> {
         Vec::new()
     }

@@ -219,12 +219,12 @@ fn offending_setting(problems: &Problems, settings: &Settings) -> Option<(String
 /// Sets the value at a dotted path. Replaces values that are no objects on the path.
 fn insert_at(tree: &mut Value, key: &str, value: Value) {
     let (parents, leaf) = key.rsplit_once('.').unwrap_or(("", key));
-    let mut place = tree;
+    let mut node = tree;
     for part in parents.split('.').filter(|part| !part.is_empty()) {
-        let map = object(place);
-        place = map.entry(part).or_insert_with(|| Value::Object(Map::new()));
+        let map = object(node);
+        node = map.entry(part).or_insert_with(|| Value::Object(Map::new()));
     }
-    object(place).insert(leaf.to_owned(), value);
+    object(node).insert(leaf.to_owned(), value);
 }
 
 fn object(value: &mut Value) -> &mut Map<String, Value> {

@@ -130,7 +130,7 @@ impl Settings {
         let secrets = self.values.iter().filter(|(key, setting)| setting.is_secret() && wanted(key));
         let secrets: Vec<_> = secrets.map(|(key, setting)| (key.clone(), setting.clone())).collect();
         for (key, setting) in secrets {
-            let place = SecretPlace {
+            let location = SecretPlace {
                 noun: "setting",
                 id: key.to_string(),
                 name: key.to_string(),
@@ -138,7 +138,7 @@ impl Settings {
                 updated_at: setting.updated_at,
             };
             let mut secret = setting.secret.clone();
-            visit(&place, &mut secret);
+            visit(&location, &mut secret);
             if !secret.is_same(&setting.secret) {
                 self.put(&key, Setting { secret, ..setting.as_ref().clone() });
             }

@@ -63,7 +63,7 @@ impl KernelChanges {
 
 #[derive(Debug)]
 pub(super) struct Subscription {
-    seen: watch::Receiver<KernelChanges>,
+    changed: watch::Receiver<KernelChanges>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -87,7 +87,7 @@ const NFTABLES: Groups = Groups {
 
 impl Subscription {
     pub(super) fn open(supervisor: &Supervisor) -> io::Result<Self> {
-        let (sender, seen) = watch::channel(KernelChanges::default());
+        let (sender, changed) = watch::channel(KernelChanges::default());
         let sender = Arc::new(sender);
         let mut tasks = Vec::new();
         for groups in [ROUTING, NFTABLES] {
@@ -95,11 +95,11 @@ impl Subscription {
             let start = move || begin(socket.take(), groups, sender.clone());
             tasks.push(supervisor.restart(groups.task, start));
         }
-        Ok(Self { seen, tasks })
+        Ok(Self { changed, tasks })
     }
 
-    pub(super) fn seen(&self) -> watch::Receiver<KernelChanges> {
-        self.seen.clone()
+    pub(super) fn changed(&self) -> watch::Receiver<KernelChanges> {
+        self.changed.clone()
     }
 }
 
@@ -135,8 +135,8 @@ async fn begin(socket: Option<TokioSocket>, groups: Groups, sender: Arc<watch::S
 
 async fn listen(mut socket: TokioSocket, groups: Groups, sender: Arc<watch::Sender<KernelChanges>>) {
     loop {
-        let mut seen = match next(&mut socket, groups).await {
-            Ok(seen) => seen,
+        let mut changed = match next(&mut socket, groups).await {
+            Ok(changed) => changed,
             Err(error) => {
                 tracing::warn!(%error, "netlink subscription ended");
                 socket = reopened(groups).await;
@@ -147,13 +147,13 @@ async fn listen(mut socket: TokioSocket, groups: Groups, sender: Arc<watch::Send
         loop {
             let quiet = (Instant::now() + QUIET_PERIOD).min(timeout);
             match timeout_at(quiet, next(&mut socket, groups)).await {
-                Ok(Ok(more)) => seen.add(more),
+                Ok(Ok(more)) => changed.add(more),
                 // The outer loop replaces a broken socket.
                 Ok(Err(_)) | Err(_) => break,
             }
         }
-        if seen != KernelChanges::default() {
-            sender.send_modify(|total| total.add(seen));
+        if changed != KernelChanges::default() {
+            sender.send_modify(|total| total.add(changed));
         }
     }
 }
@@ -181,14 +181,14 @@ async fn next(socket: &mut TokioSocket, groups: Groups) -> io::Result<KernelChan
 
 /// Counts the messages of a datagram by the type in their headers.
 fn classify(datagram: &[u8]) -> KernelChanges {
-    let mut seen = KernelChanges::default();
+    let mut changed = KernelChanges::default();
     for (kind, _) in messages(datagram) {
         match kind {
-            RTM_NEWNEIGH..=RTM_GETNEIGH => seen.neighbours += 1,
-            _ => seen.structure += 1,
+            RTM_NEWNEIGH..=RTM_GETNEIGH => changed.neighbours += 1,
+            _ => changed.structure += 1,
         }
     }
-    seen
+    changed
 }
 
 /// Counts the messages about the gateway's table. Other programs may change theirs all the time.

@@ -43,18 +43,18 @@ mod tests {
     #[test]
     fn some_descriptors_are_left() {
         for (limit, left) in [(65_536, 1024), (1024, 512), (0, 0)] {
-            let places = DescriptorBudget::of(limit);
-            assert_eq!(limit - places.0.available_permits() as u64, left);
+            let budget = DescriptorBudget::of(limit);
+            assert_eq!(limit - budget.0.available_permits() as u64, left);
         }
         assert!(DescriptorBudget::of(u64::MAX).take(2).is_some());
     }
 
     #[test]
     fn returned_permits_can_be_acquired_again() {
-        let places = DescriptorBudget::of(8);
-        let first = places.take(3);
-        assert!(first.is_some() && places.take(2).is_none());
+        let budget = DescriptorBudget::of(8);
+        let first = budget.take(3);
+        assert!(first.is_some() && budget.take(2).is_none());
         drop(first);
-        assert!(places.take(4).is_some());
+        assert!(budget.take(4).is_some());
     }
 }

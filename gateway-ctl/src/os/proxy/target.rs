@@ -43,7 +43,7 @@ pub struct Admission {
     pub leg: u8,
     pub gate: CloseSignal,
     pub counters: Arc<Counters>,
-    pub places: fd_budget::DescriptorBudget,
+    pub budget: fd_budget::DescriptorBudget,
     _open: OpenCount,
     _descriptors: fd_budget::Permit,
 }
@@ -89,19 +89,19 @@ impl Target {
     }
 
     /// Admits a connection. Returns `None` if this leg is not allowed, or if the proxy has too many connections.
-    pub fn admit(&self, leg: u8, places: &fd_budget::DescriptorBudget) -> Option<Admission> {
-        self.passage(leg, places, |counters| &counters.open)
+    pub fn admit(&self, leg: u8, budget: &fd_budget::DescriptorBudget) -> Option<Admission> {
+        self.passage(leg, budget, |counters| &counters.open)
     }
 
     /// Admits a UDP flow under the same conditions.
-    pub fn admit_flow(&self, leg: u8, places: &fd_budget::DescriptorBudget) -> Option<Admission> {
-        self.passage(leg, places, |counters| &counters.flows)
+    pub fn admit_flow(&self, leg: u8, budget: &fd_budget::DescriptorBudget) -> Option<Admission> {
+        self.passage(leg, budget, |counters| &counters.flows)
     }
 
     fn passage(
         &self,
         leg: u8,
-        places: &fd_budget::DescriptorBudget,
+        budget: &fd_budget::DescriptorBudget,
         count: fn(&Counters) -> &AtomicUsize,
     ) -> Option<Admission> {
         let gate = {
@@ -115,12 +115,12 @@ impl Target {
         let open = OpenCount { counters: counters.clone(), count };
         let many = count(&counters).fetch_add(1, Ordering::Relaxed) >= most;
         // One towards the host and one towards the proxy.
-        let Some(descriptors) = places.take(2).filter(|_| !many) else {
+        let Some(descriptors) = budget.take(2).filter(|_| !many) else {
             counters.over_limit.fetch_add(1, Ordering::Relaxed);
             return None;
         };
-        let (to, places) = (self.to.clone(), places.clone());
-        Some(Admission { to, leg, gate, counters, places, _open: open, _descriptors: descriptors })
+        let (to, budget) = (self.to.clone(), budget.clone());
+        Some(Admission { to, leg, gate, counters, budget, _open: open, _descriptors: descriptors })
     }
 }
 

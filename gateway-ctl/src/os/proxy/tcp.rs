@@ -46,7 +46,7 @@ fn passage(client: &TcpStream, shared: &Shared) -> Option<Admission> {
     let mark = SockRef::from(client).mark().ok()?;
     // A client that connects to the listener directly has no such mark.
     let (number, leg) = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0)?;
-    shared.target(number)?.admit(leg, &shared.places)
+    shared.target(number)?.admit(leg, &shared.budget)
 }
 
 async fn forward(client: TcpStream, passage: Admission, shared: &Shared) {

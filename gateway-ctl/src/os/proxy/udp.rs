@@ -104,7 +104,7 @@ fn admit(arrival: DatagramMeta, content: Box<[u8]>, shared: &Arc<Shared>) {
     let Some((number, leg)) = proxied else { return };
     let key = (from, number, leg);
     let Err(datagram) = shared.associations.enqueue(&key, (to, content)) else { return };
-    let Some(passage) = shared.target(number).and_then(|target| target.admit_flow(leg, &shared.places))
+    let Some(passage) = shared.target(number).and_then(|target| target.admit_flow(leg, &shared.budget))
     else {
         return;
     };
@@ -186,7 +186,7 @@ impl Association {
                     only_dns &= to.port() == DNS;
                     if !flows.contains_key(&to) && flows.len() < DESTINATIONS {
                         // Without a permit the datagram is still sent, but its reply cannot be delivered.
-                        match passage.places.take(1).map(|place| (place, self.flow(to))) {
+                        match passage.budget.take(1).map(|place| (place, self.flow(to))) {
                             None => drop(counters.over_limit.fetch_add(1, Ordering::Relaxed)),
                             Some((place, Ok(flow))) => {
                                 let flow = Arc::new(flow);

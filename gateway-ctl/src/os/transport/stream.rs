@@ -38,8 +38,8 @@ pub async fn forward(mut far: TcpStream, near: &LocalSocket) -> String {
             let length = near.receive(&mut buffer[HEADER..HEADER + MOST_DATAGRAM]).await?;
             let mut filled = put_header(&mut buffer, 0, length);
             while filled + HEADER + MOST_DATAGRAM <= BATCH {
-                let place = filled + HEADER..filled + HEADER + MOST_DATAGRAM;
-                let Ok(length) = near.try_receive(&mut buffer[place]) else { break };
+                let range = filled + HEADER..filled + HEADER + MOST_DATAGRAM;
+                let Ok(length) = near.try_receive(&mut buffer[range]) else { break };
                 filled = put_header(&mut buffer, filled, length);
             }
             write.write_all(&buffer[..filled]).await?;

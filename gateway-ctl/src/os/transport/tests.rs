@@ -19,7 +19,7 @@ fn target(near: &str, address: SocketAddr, kind: TransportKind) -> TransportTarg
 }
 
 async fn wait_until(transports: &Transports, connected: bool) -> Connection {
-    let mut seen = transports.seen();
+    let mut seen = transports.states();
     let fits = |seen: &Arc<BridgeStates>| seen.get("t").is_some_and(|one| one.connected == connected);
     let now = tokio::time::timeout(SOON, seen.wait_for(fits)).await.expect("in time").expect("a sender");
     now["t"].clone()
@@ -74,7 +74,7 @@ async fn datagrams_cross_a_stream_and_the_stream_comes_back() {
         ours.send(b"lost").await.unwrap();
     }
     transports.remove("t").await;
-    assert!(transports.seen().borrow().is_empty());
+    assert!(transports.states().borrow().is_empty());
     UdpSocket::bind(near).await.expect("the address is free again");
 }
 

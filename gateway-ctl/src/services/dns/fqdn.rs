@@ -24,7 +24,7 @@ pub struct FqdnInstaller {
     dataplane: KernelDataplane,
     domains: Arc<ArcSwap<Domains>>,
     routes: Arc<QueryRoutes>,
-    taken: ArcSwap<AppliedPlan>,
+    applied: ArcSwap<AppliedPlan>,
 }
 
 /// State derived from the plan.
@@ -41,7 +41,7 @@ impl FqdnInstaller {
         domains: Arc<ArcSwap<Domains>>,
         routes: Arc<QueryRoutes>,
     ) -> FqdnInstaller {
-        FqdnInstaller { dataplane, domains, routes, taken: ArcSwap::default() }
+        FqdnInstaller { dataplane, domains, routes, applied: ArcSwap::default() }
     }
 
     /// Takes over a new plan. With `ipv6`, upstreams are queried over IPv6, otherwise over IPv4.
@@ -55,37 +55,37 @@ impl FqdnInstaller {
             (rank, [self.routes.of(chosen, resolvers), self.routes.of(outgoing, Resolvers::Usual)])
         };
         let by_rank = rules.map(|rule| routes(rule.rank)).collect();
-        self.taken.store(Arc::new(AppliedPlan { choice, by_rank }));
+        self.applied.store(Arc::new(AppliedPlan { choice, by_rank }));
     }
 }
 
 impl FqdnPolicy for FqdnInstaller {
-    fn fqdn_route(&self, client: &Client, asked: NameRef<'_>) -> Option<Arc<QueryRoute>> {
+    fn fqdn_route(&self, client: &Client, qname: NameRef<'_>) -> Option<Arc<QueryRoute>> {
         let domains = self.domains.load();
         if domains.is_empty() {
             return None;
         }
         let device = ClientKey::from_number(client.number).device();
-        let rank = domains.rank(asked, device);
+        let rank = domains.rank(qname, device);
         if rank == RANK_NONE {
             return None;
         }
         // If an earlier policy of the client matches, its route applies to traffic and queries for the name. The same
         // route applies if the FQDN policy is so new that its own route is unknown.
-        let taken = self.taken.load();
-        let itself = usize::from(taken.choice.is_itself(client.asker.address));
-        let route = taken.by_rank.get(&rank).filter(|_| rank < client.rank).map(|routes| &routes[itself]);
+        let applied = self.applied.load();
+        let itself = usize::from(applied.choice.is_itself(client.asker.address));
+        let route = applied.by_rank.get(&rank).filter(|_| rank < client.rank).map(|routes| &routes[itself]);
         Some(route.unwrap_or(&client.route).clone())
     }
 
     fn install(
         &self,
         client: &Client,
-        asked: NameRef<'_>,
+        qname: NameRef<'_>,
         addresses: &[(IpAddr, Duration)],
     ) -> Result<(), FqdnInstallError> {
         let key = ClientKey::from_number(client.number);
-        self.dataplane.with(|programs| programs.install_learned(key, asked, addresses)).map_err(|error| {
+        self.dataplane.with(|programs| programs.install_learned(key, qname, addresses)).map_err(|error| {
             tracing::error!(%error, "withheld DNS answer: could not install FQDN policy entry");
             FqdnInstallError(error.to_string().into())
         })

@@ -106,12 +106,12 @@ impl ResolverInputs {
 /// Returns the upstream that represents all in the evaluation of policies with destinations.
 pub fn first_upstream(plan: &Plan) -> IpAddr {
     let for_all = plan.groups.iter().filter(|group| group.domain.as_ref().is_root());
-    let mut places = for_all.flat_map(|group| &group.servers).filter_map(|server| match server.place {
+    let mut values = for_all.flat_map(|group| &group.servers).filter_map(|server| match server.place {
         ServerAddress::Address(address) => Some(address.ip()),
         ServerAddress::Name(..) => None,
     });
     // Documentation address, which no policy names.
-    places.next().unwrap_or(IpAddr::from([192, 0, 2, 53]))
+    values.next().unwrap_or(IpAddr::from([192, 0, 2, 53]))
 }
 
 pub(super) fn is_link_local(address: IpAddr) -> bool {

@@ -41,21 +41,21 @@ impl LocalAnswers for FilterAndZones {
     fn inspect_name(
         &self,
         asker: &ClientIdentity,
-        asked: Question<'_>,
+        question: Question<'_>,
         target: NameRef<'_>,
         now: Timestamp,
     ) -> Decision {
-        self.filtered(|filter| filter.inspect_name(asker, asked, target, now))
+        self.filtered(|filter| filter.inspect_name(asker, question, target, now))
     }
 
     fn inspect_address(
         &self,
         asker: &ClientIdentity,
-        asked: Question<'_>,
+        question: Question<'_>,
         address: IpAddr,
         now: Timestamp,
     ) -> Decision {
-        self.filtered(|filter| filter.inspect_address(asker, asked, address, now))
+        self.filtered(|filter| filter.inspect_address(asker, question, address, now))
     }
 
     fn local(&self, question: Question<'_>, proved: bool) -> Option<Local> {

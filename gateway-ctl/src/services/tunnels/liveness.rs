@@ -172,8 +172,8 @@ fn probe(tunnel: &Tunnel, link: &TunnelEnd, addresses: Option<&BTreeSet<IpNet>>)
     let (interface, mark) = (tunnel_interface(tunnel), Mark::OWN.0 | u32::from(number));
     let reachable = link.probe_targets().into_iter().find_map(|to| Some((to, source(addresses, to)?)));
     let Some((to, from)) = reachable else { return };
-    let way = SocketBinding { interface, source: Some(from), mark };
-    if let Err(error) = provoke_answer(to, &way) {
+    let binding = SocketBinding { interface, source: Some(from), mark };
+    if let Err(error) = provoke_answer(to, &binding) {
         tracing::debug!(tunnel = %tunnel.name, %error, "failed to send a liveness probe");
     }
 }

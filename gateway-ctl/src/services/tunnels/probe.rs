@@ -13,19 +13,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 /// Sends a probe. Returns the time to the reply, or `None` if no reply arrives in time.
-pub async fn send(probe: &Probe, way: &SocketBinding, timeout: Duration) -> Option<Duration> {
+pub async fn send(probe: &Probe, binding: &SocketBinding, timeout: Duration) -> Option<Duration> {
     let started = Instant::now();
     let asking = async {
         match probe {
-            Probe::Ping(address) => ping(*address, way).await,
-            Probe::Dns(server) => dns(*server, way).await,
-            Probe::Http { server, host, path } => http(*server, host, path, way).await,
+            Probe::Ping(address) => ping(*address, binding).await,
+            Probe::Dns(server) => dns(*server, binding).await,
+            Probe::Http { server, host, path } => http(*server, host, path, binding).await,
         }
     };
     match tokio::time::timeout(timeout, asking).await {
         Ok(Ok(())) => Some(started.elapsed()),
         Ok(Err(error)) => {
-            tracing::debug!(interface = %way.interface, %probe, %error, "probe failed");
+            tracing::debug!(interface = %binding.interface, %probe, %error, "probe failed");
             None
         }
         Err(_) => None,
@@ -37,9 +37,9 @@ const DISCARDED_PORT: u16 = 33434;
 
 /// Sends a datagram that ends at the remote end of the tunnel, because its hop limit is 1. The remote end answers
 /// with an ICMP error, a WireGuard keepalive (after 10 s at most), or a handshake if it lost the session.
-pub fn provoke_answer(to: IpAddr, way: &SocketBinding) -> io::Result<()> {
+pub fn provoke_answer(to: IpAddr, binding: &SocketBinding) -> io::Result<()> {
     let to = SocketAddr::new(to, DISCARDED_PORT);
-    let socket = way.socket(to, Type::DGRAM, Protocol::UDP)?;
+    let socket = binding.socket(to, Type::DGRAM, Protocol::UDP)?;
     if to.is_ipv6() {
         socket.set_unicast_hops_v6(1)?;
     } else {
@@ -50,8 +50,8 @@ pub fn provoke_answer(to: IpAddr, way: &SocketBinding) -> io::Result<()> {
 
 const HTTP_LEAST: &[u8] = b"HTTP/1.";
 
-async fn http(server: SocketAddr, host: &str, path: &str, way: &SocketBinding) -> io::Result<()> {
-    let mut connection = way.connect(server).await?;
+async fn http(server: SocketAddr, host: &str, path: &str, binding: &SocketBinding) -> io::Result<()> {
+    let mut connection = binding.connect(server).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
     let mut status = [0; HTTP_LEAST.len()];
@@ -59,8 +59,8 @@ async fn http(server: SocketAddr, host: &str, path: &str, way: &SocketBinding) -
     if status == HTTP_LEAST { Ok(()) } else { Err(io::Error::other("the answer is not HTTP")) }
 }
 
-async fn dns(server: SocketAddr, way: &SocketBinding) -> io::Result<()> {
-    let socket = way.datagrams(server, Type::DGRAM, Protocol::UDP)?;
+async fn dns(server: SocketAddr, binding: &SocketBinding) -> io::Result<()> {
+    let socket = binding.datagrams(server, Type::DGRAM, Protocol::UDP)?;
     // A query for the root name servers reveals nothing about any user.
     let query = DnsQuery::root_name_servers(random()? as u16);
     socket.send(&query.message().ok_or(io::ErrorKind::InvalidInput)?).await?;
@@ -77,10 +77,10 @@ const ECHO: [u8; 2] = [8, 128];
 const ECHO_REPLY: [u8; 2] = [0, 129];
 const PAYLOAD: usize = 32;
 
-async fn ping(address: IpAddr, way: &SocketBinding) -> io::Result<()> {
+async fn ping(address: IpAddr, binding: &SocketBinding) -> io::Result<()> {
     let family = usize::from(address.is_ipv6());
     let protocol = [Protocol::ICMPV4, Protocol::ICMPV6][family];
-    let socket = way.datagrams(SocketAddr::new(address, 0), Type::RAW, protocol)?;
+    let socket = binding.datagrams(SocketAddr::new(address, 0), Type::RAW, protocol)?;
     let mut packet = [0; 8 + PAYLOAD];
     packet[0] = ECHO[family];
     packet[4..8].copy_from_slice(&random()?.to_be_bytes());

@@ -96,7 +96,7 @@ impl Probes {
                 TunnelProbe { check: tunnel.health_check.clone(), probe, health: TunnelHealth::default() };
         }
         if let Some(ticket) = watched.health.handle_time(itself.usable, now) {
-            let way = SocketBinding {
+            let binding = SocketBinding {
                 interface: tunnel_interface(tunnel),
                 source: source(addresses, watched.probe.address()),
                 mark: Mark::OWN.0 | u32::from(number),
@@ -104,7 +104,7 @@ impl Probes {
             let (probe, sender) = (watched.probe.clone(), self.sender.clone());
             let timeout = Duration::from_secs(watched.check.timeout_sec.into());
             tokio::spawn(async move {
-                let took = probe::send(&probe, &way, timeout).await;
+                let took = probe::send(&probe, &binding, timeout).await;
                 // Without a receiver, the watcher has ended.
                 let _ = sender.send(Outcome { tunnel: id, ticket, took });
             });

@@ -28,14 +28,14 @@ const STALE: Duration = Duration::from_secs(150);
 pub struct Resolver {
     endpoint_names: gateway_outbound::Resolver,
     known: BTreeMap<String, SocketAddr>,
-    asked: BTreeMap<String, Instant>,
+    last_attempt: BTreeMap<String, Instant>,
     asking: JoinSet<(String, Vec<SocketAddr>)>,
 }
 
 impl Resolver {
     pub fn new(endpoint_names: gateway_outbound::Resolver) -> Self {
-        let (known, asked, asking) = Default::default();
-        Self { endpoint_names, known, asked, asking }
+        let (known, last_attempt, asking) = Default::default();
+        Self { endpoint_names, known, last_attempt, asking }
     }
 
     /// Returns the known addresses of all endpoint names, and starts the due lookups. `outer` returns the fwmark of a
@@ -65,7 +65,7 @@ impl Resolver {
                 names.insert(name);
             }
         }
-        self.asked.retain(|name, _| names.contains(name));
+        self.last_attempt.retain(|name, _| names.contains(name));
         self.known.retain(|name, _| names.contains(name));
         self.known.clone()
     }
@@ -75,8 +75,8 @@ impl Resolver {
             let Ok((name, found)) = ended else { continue };
             let known = self.known.get(&name);
             // If the name has several addresses, use the one after the address that does not answer.
-            let place = known.and_then(|known| found.iter().position(|address| address == known));
-            let next = place.map_or(0, |place| (place + 1) % found.len());
+            let index = known.and_then(|known| found.iter().position(|address| address == known));
+            let next = index.map_or(0, |index| (index + 1) % found.len());
             if let Some(address) = found.get(next) {
                 if known != Some(address) {
                     tracing::info!(endpoint = name, %address, "resolved");
@@ -88,11 +88,11 @@ impl Resolver {
 
     fn may_ask(&self, name: &str) -> bool {
         let pause = if self.known.contains_key(name) { RETRY_INTERVAL } else { RETRY };
-        self.asked.get(name).is_none_or(|last| last.elapsed() >= pause)
+        self.last_attempt.get(name).is_none_or(|last| last.elapsed() >= pause)
     }
 
     fn ask(&mut self, name: String, mark: u32) {
-        self.asked.insert(name.clone(), Instant::now());
+        self.last_attempt.insert(name.clone(), Instant::now());
         let resolver = self.endpoint_names.clone();
         self.asking.spawn(async move {
             let found = resolver.resolve(&name, mark).await.unwrap_or_else(|error| {
@@ -190,7 +190,7 @@ mod tests {
         for (silence, before, asks) in
             [(0, None, true), (149, Some("198.51.100.9:1"), false), (150, Some("198.51.100.9:1"), true)]
         {
-            resolver.asked.clear();
+            resolver.last_attempt.clear();
             resolver.known.clear();
             let before: Option<SocketAddr> = before.map(|text| text.parse().expect("an address"));
             resolver.known.extend(before.map(|address| ("vpn.example:51820".to_owned(), address)));

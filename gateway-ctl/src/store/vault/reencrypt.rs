@@ -23,14 +23,14 @@ pub fn exchange_secrets(
     make: impl Fn(&Secret) -> Option<Secret> + Sync,
 ) -> Result<usize, UnsealableSecrets> {
     let mut found = Vec::new();
-    draft.visit_secrets(scope, &mut |place, secret| {
+    draft.visit_secrets(scope, &mut |location, secret| {
         if wants(secret) {
-            found.push((place.clone(), secret.clone()));
+            found.push((location.clone(), secret.clone()));
         }
     });
     let made = in_parallel(&found, |(_, secret)| make(secret));
     let failed = found.iter().zip(&made).filter(|(_, made)| made.is_none());
-    let failed: Vec<SecretPlace> = failed.map(|((place, _), _)| place.clone()).collect();
+    let failed: Vec<SecretPlace> = failed.map(|((location, _), _)| location.clone()).collect();
     if !failed.is_empty() {
         return Err(UnsealableSecrets(failed));
     }

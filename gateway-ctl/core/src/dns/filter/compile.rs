@@ -115,18 +115,18 @@ fn answers_of(text: &str) -> Option<Answers> {
 /// Returns one entry for each domain. Its rewrites answer together, under the id of the first.
 fn rewrites(state: &State) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
-    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut indexes: BTreeMap<&str, usize> = BTreeMap::new();
     for rewrite in state.dns_rewrites.iter().filter(|rewrite| rewrite.enabled) {
         let (Ok(domain), Some(answer)) =
             (DomainOrWildcard::parse(&rewrite.domain), Rewritten::parse(&rewrite.answer))
         else {
             continue;
         };
-        let place = *places.entry(rewrite.domain.as_str()).or_insert_with(|| {
+        let index = *indexes.entry(rewrite.domain.as_str()).or_insert_with(|| {
             entries.push(of_rewrite(rewrite, &domain));
             entries.len() - 1
         });
-        let RuleEffect::Answers(answers) = &mut entries[place].effect else { continue };
+        let RuleEffect::Answers(answers) = &mut entries[index].effect else { continue };
         match answer {
             Rewritten::Address(address) => answers.addresses.push(address),
             Rewritten::Name(name) => answers.name = Some(Name::from(&name)),
@@ -153,7 +153,7 @@ fn of_rewrite(rewrite: &DnsRewrite, domain: &DomainOrWildcard) -> Entry {
 /// Returns entries for those rules of a list that are more than a name.
 pub(super) fn of_list(id: Id, cause: Cause, loaded: &LoadedList) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
-    let mut places: BTreeMap<(&Name, Form), usize> = BTreeMap::new();
+    let mut indexes: BTreeMap<(&Name, Form), usize> = BTreeMap::new();
     let entry = |rule: &ListRule, tier, effect, test, conditions| Entry {
         cause,
         id: Some(id),
@@ -177,12 +177,12 @@ pub(super) fn of_list(id: Id, cause: Cause, loaded: &LoadedList) -> Vec<Entry> {
                 entries.push(entry(rule, act, RuleEffect::Pass, Test::Name(name.clone(), *form), None));
             }
             ListRuleEffect::Answer { name, form, answer } => {
-                let place = *places.entry((name, *form)).or_insert_with(|| {
+                let index = *indexes.entry((name, *form)).or_insert_with(|| {
                     let effect = RuleEffect::Answers(Answers { alone: true, ..Answers::default() });
                     entries.push(entry(rule, act, effect, Test::Name(name.clone(), *form), None));
                     entries.len() - 1
                 });
-                let RuleEffect::Answers(answers) = &mut entries[place].effect else { continue };
+                let RuleEffect::Answers(answers) = &mut entries[index].effect else { continue };
                 match answer {
                     Answer::Address(address) => answers.addresses.push(*address),
                     Answer::Name(name) => answers.name = Some(name.clone()),

@@ -97,22 +97,22 @@ impl RuleEffect {
     }
 
     /// Returns the action on a query that the entry matches.
-    pub(super) fn action(&self, asked: Question<'_>) -> Action {
+    pub(super) fn action(&self, question: Question<'_>) -> Action {
         match self {
             RuleEffect::Pass => Action::Pass,
             RuleEffect::Do(action) => action.clone(),
-            RuleEffect::Answers(answers) => answers.action(asked),
+            RuleEffect::Answers(answers) => answers.action(question),
         }
     }
 }
 
 impl Answers {
-    fn action(&self, asked: Question<'_>) -> Action {
+    fn action(&self, question: Question<'_>) -> Action {
         if let Some(name) = &self.name {
             // The target of a rewrite is resolved unchanged.
-            return if name.as_ref() == asked.name { Action::Pass } else { Action::Name(name.clone()) };
+            return if name.as_ref() == question.name { Action::Pass } else { Action::Name(name.clone()) };
         }
-        let (keeps, four) = match asked.qtype {
+        let (keeps, four) = match question.qtype {
             rtype::A => (self.keep_four, true),
             rtype::AAAA => (self.keep_six, false),
             // Hints and services bypass the answer (RFC 9460).

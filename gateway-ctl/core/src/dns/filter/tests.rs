@@ -421,7 +421,7 @@ const ACTIONS: [FilterAction; 4] =
     [FilterAction::Block, FilterAction::Allow, FilterAction::Refuse, FilterAction::Nxdomain];
 
 /// Returns the first rule that a search through all of them finds.
-fn reference(rules: &[DnsFilterRule], asker: &ClientIdentity, asked: &DomainName, qtype: u16) -> Option<Id> {
+fn reference(rules: &[DnsFilterRule], asker: &ClientIdentity, qname: &DomainName, qtype: u16) -> Option<Id> {
     let mut found: Vec<((bool, u8, usize, usize), Id)> = Vec::new();
     for (age, rule) in rules.iter().enumerate() {
         let pattern = Pattern::parse(rule.r#match, &rule.pattern).expect("it was stored");
@@ -432,10 +432,10 @@ fn reference(rules: &[DnsFilterRule], asker: &ClientIdentity, asked: &DomainName
             scope if asker.groups.iter().any(|group| scope.groups.contains(group)) => 1,
             _ => continue,
         };
-        if !pattern.matches(asked) || !(types.is_empty() || types.contains(&qtype)) {
+        if !pattern.matches(qname) || !(types.is_empty() || types.contains(&qtype)) {
             continue;
         }
-        let labels = asked.as_str().split('.').count();
+        let labels = qname.as_str().split('.').count();
         let looseness = match &pattern {
             Pattern::Exact(_) => 0,
             Pattern::Suffix(name) => 200 - name.as_str().split('.').count(),

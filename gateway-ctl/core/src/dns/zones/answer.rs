@@ -32,14 +32,14 @@ enum Step {
 
 impl Zones {
     /// Returns the answer from local data, or none. `proved` adds DNSSEC records, where there are any.
-    pub fn answer(&self, asked: Question<'_>, proved: bool) -> Option<Local> {
+    pub fn answer(&self, question: Question<'_>, proved: bool) -> Option<Local> {
         let mut local = Local::default();
         let mut alias: Option<Name> = None;
         for _ in 0..ALIASES {
-            let name = alias.as_ref().map_or(asked.name, Name::as_ref);
-            match self.step(Question { name, ..asked }, proved, &mut local) {
+            let name = alias.as_ref().map_or(question.name, Name::as_ref);
+            match self.step(Question { name, ..question }, proved, &mut local) {
                 Some(Step::Done) => {
-                    self.complete(asked.qtype, proved, &mut local);
+                    self.complete(question.qtype, proved, &mut local);
                     return Some(local);
                 }
                 Some(Step::Alias(next)) => alias = Some(next),
@@ -58,11 +58,11 @@ impl Zones {
     }
 
     /// Returns the zone whose records answer. DS records are in the parent zone, if it has the delegation.
-    fn zone(&self, asked: Question<'_>) -> Option<&Zone> {
-        let mut above = asked.name.suffixes().filter_map(|apex| Some((apex, self.zones.get(apex)?)));
+    fn zone(&self, question: Question<'_>) -> Option<&Zone> {
+        let mut above = question.name.suffixes().filter_map(|apex| Some((apex, self.zones.get(apex)?)));
         let (apex, zone) = above.next()?;
-        if asked.qtype == rtype::DS
-            && apex == asked.name
+        if question.qtype == rtype::DS
+            && apex == question.name
             && let Some((_, parent @ Zone::Primary(own))) = above.next()
             && own.nodes.get(apex).is_some_and(|node| node.set(rtype::NS).is_some())
         {
@@ -72,17 +72,17 @@ impl Zones {
     }
 
     /// Returns none if the name has no local answer.
-    fn step(&self, asked: Question<'_>, proved: bool, local: &mut Local) -> Option<Step> {
-        let Question { name, qtype } = asked;
+    fn step(&self, question: Question<'_>, proved: bool, local: &mut Local) -> Option<Step> {
+        let Question { name, qtype } = question;
         let machine = self.machines.get(name);
-        let zone = match self.zone(asked) {
+        let zone = match self.zone(question) {
             Some(Zone::Primary(zone)) => zone,
             Some(Zone::Missing) => return Some(Step::Missing),
             Some(Zone::Elsewhere) | None => {
                 // Host in a forwarded domain: its own records are answered, other types are forwarded.
                 let node = machine.filter(|node| node.set(qtype).is_some())?;
                 local.authoritative |= local.answers.is_empty();
-                return Some(take(node, asked, false, local).unwrap_or(Step::Done));
+                return Some(take(node, question, false, local).unwrap_or(Step::Done));
             }
         };
         let first = local.answers.is_empty();
@@ -105,14 +105,14 @@ impl Zones {
             _ => stored.or(machine),
         };
         if let Some(node) = node {
-            return Some(take(node, asked, proved, local).unwrap_or_else(|| {
+            return Some(take(node, question, proved, local).unwrap_or_else(|| {
                 zone.negative(proved, &mut local.authorities);
                 zone.prove(DeniedName::Type(name), proved, local);
                 Step::Done
             }));
         }
         if let Some((closest, node)) = zone.wildcard(name) {
-            let taken = take(node, asked, proved, local);
+            let taken = take(node, question, proved, local);
             if taken.is_none() {
                 zone.negative(proved, &mut local.authorities);
             }
@@ -121,7 +121,7 @@ impl Zones {
             return Some(taken.unwrap_or(Step::Done));
         }
         if let Some(node) = self.localhost(name).filter(|_| zone.denial.is_none()) {
-            return Some(take(node, asked, proved, local).unwrap_or_else(|| {
+            return Some(take(node, question, proved, local).unwrap_or_else(|| {
                 zone.negative(proved, &mut local.authorities);
                 Step::Done
             }));
@@ -208,8 +208,8 @@ fn add(node: &Node, name: NameRef<'_>, proved: bool, additionals: &mut Vec<Recor
 }
 
 /// Adds the node's records of the type to the answer. Returns none if it has neither such records nor an alias.
-fn take(node: &Node, asked: Question<'_>, proved: bool, local: &mut Local) -> Option<Step> {
-    let Question { name, qtype } = asked;
+fn take(node: &Node, question: Question<'_>, proved: bool, local: &mut Local) -> Option<Step> {
+    let Question { name, qtype } = question;
     if qtype == rtype::RRSIG {
         let before = local.answers.len();
         node.signatures(name, &mut local.answers);

@@ -51,11 +51,11 @@ pub fn value(key: &DnsCacheKey, message: &[u8], span: EntryLifetime) -> Option<D
             if record.rtype == rtype::OPT {
                 continue;
             }
-            let place = record.ttl_at - MESSAGE_ID;
+            let offset = record.ttl_at - MESSAGE_ID;
             let whole = record.ttl.checked_add(passed)?;
             *ttl.get_mut(ttls)? = whole;
-            at[ttls] = u16::try_from(place).ok()?;
-            answer[place..place + 4].copy_from_slice(&whole.to_be_bytes());
+            at[ttls] = u16::try_from(offset).ok()?;
+            answer[offset..offset + 4].copy_from_slice(&whole.to_be_bytes());
             ttls += 1;
         }
     }
