@@ -3,8 +3,7 @@
 //! Packets of a flow beyond the budget are evaluated one by one, without a record. The leg must then follow from the
 //! packet alone, so its addresses select it instead of the round robin.
 
-use crate::verdict::{PolicyInput, PolicyMaps, Verdict};
-use crate::wire::{NewFlows, Sticky, budget_index};
+use crate::wire::Sticky;
 
 /// Decision on a flow's record in the flow table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,28 +17,6 @@ pub enum Admission {
     AfterRefusal = 2,
     /// Beyond the budget: no record.
     Refused = 3,
-}
-
-/// Decides admission once for a packet, before a leg is selected. A flow with a record keeps it, valid or not,
-/// because the table does not grow.
-#[inline(always)]
-pub fn admit<E: PolicyMaps>(question: &PolicyInput<'_>, environment: &E, verdict: &mut Verdict) {
-    if verdict.admission as u8 != Admission::Pending as u8 {
-        return;
-    }
-    verdict.admission = if question.recorded {
-        Admission::Admitted
-    } else {
-        let index = budget_index(verdict.device, question.packet.interface);
-        let flows = environment.count_new_flow(index, NewFlows::window(question.now));
-        if flows.is_exceeded() {
-            Admission::Refused
-        } else if flows.was_exceeded() {
-            Admission::AfterRefusal
-        } else {
-            Admission::Admitted
-        }
-    };
 }
 
 impl Admission {

@@ -20,6 +20,9 @@ const DCCP: u8 = 33;
 const SCTP: u8 = 132;
 const UDP_LITE: u8 = 136;
 
+/// Port of DNS over UDP and TCP (RFC 1035, section 4.2).
+pub const DNS_PORT: u16 = 53;
+
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;

@@ -28,9 +28,6 @@ const HOPS: u16 = 64;
 const _: () = assert!(QUESTION.is_multiple_of(4));
 const SECOND: u64 = 1_000_000_000;
 
-/// Port of DNS, as it stands in packets.
-pub const DOMAIN: u16 = 53;
-
 // Too large for the stack beside the rest.
 #[map(name = "gw_dns_key")]
 static ASKED: PerCpuArray<DnsCacheKey> = PerCpuArray::with_max_entries(1, 0);

@@ -3,7 +3,8 @@
 
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::IpPacket;
-use gateway_common::verdict::{Action, PolicyMaps, Reason, Verdict};
+use gateway_common::policy_maps::PolicyMaps;
+use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::EventRecord;
 
 use crate::context::{ingress_interface, mark};

@@ -2,7 +2,8 @@
 
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::programs::TcContext;
-use gateway_common::verdict::{self, Departure, PolicyMaps as _};
+use gateway_common::guard::{self, Departure};
+use gateway_common::policy_maps::PolicyMaps as _;
 use gateway_common::wire::{CounterValue, EgressAllowKey, SLOT_NONE};
 
 use crate::context::{ingress_interface, interface, mark};
@@ -29,7 +30,7 @@ pub fn run(context: &TcContext) -> i32 {
     };
     let no_plan = ingress == 0 && Kernel.live() == SLOT_NONE;
     let departure = Departure { ingress, mark, ipv6, source: Some(source), leg, no_plan };
-    match verdict::guard(&departure, authorised, network_header::local) {
+    match guard::guard(&departure, authorised, network_header::local) {
         Ok(()) => TC_ACT_UNSPEC,
         Err(reason) => {
             prevented(index, context.len());

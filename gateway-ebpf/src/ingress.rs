@@ -4,12 +4,12 @@ use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::TcContext;
-use gateway_common::classify::{Headers, IpPacket, UDP, read_headers};
-use gateway_common::verdict::{Action, Reason, Verdict, decide_ip};
+use gateway_common::classify::{DNS_PORT, Headers, IpPacket, UDP, read_headers};
+use gateway_common::decide::decide_ip;
+use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{CounterPage, CounterValue, Fragment, counter_place};
 
 use crate::context::{Buffer, interface, pull_headers};
-use crate::dns_reply::DOMAIN;
 use crate::policy_maps::Kernel;
 use crate::{events, maps};
 
@@ -61,7 +61,7 @@ pub fn run(context: &TcContext) -> i32 {
         Action::Pass => TC_ACT_UNSPEC,
         Action::Mark => {
             context.set_mark(verdict.mark);
-            if verdict.reason == Reason::ToGateway && is_question(packet) {
+            if verdict.reason == Reason::ToGateway && is_dns_query(packet) {
                 // SAFETY: the map holds programs of this kind only. It returns where there is none.
                 unsafe { maps::TAIL_CALLS.tail_call(context, 0) };
             }
@@ -77,11 +77,11 @@ pub fn packet() -> Option<&'static IpPacket> {
     SCRATCH.get_ptr(0).map(|scratch| unsafe { &(*scratch).packet })
 }
 
-/// Asks the resolver, by UDP.
+/// Reports whether the packet can hold a DNS query over UDP.
 #[inline(always)]
-fn is_question(packet: &IpPacket) -> bool {
+fn is_dns_query(packet: &IpPacket) -> bool {
     packet.protocol == UDP
-        && packet.destination_port == DOMAIN
+        && packet.destination_port == DNS_PORT
         && packet.fragment == Fragment::Whole
         && packet.source_port != 0
 }

@@ -6,7 +6,7 @@ use aya_ebpf::bindings::bpf_hdr_start_off::BPF_HDR_START_NET;
 use aya_ebpf::helpers::generated::bpf_skb_load_bytes_relative;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{ETHERTYPE_IPV4, ETHERTYPE_IPV6};
-use gateway_common::verdict::PolicyMaps as _;
+use gateway_common::policy_maps::PolicyMaps as _;
 use gateway_common::wire::{Address, LocalValue, Prefix4, Prefix6};
 
 use crate::policy_maps::Kernel;

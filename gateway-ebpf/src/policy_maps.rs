@@ -4,7 +4,7 @@ use core::intrinsics::{AtomicOrdering, atomic_xadd};
 
 use aya_ebpf::maps::lpm_trie::{Key, LpmTrie};
 use gateway_common::maps::action_index;
-use gateway_common::verdict::PolicyMaps;
+use gateway_common::policy_maps::PolicyMaps;
 use gateway_common::wire::*;
 
 use crate::maps::*;

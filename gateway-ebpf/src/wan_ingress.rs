@@ -3,7 +3,7 @@
 
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::programs::TcContext;
-use gateway_common::verdict;
+use gateway_common::guard;
 
 use crate::context::interface;
 use crate::network_header::{self, Field};
@@ -16,7 +16,7 @@ pub fn run(context: &TcContext) -> i32 {
     };
     // SAFETY: values are plain words.
     let leg = unsafe { maps::EGRESS_LEGS.get(&interface(context)) }.copied().unwrap_or(0);
-    match verdict::arrive(leg, network_header::local(&destination)) {
+    match guard::arrive(leg, network_header::local(&destination)) {
         Ok(Some(mark)) => context.set_mark(mark.0),
         Ok(None) => {}
         Err(reason) => {

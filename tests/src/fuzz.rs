@@ -12,9 +12,11 @@ mod names;
 mod plan;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
+use gateway_common::decide::{decide, flow_key};
+use gateway_common::guard::{Departure, guard};
 use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, Packet};
-use gateway_common::verdict::{Action, Departure, decide, flow_key, guard};
+use gateway_common::verdict::Action;
 use gateway_common::wire::{Address, Choice, EgressAllowValue, Fragment, LocalValue, Mark, PlanValue};
 use gateway_core::plan::Dataplane;
 use gateway_core::plan_maps::PlanMaps;

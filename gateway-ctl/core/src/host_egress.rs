@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use gateway_common::classify::DNS_PORT;
 use gateway_common::verdict::{Action, Reason};
 use gateway_common::wire::{ChoiceKind, RANK_NONE};
 use gateway_model::id::MacAddr;
@@ -11,8 +12,6 @@ use crate::compile::{Compiled, Input, by_leg, named_leg, proxy_address, proxy_lo
 use crate::evaluate::{Entry, Protocol, decide_packet, packet, public_address};
 use crate::plan::ProxyLogin;
 
-/// Port of resolvers.
-const DOMAIN: u16 = 53;
 /// Port for hosts that may not query resolvers.
 const ANY: u16 = 443;
 
@@ -54,13 +53,13 @@ pub fn of_client(
         // By TCP, which every egress takes that takes any traffic.
         let verdict =
             |port| decide_packet(compiled, &packet(mac, &entry, from, to, Protocol::Tcp, port), &[]);
-        let by_tcp = verdict(DOMAIN);
+        let by_tcp = verdict(DNS_PORT);
         if by_tcp.reason == Reason::ForcedDns { verdict(ANY) } else { by_tcp }
     };
     let mut packets = vec![(address, resolver)];
     if address.is_ipv6() != resolver.is_ipv6() {
         // The client's query has another address family than the gateway's: the first policy for either applies.
-        let far = public_address(compiled, address.is_ipv6(), DOMAIN, &mut Vec::new());
+        let far = public_address(compiled, address.is_ipv6(), DNS_PORT, &mut Vec::new());
         let others = mac.and_then(|mac| input.facts.neighbours.get(&mac.octets())).into_iter().flatten();
         let others = others.filter(|other| other.is_ipv6() == resolver.is_ipv6());
         packets = others.map(|other| (*other, resolver)).chain([(address, far)]).collect();

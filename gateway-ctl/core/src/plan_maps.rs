@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use gateway_common::verdict::PolicyMaps;
+use gateway_common::policy_maps::PolicyMaps;
 use gateway_common::wire::*;
 use ipnet::IpNet;
 

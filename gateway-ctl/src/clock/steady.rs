@@ -5,53 +5,18 @@
 //! starts no earlier than the highest time in the store. Only a synchronised source can set it back, and only through
 //! [`Clock::set_back`]. Before that, the caller ends the objects that must not be prolonged.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Clock, SharedClock, SystemClock};
+use super::high_time::HighTime;
+use super::source::{Clock, SharedClock};
+use super::system::SystemClock;
 
 /// Tolerance for a source that is behind. A smaller difference is ignored; it disappears at the next boot.
 const TOLERANCE: SignedDuration = SignedDuration::from_secs(5);
-
-/// Wall-clock time and the boot time at which it was seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HighTime {
-    pub wall: Timestamp,
-    pub boot: Duration,
-    pub boot_id: String,
-}
-
-impl fmt::Display for HighTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.wall.as_microsecond(), self.boot.as_micros(), self.boot_id)
-    }
-}
-
-/// Parse error: the text is not a [`HighTime`].
-#[derive(Debug, thiserror::Error)]
-#[error("not a time of the store")]
-pub struct InvalidHighTime;
-
-impl FromStr for HighTime {
-    type Err = InvalidHighTime;
-
-    fn from_str(text: &str) -> Result<HighTime, InvalidHighTime> {
-        let mut parts = text.splitn(3, ' ');
-        let mut next = || parts.next().ok_or(InvalidHighTime);
-        let wall = next()?.parse().map_err(|_| InvalidHighTime)?;
-        let boot = next()?.parse().map_err(|_| InvalidHighTime)?;
-        Ok(HighTime {
-            wall: Timestamp::from_microsecond(wall).map_err(|_| InvalidHighTime)?,
-            boot: Duration::from_micros(boot),
-            boot_id: next()?.to_owned(),
-        })
-    }
-}
 
 /// Wall-clock time and its boot time.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +122,7 @@ impl Clock for SteadyClock {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ManualClock;
+    use super::super::manual::ManualClock;
     use super::*;
 
     fn clocks() -> (Arc<ManualClock>, SharedClock) {

@@ -12,9 +12,11 @@ mod filters;
 mod flows;
 mod fqdn;
 mod grace;
+mod hook;
 mod load;
 mod maps;
 mod pins;
+mod programs;
 mod swap;
 mod syscall;
 mod versions;
@@ -28,8 +30,8 @@ pub use counters::Counters;
 pub use dns_cache::{Answers, KernelDnsCache};
 pub use events::Event;
 pub use grace::{GraceMode, grace_mode};
-pub use load::Programs;
 pub use maps::Entries;
+pub use programs::Programs;
 pub use swap::Swap;
 pub use versions::is_plan_live;
 
@@ -99,4 +101,9 @@ pub fn mount_bpffs(pin_dir: &Path) -> Result<(), Error> {
     }
     rustix::mount::mount("bpf", root, "bpf", rustix::mount::MountFlags::empty(), None)
         .map_err(|source| Error::Mount { path: root.to_owned(), source })
+}
+
+/// Makes a folder of pins.
+fn make_folder(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).map_err(|source| Error::PinDirectory { path: path.to_owned(), source })
 }

@@ -8,15 +8,16 @@
 //! fingerprint of the applied text and the digest of the resulting listing. An outsider who adds, removes or changes
 //! a rule changes the listing. An outsider who replaces the table removes the seal.
 
+mod error;
 mod program;
 mod ruleset;
 
 use std::collections::BTreeMap;
-use std::io;
 
 use gateway_core::plan::{NftRuleset, names};
 use sha2::{Digest, Sha256};
 
+pub use error::Error;
 pub use ruleset::{render, render_block};
 
 use super::backend::{ABSENT, Backend};
@@ -35,22 +36,6 @@ pub struct InstalledTable {
     fingerprint: Option<String>,
     /// True if the table is unchanged since the gateway's transaction.
     intact: bool,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("the program nft is missing (Debian package nftables)")]
-    Missing,
-    #[error("cannot run nft")]
-    Run(#[source] io::Error),
-    #[error("nft did not finish in time")]
-    Timeout,
-    #[error("nft could not {action}: {message}")]
-    Refused { action: &'static str, message: String },
-    #[error("{0:?} is not a valid interface name for a rule")]
-    InterfaceName(String),
-    #[error("another rule set than the given one was asked for")]
-    Mismatch,
 }
 
 const SHAPE_GATEWAY: &str = "gateway";

@@ -13,13 +13,12 @@ mod management;
 mod orphans;
 mod resolve;
 mod session;
+mod status;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use gateway_core::plan::OpenVpnProcess;
 pub use gateway_outbound::Resolver;
@@ -28,6 +27,8 @@ use tokio::task::JoinHandle;
 
 use crate::supervise::Supervisor;
 use session::Session;
+use status::{DesiredSession, TERMINATION_TIMEOUT};
+pub use status::{Stage, Status};
 
 /// All processes of this daemon, by the id of their tunnel.
 #[derive(Debug)]
@@ -49,59 +50,6 @@ struct Entry {
     status: watch::Receiver<Status>,
     task: JoinHandle<()>,
 }
-
-/// Wanted state of a session.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct DesiredSession {
-    process: Option<Arc<OpenVpnProcess>>,
-    /// Counter of requests to retry at once.
-    retry_now: u64,
-}
-
-/// Stage of a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stage {
-    /// No process.
-    #[default]
-    Idle,
-    Connecting,
-    Connected,
-    /// It was connected before and is not connected now.
-    Reconnecting,
-    /// It ended or failed, and the session retries after a delay.
-    Failed,
-    Stopping,
-}
-
-/// Known state of a tunnel's process.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    pub stage: Stage,
-    pub pid: Option<u32>,
-    /// Addresses from the server or from the file, empty before the first connection.
-    pub addresses: Vec<IpAddr>,
-    pub remote: Option<SocketAddr>,
-    /// Outer bytes since the start of the process.
-    pub rx_bytes: u64,
-    pub tx_bytes: u64,
-    /// The negotiated cipher.
-    pub cipher: Option<String>,
-    /// Largest inner packet that both ends agreed on, in bytes.
-    pub mtu: Option<u16>,
-    /// Seconds between two pings of the server, or `None` if it did not announce pings.
-    pub ping_sec: Option<u16>,
-    /// Options that the server pushed and the client ignored.
-    pub pushed: Vec<String>,
-    /// Human-readable error.
-    pub error: Option<String>,
-    /// Number of reconnects and restarts.
-    pub restarts: u32,
-    /// Attempts since the last connection.
-    pub attempts: u32,
-}
-
-/// Time limit for a process to end by itself.
-const TERMINATION_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl OpenVpn {
     /// Ends processes that an earlier daemon with this folder left behind. The folder holds the sockets. The resolver

@@ -3,7 +3,10 @@
 //! The kernel hands them over by fwmark (`nft/ruleset.rs`, chain `proxied`). The mark encodes the proxy and the leg.
 //! Without this process they are dropped.
 
+mod associations;
+mod connect_error;
 mod fd_budget;
+mod shared;
 mod sockets;
 mod splice;
 mod target;
@@ -13,23 +16,23 @@ mod udp;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_core::plan::ProxyTarget;
-use gateway_outbound::{EgressError, socks5};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+pub use connect_error::ConnectError;
+pub use shared::ConnectFailures;
 pub use sockets::addresses;
 pub(super) use udp::{over, send};
 
 use crate::supervise::Supervisor;
-use fd_budget::DescriptorBudget;
-use splice::Pool;
-use target::{Admission, Counters, Target};
+use shared::Shared;
+use target::{Counters, Target};
 
 /// Time limit for connections to end, and the poll interval meanwhile.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -43,57 +46,10 @@ pub struct Relay {
     listening: Mutex<Vec<JoinHandle<()>>>,
 }
 
-#[derive(Debug, Default)]
-struct Shared {
-    targets: RwLock<BTreeMap<u8, Arc<Target>>>,
-    pool: Pool,
-    budget: DescriptorBudget,
-    associations: udp::Associations,
-    doubts: watch::Sender<ConnectFailures>,
-}
-
-/// Connect failures by proxy and leg. The value is a counter, so that each failure is a change.
-pub type ConnectFailures = BTreeMap<(String, u8), u64>;
-
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot listen for proxied traffic at {address}")]
     Listen { address: std::net::SocketAddr, source: io::Error },
-}
-
-/// Reason why a connection failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    #[error("name has no address")]
-    NoAddress,
-    #[error("unreachable: {0}")]
-    Connect(io::Error),
-    #[error(transparent)]
-    Socks(socks5::Error),
-    #[error("no answer within the timeout")]
-    Silent,
-    #[error("SOCKS5 proxy named the UDP relay {0}, which is neither its own address nor one of the internet")]
-    ForeignRelay(std::net::SocketAddr),
-    /// An established connection has ended.
-    #[error("{0}")]
-    Ended(String),
-}
-
-impl ConnectError {
-    /// Reports whether the failure concerns the proxy, and not only the destination.
-    fn is_the_proxys(&self) -> bool {
-        !matches!(self, ConnectError::Socks(socks5::Error::Refused(_)))
-    }
-}
-
-impl From<EgressError> for ConnectError {
-    fn from(error: EgressError) -> ConnectError {
-        match error {
-            EgressError::Connect(error) | EgressError::ProxyConnect(error) => ConnectError::Connect(error),
-            EgressError::Proxy(error) => ConnectError::Socks(error),
-            EgressError::ForeignRelay(at) => ConnectError::ForeignRelay(at),
-        }
-    }
 }
 
 /// Present state of the relay.
@@ -232,18 +188,5 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.stop_listening();
         self.shared.targets.write().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-}
-
-impl Shared {
-    fn target(&self, number: u8) -> Option<Arc<Target>> {
-        self.targets.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
-    }
-
-    /// Reports a proxy that needs a check.
-    fn report_failure(&self, passage: &Admission) {
-        self.doubts.send_modify(|doubts| {
-            *doubts.entry((passage.to.proxy_id.clone(), passage.leg)).or_default() += 1;
-        });
     }
 }

@@ -5,36 +5,31 @@
 
 mod datagrams;
 mod frames;
+mod local_socket;
 mod stream;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_core::facts::{Facts, TransportFact};
 use gateway_core::plan::{TransportKind, TransportTarget};
 use gateway_outbound::backoff::{Backoff, spread};
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::UdpSocket;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::os::proxy::ConnectError;
 use crate::supervise::Supervisor;
+use local_socket::LocalSocket;
 
 /// Time limit for a connection attempt.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(15));
 /// Lifetime of a connection after which the retry delays restart from the shortest.
 const STABLE_PERIOD: Duration = Duration::from_secs(5);
-/// Receive buffer for waiting datagrams, in bytes.
-const MAX_QUEUED_BYTES: usize = 4 << 20;
-const MOST_DATAGRAM: usize = 65_535;
-
 /// The bridges of this process by the id of the tunnel. Dropping ends them.
 #[derive(Debug, Default)]
 pub struct Transports {
@@ -116,10 +111,10 @@ impl Transports {
             "it is being connected".clone_into(&mut connection.reason);
         });
         let again = Arc::new(Notify::new());
-        let teller = StatePublisher { tunnel: tunnel.to_owned(), states: self.states.clone() };
+        let publisher = StatePublisher { tunnel: tunnel.to_owned(), states: self.states.clone() };
         let task = {
             let (target, near, again) = (target.clone(), near.clone(), again.clone());
-            let start = move || run(target.clone(), near.clone(), again.clone(), teller.clone());
+            let start = move || run(target.clone(), near.clone(), again.clone(), publisher.clone());
             self.supervisor.restart(format!("bridge {tunnel}"), start)
         };
         running.insert(tunnel.to_owned(), RunningBridge { target, near, again, task });
@@ -192,97 +187,20 @@ impl StatePublisher {
     }
 }
 
-/// The tunnel's side: a socket at a loopback address, and the last observed address of the tunnel.
-#[derive(Debug)]
-struct LocalSocket {
-    socket: UdpSocket,
-    /// Port of the tunnel at 127.0.0.1, 0 before its first datagram.
-    tunnel: AtomicU16,
-    /// Port of the WireGuard device, the only accepted sender. While it is unknown (0), datagrams wait.
-    device: watch::Sender<u16>,
-}
-
-impl LocalSocket {
-    fn open(address: SocketAddr) -> io::Result<LocalSocket> {
-        let socket =
-            Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-        socket.set_recv_buffer_size(MAX_QUEUED_BYTES)?;
-        socket.bind(&address.into())?;
-        let socket = UdpSocket::from_std(socket.into())?;
-        Ok(LocalSocket { socket, tunnel: AtomicU16::new(0), device: watch::Sender::new(0) })
-    }
-
-    /// Receives a datagram of the tunnel.
-    async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let (length, from) = self.socket.recv_from(buffer).await?;
-            // This keeps a tunnel's first handshake: its device becomes known within a second.
-            let _ = self.device.subscribe().wait_for(|port| *port != 0).await;
-            if self.takes(from) {
-                return Ok(length);
-            }
-        }
-    }
-
-    /// Reports whether a datagram is from the tunnel, and records its sender in that case. Any process of this host
-    /// can send here, but only the WireGuard device may receive the return path.
-    fn takes(&self, from: SocketAddr) -> bool {
-        let device = *self.device.borrow();
-        let is_tunnel = device != 0 && device == from.port();
-        if is_tunnel {
-            self.tunnel.store(from.port(), Ordering::Relaxed);
-        }
-        is_tunnel
-    }
-
-    /// Accepts datagrams from this port only. With 0 it accepts none.
-    fn set_device(&self, port: u16) {
-        let before = self.device.send_replace(port);
-        if before != port && port != 0 {
-            self.tunnel.store(port, Ordering::Relaxed);
-        }
-    }
-
-    /// Receives a datagram of the tunnel that is already waiting.
-    fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let (length, from) = self.socket.try_recv_from(buffer)?;
-            if self.takes(from) {
-                return Ok(length);
-            }
-        }
-    }
-
-    /// Sends a datagram to the tunnel. A datagram that it does not accept is lost, as anywhere.
-    fn send_to_tunnel(&self, datagram: &[u8]) {
-        let port = self.tunnel.load(Ordering::Relaxed);
-        if port != 0 {
-            let to = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            let _ = socket2::SockRef::from(&self.socket).send_to(datagram, &to.into());
-        }
-    }
-
-    /// Drops datagrams that waited while there was no connection: they are outdated.
-    fn drain(&self) {
-        let mut buffer = [0; 2048];
-        while self.socket.try_recv_from(&mut buffer).is_ok() {}
-    }
-}
-
-async fn run(target: TransportTarget, near: Arc<LocalSocket>, again: Arc<Notify>, teller: StatePublisher) {
+async fn run(target: TransportTarget, near: Arc<LocalSocket>, again: Arc<Notify>, publisher: StatePublisher) {
     let mut failures = 0u32;
     loop {
         let began = Instant::now();
         let reason = tokio::select! {
-            ended = run_once(&target, &near, &teller) => ended.to_string(),
+            ended = run_once(&target, &near, &publisher) => ended.to_string(),
             () = again.notified() => {
-                teller.broken("the way to it has changed".to_owned());
+                publisher.broken("the way to it has changed".to_owned());
                 failures = 0;
                 continue;
             }
         };
-        tracing::debug!(tunnel = teller.tunnel, reason, "bridge is not connected");
-        teller.broken(reason);
+        tracing::debug!(tunnel = publisher.tunnel, reason, "bridge is not connected");
+        publisher.broken(reason);
         if began.elapsed() > STABLE_PERIOD + TIMEOUT {
             failures = 0;
         }
@@ -296,13 +214,13 @@ async fn run(target: TransportTarget, near: Arc<LocalSocket>, again: Arc<Notify>
 }
 
 /// Runs one connection from its start to its end.
-async fn run_once(target: &TransportTarget, near: &LocalSocket, teller: &StatePublisher) -> ConnectError {
+async fn run_once(target: &TransportTarget, near: &LocalSocket, publisher: &StatePublisher) -> ConnectError {
     let Some(address) = target.address else { return ConnectError::NoAddress };
     let ended = match &target.kind {
         TransportKind::Udp2Tcp => match within(stream::open(address, target.mark)).await {
             Ok(far) => {
                 near.drain();
-                teller.connected();
+                publisher.connected();
                 stream::forward(far, near).await
             }
             Err(error) => return error,
@@ -310,7 +228,7 @@ async fn run_once(target: &TransportTarget, near: &LocalSocket, teller: &StatePu
         TransportKind::Socks5 { to } => match within(datagrams::open(address, target.mark, to)).await {
             Ok(far) => {
                 near.drain();
-                teller.connected();
+                publisher.connected();
                 far.forward(near).await
             }
             Err(error) => return error,

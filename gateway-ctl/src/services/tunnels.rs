@@ -8,6 +8,7 @@ mod openvpn;
 mod probe;
 mod probes;
 mod resolve;
+mod states;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,25 +34,7 @@ use crate::store::Store;
 
 pub use cover::Cover;
 pub use health::HealthVerdict;
-
-/// States of the tunnels at the last poll.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TunnelStates {
-    pub tunnels: BTreeMap<Id, TunnelLive>,
-    pub peers: BTreeMap<(Id, [u8; 32]), PeerLive>,
-    /// Cover traffic of WireGuard tunnels.
-    pub cover: BTreeMap<Id, Cover>,
-    facts: BTreeMap<String, TunnelFact>,
-    endpoints: BTreeMap<String, std::net::SocketAddr>,
-}
-
-impl TunnelStates {
-    /// Adds the known state of the tunnels to facts.
-    pub fn enrich(&self, facts: &mut Facts) {
-        facts.tunnels.clone_from(&self.facts);
-        facts.endpoints.clone_from(&self.endpoints);
-    }
-}
+pub use states::TunnelStates;
 
 type DefaultRoute = Option<(String, Option<std::net::IpAddr>)>;
 
@@ -73,7 +56,7 @@ pub struct Tunnels {
     probes: probes::Probes,
     liveness: liveness::LivenessChecks,
     /// Interface and gateway of the default route, for each address family.
-    default_way: [DefaultRoute; 2],
+    default_routes: [DefaultRoute; 2],
     /// Times of the remaining keepalives after the default route changed, latest first.
     again: Vec<tokio::time::Instant>,
     /// Time of the last recreation of each tunnel.
@@ -98,7 +81,7 @@ impl Tunnels {
             resolver,
             probes,
             liveness: liveness::LivenessChecks::default(),
-            default_way: Default::default(),
+            default_routes: Default::default(),
             again: Vec::new(),
             reconnected: BTreeMap::new(),
         };
@@ -233,7 +216,7 @@ impl Tunnels {
         };
         let best_routes = [best(false), best(true)];
         let now = tokio::time::Instant::now();
-        if std::mem::replace(&mut self.default_way, best_routes.clone()) != best_routes {
+        if std::mem::replace(&mut self.default_routes, best_routes.clone()) != best_routes {
             self.again = HANDSHAKE_RETRY_SECONDS
                 .iter()
                 .rev()

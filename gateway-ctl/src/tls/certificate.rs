@@ -16,7 +16,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, X509Certificate};
 use zeroize::Zeroizing;
 
-use super::lock;
+use super::lock::lock;
 use super::self_signed::{self, CertificateNames};
 use crate::clock::SharedClock;
 

@@ -10,9 +10,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::error::{Error, Side};
+use super::error::{Error, Side, explain};
+use super::factory::Factory;
+use super::lock::lock;
 use super::posture::{CachedConfig, Posture};
-use super::{Factory, lock};
 
 /// Maximum number of server sessions kept for resumption.
 const TICKETS: usize = 64;
@@ -95,7 +96,7 @@ impl Client {
 
     /// Explains why a library that connects by itself failed, if the post-quantum mode is the reason.
     pub fn explain(&self, error: &(dyn std::error::Error + 'static)) -> Option<String> {
-        super::explain(self.factory.mode(), error)
+        explain(self.factory.mode(), error)
     }
 }
 

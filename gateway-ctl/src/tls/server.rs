@@ -9,8 +9,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::error::{Error, FORBIDDEN, Side};
+use super::factory::Factory;
+use super::lock::lock;
 use super::posture::{CachedConfig, Posture};
-use super::{Factory, lock};
 
 /// Maximum number of client sessions kept for resumption.
 const TICKETS: usize = 256;

@@ -3,8 +3,9 @@
 use std::io;
 
 use rcgen::{CertificateParams, KeyPair};
+use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{self, kx_group};
-use rustls::{ClientConfig, HandshakeKind, ServerConfig};
+use rustls::{ClientConfig, HandshakeKind, NamedGroup, RootCertStore, ServerConfig};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};

@@ -1,8 +1,9 @@
 //! The compiler and the policy decision under arbitrary states and facts.
 
 use gateway_common::classify::classify;
+use gateway_common::decide::decide;
 use gateway_common::leg_selection;
-use gateway_common::verdict::{Action, decide};
+use gateway_common::verdict::Action;
 use gateway_common::wire::*;
 use gateway_core::compile::{Compiled, Input, Underlay, compile};
 use gateway_core::plan::{Dataplane, Family, RouteKey, RuleAction, names};

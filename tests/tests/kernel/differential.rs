@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
-use gateway_common::verdict::{self, Action, Departure, PolicyMaps as _, decide};
+use gateway_common::decide::{self, decide};
+use gateway_common::guard::{self, Departure};
+use gateway_common::policy_maps::PolicyMaps as _;
+use gateway_common::verdict::Action;
 use gateway_common::wire::{
     ActionValue, Address, Choice, ClientKey, EgressAllowKey, FlowKey, FlowValue, FqdnIpKey, FqdnIpValue,
     LocalValue, Mac, PlanValue, Prefix4, Prefix6, budget_index, plan_flags,
@@ -179,7 +182,7 @@ fn compare(programs: &mut Programs, environment: &PlanMaps<'_>, packet: &[u8], r
 
 /// Compares the flow entries, which decide later packets.
 fn compare_flow(programs: &Programs, environment: &PlanMaps<'_>, ip: &IpPacket, round: usize) {
-    let key = verdict::flow_key(ip);
+    let key = decide::flow_key(ip);
     let want = environment.flows.borrow().get(&key).map(|flow| FlowValue { seen: 0, digest: 0, ..*flow });
     let have = programs.flow(&key).expect("flows").map(|flow| FlowValue { seen: 0, digest: 0, ..flow });
     assert_eq!(have, want, "round {round}: what is remembered of {key:?} differs");
@@ -205,14 +208,14 @@ fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRun
         let authorised = plan.authorised.get(&EgressAllowKey { mark, index: arrival.interface }).copied();
         let of_host = if ingress == 0 { leg } else { 0 };
         let departure = Departure { ingress, mark, ipv6, source, leg: of_host, no_plan: false };
-        let want = verdict::guard(&departure, authorised, local);
+        let want = guard::guard(&departure, authorised, local);
         let program = programs.program("gw_guard").expect("the program");
         let have = run(program, &packet, arrival).expect("a test run");
         let action = if want.is_ok() { GOES_ON } else { DROPPED };
         assert_eq!(have, Run { action, mark }, "{departure:?} {authorised:?} {packet:02x?}");
 
         let want = match destination {
-            Some(destination) => verdict::arrive(leg, local(&destination)),
+            Some(destination) => guard::arrive(leg, local(&destination)),
             None => Ok(None),
         };
         let program = programs.program("gw_wan_ingress").expect("the program");

@@ -40,7 +40,8 @@ mod in_guest {
     use std::time::Duration;
 
     use gateway_common::classify::classify;
-    use gateway_common::verdict::{Action, decide};
+    use gateway_common::decide::decide;
+    use gateway_common::verdict::Action;
     use gateway_common::wire::*;
     use gateway_core::plan::{Attachment, Dataplane};
     use gateway_core::plan_maps::PlanMaps;

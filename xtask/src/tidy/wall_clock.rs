@@ -6,7 +6,7 @@ const CLOCKS: &[&str] = &["SystemTime::now", "Timestamp::now", "Zoned::now"];
 
 /// Files that may read it, with the reason.
 const READERS: &[(&str, &str)] = &[
-    ("gateway-ctl/src/clock.rs", "the clock, over which the one that does not run backwards is made"),
+    ("gateway-ctl/src/clock/system.rs", "the clock, over which the one that does not run backwards is made"),
     (
         "gateway-ctl/dns/src/downloads/disk_cache.rs",
         "marks files with the time that the file system gives others",
@@ -55,7 +55,7 @@ mod tests {
     fn another_reader_is_found_where_it_reads() {
         let sources = [
             source("gateway-ctl/src/store.rs", "//! Doc\nlet now = Timestamp::now();\n"),
-            source("gateway-ctl/src/clock.rs", "Timestamp::now()\n"),
+            source("gateway-ctl/src/clock/system.rs", "Timestamp::now()\n"),
             source("gateway-ctl/src/store/tests.rs", "Timestamp::now()\n"),
             source("tests/src/bin/bench.rs", "Timestamp::now()\n"),
         ];
@@ -64,6 +64,6 @@ mod tests {
 
     #[test]
     fn a_row_for_a_file_that_does_not_read_is_found() {
-        assert_eq!(readers(&[source("gateway-ctl/src/clock.rs", "fn now() {}\n")]).len(), 1);
+        assert_eq!(readers(&[source("gateway-ctl/src/clock/system.rs", "fn now() {}\n")]).len(), 1);
     }
 }

@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use gateway_common::classify::IpPacket;
-use gateway_common::verdict::{self, Action, PolicyInput, Reason, Verdict};
+use gateway_common::decide;
+use gateway_common::policy_maps::PolicyInput;
+use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{ChoiceKind, ClientKey, FqdnIpValue, RANK_NONE};
 use gateway_model::kinds::routing_policy::Hop;
 
@@ -40,14 +42,14 @@ pub fn decide_packet(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> 
 pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Name]) -> Verdict {
     let environment = PlanMaps::new(Some(dataplane));
     if !names.is_empty() {
-        let device = verdict::device(packet, 1, &environment).number;
+        let device = decide::device(packet, 1, &environment).number;
         let rank = fqdn_match::fqdn_rank(&dataplane.domains, names, device);
         let client = ClientKey::new(device, packet.mac, &packet.source);
         let fqdn_ip = FqdnIpValue { rank, until: u32::MAX };
         environment.domains.borrow_mut().insert((client, packet.destination), fqdn_ip);
     }
     let mut verdict = Verdict::DROP;
-    let question = PolicyInput {
+    let policy_input = PolicyInput {
         packet,
         slot: 1,
         plan: dataplane.header,
@@ -56,7 +58,7 @@ pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Nam
         continued: false,
         now: 0,
     };
-    verdict::evaluate(&question, &environment, &mut verdict);
+    decide::evaluate(&policy_input, &environment, &mut verdict);
     verdict
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use gateway_common::classify::{IpPacket, TCP};
-use gateway_common::verdict::{Action, Reason, Verdict, decide};
+use gateway_common::decide::decide;
+use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{Choice, ChoiceKind, Mac, Mark, RANK_NONE};
 use gateway_model::Device;
 use gateway_model::id::MacAddr;

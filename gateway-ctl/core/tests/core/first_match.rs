@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
-use gateway_common::verdict::{Action, PolicyInput, Reason, Verdict, device, evaluate};
+use gateway_common::decide::{device, evaluate};
+use gateway_common::policy_maps::PolicyInput;
+use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{Address, ClientKey, FqdnIpValue, Fragment, Mac, Mark, RANK_NONE};
 use gateway_core::compile::{Compiled, Input, compile};
 use gateway_core::conflicts::{ConflictKind, conflicts};

@@ -1,7 +1,9 @@
 //! Pools: which share each member takes, and what becomes of the flows of one that is taken out.
 
 use gateway_common::classify::{IpPacket, TCP};
-use gateway_common::verdict::{PolicyInput, Reason, Verdict, evaluate};
+use gateway_common::decide::evaluate;
+use gateway_common::policy_maps::PolicyInput;
+use gateway_common::verdict::{Reason, Verdict};
 use gateway_common::wire::{Address, ChoiceKind, Mark};
 use gateway_core::compile::{Compiled, CompiledPolicy, DRAIN};
 use gateway_core::plan_maps::PlanMaps;

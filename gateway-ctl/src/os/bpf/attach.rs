@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
-use aya::programs::{LinkOrder, ProgramId, SchedClassifier, TcAttachType};
+use aya::programs::{LinkOrder, ProgramId, SchedClassifier};
 use aya::util::KernelVersion;
 use gateway_core::plan::Attachment;
 use gateway_outbound::causes::with_causes;
 
 use super::clsact;
-use super::load::{GUARD, INGRESS, WAN_INGRESS};
+use super::hook::{Hook, Placement, programs_of};
 use super::syscall::PinnedTcx;
 use super::{Error, Programs};
 
@@ -36,25 +36,6 @@ pub struct AttachmentChanges {
     pub failed: Vec<(String, String)>,
 }
 
-/// A program and its hook on an interface.
-pub(super) struct Hook<'a> {
-    pub interface: &'a str,
-    pub index: u32,
-    pub program: &'static str,
-    pub kind: TcAttachType,
-}
-
-/// Position of a program in the list of its hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placement {
-    First,
-    /// Number of foreign programs that come before it.
-    Behind(usize),
-    /// Attached, but by a link that ends with its last descriptor.
-    Unpinned,
-    Detached,
-}
-
 /// The kernel frees a link shortly after the removal of its pin.
 const FREEING_ATTEMPTS: u32 = 50;
 const FREEING_WAIT: Duration = Duration::from_millis(5);
@@ -70,26 +51,6 @@ impl AttachMode {
         match self {
             AttachMode::Tcx => "tcx",
             AttachMode::Clsact => "clsact",
-        }
-    }
-}
-
-/// Returns all programs of an attachment and their directions, in the order of attachment.
-pub(super) fn programs_of(attachment: Attachment) -> impl Iterator<Item = (&'static str, TcAttachType)> {
-    let programs: &[(&str, TcAttachType)] = match attachment {
-        Attachment::Ingress => &[(INGRESS, TcAttachType::Ingress)],
-        Attachment::Guard => &[(GUARD, TcAttachType::Egress), (WAN_INGRESS, TcAttachType::Ingress)],
-    };
-    programs.iter().copied()
-}
-
-impl std::fmt::Display for Placement {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Placement::First => f.write_str("first"),
-            Placement::Behind(count) => write!(f, "behind {count} other programs"),
-            Placement::Unpinned => f.write_str("not pinned"),
-            Placement::Detached => f.write_str("detached"),
         }
     }
 }

@@ -9,9 +9,9 @@ use gateway_core::plan::Attachment;
 use nix::net::if_::if_nameindex;
 
 use super::Programs;
-use super::attach::{Hook, Placement, programs_of};
 use super::filters::{self, Filter};
-use super::load::{GUARD, INGRESS, WAN_INGRESS};
+use super::hook::{Hook, Placement, programs_of};
+use super::programs::{GUARD, INGRESS, WAN_INGRESS};
 
 /// Preference of the gateway's filter on a clsact qdisc. It is fixed, so a restart finds and replaces the filter.
 const PRIORITY: u16 = 71;

@@ -9,8 +9,8 @@ use gateway_common::wire::{DnsCacheKey, DnsCacheValue, DnsHit};
 use gateway_dns::serve::kernel_cache;
 use zerocopy::FromBytes as _;
 
-use super::load::ANSWER;
 use super::maps::{ArrayMap, Entries as _, HashTable, open};
+use super::programs::ANSWER;
 use super::{Error, Programs};
 
 /// Name of the tail-call map, which holds no data of the gateway.

@@ -6,11 +6,8 @@ use std::path::PathBuf;
 use aya::maps::{MapData, MapInfo};
 use gateway_common::maps::NAMES;
 
-use super::load::make_folder;
-use super::{Error, Programs, mount_bpffs};
-
-/// Identifiers of the pinned maps. They identify the maps when the pins are gone.
-pub(super) type MapIds = Vec<(&'static str, u32)>;
+use super::programs::{MapIds, Programs};
+use super::{Error, make_folder, mount_bpffs};
 
 pub(super) fn map_ids(maps: &std::path::Path) -> MapIds {
     let id = |name: &&'static str| Some((*name, MapInfo::from_pin(maps.join(name)).ok()?.id()));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use super::Error;
+use super::error::Error;
 
 /// Names of the program. The second is for daemons whose PATH lacks the administrator's directories.
 const PROGRAMS: [&str; 2] = ["nft", "/usr/sbin/nft"];

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use gateway_common::wire::Mark;
 use gateway_core::plan::{NftRuleset, names};
 
-use super::Error;
+use super::error::Error;
 
 /// Number of comparisons that cost about as much as one set lookup.
 const MAX_COMPARISONS: usize = 4;

@@ -12,10 +12,11 @@ use gateway_outbound::socks5::{self, Destination};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
+use super::connect_error::ConnectError;
+use super::shared::Shared;
 use super::sockets::{reset, watch_over_client};
 use super::splice::pump;
 use super::target::Admission;
-use super::{ConnectError, Shared};
 
 /// Time limit from the first packet to the proxy until it has connected to the destination.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,42 +37,42 @@ pub async fn accept(listener: Arc<TcpListener>, shared: Arc<Shared>) {
 }
 
 fn admit(client: TcpStream, shared: &Arc<Shared>) {
-    let Some(passage) = passage(&client, shared) else { return reset(client) };
+    let Some(admission) = admission_of(&client, shared) else { return reset(client) };
     let shared = shared.clone();
-    tokio::spawn(async move { forward(client, passage, &shared).await });
+    tokio::spawn(async move { forward(client, admission, &shared).await });
 }
 
 /// Returns the permission of a connection, by its fwmark.
-fn passage(client: &TcpStream, shared: &Shared) -> Option<Admission> {
+fn admission_of(client: &TcpStream, shared: &Shared) -> Option<Admission> {
     let mark = SockRef::from(client).mark().ok()?;
     // A client that connects to the listener directly has no such mark.
     let (number, leg) = Mark(mark).as_proxy().filter(|_| mark & Mark::PROXY_TAKEN != 0)?;
     shared.target(number)?.admit(leg, &shared.budget)
 }
 
-async fn forward(client: TcpStream, passage: Admission, shared: &Shared) {
+async fn forward(client: TcpStream, admission: Admission, shared: &Shared) {
     let Ok(to) = client.local_addr() else { return };
     if watch_over_client(&client).is_err() {
         return;
     }
     let outcome = tokio::select! {
-        outcome = open(&passage, to) => outcome,
-        () = passage.gate.closed() => return reset(client),
+        outcome = open(&admission, to) => outcome,
+        () = admission.gate.closed() => return reset(client),
     };
     let server = match outcome {
         Ok(server) => server,
         Err(error) => {
-            passage.counters.failed.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(proxy = %passage.to.name, %to, %error, "failed to connect through the proxy");
+            admission.counters.failed.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(proxy = %admission.to.name, %to, %error, "failed to connect through the proxy");
             if error.is_the_proxys() {
-                shared.report_failure(&passage);
+                shared.report_failure(&admission);
             }
             return reset(client);
         }
     };
     let outcome = tokio::select! {
-        outcome = pump(&client, &server, &shared.pool, &passage.counters.traffic) => outcome,
-        () = passage.gate.closed() => Err(io::ErrorKind::ConnectionAborted.into()),
+        outcome = pump(&client, &server, &shared.pool, &admission.counters.traffic) => outcome,
+        () = admission.gate.closed() => Err(io::ErrorKind::ConnectionAborted.into()),
     };
     if outcome.is_err() {
         reset(client);
@@ -80,12 +81,12 @@ async fn forward(client: TcpStream, passage: Admission, shared: &Shared) {
 }
 
 /// Opens a connection to a destination through the proxy.
-async fn open(passage: &Admission, to: SocketAddr) -> Result<TcpStream, ConnectError> {
-    let address = passage.to.address.ok_or(ConnectError::NoAddress)?;
+async fn open(admission: &Admission, to: SocketAddr) -> Result<TcpStream, ConnectError> {
+    let address = admission.to.address.ok_or(ConnectError::NoAddress)?;
     let through = async {
-        let mark = Mark::carried_by(passage.leg).0;
+        let mark = Mark::carried_by(admission.leg).0;
         let mut server =
-            gateway_outbound::open(&KernelSockets::PATIENT, address, mark, passage.login()).await?;
+            gateway_outbound::open(&KernelSockets::PATIENT, address, mark, admission.login()).await?;
         socks5::connect(&mut server, &Destination::Address(to)).await.map_err(ConnectError::Socks)?;
         Ok(server)
     };

@@ -22,9 +22,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::associations::{Datagram, Key};
+use super::connect_error::ConnectError;
+use super::shared::Shared;
 use super::sockets::{DatagramMeta, receive, transparent};
 use super::target::Admission;
-use super::{ConnectError, Shared};
 
 /// Idle timeout. RFC 4787, requirement 5: at least two minutes.
 const IDLE: Duration = Duration::from_secs(150);
@@ -34,8 +36,6 @@ const DNS: u16 = 53;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after a failure in which datagrams from the same port are dropped.
 const RETRY_INTERVAL: Duration = Duration::from_secs(3);
-/// Datagrams that wait for the association, or for the socket of their destination.
-const MAX_QUEUED_DATAGRAMS: usize = 32;
 /// Largest number of destinations for one source port.
 const DESTINATIONS: usize = 512;
 const MOST_DATAGRAM: usize = 65_536;
@@ -45,51 +45,16 @@ thread_local! {
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; MOST_DATAGRAM].into());
 }
 
-/// Key of an association: source, proxy, leg.
-type Key = (SocketAddr, u8, u8);
-type Datagram = (SocketAddr, Box<[u8]>);
-
-/// Senders to the associations.
-#[derive(Debug, Default)]
-pub struct Associations(Mutex<HashMap<Key, mpsc::Sender<Datagram>>>);
-
-impl Associations {
-    /// Passes a datagram to its association. Returns the datagram if there is no association or if it has ended.
-    fn enqueue(&self, key: &Key, datagram: Datagram) -> Result<(), Datagram> {
-        let associations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(sender) = associations.get(key) else { return Err(datagram) };
-        match sender.try_send(datagram) {
-            // The queue is full: datagrams may get lost.
-            Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => Ok(()),
-            Err(mpsc::error::TrySendError::Closed(datagram)) => Err(datagram),
-        }
-    }
-
-    fn open(&self, key: Key) -> mpsc::Receiver<Datagram> {
-        let (sender, receiver) = mpsc::channel(MAX_QUEUED_DATAGRAMS);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, sender);
-        receiver
-    }
-
-    fn close(&self, key: &Key, receiver: mpsc::Receiver<Datagram>) {
-        drop(receiver);
-        let mut associations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if associations.get(key).is_some_and(mpsc::Sender::is_closed) {
-            associations.remove(key);
-        }
-    }
-}
-
 /// Receives datagrams until the task is aborted.
 pub async fn listen(listener: Arc<UdpSocket>, shared: Arc<Shared>) {
     while listener.readable().await.is_ok() {
-        let taken = listener.try_io(Interest::READABLE, || {
+        let received = listener.try_io(Interest::READABLE, || {
             BUFFER.with_borrow_mut(|buffer| {
                 let arrival = receive(&listener, buffer)?;
                 Ok((arrival, Box::<[u8]>::from(&buffer[..arrival.length])))
             })
         });
-        match taken {
+        match received {
             Ok((arrival, content)) => admit(arrival, content, &shared),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             // An error about an earlier datagram does not concern this socket.
@@ -104,50 +69,50 @@ fn admit(arrival: DatagramMeta, content: Box<[u8]>, shared: &Arc<Shared>) {
     let Some((number, leg)) = proxied else { return };
     let key = (from, number, leg);
     let Err(datagram) = shared.associations.enqueue(&key, (to, content)) else { return };
-    let Some(passage) = shared.target(number).and_then(|target| target.admit_flow(leg, &shared.budget))
+    let Some(admission) = shared.target(number).and_then(|target| target.admit_flow(leg, &shared.budget))
     else {
         return;
     };
     let waiting = shared.associations.open(key);
     // The queue has capacity for the first one.
     let _ = shared.associations.enqueue(&key, datagram);
-    tokio::spawn(associate(key, mark, passage, waiting, shared.clone()));
+    tokio::spawn(associate(key, mark, admission, waiting, shared.clone()));
 }
 
 async fn associate(
     key: Key,
     mark: u32,
-    passage: Admission,
+    admission: Admission,
     mut waiting: mpsc::Receiver<Datagram>,
     shared: Arc<Shared>,
 ) {
     let opened = tokio::select! {
-        opened = open(&passage) => opened,
-        () = passage.gate.closed() => return shared.associations.close(&key, waiting),
+        opened = open(&admission) => opened,
+        () = admission.gate.closed() => return shared.associations.close(&key, waiting),
     };
     match opened {
         Ok((control, upstream)) => {
             let flow = Association { client: key.0, mark, control, upstream: Arc::new(upstream) };
-            let ended = flow.forward(&passage, &mut waiting).await;
+            let ended = flow.forward(&admission, &mut waiting).await;
             tracing::trace!(client = %key.0, ended, "an association ended");
         }
         Err(error) => {
-            passage.counters.failed.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(proxy = %passage.to.name, %error, "failed to open a UDP association");
-            shared.report_failure(&passage);
+            admission.counters.failed.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(proxy = %admission.to.name, %error, "failed to open a UDP association");
+            shared.report_failure(&admission);
             tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
     shared.associations.close(&key, waiting);
 }
 
-async fn open(passage: &Admission) -> Result<(TcpStream, UdpSocket), ConnectError> {
-    let address = passage.to.address.ok_or(ConnectError::NoAddress)?;
+async fn open(admission: &Admission) -> Result<(TcpStream, UdpSocket), ConnectError> {
+    let address = admission.to.address.ok_or(ConnectError::NoAddress)?;
     let through = associate_with_proxy(
         &KernelSockets::PATIENT,
         address,
-        Mark::carried_by(passage.leg).0,
-        passage.login(),
+        Mark::carried_by(admission.leg).0,
+        admission.login(),
     );
     Ok(tokio::time::timeout(TIMEOUT, through).await.map_err(|_| ConnectError::Silent)??)
 }
@@ -167,11 +132,11 @@ struct Association {
 
 impl Association {
     /// Forwards datagrams in both directions. Returns the reason for the end.
-    async fn forward(&self, passage: &Admission, waiting: &mut mpsc::Receiver<Datagram>) -> &'static str {
+    async fn forward(&self, admission: &Admission, waiting: &mut mpsc::Receiver<Datagram>) -> &'static str {
         let mut flows: HashMap<SocketAddr, Arc<UdpSocket>> = HashMap::new();
         // Each reader handles datagrams from the host to one destination, and ends with the association.
         let mut readers: JoinSet<SocketAddr> = JoinSet::new();
-        let counters = passage.counters.clone();
+        let counters = admission.counters.clone();
         let active = Arc::new(Mutex::new(Instant::now()));
         let touch =
             |active: &Mutex<Instant>| *active.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
@@ -186,7 +151,7 @@ impl Association {
                     only_dns &= to.port() == DNS;
                     if !flows.contains_key(&to) && flows.len() < DESTINATIONS {
                         // Without a permit the datagram is still sent, but its reply cannot be delivered.
-                        match passage.budget.take(1).map(|place| (place, self.flow(to))) {
+                        match admission.budget.take(1).map(|place| (place, self.flow(to))) {
                             None => drop(counters.over_limit.fetch_add(1, Ordering::Relaxed)),
                             Some((place, Ok(flow))) => {
                                 let flow = Arc::new(flow);
@@ -219,7 +184,7 @@ impl Association {
                 Some(ended) = readers.join_next() => if let Ok(to) = ended { drop(flows.remove(&to)) },
                 // The end of this connection ends the association (RFC 1928, section 6).
                 () = over(&self.control) => return "the proxy ended it",
-                () = passage.gate.closed() => return "its way is gone",
+                () = admission.gate.closed() => return "its way is gone",
                 () = tokio::time::sleep_until(end) => {
                     if active.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= idle {
                         return "idle";

@@ -7,8 +7,9 @@ use gateway_outbound::socks5::{Destination, datagram_header, read_datagram};
 use gateway_outbound::{KernelSockets, associate};
 use tokio::net::{TcpStream, UdpSocket};
 
+use super::frames::MOST_DATAGRAM;
+use super::local_socket::LocalSocket;
 use super::stream::watch_over;
-use super::{LocalSocket, MOST_DATAGRAM};
 use crate::os::proxy::{ConnectError, over, send};
 
 /// An association with the proxy.

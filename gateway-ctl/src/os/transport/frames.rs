@@ -1,6 +1,7 @@
 //! Datagrams in a stream: each behind its length as a big-endian 16-bit number.
 
-use super::MOST_DATAGRAM;
+/// Largest datagram in a frame, in bytes.
+pub const MOST_DATAGRAM: usize = 65_535;
 
 /// Bytes before a datagram.
 pub const HEADER: usize = 2;

@@ -8,8 +8,8 @@ use gateway_outbound::{Keepalive, KernelSockets, Sockets};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::frames::{Frames, HEADER, header};
-use super::{LocalSocket, MOST_DATAGRAM};
+use super::frames::{Frames, HEADER, MOST_DATAGRAM, header};
+use super::local_socket::LocalSocket;
 use crate::os::proxy::ConnectError;
 
 /// Size limit of one write that combines waiting datagrams, in bytes.

@@ -1,7 +1,7 @@
 //! A tunnel over each kind of bridge, with remote ends that break.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::*;
 

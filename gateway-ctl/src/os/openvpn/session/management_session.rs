@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use gateway_core::plan::OpenVpnProcess;
 use gateway_outbound::Resolver;
+use gateway_outbound::backoff::give_or_take_a_quarter;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -14,13 +15,13 @@ use tokio::process::Child;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use super::super::command as start;
 use super::super::log_parser::{self, LogLine};
 use super::super::management::{Message, Remote, SecretRequest, State, command};
 use super::super::resolve::resolve;
-use super::super::{DesiredSession, Stage, TERMINATION_TIMEOUT, command as start};
+use super::super::status::{DesiredSession, Stage, StatePublisher, TERMINATION_TIMEOUT};
 use super::backoff::{Backoff, ExitReason};
 use super::log::Log;
-use super::{StatePublisher, after};
 
 /// Time limit for the first sign of life of a process.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
@@ -138,30 +139,30 @@ impl ManagementSession {
         mut self,
         process: &OpenVpnProcess,
         wanted: &mut watch::Receiver<DesiredSession>,
-        teller: &StatePublisher,
+        publisher: &StatePublisher,
         backoff: &mut Backoff,
     ) -> ExitReason {
-        teller.update(|status| status.pid = self.child.id());
+        publisher.update(|status| status.pid = self.child.id());
         self.send(&command::watch()).await;
         loop {
             let pause = self.release.into_iter().chain(self.asked.as_ref().map(|(_, at)| *at)).min();
             tokio::select! {
                 line = self.management.next_line() => match line {
                     Ok(Some(line)) => {
-                        if let Some(ending) = self.handle_line(&line, process, teller, backoff).await {
+                        if let Some(ending) = self.handle_line(&line, process, publisher, backoff).await {
                             end(&mut self.child).await;
                             return ending;
                         }
                     }
-                    _ => return self.last(teller).await,
+                    _ => return self.last(publisher).await,
                 },
-                Some(line) = self.output.recv() => self.read(&line, teller),
+                Some(line) = self.output.recv() => self.read(&line, publisher),
                 () = until(pause) => self.act().await,
-                (remote, found) = found(&mut self.looking) => self.found(remote, found, teller).await,
+                (remote, found) = found(&mut self.looking) => self.found(remote, found, publisher).await,
                 changed = wanted.changed() => {
                     let now = wanted.borrow_and_update().clone();
                     if changed.is_err() || now.process.as_deref() != Some(process) {
-                        teller.update(|status| status.stage = Stage::Stopping);
+                        publisher.update(|status| status.stage = Stage::Stopping);
                         end(&mut self.child).await;
                         return ExitReason::Requested;
                     }
@@ -177,13 +178,13 @@ impl ManagementSession {
         &mut self,
         line: &str,
         process: &OpenVpnProcess,
-        teller: &StatePublisher,
+        publisher: &StatePublisher,
         backoff: &mut Backoff,
     ) -> Option<ExitReason> {
         match Message::parse(line) {
             Message::Hold => self.release = Some(Instant::now() + backoff.attempt()),
-            Message::State(state) => self.state(state, teller, backoff),
-            Message::Bytes { received, sent } => teller.count(received, sent),
+            Message::State(state) => self.state(state, publisher, backoff),
+            Message::Bytes { received, sent } => publisher.count(received, sent),
             Message::Remote(remote) => self.asked = Some((remote, Instant::now())),
             Message::SecretRequest(SecretRequest::Credentials) => {
                 if !process.username.is_set() || !process.password.is_set() {
@@ -226,12 +227,12 @@ impl ManagementSession {
         None
     }
 
-    fn state(&mut self, state: State, teller: &StatePublisher, backoff: &mut Backoff) {
+    fn state(&mut self, state: State, publisher: &StatePublisher, backoff: &mut Backoff) {
         match state.name.as_str() {
             "CONNECTED" => {
                 backoff.connected();
                 (self.error, self.skipped, self.connected) = (None, 0, true);
-                teller.update(|status| {
+                publisher.update(|status| {
                     status.stage = Stage::Connected;
                     status.addresses.clone_from(&state.addresses);
                     status.remote = state.remote;
@@ -243,7 +244,7 @@ impl ManagementSession {
                 let words = self.error.take().map(|trouble| trouble.words);
                 let words = words.or_else(|| log_parser::reason(&state.detail).map(str::to_owned));
                 let lost = self.connected;
-                teller.update(|status| {
+                publisher.update(|status| {
                     status.stage = if lost { Stage::Reconnecting } else { Stage::Connecting };
                     status.error = words.or_else(|| status.error.take());
                     status.attempts += 1;
@@ -263,20 +264,20 @@ impl ManagementSession {
     }
 
     /// Handles a line of the log.
-    fn read(&mut self, line: &str, teller: &StatePublisher) {
+    fn read(&mut self, line: &str, publisher: &StatePublisher) {
         self.log.write(line);
         match log_parser::reported(line) {
             Some(LogLine::Error(words)) => self.note(ErrorRank::LogLine, &words),
             Some(LogLine::Vague(words)) => self.note(ErrorRank::Least, &words),
             Some(LogLine::Denied(words)) => self.note(ErrorRank::Reason, &words),
-            Some(LogLine::Ignored(option)) => teller.update(|status| {
+            Some(LogLine::Ignored(option)) => publisher.update(|status| {
                 if status.pushed.len() < MAX_PUSHED && !status.pushed.contains(&option) {
                     status.pushed.push(option);
                 }
             }),
-            Some(LogLine::Cipher(cipher)) => teller.update(|status| status.cipher = Some(cipher)),
-            Some(LogLine::Mtu(mtu)) => teller.update(|status| status.mtu = Some(mtu)),
-            Some(LogLine::Ping(seconds)) => teller.update(|status| status.ping_sec = Some(seconds)),
+            Some(LogLine::Cipher(cipher)) => publisher.update(|status| status.cipher = Some(cipher)),
+            Some(LogLine::Mtu(mtu)) => publisher.update(|status| status.mtu = Some(mtu)),
+            Some(LogLine::Ping(seconds)) => publisher.update(|status| status.ping_sec = Some(seconds)),
             None => {}
         }
     }
@@ -300,14 +301,14 @@ impl ManagementSession {
         }
     }
 
-    async fn found(&mut self, remote: Remote, found: Result<SocketAddr, String>, teller: &StatePublisher) {
+    async fn found(&mut self, remote: Remote, found: Result<SocketAddr, String>, publisher: &StatePublisher) {
         let reason = match found {
             Ok(at) => return self.send(&command::remote(at)).await,
             Err(reason) => reason,
         };
         let words =
             format!("the server's name {} cannot be resolved: {reason}", log_parser::clean(&remote.host));
-        teller.update(|status| status.error = Some(words));
+        publisher.update(|status| status.error = Some(words));
         // Another server may have a resolvable name. After too many skips, the process gives up all servers.
         self.skipped += 1;
         if self.skipped.is_multiple_of(4) {
@@ -323,13 +324,13 @@ impl ManagementSession {
     }
 
     /// Ends the session after the process has closed its side.
-    async fn last(mut self, teller: &StatePublisher) -> ExitReason {
+    async fn last(mut self, publisher: &StatePublisher) -> ExitReason {
         let status = tokio::time::timeout(TERMINATION_TIMEOUT, self.child.wait()).await;
         if status.is_err() {
             end(&mut self.child).await;
         }
         while let Some(line) = self.output.recv().await {
-            self.read(&line, teller);
+            self.read(&line, publisher);
         }
         match self.error {
             Some(SessionError { weight, words }) if weight >= ErrorRank::Refusal => ExitReason::Denied(words),
@@ -435,4 +436,8 @@ async fn next_line(reader: &mut (impl AsyncBufRead + Unpin)) -> Option<String> {
         Ok(length) if length > 0 => Some(String::from_utf8_lossy(&bytes).trim_end().to_owned()),
         _ => None,
     }
+}
+
+fn after(pause: Duration) -> Instant {
+    Instant::now() + give_or_take_a_quarter(pause)
 }

@@ -1,0 +1,485 @@
+//! Decision function of the dataplane, of the API's explanations and of the tests: a classified packet and map lookups
+//! give a verdict.
+
+use crate::admission::Admission;
+use crate::classify::{Classified, DNS_PORT, ICMPV6, IpPacket, Malformed, TCP, UDP};
+use crate::leg_selection;
+use crate::policy_maps::{PolicyInput, PolicyMaps};
+use crate::verdict::{Action, Reason, Verdict};
+use crate::wire::*;
+
+/// RFC 5382, requirement 5: an established TCP connection may idle for two hours and four minutes.
+const TCP_IDLE_TIMEOUT: u32 = ticks(7_440);
+const IDLE_TIMEOUT: u32 = ticks(300);
+/// Maximum time until a SYN is retransmitted: one second (RFC 6298, section 2.1), or three by the RFC before it.
+const SYN_RETRANSMIT_TIMEOUT: u32 = ticks(3);
+
+/// Converts seconds to ticks of the flow table, rounded up.
+const fn ticks(seconds: u64) -> u32 {
+    ((seconds * 1_000_000_000) >> FLOW_TICK_SHIFT) as u32 + 1
+}
+
+/// Evaluates a packet from the LAN.
+pub fn decide<E: PolicyMaps>(packet: &Result<Classified, Malformed>, environment: &E) -> Verdict {
+    let mut verdict = Verdict::DROP;
+    match packet {
+        Err(Malformed) => verdict.set(Action::Drop, Reason::Malformed, 0),
+        Ok(Classified::Other) => verdict.set(Action::Pass, Reason::NotIp, 0),
+        Ok(Classified::Ip(packet)) => decide_ip(packet, environment, &mut verdict),
+    }
+    verdict
+}
+
+/// Evaluates an IP packet and writes the result to `verdict`.
+#[inline(always)]
+pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mut Verdict) {
+    *verdict = Verdict::DROP;
+    let slot = environment.live();
+    let plan = if slot == SLOT_NONE { None } else { environment.plan(slot) };
+    let Some(plan) = plan else {
+        verdict.set(Action::Mark, Reason::NoPlan, Mark::BLOCK.0);
+        return;
+    };
+    let now = (environment.now() >> FLOW_TICK_SHIFT) as u32;
+    let mut input = PolicyInput { packet, slot, plan, previous: 0, recorded: false, continued: false, now };
+    if find_flow(&mut input, environment, verdict) != 0 {
+        return;
+    }
+    evaluate(&input, environment, verdict);
+    // Records of link-scope traffic would only evict real flows.
+    if verdict.reason as u8 != Reason::LinkLocal as u8 {
+        admit(&input, environment, verdict);
+        if verdict.admission.is_refused() {
+            return;
+        }
+        record_flow(&input, environment, verdict);
+    }
+}
+
+/// Decides admission once for a packet, before a leg is selected. A flow with a record keeps it, valid or not,
+/// because the table does not grow.
+#[inline(always)]
+fn admit<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict: &mut Verdict) {
+    if verdict.admission as u8 != Admission::Pending as u8 {
+        return;
+    }
+    verdict.admission = if input.recorded {
+        Admission::Admitted
+    } else {
+        let index = budget_index(verdict.device, input.packet.interface);
+        let flows = environment.count_new_flow(index, NewFlows::window(input.now));
+        if flows.is_exceeded() {
+            Admission::Refused
+        } else if flows.was_exceeded() {
+            Admission::AfterRefusal
+        } else {
+            Admission::Admitted
+        }
+    };
+}
+
+/// Uses the verdict of the flow table if it is valid, and returns 1. Otherwise remembers the former state of the
+/// flow.
+// In the kernel program these three are separate functions, each with its own stack.
+#[inline(never)]
+fn find_flow<E: PolicyMaps>(input: &mut PolicyInput<'_>, environment: &E, verdict: &mut Verdict) -> u32 {
+    let PolicyInput { packet, plan, now, .. } = *input;
+    let key = flow_key(packet);
+    let Some(mut flow) = environment.flow(&key) else { return 0 };
+    if !flow.is_of(&key, plan.seed) {
+        return 0;
+    }
+    input.recorded = true;
+    let idle = if packet.protocol == TCP { TCP_IDLE_TIMEOUT } else { IDLE_TIMEOUT };
+    // Another processor may have updated it after this one read the clock.
+    let age = now.saturating_sub(flow.seen);
+    // A SYN shortly after a SYN is a retransmission. Otherwise it opens a new connection with the ports of an earlier
+    // one.
+    let another = packet.opening && (flow.established != 0 || age > SYN_RETRANSMIT_TIMEOUT);
+    if age > idle || another {
+        return 0;
+    }
+    if flow.generation == plan.generation && !is_over(flow.until, environment) {
+        let establishes = packet.protocol == TCP && !packet.opening && flow.established == 0;
+        if age != 0 || establishes {
+            flow.seen = now;
+            flow.established |= u8::from(establishes);
+            flow.digest = flow.digest_for(&key, plan.seed);
+            environment.remember(&key, &flow);
+        }
+        known(&flow, verdict);
+        return 1;
+    }
+    input.previous = flow.leg;
+    input.continued = true;
+    0
+}
+
+/// Records the verdict of a flow.
+#[inline(never)]
+fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict: &Verdict) -> u32 {
+    let PolicyInput { packet, plan, now, .. } = *input;
+    let key = flow_key(packet);
+    let mut value = FlowValue {
+        seen: now,
+        generation: plan.generation,
+        mark: verdict.mark,
+        policy: verdict.policy,
+        device: verdict.device,
+        action: verdict.action as u8,
+        reason: verdict.reason as u8,
+        leg: verdict.leg,
+        established: u8::from(packet.protocol == TCP && !packet.opening),
+        until: verdict.until,
+        digest: 0,
+    };
+    value.digest = value.digest_for(&key, plan.seed);
+    environment.remember(&key, &value);
+    0
+}
+
+/// Reports whether a deadline has passed. Reads the clock only if there is one.
+#[inline(always)]
+fn is_over<E: PolicyMaps>(until: u32, environment: &E) -> bool {
+    until != 0 && (environment.since_boot() >> DEADLINE_SHIFT) >= until as u64
+}
+
+#[inline(always)]
+fn known(flow: &FlowValue, verdict: &mut Verdict) {
+    let action = match flow.action {
+        1 => Action::Mark,
+        2 => Action::Pass,
+        _ => Action::Drop,
+    };
+    // Only the dataplane writes flows, and it writes no unknown number.
+    let reason = match Reason::from_wire(flow.reason) {
+        Some(reason) => reason,
+        None => Reason::Malformed,
+    };
+    verdict.set(action, reason, flow.mark);
+    verdict.policy = flow.policy;
+    verdict.device = flow.device;
+    verdict.leg = flow.leg;
+    verdict.new = false;
+}
+
+/// Evaluates a packet by the plan, without the flow table.
+// A separate function in the kernel program, because the stack is small. The verifier requires a numeric return value.
+#[inline(never)]
+pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut Verdict) -> u32 {
+    let PolicyInput { packet, slot, plan, previous, .. } = *input;
+    let mut device = device(packet, slot, environment);
+    v.device = device.number;
+    v.until = device.until;
+    if is_over(device.until, environment) {
+        v.until = 0;
+        device.rank = device.rank_after;
+        device.flags &= (1 << LIST_SHIFT) - 1;
+    }
+    let Some(interface) = interface(packet, slot, environment) else {
+        v.set(Action::Mark, Reason::UnknownInterface, Mark::BLOCK.0);
+        return 0;
+    };
+    let local = local(packet, slot, environment);
+    if is_spoofed(packet, slot_of_scope(slot, interface.scope), local.as_ref(), environment) {
+        v.set(Action::Drop, Reason::Spoofed, 0);
+        return 0;
+    }
+    if device.flags & device_flags::BLOCKED != 0 {
+        let near = matches!(local.as_ref().map(LocalValue::kind), Some(LocalKind::Own | LocalKind::Link));
+        if !(near && is_essential(packet)) {
+            v.set(Action::Drop, Reason::DeviceBlocked, 0);
+            return 0;
+        }
+    }
+    let near = matches!(local.as_ref().map(LocalValue::kind), Some(LocalKind::Own | LocalKind::Link));
+    if !near && is_forced(packet, &plan, &device) {
+        match packet.destination_port {
+            DNS_PORT => v.set(Action::Mark, Reason::ForcedDns, Mark::FORCED_DNS.0),
+            _ => v.set(Action::Mark, Reason::ForcedDnsReject, Mark::REJECT.0),
+        }
+        return 0;
+    }
+    if let Some(local) = local {
+        match local.kind() {
+            LocalKind::Own => v.set(Action::Mark, Reason::ToGateway, Mark::LOCAL.0),
+            LocalKind::Link => v.set(Action::Mark, Reason::LinkLocal, Mark::LOCAL.0),
+            LocalKind::Lan if device.flags & device_flags::NO_LAN != 0 => {
+                v.set(Action::Drop, Reason::TrustLanDenied, 0);
+            }
+            LocalKind::Lan => v.set(Action::Mark, Reason::ToLan, Mark::LOCAL.0),
+            LocalKind::Forbidden => v.set(Action::Drop, Reason::ToGatewayDenied, 0),
+        }
+        return 0;
+    }
+    if device.flags & device_flags::NO_INTERNET != 0 {
+        v.set(Action::Mark, Reason::TrustInternetDenied, Mark::REJECT.0);
+        return 0;
+    }
+    // The following verdicts are recorded.
+    admit(input, environment, v);
+    // A flow without a record keeps matching expired FQDN entries, like a flow of another generation.
+    let continued = input.continued || v.admission.is_refused();
+    let rank = best_rank(input, continued, &device, &interface, environment);
+    if rank == RANK_NONE {
+        let strict =
+            plan.flags & plan_flags::UNMATCHED_REJECT != 0 || device.flags & device_flags::POLICY_ONLY != 0;
+        if strict {
+            v.set(Action::Mark, Reason::NoPolicyReject, Mark::REJECT.0);
+        } else {
+            v.set(Action::Mark, Reason::NoPolicy, Mark::DIRECT.0);
+        }
+        return 0;
+    }
+    v.rank = rank;
+    v.set(Action::Drop, Reason::PolicyDrop, 0);
+    // Every rank has an action. A missing one would block.
+    if let Some(action) = environment.action(slot, rank) {
+        apply_action(action, packet, previous, environment, v);
+    }
+    0
+}
+
+/// Applies the action of the matching policy to the packet.
+#[inline(always)]
+fn apply_action<E: PolicyMaps>(
+    action: &ActionValue,
+    packet: &IpPacket,
+    previous: u8,
+    environment: &E,
+    v: &mut Verdict,
+) {
+    v.policy = action.policy;
+    if is_over(action.until, environment) {
+        v.set(Action::Drop, Reason::PolicyEnded, 0);
+        return;
+    }
+    v.until = earlier(v.until, action.until);
+    let (choice, lasting) =
+        if packet.ipv6 { (&action.v6, action.lasting6) } else { (&action.v4, action.lasting4) };
+    let kept = if is_over(action.kept_until, environment) { lasting } else { choice.kept };
+    let mut kind = choice.kind();
+    if matches!(kind, ChoiceKind::Proxy) && !proxy_takes(action, choice, packet) {
+        kind = action.unproxied();
+    }
+    if is_orphaned(kind, choice, kept, packet, previous) {
+        // The connection keeps its leg and continues if the leg returns before the client gets the reset.
+        v.leg = previous;
+        v.set(Action::Mark, Reason::PolicyReset, Mark::RESET.0);
+        return;
+    }
+    match kind {
+        ChoiceKind::Drop => {}
+        ChoiceKind::Reject => v.set(Action::Mark, Reason::PolicyReject, Mark::REJECT.0),
+        ChoiceKind::Direct => v.set(Action::Mark, Reason::PolicyDirect, Mark::DIRECT.0),
+        ChoiceKind::Legs | ChoiceKind::Proxy => {
+            let hash =
+                |both: bool| leg_selection::address_hash(&packet.source, both.then_some(&packet.destination));
+            let sticky = v.admission.sticky(Sticky::from_wire(action.sticky));
+            let turn = || environment.next_turn(action.policy);
+            if let Some(leg) = leg_selection::choose(choice, kept, sticky, hash, previous, turn) {
+                v.leg = leg;
+                if leg == previous && kept > lasting {
+                    v.until = earlier(v.until, action.kept_until);
+                }
+                if matches!(kind, ChoiceKind::Proxy) {
+                    let silent = matches!(action.unproxied(), ChoiceKind::Drop);
+                    v.set(Action::Mark, Reason::PolicyProxy, Mark::proxy(choice.proxy, leg, silent).0);
+                } else if leg != 0 {
+                    // The default route to a proxy is not an egress for traffic that the proxy does not carry.
+                    v.set(Action::Mark, Reason::PolicyEgress, Mark::leg(leg).0);
+                }
+            }
+        }
+    }
+}
+
+/// Reports whether the tunnel of a connection is gone while the policy has another egress for new flows. The server
+/// would not recognise the connection by another source address, so the client gets a reset and connects again.
+#[inline(always)]
+fn is_orphaned(kind: ChoiceKind, choice: &Choice, kept: u8, packet: &IpPacket, previous: u8) -> bool {
+    if previous < leg_selection::FIRST_TUNNEL || packet.protocol != TCP || packet.opening {
+        return false;
+    }
+    match kind {
+        ChoiceKind::Direct => true,
+        ChoiceKind::Legs => !leg_selection::offers(choice, kept, previous),
+        ChoiceKind::Drop | ChoiceKind::Reject | ChoiceKind::Proxy => false,
+    }
+}
+
+/// A proxy carries TCP, and UDP if it supports it.
+#[inline(always)]
+fn proxy_takes(action: &ActionValue, choice: &Choice, packet: &IpPacket) -> bool {
+    choice.proxy != 0 && (packet.protocol == TCP || packet.protocol == UDP && action.proxy_takes_udp())
+}
+
+/// Returns the device of a packet, by its MAC address or else by its IP address.
+#[inline(always)]
+pub fn device<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> DeviceValue {
+    let none = DeviceValue { rank: RANK_NONE, number: 0, flags: 0, until: 0, rank_after: RANK_NONE };
+    match environment.device_by_mac(&MacKey { slot: slot as u16, mac: packet.mac }) {
+        Some(device) => device,
+        None => match environment.device_by_address(&AddressKey { slot, address: packet.source }) {
+            Some(device) => device,
+            None => none,
+        },
+    }
+}
+
+/// Returns the ingress LAN interface of a packet. A VLAN without its own interface has the source prefixes of its
+/// parent, but none of its policies.
+#[inline(always)]
+fn interface<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> Option<InterfaceValue> {
+    let key = InterfaceKey { slot, index: packet.interface, vlan: packet.vlan, _pad: 0 };
+    match environment.interface(&key) {
+        None if packet.vlan != 0 => {
+            let parent = environment.interface(&InterfaceKey { vlan: 0, ..key })?;
+            Some(InterfaceValue { rank: RANK_NONE, vlan: 0, ..parent })
+        }
+        found => found,
+    }
+}
+
+/// Reports whether the source of a packet does not belong to its ingress LAN (RFC 2827). Neither forwarded traffic nor
+/// replies of this host can then leave by another interface than the ingress interface.
+#[inline(always)]
+fn is_spoofed<E: PolicyMaps>(
+    packet: &IpPacket,
+    scope: u32,
+    destination: Option<&LocalValue>,
+    environment: &E,
+) -> bool {
+    let kind = if packet.ipv6 {
+        environment.lan_source6(&Prefix6 { slot: scope, address: packet.source })
+    } else {
+        environment.lan_source4(&Prefix4 { slot: scope, address: packet.source.last() })
+    };
+    let Some(kind) = kind else { return true };
+    let destination = destination.map(LocalValue::kind);
+    match SourceKind::from_wire(kind) {
+        SourceKind::Lan => false,
+        // Replies to an IPv6 link-local address name the link; replies to an IPv4 one would use the main table.
+        SourceKind::LinkLocal if packet.ipv6 => {
+            !matches!(destination, Some(LocalKind::Own | LocalKind::Link))
+        }
+        SourceKind::LinkLocal => !matches!(destination, Some(LocalKind::Link)),
+        SourceKind::Unspecified => !matches!(destination, Some(LocalKind::Link)),
+        // Neighbour advertisements of a duplicate address must pass (RFC 4862, section 5.4.4).
+        SourceKind::Denied => {
+            let discovery = packet.protocol == ICMPV6 && matches!(packet.destination_port >> 8, 135 | 136);
+            !(packet.ipv6 && discovery && matches!(destination, Some(LocalKind::Link)))
+        }
+    }
+}
+
+/// DNS over TLS (RFC 7858) and over QUIC (RFC 9250).
+const DNS_ENCRYPTED: u16 = 853;
+
+/// Reports whether the packet is a DNS query of a host that must use the resolver of the gateway.
+#[inline(always)]
+fn is_forced(packet: &IpPacket, plan: &PlanValue, device: &DeviceValue) -> bool {
+    let forced = plan.flags & plan_flags::FORCED_DNS != 0 || device.flags & device_flags::FORCED_DNS != 0;
+    forced
+        && device.flags & device_flags::RESOLVER == 0
+        && packet.has_ports()
+        && matches!(packet.protocol, TCP | UDP)
+        && matches!(packet.destination_port, DNS_PORT | DNS_ENCRYPTED)
+}
+
+/// Reports whether the packet is DHCP or neighbour discovery (RFC 4861), which blocked hosts may send.
+#[inline(always)]
+fn is_essential(packet: &IpPacket) -> bool {
+    match packet.protocol {
+        UDP => matches!((packet.source_port, packet.destination_port), (68, 67) | (546, 547)),
+        ICMPV6 => matches!(packet.destination_port >> 8, 133..=136),
+        _ => false,
+    }
+}
+
+#[inline(always)]
+fn local<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> Option<LocalValue> {
+    if packet.ipv6 {
+        environment.local6(&Prefix6 { slot, address: packet.destination })
+    } else {
+        environment.local4(&Prefix4 { slot, address: packet.destination.last() })
+    }
+}
+
+/// Returns the lowest rank over all dimensions: the first matching policy.
+#[inline(always)]
+fn best_rank<E: PolicyMaps>(
+    input: &PolicyInput<'_>,
+    continued: bool,
+    device: &DeviceValue,
+    interface: &InterfaceValue,
+    environment: &E,
+) -> u32 {
+    let PolicyInput { packet, slot, .. } = *input;
+    let mut rank = least(input.plan.all, Some(device.rank));
+    rank = least(rank, Some(interface.rank));
+    let vlan = if packet.vlan == 0 { interface.vlan } else { packet.vlan };
+    if vlan != 0 {
+        rank = least(rank, environment.vlan(&VlanKey { slot, vlan, _pad: 0 }));
+    }
+    rank = if packet.ipv6 {
+        least(rank, environment.source6(&Prefix6 { slot, address: packet.source }))
+    } else {
+        least(rank, environment.source4(&Prefix4 { slot, address: packet.source.last() }))
+    };
+    if input.plan.flags & plan_flags::DOMAINS != 0 {
+        let client = ClientKey::new(device.number, packet.mac, &packet.source);
+        let fqdn = environment.domain(&FqdnIpKey { slot, client, address: packet.destination });
+        let holds = |value: &FqdnIpValue| continued || input.now <= value.until;
+        rank = least(rank, fqdn.filter(holds).map(|value| value.rank));
+    }
+    rank = by_destination(packet, slot, rank, environment);
+    let list = device.flags >> LIST_SHIFT;
+    if list == 0 { rank } else { by_destination(packet, slot_of_list(slot, list), rank, environment) }
+}
+
+/// Returns the lowest of a rank and the destination's ranks, in the plan or in the device's own list.
+#[inline(always)]
+fn by_destination<E: PolicyMaps>(packet: &IpPacket, slot: u32, mut rank: u32, environment: &E) -> u32 {
+    let port = packet.destination_port;
+    if packet.ipv6 {
+        let address = packet.destination;
+        rank = least(rank, environment.destination6(&Prefix6 { slot, address }));
+        if packet.has_ports() {
+            rank =
+                least(rank, environment.destination_port6(&PortPrefix6 { slot: slot as u16, port, address }));
+        }
+    } else {
+        let address = packet.destination.last();
+        rank = least(rank, environment.destination4(&Prefix4 { slot, address }));
+        if packet.has_ports() {
+            rank =
+                least(rank, environment.destination_port4(&PortPrefix4 { slot: slot as u16, port, address }));
+        }
+    }
+    rank
+}
+
+#[inline(always)]
+fn least(a: u32, b: Option<u32>) -> u32 {
+    match b {
+        Some(b) if b < a => b,
+        _ => a,
+    }
+}
+
+#[inline(always)]
+pub fn flow_key(packet: &IpPacket) -> FlowKey {
+    FlowKey {
+        source: packet.source,
+        destination: packet.destination,
+        interface: packet.interface,
+        source_port: packet.source_port,
+        destination_port: packet.destination_port,
+        mac: packet.mac,
+        vlan: packet.vlan,
+        protocol: packet.protocol,
+        fragment: packet.fragment as u8,
+        _pad: [0; 2],
+    }
+}

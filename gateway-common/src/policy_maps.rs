@@ -1,0 +1,56 @@
+//! Inputs of the policy decision: the maps that it looks up, and the packet.
+
+use crate::classify::IpPacket;
+use crate::wire::*;
+
+/// Map lookups of the policy decision. Kernel programs read BPF maps, userspace reads a plan.
+pub trait PolicyMaps {
+    /// Slot of the active plan.
+    fn live(&self) -> Slot;
+    fn plan(&self, slot: Slot) -> Option<PlanValue>;
+    fn interface(&self, key: &InterfaceKey) -> Option<InterfaceValue>;
+    fn vlan(&self, key: &VlanKey) -> Option<u32>;
+    fn device_by_mac(&self, key: &MacKey) -> Option<DeviceValue>;
+    fn device_by_address(&self, key: &AddressKey) -> Option<DeviceValue>;
+    /// Longest match.
+    fn source4(&self, key: &Prefix4) -> Option<u32>;
+    fn source6(&self, key: &Prefix6) -> Option<u32>;
+    fn destination4(&self, key: &Prefix4) -> Option<u32>;
+    fn destination6(&self, key: &Prefix6) -> Option<u32>;
+    fn destination_port4(&self, key: &PortPrefix4) -> Option<u32>;
+    fn destination_port6(&self, key: &PortPrefix6) -> Option<u32>;
+    /// Entry of an address that a client resolved.
+    fn domain(&self, key: &FqdnIpKey) -> Option<FqdnIpValue>;
+    /// [`SourceKind`] of a source on a LAN interface; longest match.
+    fn lan_source4(&self, key: &Prefix4) -> Option<u32>;
+    fn lan_source6(&self, key: &Prefix6) -> Option<u32>;
+    fn local4(&self, key: &Prefix4) -> Option<LocalValue>;
+    fn local6(&self, key: &Prefix6) -> Option<LocalValue>;
+    fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue>;
+    /// Advances the round-robin counter of a policy and returns it.
+    fn next_turn(&self, policy: u32) -> u64;
+    fn flow(&self, key: &FlowKey) -> Option<FlowValue>;
+    fn remember(&self, key: &FlowKey, value: &FlowValue);
+    /// Counts a new flow against a budget with [`NewFlows::next`].
+    fn count_new_flow(&self, index: u32, window: u32) -> NewFlows;
+    /// Monotonic time in nanoseconds, with a resolution of milliseconds.
+    fn now(&self) -> u64;
+    /// Time since boot in nanoseconds, including suspend; the clock of deadlines.
+    fn since_boot(&self) -> u64;
+}
+
+/// Input of the policy lookup: a packet, and the slot of the plan.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyInput<'a> {
+    pub packet: &'a IpPacket,
+    pub slot: Slot,
+    pub plan: PlanValue,
+    /// Leg of the flow in another generation, 0 without one.
+    pub previous: u8,
+    /// The flow has a record, valid or not.
+    pub recorded: bool,
+    /// The flow was evaluated in another generation, so expired FQDN entries of its client still apply to it.
+    pub continued: bool,
+    /// In [`FLOW_TICK_SHIFT`] units.
+    pub now: u32,
+}

@@ -1,0 +1,36 @@
+//! State that all connections of the relay share.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::watch;
+
+use super::associations::Associations;
+use super::fd_budget::DescriptorBudget;
+use super::splice::Pool;
+use super::target::{Admission, Target};
+
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub targets: RwLock<BTreeMap<u8, Arc<Target>>>,
+    pub pool: Pool,
+    pub budget: DescriptorBudget,
+    pub associations: Associations,
+    pub doubts: watch::Sender<ConnectFailures>,
+}
+
+/// Connect failures by proxy and leg. The value is a counter, so that each failure is a change.
+pub type ConnectFailures = BTreeMap<(String, u8), u64>;
+
+impl Shared {
+    pub fn target(&self, number: u8) -> Option<Arc<Target>> {
+        self.targets.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+    }
+
+    /// Reports a proxy that needs a check.
+    pub fn report_failure(&self, admission: &Admission) {
+        self.doubts.send_modify(|doubts| {
+            *doubts.entry((admission.to.proxy_id.clone(), admission.leg)).or_default() += 1;
+        });
+    }
+}
