@@ -409,9 +409,6 @@ fn check_query(
     query: &Query,
     filters: &std::collections::BTreeMap<String, Vec<String>>,
 ) -> Result<(), ApiError> {
-    if endpoint.text_field.is_some() {
-        return Ok(());
-    }
     let fields = filters.get(&endpoint.operation).map(Vec::as_slice).unwrap_or_default();
     for (name, _) in &query.0 {
         let declared = endpoint.parameters.iter().any(|parameter| parameter.name == name);

@@ -59,9 +59,7 @@ pub fn run(subject: &Subject) -> Vec<Check> {
         checks.push(interface(key, name));
     }
     checks.push(port(subject.api_addr));
-    for (program, package) in [("nft", "nftables"), ("ip", "iproute2")] {
-        checks.push(program_present(program, package));
-    }
+    checks.push(program_present("nft", "nftables"));
     checks.extend(kernel());
     checks.push(tun());
     checks.push(wireguard());

@@ -22,6 +22,8 @@ use crate::table::collection::{Live, Object, expected, shown};
 use crate::table::{Audit, Collection, Effect, Ops, Placeholder, Table};
 
 const KIND: &Kind = &Kind::of::<Tunnel>();
+const NAME_PARAMETER: &str =
+    "Name of the tunnel, for a body that is a file as text. Other fields need a form or JSON.";
 const LIVE: Option<Live> = Some(observe_tunnels);
 
 pub fn rows(t: &mut Table) {
@@ -64,6 +66,7 @@ pub fn rows(t: &mut Table) {
     .summary("Create a tunnel from a .conf file")
     .doc("Hooks and routing keys of the file are ignored; the warnings name them.")
     .accepts_text("config")
+    .parameter("name", Placeholder::Text, NAME_PARAMETER)
     .status(201)
     .tagged();
     t.view("/tunnels/egress", "list_tunnel_egress", egress).summary("Tunnel of each applied policy");
@@ -73,6 +76,7 @@ pub fn rows(t: &mut Table) {
             "Keys and certificates must be inline. Commands, plugins, routes and name servers of the file are ignored; the warnings name them.",
         )
         .accepts_text("config")
+    .parameter("name", Placeholder::Text, NAME_PARAMETER)
         .status(201)
         .tagged();
     super::bridges::rows(t);

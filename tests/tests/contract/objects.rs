@@ -262,6 +262,11 @@ async fn a_conf_file_becomes_a_tunnel_and_a_tunnel_a_conf_file() {
         .body(axum::body::Body::from(examples::WIREGUARD_CONF))
         .expect("request");
     assert_eq!(client.raw(request).await.data()["name"], "as-text");
+    // A password in an address would stand in the logs of proxies.
+    for secret in ["username=u", "password=p"] {
+        let path = format!("/tunnels/upload-ovpn?name=by-text&{secret}");
+        client.post(&path, json!({})).await.error(400, "invalid_parameter");
+    }
 
     let broken = json!({"name": "broken", "config": "[Interface]\nPrivateKey = x\n"});
     let details = client.post("/tunnels/import-wireguard", broken).await.error(422, "validation_failed");
