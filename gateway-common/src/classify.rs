@@ -4,7 +4,7 @@
 //! (RFC 8200, section 4), TCP (RFC 9293), UDP (RFC 768), ICMP (RFC 792), ICMPv6 (RFC 4443).
 
 use crate::packet::Packet;
-use crate::wire::{Address, Fragment, Mac};
+use crate::wire::{Address, Fragment, Mac, flow_flags};
 
 pub const ETHERTYPE_IPV4: u16 = 0x0800;
 pub const ETHERTYPE_IPV6: u16 = 0x86dd;
@@ -67,6 +67,8 @@ pub struct IpPacket {
     pub ipv6: bool,
     /// A TCP segment that asks for a new connection: SYN without ACK.
     pub opening: bool,
+    /// Protocol of the UDP payload: a bit of [`flow_flags`], 0 for others.
+    pub payload: u8,
 }
 
 impl IpPacket {
@@ -217,6 +219,13 @@ fn ports<P: Packet + ?Sized>(packet: &P, offset: usize, ip: &mut IpPacket) -> He
         return Headers::Ip;
     }
     match ip.protocol {
+        UDP if let Some(datagram) = packet.read::<[u32; 4]>(offset) => {
+            let ports = u32::from_be(datagram[0]);
+            ip.source_port = (ports >> 16) as u16;
+            ip.destination_port = ports as u16;
+            let length = u32::from_be(datagram[1]) >> 16;
+            ip.payload = payload(length, u32::from_be(datagram[2]), u32::from_be(datagram[3]));
+        }
         TCP | UDP | DCCP | SCTP | UDP_LITE => {
             let Some(ports) = packet.read::<[u16; 2]>(offset) else { return Headers::Malformed };
             ip.source_port = u16::from_be(ports[0]);
@@ -240,4 +249,35 @@ fn ports<P: Packet + ?Sized>(packet: &P, offset: usize, ip: &mut IpPacket) -> He
         _ => {}
     }
     Headers::Ip
+}
+
+/// Length of a UDP header.
+const UDP_HEADER: u32 = 8;
+/// Length of the header of a STUN message (RFC 8489, section 5).
+const STUN_HEADER: u32 = 20;
+const STUN_MAGIC_COOKIE: u32 = 0x2112_a442;
+/// Minimum length of a datagram with an Initial packet (RFC 9000, section 14.1).
+const QUIC_INITIAL: u32 = 1200;
+const QUIC_VERSION_1: u32 = 1;
+/// RFC 9369.
+const QUIC_VERSION_2: u32 = 0x6b33_43cf;
+
+/// Recognises the payload of a UDP datagram by its first eight bytes. `length` is that of the UDP header.
+#[inline(always)]
+const fn payload(length: u32, first: u32, second: u32) -> u8 {
+    // Type with two leading zero bits, length in multiples of four, magic cookie (RFC 8489, section 5).
+    let attributes = first & 0xffff;
+    let is_stun = first >> 30 == 0 && attributes & 3 == 0 && second == STUN_MAGIC_COOKIE;
+    if is_stun && length == UDP_HEADER + STUN_HEADER + attributes {
+        return flow_flags::STUN;
+    }
+    // Long header, packet type Initial (RFC 9000, section 17.2.2; RFC 9369, section 3.2).
+    if first >> 30 == 3 && length >= UDP_HEADER + QUIC_INITIAL {
+        let version = first << 8 | second >> 24;
+        let kind = first >> 28 & 3;
+        if (version == QUIC_VERSION_1 && kind == 0) || (version == QUIC_VERSION_2 && kind == 1) {
+            return flow_flags::QUIC;
+        }
+    }
+    0
 }

@@ -2,6 +2,7 @@
 //! give a verdict.
 
 use crate::admission::Admission;
+use crate::blocks;
 use crate::classify::{Classified, DNS_PORT, ICMPV6, IpPacket, Malformed, TCP, UDP};
 use crate::leg_selection;
 use crate::policy_maps::{PolicyInput, PolicyMaps};
@@ -41,7 +42,8 @@ pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mu
         return;
     };
     let now = (environment.now() >> FLOW_TICK_SHIFT) as u32;
-    let mut input = PolicyInput { packet, slot, plan, previous: 0, recorded: false, continued: false, now };
+    let mut input =
+        PolicyInput { packet, slot, plan, previous: 0, recorded: false, continued: false, shown: 0, now };
     if find_flow(&mut input, environment, verdict) != 0 {
         return;
     }
@@ -95,15 +97,22 @@ fn find_flow<E: PolicyMaps>(input: &mut PolicyInput<'_>, environment: &E, verdic
     let age = now.saturating_sub(flow.seen);
     // A SYN shortly after a SYN is a retransmission. Otherwise it opens a new connection with the ports of an earlier
     // one.
-    let another = packet.opening && (flow.established != 0 || age > SYN_RETRANSMIT_TIMEOUT);
+    let another =
+        packet.opening && (flow.shown & flow_flags::ESTABLISHED != 0 || age > SYN_RETRANSMIT_TIMEOUT);
     if age > idle || another {
         return 0;
     }
-    if flow.generation == plan.generation && !is_over(flow.until, environment) {
-        let establishes = packet.protocol == TCP && !packet.opening && flow.established == 0;
+    input.shown = flow.shown;
+    // A protocol that the flow shows for the first time may be blocked.
+    let is_news = packet.payload & !flow.shown != 0;
+    if flow.generation == plan.generation && !is_news && !is_over(flow.until, environment) {
+        let establishes =
+            packet.protocol == TCP && !packet.opening && flow.shown & flow_flags::ESTABLISHED == 0;
         if age != 0 || establishes {
             flow.seen = now;
-            flow.established |= u8::from(establishes);
+            if establishes {
+                flow.shown |= flow_flags::ESTABLISHED;
+            }
             flow.digest = flow.digest_for(&key, plan.seed);
             environment.remember(&key, &flow);
         }
@@ -118,8 +127,9 @@ fn find_flow<E: PolicyMaps>(input: &mut PolicyInput<'_>, environment: &E, verdic
 /// Records the verdict of a flow.
 #[inline(never)]
 fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict: &Verdict) -> u32 {
-    let PolicyInput { packet, plan, now, .. } = *input;
+    let PolicyInput { packet, plan, shown, now, .. } = *input;
     let key = flow_key(packet);
+    let establishes = packet.protocol == TCP && !packet.opening;
     let mut value = FlowValue {
         seen: now,
         generation: plan.generation,
@@ -129,7 +139,7 @@ fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict:
         action: verdict.action as u8,
         reason: verdict.reason as u8,
         leg: verdict.leg,
-        established: u8::from(packet.protocol == TCP && !packet.opening),
+        shown: if establishes { shown | flow_flags::ESTABLISHED } else { shown | packet.payload },
         until: verdict.until,
         digest: 0,
     };
@@ -216,6 +226,16 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
         v.set(Action::Mark, Reason::TrustInternetDenied, Mark::REJECT.0);
         return 0;
     }
+    let blocks = (plan.flags | device.flags) & block_flags::ALL;
+    let blocked = blocks::blocked(input, blocks, device.flags, environment);
+    if blocked != 0 {
+        match Reason::from_wire(blocked as u8) {
+            // Nobody who multicasts into the LAN waits for an error.
+            Some(Reason::DiscoveryDropped) | None => v.set(Action::Drop, Reason::DiscoveryDropped, 0),
+            Some(reason) => v.set(Action::Mark, reason, Mark::REJECT.0),
+        }
+        return 0;
+    }
     // The following verdicts are recorded.
     admit(input, environment, v);
     // A flow without a record keeps matching expired FQDN entries, like a flow of another generation.
@@ -228,6 +248,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
             v.set(Action::Mark, Reason::NoPolicyReject, Mark::REJECT.0);
         } else {
             v.set(Action::Mark, Reason::NoPolicy, Mark::DIRECT.0);
+            blocks::keep_off_default_route(input, blocks, v);
         }
         return 0;
     }
@@ -236,6 +257,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
     // Every rank has an action. A missing one would block.
     if let Some(action) = environment.action(slot, rank) {
         apply_action(action, packet, previous, environment, v);
+        blocks::keep_off_default_route(input, blocks, v);
     }
     0
 }

@@ -5,6 +5,7 @@
 
 pub mod abi;
 pub mod admission;
+pub mod blocks;
 pub mod checksum;
 pub mod classify;
 pub mod decide;

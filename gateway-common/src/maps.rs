@@ -63,6 +63,9 @@ maps! {
     LanSources6 "gw_lan_src6" [8192] Prefix6 => u32;
     Locals4 "gw_locals4" [8192] Prefix4 => LocalValue;
     Locals6 "gw_locals6" [8192] Prefix6 => LocalValue;
+    /// Prefixes of known public resolvers, for the block of DNS over HTTPS. Empty while nothing blocks it.
+    DohServers4 "gw_doh4" [16_384] Prefix4 => u32;
+    DohServers6 "gw_doh6" [16_384] Prefix6 => u32;
     /// Array by rank, first for slot 1, then for slot 2.
     Actions "gw_actions" [2 * POLICIES] u32 => ActionValue;
     /// Array by policy index: round-robin counter of the policy.
@@ -86,7 +89,7 @@ maps! {
     /// Per-CPU array by device number, in pages.
     DeviceCounters "gw_device_count" [DEVICES / COUNTER_PAGE] u32 => CounterPage;
     /// Per-CPU array by reason.
-    ReasonCounters "gw_reason_count" [32] u32 => CounterValue;
+    ReasonCounters "gw_reason_count" [64] u32 => CounterValue;
     /// Per-CPU hash by interface index: packets that the egress guard dropped.
     GuardDrops "gw_guard_drops" [1024] u32 => CounterValue;
     /// Ring buffer of event records, in bytes.

@@ -26,6 +26,9 @@ pub trait PolicyMaps {
     fn lan_source6(&self, key: &Prefix6) -> Option<u32>;
     fn local4(&self, key: &Prefix4) -> Option<LocalValue>;
     fn local6(&self, key: &Prefix6) -> Option<LocalValue>;
+    /// Present if the address is one of a known public resolver; longest match.
+    fn doh_server4(&self, key: &Prefix4) -> Option<u32>;
+    fn doh_server6(&self, key: &Prefix6) -> Option<u32>;
     fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue>;
     /// Advances the round-robin counter of a policy and returns it.
     fn next_turn(&self, policy: u32) -> u64;
@@ -51,6 +54,8 @@ pub struct PolicyInput<'a> {
     pub recorded: bool,
     /// The flow was evaluated in another generation, so expired FQDN entries of its client still apply to it.
     pub continued: bool,
+    /// Protocols that the flow has shown so far: bits of [`flow_flags`].
+    pub shown: u8,
     /// In [`FLOW_TICK_SHIFT`] units.
     pub now: u32,
 }

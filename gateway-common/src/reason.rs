@@ -56,6 +56,18 @@ pub enum Reason {
     GuardSource = 25,
     /// Received on an uplink or a tunnel for an address of another tunnel.
     WrongIngress = 26,
+    /// DNS over TLS or QUIC to another resolver, which the privacy class of the device blocks.
+    DotBlocked = 27,
+    /// HTTPS to a known public resolver, which the privacy class of the device blocks.
+    DohBlocked = 28,
+    /// QUIC, which the privacy class of the device blocks.
+    QuicBlocked = 29,
+    /// IPv6, or IPv6 in IPv4, to an address outside the LAN, which the privacy class of the device blocks.
+    Ipv6Blocked = 30,
+    /// STUN or TURN, which the privacy class of the device blocks or keeps off the default route.
+    StunBlocked = 31,
+    /// LAN discovery protocol to an address outside the LAN.
+    DiscoveryDropped = 32,
 }
 
 impl Reason {
@@ -89,12 +101,18 @@ impl Reason {
             Reason::UnknownInterface => "unknown_interface",
             Reason::GuardSource => "guard_source",
             Reason::WrongIngress => "wrong_ingress",
+            Reason::DotBlocked => "dot_blocked",
+            Reason::DohBlocked => "doh_blocked",
+            Reason::QuicBlocked => "quic_blocked",
+            Reason::Ipv6Blocked => "ipv6_blocked",
+            Reason::StunBlocked => "stun_blocked",
+            Reason::DiscoveryDropped => "discovery_dropped",
         }
     }
 
     pub const fn from_wire(value: u8) -> Option<Reason> {
         use Reason::*;
-        const ALL: [Reason; 27] = [
+        const ALL: [Reason; 33] = [
             NotIp,
             Malformed,
             NoPlan,
@@ -122,6 +140,12 @@ impl Reason {
             UnknownInterface,
             GuardSource,
             WrongIngress,
+            DotBlocked,
+            DohBlocked,
+            QuicBlocked,
+            Ipv6Blocked,
+            StunBlocked,
+            DiscoveryDropped,
         ];
         if (value as usize) < ALL.len() { Some(ALL[value as usize]) } else { None }
     }

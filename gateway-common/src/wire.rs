@@ -17,6 +17,7 @@ pub use dns_cache::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUES
 pub use event::{COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use flow::{
     DEADLINE_SHIFT, FLOW_TICK_SHIFT, FlowKey, FlowValue, Fragment, ShortFlowKey, deadline, earlier,
+    flow_flags,
 };
 pub use flow_budget::{BUDGETS, FLOW_BUDGET, NewFlows, WINDOW_SHIFT, budget_index};
 pub use fqdn::{ClientKey, FqdnIpKey, FqdnIpValue};
@@ -24,7 +25,8 @@ pub use mark::Mark;
 pub use policy::{
     AddressKey, DeviceValue, EgressAllowKey, EgressAllowValue, InterfaceKey, InterfaceValue, LIST_SHIFT,
     LISTS, LocalKind, LocalValue, MacKey, PREFIX_BASE, PlanValue, PortPrefix4, PortPrefix6, Prefix4, Prefix6,
-    SourceKind, VlanKey, device_flags, list_of_slot, plan_flags, scope_of_slot, slot_of_list, slot_of_scope,
+    SourceKind, VlanKey, block_flags, device_flags, list_of_slot, plan_flags, scope_of_slot, slot_of_list,
+    slot_of_scope,
 };
 
 /// Number of a plan slot: 0 is default deny (no plan), 1 and 2 are the two plans.

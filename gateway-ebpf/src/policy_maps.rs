@@ -109,6 +109,16 @@ impl PolicyMaps for Kernel {
     }
 
     #[inline(always)]
+    fn doh_server4(&self, key: &Prefix4) -> Option<u32> {
+        longest(&DOH_SERVERS4, *key)
+    }
+
+    #[inline(always)]
+    fn doh_server6(&self, key: &Prefix6) -> Option<u32> {
+        longest(&DOH_SERVERS6, *key)
+    }
+
+    #[inline(always)]
     fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue> {
         ACTIONS.get(action_index(slot, rank)?)
     }

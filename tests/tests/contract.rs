@@ -11,6 +11,7 @@ mod envelope;
 mod export;
 mod extfilter;
 mod objects;
+mod privacy;
 mod promises;
 mod security;
 mod settings;

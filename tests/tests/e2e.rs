@@ -19,6 +19,7 @@ mod live_network;
 mod metrics;
 mod openvpn;
 mod paths;
+mod privacy_blocks;
 mod proxies;
 mod resolvers;
 mod restart;

@@ -78,13 +78,23 @@ pub struct FlowValue {
     pub reason: u8,
     /// Leg of the flow, 0 without one.
     pub leg: u8,
-    /// 1 if a TCP connection has sent more than its SYN.
-    pub established: u8,
+    /// Bits of [`flow_flags`].
+    pub shown: u8,
     /// End of the verdict as a [`deadline`], 0 without an end.
     pub until: u32,
     /// [`FlowValue::digest_for`] of the key it was written under. The kernel may reuse an element for another flow
     /// during a read; the result of such a read has another digest.
     pub digest: u32,
+}
+
+/// Bits of [`FlowValue::shown`]: facts that the packets of a flow have shown.
+pub mod flow_flags {
+    /// A TCP connection has sent more than its SYN.
+    pub const ESTABLISHED: u8 = 1;
+    /// A UDP flow has carried a STUN message (RFC 8489).
+    pub const STUN: u8 = 2;
+    /// A UDP flow has carried an Initial packet of QUIC (RFC 9000).
+    pub const QUIC: u8 = 4;
 }
 
 /// 2^64 divided by the golden ratio, odd.
@@ -109,7 +119,7 @@ impl FlowValue {
             Some(short) => short.digest(seed),
             None => key.digest(seed),
         };
-        let last = [self.action, self.reason, self.leg, self.established];
+        let last = [self.action, self.reason, self.leg, self.shown];
         hash = mix(hash, join(self.seen, self.generation));
         hash = mix(hash, join(self.mark, self.policy));
         hash = mix(hash, join(self.device, self.until));

@@ -166,6 +166,22 @@ pub mod device_flags {
     pub const RESOLVER: u32 = 32;
 }
 
+/// Blocks of privacy classes: bits of [`DeviceValue::flags`], and for all hosts of [`PlanValue::flags`].
+pub mod block_flags {
+    /// DNS over HTTPS to known public resolvers.
+    pub const DOH: u32 = 64;
+    /// DNS over TLS (RFC 7858) and QUIC (RFC 9250).
+    pub const DOT: u32 = 128;
+    pub const QUIC: u32 = 256;
+    /// IPv6 to addresses outside the LAN, and IPv6 in IPv4.
+    pub const IPV6: u32 = 512;
+    /// STUN (RFC 8489) and TURN (RFC 8656).
+    pub const STUN: u32 = 1024;
+    /// STUN and TURN by the default route.
+    pub const STUN_DIRECT: u32 = 2048;
+    pub const ALL: u32 = DOH | DOT | QUIC | IPV6 | STUN | STUN_DIRECT;
+}
+
 /// Bits of slot, or of slot and port, before the address in the keys of the prefix tries.
 pub const PREFIX_BASE: u32 = 32;
 

@@ -6,6 +6,7 @@
 //! Routing follows the *applied* policies; devices, groups, classes, tunnels and exceptions count as they are.
 
 mod attachments;
+mod blocks;
 mod bridges;
 mod compiled;
 mod devices;
@@ -34,8 +35,8 @@ mod wireguard;
 
 use std::collections::BTreeSet;
 
-use gateway_common::wire::{PlanValue, plan_flags};
-use gateway_model::settings::groups::{DnsMode, PrivacyMode};
+use gateway_common::wire::{PlanValue, block_flags, device_flags, plan_flags};
+use gateway_model::settings::groups::{DnsMode, PrivacyBlocks, PrivacyMode};
 use jiff::Timestamp;
 
 use crate::plan::Dataplane;
@@ -58,6 +59,7 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     let dataplane = &mut compiled.plan.dataplane;
     dataplane.header = header(input, &ranks);
     devices::lower(input, &ranks, dataplane);
+    blocks::lower(dataplane);
     lan_sources::lower(input, dataplane);
     sources_and_destinations(ranks, dataplane);
     let legs: Vec<Leg> = compiled.legs.by_number.values().cloned().collect();
@@ -85,7 +87,11 @@ fn header(input: &Input<'_>, ranks: &Ranks) -> PlanValue {
     if !ranks.domains.is_empty() {
         header.flags |= plan_flags::DOMAINS;
     }
-    if input.state.group::<PrivacyMode>().mode == DnsMode::System && input.network.dns_port != 0 {
+    let mode = input.state.group::<PrivacyMode>().mode;
+    let all = blocks::flags(input, input.state.group::<PrivacyBlocks>().all, mode);
+    header.flags |= all & block_flags::ALL;
+    let forces = mode == DnsMode::System && input.network.dns_port != 0;
+    if forces || all & device_flags::FORCED_DNS != 0 {
         header.flags |= plan_flags::FORCED_DNS;
     }
     header

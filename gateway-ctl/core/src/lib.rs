@@ -8,6 +8,7 @@ pub mod chain_status;
 pub mod compile;
 pub mod conflicts;
 pub mod dns;
+pub mod doh_servers;
 pub mod evaluate;
 pub mod facts;
 pub mod fqdn_cache;

@@ -64,6 +64,8 @@ pub struct Dataplane {
     pub domains: Vec<DomainRule>,
     /// Destinations that are never routed by policy: own addresses, LAN prefixes, multicast.
     pub locals: BTreeMap<IpNet, LocalValue>,
+    /// Prefixes of known public resolvers; empty while no device blocks DNS over HTTPS.
+    pub doh_servers: BTreeMap<IpNet, u32>,
     /// Rank to action.
     pub actions: Vec<ActionValue>,
     /// Source prefixes of each LAN interface, by the interface's scope: [`SourceKind`] as a number.

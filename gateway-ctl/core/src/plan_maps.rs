@@ -164,6 +164,14 @@ impl PolicyMaps for PlanMaps<'_> {
         self.at(|plan| longest(&plan.locals, six(key.address)))
     }
 
+    fn doh_server4(&self, key: &Prefix4) -> Option<u32> {
+        self.at(|plan| longest(&plan.doh_servers, four(key.address)))
+    }
+
+    fn doh_server6(&self, key: &Prefix6) -> Option<u32> {
+        self.at(|plan| longest(&plan.doh_servers, six(key.address)))
+    }
+
     fn action(&self, _slot: Slot, rank: u32) -> Option<&ActionValue> {
         self.plan.and_then(|plan| plan.actions.get(usize::try_from(rank).ok()?))
     }

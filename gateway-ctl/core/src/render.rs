@@ -175,6 +175,10 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
         let of_family = plan.locals.iter().filter(|(net, _)| net.addr().is_ipv6() == ipv6);
         add(name, of_family.map(|(net, value)| format!("{net} -> {}", lines::local(value))).collect());
     }
+    for (name, ipv6) in [(maps::DohServers4::NAME, false), (maps::DohServers6::NAME, true)] {
+        let of_family = plan.doh_servers.keys().filter(|net| net.addr().is_ipv6() == ipv6);
+        add(name, of_family.map(ToString::to_string).collect());
+    }
     add(maps::Actions::NAME, lines::action_entries(compiled));
     let authorised = plan.authorised.keys();
     add(

@@ -51,7 +51,7 @@ capabilities! {
     Assistant: Missing, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
     Captures: Missing, "captures no packets and detects no portals", "packet capture and portal detection";
-    ClassOfDevices: Partial, "knows of a device's class whether exceptions are allowed and enforces nothing else of it", "classes of devices";
+    ClassOfDevices: Partial, "enforces the blocks of a device's class and whether exceptions are allowed, but nothing else of it", "classes of devices";
     Dhcp: Missing, "has no DHCP server", "the DHCP server and interface settings";
     Federation: Missing, "does not sync with other gateways", "federation";
     LiveTests: Missing, "does not run live tests", "live tests";

@@ -10,7 +10,7 @@ use std::time::Duration;
 use gateway_common::classify::TCP;
 use gateway_common::leg_selection::{FIRST_TUNNEL, offers};
 use gateway_common::verdict::Reason;
-use gateway_common::wire::{Choice, ChoiceKind, FlowKey, FlowValue};
+use gateway_common::wire::{Choice, ChoiceKind, FlowKey, FlowValue, flow_flags};
 use gateway_core::plan::Dataplane;
 
 use crate::os::bpf::{self, Programs};
@@ -92,7 +92,7 @@ fn lost(before: &PolicyChoices, after: &PolicyChoices) -> LostLegs {
 fn orphaned_flows(programs: &Programs, lost: &LostLegs) -> Result<Vec<FlowKey>, bpf::Error> {
     let is_lost = |key: &FlowKey, flow: &FlowValue| {
         key.protocol == TCP
-            && flow.established != 0
+            && flow.shown & flow_flags::ESTABLISHED != 0
             && flow.reason == Reason::PolicyEgress as u8
             && lost.contains(&(flow.policy, !key.source.is_mapped(), flow.leg))
     };

@@ -74,6 +74,7 @@ const PAGES: &[Page] = &[
     },
     Page { file: "dns.md", configuration: "{}", before: "id=$(device)", values: &[] },
     Page { file: "install.md", configuration: "{}", before: "", values: &[("/usr/local/share/man", "man")] },
+    Page { file: "privacy.md", configuration: "{}", before: "", values: &[] },
     Page { file: "routing.md", configuration: "{}", before: "tunnel nl", values: &[] },
     Page {
         file: "troubleshooting.md",

@@ -101,6 +101,7 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
         ("DELETE", "/dns/allowlist" | "/dns/blocklist") => Some(json!({"domains": ["site.example"]})),
         (_, "/secrets/set-passphrase") => Some(json!({"passphrase": "correct horse battery"})),
         (_, "/secrets/clear-passphrase") => None,
+        ("POST", path) if path.starts_with("/privacy/") => Some(json!({"enabled": true})),
         (_, "/system/deadman") => Some(json!({"enabled": true, "hours": 24})),
         (_, "/dns/extfilter/enable") => {
             // No server listens there, which the response reports; the setting is stored regardless.

@@ -395,6 +395,7 @@ fn cause(cause: Cause) -> &'static str {
         Cause::Feed => "threat_feed",
         Cause::Rewrite => "rewrite",
         Cause::Canary => "canary",
+        Cause::Privacy => "privacy",
     }
 }
 

@@ -6,17 +6,20 @@ use gateway_common::wire::{DeviceValue, LIST_SHIFT, RANK_NONE, device_flags};
 use gateway_model::Device;
 use gateway_model::kinds::device::DeviceStatus;
 use gateway_model::kinds::trust_class::{Internet, LanAccess};
-use gateway_model::settings::groups::{DnsMode, PrivacyMode};
+use gateway_model::settings::groups::{PrivacyBlocks, PrivacyMode};
 use gateway_model::settings::keys::DNS_UPSTREAM_SERVERS;
 use gateway_model::upstream::Upstream;
 use serde::Deserialize;
 
 use super::Input;
+use super::blocks;
 use super::policies::Ranks;
 use crate::plan::Dataplane;
 
 pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
     let resolvers = resolvers(input);
+    let blocks: PrivacyBlocks = input.state.group();
+    let mode = input.state.group::<PrivacyMode>().mode;
     for device in input.state.devices.iter() {
         let exceptions = input.active_exceptions().filter(|exception| exception.device_id == device.meta.id);
         let end = exceptions.filter(|exception| exception.diverts()).filter_map(|one| one.expires_at).min();
@@ -24,6 +27,7 @@ pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
             rank: ranks.devices.get(&device.meta.id).copied().unwrap_or(RANK_NONE),
             number: device.meta.slot,
             flags: flags(input, device, &resolvers)
+                | blocks::flags(input, blocks.of(device, input.state), mode)
                 | ranks.lists.get(&device.meta.id).map_or(0, |list| u32::from(list.number) << LIST_SHIFT),
             until: end.map_or(0, |end| input.deadline(end)),
             rank_after: ranks.devices_after.get(&device.meta.id).copied().unwrap_or(RANK_NONE),
@@ -63,12 +67,6 @@ fn flags(input: &Input<'_>, device: &Device, resolvers: &[IpAddr]) -> u32 {
     }
     if input.state.quarantine_of(device.meta.id, input.now).is_some() {
         flags |= device_flags::NO_INTERNET | device_flags::NO_LAN;
-    }
-    let privacy = input.state.privacy_class_of(device);
-    let mode = input.state.group::<PrivacyMode>().mode;
-    if input.network.dns_port != 0 && mode == DnsMode::Device && privacy.is_some_and(|class| class.force_dns)
-    {
-        flags |= device_flags::FORCED_DNS;
     }
     if is_resolver(input, device, resolvers) {
         flags |= device_flags::RESOLVER;

@@ -51,6 +51,8 @@ pub enum Cause {
     Feed,
     Rewrite,
     Canary,
+    /// Block of a privacy class or of the privacy settings.
+    Privacy,
 }
 
 /// Entry that decided.

@@ -2,6 +2,7 @@
 //!
 //! The first match in this order decides:
 //!
+//! 0. blocks of privacy classes: names of public resolvers, and AAAA records;
 //! 1. filter rules with `$important` that allow, then those with another action;
 //! 2. filter rules that allow, the domains of the allowlist and the lists of the allowlist;
 //! 3. filter rules with another action;
@@ -36,6 +37,7 @@ mod canaries;
 mod compile;
 mod entry;
 mod pattern;
+mod privacy;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -282,7 +284,7 @@ impl Filter {
         itself: bool,
     ) -> Option<EntryMatch<'a>> {
         let entry = self.entries.get(place as usize)?;
-        let foreign = matches!(entry.cause, Cause::Rewrite | Cause::Canary)
+        let foreign = matches!(entry.cause, Cause::Rewrite | Cause::Canary | Cause::Privacy)
             || matches!(entry.effect, RuleEffect::Answers(_));
         if (part == Part::Answer && foreign)
             || !entry.effect.is_about(question.qtype)

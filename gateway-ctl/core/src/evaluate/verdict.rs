@@ -56,6 +56,7 @@ pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Nam
         previous: 0,
         recorded: false,
         continued: false,
+        shown: 0,
         now: 0,
     };
     decide::evaluate(&policy_input, &environment, &mut verdict);

@@ -376,6 +376,7 @@ impl Probe {
             fragment: self.fragment,
             ipv6: self.ipv6,
             opening: false,
+            payload: 0,
         }
     }
 }
@@ -563,6 +564,7 @@ fn decided(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
         previous: 0,
         recorded: false,
         continued: false,
+        shown: 0,
         now: 1,
     };
     evaluate(&question, &environment, &mut verdict);

@@ -1,5 +1,6 @@
 //! Public behaviour of the core for states, facts and queries.
 
+mod blocks;
 mod bridges;
 mod conflict;
 mod evaluation;

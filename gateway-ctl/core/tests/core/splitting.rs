@@ -138,8 +138,16 @@ fn decided(compiled: &Compiled, opening: bool) -> Verdict {
     let environment = PlanMaps::new(Some(&compiled.plan.dataplane));
     let mut verdict = Verdict::DROP;
     let plan = compiled.plan.dataplane.header;
-    let question =
-        PolicyInput { packet: &packet, slot: 1, plan, previous: 16, recorded: true, continued: true, now: 0 };
+    let question = PolicyInput {
+        packet: &packet,
+        slot: 1,
+        plan,
+        previous: 16,
+        recorded: true,
+        continued: true,
+        shown: 0,
+        now: 0,
+    };
     evaluate(&question, &environment, &mut verdict);
     verdict
 }

@@ -92,8 +92,15 @@ mod has {
     pub const BOGUS: u16 = 1024;
 }
 
-const CAUSES: [Cause; 6] =
-    [Cause::Rule, Cause::Allowlist, Cause::Blocklist, Cause::Feed, Cause::Rewrite, Cause::Canary];
+const CAUSES: [Cause; 7] = [
+    Cause::Rule,
+    Cause::Allowlist,
+    Cause::Blocklist,
+    Cause::Feed,
+    Cause::Rewrite,
+    Cause::Canary,
+    Cause::Privacy,
+];
 
 /// Length of the part that each record has, the two bytes of the length not counted.
 const FIXED: usize = 8 + 4 + 8 + 2 + 1 + 1 + 1 + 2;

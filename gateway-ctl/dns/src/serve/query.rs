@@ -55,13 +55,16 @@ const IS_BLOCK: fn(&Action) -> bool =
 
 impl State {
     /// Returns the decision if it is in force, else a pass. Block decisions are not in force for unfiltered clients,
-    /// and, except for canary domains, not while blocking is disabled or paused.
+    /// and, except for canary domains and privacy blocks, not while blocking is disabled or paused.
     pub fn in_force(&self, client: &Client, decision: Decision, now: Timestamp) -> Decision {
         if !IS_BLOCK(&decision.action) {
             return decision;
         }
-        let canary = decision.because.as_ref().is_some_and(|because| because.cause == Cause::Canary);
-        match client.filtered && (canary || self.settings.blocking.holds(now)) {
+        let always = decision
+            .because
+            .as_ref()
+            .is_some_and(|because| matches!(because.cause, Cause::Canary | Cause::Privacy));
+        match client.filtered && (always || self.settings.blocking.holds(now)) {
             true => decision,
             false => Decision::PASS,
         }
@@ -286,6 +289,7 @@ fn extended(because: &RuleSource) -> Option<Ede<'static>> {
         Cause::Blocklist => Some(Ede { code: ede::BLOCKED, text: "blocklist" }),
         Cause::Feed => Some(Ede { code: ede::BLOCKED, text: "threat feed" }),
         Cause::Rule => Some(Ede { code: ede::FILTERED, text: "filter rule" }),
+        Cause::Privacy => Some(Ede { code: ede::FILTERED, text: "privacy class" }),
         Cause::Allowlist | Cause::Rewrite | Cause::Canary => None,
     }
 }

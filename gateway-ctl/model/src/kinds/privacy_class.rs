@@ -42,6 +42,18 @@ text_enum! {
     }
 }
 
+impl WebRtc {
+    /// Returns the stricter of two.
+    #[must_use]
+    pub fn stricter(self, other: WebRtc) -> WebRtc {
+        match (self, other) {
+            (WebRtc::Block, _) | (_, WebRtc::Block) => WebRtc::Block,
+            (WebRtc::Tunnel, _) | (_, WebRtc::Tunnel) => WebRtc::Tunnel,
+            (WebRtc::Off, WebRtc::Off) => WebRtc::Off,
+        }
+    }
+}
+
 text_enum! {
     /// Encrypted client hello.
     #[derive(Default)]
@@ -119,11 +131,6 @@ impl PrivacyClass {
     fn not_enforced(&self) -> impl Iterator<Item = &'static str> {
         [
             ("dns_mode", self.dns_mode != ClassDnsMode::Off),
-            ("block_doh", self.block_doh),
-            ("block_dot", self.block_dot),
-            ("block_quic", self.block_quic),
-            ("block_ipv6", self.block_ipv6),
-            ("webrtc", self.webrtc != WebRtc::Off),
             ("ech", self.ech != Ech::Allow),
             ("telemetry_lists", !self.telemetry_lists.is_empty()),
         ]
@@ -258,9 +265,9 @@ mod tests {
     #[test]
     fn unenforced_settings_are_reported() {
         let mut state = State::default().begin(Timestamp::UNIX_EPOCH);
-        let class = json!({"name": "mine", "block_doh": true, "query_log": "off", "fail_policy_floor": "fail-closed"});
+        let class = json!({"name": "mine", "block_doh": true, "query_log": "off", "ech": "strip"});
         let written = kind("privacy_class").unwrap().create(&mut state, class).unwrap();
         let paths: Vec<&str> = written.warnings.iter().map(|warning| warning.path.as_str()).collect();
-        assert_eq!(paths, ["block_doh"]);
+        assert_eq!(paths, ["ech"]);
     }
 }

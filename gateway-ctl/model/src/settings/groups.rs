@@ -10,6 +10,7 @@ mod dhcp;
 mod dns;
 mod extfilter;
 mod privacy;
+mod privacy_blocks;
 
 pub use alerts::{AlertWebhook, Severity, WebhookFormat};
 pub use assistant::AssistantConfig;
@@ -21,6 +22,7 @@ pub use dhcp::{DhcpConfig, DhcpOption};
 pub use dns::{DnsRotation, RotationMode};
 pub use extfilter::ExtFilterConfig;
 pub use privacy::{DnsMode, PrivacyMode};
+pub use privacy_blocks::{BlockScope, HostBlocks, PrivacyBlocks};
 
 use crate::problem::{Problems, code};
 

@@ -233,6 +233,9 @@ fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) 
     let (four, six) = prefixes(slot, &plan.locals);
     visit.visit(&mut maps.locals4, &four, |(_, key)| key.slot == slot)?;
     visit.visit(&mut maps.locals6, &six, |(_, key)| key.slot == slot)?;
+    let (four, six) = prefixes(slot, &plan.doh_servers);
+    visit.visit(&mut maps.doh_servers4, &four, |(_, key)| key.slot == slot)?;
+    visit.visit(&mut maps.doh_servers6, &six, |(_, key)| key.slot == slot)?;
     let (mut four, mut six) = (BTreeMap::new(), BTreeMap::new());
     let plain = plan.destination_ports.iter().map(|((port, prefix), rank)| (0, *port, prefix, rank));
     let listed = plan.list_ports.iter().map(|((list, port, prefix), rank)| (*list, *port, prefix, rank));

@@ -42,6 +42,7 @@ fn decided(decision: &Decision) -> String {
         Cause::Feed => "the threat feed",
         Cause::Rewrite => "the rewrite",
         Cause::Canary => "the canary",
+        Cause::Privacy => "the privacy block",
     };
     let id = because.id.map(|id| format!(" ({id})")).unwrap_or_default();
     format!("{what} by {by} {}{id}", because.rule)

@@ -36,6 +36,7 @@ type Bench = fn(&[&str]) -> Result<Vec<Row>>;
 /// Benches by the names of their rows. Rows that share a costly set-up are measured together.
 const BENCHES: &[(&[&str], Bench)] = &[
     (&["verdict_flow_flat", "verdict_new_flat"], |_| verdict::run()),
+    (&["privacy_flow", "privacy_new"], |_| verdict::run_blocks()),
     (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], |_| forward::run()),
     (&["tcp_bulk"], |_| tcp::run()),
     (&["apply_10k"], |_| apply::run()),

@@ -4,6 +4,8 @@
 //! Every packet is a separate run with its own bytes, so that nothing repeats that real traffic would not repeat. The
 //! bench subtracts the result of an empty program, which is two clock reads.
 //!
+//! `privacy_flow` and `privacy_new` compare plans without blocks and with all of them, on packets that no block stops.
+//!
 //! `verdict_flow_flat` measures the effect of the number of policies on an established flow, so only that number
 //! differs. The table holds 100 000 flows for any number of policies, and packets hit them in random order. Few flows
 //! are cheaper because they stay in the processor's caches. The bench also prints the cost of an established flow with
@@ -12,7 +14,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use gateway_common::wire::{FLOW_BUDGET, Mark, NewFlows, budget_index};
+use gateway_common::wire::{FLOW_BUDGET, Mark, NewFlows, block_flags, budget_index};
+use gateway_core::doh_servers;
 use gateway_ctl::os::bpf::Programs;
 use gateway_tests::bpf_run::{Arrival, measure, run as run_once};
 use gateway_tests::netns::{Prefix, remove_pins};
@@ -54,7 +57,7 @@ pub fn run() -> Result<Vec<Row>> {
     pin()?;
     let mut subjects = Vec::new();
     for size in SIZES {
-        subjects.push(Subject::new(size).with_context(|| format!("{size} policies"))?);
+        subjects.push(Subject::new(size, 0).with_context(|| format!("{size} policies"))?);
     }
     let constant = empty_program()?;
     println!(
@@ -88,6 +91,29 @@ pub fn run() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Policies of the plans with and without blocks.
+const BLOCKED_SIZE: usize = 1_000;
+
+pub fn run_blocks() -> Result<Vec<Row>> {
+    pin()?;
+    let mut subjects = [Subject::new(BLOCKED_SIZE, 0)?, Subject::new(BLOCKED_SIZE, block_flags::ALL)?];
+    let constant = empty_program()?;
+    let known = alternate(&mut subjects, ROUNDS, |subject| Ok(subject.known_flows(KNOWN)? - constant))?;
+    let new = alternate(&mut subjects, ROUNDS, |subject| Ok(subject.new_flows()? - constant))?;
+    let rows = [("privacy_flow", &known, 1.15), ("privacy_new", &new, 1.3)];
+    Ok(rows
+        .into_iter()
+        .map(|(bench, measured, most)| Row {
+            bench,
+            ours: measured[1].median,
+            peer: measured[0].median,
+            peer_name: "the same plan without blocks".to_owned(),
+            unit: "ns/packet",
+            target: Target::RatioAtMost(most),
+        })
+        .collect())
+}
+
 /// Returns the constant overhead of the measurement in nanoseconds.
 fn empty_program() -> Result<f64> {
     let program = Program::load(Kind::Classifier, &[set(0, 0), exit()]).context("an empty program")?;
@@ -99,10 +125,15 @@ fn empty_program() -> Result<f64> {
 }
 
 impl Subject {
-    fn new(size: usize) -> Result<Self> {
+    /// Loads a plan of this many policies, with these blocks for all hosts.
+    fn new(size: usize, blocks: u32) -> Result<Self> {
         let pins = Prefix::unique()?.pin_directory();
         let mut programs = Programs::load(&pins)?;
-        let spread = Spread::new(size)?;
+        let mut spread = Spread::new(size)?;
+        spread.plan.header.flags |= blocks;
+        if blocks & block_flags::DOH != 0 {
+            spread.plan.doh_servers = doh_servers::networks().map(|network| (network, 1)).collect();
+        }
         programs.apply(&spread.plan)?;
         let mut random = Random(7);
         let flows = (0..KNOWN).map(|flow| spread.packet(&mut random, flow, 40_000)).collect::<Result<_>>()?;

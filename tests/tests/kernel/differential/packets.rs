@@ -142,7 +142,30 @@ fn transport() -> impl Strategy<Value = Transport> {
     });
     let other =
         (any::<u8>(), vec(any::<u8>(), 0..12)).prop_map(|(protocol, bytes)| Transport { protocol, bytes });
-    prop_oneof![8 => ports, 1 => dhcp, 2 => icmp, 1 => other]
+    let stun = (port(), port(), any::<bool>(), 0u8..3).prop_map(|(s, d, is_whole, attributes)| {
+        stun(s, d, u16::from(attributes) * 4 + u16::from(!is_whole))
+    });
+    let quic = (port(), port(), any::<bool>(), any::<u8>()).prop_map(|(s, d, is_second, kind)| {
+        let version: u32 = if is_second { 0x6b33_43cf } else { 1 };
+        quic(s, d, 0xc0 | kind, version)
+    });
+    prop_oneof![8 => ports, 1 => dhcp, 2 => icmp, 1 => stun, 1 => quic, 1 => other]
+}
+
+/// Returns a STUN request whose header announces this length of attributes; the true one is a multiple of four.
+fn stun(source: u16, destination: u16, attributes: u16) -> Transport {
+    let body = vec![0u8; usize::from(attributes & !3)];
+    let length = 8 + 20 + u16::try_from(body.len()).expect("small");
+    let header = [source.to_be_bytes(), destination.to_be_bytes(), length.to_be_bytes(), [0, 0]].concat();
+    let message = [&[0u8, 1][..], &attributes.to_be_bytes(), &[0x21, 0x12, 0xa4, 0x42], &[7; 12]].concat();
+    Transport { protocol: 17, bytes: [header, message, body].concat() }
+}
+
+/// Returns the beginning of a QUIC packet in a datagram that claims to be large enough for an Initial packet.
+fn quic(source: u16, destination: u16, first: u8, version: u32) -> Transport {
+    let header = [source.to_be_bytes(), destination.to_be_bytes(), 1208u16.to_be_bytes(), [0, 0]].concat();
+    let packet = [&[first][..], &version.to_be_bytes(), &[8; 20]].concat();
+    Transport { protocol: 17, bytes: [header, packet].concat() }
 }
 
 fn ipv4(

@@ -14,6 +14,7 @@ use gateway_model::{Id, State};
 use super::canaries::Canaries;
 use super::entry::{Answers, ClientSelector, Entry, Hours, RuleConditions, RuleEffect, Tier};
 use super::pattern::Test;
+use super::privacy;
 use super::sources::LoadedList;
 use crate::dns::decision::{Action, Cause};
 use crate::dns::domain_set::Form;
@@ -47,6 +48,7 @@ pub(super) fn stored(state: &State, canaries: Canaries) -> Vec<Entry> {
     entries.extend(blocked.map(domain(Cause::Blocklist, Tier::Blocklist, RuleEffect::Do(Action::Block))));
     entries.extend(rewrites(state));
     entries.extend(canaries.entries());
+    entries.extend(privacy::entries(state));
     entries
 }
 

@@ -22,6 +22,8 @@ use crate::dns::rtype;
 /// Precedence of an entry. Within one tier the level decides, then the specificity of the pattern, then the age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
+    /// Blocks of privacy classes, which no rule opens.
+    Privacy,
     /// Rules with `$important`.
     AllowAlways,
     ActAlways,
@@ -231,6 +233,12 @@ impl ClientSelector {
         let restricted = !devices.is_empty() || !scope.groups.is_empty() || scope.privacy_class.is_some();
         let class = state.referred::<PrivacyClass>(&scope.privacy_class).map(|class| class.meta.id);
         ClientSelector { devices, groups: scope.groups.clone(), class, restricted }
+    }
+
+    /// Returns a selector for these devices.
+    pub(super) fn devices(mut devices: Vec<Id>) -> ClientSelector {
+        devices.sort_unstable();
+        ClientSelector { devices, restricted: true, ..ClientSelector::default() }
     }
 
     fn level(&self, asker: &ClientIdentity) -> Option<Level> {

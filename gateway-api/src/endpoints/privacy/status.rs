@@ -1,0 +1,97 @@
+//! State of the blocks in numbers.
+
+use gateway_core::doh_servers;
+use gateway_model::State;
+use gateway_model::kinds::privacy_class::WebRtc;
+use gateway_model::settings::groups::{DnsMode, HostBlocks, PrivacyBlocks, PrivacyMode};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::request::Req;
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PrivacyStatus {
+    pub dns_mode: DnsMode,
+    /// The gateway answers the DNS queries of all hosts.
+    pub force_dns: bool,
+    pub block_doh: bool,
+    pub block_dot: bool,
+    pub block_ipv6: bool,
+    pub webrtc: WebRtc,
+    pub block_quic: bool,
+    pub coverage: Coverage,
+    pub lists: ResolverLists,
+    pub risk: Risk,
+}
+
+/// Devices by their blocks.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Coverage {
+    pub devices_total: usize,
+    /// Devices that can query no resolver but the gateway, as far as blocks can tell.
+    pub protected: usize,
+    /// Devices without any block.
+    pub exempt: usize,
+}
+
+/// Known public resolvers.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ResolverLists {
+    /// Addresses and networks.
+    pub doh_ips: usize,
+    pub doh_domains: usize,
+    /// Time of the last update; null for the built-in list.
+    pub updated: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// Every host is protected, devices that the gateway does not know included.
+    Low,
+    /// Every device has blocks.
+    Medium,
+    High,
+}
+
+pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<PrivacyStatus, ApiError> {
+    Ok(of(&cx.open()?.store.current()))
+}
+
+fn of(state: &State) -> PrivacyStatus {
+    let blocks: PrivacyBlocks = state.group();
+    let dns_mode = state.group::<PrivacyMode>().mode;
+    let forces_all = dns_mode == DnsMode::System;
+    let HostBlocks { force_dns, block_doh, block_dot, block_quic, block_ipv6, webrtc } = blocks.all;
+    let devices: Vec<HostBlocks> = state.devices.iter().map(|device| blocks.of(device, state)).collect();
+    let is_protected = |host: &HostBlocks| {
+        let forces = forces_all || (host.force_dns && dns_mode != DnsMode::Off);
+        forces && host.block_doh && host.block_dot
+    };
+    let protected = devices.iter().filter(|host| is_protected(host)).count();
+    let exempt = devices.iter().filter(|host| host.is_empty() && !forces_all).count();
+    let risk = match (exempt, protected == devices.len() && is_protected(&blocks.all)) {
+        (_, true) => Risk::Low,
+        (0, false) if !devices.is_empty() => Risk::Medium,
+        _ => Risk::High,
+    };
+    PrivacyStatus {
+        dns_mode,
+        force_dns: forces_all || (force_dns && dns_mode != DnsMode::Off),
+        block_doh,
+        block_dot,
+        block_ipv6,
+        webrtc,
+        block_quic,
+        coverage: Coverage { devices_total: devices.len(), protected, exempt },
+        lists: ResolverLists {
+            doh_ips: doh_servers::networks().count(),
+            doh_domains: doh_servers::NAMES.len(),
+            updated: None,
+        },
+        risk,
+    }
+}

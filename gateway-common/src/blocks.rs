@@ -1,0 +1,104 @@
+//! Blocks of privacy classes: protocols that would reveal names or addresses past the policies of a device.
+
+use crate::classify::{TCP, UDP};
+use crate::policy_maps::{PolicyInput, PolicyMaps};
+use crate::verdict::{Action, Reason, Verdict};
+use crate::wire::*;
+
+/// IPv6 in IPv4 (RFC 4213), which 6to4 uses too (RFC 3056).
+const IPV6_IN_IPV4: u8 = 41;
+/// Teredo (RFC 4380).
+const TEREDO_PORT: u16 = 3544;
+
+/// Returns the reason for which a packet to an address outside the LAN is blocked, as a number; 0 if it is not.
+// A separate function in the kernel program, because the stack is small.
+#[inline(never)]
+pub fn blocked<E: PolicyMaps>(input: &PolicyInput<'_>, blocks: u32, device: u32, environment: &E) -> u32 {
+    let packet = input.packet;
+    let port = packet.destination_port;
+    let is_udp = packet.protocol == UDP && packet.has_ports();
+    let is_tcp = packet.protocol == TCP && packet.has_ports();
+    if is_udp && is_discovery(port) {
+        return Reason::DiscoveryDropped as u32;
+    }
+    if blocks == 0 {
+        return 0;
+    }
+    if blocks & block_flags::IPV6 != 0
+        && (packet.ipv6 || packet.protocol == IPV6_IN_IPV4 || is_udp && port == TEREDO_PORT)
+    {
+        return Reason::Ipv6Blocked as u32;
+    }
+    if !is_udp && !is_tcp {
+        return 0;
+    }
+    // Resolvers of the gateway on the LAN ask others by these protocols.
+    if device & device_flags::RESOLVER == 0 {
+        if blocks & block_flags::DOT != 0 && is_encrypted_dns(port) {
+            return Reason::DotBlocked as u32;
+        }
+        if blocks & block_flags::DOH != 0 && is_https(port) && is_doh_server(input, environment) {
+            return Reason::DohBlocked as u32;
+        }
+    }
+    let shown = input.shown | packet.payload;
+    if blocks & block_flags::QUIC != 0 && is_udp && (port == HTTPS_PORT || shown & flow_flags::QUIC != 0) {
+        return Reason::QuicBlocked as u32;
+    }
+    if blocks & block_flags::STUN != 0 && (is_stun_port(port) || shown & flow_flags::STUN != 0) {
+        return Reason::StunBlocked as u32;
+    }
+    0
+}
+
+/// Rejects STUN that would leave by the default route, if the device may use it only as its policy routes it.
+#[inline(always)]
+pub fn keep_off_default_route(input: &PolicyInput<'_>, blocks: u32, verdict: &mut Verdict) {
+    if blocks & block_flags::STUN_DIRECT == 0 {
+        return;
+    }
+    let is_direct =
+        verdict.reason as u8 == Reason::NoPolicy as u8 || verdict.reason as u8 == Reason::PolicyDirect as u8;
+    let packet = input.packet;
+    let is_stun = (input.shown | packet.payload) & flow_flags::STUN != 0
+        || packet.has_ports() && is_stun_port(packet.destination_port);
+    if is_direct && is_stun {
+        verdict.set(Action::Mark, Reason::StunBlocked, Mark::REJECT.0);
+    }
+}
+
+const HTTPS_PORT: u16 = 443;
+
+#[inline(always)]
+fn is_doh_server<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E) -> bool {
+    let (slot, destination) = (input.slot, input.packet.destination);
+    if input.packet.ipv6 {
+        environment.doh_server6(&Prefix6 { slot, address: destination }).is_some()
+    } else {
+        environment.doh_server4(&Prefix4 { slot, address: destination.last() }).is_some()
+    }
+}
+
+/// Ports at which public resolvers answer DNS over HTTPS.
+#[inline(always)]
+const fn is_https(port: u16) -> bool {
+    matches!(port, HTTPS_PORT | 8443 | 5443)
+}
+
+/// RFC 7858 and RFC 9250; 784 and 8853 are those of drafts of DNS over QUIC.
+#[inline(always)]
+const fn is_encrypted_dns(port: u16) -> bool {
+    matches!(port, 853 | 784 | 8853)
+}
+
+/// RFC 8489, section 18.6; 19302 is that of the public servers of Google.
+#[inline(always)]
+const fn is_stun_port(port: u16) -> bool {
+    matches!(port, 3478 | 5349 | 19302)
+}
+
+/// mDNS (RFC 6762), LLMNR (RFC 4795), SSDP, NetBIOS (RFC 1002).
+#[inline(always)]
+const fn is_discovery(port: u16) -> bool {
+    matches!(port, 5353 | 5355 | 1900 | 137 | 138)
+}

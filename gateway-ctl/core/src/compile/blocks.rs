@@ -1,0 +1,34 @@
+//! Blocks of privacy classes and switches, as flags of hosts.
+
+use gateway_common::wire::{block_flags, device_flags};
+use gateway_model::kinds::privacy_class::WebRtc;
+use gateway_model::settings::groups::{DnsMode, HostBlocks};
+
+use super::Input;
+use crate::doh_servers;
+use crate::plan::Dataplane;
+
+/// Returns the flags of a host. Whether the gateway answers for other resolvers is up to the DNS mode.
+pub fn flags(input: &Input<'_>, blocks: HostBlocks, mode: DnsMode) -> u32 {
+    let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+    let forces = blocks.force_dns && mode != DnsMode::Off && input.network.dns_port != 0;
+    flag(forces, device_flags::FORCED_DNS)
+        | flag(blocks.block_doh, block_flags::DOH)
+        | flag(blocks.block_dot, block_flags::DOT)
+        | flag(blocks.block_quic, block_flags::QUIC)
+        | flag(blocks.block_ipv6, block_flags::IPV6)
+        | match blocks.webrtc {
+            WebRtc::Off => 0,
+            WebRtc::Tunnel => block_flags::STUN_DIRECT,
+            WebRtc::Block => block_flags::STUN,
+        }
+}
+
+/// Adds the addresses of public resolvers if anything of the plan blocks them.
+pub fn lower(dataplane: &mut Dataplane) {
+    let devices = dataplane.devices_by_mac.values().map(|device| device.flags);
+    let flags = devices.fold(dataplane.header.flags, |all, flags| all | flags);
+    if flags & block_flags::DOH != 0 {
+        dataplane.doh_servers = doh_servers::networks().map(|network| (network, 1)).collect();
+    }
+}

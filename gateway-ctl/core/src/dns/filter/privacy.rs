@@ -1,0 +1,58 @@
+//! Entries for blocks of privacy classes: names of public resolvers, and AAAA records.
+
+use gateway_model::domain::DomainName;
+use gateway_model::pattern::Pattern;
+use gateway_model::settings::groups::{HostBlocks, PrivacyBlocks};
+use gateway_model::{Id, State};
+
+use super::entry::{ClientSelector, Entry, RuleConditions, RuleEffect, Tier};
+use super::pattern::Test;
+use crate::dns::decision::{Action, Cause};
+use crate::dns::domain_set::Form;
+use crate::dns::name::Name;
+use crate::dns::rtype;
+use crate::doh_servers;
+
+pub(super) fn entries(state: &State) -> Vec<Entry> {
+    let blocks: PrivacyBlocks = state.group();
+    let mut entries = Vec::new();
+    if let Some(scope) = scope(state, &blocks, |blocks| blocks.block_doh) {
+        let names = doh_servers::NAMES.iter().filter_map(|text| Some((text, DomainName::parse(text).ok()?)));
+        entries.extend(names.map(|(text, name)| {
+            let test = Test::Name(Name::from(&name), Form::Both);
+            entry(
+                text,
+                test,
+                Action::Nxdomain,
+                RuleConditions { scope: scope.clone(), ..RuleConditions::default() },
+            )
+        }));
+    }
+    if let Some(scope) = scope(state, &blocks, |blocks| blocks.block_ipv6) {
+        let conditions = RuleConditions { types: vec![rtype::AAAA], scope, ..RuleConditions::default() };
+        entries.push(entry("*", Test::of(&Pattern::Wildcard("*".to_owned())), Action::NoData, conditions));
+    }
+    entries
+}
+
+/// Returns the clients with a block, or `None` if there are none.
+fn scope(state: &State, blocks: &PrivacyBlocks, has: impl Fn(&HostBlocks) -> bool) -> Option<ClientSelector> {
+    if has(&blocks.all) {
+        return Some(ClientSelector::default());
+    }
+    let devices = state.devices.iter().filter(|device| has(&blocks.of(device, state)));
+    let devices: Vec<Id> = devices.map(|device| device.meta.id).collect();
+    (!devices.is_empty()).then(|| ClientSelector::devices(devices))
+}
+
+fn entry(text: &str, test: Test, action: Action, conditions: RuleConditions) -> Entry {
+    Entry {
+        cause: Cause::Privacy,
+        id: None,
+        text: text.into(),
+        tier: Tier::Privacy,
+        effect: RuleEffect::Do(action),
+        test,
+        conditions: conditions.boxed(),
+    }
+}

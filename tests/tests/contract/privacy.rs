@@ -1,0 +1,77 @@
+//! Switches of the privacy blocks, and the status that counts them.
+
+use serde_json::json;
+
+use crate::contract::client::Client;
+use crate::contract::examples;
+
+#[tokio::test]
+async fn a_switch_toggles_or_sets_for_its_scope() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    let group = json!({"name": "kids", "members": [device["id"]]});
+    client.create("/device-groups", group).await;
+
+    let toggled = client.post("/privacy/block-doh", json!({})).await.data();
+    assert_eq!((&toggled["enabled"], &toggled["scope"]), (&json!(true), &json!({"global": true})));
+    assert_eq!(client.last_audit().await["action"], "switch_block_doh");
+    let status = client.get("/privacy/status").await.data();
+    assert_eq!((&status["block_doh"], &status["block_dot"]), (&json!(true), &json!(true)), "{status}");
+    assert_eq!(client.post("/privacy/block-doh", json!({})).await.data()["enabled"], false);
+    assert_eq!(client.get("/privacy/status").await.data()["block_doh"], false);
+
+    for scope in
+        [json!({"device_id": device["id"]}), json!({"group": "kids"}), json!({"privacy_class": "open"})]
+    {
+        let body = json!({"enabled": true, "scope": scope});
+        let answer = client.post("/privacy/block-ipv6", body.clone()).await.data();
+        assert_eq!((&answer["enabled"], &answer["scope"]), (&json!(true), &scope));
+        assert_eq!(client.post("/privacy/block-ipv6", body).await.data()["enabled"], true, "set twice");
+        assert_eq!(client.get("/privacy/status").await.data()["block_ipv6"], false, "for nobody else");
+    }
+    assert_eq!(client.get("/privacy-classes/open").await.data()["block_ipv6"], true);
+
+    let webrtc = |body| client.post("/privacy/block-webrtc", body);
+    assert_eq!(webrtc(json!({"mode": "tunnel"})).await.data()["blocks"]["webrtc"], "tunnel");
+    assert_eq!(webrtc(json!({})).await.data()["blocks"]["webrtc"], "off");
+    assert_eq!(webrtc(json!({})).await.data()["blocks"]["webrtc"], "block");
+    let details = webrtc(json!({"enabled": false, "mode": "block"})).await.error(422, "validation_failed");
+    assert_eq!(details["fields"][0]["path"], "mode");
+}
+
+#[tokio::test]
+async fn a_wrong_scope_changes_nothing() {
+    let client = Client::new();
+    let before = client.audit_count().await;
+    for (scope, path, error) in [
+        (json!({}), "scope", "validation_failed"),
+        (json!({"global": true, "privacy_class": "open"}), "scope", "validation_failed"),
+        (json!({"global": false}), "scope.global", "validation_failed"),
+        (json!({"group": "nobody"}), "scope.group", "unknown_reference"),
+        (json!({"device_id": "nothing"}), "scope.device_id", "unknown_reference"),
+    ] {
+        let body = json!({"enabled": true, "scope": scope});
+        let details = client.post("/privacy/force-dns", body).await.error(422, error);
+        assert_eq!(details["fields"][0]["path"], path, "{details}");
+    }
+    assert_eq!(client.audit_count().await - before, 5, "each refusal stands in the audit trail");
+    assert_eq!(client.get("/privacy/status").await.data()["force_dns"], false);
+}
+
+#[tokio::test]
+async fn the_status_counts_devices_by_their_blocks() {
+    let client = Client::new();
+    for (number, class) in [(1, "open"), (2, "strict"), (3, "isolated")] {
+        let mut device = examples::device(number);
+        device["privacy_class"] = json!(class);
+        client.create("/devices", device).await;
+    }
+    let status = client.get("/privacy/status").await.data();
+    assert_eq!(status["coverage"], json!({"devices_total": 3, "protected": 2, "exempt": 1}));
+    assert_eq!((&status["risk"], &status["dns_mode"]), (&json!("high"), &json!("device")));
+    assert!(status["lists"]["doh_ips"].as_u64() > Some(50), "{status}");
+    client.post("/privacy/block-doh", json!({"enabled": true})).await.data();
+    assert_eq!(client.get("/privacy/status").await.data()["risk"], "medium");
+    client.post("/privacy/force-dns", json!({"enabled": true})).await.data();
+    assert_eq!(client.get("/privacy/status").await.data()["risk"], "low");
+}

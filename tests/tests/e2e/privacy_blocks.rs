@@ -1,0 +1,166 @@
+//! Blocks of privacy classes: two devices of different classes send the same packets at once.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+
+use gateway_tests::dns::{A, AAAA, Reply};
+use gateway_tests::topology::{Host, server};
+use gateway_tests::traffic::ask_server;
+use gateway_tests::wait::wait_ok;
+use serde_json::json;
+
+use crate::e2e::dns_policy::{client, reply, resolving};
+use crate::e2e::{BLOCKED, SOON};
+
+/// Address of a public resolver, which the internet of the test has for itself.
+const PUBLIC_RESOLVER: Ipv4Addr = Ipv4Addr::new(1, 1, 1, 1);
+
+/// Fate of a packet on its way to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Arrived,
+    Stopped,
+}
+
+/// Connects. A client that is stopped learns it at once.
+fn tcp(host: &Host, internet: &TcpListener) -> Fate {
+    let to = internet.local_addr().expect("its address");
+    // The kernel limits the rate of its errors; a retransmitted segment gets one.
+    match host.namespace.within(|| TcpStream::connect_timeout(&to, SOON)) {
+        Ok(_) => Fate::Arrived,
+        Err(error) => {
+            assert_ne!(error.kind(), ErrorKind::TimedOut, "no error about {to}");
+            Fate::Stopped
+        }
+    }
+}
+
+/// Sends datagrams of one flow. Returns the fate of the last one.
+fn udp(host: &Host, internet: &UdpSocket, datagrams: &[&[u8]]) -> Fate {
+    let to = internet.local_addr().expect("its address");
+    let socket = host.namespace.within(|| UdpSocket::bind("0.0.0.0:0")).expect("a socket");
+    internet.set_read_timeout(Some(BLOCKED)).expect("a timeout");
+    let mut fate = Fate::Stopped;
+    for datagram in datagrams {
+        let _ = socket.send_to(datagram, to);
+        let mut buffer = [0; 2048];
+        fate = match internet.recv_from(&mut buffer) {
+            Ok((length, _)) if buffer[..length] == **datagram => Fate::Arrived,
+            Ok(_) => panic!("another datagram"),
+            Err(_) => Fate::Stopped,
+        };
+    }
+    fate
+}
+
+/// A binding request without attributes (RFC 8489, section 6).
+fn binding_request() -> Vec<u8> {
+    [&[0u8, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42][..], &[7; 12]].concat()
+}
+
+/// The visible beginning of an Initial packet, padded (RFC 9000, section 14.1).
+fn quic_initial() -> Vec<u8> {
+    let mut packet = [&[0xc3u8, 0, 0, 0, 1, 8][..], &[9; 8], &[0, 0]].concat();
+    packet.resize(1200, 0);
+    packet
+}
+
+#[test]
+fn two_classes_at_once() {
+    let (testbed, _upstream) = resolving();
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    let device = testbed.api().get(&format!("/devices/{laptop}")).expect("the device");
+    let mut device = device.clone();
+    device["privacy_class"] = json!("isolated");
+    testbed.device(&network.tv).expect("device");
+    network.internet.ip(&format!("address add {PUBLIC_RESOLVER}/32 dev lo\n")).expect("an address");
+    let listener = |at: SocketAddr| network.internet.within(|| TcpListener::bind(at)).expect("a server");
+    let receiver = |at: SocketAddr| network.internet.within(|| UdpSocket::bind(at)).expect("a server");
+    let at = |port| SocketAddr::new(server(false), port);
+    let doh = listener((PUBLIC_RESOLVER, 443).into());
+    let dot = listener(at(853));
+    let https = listener(at(443));
+    let doq = receiver(at(784));
+    let quic = receiver(at(443));
+    let high = receiver(at(50_000));
+    let turn = receiver(at(3478));
+    let mdns = receiver(at(5353));
+    let (stun, initial) = (binding_request(), quic_initial());
+
+    let both = |host: &Host| {
+        [
+            ("DoH", tcp(host, &doh)),
+            ("DoT", tcp(host, &dot)),
+            ("HTTPS", tcp(host, &https)),
+            ("DoQ", udp(host, &doq, &[b"x"])),
+            ("HTTP/3", udp(host, &quic, &[&initial])),
+            ("QUIC at another port", udp(host, &high, &[&initial])),
+            ("STUN at any port", udp(host, &high, &[&stun])),
+            ("TURN port", udp(host, &turn, &[b"x"])),
+            ("media", udp(host, &high, &[b"media"])),
+            ("media of a call", udp(host, &high, &[&stun, b"media"])),
+            ("mDNS to a stranger", udp(host, &mdns, &[b"x"])),
+        ]
+    };
+    let open = |host: &Host| {
+        for (what, fate) in both(host) {
+            let expected = if what.starts_with("mDNS") { Fate::Stopped } else { Fate::Arrived };
+            assert_eq!(fate, expected, "{what} of {}", host.name);
+        }
+    };
+    open(&network.laptop);
+    testbed.api().put(&format!("/devices/{laptop}"), &device).expect("stored");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    for (what, fate) in both(&network.laptop) {
+        let expected = match what {
+            "HTTPS" | "media" => Fate::Arrived,
+            _ => Fate::Stopped,
+        };
+        assert_eq!(fate, expected, "{what}");
+    }
+    open(&network.tv);
+
+    assert_eq!(ask_server(&network.laptop, server(true)).seen(), None, "IPv6 of the laptop");
+    assert!(ask_server(&network.laptop, server(false)).seen().is_some());
+    assert!(ask_server(&network.tv, server(true)).seen().is_some(), "IPv6 of the tv");
+    let mut names = (client(&network.laptop), client(&network.tv));
+    let nothing = Reply { rcode: 0, addresses: Vec::new() };
+    wait_ok(SOON, "the resolver to hide AAAA records", || {
+        let answer = names.0.ask("www.example", AAAA)?;
+        anyhow::ensure!(answer == nothing, "{answer:?}");
+        Ok(())
+    })
+    .expect("hidden");
+    assert_eq!(names.0.ask("www.example", A).expect("an answer"), reply(server(false)));
+    assert_eq!(names.1.ask("www.example", AAAA).expect("an answer"), reply(server(true)));
+    assert_eq!(names.0.ask("dns.google", A).expect("an answer").rcode, 3, "the name of a resolver");
+    assert_eq!(names.1.ask("dns.google", A).expect("an answer").rcode, 0);
+    let question = json!({"mac": network.laptop.mac, "destination": "1.1.1.1:443", "protocol": "tcp"});
+    let answer = testbed.api().post("/policy/evaluate", &question).expect("explained");
+    assert_eq!(answer["decision"], "block", "{answer}");
+    let sentence = answer["sentence"].as_str().expect("a sentence");
+    assert!(sentence.contains("DNS over HTTPS"), "{sentence}");
+}
+
+/// The switch for all hosts is in force with the answer, and cuts a flow that runs.
+#[test]
+fn a_switch_for_all_ends_running_calls() {
+    let (testbed, _upstream) = resolving();
+    let network = &testbed.network;
+    let at = SocketAddr::new(server(false), 50_000);
+    let internet = network.internet.within(|| UdpSocket::bind(at)).expect("a server");
+    internet.set_read_timeout(Some(BLOCKED)).expect("a timeout");
+    let call = network.tv.namespace.within(|| UdpSocket::bind("0.0.0.0:0")).expect("a socket");
+    let arrives = |datagram: &[u8]| {
+        let _ = call.send_to(datagram, at);
+        internet.recv_from(&mut [0; 64]).is_ok()
+    };
+    assert!(arrives(&binding_request()) && arrives(b"media"));
+    testbed.api().post("/privacy/block-webrtc", &json!({"enabled": true})).expect("switched");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    assert!(!arrives(b"media"), "the call goes on");
+    testbed.api().post("/privacy/block-webrtc", &json!({"enabled": false})).expect("switched");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    assert!(arrives(b"media"), "the call may go on again");
+}
