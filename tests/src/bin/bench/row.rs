@@ -110,9 +110,14 @@ pub fn alternate<S>(
     mut measure: impl FnMut(&mut S) -> Result<f64>,
 ) -> Result<Vec<Measured>> {
     let mut all = vec![Vec::new(); subjects.len()];
-    for _ in 0..rounds {
-        for (subject, values) in subjects.iter_mut().zip(&mut all) {
-            values.push(measure(subject)?);
+    for round in 0..rounds {
+        // The one that comes first finds the caches of the processor colder.
+        let mut order: Vec<usize> = (0..subjects.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for index in order {
+            all[index].push(measure(&mut subjects[index])?);
         }
     }
     Ok(all.into_iter().map(|values| Measured { median: median(&values), values }).collect())
