@@ -35,6 +35,7 @@ const _: () = {
     same(size_of::<NewFlows>(), 8);
     same(size_of::<CounterValue>(), 16);
     same(size_of::<CounterPage>(), 1024);
+    same(size_of::<BlockKey>(), 12);
     same(size_of::<EventRecord>(), 72);
     same(size_of::<DnsCacheKey>(), 128);
     same(size_of::<DnsCacheValue>(), 608);

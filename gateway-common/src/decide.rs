@@ -226,21 +226,26 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
         v.set(Action::Mark, Reason::TrustInternetDenied, Mark::REJECT.0);
         return 0;
     }
-    let blocks = (plan.flags | device.flags) & block_flags::ALL;
-    let blocked = blocks::blocked(input, blocks, device.flags, environment);
-    if blocked != 0 {
-        match Reason::from_wire(blocked as u8) {
-            // Nobody who multicasts into the LAN waits for an error.
-            Some(Reason::DiscoveryDropped) | None => v.set(Action::Drop, Reason::DiscoveryDropped, 0),
-            Some(reason) => v.set(Action::Mark, reason, Mark::REJECT.0),
-        }
-        return 0;
-    }
     // The following verdicts are recorded.
     admit(input, environment, v);
     // A flow without a record keeps matching expired FQDN entries, like a flow of another generation.
     let continued = input.continued || v.admission.is_refused();
     let rank = best_rank(input, continued, &device, &interface, environment);
+    let blocks = (plan.flags | device.flags) & block_flags::ALL;
+    let blocked = blocks::blocked(input, blocks, device.flags, environment);
+    if blocked != 0 {
+        // For the counters only.
+        v.policy = match environment.action(slot, rank) {
+            Some(action) => action.policy,
+            None => 0,
+        };
+        match Reason::from_wire(blocked as u8) {
+            // Hosts that announce themselves expect no error.
+            Some(Reason::DiscoveryDropped) | None => v.set(Action::Drop, Reason::DiscoveryDropped, 0),
+            Some(reason) => v.set(Action::Mark, reason, Mark::REJECT.0),
+        }
+        return 0;
+    }
     if rank == RANK_NONE {
         let strict =
             plan.flags & plan_flags::UNMATCHED_REJECT != 0 || device.flags & device_flags::POLICY_ONLY != 0;

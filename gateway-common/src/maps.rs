@@ -90,6 +90,8 @@ maps! {
     DeviceCounters "gw_device_count" [DEVICES / COUNTER_PAGE] u32 => CounterPage;
     /// Per-CPU array by reason.
     ReasonCounters "gw_reason_count" [64] u32 => CounterValue;
+    /// Per-CPU hash of blocked packets. Evicts the least recently used entry.
+    BlockHits "gw_block_hits" [16_384] BlockKey => CounterValue;
     /// Per-CPU hash by interface index: packets that the egress guard dropped.
     GuardDrops "gw_guard_drops" [1024] u32 => CounterValue;
     /// Ring buffer of event records, in bytes.

@@ -71,6 +71,21 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Reports whether the packet was for another resolver, or of a protocol that a privacy class blocks.
+    #[inline(always)]
+    pub const fn is_block(self) -> bool {
+        let number = self as u8;
+        number == Reason::ForcedDns as u8
+            || number == Reason::ForcedDnsReject as u8
+            || number >= Reason::DotBlocked as u8 && number <= Reason::DiscoveryDropped as u8
+    }
+
+    /// Reports whether this is the name of such a reason.
+    pub fn is_block_name(name: &str) -> bool {
+        let all = (0..=u8::MAX).map_while(Reason::from_wire);
+        all.filter(|reason| reason.is_block()).any(|reason| reason.as_str() == name)
+    }
+
     /// Returns the name in metrics and explanations.
     pub const fn as_str(self) -> &'static str {
         match self {

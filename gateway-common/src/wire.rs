@@ -14,7 +14,7 @@ mod policy;
 pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, PROXY_TAKES_UDP, Sticky};
 pub use address::{Address, Mac};
 pub use dns_cache::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
-pub use event::{COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
+pub use event::{BlockKey, COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use flow::{
     DEADLINE_SHIFT, FLOW_TICK_SHIFT, FlowKey, FlowValue, Fragment, ShortFlowKey, deadline, earlier,
     flow_flags,

@@ -41,7 +41,7 @@ use crate::world::Worlds;
 
 use boot_time::BootTime;
 pub use egress_backends::egress_backends;
-pub use enforcement::{BpfCounters, Detached, Enforcement, Pending};
+pub use enforcement::{BlockHits, BpfCounters, Detached, Enforcement, Pending};
 use observation::Observation;
 use services::Parts;
 

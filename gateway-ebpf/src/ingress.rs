@@ -7,7 +7,7 @@ use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{DNS_PORT, Headers, IpPacket, UDP, read_headers};
 use gateway_common::decide::decide_ip;
 use gateway_common::verdict::{Action, Reason, Verdict};
-use gateway_common::wire::{CounterPage, CounterValue, Fragment, counter_place};
+use gateway_common::wire::{BlockKey, CounterPage, CounterValue, Fragment, counter_place};
 
 use crate::context::{Buffer, interface, pull_headers};
 use crate::policy_maps::Kernel;
@@ -49,6 +49,9 @@ pub fn run(context: &TcContext) -> i32 {
     }
     if verdict.device != 0 {
         count_in_page(&maps::DEVICE_COUNTERS, verdict.device, length);
+    }
+    if verdict.reason.is_block() {
+        count_block(verdict, length);
     }
     if verdict.admission.is_refused() {
         count(&maps::UNRECORDED, 0, length);
@@ -100,6 +103,20 @@ fn count_in_page(counters: &PerCpuArray<CounterPage>, number: u32, length: u32) 
     if let Some(page) = counters.get_ptr_mut(page) {
         // SAFETY: as above.
         add(unsafe { &mut (*page).0[place] }, length);
+    }
+}
+
+#[inline(always)]
+fn count_block(verdict: &Verdict, length: u32) {
+    let key = BlockKey { device: verdict.device, policy: verdict.policy, reason: verdict.reason as u32 };
+    match maps::BLOCK_HITS.get_ptr_mut(&key) {
+        // SAFETY: as above.
+        Some(counter) => add(unsafe { &mut *counter }, length),
+        None => {
+            let first = CounterValue { packets: 1, bytes: length as u64 };
+            // Fails only while another entry is evicted; that packet is not counted.
+            let _ = maps::BLOCK_HITS.insert(&key, &first, 0);
+        }
     }
 }
 

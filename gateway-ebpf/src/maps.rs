@@ -3,7 +3,9 @@
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::lpm_trie::LpmTrie;
-use aya_ebpf::maps::{Array, HashMap, LruHashMap, PerCpuArray, PerCpuHashMap, ProgramArray, RingBuf};
+use aya_ebpf::maps::{
+    Array, HashMap, LruHashMap, LruPerCpuHashMap, PerCpuArray, PerCpuHashMap, ProgramArray, RingBuf,
+};
 use gateway_common::maps::{self as spec, MapSpec};
 
 type Key<M> = <M as MapSpec>::Key;
@@ -102,6 +104,9 @@ pub static DEVICE_COUNTERS: PerCpuArray<Value<spec::DeviceCounters>> =
 #[map(name = "gw_reason_count")]
 pub static REASON_COUNTERS: PerCpuArray<Value<spec::ReasonCounters>> =
     PerCpuArray::with_max_entries(size::<spec::ReasonCounters>(), 0);
+#[map(name = "gw_block_hits")]
+pub static BLOCK_HITS: LruPerCpuHashMap<Key<spec::BlockHits>, Value<spec::BlockHits>> =
+    LruPerCpuHashMap::with_max_entries(size::<spec::BlockHits>(), 0);
 #[map(name = "gw_guard_drops")]
 pub static GUARD_DROPS: PerCpuHashMap<Key<spec::GuardDrops>, Value<spec::GuardDrops>> =
     PerCpuHashMap::with_max_entries(size::<spec::GuardDrops>(), BPF_F_NO_PREALLOC);

@@ -4,7 +4,10 @@
 mod dns;
 mod families;
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
+use gateway_common::verdict::Reason;
 use gateway_ctl::reconcile::Status;
 use gateway_model::kinds::routing_policy::Hits;
 use prometheus_client::encoding::text::encode;
@@ -35,6 +38,7 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     let status = open.world().status;
     enforcement(&mut registry, &status);
     dataplane(&mut registry, open)?;
+    blocks(&mut registry, open)?;
     policies(&mut registry, open);
     tunnels(&mut registry, open);
     if let Some(names) = &open.names {
@@ -131,6 +135,37 @@ fn dataplane(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
         "guard_dropped_packets",
         "Packets dropped by the egress guard, by interface",
         prevented,
+    );
+    Ok(())
+}
+
+/// Adds the packets of privacy blocks, by device, policy and block.
+fn blocks(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
+    let blocks = open.enforcement.block_hits().map_err(|error| ApiError::internal(&error))?;
+    let state = open.store.current();
+    let devices: BTreeMap<u32, &str> =
+        state.devices.iter().map(|device| (device.meta.slot, device.name.as_str())).collect();
+    let policies: BTreeMap<u32, &str> =
+        state.routing_policies.iter().map(|policy| (policy.meta.slot, policy.name.as_str())).collect();
+    let hits = blocks.hits.iter().filter_map(|(key, hits)| {
+        let reason = Reason::from_wire(u8::try_from(key.reason).ok()?)?;
+        let name = |names: &BTreeMap<u32, &str>, number: u32| {
+            names.get(&number).copied().unwrap_or_default().to_owned()
+        };
+        let labels = vec![
+            ("device", name(&devices, key.device)),
+            ("policy", name(&policies, key.policy)),
+            ("reason", reason.as_str().to_owned()),
+        ];
+        Some((labels, hits.packets))
+    });
+    let mut sums: BTreeMap<Vec<(&'static str, String)>, u64> = BTreeMap::new();
+    hits.for_each(|(labels, packets)| *sums.entry(labels).or_default() += packets);
+    counters(
+        registry,
+        "blocked_packets",
+        "Packets to other resolvers or of blocked protocols, by device, policy and reason of the verdict",
+        sums.into_iter(),
     );
     Ok(())
 }

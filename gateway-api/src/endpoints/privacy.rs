@@ -1,5 +1,6 @@
 //! DNS enforcement, blocks of DoH, IPv6 and WebRTC, and leak checks.
 
+mod leak_monitor;
 mod status;
 mod switch;
 
@@ -8,7 +9,7 @@ use gateway_model::settings::group::Group as _;
 use gateway_model::settings::groups::{PrivacyBlocks, PrivacyMode};
 
 use crate::authorization::Access;
-use crate::table::Method::{Get, Post};
+use crate::table::Method::Post;
 use crate::table::{Audit, Effect, Table};
 
 pub fn rows(t: &mut Table) {
@@ -34,8 +35,7 @@ pub fn rows(t: &mut Table) {
     )
     .summary("Block STUN and TURN, keep them off the default route, or stop it")
     .doc(switch::DOC);
-    t.unsupported(
-        Capability::PrivacyServices,
-        &[(Get, "/privacy/leak-monitor"), (Post, "/privacy/leak-check")],
-    );
+    t.view("/privacy/leak-monitor", "get_leak_monitor", leak_monitor::show)
+        .summary("Count the packets that blocks and the egress guard stopped");
+    t.unsupported(Capability::PrivacyServices, &[(Post, "/privacy/leak-check")]);
 }

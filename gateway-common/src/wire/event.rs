@@ -26,6 +26,20 @@ pub const fn counter_place(number: u32) -> (u32, usize) {
     (number / COUNTER_PAGE, (number % COUNTER_PAGE) as usize)
 }
 
+/// Key of the counters of blocks: packets that asked another resolver, or that a privacy class blocked.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct BlockKey {
+    /// Number of the device, 0 without one.
+    pub device: u32,
+    /// Number of the policy that would have routed the packet, 0 without one.
+    pub policy: u32,
+    /// [`crate::verdict::Reason`] as a number.
+    pub reason: u32,
+}
+
 /// Sampled verdict, or a leak that the egress guard prevented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

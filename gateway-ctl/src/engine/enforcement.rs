@@ -7,10 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_common::wire::BlockKey;
 use gateway_core::dns::Name;
 use gateway_core::fqdn_cache::Key;
 use gateway_model::Id;
 use gateway_model::kinds::routing_policy::Hits;
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,6 +68,11 @@ pub trait Enforcement: Send + Sync {
         Ok(BpfCounters::default())
     }
 
+    /// Returns the blocked packets by device, policy and reason.
+    fn block_hits(&self) -> Result<BlockHits, bpf::Error> {
+        Ok(BlockHits::default())
+    }
+
     /// Returns the current traffic through the proxies.
     fn relayed(&self) -> RelayStatus {
         RelayStatus::default()
@@ -83,6 +90,14 @@ pub trait Enforcement: Send + Sync {
     fn block(&self) -> Pending<'_, Result<(), Error>> {
         Box::pin(std::future::ready(Ok(())))
     }
+}
+
+/// Packets that privacy blocks stopped.
+#[derive(Clone, Debug, Default)]
+pub struct BlockHits {
+    /// Time since which they are counted.
+    pub since: Option<Timestamp>,
+    pub hits: BTreeMap<BlockKey, Counters>,
 }
 
 /// Counters of the BPF programs.
@@ -156,6 +171,11 @@ impl Enforcement for Engine {
                 recent: self.recent.list(),
             })
         })
+    }
+
+    fn block_hits(&self) -> Result<BlockHits, bpf::Error> {
+        self.dataplane
+            .with(|programs| Ok(BlockHits { since: programs.counting_since(), hits: programs.block_hits()? }))
     }
 
     fn relayed(&self) -> RelayStatus {

@@ -136,6 +136,16 @@ fn two_classes_at_once() {
     assert_eq!(names.1.ask("www.example", AAAA).expect("an answer"), reply(server(true)));
     assert_eq!(names.0.ask("dns.google", A).expect("an answer").rcode, 3, "the name of a resolver");
     assert_eq!(names.1.ask("dns.google", A).expect("an answer").rcode, 0);
+    let monitor = testbed.api().get("/privacy/leak-monitor").expect("the monitor");
+    let counted = monitor["counters"].as_array().expect("counters");
+    let counter = |name: &str| counted.iter().filter_map(|policy| policy[name].as_u64()).sum::<u64>();
+    for name in
+        ["dns_bypass", "doh_hits", "stun_blocked", "ipv6_blocked", "quic_blocked", "discovery_dropped"]
+    {
+        assert!(counter(name) > 0, "{name}: {monitor}");
+    }
+    assert_eq!(counter("wrong_egress_packets"), 0, "{monitor}");
+    assert!(monitor["since"].is_string(), "{monitor}");
     let question = json!({"mac": network.laptop.mac, "destination": "1.1.1.1:443", "protocol": "tcp"});
     let answer = testbed.api().post("/policy/evaluate", &question).expect("explained");
     assert_eq!(answer["decision"], "block", "{answer}");

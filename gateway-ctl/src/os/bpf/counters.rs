@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use gateway_common::maps::MapSpec;
+use gateway_common::maps::{BlockHits, MapSpec};
 use gateway_common::verdict::Reason;
-use gateway_common::wire::{CounterPage, CounterValue, counter_place};
+use gateway_common::wire::{BlockKey, CounterPage, CounterValue, counter_place};
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::maps::CounterArray;
@@ -63,5 +64,16 @@ impl Programs {
     /// Returns the packets that the egress guard dropped, by interface index.
     pub fn prevented(&self) -> Result<BTreeMap<u32, Counters>, Error> {
         Ok(self.maps.prevented.read()?.into_iter().map(|(index, values)| (index, sum(&values))).collect())
+    }
+
+    /// Returns the blocked packets by device, policy and reason.
+    pub fn block_hits(&self) -> Result<BTreeMap<BlockKey, Counters>, Error> {
+        Ok(self.maps.block_hits.read()?.into_iter().map(|(key, values)| (key, sum(&values))).collect())
+    }
+
+    /// Returns the time since which the counters count, or `None` if their pin is gone.
+    pub fn counting_since(&self) -> Option<Timestamp> {
+        let pin = self.root.join("maps").join(BlockHits::NAME);
+        std::fs::metadata(pin).ok()?.modified().ok()?.try_into().ok()
     }
 }

@@ -61,6 +61,7 @@ pub struct Maps {
     pub policy_counters: CounterArray<spec::PolicyCounters>,
     pub device_counters: CounterArray<spec::DeviceCounters>,
     pub reason_counters: CounterArray<spec::ReasonCounters>,
+    pub block_hits: CounterTable<spec::BlockHits>,
     pub prevented: CounterTable<spec::GuardDrops>,
     pub events: RingBuf<MapData>,
 }
@@ -99,6 +100,7 @@ impl Maps {
             policy_counters: CounterArray(open::<spec::PolicyCounters, _>(ebpf)?),
             device_counters: CounterArray(open::<spec::DeviceCounters, _>(ebpf)?),
             reason_counters: CounterArray(open::<spec::ReasonCounters, _>(ebpf)?),
+            block_hits: CounterTable(open::<spec::BlockHits, _>(ebpf)?),
             prevented: CounterTable(open::<spec::GuardDrops, _>(ebpf)?),
             events: open::<spec::Events, _>(ebpf)?,
         })
