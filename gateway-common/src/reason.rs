@@ -56,15 +56,15 @@ pub enum Reason {
     GuardSource = 25,
     /// Received on an uplink or a tunnel for an address of another tunnel.
     WrongIngress = 26,
-    /// DNS over TLS or QUIC to another resolver, which the privacy class of the device blocks.
+    /// DNS over TLS or QUIC to another resolver, which a privacy block stops.
     DotBlocked = 27,
-    /// HTTPS to a known public resolver, which the privacy class of the device blocks.
+    /// HTTPS to a known public resolver, which a privacy block stops.
     DohBlocked = 28,
-    /// QUIC, which the privacy class of the device blocks.
+    /// QUIC, which a privacy block stops.
     QuicBlocked = 29,
-    /// IPv6, or IPv6 in IPv4, to an address outside the LAN, which the privacy class of the device blocks.
+    /// IPv6, or IPv6 in IPv4, to an address outside the LAN, which a privacy block stops.
     Ipv6Blocked = 30,
-    /// STUN or TURN, which the privacy class of the device blocks or keeps off the default route.
+    /// STUN or TURN, which a privacy block stops or keeps off the default route.
     StunBlocked = 31,
     /// LAN discovery protocol to an address outside the LAN.
     DiscoveryDropped = 32,

@@ -152,13 +152,15 @@ pub fn reason(reason: Reason, class: Option<&str>) -> String {
         Reason::GuardUnmarked | Reason::GuardWrongEgress | Reason::GuardSource => {
             "the guard stopped it".to_owned()
         }
-        Reason::DotBlocked => "its privacy class blocks DNS over TLS and QUIC".to_owned(),
+        Reason::DotBlocked => "DNS over TLS and QUIC to other resolvers is blocked for it".to_owned(),
         Reason::DohBlocked => {
-            "its privacy class blocks DNS over HTTPS, and the address is one of a public resolver".to_owned()
+            "DNS over HTTPS is blocked for it, and the address is one of a public resolver".to_owned()
         }
-        Reason::QuicBlocked => "its privacy class blocks QUIC".to_owned(),
-        Reason::Ipv6Blocked => "its privacy class blocks IPv6".to_owned(),
-        Reason::StunBlocked => "its privacy class does not let STUN go this way".to_owned(),
+        Reason::QuicBlocked => "QUIC is blocked for it".to_owned(),
+        Reason::Ipv6Blocked => "IPv6 is blocked for it".to_owned(),
+        Reason::StunBlocked => {
+            "STUN and TURN are blocked for it, or may not leave by the default route".to_owned()
+        }
         Reason::DiscoveryDropped => "LAN discovery does not leave the LAN".to_owned(),
         Reason::WrongIngress => "it is for an address of another tunnel".to_owned(),
     }

@@ -3,6 +3,7 @@
 mod drain;
 mod names;
 mod nest;
+mod privacy;
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +28,7 @@ use serde_json::{Value, json};
 use crate::console::Console;
 use crate::relay;
 
-const STEPS: usize = 12;
+const STEPS: usize = 13;
 const SOON: Duration = Duration::from_secs(20);
 
 pub struct Walk {
@@ -78,6 +79,7 @@ impl Walk {
             Self::bind_the_laptop,
             Self::see_it_work,
             Self::names,
+            Self::block_protocols,
             Self::pull_the_tunnel,
             Self::ask_why,
             Self::kill_the_daemon,
