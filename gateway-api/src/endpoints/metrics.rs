@@ -165,7 +165,7 @@ fn blocks(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
         registry,
         "blocked_packets",
         "Packets to other resolvers or of blocked protocols, by device, policy and reason of the verdict",
-        sums.into_iter(),
+        sums,
     );
     Ok(())
 }

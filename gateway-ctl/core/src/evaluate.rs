@@ -31,7 +31,7 @@ use subject::Subject;
 pub use test_packet::Entry;
 pub(crate) use test_packet::{host_of, packet, public_address};
 use verdict::EvaluatedPacket;
-pub(crate) use verdict::decide_packet;
+pub(crate) use verdict::{decide_on_behalf, decide_packet};
 
 /// Maximum number of listed policies that do not match. All matching ones are listed.
 const MOST_UNMATCHED: usize = 1000;

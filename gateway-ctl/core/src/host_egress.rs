@@ -9,7 +9,7 @@ use gateway_model::id::MacAddr;
 use gateway_model::kinds::Proxy;
 
 use crate::compile::{Compiled, Input, by_leg, named_leg, proxy_address, proxy_login};
-use crate::evaluate::{Entry, Protocol, decide_packet, packet, public_address};
+use crate::evaluate::{Entry, Protocol, decide_on_behalf, packet, public_address};
 use crate::plan::ProxyLogin;
 
 /// Port for hosts that may not query resolvers.
@@ -51,8 +51,7 @@ pub fn of_client(
     };
     let evaluated = |(from, to): (IpAddr, IpAddr)| {
         // By TCP, which every egress takes that takes any traffic.
-        let verdict =
-            |port| decide_packet(compiled, &packet(mac, &entry, from, to, Protocol::Tcp, port), &[]);
+        let verdict = |port| decide_on_behalf(compiled, &packet(mac, &entry, from, to, Protocol::Tcp, port));
         let by_tcp = verdict(DNS_PORT);
         if by_tcp.reason == Reason::ForcedDns { verdict(ANY) } else { by_tcp }
     };
@@ -104,7 +103,7 @@ fn entry(input: &Input<'_>, client: &Client) -> Option<Entry> {
 /// Returns the egress of a policy's traffic.
 pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> HostEgress {
     let Some(policy) = compiled.policy(rank) else {
-        return HostEgress::Blocked("no policy lets the question out".to_owned());
+        return HostEgress::Blocked("no policy lets the query out".to_owned());
     };
     let choice = if ipv6 { &policy.v6 } else { &policy.v4 };
     let mut legs = choice.legs[..usize::from(choice.count).min(choice.legs.len())].to_vec();

@@ -16,6 +16,8 @@ use crate::plan::Dataplane;
 pub struct PlanMaps<'a> {
     /// None is default deny.
     pub plan: Option<&'a Dataplane>,
+    /// Ignores privacy blocks: for traffic that the gateway sends on behalf of a host.
+    pub ignores_blocks: bool,
     pub generation: Cell<u32>,
     pub now: Cell<u64>,
     /// Nanoseconds since boot, for deadlines.
@@ -37,6 +39,15 @@ const ABSENT_SCOPE: u16 = u16::MAX;
 impl<'a> PlanMaps<'a> {
     pub fn new(plan: Option<&'a Dataplane>) -> PlanMaps<'a> {
         PlanMaps { plan, generation: Cell::new(1), ..PlanMaps::default() }
+    }
+
+    /// Returns the flags without those that are ignored.
+    fn flags(&self, flags: u32) -> u32 {
+        if self.ignores_blocks { flags & !block_flags::ALL } else { flags }
+    }
+
+    fn device(&self, device: DeviceValue) -> DeviceValue {
+        DeviceValue { flags: self.flags(device.flags), ..device }
     }
 
     fn at<T: Copy>(&self, find: impl FnOnce(&'a Dataplane) -> Option<T>) -> Option<T> {
@@ -98,7 +109,11 @@ impl PolicyMaps for PlanMaps<'_> {
     }
 
     fn plan(&self, _slot: Slot) -> Option<PlanValue> {
-        self.at(|plan| Some(PlanValue { generation: self.generation.get(), ..plan.header }))
+        let flags = |header: PlanValue| self.flags(header.flags);
+        self.at(|plan| {
+            let header = plan.header;
+            Some(PlanValue { generation: self.generation.get(), flags: flags(header), ..header })
+        })
     }
 
     fn interface(&self, key: &InterfaceKey) -> Option<InterfaceValue> {
@@ -113,11 +128,12 @@ impl PolicyMaps for PlanMaps<'_> {
     }
 
     fn device_by_mac(&self, key: &MacKey) -> Option<DeviceValue> {
-        self.at(|plan| plan.devices_by_mac.get(&key.mac.octets()).copied())
+        self.at(|plan| plan.devices_by_mac.get(&key.mac.octets()).copied()).map(|device| self.device(device))
     }
 
     fn device_by_address(&self, key: &AddressKey) -> Option<DeviceValue> {
         self.at(|plan| plan.devices_by_address.get(&key.address.into()).copied())
+            .map(|device| self.device(device))
     }
 
     fn source4(&self, key: &Prefix4) -> Option<u32> {

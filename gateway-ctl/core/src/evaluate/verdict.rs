@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use gateway_common::classify::IpPacket;
 use gateway_common::decide;
-use gateway_common::policy_maps::PolicyInput;
+use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _};
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{ChoiceKind, ClientKey, FqdnIpValue, RANK_NONE};
 use gateway_model::kinds::routing_policy::Hop;
@@ -39,10 +39,24 @@ pub fn decide_packet(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> 
     decide_with(&compiled.plan.dataplane, packet, names)
 }
 
+/// Judges a packet that the gateway sends on behalf of a host. Privacy blocks are for packets of the host only.
+pub fn decide_on_behalf(compiled: &Compiled, packet: &IpPacket) -> Verdict {
+    let dataplane = &compiled.plan.dataplane;
+    decide_in(&PlanMaps { ignores_blocks: true, ..PlanMaps::new(Some(dataplane)) }, dataplane, packet, &[])
+}
+
 pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Name]) -> Verdict {
-    let environment = PlanMaps::new(Some(dataplane));
+    decide_in(&PlanMaps::new(Some(dataplane)), dataplane, packet, names)
+}
+
+fn decide_in(
+    environment: &PlanMaps<'_>,
+    dataplane: &Dataplane,
+    packet: &IpPacket,
+    names: &[Name],
+) -> Verdict {
     if !names.is_empty() {
-        let device = decide::device(packet, 1, &environment).number;
+        let device = decide::device(packet, 1, environment).number;
         let rank = fqdn_match::fqdn_rank(&dataplane.domains, names, device);
         let client = ClientKey::new(device, packet.mac, &packet.source);
         let fqdn_ip = FqdnIpValue { rank, until: u32::MAX };
@@ -52,14 +66,14 @@ pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Nam
     let policy_input = PolicyInput {
         packet,
         slot: 1,
-        plan: dataplane.header,
+        plan: environment.plan(1).unwrap_or_default(),
         previous: 0,
         recorded: false,
         continued: false,
         shown: 0,
         now: 0,
     };
-    decide::evaluate(&policy_input, &environment, &mut verdict);
+    decide::evaluate(&policy_input, environment, &mut verdict);
     verdict
 }
 

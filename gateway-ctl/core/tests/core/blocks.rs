@@ -7,6 +7,7 @@ use gateway_common::classify::{IpPacket, TCP, UDP};
 use gateway_common::decide::decide;
 use gateway_common::verdict::{Reason, Verdict};
 use gateway_common::wire::{Mac, flow_flags};
+use gateway_core::host_egress::{Client, HostEgress, of_client};
 use gateway_core::plan_maps::PlanMaps;
 use gateway_model::Id;
 use gateway_model::kinds::privacy_class::WebRtc;
@@ -122,6 +123,28 @@ fn webrtc_by_tunnel_takes_a_tunnel_or_nothing() {
     fixture.policy(json!({"name": "p", "source_type": "device", "source_value": device.to_string(), "hops": [{"type": "vpn", "target": "a"}]}));
     fixture.apply();
     assert_eq!(reason(&fixture, stun), Reason::PolicyEgress);
+}
+
+/// The gateway asks for the client, by protocols and addresses that the client may not use.
+#[test]
+fn the_gateway_asks_upstreams_for_clients_with_all_blocks() {
+    let (mut fixture, _) = fixture("isolated");
+    fixture.network.dns_port = 53;
+    for (address, upstream) in [
+        ("192.168.1.7", "9.9.9.9"),
+        ("fd00:1::7", "2620:fe::fe"),
+        ("192.168.1.7", "2620:fe::fe"),
+        ("fd00:1::7", "9.9.9.9"),
+    ] {
+        let client = Client {
+            mac: Some(gateway_model::MacAddr(MAC)),
+            address: address.parse().expect("an address"),
+            interface: None,
+        };
+        let upstream = upstream.parse().expect("an address");
+        let (egress, _) = of_client(&fixture.input(), &fixture.compiled(), &client, upstream);
+        assert_eq!(egress, HostEgress::Default, "{address} by {upstream}");
+    }
 }
 
 #[test]

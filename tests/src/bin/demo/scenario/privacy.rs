@@ -11,7 +11,7 @@ use super::{Walk, text};
 
 /// Address of a public resolver, which the internet of the demonstration has for itself.
 const PUBLIC_RESOLVER: Ipv4Addr = Ipv4Addr::new(1, 1, 1, 1);
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Walk {
     pub(super) fn block_protocols(&mut self) -> Result<()> {
@@ -22,7 +22,7 @@ impl Walk {
         let resolver = internet.within(|| TcpListener::bind(https)).context("a public resolver")?;
         let call = SocketAddr::from((server(false), 50_000));
         let peer = internet.within(|| UdpSocket::bind(call)).context("the peer of a call")?;
-        peer.set_read_timeout(Some(PATIENCE))?;
+        peer.set_read_timeout(Some(TIMEOUT))?;
         for (is_blocked, word) in [(false, "yes"), (true, "no")] {
             if is_blocked {
                 for (path, body) in
@@ -65,7 +65,7 @@ impl Walk {
 }
 
 fn connects(host: &Host, to: SocketAddr) -> &'static str {
-    let connection = host.namespace.within(|| TcpStream::connect_timeout(&to, PATIENCE));
+    let connection = host.namespace.within(|| TcpStream::connect_timeout(&to, TIMEOUT));
     if connection.is_ok() { "yes" } else { "no" }
 }
 
