@@ -4,6 +4,18 @@ use crate::leg_selection;
 use crate::verdict::Reason;
 use crate::wire::*;
 
+/// Traffic control index of forwarded packets that the guard passed. The tap behind it looks for it.
+pub const PASSED: u16 = 0x6777;
+
+/// Reports whether a packet that leaves was forwarded, and has neither passed the guard nor a mark that allows the
+/// interface.
+///
+/// The mark alone would not do: a packet waits in the queue of the interface, and the plan may change meanwhile.
+#[inline(always)]
+pub fn has_escaped(ingress: u32, index: u16, is_authorised: impl FnOnce() -> bool) -> bool {
+    ingress != 0 && index != PASSED && !is_authorised()
+}
+
 /// Properties of a packet that is about to leave by an uplink or a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {

@@ -6,6 +6,7 @@ mod attachments;
 mod boot_time;
 mod egress_backends;
 mod enforcement;
+mod leak_probes;
 mod observation;
 mod services;
 mod waking;
@@ -33,6 +34,8 @@ use crate::service::{Context, Services};
 use crate::services::active_alerts::ActiveAlerts;
 use crate::services::events::Recent;
 use crate::services::flow_rate::FlowRates;
+use crate::services::gateway_verdict::Verdicts;
+use crate::services::guard_tap::Escapes;
 use crate::services::proxies::Proxies;
 use crate::services::tunnels::Tunnels;
 use crate::store::Store;
@@ -65,7 +68,11 @@ pub struct Engine {
     relay: Arc<Relay>,
     recent: Recent,
     turns: FlowRates,
+    escapes: Escapes,
+    verdicts: Verdicts,
     services: Services,
+    /// Held while the probes of a leak check are in transit.
+    probing: tokio::sync::Mutex<()>,
 }
 
 impl Engine {
@@ -131,6 +138,7 @@ impl Engine {
             active_alerts,
         };
         let (recent, turns) = (Recent::default(), FlowRates::default());
+        let (escapes, verdicts) = (Escapes::default(), Verdicts::default());
         let parts = Parts {
             looping,
             openvpn: openvpn.clone(),
@@ -139,10 +147,26 @@ impl Engine {
             proxies: (proxy_watcher, proxies),
             recent: recent.clone(),
             turns: turns.clone(),
+            escapes: escapes.clone(),
+            verdicts: verdicts.clone(),
         };
         services.start_all(services::list(&context, parts));
         handle.run_now(Reason::Start).await?;
-        Ok(Engine { dataplane, worlds, openvpn, endpoint_names, handle, relay, recent, turns, services })
+        let probing = tokio::sync::Mutex::default();
+        Ok(Engine {
+            dataplane,
+            worlds,
+            openvpn,
+            endpoint_names,
+            handle,
+            relay,
+            recent,
+            turns,
+            escapes,
+            verdicts,
+            services,
+            probing,
+        })
     }
 
     /// Returns the services that enforce the plan.

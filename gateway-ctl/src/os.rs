@@ -7,6 +7,7 @@ pub mod address;
 pub mod backend;
 pub mod bpf;
 pub mod conntrack;
+pub mod egress_tap;
 pub mod fake_backend;
 pub mod link;
 pub mod neighbour;

@@ -11,6 +11,8 @@ pub mod events;
 pub mod extfilter;
 pub mod failover_reset;
 pub mod flow_rate;
+pub mod gateway_verdict;
+pub mod guard_tap;
 pub mod moved_flows;
 pub mod open_files;
 pub mod proxies;

@@ -1,6 +1,7 @@
 //! Egress of uplinks and tunnels: trusts nothing but the mark and the source address.
 
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
+use aya_ebpf::maps::PerCpuHashMap;
 use aya_ebpf::programs::TcContext;
 use gateway_common::guard::{self, Departure};
 use gateway_common::policy_maps::PolicyMaps as _;
@@ -31,9 +32,14 @@ pub fn run(context: &TcContext) -> i32 {
     let no_plan = ingress == 0 && Kernel.live() == SLOT_NONE;
     let departure = Departure { ingress, mark, ipv6, source: Some(source), leg, no_plan };
     match guard::guard(&departure, authorised, network_header::local) {
-        Ok(()) => TC_ACT_UNSPEC,
+        Ok(()) => {
+            if ingress != 0 {
+                set_passed(context);
+            }
+            TC_ACT_UNSPEC
+        }
         Err(reason) => {
-            prevented(index, context.len());
+            count(&maps::GUARD_DROPS, index, context.len());
             events::prevented(context, reason);
             TC_ACT_SHOT
         }
@@ -41,8 +47,14 @@ pub fn run(context: &TcContext) -> i32 {
 }
 
 #[inline(always)]
-fn prevented(index: u32, length: u32) {
-    if let Some(counter) = maps::GUARD_DROPS.get_ptr_mut(&index) {
+fn set_passed(context: &TcContext) {
+    // SAFETY: the context pointer is valid for the run of the program.
+    unsafe { (*context.skb.skb).tc_index = u32::from(guard::PASSED) };
+}
+
+#[inline(always)]
+pub fn count(counters: &PerCpuHashMap<u32, CounterValue>, index: u32, length: u32) {
+    if let Some(counter) = counters.get_ptr_mut(&index) {
         // SAFETY: a per-CPU value is this processor's own while the program runs.
         unsafe {
             (*counter).packets += 1;
@@ -51,5 +63,5 @@ fn prevented(index: u32, length: u32) {
         return;
     }
     let first = CounterValue { packets: 1, bytes: length as u64 };
-    let _ = maps::GUARD_DROPS.insert(&index, &first, 0);
+    let _ = counters.insert(&index, &first, 0);
 }

@@ -10,14 +10,16 @@ mod dns_reply;
 mod events;
 mod guard;
 mod ingress;
+mod inject;
 mod maps;
 mod network_header;
 mod policy_maps;
+mod tap;
 mod wan_ingress;
 
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
-use aya_ebpf::macros::classifier;
-use aya_ebpf::programs::TcContext;
+use aya_ebpf::macros::{classifier, socket_filter};
+use aya_ebpf::programs::{SkBuffContext, TcContext};
 
 /// LAN interfaces, ingress: decides, stamps, drops.
 #[classifier]
@@ -41,6 +43,19 @@ pub fn gw_wan_ingress(context: TcContext) -> i32 {
 #[classifier]
 pub fn gw_guard(context: TcContext) -> i32 {
     guard::run(&context)
+}
+
+/// Sockets of the daemon on uplinks and tunnels: counts what left past [`gw_guard`].
+#[socket_filter]
+pub fn gw_tap(context: SkBuffContext) -> i64 {
+    tap::run(&context)
+}
+
+/// Attached nowhere: the daemon runs it on packets that then enter by the interface of their context, as if a host had
+/// sent them.
+#[classifier]
+pub fn gw_inject(context: TcContext) -> i32 {
+    inject::run(&context)
 }
 
 #[cfg(not(test))]

@@ -15,6 +15,7 @@ mod fail_matrix_proxies;
 mod fail_policies;
 mod filtering;
 mod health;
+mod leak_check;
 mod live_network;
 mod metrics;
 mod openvpn;

@@ -4,4 +4,5 @@ mod answers;
 pub mod differential;
 mod effects;
 mod flow_budget;
+mod guard_tap;
 pub mod wireguard;

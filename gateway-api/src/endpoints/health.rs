@@ -1,11 +1,13 @@
 //! Health, status, drift and host information.
 
+mod verdict;
+
 use std::time::Duration;
 
 use gateway_core::compile::Finding;
 use gateway_ctl::os::bpf::AttachMode;
 use gateway_ctl::panics;
-use gateway_ctl::reconcile::{DriftItem, Severity, Status};
+use gateway_ctl::reconcile::{DriftItem, Severity};
 use gateway_ctl::service::{self, HealthState};
 use gateway_ctl::services::storage;
 use gateway_ctl::supervise::{TaskHealth, TaskName};
@@ -25,6 +27,7 @@ use crate::host_info::{self, Platform};
 use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Placeholder, Table};
+use verdict::VerdictView;
 
 pub fn rows(t: &mut Table) {
     t.view("/health", "get_health", health)
@@ -64,7 +67,7 @@ async fn health(cx: Cx, _: Req<()>) -> Result<Health, ApiError> {
     Ok(match &cx.api.gateway {
         Gateway::Open(open) => {
             let world = open.world();
-            let degradation = degraded(&world.status);
+            let degradation = world.status.enforcement_failure();
             let blocked_lan = world.live().findings.iter().find_map(lan_without_ethernet);
             let room = storage::health(&open.store);
             match (room, degradation, blocked_lan.or_else(|| task_failure(open))) {
@@ -96,15 +99,6 @@ fn task_failure(open: &Open) -> Option<(&'static str, String)> {
     Some(("task_failed", open.services.supervisor().failure()?))
 }
 
-/// Returns the first failure of a subsystem that prevents packets from leaving through a wrong interface.
-fn degraded(status: &Status) -> Option<String> {
-    let enforcing = ["dataplane", "nft", "rules"];
-    let subsystems = enforcing.iter().filter_map(|name| Some((name, status.subsystems.get(*name)?)));
-    let mut failures =
-        subsystems.flat_map(|(name, it)| it.outcome.failed.iter().map(move |failure| (name, failure)));
-    failures.next().map(|(name, failure)| format!("{name}: {}: {}", failure.resource, failure.error))
-}
-
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ServiceStatus {
     pub version: &'static str,
@@ -132,6 +126,8 @@ pub struct ServiceStatus {
     pub applied_at: Option<Timestamp>,
     /// Stored policies differ from the applied ones, which steer traffic.
     pub pending_changes: bool,
+    /// Does anything leak, in one sentence.
+    pub verdict: VerdictView,
     /// Services that failed and have not yet recovered. Left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_services: Option<Vec<FailedService>>,
@@ -179,6 +175,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         applied_revision: state.applied.revision.0,
         applied_at: state.applied.at,
         pending_changes: state.pending_policies() > 0,
+        verdict: verdict::show(open.enforcement.verdict().as_deref(), open.now()),
         failed_services: failed_services(open),
     })
 }

@@ -136,6 +136,13 @@ fn dataplane(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
         "Packets dropped by the egress guard, by interface",
         prevented,
     );
+    let escaped = open.enforcement.escaped().counters.into_iter();
+    counters(
+        registry,
+        "escaped_packets",
+        "Forwarded packets that left past the egress guard while the tap observed, by interface",
+        escaped.map(|(interface, counted)| (vec![("interface", interface)], counted.packets)),
+    );
     Ok(())
 }
 

@@ -1,15 +1,14 @@
 //! DNS enforcement, blocks of DoH, IPv6 and WebRTC, and leak checks.
 
+mod leak_check;
 mod leak_monitor;
 mod status;
 mod switch;
 
-use gateway_model::capability::Capability;
 use gateway_model::settings::group::Group as _;
 use gateway_model::settings::groups::{PrivacyBlocks, PrivacyMode};
 
 use crate::authorization::Access;
-use crate::table::Method::Post;
 use crate::table::{Audit, Effect, Table};
 
 pub fn rows(t: &mut Table) {
@@ -37,5 +36,12 @@ pub fn rows(t: &mut Table) {
     .doc(switch::DOC);
     t.view("/privacy/leak-monitor", "get_leak_monitor", leak_monitor::show)
         .summary("Count the packets that blocks and the egress guard stopped");
-    t.unsupported(Capability::PrivacyServices, &[(Post, "/privacy/leak-check")]);
+    t.action(
+        "/privacy/leak-check",
+        "run_leak_check",
+        Effect::Acts(Audit { action: "run_leak_check", resource_type: "privacy" }),
+        leak_check::run,
+    )
+    .summary("Send packets as a device would, and check where they leave")
+    .doc(leak_check::DOC);
 }

@@ -24,14 +24,14 @@ pub use evaluation::{
     ActiveException, Decision, EffectiveSettings, EvaluatedDevice, Evaluation, Families, FamilyVerdict,
     HopView, KernelView, MatchedPolicy, PolicyRef,
 };
-pub(crate) use explanation::{leg_name, legs_of};
+pub(crate) use explanation::{hop_down, leg_name, legs_of, reason as blocking_reason};
 use matching::ConsideredPolicy;
 pub use request::{Family, Protocol, Refusal, Request};
-use subject::Subject;
+pub(crate) use subject::Subject;
 pub use test_packet::Entry;
-pub(crate) use test_packet::{host_of, packet, public_address};
+pub(crate) use test_packet::{entry, host_of, packet, public_address};
 use verdict::EvaluatedPacket;
-pub(crate) use verdict::{decide_on_behalf, decide_packet};
+pub(crate) use verdict::{decide_on_behalf, decide_packet, evaluate_packet};
 
 /// Maximum number of listed policies that do not match. All matching ones are listed.
 const MOST_UNMATCHED: usize = 1000;

@@ -10,16 +10,19 @@ use std::time::Duration;
 use gateway_common::wire::BlockKey;
 use gateway_core::dns::Name;
 use gateway_core::fqdn_cache::Key;
+use gateway_core::leak_check;
 use gateway_model::Id;
 use gateway_model::kinds::routing_policy::Hits;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Engine, Error, block};
+use super::{Engine, Error, block, leak_probes};
 use crate::os::bpf::{self, Counters};
 use crate::os::proxy::RelayStatus;
 use crate::reconcile::{Reason, Status, Stopped};
+use crate::services::gateway_verdict::GatewayVerdict;
+use crate::services::guard_tap::EscapeCounts;
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -71,6 +74,22 @@ pub trait Enforcement: Send + Sync {
     /// Returns the blocked packets by device, policy and reason.
     fn block_hits(&self) -> Result<BlockHits, bpf::Error> {
         Ok(BlockHits::default())
+    }
+
+    /// Returns the packets that left past the egress guard.
+    fn escaped(&self) -> EscapeCounts {
+        EscapeCounts::default()
+    }
+
+    /// Returns the last verdict on the gateway.
+    fn verdict(&self) -> Option<Arc<GatewayVerdict>> {
+        None
+    }
+
+    /// Sends the probes of a leak check, and observes what becomes of them.
+    fn send_probes(&self, _plan: Arc<leak_check::Plan>) -> Pending<'_, leak_check::Run> {
+        let failure = Some("this gateway is not attached to a kernel".to_owned());
+        Box::pin(std::future::ready(leak_check::Run { failure, ..leak_check::Run::default() }))
     }
 
     /// Returns the current traffic through the proxies.
@@ -176,6 +195,29 @@ impl Enforcement for Engine {
     fn block_hits(&self) -> Result<BlockHits, bpf::Error> {
         self.dataplane
             .with(|programs| Ok(BlockHits { since: programs.counting_since(), hits: programs.block_hits()? }))
+    }
+
+    fn escaped(&self) -> EscapeCounts {
+        self.escapes.read()
+    }
+
+    fn verdict(&self) -> Option<Arc<GatewayVerdict>> {
+        self.verdicts.borrow().clone()
+    }
+
+    fn send_probes(&self, plan: Arc<leak_check::Plan>) -> Pending<'_, leak_check::Run> {
+        Box::pin(async move {
+            // Taps of two runs would read each other's probes.
+            let _one_at_a_time = self.probing.lock().await;
+            let dataplane = self.dataplane.clone();
+            let sent = tokio::task::spawn_blocking(move || leak_probes::run(&dataplane, &plan)).await;
+            let failure = |error: String| leak_check::Run { failure: Some(error), ..Default::default() };
+            match sent {
+                Ok(Ok(run)) => run,
+                Ok(Err(error)) => failure(format!("{error:#}")),
+                Err(error) => failure(error.to_string()),
+            }
+        })
     }
 
     fn relayed(&self) -> RelayStatus {

@@ -15,6 +15,8 @@ use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::events::{self, Recent};
 use crate::services::flow_rate::{self, FlowRates};
+use crate::services::gateway_verdict::{self, Verdicts};
+use crate::services::guard_tap::{self, Escapes};
 use crate::services::proxies::{Proxies, ProxyStates};
 use crate::services::tunnels::{TunnelStates, Tunnels};
 use crate::services::{auto_rollback, endings, failover_reset, moved_flows, open_files, storage};
@@ -29,10 +31,13 @@ pub(super) struct Parts {
     pub proxies: (Proxies, watch::Receiver<Arc<ProxyStates>>),
     pub recent: Recent,
     pub turns: FlowRates,
+    pub escapes: Escapes,
+    pub verdicts: Verdicts,
 }
 
 pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
-    let Parts { looping, openvpn, transports, tunnels, proxies, recent, turns } = parts;
+    let Parts { looping, openvpn, transports, tunnels, proxies, recent, turns, escapes, verdicts } = parts;
+    let counted = escapes.clone();
     let (watcher, tunnels) = tunnels;
     let (proxy_watcher, proxies) = proxies;
     let reports = (tunnels.clone(), proxies.clone(), transports.states());
@@ -56,6 +61,10 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
             waking::publish_reports(context, reports.clone())
         }),
         Service::new("dataplane_events", context, move |context| events::run(context, recent.clone())),
+        Service::new("guard_tap", context, move |context| guard_tap::run(context, escapes.clone())),
+        Service::new("gateway_verdict", context, move |context| {
+            gateway_verdict::run(context, counted.clone(), verdicts.clone())
+        }),
         Service::new("commit_confirm", &context.store, auto_rollback::run),
         Service::new("exception_ends", context, endings::run),
         Service::new("flow_rates", context, move |context| flow_rate::run(context, turns.clone())),

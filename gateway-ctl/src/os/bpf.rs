@@ -12,7 +12,9 @@ mod filters;
 mod flows;
 mod fqdn;
 mod grace;
+mod guard_tap;
 mod hook;
+mod inject;
 mod load;
 mod maps;
 mod pins;
@@ -30,6 +32,7 @@ pub use counters::Counters;
 pub use dns_cache::{Answers, KernelDnsCache};
 pub use events::Event;
 pub use grace::{GraceMode, grace_mode};
+pub use guard_tap::GuardTap;
 pub use maps::Entries;
 pub use programs::Programs;
 pub use swap::Swap;
@@ -77,6 +80,12 @@ pub enum Error {
         interface: String,
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("cannot send a packet by interface {interface}")]
+    Inject {
+        interface: u32,
+        #[source]
+        source: std::io::Error,
     },
     #[error(transparent)]
     Full(#[from] gateway_core::fqdn_cache::NoFreeEntry),

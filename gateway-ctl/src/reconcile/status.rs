@@ -83,6 +83,15 @@ impl Status {
         self.subsystems.values().all(|subsystem| subsystem.outcome.is_ok())
     }
 
+    /// Returns the first failure of a subsystem that prevents packets from leaving through a wrong interface.
+    pub fn enforcement_failure(&self) -> Option<String> {
+        let enforcing = ["dataplane", "nft", "rules"];
+        let subsystems = enforcing.iter().filter_map(|name| Some((name, self.subsystems.get(*name)?)));
+        let mut failures =
+            subsystems.flat_map(|(name, it)| it.outcome.failed.iter().map(move |failure| (name, failure)));
+        failures.next().map(|(name, failure)| format!("{name}: {}: {}", failure.resource, failure.error))
+    }
+
     pub(super) fn record(&mut self, now: Timestamp, outcomes: BTreeMap<&'static str, Outcome>) {
         for (name, outcome) in outcomes {
             self.record_drift(name, now, &outcome);

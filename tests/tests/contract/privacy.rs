@@ -75,3 +75,38 @@ async fn the_status_counts_devices_by_their_blocks() {
     client.post("/privacy/force-dns", json!({"enabled": true})).await.data();
     assert_eq!(client.get("/privacy/status").await.data()["risk"], "low");
 }
+
+/// Without a kernel nothing can be observed, and nothing is claimed.
+#[tokio::test]
+async fn a_leak_check_without_a_kernel_is_inconclusive() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    let report = client.post("/privacy/leak-check", json!({"device_id": device["id"]})).await.data();
+    assert_eq!((&report["verdict"], &report["device_id"]), (&json!("inconclusive"), &device["id"]));
+    let results = report["results"].as_array().expect("results");
+    assert_eq!(results.len(), 7, "{report}");
+    assert!(
+        results.iter().all(|result| result["pass"] == false && result["packets"] == json!([])),
+        "{report}"
+    );
+    assert_eq!(client.last_audit().await["action"], "run_leak_check");
+    for (body, path) in [
+        (json!({"device_id": "nothing"}), "device_id"),
+        (json!({"privacy_class": "nothing"}), "privacy_class"),
+        (json!({"privacy_class": "isolated"}), "privacy_class"),
+        (json!({"device_id": device["id"], "privacy_class": "open"}), "privacy_class"),
+        (json!({"checks": []}), "checks"),
+    ] {
+        let answer = client.post("/privacy/leak-check", body).await;
+        assert_eq!(answer.status, 422, "{path}");
+        let details = &answer.json()["error"]["details"];
+        assert_eq!(details["fields"][0]["path"], path, "{details}");
+    }
+}
+
+#[tokio::test]
+async fn the_verdict_without_a_kernel_is_unknown() {
+    let status = Client::new().get("/status").await.data();
+    assert_eq!(status["verdict"]["word"], "UNKNOWN", "{status}");
+    assert_eq!(status["verdict"]["checked_at"], json!(null));
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gateway_common::verdict::Reason;
 use gateway_ctl::engine::{BlockHits, BpfCounters};
 use gateway_ctl::os::bpf::Event;
+use gateway_ctl::services::guard_tap::EscapeCounts;
 use gateway_model::{Id, State};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -33,6 +34,8 @@ pub struct PolicyLeaks {
     pub policy_id: Option<Id>,
     /// Packets that the egress guard dropped, because their mark did not allow the interface.
     pub wrong_egress_packets: u64,
+    /// Forwarded packets that left past the egress guard while the tap observed: one second in ten. Not zero is a leak.
+    pub escaped_packets: u64,
     /// Bytes of all packets that are counted here.
     pub bytes: u64,
     /// DNS queries to other resolvers, plain or over TLS or QUIC.
@@ -52,10 +55,10 @@ pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<LeakMonitor, ApiError> {
     let counted = blocking(move || Ok((enforcement.counters()?, enforcement.block_hits()?))).await?;
     let (programs, blocks) =
         counted.map_err(|error: gateway_ctl::os::bpf::Error| ApiError::internal(&error))?;
-    Ok(monitor(&state, programs, &blocks))
+    Ok(monitor(&state, programs, &blocks, &open.enforcement.escaped()))
 }
 
-fn monitor(state: &State, programs: BpfCounters, blocks: &BlockHits) -> LeakMonitor {
+fn monitor(state: &State, programs: BpfCounters, blocks: &BlockHits, escaped: &EscapeCounts) -> LeakMonitor {
     let by_number: BTreeMap<u32, Id> =
         state.routing_policies.iter().map(|policy| (policy.meta.slot, policy.meta.id)).collect();
     let mut counters: BTreeMap<Option<Id>, PolicyLeaks> = BTreeMap::new();
@@ -79,6 +82,11 @@ fn monitor(state: &State, programs: BpfCounters, blocks: &BlockHits) -> LeakMoni
         let leaks = counters.entry(None).or_default();
         leaks.wrong_egress_packets += hits.packets;
         leaks.bytes += hits.bytes;
+    }
+    for counted in escaped.counters.values() {
+        let leaks = counters.entry(None).or_default();
+        leaks.escaped_packets += counted.packets;
+        leaks.bytes += counted.bytes;
     }
     let is_leak = |event: &Event| event.guard || Reason::is_block_name(event.reason);
     LeakMonitor {
@@ -108,11 +116,15 @@ mod tests {
             prevented_leaks: BTreeMap::from([("eth0".to_owned(), Counters { packets: 5, bytes: 500 })]),
             ..BpfCounters::default()
         };
-        let shown = monitor(&State::default(), programs, &blocks);
+        let one = Counters { packets: 1, bytes: 100 };
+        let escaped =
+            EscapeCounts { counters: BTreeMap::from([("eth0".to_owned(), one)]), ..EscapeCounts::default() };
+        let shown = monitor(&State::default(), programs, &blocks, &escaped);
         let expected = PolicyLeaks {
             policy_id: None,
             wrong_egress_packets: 5,
-            bytes: 100 * number + 500,
+            escaped_packets: 1,
+            bytes: 100 * number + 600,
             dns_bypass: 3,
             doh_hits: 1,
             stun_blocked: 1,

@@ -11,6 +11,7 @@ use ipnet::IpNet;
 use super::request::{Family, Protocol, Refusal, Request};
 use super::subject::Subject;
 use crate::compile::{Compiled, Input, lan_prefixes};
+use crate::doh_servers;
 use crate::facts::Facts;
 use crate::network::Network;
 use crate::plan_maps::longest;
@@ -238,6 +239,7 @@ pub fn public_address(compiled: &Compiled, ipv6: bool, port: u16, trace: &mut Ve
     let covered = |address: &IpAddr| {
         longest(&plan.locals, *address).is_some()
             || longest(&plan.destinations, *address).is_some()
+            || doh_servers::networks().any(|network| network.contains(address))
             || has_port(address)
     };
     let family = if ipv6 { "IPv6" } else { "IPv4" };

@@ -9,6 +9,7 @@ mod first_match;
 mod fixture;
 mod golden;
 mod interfaces;
+mod leak_check;
 mod name_servers;
 mod openvpn;
 mod paths;

@@ -66,6 +66,11 @@ impl Programs {
         Ok(self.maps.prevented.read()?.into_iter().map(|(index, values)| (index, sum(&values))).collect())
     }
 
+    /// Returns the forwarded packets that left past the egress guard, by interface index.
+    pub fn escaped(&self) -> Result<BTreeMap<u32, Counters>, Error> {
+        Ok(self.maps.escaped.read()?.into_iter().map(|(index, values)| (index, sum(&values))).collect())
+    }
+
     /// Returns the blocked packets by device, policy and reason.
     pub fn block_hits(&self) -> Result<BTreeMap<BlockKey, Counters>, Error> {
         Ok(self.maps.block_hits.read()?.into_iter().map(|(key, values)| (key, sum(&values))).collect())

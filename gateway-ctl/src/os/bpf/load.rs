@@ -9,8 +9,8 @@ use gateway_core::fqdn_cache::FqdnCache;
 
 use super::maps::Maps;
 use super::pins::map_ids;
-use super::programs::{ANSWER, GUARD, INGRESS, Programs, WAN_INGRESS, find_program};
-use super::{Error, OBJECT, make_folder, mount_bpffs, versions};
+use super::programs::{ANSWER, GUARD, INGRESS, INJECT, Programs, WAN_INGRESS, find_program};
+use super::{Error, OBJECT, guard_tap, make_folder, mount_bpffs, versions};
 
 impl Programs {
     /// Loads the programs. Maps are pinned below `pin_dir` in a folder of their ABI version.
@@ -25,11 +25,12 @@ impl Programs {
             loader.map_pin_path(name, maps_dir.join(name));
         }
         let mut ebpf = loader.load(OBJECT).map_err(|e| Error::Load(Box::new(e)))?;
-        for name in [INGRESS, GUARD, WAN_INGRESS, ANSWER] {
+        for name in [INGRESS, GUARD, WAN_INGRESS, ANSWER, INJECT] {
             find_program(&mut ebpf, name)?
                 .load()
                 .map_err(|e| Error::Program { name, source: Box::new(e) })?;
         }
+        guard_tap::load(&mut ebpf)?;
         let maps = Maps::take(&mut ebpf)?;
         let mut programs =
             Programs { ebpf, maps, learned: FqdnCache::default(), links, root, map_ids: map_ids(&maps_dir) };

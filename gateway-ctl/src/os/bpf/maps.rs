@@ -63,6 +63,7 @@ pub struct Maps {
     pub reason_counters: CounterArray<spec::ReasonCounters>,
     pub block_hits: CounterTable<spec::BlockHits>,
     pub prevented: CounterTable<spec::GuardDrops>,
+    pub escaped: CounterTable<spec::Escaped>,
     pub events: RingBuf<MapData>,
 }
 
@@ -102,6 +103,7 @@ impl Maps {
             reason_counters: CounterArray(open::<spec::ReasonCounters, _>(ebpf)?),
             block_hits: CounterTable(open::<spec::BlockHits, _>(ebpf)?),
             prevented: CounterTable(open::<spec::GuardDrops, _>(ebpf)?),
+            escaped: CounterTable(open::<spec::Escaped, _>(ebpf)?),
             events: open::<spec::Events, _>(ebpf)?,
         })
     }

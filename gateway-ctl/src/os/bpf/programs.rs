@@ -27,6 +27,8 @@ pub(super) const INGRESS: &str = "gw_ingress";
 pub(super) const GUARD: &str = "gw_guard";
 pub(super) const WAN_INGRESS: &str = "gw_wan_ingress";
 pub(super) const ANSWER: &str = "gw_dns_reply";
+pub(super) const INJECT: &str = "gw_inject";
+pub(super) const TAP: &str = "gw_tap";
 
 /// Identifiers of the pinned maps. They identify the maps when the pins are gone.
 pub(super) type MapIds = Vec<(&'static str, u32)>;

@@ -36,6 +36,7 @@ impl Walk {
             let (connects, arrives) = (connects(tv, https), arrives(tv, call, &peer)?);
             self.console.claim("the tv connects to 1.1.1.1 port 443", word, connects);
             self.console.claim("its STUN request arrives", word, arrives);
+            self.check_for_leaks(is_blocked)?;
         }
         drop(resolver);
         let question =
@@ -60,6 +61,34 @@ impl Walk {
         self.console.call(&self.curl("POST", "/enforce/reconcile", None))?;
         // It has seen the tv.
         self.testbed.network.tap.reset();
+        Ok(())
+    }
+
+    /// Sends probes as a host that the gateway does not know, and shows which of them leave.
+    fn check_for_leaks(&mut self, is_blocked: bool) -> Result<()> {
+        let checks = json!({"checks": ["doh", "webrtc", "route"]});
+        let report = self.console.call(&self.curl("POST", "/privacy/leak-check", Some(&checks)))?;
+        for result in report["results"].as_array().into_iter().flatten() {
+            let (check, observed) = (text(&result["check"]), text(&result["observed"]));
+            self.console.say(format!("leak check {check}: {observed}"));
+        }
+        let left = |check: &str| {
+            let mut results = report["results"].as_array().into_iter().flatten();
+            let packets = results.find(|result| result["check"] == check).map(|result| &result["packets"]);
+            packets.and_then(|packets| packets.as_array()).is_some_and(|packets| !packets.is_empty())
+        };
+        let expected = if is_blocked { "pass, none left" } else { "pass, all left as expected" };
+        let words = match (left("doh"), left("webrtc")) {
+            (false, false) => "none left",
+            (true, true) => "all left as expected",
+            _ => "some left",
+        };
+        let verdict = text(&report["verdict"]);
+        self.console.claim(
+            "the leak check's verdict on DoH and STUN",
+            expected,
+            format!("{verdict}, {words}"),
+        );
         Ok(())
     }
 }

@@ -1,0 +1,136 @@
+//! Devices by the treatment of their packets to the internet.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use gateway_common::classify::IpPacket;
+use gateway_common::verdict::{Reason, Verdict};
+use gateway_model::Device;
+use gateway_model::kinds::routing_policy::FailPolicy;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::compile::{Compiled, CompiledPolicy, Input};
+use crate::evaluate::{
+    self, Entry, Protocol, Request, Subject, blocking_reason, decide_packet, hop_down, host_of, packet,
+    public_address,
+};
+use gateway_model::problem::Problems;
+
+/// Port that stands for the internet.
+const HTTPS: u16 = 443;
+
+/// Number of devices by the treatment of their packets to the internet. A device whose families are treated
+/// differently counts where it is less protected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DeviceCounts {
+    /// Devices that leave through a policy or not at all: `through_policy` and `blocked`.
+    pub protected: usize,
+    pub through_policy: usize,
+    pub blocked: usize,
+    /// Devices that leave by the default route because of an exception.
+    pub direct_by_exception: usize,
+    /// Devices that leave by the default route because no hop of their policy is usable and it fails open.
+    pub failed_open: usize,
+    /// Devices that leave by the default route because no policy is for them.
+    pub no_policy: usize,
+}
+
+/// Devices, and why some are blocked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Devices {
+    pub counts: DeviceCounts,
+    /// Number of blocked devices by reason.
+    pub causes: BTreeMap<String, usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Treatment {
+    Blocked,
+    Policy,
+    Exception,
+    FailedOpen,
+    Direct,
+}
+
+/// Counts the devices of a plan.
+pub fn count(input: &Input<'_>, compiled: &Compiled) -> Devices {
+    let to = [false, true].map(|ipv6| public_address(compiled, ipv6, HTTPS, &mut Vec::new()));
+    let mut devices = Devices::default();
+    for device in input.state.devices.iter() {
+        let packets = packets(input, device, to);
+        let verdicts = packets.iter().map(|packet| decide_packet(compiled, packet, &[]));
+        let treated = verdicts.map(|verdict| (treatment(compiled, &verdict), verdict));
+        let Some((treatment, verdict)) = treated.max_by_key(|(treatment, _)| *treatment) else { continue };
+        let counts = &mut devices.counts;
+        match treatment {
+            Treatment::Blocked => {
+                counts.blocked += 1;
+                *devices.causes.entry(cause(input, compiled, device, &verdict)).or_default() += 1;
+            }
+            Treatment::Policy => counts.through_policy += 1,
+            Treatment::Exception => counts.direct_by_exception += 1,
+            Treatment::FailedOpen => counts.failed_open += 1,
+            Treatment::Direct => counts.no_policy += 1,
+        }
+    }
+    devices.counts.protected = devices.counts.blocked + devices.counts.through_policy;
+    devices
+}
+
+/// Returns a packet to the internet for each family of the device's LAN.
+fn packets(input: &Input<'_>, device: &Device, to: [IpAddr; 2]) -> Vec<IpPacket> {
+    let macs = device.all_macs();
+    let of = |mac: &gateway_model::id::MacAddr| input.facts.neighbours.get(&mac.octets());
+    let known: Vec<IpAddr> = macs.iter().filter_map(of).flatten().copied().collect();
+    let subject = Subject { device: Some(device), mac: macs.first().copied(), names: Vec::new() };
+    let entry = evaluate::entry(input, &Request::default(), &known, &mut Problems::new(), &mut Vec::new());
+    let of_family = |to: &IpAddr| source(input, &entry, &known, to.is_ipv6());
+    let pairs = to.iter().filter_map(|to| Some((of_family(to)?, *to)));
+    pairs.map(|(from, to)| packet(subject.mac, &entry, from, to, Protocol::Tcp, HTTPS)).collect()
+}
+
+/// Returns an address of the device. `None` if its LAN does not have the family.
+fn source(input: &Input<'_>, entry: &Entry, known: &[IpAddr], ipv6: bool) -> Option<IpAddr> {
+    let host = host_of(input, entry, ipv6)?;
+    let nets = input.facts.addresses.get(&entry.name)?;
+    let own = known.iter().find(|own| {
+        let is_near = nets.iter().any(|net| net.contains(*own));
+        own.is_ipv6() == ipv6 && is_near
+    });
+    Some(own.copied().unwrap_or(host))
+}
+
+fn treatment(compiled: &Compiled, verdict: &Verdict) -> Treatment {
+    match verdict.reason {
+        Reason::PolicyEgress | Reason::PolicyProxy => Treatment::Policy,
+        Reason::PolicyDirect => match compiled.policy(verdict.rank) {
+            Some(policy) if policy.exception_until.is_some() => Treatment::Exception,
+            Some(policy) if policy.fail_policy == FailPolicy::Open => Treatment::FailedOpen,
+            _ => Treatment::Direct,
+        },
+        Reason::NoPolicy => Treatment::Direct,
+        _ => Treatment::Blocked,
+    }
+}
+
+/// Returns why a device is blocked.
+fn cause(input: &Input<'_>, compiled: &Compiled, device: &Device, verdict: &Verdict) -> String {
+    let down = |policy: &CompiledPolicy| {
+        let down: Vec<String> = policy.hops.iter().filter(|hop| !hop.usable).map(hop_down).collect();
+        (!down.is_empty()).then(|| down.join(", "))
+    };
+    match (verdict.reason, compiled.policy(verdict.rank)) {
+        (Reason::PolicyReject | Reason::PolicyDrop, Some(policy)) => {
+            down(policy).unwrap_or_else(|| format!("the policy {} has no hop for it", policy.name))
+        }
+        (reason, _) => {
+            let quarantine = input.state.quarantine_of(device.meta.id, input.now);
+            let class = input.state.trust_class_of(device).map(|class| class.name.clone());
+            match quarantine {
+                Some(_) => "an exception keeps it in quarantine".to_owned(),
+                None => blocking_reason(reason, class.as_deref()),
+            }
+        }
+    }
+}

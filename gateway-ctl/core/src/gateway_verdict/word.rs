@@ -1,0 +1,44 @@
+//! Verdict in one word.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::devices::Devices;
+
+/// Verdict on the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Word {
+    /// The plan is enforced, and nothing leaks.
+    Ok,
+    /// The same, and devices are cut off on purpose.
+    Blocked,
+    /// It is not known whether anything leaks.
+    Unknown,
+    /// Packets left past the egress guard.
+    Leak,
+}
+
+/// State of the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Reasons for which it is not known whether the plan is enforced; human-readable.
+    pub unknown: Vec<String>,
+    /// Packets that left past the egress guard in the last minutes.
+    pub escaped_recently: u64,
+    /// All of them since they are counted.
+    pub escaped: u64,
+}
+
+/// Returns the verdict.
+pub fn word(devices: &Devices, observed: &Observed) -> Word {
+    if observed.escaped_recently > 0 {
+        Word::Leak
+    } else if !observed.unknown.is_empty() {
+        Word::Unknown
+    } else if devices.counts.blocked > 0 {
+        Word::Blocked
+    } else {
+        Word::Ok
+    }
+}

@@ -1,0 +1,103 @@
+//! Leak check: packets as a host would send them, where the plan lets them leave, and a report of where they left.
+//!
+//! Nothing here sends anything. The interfaces by which a probe may leave come from the function that the kernel runs
+//! ([`evaluate`](crate::evaluate)); the kernel programs and a tap behind the egress guard report what became of it.
+
+mod frame;
+mod probe;
+mod report;
+mod risks;
+mod sighting;
+mod subject;
+
+use std::collections::BTreeSet;
+
+use gateway_common::classify::IpPacket;
+use gateway_model::settings::groups::HostBlocks;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use frame::HOPS;
+pub use probe::plan;
+pub use report::{CheckResult, InterfacePackets, LeakVerdict, Report, compare, nothing_sent};
+pub use sighting::{Outcome, Run, Sighting, SightingKind, recognise};
+pub use subject::Host;
+
+/// Kind of leak that a check looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Check {
+    /// DNS queries to the gateway, and to another resolver: plain and over TLS.
+    Dns,
+    /// IPv4 packets to the internet.
+    Ipv4,
+    /// IPv6 packets to the internet.
+    Ipv6,
+    /// STUN binding requests, by which a browser learns its public address.
+    Webrtc,
+    /// DNS over HTTPS to a known public resolver.
+    Doh,
+    /// QUIC to port 443.
+    Quic,
+    /// A TCP connection to the internet.
+    Route,
+}
+
+impl Check {
+    pub const ALL: [Check; 7] =
+        [Check::Dns, Check::Ipv4, Check::Ipv6, Check::Webrtc, Check::Doh, Check::Quic, Check::Route];
+}
+
+/// Packet that a check sends as if the host had sent it.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    pub check: Check,
+    /// Human-readable description: `TCP to 2.1.1.1:443`.
+    pub label: String,
+    pub frame: Vec<u8>,
+    /// Index of the LAN interface by which it enters.
+    pub interface: u32,
+    /// The frame as the kernel programs read it.
+    pub packet: IpPacket,
+    pub expected: Expected,
+    pub token: Token,
+}
+
+/// Content by which a probe is recognised, whatever address its source was translated to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// Sequence number of a SYN.
+    Sequence(u32),
+    /// Bytes near the beginning of the payload.
+    Payload([u8; 4]),
+    /// First label of the name that a DNS query asks for, in lower case.
+    Label(String),
+}
+
+/// Treatment of a probe by the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// It does not leave. Human-readable reason.
+    Stopped(String),
+    /// The gateway answers it.
+    Answered,
+    /// It leaves by one of these interfaces.
+    Leaves { by: BTreeSet<String>, direct: bool },
+    /// It is handed to this proxy, and does not leave as it is.
+    Proxied(String),
+}
+
+/// Everything that a check sends, and what its report needs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub host: Host,
+    pub blocks: HostBlocks,
+    pub checks: Vec<Check>,
+    pub probes: Vec<Probe>,
+    /// Probes that could not be made, and why: human-readable.
+    pub unsent: Vec<(Check, String)>,
+    /// Packets to the internet leave by a tunnel or a proxy, or not at all.
+    pub is_protected: bool,
+    /// Interfaces of uplinks, and those below them.
+    pub uplinks: BTreeSet<String>,
+}

@@ -1,0 +1,103 @@
+//! Verdict on the gateway: does anything leak. Renewed every few seconds, from one world.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_core::gateway_verdict::{self, DeviceCounts, Devices, Observed, Word};
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::reconcile::Handle;
+use crate::service::Context;
+use crate::services::guard_tap::Escapes;
+use crate::supervise::blocking;
+use crate::world::World;
+
+const PERIOD: Duration = Duration::from_secs(2);
+/// Idle time after which the reconcile loop counts as hung.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Verdict on the gateway, and when it was reached.
+#[derive(Clone, Debug)]
+pub struct GatewayVerdict {
+    pub word: Word,
+    /// Sentence without the age of the check.
+    pub sentence: String,
+    /// Time since which the word is the same.
+    pub since: Timestamp,
+    pub checked_at: Timestamp,
+    pub counts: DeviceCounts,
+    /// Packets that left past the egress guard since the start of the daemon.
+    pub leaked_packets: u64,
+    /// Packets that the egress guard dropped.
+    pub guard_drops: u64,
+}
+
+/// Last verdict; `None` before the first.
+pub type Verdicts = watch::Sender<Option<Arc<GatewayVerdict>>>;
+
+/// Runs until it is aborted.
+pub async fn run(Context { worlds, wake, dataplane, .. }: Context, escapes: Escapes, verdicts: Verdicts) {
+    let mut counted: Option<(World, Devices)> = None;
+    loop {
+        let world = worlds.now();
+        let devices = match counted.take() {
+            Some((before, devices)) if is_like(&before, &world) => devices,
+            _ => {
+                let world = world.clone();
+                blocking(move || gateway_verdict::count(&world.input(), world.live())).await
+            }
+        };
+        let dataplane = dataplane.clone();
+        let drops = blocking(move || dataplane.with(|programs| programs.prevented())).await;
+        let drops = drops.map(|drops| drops.values().map(|counters| counters.packets).sum());
+        let before = verdicts.borrow().clone();
+        let verdict = verdict(&world, &wake, &escapes, &devices, drops.map_err(|e| e.to_string()), before);
+        verdicts.send_replace(Some(Arc::new(verdict)));
+        counted = Some((world, devices));
+        tokio::time::sleep(PERIOD).await;
+    }
+}
+
+/// Reports whether devices are treated alike in two worlds.
+fn is_like(before: &World, after: &World) -> bool {
+    Arc::ptr_eq(before.live(), after.live())
+        && Arc::ptr_eq(&before.state, &after.state)
+        && Arc::ptr_eq(&before.facts, &after.facts)
+}
+
+fn verdict(
+    world: &World,
+    wake: &Handle,
+    escapes: &Escapes,
+    devices: &Devices,
+    drops: Result<u64, String>,
+    before: Option<Arc<GatewayVerdict>>,
+) -> GatewayVerdict {
+    let escaped = escapes.read();
+    let leaked_packets = escaped.counters.values().map(|counters| counters.packets).sum();
+    let is_hung = wake.idle_time() > STALL_TIMEOUT;
+    let unknown = [
+        (world.status.run == 0).then(|| "no plan is in force yet".to_owned()),
+        is_hung.then(|| "the reconcile loop does not respond".to_owned()),
+        world.status.enforcement_failure(),
+        escaped.failure.map(|failure| format!("the tap behind the egress guard fails: {failure}")),
+        drops.as_ref().err().cloned(),
+    ];
+    let observed = Observed {
+        unknown: unknown.into_iter().flatten().collect(),
+        escaped_recently: escaped.recent,
+        escaped: leaked_packets,
+    };
+    let word = gateway_verdict::word(devices, &observed);
+    let since = before.filter(|before| before.word == word).map(|before| before.since);
+    GatewayVerdict {
+        word,
+        sentence: gateway_verdict::sentence(word, devices, &observed),
+        since: since.unwrap_or(world.now),
+        checked_at: world.now,
+        counts: devices.counts,
+        leaked_packets,
+        guard_drops: drops.unwrap_or_default(),
+    }
+}
