@@ -60,7 +60,16 @@ pub struct Probe {
     /// The frame as the kernel programs read it.
     pub packet: IpPacket,
     pub expected: Expected,
+    /// The plan lets it take the default route, whether there is one or not.
+    pub is_direct: bool,
     pub token: Token,
+}
+
+impl Probe {
+    /// Reports whether it leaves by the default route.
+    fn leaves_directly(&self) -> bool {
+        self.is_direct && matches!(self.expected, Expected::Leaves { .. })
+    }
 }
 
 /// Content by which a probe is recognised, whatever address its source was translated to.
@@ -82,7 +91,7 @@ pub enum Expected {
     /// The gateway answers it.
     Answered,
     /// It leaves by one of these interfaces.
-    Leaves { by: BTreeSet<String>, direct: bool },
+    Leaves { by: BTreeSet<String> },
     /// It is handed to this proxy, and does not leave as it is.
     Proxied(String),
 }

@@ -81,6 +81,7 @@ fn verdict(
         (world.status.run == 0).then(|| "no plan is in force yet".to_owned()),
         is_hung.then(|| "the reconcile loop does not respond".to_owned()),
         world.status.enforcement_failure(),
+        (!escaped.is_observed).then(|| "the tap behind the egress guard has not observed yet".to_owned()),
         escaped.failure.map(|failure| format!("the tap behind the egress guard fails: {failure}")),
         drops.as_ref().err().cloned(),
     ];

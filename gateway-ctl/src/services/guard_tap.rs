@@ -18,6 +18,8 @@ use crate::supervise::blocking;
 /// The kernel copies the descriptor of each packet for a tap. One second in ten costs forwarding about one percent.
 const OBSERVATION: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(9);
+/// The first is short: there is no verdict before it.
+const FIRST_OBSERVATION: Duration = Duration::from_millis(250);
 /// Time for which a packet that left past the guard counts as a leak of now.
 const LEAK_PERIOD: Duration = Duration::from_secs(300);
 const LEAK: AlertKind = AlertKind::LeakDetected;
@@ -32,6 +34,8 @@ struct State {
     counters: BTreeMap<String, Counters>,
     /// Packets of the last [`LEAK_PERIOD`].
     recent: VecDeque<(Instant, String, u64)>,
+    /// The tap has observed under a plan in force.
+    is_observed: bool,
     /// Reason for which packets are not counted.
     failure: Option<String>,
 }
@@ -42,6 +46,8 @@ pub struct EscapeCounts {
     pub counters: BTreeMap<String, Counters>,
     /// Packets of the last minutes.
     pub recent: u64,
+    /// The tap has observed under a plan in force. Before that, no packets does not mean no leak.
+    pub is_observed: bool,
     /// Reason for which packets are not counted; human-readable.
     pub failure: Option<String>,
 }
@@ -50,7 +56,12 @@ impl Escapes {
     pub fn read(&self) -> EscapeCounts {
         let state = self.lock();
         let recent = state.recent.iter().map(|(.., packets)| packets).sum();
-        EscapeCounts { counters: state.counters.clone(), recent, failure: state.failure.clone() }
+        EscapeCounts {
+            counters: state.counters.clone(),
+            recent,
+            is_observed: state.is_observed,
+            failure: state.failure.clone(),
+        }
     }
 
     /// Takes a reading of the counters. Returns the new packets by interface.
@@ -68,8 +79,14 @@ impl Escapes {
         new
     }
 
-    fn fail(&self, failure: Option<String>) {
-        self.lock().failure = failure;
+    fn set_observed(&self) {
+        let mut state = self.lock();
+        state.is_observed = true;
+        state.failure = None;
+    }
+
+    fn fail(&self, failure: String) {
+        self.lock().failure = Some(failure);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -78,17 +95,20 @@ impl Escapes {
 }
 
 /// Runs until it is aborted.
-pub async fn run(Context { wake, dataplane, active_alerts, .. }: Context, escapes: Escapes) {
+pub async fn run(Context { worlds, wake, dataplane, active_alerts, .. }: Context, escapes: Escapes) {
     let (compiled, facts) = (wake.compiled(), wake.facts());
+    while worlds.now().status.run == 0 {
+        tokio::time::sleep(FIRST_OBSERVATION).await;
+    }
     loop {
         let guarded = guarded(&compiled.borrow().plan, &facts.borrow());
-        let programs = dataplane.clone();
-        match blocking(move || observe(&programs, &guarded)).await {
+        let duration = if escapes.read().is_observed { OBSERVATION } else { FIRST_OBSERVATION };
+        match observe(&dataplane, guarded, duration).await {
             Ok(counters) => {
-                escapes.fail(None);
+                escapes.set_observed();
                 report(&active_alerts, &escapes, counters);
             }
-            Err(error) => escapes.fail(Some(error.to_string())),
+            Err(error) => escapes.fail(error.to_string()),
         }
         // While packets leave past the guard, none goes uncounted.
         if escapes.read().recent == 0 {
@@ -103,15 +123,24 @@ fn guarded(plan: &Plan, facts: &Facts) -> BTreeMap<u32, String> {
     guarded.filter_map(|(name, _)| Some((facts.links.get(name)?.index, name.clone()))).collect()
 }
 
-/// Taps the interfaces for [`OBSERVATION`], and reads the counters.
-fn observe(
+/// Taps the interfaces for some time, and reads the counters.
+async fn observe(
     dataplane: &KernelDataplane,
-    guarded: &BTreeMap<u32, String>,
+    guarded: BTreeMap<u32, String>,
+    duration: Duration,
 ) -> Result<BTreeMap<String, Counters>, bpf::Error> {
-    let taps = guarded.keys().map(|index| dataplane.with(|programs| programs.tap_guard(*index)));
-    let _taps: Vec<GuardTap> = taps.collect::<Result<_, _>>()?;
-    std::thread::sleep(OBSERVATION);
-    Ok(named(guarded, dataplane.with(|programs| programs.escaped())?))
+    let (programs, indexes) = (dataplane.clone(), guarded.keys().copied().collect());
+    let taps = blocking(move || tap(&programs, indexes)).await?;
+    // No thread waits: the daemon would not end before it.
+    tokio::time::sleep(duration).await;
+    drop(taps);
+    let programs = dataplane.clone();
+    let counters = blocking(move || programs.with(|programs| programs.escaped())).await?;
+    Ok(named(&guarded, counters))
+}
+
+fn tap(dataplane: &KernelDataplane, interfaces: Vec<u32>) -> Result<Vec<GuardTap>, bpf::Error> {
+    interfaces.into_iter().map(|index| dataplane.with(|programs| programs.tap_guard(index))).collect()
 }
 
 fn named(guarded: &BTreeMap<u32, String>, counters: BTreeMap<u32, Counters>) -> BTreeMap<String, Counters> {

@@ -80,10 +80,9 @@ pub fn count(input: &Input<'_>, compiled: &Compiled) -> Devices {
 
 /// Returns a packet to the internet for each family of the device's LAN.
 fn packets(input: &Input<'_>, device: &Device, to: [IpAddr; 2]) -> Vec<IpPacket> {
-    let macs = device.all_macs();
-    let of = |mac: &gateway_model::id::MacAddr| input.facts.neighbours.get(&mac.octets());
-    let known: Vec<IpAddr> = macs.iter().filter_map(of).flatten().copied().collect();
-    let subject = Subject { device: Some(device), mac: macs.first().copied(), names: Vec::new() };
+    let request = Request { device_id: Some(device.meta.id), ..Request::default() };
+    let Ok(subject) = Subject::find(input, &request) else { return Vec::new() };
+    let known = subject.addresses(input);
     let entry = evaluate::entry(input, &Request::default(), &known, &mut Problems::new(), &mut Vec::new());
     let of_family = |to: &IpAddr| source(input, &entry, &known, to.is_ipv6());
     let pairs = to.iter().filter_map(|to| Some((of_family(to)?, *to)));

@@ -51,8 +51,8 @@ pub fn plan(
     let probes = std::mem::take(&mut builder.probes);
     let unsent = std::mem::take(&mut builder.unsent);
     builder.add_check(Check::Route);
-    let is_protected =
-        builder.probes.iter().all(|probe| !matches!(probe.expected, Expected::Leaves { direct: true, .. }));
+    // A missing route protects nothing.
+    let is_protected = builder.probes.iter().all(|probe| !probe.is_direct);
     let legs = compiled.legs.by_number.values().filter(|leg| leg.kind == LegKind::Uplink);
     let routes = input.facts.default_routes.iter().map(|route| route.interface.as_str());
     let uplinks = legs.map(|leg| leg.interface.as_str()).chain(routes);
@@ -169,18 +169,15 @@ impl Builder<'_> {
             (_, _, Decision::Block, _) => Expected::Stopped(verdict.reason.clone()),
             (_, Some(proxy), ..) => Expected::Proxied(proxy.clone()),
             (.., None) => Expected::Stopped("there is no route".to_owned()),
-            (.., decision, Some(interface)) => {
+            (.., Some(interface)) => {
                 let legs = choice.filter(|_| !verdict.ways.is_empty()).map(legs_of).unwrap_or_default();
                 let legs = legs.iter().filter_map(|leg| self.compiled.legs.get(*leg));
                 let names = legs.map(|leg| leg.interface.as_str()).chain([interface.as_str()]);
-                Expected::Leaves {
-                    by: names.flat_map(|name| layers(self.input.facts, name)).collect(),
-                    direct: decision == Decision::Direct,
-                }
+                Expected::Leaves { by: names.flat_map(|name| layers(self.input.facts, name)).collect() }
             }
         };
-        let interface = entry.index;
-        self.probes.push(Probe { check, label, frame, interface, packet, expected, token });
+        let (interface, is_direct) = (entry.index, verdict.decision == Decision::Direct);
+        self.probes.push(Probe { check, label, frame, interface, packet, expected, is_direct, token });
     }
 }
 

@@ -133,11 +133,11 @@ fn probe_result(plan: &Plan, run: &Run, probe: &Probe, outcome: &Outcome) -> (Le
         Expected::Proxied(proxy) if !left.is_empty() => {
             return fail(format!("{label} left by {}, past the proxy {proxy}.", names()));
         }
-        Expected::Leaves { by, .. } if left.iter().any(|interface| !by.contains(*interface)) => {
+        Expected::Leaves { by } if left.iter().any(|interface| !by.contains(*interface)) => {
             let by = by.iter().cloned().collect::<Vec<_>>().join(", ");
             return fail(format!("{label} left by {}, although it may leave by {by} only.", names()));
         }
-        Expected::Leaves { direct: true, .. } if plan.is_protected && probe.check != Check::Route => {
+        _ if probe.leaves_directly() && plan.is_protected && probe.check != Check::Route => {
             return fail(format!("{label} may leave by an uplink, although TCP to the internet may not."));
         }
         Expected::Answered if !left.is_empty() => {
@@ -173,7 +173,7 @@ fn expectation(expected: &Expected) -> String {
     match expected {
         Expected::Stopped(reason) => format!("stopped ({reason})"),
         Expected::Answered => "answered by the gateway".to_owned(),
-        Expected::Leaves { by, .. } => {
+        Expected::Leaves { by } => {
             format!("leaves by {}", by.iter().cloned().collect::<Vec<_>>().join(" or "))
         }
         Expected::Proxied(proxy) => format!("carried by the proxy {proxy}"),

@@ -2,13 +2,13 @@
 
 use gateway_model::kinds::privacy_class::WebRtc;
 
-use super::{Check, Expected, Plan};
+use super::{Check, Expected, Plan, Probe};
 
 /// Returns a sentence for each risk.
 pub fn remaining_risks(plan: &Plan) -> Vec<String> {
     let leaves_directly = |check: Option<Check>| {
         let probes = plan.probes.iter().filter(|probe| check.is_none_or(|check| probe.check == check));
-        probes.into_iter().any(|probe| matches!(probe.expected, Expected::Leaves { direct: true, .. }))
+        probes.into_iter().any(Probe::leaves_directly)
     };
     let leaves = |check: Check| {
         let probes = plan.probes.iter().filter(|probe| probe.check == check);

@@ -3,12 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gateway_model::Device;
-use gateway_model::id::MacAddr;
 use gateway_model::problem::Problems;
 use ipnet::IpNet;
 
 use crate::compile::Input;
-use crate::evaluate::{self, Entry, Request};
+use crate::evaluate::{self, Entry, Request, Subject};
 
 /// Host on a LAN.
 #[derive(Clone, Debug)]
@@ -29,9 +28,9 @@ pub struct Host {
 impl Host {
     /// Returns the host of a device, or an unknown one with a random address. `None` if no LAN interface exists.
     pub fn find(input: &Input<'_>, device: Option<&Device>, random: [u8; 6]) -> Option<Host> {
-        let macs = device.map(Device::all_macs).unwrap_or_default();
-        let is_seen = |mac: &&MacAddr| input.facts.neighbours.contains_key(&mac.octets());
-        let known = macs.iter().find(is_seen).or(macs.first()).map(|mac| mac.octets());
+        let request = Request { device_id: device.map(|device| device.meta.id), ..Request::default() };
+        let known =
+            Subject::find(input, &request).ok().and_then(|subject| subject.mac).map(|mac| mac.octets());
         // Locally administered, unicast (IEEE 802, section 8.2).
         let unknown = [random[0] & 0xfc | 2, random[1], random[2], random[3], random[4], random[5]];
         let mac = known.unwrap_or(unknown);

@@ -31,7 +31,7 @@ fn as_expected(plan: &Plan) -> Run {
 #[test]
 fn a_packet_at_another_interface_fails_and_an_unseen_one_is_inconclusive() {
     let plan = planned(&Fixture::new());
-    let uplink = Expected::Leaves { by: ["wan0".to_owned()].into(), direct: true };
+    let uplink = Expected::Leaves { by: ["wan0".to_owned()].into() };
     assert!(plan.probes.iter().all(|probe| probe.expected == uplink), "{plan:?}");
     let run = as_expected(&plan);
     assert_eq!(compare(&plan, &run).verdict, LeakVerdict::Pass);
@@ -48,6 +48,17 @@ fn a_packet_at_another_interface_fails_and_an_unseen_one_is_inconclusive() {
     }
     let blind = Run { failure: Some("no tap".to_owned()), ..run };
     assert_eq!(compare(&plan, &blind).verdict, LeakVerdict::Inconclusive);
+}
+
+#[test]
+fn a_missing_route_protects_nothing() {
+    let mut fixture = Fixture::new();
+    fixture.facts.default_routes.retain(|route| route.ipv6);
+    let plan = planned(&fixture);
+    let leaves = |probe: &&gateway_core::leak_check::Probe| matches!(probe.expected, Expected::Leaves { .. });
+    let leaving: Vec<bool> = plan.probes.iter().filter(leaves).map(|probe| probe.packet.ipv6).collect();
+    assert!(!leaving.is_empty() && leaving.iter().all(|ipv6| *ipv6), "{plan:?}");
+    assert_eq!(compare(&plan, &as_expected(&plan)).verdict, LeakVerdict::Pass);
 }
 
 #[test]
