@@ -208,10 +208,9 @@ async fn exceptions_that_cannot_be_are_refused_and_idle_ones_say_so() {
     let allow =
         |targets: Value| json!({"type": "service-allowlist", "device_id": device["id"], "targets": targets});
     for (body, path, rule) in [
-        (json!({"type": "captive-portal", "device_id": device["id"]}), "type", "not_supported"),
         (allow(json!([])), "targets", "required"),
-        (allow(json!(["203.0.113.0/24", "example.com"])), "targets[1]", "not_supported"),
-        (allow(json!(["example.com:443"])), "targets[0]", "not_supported"),
+        (allow(json!(["203.0.113.0/24", "example.com:443"])), "targets[1]", "not_supported"),
+        (allow(json!(["example.com", "~.*"])), "targets[1]", "format"),
         (allow(json!([":99999"])), "targets[0]", "format"),
     ] {
         let fields = refused(body).await;
@@ -223,6 +222,10 @@ async fn exceptions_that_cannot_be_are_refused_and_idle_ones_say_so() {
     assert_eq!(refused(body).await[0]["rule"], "conflict");
     let unknown = json!({"type": "quarantine", "device_id": "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a11"});
     client.post("/exceptions", unknown).await.error(422, "unknown_reference");
+    client
+        .create("/exceptions", allow(json!(["203.0.113.0/24", "example.com", "=example.org", ":443"])))
+        .await;
+    client.create("/exceptions", json!({"type": "captive-portal", "device_id": device["id"]})).await;
     let idle =
         client.post("/exceptions", json!({"type": "diagnostic-bypass", "device_id": device["id"]})).await;
     assert_eq!(idle.json()["warnings"][0]["path"], "allow_direct", "{}", idle.text);

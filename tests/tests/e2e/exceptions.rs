@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use gateway_tests::dns::A;
 use gateway_tests::services::{HTTP, IDENT};
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, other_server, server, wan};
@@ -10,6 +11,7 @@ use gateway_tests::traffic::{TIMEOUT, UdpFlow, ask};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
+use crate::e2e::dns_policy::{client, reply, resolving};
 use crate::e2e::{
     BLOCKED, FAMILIES, SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_seen_as,
     assert_the_tap_sees, assert_through,
@@ -159,6 +161,56 @@ fn an_exception_outlives_the_daemon_and_ends_by_itself() {
     testbed.network.tap.reset();
     assert_through(&testbed.network.laptop, &testbed.network.exit_a);
     assert_nothing_leaked(&testbed);
+}
+
+#[test]
+fn a_captive_portal_opens_the_web_and_nothing_else() {
+    let (testbed, laptop, _) = bound_scene();
+    let network = &testbed.network;
+    let exception = except(&testbed, "captive-portal", &laptop, &json!({"allow_direct": true}));
+    wait_until_seen_as(&network.laptop, "direct", |ipv6| Some(wan(ipv6)));
+    for ipv6 in FAMILIES {
+        let flow = UdpFlow::open(&network.laptop, (server(ipv6), IDENT).into()).expect("flow");
+        assert_eq!(flow.ask(TIMEOUT).expect("answer"), network.exit_a.address(ipv6), "another port");
+    }
+    assert_through(&network.tv, &network.exit_a);
+    revoke(&testbed, &exception);
+    wait_until_seen_as(&network.laptop, "in the tunnel again", |ipv6| Some(network.exit_a.address(ipv6)));
+}
+
+#[test]
+fn a_domain_in_an_allowlist_is_for_the_device_that_asked_for_its_name() {
+    let (testbed, upstream) = resolving();
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.device(&network.tv).expect("device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("all", ""), &["wg-a"])).expect("policy");
+    let more = json!({"allow_direct": true, "targets": ["films.example"]});
+    let exception = except(&testbed, "service-allowlist", &laptop, &more);
+    let seen = |host: &Host| ask(host, (server(false), HTTP).into(), TIMEOUT).seen();
+    let through = Some(network.exit_a.address(false));
+    for host in [&network.laptop, &network.tv] {
+        assert_eq!(seen(host), through, "{} did not ask for the name", host.name);
+    }
+    wait_ok(SOON, "the target to be reached directly", || {
+        let answer = client(&network.laptop).ask("www.films.example", A)?;
+        anyhow::ensure!(answer == reply(server(false)), "{answer:?}");
+        let seen = seen(&network.laptop);
+        anyhow::ensure!(seen == Some(wan(false)), "seen as {seen:?}");
+        Ok(())
+    })
+    .expect("the exception took hold");
+    assert_eq!(upstream.askers("www.films.example").last(), Some(&wan(false)));
+    client(&network.tv).ask("www.films.example", A).expect("an answer");
+    assert_eq!(seen(&network.tv), through, "another device");
+    revoke(&testbed, &exception);
+    wait_ok(SOON, "the target to be in the tunnel again", || {
+        let seen = seen(&network.laptop);
+        anyhow::ensure!(seen == through, "seen as {seen:?}");
+        Ok(())
+    })
+    .expect("the exception ended");
 }
 
 #[test]

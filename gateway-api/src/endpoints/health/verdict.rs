@@ -15,8 +15,8 @@ const MAX_AGE: Duration = Duration::from_secs(30);
 #[schemars(rename = "GatewayVerdict")]
 pub struct VerdictView {
     /// `OK`; `BLOCKED`: nothing leaks, and devices are cut off on purpose; `LEAK`: packets left past the egress guard in
-    /// the last five minutes; `UNKNOWN`: the plan is not enforced as it should be, or the last check is older than 30
-    /// seconds.
+    /// the last five minutes; `UNKNOWN`: the plan is not enforced as it should be, the tap behind the guard has
+    /// not observed since the start or fails, or the last check is older than 30 seconds.
     pub word: Word,
     /// Human-readable: the word, the devices, why some are cut off, and the age of the check.
     pub sentence: String,

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use gateway_model::RoutingPolicy;
 use gateway_model::id::Id;
-use gateway_model::kinds::exception::{Exception, ExceptionType};
-use gateway_model::kinds::policy_source::SourceType;
+use gateway_model::kinds::exception::Exception;
+use gateway_model::kinds::policy_source::{Source, SourceType};
 use gateway_model::kinds::profile::Profile;
 use gateway_model::kinds::routing_policy::{FailPolicy, precedence};
 use gateway_model::resource::Meta;
@@ -42,10 +42,17 @@ impl<'a> Input<'a> {
         diverts.then(|| Cow::Owned(self.diversion(exception)))
     }
 
-    /// Device to which a policy of this id is limited in addition to its sources: that of an allowlist.
+    /// Returns the sources of a policy; of an exception its destinations.
+    pub fn sources(&self, policy: &RoutingPolicy) -> Vec<Source> {
+        let exception = self.state.exceptions.get(policy.meta.id);
+        exception.and_then(|exception| exception.destinations()).unwrap_or_else(|| policy.sources())
+    }
+
+    /// Device to which a policy of this id is limited in addition to its sources: that of an exception for some
+    /// destinations.
     pub fn only_for(&self, id: Id) -> Option<Id> {
         let exception = self.state.exceptions.get(id)?;
-        (exception.r#type == ExceptionType::ServiceAllowlist).then_some(exception.device_id)
+        exception.destinations().map(|_| exception.device_id)
     }
 
     /// Returns the end of the exception with this id.
@@ -64,17 +71,13 @@ impl<'a> Input<'a> {
         let device = state.devices.get(exception.device_id);
         let device = device.map_or_else(|| exception.device_id.to_string(), |device| device.name.clone());
         let profile = state.referred::<Profile>(&exception.profile);
-        let (source_type, source_value) = match exception.r#type {
-            ExceptionType::ServiceAllowlist => (SourceType::Destination, exception.destinations().join(",")),
-            _ => (SourceType::Device, exception.device_id.to_string()),
-        };
         RoutingPolicy {
             // Counters belong to policies; 0 is none of them.
             meta: Meta { slot: 0, ..exception.meta.clone() },
             name: format!("{} of {device}", exception.r#type),
             priority: PRIORITY,
-            source_type,
-            source_value,
+            source_type: SourceType::Device,
+            source_value: exception.device_id.to_string(),
             hops: profile.map(|profile| profile.hops.clone()).unwrap_or_default(),
             fail_policy: Some(profile.map_or(FailPolicy::Open, |profile| profile.fail_policy)),
             ..RoutingPolicy::default()

@@ -61,7 +61,7 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
         let Ok(rank) = u32::try_from(rank) else { break };
         let only = input.only_for(policy.meta.id);
         let is_exception = input.exception_end(policy.meta.id).is_some();
-        for source in policy.sources() {
+        for source in input.sources(policy) {
             match only {
                 Some(device) => ranks.note_of(input, device, &source, rank),
                 None => ranks.note(input, policy, &source, rank, &mut compiled.findings),

@@ -119,7 +119,7 @@ fn answer(input: &Input<'_>, policy: &RoutingPolicy, sight: &PacketProperties<'_
         matches(input, &Source::Device(only), sight)?;
     }
     let mut reasons = Vec::new();
-    for source in policy.sources() {
+    for source in input.sources(policy) {
         match matches(input, &source, sight) {
             Ok(reason) => return Ok(reason),
             Err(reason) => reasons.push(reason),

@@ -133,7 +133,7 @@ impl DnsPath {
     /// Returns the treatment of the query. The matching policy does not depend on the state of the tunnels, so one
     /// verdict serves all states.
     pub fn of(input: &Input<'_>, compiled: &Compiled, policy: &RoutingPolicy, ipv6: bool) -> DnsPath {
-        let mut questions = policy.sources().into_iter();
+        let mut questions = input.sources(policy).into_iter();
         let Some(mut packet) = questions.find_map(|source| question(input, compiled, &source, ipv6)) else {
             return DnsPath::Blocked;
         };

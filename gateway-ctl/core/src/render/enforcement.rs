@@ -121,7 +121,7 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
             rank: policy.rank,
             priority: policy.priority,
             matches: stored
-                .map(|stored| stored.sources().iter().map(|source| matcher(input, source)).collect())
+                .map(|stored| input.sources(&stored).iter().map(|source| matcher(input, source)).collect())
                 .unwrap_or_default(),
             action: ActionView {
                 ipv4: lines::choice(compiled, &policy.v4),

@@ -66,6 +66,50 @@ fn a_bypass_without_leave_to_go_directly_changes_nothing() {
 }
 
 #[test]
+fn a_captive_portal_opens_dns_and_the_web_only() {
+    let (mut fixture, laptop) = fixture();
+    exception(&mut fixture, "captive-portal", laptop, 10);
+    let to_port = |port: u16| {
+        let request = Request { device_id: Some(laptop), port: Some(port), ..Request::default() };
+        evaluate(&fixture.input(), &fixture.compiled(), &request).expect("an answer").decision
+    };
+    assert_eq!([53, 80, 443].map(to_port), [Decision::Direct; 3]);
+    assert_eq!([22, 123, 8080].map(to_port), [Decision::Tunnel; 3]);
+}
+
+#[test]
+fn domains_of_an_allowlist_are_for_its_device_only() {
+    let (mut fixture, laptop) = fixture();
+    let targets = json!(["=Bank.example", "pay.example", "203.0.113.7", ":8443"]);
+    let input =
+        json!({"type": "service-allowlist", "device_id": laptop, "allow_direct": true, "targets": targets});
+    fixture.create("exception", input).expect("an exception");
+    let compiled = fixture.compiled();
+    let slot = fixture.state.devices.get(laptop).expect("the device").meta.slot;
+    let rules = compiled
+        .plan
+        .dataplane
+        .domains
+        .iter()
+        .map(|rule| (format!("{:?}", rule.pattern), rule.rank, rule.device));
+    let exact = (r#"Exact("bank.example")"#.to_owned(), 0, Some(slot));
+    let suffix = (r#"Suffix("pay.example")"#.to_owned(), 0, Some(slot));
+    assert_eq!(rules.collect::<Vec<_>>(), [suffix, exact]);
+    let to = |address: &str, port: u16| {
+        let request = Request {
+            device_id: Some(laptop),
+            destination: Some(address.to_owned()),
+            port: Some(port),
+            ..Request::default()
+        };
+        evaluate(&fixture.input(), &compiled, &request).expect("an answer").decision
+    };
+    assert_eq!(to("203.0.113.7", 22), Decision::Direct);
+    assert_eq!(to("203.0.113.8", 8443), Decision::Direct);
+    assert_eq!(to("203.0.113.8", 443), Decision::Tunnel);
+}
+
+#[test]
 fn an_exception_may_use_the_hops_of_a_profile() {
     let (mut fixture, laptop) = fixture();
     fixture.tunnel("b");

@@ -3,13 +3,16 @@
 //! An exception that has ended or was revoked never becomes active again. Rollbacks, reverts and imports keep that:
 //! they leave an exception active only if it is active already. A user who needs one again makes a new one.
 
+use std::collections::BTreeSet;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use jiff::{SignedDuration, Timestamp};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::device::Device;
-use super::policy_source::{self, SourceType};
+use super::policy_source::{self, Source, SourceType};
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
 use super::trust_class::Internet;
@@ -26,6 +29,8 @@ use crate::validated::{Endpoint, check_free_text, is_host_name, parse_port, text
 /// Minutes.
 pub const DEFAULT_DURATION: i64 = 60;
 pub const LONGEST_DURATION: i64 = 1440;
+/// Ports by which a host finds a captive portal and logs in: DNS, HTTP, HTTPS.
+const PORTAL_PORTS: [u16; 3] = [53, 80, 443];
 
 text_enum! {
     #[derive(Default)]
@@ -35,13 +40,13 @@ text_enum! {
         EmergencyBypass = "emergency-bypass",
         /// Egress by the default route, for diagnosis.
         DiagnosticBypass = "diagnostic-bypass",
-        /// Only the targets go out directly.
+        /// Egress by the default route to the targets only.
         ServiceAllowlist = "service-allowlist",
         /// Egress by the default route, or by the hops of a profile.
         TemporaryDirect = "temporary-direct",
         /// Nothing passes the gateway.
         Quarantine = "quarantine",
-        /// Out to a captive portal.
+        /// Egress by the default route for DNS and the web only, to log in at a captive portal.
         CaptivePortal = "captive-portal",
     }
 }
@@ -69,8 +74,8 @@ pub struct Exception {
     #[schemars(range(min = 1, max = 1440))]
     pub duration_min: i64,
     pub reason: String,
-    /// For `service-allowlist`: addresses, networks, `address:port`, or a port as `:443`. Host names are
-    /// not supported by this version.
+    /// For `service-allowlist`: addresses, networks, `address:port`, a port as `:443`, or domains: `example.com` with all
+    /// names below it, `=example.com` without them. `example.com:443` is not supported by this version.
     pub targets: Vec<String>,
     /// For `temporary-direct`: id or name of the profile whose hops replace the default route.
     pub profile: Option<String>,
@@ -149,8 +154,9 @@ impl Exception {
             ExceptionType::EmergencyBypass
             | ExceptionType::DiagnosticBypass
             | ExceptionType::TemporaryDirect
-            | ExceptionType::ServiceAllowlist => self.allow_direct,
-            ExceptionType::Quarantine | ExceptionType::CaptivePortal => false,
+            | ExceptionType::ServiceAllowlist
+            | ExceptionType::CaptivePortal => self.allow_direct,
+            ExceptionType::Quarantine => false,
         }
     }
 
@@ -160,13 +166,16 @@ impl Exception {
         self.r#type != ExceptionType::Quarantine
     }
 
-    /// The targets as a policy for destinations has them.
-    pub fn destinations(&self) -> Vec<String> {
-        let spelled = |target: &String| match target.strip_prefix(':') {
-            Some(port) => vec![format!("0.0.0.0/0:{port}"), format!("[::/0]:{port}")],
-            None => vec![target.clone()],
+    /// Returns the destinations to which it is limited. `None` if it is for all traffic of the device.
+    pub fn destinations(&self) -> Option<Vec<Source>> {
+        let destinations: BTreeSet<Source> = match self.r#type {
+            ExceptionType::ServiceAllowlist => {
+                self.targets.iter().filter_map(|target| target_of(target)).flatten().collect()
+            }
+            ExceptionType::CaptivePortal => PORTAL_PORTS.into_iter().flat_map(to_port).collect(),
+            _ => return None,
         };
-        self.targets.iter().flat_map(spelled).collect()
+        Some(destinations.into_iter().collect())
     }
 
     fn validate_egress(&self, device: &Device, state: &State, problems: &mut Problems) {
@@ -197,22 +206,25 @@ impl Exception {
     }
 }
 
-enum Target {
-    /// Destination of packets.
-    Destination,
-    /// A domain name, whose addresses only a resolver knows.
-    Name,
+/// Returns the destinations of a target: a network, an address, either with a port, a port as `:443`, or a domain.
+fn target_of(text: &str) -> Option<Vec<Source>> {
+    if let Some(port) = text.strip_prefix(':') {
+        return parse_port(port).map(|port| to_port(port).to_vec());
+    }
+    let is_one = |sources: &Vec<Source>| sources.len() == 1;
+    let destination = policy_source::parse(SourceType::Destination, text).ok().filter(is_one);
+    let domain = || {
+        let name = text.strip_prefix('=').unwrap_or(text);
+        let domain = is_host_name(name).then(|| policy_source::parse(SourceType::Domain, text).ok());
+        domain.flatten().filter(is_one)
+    };
+    destination.or_else(domain)
 }
 
-/// A network, an address, a domain, `host:port`, or a port as `:443`.
-fn target_of(text: &str) -> Option<Target> {
-    if let Some(port) = text.strip_prefix(':') {
-        return parse_port(port).map(|_| Target::Destination);
-    }
-    let is_destination =
-        policy_source::parse(SourceType::Destination, text).is_ok_and(|list| list.len() == 1);
-    let is_name = || text.parse::<Endpoint>().is_ok() || is_host_name(text);
-    if is_destination { Some(Target::Destination) } else { is_name().then_some(Target::Name) }
+/// Returns all addresses with this port.
+fn to_port(port: u16) -> [Source; 2] {
+    [IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())]
+        .map(|net| Source::Destination { net, port: Some(port) })
 }
 
 impl Resource for Exception {
@@ -235,9 +247,6 @@ impl Resource for Exception {
             problems.warn("duration_min", message);
         }
         check_free_text("reason", &self.reason, 1000, problems);
-        if self.r#type == ExceptionType::CaptivePortal {
-            problems.not_supported("type", format!("The type {}", self.r#type));
-        }
         if self.r#type == ExceptionType::ServiceAllowlist && self.targets.is_empty() {
             problems.required("targets");
         }
@@ -246,15 +255,14 @@ impl Resource for Exception {
         }
         for (index, target) in self.targets.iter().enumerate() {
             let path = format!("targets[{index}]");
-            match target_of(target) {
-                Some(Target::Destination) => {}
-                Some(Target::Name) => {
-                    problems.not_supported(path, "A target by its name");
-                }
-                None => {
-                    let message = "Expected a network, a domain, host:port, or a port such as :443.";
-                    problems.add(code::FORMAT, path, message);
-                }
+            if target_of(target).is_some() {
+                continue;
+            }
+            if target.parse::<Endpoint>().is_ok() {
+                problems.not_supported(path, "A domain with a port");
+            } else {
+                let message = "Expected a network or an address, either with a port or without, a port such as :443, or a domain.";
+                problems.add(code::FORMAT, path, message);
             }
         }
         if !self.targets.is_empty() && self.r#type != ExceptionType::ServiceAllowlist {
