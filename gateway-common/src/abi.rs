@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 11;
+pub const ABI_VERSION: u32 = 12;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -36,6 +36,8 @@ const _: () = {
     same(size_of::<CounterValue>(), 16);
     same(size_of::<CounterPage>(), 1024);
     same(size_of::<BlockKey>(), 12);
+    same(size_of::<DomainKey>(), 16);
+    same(size_of::<HelloProgress>(), 8);
     same(size_of::<EventRecord>(), 72);
     same(size_of::<DnsCacheKey>(), 128);
     same(size_of::<DnsCacheValue>(), 608);

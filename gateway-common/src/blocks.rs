@@ -37,7 +37,9 @@ pub fn blocked<E: PolicyMaps>(input: &PolicyInput<'_>, blocks: u32, device: u32,
         if blocks & block_flags::DOT != 0 && is_encrypted_dns(port) {
             return Reason::DotBlocked as u32;
         }
-        if blocks & block_flags::DOH != 0 && is_https(port) && is_doh_server(input, environment) {
+        let is_named = input.shown & flow_flags::DOH_NAME != 0;
+        if blocks & block_flags::DOH != 0 && (is_named || is_https(port) && is_doh_server(input, environment))
+        {
             return Reason::DohBlocked as u32;
         }
     }
@@ -79,9 +81,23 @@ fn is_doh_server<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E) -> boo
     }
 }
 
+/// Returns what the names in a ClientHello show of the flow: [`flow_flags::DOH_NAME`] or 0.
+#[inline(never)]
+pub fn shown_by_name<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E) -> u32 {
+    if input.packet.payload & flow_flags::HELLO == 0 {
+        return 0;
+    }
+    for hash in input.packet.names.0 {
+        if hash != 0 && environment.doh_name(&DomainKey { slot: input.slot, _pad: 0, hash }).is_some() {
+            return flow_flags::DOH_NAME as u32;
+        }
+    }
+    0
+}
+
 /// Ports at which public resolvers answer DNS over HTTPS.
 #[inline(always)]
-const fn is_https(port: u16) -> bool {
+pub const fn is_https(port: u16) -> bool {
     matches!(port, HTTPS_PORT | 8443 | 5443)
 }
 

@@ -4,7 +4,7 @@
 //! (RFC 8200, section 4), TCP (RFC 9293), UDP (RFC 768), ICMP (RFC 792), ICMPv6 (RFC 4443).
 
 use crate::packet::Packet;
-use crate::wire::{Address, Fragment, Mac, flow_flags};
+use crate::wire::{Address, Fragment, HelloProgress, Mac, ServerNames, flow_flags};
 
 pub const ETHERTYPE_IPV4: u16 = 0x0800;
 pub const ETHERTYPE_IPV6: u16 = 0x86dd;
@@ -67,8 +67,14 @@ pub struct IpPacket {
     pub ipv6: bool,
     /// A TCP segment that asks for a new connection: SYN without ACK.
     pub opening: bool,
-    /// Protocol of the UDP payload: a bit of [`flow_flags`], 0 for others.
+    /// Protocol of the payload: a bit of [`flow_flags`], 0 for others.
     pub payload: u8,
+    /// Offset of the TCP header, 0 for other protocols.
+    pub transport: u16,
+    /// Names in the ClientHello that this packet completes.
+    pub names: ServerNames,
+    /// Progress in the ClientHello of this connection, if it is not complete.
+    pub hello: HelloProgress,
 }
 
 impl IpPacket {
@@ -232,9 +238,14 @@ fn ports<P: Packet + ?Sized>(packet: &P, offset: usize, ip: &mut IpPacket) -> He
             ip.destination_port = u16::from_be(ports[1]);
             // Flags that are cut off open nothing.
             if ip.protocol == TCP
-                && let Some(flags) = packet.read::<u8>(offset + 13)
+                && let Some(control) = packet.read::<[u8; 2]>(offset + 12)
             {
-                ip.opening = flags & (SYN | ACK) == SYN;
+                ip.opening = control[1] & (SYN | ACK) == SYN;
+                ip.transport = offset as u16;
+                if let Some(begin) = packet.read::<[u32; 3]>(offset + (control[0] >> 4) as usize * 4) {
+                    ip.payload =
+                        stream(u32::from_be(begin[0]), u32::from_be(begin[1]), u32::from_be(begin[2]));
+                }
             }
         }
         ICMP | ICMPV6 => {
@@ -262,13 +273,28 @@ const QUIC_VERSION_1: u32 = 1;
 /// RFC 9369.
 const QUIC_VERSION_2: u32 = 0x6b33_43cf;
 
+/// Recognises the beginning of the payload of a TCP segment.
+#[inline(always)]
+const fn stream(first: u32, second: u32, third: u32) -> u8 {
+    // A handshake record of any version 3, whose first message is a ClientHello (RFC 8446, sections 4 and 5.1).
+    if first >> 16 == 0x1603 && second >> 16 & 0xff == 1 {
+        return flow_flags::HELLO;
+    }
+    // STUN follows STUN or a length of two bytes (RFC 8489, section 6.2.2; RFC 4571, section 2).
+    let framed = (first << 16 | second >> 16, second << 16 | third >> 16);
+    if is_stun_header(first, second) || is_stun_header(framed.0, framed.1) { flow_flags::STUN } else { 0 }
+}
+
+/// Type with two leading zero bits, length in multiples of four, magic cookie (RFC 8489, section 5).
+#[inline(always)]
+const fn is_stun_header(first: u32, second: u32) -> bool {
+    first >> 30 == 0 && first & 3 == 0 && second == STUN_MAGIC_COOKIE
+}
+
 /// Recognises the payload of a UDP datagram by its first eight bytes. `length` is that of the UDP header.
 #[inline(always)]
 const fn payload(length: u32, first: u32, second: u32) -> u8 {
-    // Type with two leading zero bits, length in multiples of four, magic cookie (RFC 8489, section 5).
-    let attributes = first & 0xffff;
-    let is_stun = first >> 30 == 0 && attributes & 3 == 0 && second == STUN_MAGIC_COOKIE;
-    if is_stun && length == UDP_HEADER + STUN_HEADER + attributes {
+    if is_stun_header(first, second) && length == UDP_HEADER + STUN_HEADER + (first & 0xffff) {
         return flow_flags::STUN;
     }
     // Long header, packet type Initial (RFC 9000, section 17.2.2; RFC 9369, section 3.2).

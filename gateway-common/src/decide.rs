@@ -47,6 +47,8 @@ pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mu
     if find_flow(&mut input, environment, verdict) != 0 {
         return;
     }
+    input.shown |= blocks::shown_by_name(&input, environment) as u8;
+    verdict.shown = input.shown;
     evaluate(&input, environment, verdict);
     // Records of link-scope traffic would only evict real flows.
     if verdict.reason as u8 != Reason::LinkLocal as u8 {
@@ -139,7 +141,7 @@ fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict:
         action: verdict.action as u8,
         reason: verdict.reason as u8,
         leg: verdict.leg,
-        shown: if establishes { shown | flow_flags::ESTABLISHED } else { shown | packet.payload },
+        shown: shown | packet.payload | if establishes { flow_flags::ESTABLISHED } else { 0 },
         until: verdict.until,
         digest: 0,
     };
@@ -171,6 +173,7 @@ fn known(flow: &FlowValue, verdict: &mut Verdict) {
     verdict.device = flow.device;
     verdict.leg = flow.leg;
     verdict.new = false;
+    verdict.shown = flow.shown;
 }
 
 /// Evaluates a packet by the plan, without the flow table.

@@ -66,6 +66,8 @@ maps! {
     /// Prefixes of known public resolvers, for the block of DNS over HTTPS. Empty while nothing blocks it.
     DohServers4 "gw_doh4" [16_384] Prefix4 => u32;
     DohServers6 "gw_doh6" [16_384] Prefix6 => u32;
+    /// Domains of the same resolvers.
+    DohNames "gw_doh_names" [16_384] DomainKey => u32;
     /// Array by rank, first for slot 1, then for slot 2.
     Actions "gw_actions" [2 * POLICIES] u32 => ActionValue;
     /// Array by policy index: round-robin counter of the policy.
@@ -80,6 +82,8 @@ maps! {
     Flows4 "gw_flows4" [262_144] ShortFlowKey => FlowValue;
     /// All other flows. Evicts the least recently used entry.
     Flows6 "gw_flows6" [131_072] FlowKey => FlowValue;
+    /// Connections with a ClientHello of several segments. Evicts the least recently used entry.
+    Hellos "gw_hellos" [4096] FlowKey => HelloProgress;
     /// Array by [`budget_index`]: new flows of each device, and of the unknown hosts of each interface.
     NewFlowCounts "gw_new_flows" [BUDGETS] u32 => NewFlows;
     /// Per-CPU array of one: packets of flows beyond the budget of their device, which have no record.

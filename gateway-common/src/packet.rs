@@ -5,10 +5,19 @@ use crate::maps::Wire;
 /// Maximum offset of the end of the headers; kernel and userspace read no further.
 pub const HEADER_WINDOW: usize = 256;
 
+/// Maximum length of a name that is read. A power of two.
+pub const NAME: usize = 64;
+
 /// A packet that starts with its link-layer header.
 pub trait Packet {
     /// Returns the value at `offset`; `None` if it does not lie in the packet and within [`HEADER_WINDOW`].
     fn read<T: Wire>(&self, offset: usize) -> Option<T>;
+
+    /// Returns the value at any `offset` of the packet.
+    fn load<T: Wire>(&self, offset: usize) -> Option<T>;
+
+    /// Copies a name of at most [`NAME`] bytes from any `offset`, and returns whether it lies in the packet.
+    fn load_name(&self, offset: usize, length: usize, name: &mut [u8; NAME]) -> bool;
 
     /// Length of the whole packet.
     fn length(&self) -> u32;
@@ -23,6 +32,18 @@ impl Packet for [u8] {
     fn read<T: Wire>(&self, offset: usize) -> Option<T> {
         let end = offset.checked_add(size_of::<T>()).filter(|end| *end <= HEADER_WINDOW)?;
         T::read_from_bytes(self.get(offset..end)?).ok()
+    }
+
+    fn load<T: Wire>(&self, offset: usize) -> Option<T> {
+        let end = offset.checked_add(size_of::<T>())?;
+        T::read_from_bytes(self.get(offset..end)?).ok()
+    }
+
+    fn load_name(&self, offset: usize, length: usize, name: &mut [u8; NAME]) -> bool {
+        let bytes = offset.checked_add(length).and_then(|end| self.get(offset..end));
+        let (Some(bytes), Some(name)) = (bytes, name.get_mut(..length)) else { return false };
+        name.copy_from_slice(bytes);
+        true
     }
 
     fn length(&self) -> u32 {

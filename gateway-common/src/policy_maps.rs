@@ -29,6 +29,11 @@ pub trait PolicyMaps {
     /// Present if the address is one of a known public resolver; longest match.
     fn doh_server4(&self, key: &Prefix4) -> Option<u32>;
     fn doh_server6(&self, key: &Prefix6) -> Option<u32>;
+    /// Present if a domain is that of a known public resolver.
+    fn doh_name(&self, key: &DomainKey) -> Option<u32>;
+    /// Progress in a ClientHello of several segments.
+    fn hello(&self, key: &FlowKey) -> Option<HelloProgress>;
+    fn remember_hello(&self, key: &FlowKey, progress: &HelloProgress);
     fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue>;
     /// Advances the round-robin counter of a policy and returns it.
     fn next_turn(&self, policy: u32) -> u64;

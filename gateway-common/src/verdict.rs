@@ -24,6 +24,8 @@ pub struct Verdict {
     pub until: u32,
     /// The flow had no record of this generation.
     pub new: bool,
+    /// Protocols that the flow has shown: bits of [`flow_flags`](crate::wire::flow_flags).
+    pub shown: u8,
     /// Admission of the flow's record; pending for flows that need none.
     pub admission: Admission,
 }
@@ -39,6 +41,7 @@ impl Verdict {
         leg: 0,
         until: 0,
         new: true,
+        shown: 0,
         admission: Admission::Pending,
     };
 

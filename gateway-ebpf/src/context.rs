@@ -1,8 +1,13 @@
 //! Packets of the tc hook: the only code here that touches the context.
 
+use core::hint::black_box;
+use core::mem::MaybeUninit;
+
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::helpers::generated::bpf_skb_load_bytes;
 use aya_ebpf::programs::TcContext;
 use gateway_common::maps::Wire;
-use gateway_common::packet::{HEADER_WINDOW, Packet};
+use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
 
 /// A socket buffer as the decision sees it.
 pub struct Buffer<'a>(pub &'a TcContext);
@@ -22,6 +27,26 @@ impl Packet for Buffer<'_> {
         // T. The address may be unaligned for T: BPF loads of packets are exempt from alignment where
         // the kernel has efficient unaligned access, and elsewhere the verifier refuses the program.
         Some(unsafe { *(start as *const T) })
+    }
+
+    #[inline(always)]
+    fn load<T: Wire>(&self, offset: usize) -> Option<T> {
+        let mut value = MaybeUninit::<T>::uninit();
+        let (skb, to) = (self.0.as_ptr().cast(), value.as_mut_ptr().cast());
+        // SAFETY: the place has that size; the helper fills it or fails, and every bit pattern is a T.
+        unsafe {
+            let failed = bpf_skb_load_bytes(skb, offset as u32, to, size_of::<T>() as u32);
+            if failed == 0 { Some(value.assume_init()) } else { None }
+        }
+    }
+
+    #[inline(always)]
+    fn load_name(&self, offset: usize, length: usize, name: &mut [u8; NAME]) -> bool {
+        // At least one byte, and no more than there are, as every verifier sees; the compiler may not know it before.
+        let length = (black_box(length as u32).wrapping_sub(1) & (NAME as u32 - 1)) + 1;
+        let (skb, to) = (self.0.as_ptr().cast(), name.as_mut_ptr().cast());
+        // SAFETY: the length is at most that of the place.
+        unsafe { bpf_skb_load_bytes(skb, offset as u32, to, length) == 0 }
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{DNS_PORT, Headers, IpPacket, UDP, read_headers};
-use gateway_common::decide::decide_ip;
+use gateway_common::inspect::decide_inspected;
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{BlockKey, CounterPage, CounterValue, Fragment, counter_place};
 
@@ -42,7 +42,7 @@ pub fn run(context: &TcContext) -> i32 {
             return TC_ACT_SHOT;
         }
     }
-    decide_ip(packet, &Kernel, verdict);
+    decide_inspected(&Buffer(context), packet, &Kernel, verdict);
     count(&maps::REASON_COUNTERS, verdict.reason as u32, length);
     if verdict.policy != 0 {
         count_in_page(&maps::POLICY_COUNTERS, verdict.policy, length);

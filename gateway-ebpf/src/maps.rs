@@ -69,6 +69,9 @@ pub static DOH_SERVERS4: LpmTrie<Key<spec::DohServers4>, Value<spec::DohServers4
 #[map(name = "gw_doh6")]
 pub static DOH_SERVERS6: LpmTrie<Key<spec::DohServers6>, Value<spec::DohServers6>> =
     LpmTrie::with_max_entries(size::<spec::DohServers6>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_doh_names")]
+pub static DOH_NAMES: HashMap<Key<spec::DohNames>, Value<spec::DohNames>> =
+    HashMap::with_max_entries(size::<spec::DohNames>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_actions")]
 pub static ACTIONS: Array<Value<spec::Actions>> = Array::with_max_entries(size::<spec::Actions>(), 0);
 #[map(name = "gw_rr_counter")]
@@ -89,6 +92,9 @@ pub static FLOWS4: LruHashMap<Key<spec::Flows4>, Value<spec::Flows4>> =
 #[map(name = "gw_flows6")]
 pub static FLOWS6: LruHashMap<Key<spec::Flows6>, Value<spec::Flows6>> =
     LruHashMap::with_max_entries(size::<spec::Flows6>(), 0);
+#[map(name = "gw_hellos")]
+pub static HELLOS: LruHashMap<Key<spec::Hellos>, Value<spec::Hellos>> =
+    LruHashMap::with_max_entries(size::<spec::Hellos>(), 0);
 #[map(name = "gw_new_flows")]
 pub static NEW_FLOWS: Array<Value<spec::NewFlowCounts>> =
     Array::with_max_entries(size::<spec::NewFlowCounts>(), 0);

@@ -119,6 +119,24 @@ impl PolicyMaps for Kernel {
     }
 
     #[inline(always)]
+    fn doh_name(&self, key: &DomainKey) -> Option<u32> {
+        // SAFETY: as for interfaces.
+        unsafe { DOH_NAMES.get(key).copied() }
+    }
+
+    #[inline(always)]
+    fn hello(&self, key: &FlowKey) -> Option<HelloProgress> {
+        // SAFETY: all bit patterns are valid. The progress of another connection finds no name in this one.
+        unsafe { HELLOS.get(key).copied() }
+    }
+
+    #[inline(always)]
+    fn remember_hello(&self, key: &FlowKey, progress: &HelloProgress) {
+        // What is not remembered ends without a name.
+        let _ = HELLOS.insert(key, progress, 0);
+    }
+
+    #[inline(always)]
     fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue> {
         ACTIONS.get(action_index(slot, rank)?)
     }

@@ -4,6 +4,7 @@
 //! them (`tests/tests/fuzz.rs`). They touch neither files nor the kernel.
 
 mod bytes;
+mod client_hello;
 mod dns;
 mod inputs;
 mod json;
@@ -15,7 +16,7 @@ use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::decide::{decide, flow_key};
 use gateway_common::guard::{Departure, guard};
 use gateway_common::maps::Wire;
-use gateway_common::packet::{HEADER_WINDOW, Packet};
+use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
 use gateway_common::verdict::Action;
 use gateway_common::wire::{Address, Choice, EgressAllowValue, Fragment, LocalValue, Mark, PlanValue};
 use gateway_core::plan::Dataplane;
@@ -23,6 +24,7 @@ use gateway_core::plan_maps::PlanMaps;
 use gateway_model::settings::bootstrap;
 use gateway_model::{ovpn as openvpn, wgconf};
 
+pub use client_hello::client_hello;
 pub use dns::dns;
 pub use json::json;
 pub use names::{lists, zone};
@@ -36,8 +38,9 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
+    Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
     Target { name: "plan", run: plan, words: mutation::PLAN },
     Target { name: "conf", run: conf, words: mutation::CONF },
     Target { name: "ovpn", run: ovpn, words: mutation::OVPN },
@@ -58,6 +61,14 @@ struct Frame<'a> {
 impl Packet for Frame<'_> {
     fn read<T: Wire>(&self, offset: usize) -> Option<T> {
         self.bytes.read(offset)
+    }
+
+    fn load<T: Wire>(&self, offset: usize) -> Option<T> {
+        self.bytes.load(offset)
+    }
+
+    fn load_name(&self, offset: usize, length: usize, name: &mut [u8; NAME]) -> bool {
+        self.bytes.load_name(offset, length, name)
     }
 
     fn length(&self) -> u32 {

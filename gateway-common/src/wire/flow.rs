@@ -91,10 +91,16 @@ pub struct FlowValue {
 pub mod flow_flags {
     /// A TCP connection has sent more than its SYN.
     pub const ESTABLISHED: u8 = 1;
-    /// A UDP flow has carried a STUN message (RFC 8489).
+    /// A flow has carried a STUN message (RFC 8489).
     pub const STUN: u8 = 2;
     /// A UDP flow has carried an Initial packet of QUIC (RFC 9000).
     pub const QUIC: u8 = 4;
+    /// A TCP connection has sent a whole ClientHello of TLS.
+    pub const HELLO: u8 = 8;
+    /// A TCP connection has sent the beginning of a ClientHello.
+    pub const HELLO_OPEN: u8 = 16;
+    /// The name in the ClientHello is that of a public resolver.
+    pub const DOH_NAME: u8 = 32;
 }
 
 /// 2^64 divided by the golden ratio, odd.

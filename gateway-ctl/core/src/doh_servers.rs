@@ -215,6 +215,7 @@ const ADDRESSES: &[&str] = &[
 mod tests {
     use std::collections::BTreeSet;
 
+    use gateway_common::wire::ServerNames;
     use gateway_model::domain::DomainName;
 
     use super::*;
@@ -226,5 +227,7 @@ mod tests {
         let names: BTreeSet<&str> = NAMES.iter().copied().collect();
         assert_eq!(names.len(), NAMES.len());
         assert!(names.iter().all(|name| DomainName::parse(name).is_ok()));
+        let keys: BTreeSet<u64> = names.iter().filter_map(|name| ServerNames::key(name)).collect();
+        assert_eq!(keys.len(), NAMES.len(), "names that the kernel program does not find");
     }
 }

@@ -66,6 +66,8 @@ pub struct Dataplane {
     pub locals: BTreeMap<IpNet, LocalValue>,
     /// Prefixes of known public resolvers; empty while no device blocks DNS over HTTPS.
     pub doh_servers: BTreeMap<IpNet, u32>,
+    /// Domains of the same resolvers, by [`key`](gateway_common::wire::ServerNames::key).
+    pub doh_names: BTreeMap<u64, String>,
     /// Rank to action.
     pub actions: Vec<ActionValue>,
     /// Source prefixes of each LAN interface, by the interface's scope: [`SourceKind`] as a number.

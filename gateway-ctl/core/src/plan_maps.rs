@@ -23,6 +23,8 @@ pub struct PlanMaps<'a> {
     /// Nanoseconds since boot, for deadlines.
     pub since_boot: Cell<u64>,
     pub flows: RefCell<BTreeMap<FlowKey, FlowValue>>,
+    /// Connections with a ClientHello of several segments.
+    pub hellos: RefCell<BTreeMap<FlowKey, HelloProgress>>,
     /// New flows of each budget.
     pub new_flows: RefCell<BTreeMap<u32, NewFlows>>,
     pub turns: RefCell<BTreeMap<u32, u64>>,
@@ -186,6 +188,18 @@ impl PolicyMaps for PlanMaps<'_> {
 
     fn doh_server6(&self, key: &Prefix6) -> Option<u32> {
         self.at(|plan| longest(&plan.doh_servers, six(key.address)))
+    }
+
+    fn doh_name(&self, key: &DomainKey) -> Option<u32> {
+        self.at(|plan| plan.doh_names.contains_key(&key.hash).then_some(1))
+    }
+
+    fn hello(&self, key: &FlowKey) -> Option<HelloProgress> {
+        self.hellos.borrow().get(key).copied()
+    }
+
+    fn remember_hello(&self, key: &FlowKey, progress: &HelloProgress) {
+        self.hellos.borrow_mut().insert(*key, *progress);
     }
 
     fn action(&self, _slot: Slot, rank: u32) -> Option<&ActionValue> {

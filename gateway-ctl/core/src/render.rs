@@ -179,6 +179,7 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
         let of_family = plan.doh_servers.keys().filter(|net| net.addr().is_ipv6() == ipv6);
         add(name, of_family.map(ToString::to_string).collect());
     }
+    add(maps::DohNames::NAME, plan.doh_names.values().cloned().collect());
     add(maps::Actions::NAME, lines::action_entries(compiled));
     let authorised = plan.authorised.keys();
     add(

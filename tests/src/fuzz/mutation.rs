@@ -14,6 +14,13 @@ pub const PACKET: &Words = &[
     &[44, 0],
     &[0x47, 0x00, 0x80, 0x00],
 ];
+pub const CLIENT_HELLO: &Words = &[
+    &[0x16, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3],
+    &[0, 0, 0, 15, 0, 13, 0, 0, 10],
+    b"dns.google",
+    &[0, 51, 2, 0],
+    &[0x1a, 0x1a, 0, 1, 0],
+];
 pub const PLAN: &Words = &[&[0, 0, 0], &[9], &[0xf0], &[0xff, 0xff], &[4, 0, 0, 0], &[11, 0, 0, 0]];
 pub const CONF: &Words = &[
     b"[Interface]\n",

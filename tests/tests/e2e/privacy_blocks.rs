@@ -1,7 +1,8 @@
 //! Blocks of privacy classes: two devices of different classes send the same packets at once.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::{Command, Stdio};
 
 use gateway_tests::dns::{A, AAAA, Reply};
 use gateway_tests::topology::{Host, server};
@@ -27,11 +28,28 @@ fn tcp(host: &Host, internet: &TcpListener) -> Fate {
     let to = internet.local_addr().expect("its address");
     // The kernel limits the rate of its errors; a retransmitted segment gets one.
     match host.namespace.within(|| TcpStream::connect_timeout(&to, SOON)) {
-        Ok(_) => Fate::Arrived,
+        Ok(_) => {
+            internet.accept().expect("the connection");
+            Fate::Arrived
+        }
         Err(error) => {
             assert_ne!(error.kind(), ErrorKind::TimedOut, "no error about {to}");
             Fate::Stopped
         }
+    }
+}
+
+/// Connects, sends bytes and returns their fate.
+fn stream(host: &Host, internet: &TcpListener, bytes: &[u8]) -> Fate {
+    let to = internet.local_addr().expect("its address");
+    let client = host.namespace.within(|| TcpStream::connect_timeout(&to, SOON)).expect("a connection");
+    let (mut server, _) = internet.accept().expect("a connection");
+    server.set_read_timeout(Some(BLOCKED)).expect("a timeout");
+    (&client).write_all(bytes).expect("sent");
+    match server.read(&mut [0; 64]) {
+        Ok(length) if length == bytes.len() => Fate::Arrived,
+        Ok(length) => panic!("{length} bytes"),
+        Err(_) => Fate::Stopped,
     }
 }
 
@@ -51,6 +69,32 @@ fn udp(host: &Host, internet: &UdpSocket, datagrams: &[&[u8]]) -> Fate {
         };
     }
     fate
+}
+
+/// Asks a DNS over HTTPS server of this name, at the address of the listener, and returns the fate of the ClientHello.
+fn ask_doh(host: &Host, internet: &TcpListener, name: &str) -> Fate {
+    let to = internet.local_addr().expect("its address");
+    let url = format!("https://{name}:{}/dns-query", to.port());
+    let resolve = format!("{name}:{}:{}", to.port(), to.ip());
+    // One query, so one connection.
+    let limits = ["--silent", "--ipv4", "--max-time", "3"];
+    let query = ["--doh-insecure", "--doh-url", &url, "--resolve", &resolve, "https://www.example/"];
+    let mut curl = Command::new("curl");
+    curl.args(limits).args(query).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut curl = host.namespace.within(|| curl.spawn()).expect("curl");
+    let (mut stream, _) = internet.accept().expect("a connection");
+    stream.set_read_timeout(Some(BLOCKED)).expect("a timeout");
+    let mut first = [0; 1];
+    let read = stream.read(&mut first);
+    drop(stream);
+    curl.kill().expect("killed");
+    curl.wait().expect("ended");
+    match read {
+        // A handshake record.
+        Ok(1) if first == [0x16] => Fate::Arrived,
+        Ok(_) => panic!("no TLS: {first:?}"),
+        Err(_) => Fate::Stopped,
+    }
 }
 
 /// A binding request without attributes (RFC 8489, section 6).
@@ -81,6 +125,7 @@ fn two_classes_at_once() {
     let doh = listener((PUBLIC_RESOLVER, 443).into());
     let dot = listener(at(853));
     let https = listener(at(443));
+    let high_tcp = listener(at(50_000));
     let doq = receiver(at(784));
     let quic = receiver(at(443));
     let high = receiver(at(50_000));
@@ -91,6 +136,11 @@ fn two_classes_at_once() {
     let both = |host: &Host| {
         [
             ("DoH", tcp(host, &doh)),
+            ("DoH by name", ask_doh(host, &https, "doh.opendns.com")),
+            ("DoH by name at another port", ask_doh(host, &high_tcp, "eu.dns.nextdns.io")),
+            ("HTTPS by name", ask_doh(host, &https, "www.example.com")),
+            ("STUN in TCP", stream(host, &high_tcp, &stun)),
+            ("TCP", stream(host, &high_tcp, b"media")),
             ("DoT", tcp(host, &dot)),
             ("HTTPS", tcp(host, &https)),
             ("DoQ", udp(host, &doq, &[b"x"])),
@@ -114,7 +164,7 @@ fn two_classes_at_once() {
     testbed.api().act("/enforce/reconcile").expect("reconciled");
     for (what, fate) in both(&network.laptop) {
         let expected = match what {
-            "HTTPS" | "media" => Fate::Arrived,
+            "HTTPS" | "HTTPS by name" | "TCP" | "media" => Fate::Arrived,
             _ => Fate::Stopped,
         };
         assert_eq!(fate, expected, "{what}");

@@ -11,11 +11,12 @@ use std::time::Duration;
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::decide::{self, decide};
 use gateway_common::guard::{self, Departure};
+use gateway_common::inspect::decide_inspected;
 use gateway_common::policy_maps::PolicyMaps as _;
-use gateway_common::verdict::Action;
+use gateway_common::verdict::{Action, Verdict};
 use gateway_common::wire::{
     ActionValue, Address, Choice, ClientKey, EgressAllowKey, FlowKey, FlowValue, FqdnIpKey, FqdnIpValue,
-    LocalValue, Mac, PlanValue, Prefix4, Prefix6, budget_index, plan_flags,
+    HelloProgress, LocalValue, Mac, PlanValue, Prefix4, Prefix6, budget_index, flow_flags, plan_flags,
 };
 use gateway_core::dns::Name;
 use gateway_core::fqdn_match::fqdn_rank;
@@ -44,6 +45,7 @@ const GOES_ON: i32 = -1;
 #[derive(Default)]
 struct Memory {
     flows: BTreeMap<FlowKey, FlowValue>,
+    hellos: BTreeMap<FlowKey, HelloProgress>,
     turns: BTreeMap<u32, u64>,
     resolved: BTreeMap<(ClientKey, Address), Vec<Name>>,
 }
@@ -71,13 +73,14 @@ fn the_program_decides_as_the_function_does() {
         TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let mut memory = Memory::default();
     let mut seen = BTreeMap::<&'static str, usize>::new();
-    let (mut cases, mut exceeded) = (0, 0);
+    let (mut cases, mut exceeded, mut completed) = (0, 0, 0);
     for round in 0..PLANS {
         let plan = plans::plan().new_tree(&mut runner).expect("a plan").current();
         let swap = programs.apply(&plan).expect("the plan goes live");
         if round % FLUSH == 0 {
             programs.delete_flows().expect("flows are forgotten");
             memory.flows.clear();
+            memory.hellos.clear();
         }
         for number in plan.actions.iter().map(|action| action.policy) {
             memory.turns.insert(number, programs.round_robin_counter(number).expect("turns"));
@@ -86,6 +89,7 @@ fn the_program_decides_as_the_function_does() {
         environment.generation.set(swap.generation);
         environment.since_boot.set(1 << 40);
         *environment.flows.borrow_mut() = std::mem::take(&mut memory.flows);
+        *environment.hellos.borrow_mut() = std::mem::take(&mut memory.hellos);
         *environment.turns.borrow_mut() = std::mem::take(&mut memory.turns);
         if round % 3 == 0 {
             for _ in 0..40 {
@@ -109,9 +113,17 @@ fn the_program_decides_as_the_function_does() {
         }
         for _ in 0..PACKETS {
             let packet = packets::packet().new_tree(&mut runner).expect("a packet").current();
-            let reason = compare(&mut programs, &environment, &packet, round);
+            let (reason, ip) = compare(&mut programs, &environment, &packet, round);
             *seen.entry(reason).or_default() += 1;
             cases += 1;
+            // A ClientHello goes on with the first name of the vocabulary, whatever the first part was.
+            if let Some(ip) = ip.filter(|ip| ip.payload == flow_flags::HELLO_OPEN) {
+                let rest = packets::rest(&packet, &ip, plans::RESOLVERS[0]);
+                let (reason, ip) = compare(&mut programs, &environment, &rest, round);
+                *seen.entry(reason).or_default() += 1;
+                completed += usize::from(ip.is_some_and(|ip| ip.payload == flow_flags::HELLO));
+                cases += 1;
+            }
         }
         for action in &plan.actions {
             let want = environment.turns.borrow().get(&action.policy).copied().unwrap_or_default();
@@ -128,10 +140,12 @@ fn the_program_decides_as_the_function_does() {
         }
         compare_guard(&mut programs, &plan, &mut runner);
         memory.flows = RefCell::into_inner(environment.flows);
+        memory.hellos = RefCell::into_inner(environment.hellos);
         memory.turns = RefCell::into_inner(environment.turns);
     }
     println!("{cases} cases agree: {seen:?}");
     assert!(cases >= 100_000);
+    assert!(completed >= 100, "a ClientHello of two segments was completed too rarely: {completed}");
     assert!(exceeded >= 100, "budgets were exceeded too rarely: {exceeded}");
     // A generator that never produces a verdict proves nothing about it.
     for reason in [
@@ -153,15 +167,30 @@ fn the_program_decides_as_the_function_does() {
         "no_policy",
         "no_policy_reject",
         "forced_dns",
+        "doh_blocked",
+        "stun_blocked",
     ] {
         assert!(seen.get(reason).is_some_and(|n| *n >= 20), "{reason} was reached too rarely: {seen:?}");
     }
 }
 
-fn compare(programs: &mut Programs, environment: &PlanMaps<'_>, packet: &[u8], round: usize) -> &'static str {
+/// Runs the function and the program on a packet. Returns the reason of the verdict, and the packet as it was read.
+fn compare(
+    programs: &mut Programs,
+    environment: &PlanMaps<'_>,
+    packet: &[u8],
+    round: usize,
+) -> (&'static str, Option<IpPacket>) {
     let arrival = Arrival::default();
-    let classified: Result<Classified, Malformed> = classify(packet, arrival.interface);
-    let want = decide(&classified, environment);
+    let mut classified: Result<Classified, Malformed> = classify(packet, arrival.interface);
+    let want = match &mut classified {
+        Ok(Classified::Ip(ip)) => {
+            let mut verdict = Verdict::DROP;
+            decide_inspected(packet, ip, environment, &mut verdict);
+            verdict
+        }
+        other => decide(other, environment),
+    };
     let program = programs.program("gw_ingress").expect("the program");
     let have = run(program, packet, arrival).unwrap_or_else(|e| panic!("{e:#}: {packet:02x?}"));
     let expected = match want.action {
@@ -174,10 +203,9 @@ fn compare(programs: &mut Programs, environment: &PlanMaps<'_>, packet: &[u8], r
         "round {round}: the program and the function disagree on {packet:02x?}\n{classified:?}\n{want:?}\n{:?}",
         environment.plan
     );
-    if let Ok(Classified::Ip(ip)) = classified {
-        compare_flow(programs, environment, &ip, round);
-    }
-    want.reason.as_str()
+    let Ok(Classified::Ip(ip)) = classified else { return (want.reason.as_str(), None) };
+    compare_flow(programs, environment, &ip, round);
+    (want.reason.as_str(), Some(ip))
 }
 
 /// Compares the flow entries, which decide later packets.

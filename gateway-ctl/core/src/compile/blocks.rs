@@ -1,6 +1,6 @@
 //! Blocks of privacy classes and switches, as flags of hosts.
 
-use gateway_common::wire::{block_flags, device_flags};
+use gateway_common::wire::{ServerNames, block_flags, device_flags};
 use gateway_model::kinds::privacy_class::WebRtc;
 use gateway_model::settings::groups::{DnsMode, HostBlocks};
 
@@ -24,11 +24,13 @@ pub fn flags(input: &Input<'_>, blocks: HostBlocks, mode: DnsMode) -> u32 {
         }
 }
 
-/// Adds the addresses of public resolvers if anything of the plan blocks them.
+/// Adds the addresses and the names of public resolvers if anything of the plan blocks them.
 pub fn lower(dataplane: &mut Dataplane) {
     let devices = dataplane.devices_by_mac.values().map(|device| device.flags);
     let flags = devices.fold(dataplane.header.flags, |all, flags| all | flags);
     if flags & block_flags::DOH != 0 {
         dataplane.doh_servers = doh_servers::networks().map(|network| (network, 1)).collect();
+        let key = |name: &&str| Some((ServerNames::key(name)?, (*name).to_owned()));
+        dataplane.doh_names = doh_servers::NAMES.iter().filter_map(key).collect();
     }
 }

@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use gateway_common::blocks;
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
-use gateway_common::wire::Mac;
+use gateway_common::wire::{Mac, ServerNames, flow_flags};
 use gateway_model::id::MacAddr;
 use gateway_model::problem::{Problems, code};
 use ipnet::IpNet;
@@ -11,6 +12,7 @@ use ipnet::IpNet;
 use super::request::{Family, Protocol, Refusal, Request};
 use super::subject::Subject;
 use crate::compile::{Compiled, Input, lan_prefixes};
+use crate::dns::name::Name;
 use crate::doh_servers;
 use crate::facts::Facts;
 use crate::network::Network;
@@ -68,7 +70,8 @@ pub fn packets(
         problems.add(code::CONFLICT, "family", format!("{address} is of the other family."));
     }
     let named = request.name_and_port();
-    let of_destination = destination.and_then(|(_, port)| port).or(named.and_then(|(_, port)| port));
+    let of_destination =
+        destination.and_then(|(_, port)| port).or(named.as_ref().and_then(|(_, port)| *port));
     if request.protocol == Some(Protocol::Icmp) && (of_destination.is_some() || request.port.is_some()) {
         let path = if request.port.is_some() { "port" } else { "destination" };
         problems.add(code::CONFLICT, path, "ICMP has no ports.");
@@ -102,9 +105,21 @@ pub fn packets(
                 None => public_address(compiled, ipv6, port, trace),
             };
             let from = source(input, request, &known, &entry, ipv6, trace);
-            packet(subject.mac, &entry, from, to, protocol, port)
+            let packet = packet(subject.mac, &entry, from, to, protocol, port);
+            match &named {
+                Some((name, _)) if protocol == Protocol::Tcp && blocks::is_https(port) => {
+                    with_client_hello(packet, name)
+                }
+                _ => packet,
+            }
         })
         .collect())
+}
+
+/// Returns the packet as one of a TLS connection to this name.
+fn with_client_hello(packet: IpPacket, name: &Name) -> IpPacket {
+    let names = ServerNames::of(name.to_string().trim_end_matches('.'));
+    IpPacket { payload: flow_flags::HELLO, names, ..packet }
 }
 
 /// Returns the destination of a request that names an address.

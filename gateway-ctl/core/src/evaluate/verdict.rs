@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use gateway_common::blocks;
 use gateway_common::classify::IpPacket;
 use gateway_common::decide;
 use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _};
@@ -63,7 +64,7 @@ fn decide_in(
         environment.domains.borrow_mut().insert((client, packet.destination), fqdn_ip);
     }
     let mut verdict = Verdict::DROP;
-    let policy_input = PolicyInput {
+    let mut policy_input = PolicyInput {
         packet,
         slot: 1,
         plan: environment.plan(1).unwrap_or_default(),
@@ -73,6 +74,7 @@ fn decide_in(
         shown: 0,
         now: 0,
     };
+    policy_input.shown |= blocks::shown_by_name(&policy_input, environment) as u8;
     decide::evaluate(&policy_input, environment, &mut verdict);
     verdict
 }

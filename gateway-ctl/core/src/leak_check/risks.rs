@@ -27,13 +27,15 @@ pub fn remaining_risks(plan: &Plan) -> Vec<String> {
         );
     }
     if plan.blocks.block_doh {
-        add("DNS over HTTPS to resolvers that are not among the known ones is not recognised.");
+        add(
+            "DNS over HTTPS to resolvers that are not among the known ones is not recognised, nor is a name that QUIC or ECH encrypts.",
+        );
     } else {
         add("DNS over HTTPS is not blocked.");
     }
     match plan.blocks.webrtc {
         WebRtc::Off => add("Browsers can learn the public address by STUN, and reveal it."),
-        WebRtc::Tunnel | WebRtc::Block => add("TURN over TLS at port 443 is not recognised."),
+        WebRtc::Tunnel | WebRtc::Block => add("TURN over TLS is not recognised."),
     }
     if leaves_directly(Some(Check::Ipv6)) {
         add("The IPv6 address of the host is not translated: servers see it.");

@@ -6,7 +6,8 @@ use gateway_common::classify::Classified;
 use gateway_common::classify::{IpPacket, TCP, UDP};
 use gateway_common::decide::decide;
 use gateway_common::verdict::{Reason, Verdict};
-use gateway_common::wire::{Mac, flow_flags};
+use gateway_common::wire::{Mac, ServerNames, flow_flags};
+use gateway_core::evaluate::{Decision, Family, Protocol, Request, evaluate};
 use gateway_core::host_egress::{Client, HostEgress, of_client};
 use gateway_core::plan_maps::PlanMaps;
 use gateway_model::Id;
@@ -84,6 +85,44 @@ fn a_class_blocks_its_protocols_and_no_others() {
         assert_eq!(reason(&isolated, packet), expected, "{packet:?}");
         assert_eq!(reason(&open, packet), Reason::NoPolicy, "{packet:?}");
     }
+}
+
+#[test]
+fn a_server_name_ends_a_connection() {
+    let (isolated, _) = fixture("isolated");
+    let compiled = isolated.compiled();
+    let maps = PlanMaps::new(Some(&compiled.plan.dataplane));
+    let connection = IpPacket { opening: false, ..packet("203.0.113.9", TCP, 8000) };
+    let reason = |packet: IpPacket| decide(&Ok(Classified::Ip(packet)), &maps).reason;
+    let hello =
+        |name: &str| IpPacket { payload: flow_flags::HELLO, names: ServerNames::of(name), ..connection };
+    assert_eq!(reason(connection), Reason::NoPolicy);
+    assert_eq!(reason(hello("Eu.Dns.Google")), Reason::DohBlocked);
+    assert_eq!(reason(connection), Reason::DohBlocked, "segments that follow");
+    maps.generation.set(2);
+    assert_eq!(reason(connection), Reason::DohBlocked, "under another plan");
+    let other = IpPacket { source_port: 41_000, ..hello("www.google.com") };
+    assert_eq!(reason(other), Reason::NoPolicy);
+    let (open, _) = fixture("open");
+    assert_eq!(verdict(&open, hello("dns.google")).reason, Reason::NoPolicy);
+}
+
+#[test]
+fn a_name_is_explained_as_it_is_blocked() {
+    let (isolated, device) = fixture("isolated");
+    let decision = |destination: &str| {
+        let request = Request {
+            device_id: Some(device),
+            destination: Some(destination.to_owned()),
+            protocol: Some(Protocol::Tcp),
+            family: Some(Family::Ipv4),
+            ..Request::default()
+        };
+        evaluate(&isolated.input(), &isolated.compiled(), &request).expect("an answer").decision
+    };
+    assert_eq!(decision("doh.opendns.com"), Decision::Block);
+    assert_eq!(decision("doh.opendns.com:80"), Decision::Direct);
+    assert_eq!(decision("www.example.com"), Decision::Direct);
 }
 
 #[test]

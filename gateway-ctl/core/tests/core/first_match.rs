@@ -375,8 +375,7 @@ impl Probe {
             protocol: if self.protocol == ICMP { icmp } else { self.protocol },
             fragment: self.fragment,
             ipv6: self.ipv6,
-            opening: false,
-            payload: 0,
+            ..IpPacket::default()
         }
     }
 }

@@ -47,13 +47,16 @@ impl Programs {
         }
     }
 
-    /// Deletes all flows. The programs evaluate their next packets as new flows.
+    /// Deletes all flows and what they have begun to show. The programs evaluate their next packets as new flows.
     pub fn delete_flows(&mut self) -> Result<(), Error> {
         for key in self.maps.flows4.read()?.keys() {
             self.maps.flows4.remove(key)?;
         }
         for key in self.maps.flows6.read()?.keys() {
             self.maps.flows6.remove(key)?;
+        }
+        for key in self.maps.hellos.read()?.keys() {
+            self.maps.hellos.remove(key)?;
         }
         Ok(())
     }

@@ -236,6 +236,8 @@ fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) 
     let (four, six) = prefixes(slot, &plan.doh_servers);
     visit.visit(&mut maps.doh_servers4, &four, |(_, key)| key.slot == slot)?;
     visit.visit(&mut maps.doh_servers6, &six, |(_, key)| key.slot == slot)?;
+    let names = plan.doh_names.keys().map(|hash| (DomainKey { slot, _pad: 0, hash: *hash }, 1)).collect();
+    visit.visit(&mut maps.doh_names, &names, |key| key.slot == slot)?;
     let (mut four, mut six) = (BTreeMap::new(), BTreeMap::new());
     let plain = plan.destination_ports.iter().map(|((port, prefix), rank)| (0, *port, prefix, rank));
     let listed = plan.list_ports.iter().map(|((list, port, prefix), rank)| (*list, *port, prefix, rank));

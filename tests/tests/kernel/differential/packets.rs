@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use gateway_common::classify::IpPacket;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::plans::{PORTS, VLANS, address, mac};
+use super::plans::{PORTS, RESOLVERS, VLANS, address, mac};
 
 /// Returns a frame as it would arrive.
 pub fn packet() -> impl Strategy<Value = Vec<u8>> {
@@ -149,7 +150,52 @@ fn transport() -> impl Strategy<Value = Transport> {
         let version: u32 = if is_second { 0x6b33_43cf } else { 1 };
         quic(s, d, 0xc0 | kind, version)
     });
-    prop_oneof![8 => ports, 1 => dhcp, 2 => icmp, 1 => stun, 1 => quic, 1 => other]
+    let hello = (port(), prop::sample::select(SERVERS.to_vec()), any::<bool>());
+    let hello = hello.prop_map(|(port, name, is_whole)| {
+        let (first, rest) = client_hello(name);
+        segment(port, &if is_whole { [first, rest].concat() } else { first })
+    });
+    let framed = (port(), any::<bool>()).prop_map(|(port, is_framed)| {
+        let message = [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42, 7, 7, 7, 7];
+        segment(port, &if is_framed { [&[0, 20][..], &message].concat() } else { message.to_vec() })
+    });
+    prop_oneof![8 => ports, 1 => dhcp, 2 => icmp, 1 => stun, 1 => quic, 1 => hello, 1 => framed, 1 => other]
+}
+
+/// Names of servers: one of a plan, one below one of a plan, another.
+const SERVERS: [&str; 3] = [RESOLVERS[0], "www.Dns.Example.org", "www.example.net"];
+
+/// Returns a ClientHello in two parts: the second begins within an extension, and has the name.
+fn client_hello(name: &str) -> (Vec<u8>, Vec<u8>) {
+    let length = u16::try_from(name.len()).expect("short");
+    let lengths = [length + 5, length + 3];
+    let server_name = [&[0, 0][..], &lengths[0].to_be_bytes(), &lengths[1].to_be_bytes(), &[0]].concat();
+    let server_name = [&server_name[..], &length.to_be_bytes(), name.as_bytes()].concat();
+    let padding = [&[0, 21, 0, 30][..], &[0; 30]].concat();
+    let extensions = u16::try_from(padding.len() + server_name.len()).expect("short");
+    let mut first = vec![0x16, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3];
+    first.extend([7; 32]);
+    first.extend([0, 0, 2, 0x13, 1, 1, 0]);
+    first.extend(extensions.to_be_bytes());
+    first.extend(&padding[..20]);
+    (first, [&padding[20..], &server_name].concat())
+}
+
+/// Returns a TCP segment with this payload.
+fn segment(port: u16, payload: &[u8]) -> Transport {
+    let ports = [40_000u16.to_be_bytes(), port.to_be_bytes()].concat();
+    let header = [&ports[..], &[0; 8], &[0x50, 0x18], &[0; 6]].concat();
+    Transport { protocol: 6, bytes: [&header, payload].concat() }
+}
+
+/// Returns the segment with the rest of a ClientHello of which a frame has the first part.
+pub fn rest(frame: &[u8], packet: &IpPacket, name: &str) -> Vec<u8> {
+    let transport = usize::from(packet.transport);
+    let (first, rest) = client_hello(name);
+    let mut rest = [&frame[..transport + 20], &rest].concat();
+    let sequence = u32::try_from(first.len()).expect("short");
+    rest[transport + 4..transport + 8].copy_from_slice(&sequence.to_be_bytes());
+    rest
 }
 
 /// Returns a STUN request whose header announces this length of attributes; the true one is a multiple of four.

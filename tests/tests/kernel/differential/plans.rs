@@ -31,6 +31,8 @@ pub fn mac(n: u8) -> [u8; 6] {
 }
 
 pub const PORTS: [u16; 7] = [53, 80, 443, 853, 0x5300, 3478, 5353];
+/// Domains of resolvers.
+pub const RESOLVERS: [&str; 2] = ["doh.example.com", "dns.example.org"];
 pub const VLANS: [u16; 4] = [1, 7, 0x700, 4094];
 
 fn rank() -> impl Strategy<Value = u32> {
@@ -96,7 +98,7 @@ fn list() -> impl Strategy<Value = u16> {
 }
 
 fn devices() -> impl Strategy<Value = (BTreeMap<[u8; 6], DeviceValue>, BTreeMap<IpAddr, DeviceValue>)> {
-    let flags = || prop_oneof![6 => Just(0u32), 4 => 0u32..4096];
+    let flags = || prop_oneof![5 => Just(0u32), 1 => Just(device_flags::NO_LAN), 4 => 0u32..4096];
     let list = || prop_oneof![1 => Just(0u32), 1 => list().prop_map(u32::from)];
     let value = || {
         (rank(), 1u32..9, flags(), list(), deadline(), rank()).prop_map(
@@ -216,16 +218,21 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
     let legs = btree_map(1u32..4, 0u32..20, 0..3);
     let blocks = prop_oneof![4 => Just(0u32), 1 => (0u32..64).prop_map(|bits| bits << 6)];
     let doh_servers = btree_map(net(), Just(1u32), 0..6);
+    let doh_names = prop::sample::subsequence(RESOLVERS.to_vec(), 0..=RESOLVERS.len());
+    let doh_names = doh_names.prop_map(|names| {
+        let keys = names.iter().map(|name| (ServerNames::key(name).expect("a key"), (*name).to_owned()));
+        keys.collect::<BTreeMap<u64, String>>()
+    });
     let ports = btree_map((prop::sample::select(PORTS.to_vec()), net()), rank(), 0..6);
     let vlans = btree_map(prop::sample::select(VLANS.to_vec()), rank(), 0..3);
     let nets = || btree_map(net(), rank(), 0..8);
     let first = (header, interfaces(), vlans, devices(), nets(), nets());
     let port = || prop::sample::select(PORTS.to_vec());
     let lists = (btree_map((list(), net()), rank(), 0..8), btree_map((list(), port(), net()), rank(), 0..6));
-    let egress = (authorised, legs, lan_sources(), blocks, doh_servers);
+    let egress = (authorised, legs, lan_sources(), blocks, (doh_servers, doh_names));
     (first, ports, lists, locals(), domains(), actions(), egress).prop_map(
         |(first, ports, lists, locals, domains, actions, egress)| {
-            let (authorised, egress_legs, lan_sources, blocks, doh_servers) = egress;
+            let (authorised, egress_legs, lan_sources, blocks, (doh_servers, doh_names)) = egress;
             let (header, interfaces, vlans, (macs, addresses), sources, destinations) = first;
             let (all, strict, sample_every) = header;
             let strict = if strict { plan_flags::UNMATCHED_REJECT } else { 0 };
@@ -247,6 +254,7 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
                 actions,
                 lan_sources,
                 doh_servers,
+                doh_names,
                 authorised,
                 egress_legs,
             }
