@@ -11,7 +11,7 @@ use gateway_tests::tap::MARK;
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{LAN_V4, LAN_V6, WAN_V4, WAN_V6, other_server, server};
 use gateway_tests::traffic::ask;
-use gateway_tests::wait::wait_for;
+use gateway_tests::wait::{wait_for, wait_ok};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -127,7 +127,9 @@ fn frame(random: &mut Random, from: [u8; 6]) -> Vec<u8> {
 fn disturb(testbed: &mut Testbed, tunnel: &str, random: &mut Random) {
     let rules = |testbed: &Testbed| {
         for family in ["-4", "-6"] {
-            testbed.network.gateway.run("ip", &[family, "rule", "flush", "protocol", "71"]).expect("flushed");
+            // A flush ends early when the daemon removes a rule of the list meanwhile.
+            let flush = || testbed.network.gateway.run("ip", &[family, "rule", "flush", "protocol", "71"]);
+            wait_ok(SOON, "the rules to be flushed", flush).expect("flushed");
         }
     };
     let nft =
