@@ -129,6 +129,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         logged: if rest.is_empty() { Logged::Off } else { Logged::Full },
         rank: u32::MAX,
         filtered: true,
+        strips_ech: false,
         near: true,
     };
     let mut settings = Settings {

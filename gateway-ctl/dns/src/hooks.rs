@@ -55,6 +55,8 @@ pub struct Client {
     pub logged: Logged,
     /// Filter state: false disables the filter for this client.
     pub filtered: bool,
+    /// Answers for this client have no keys of Encrypted ClientHello.
+    pub strips_ech: bool,
     /// The client is on a local network. Its queries have a rate limit per host instead of the one per network.
     pub near: bool,
 }

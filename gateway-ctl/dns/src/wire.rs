@@ -11,6 +11,7 @@ pub mod rdata;
 pub mod record;
 pub mod request;
 pub mod stored;
+pub mod svcb;
 pub mod write;
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ fn of(state: &State) -> PrivacyStatus {
     let blocks: PrivacyBlocks = state.group();
     let dns_mode = state.group::<PrivacyMode>().mode;
     let forces_all = dns_mode == DnsMode::System;
-    let HostBlocks { force_dns, block_doh, block_dot, block_quic, block_ipv6, webrtc } = blocks.all;
+    let HostBlocks { force_dns, block_doh, block_dot, block_quic, block_ipv6, webrtc, ech: _ } = blocks.all;
     let devices: Vec<HostBlocks> = state.devices.iter().map(|device| blocks.of(device, state)).collect();
     let is_protected = |host: &HostBlocks| {
         let forces = forces_all || (host.force_dns && dns_mode != DnsMode::Off);

@@ -12,6 +12,7 @@ use crate::cache::{Entry, Key};
 use crate::hooks::{Client, FqdnInstallError};
 use crate::wire::code::ede;
 use crate::wire::stored::AnswerAge;
+use crate::wire::svcb::strip_ech;
 use crate::wire::{AnswerTargets, Ede, Envelope, Request, rcode, rtype};
 
 /// Block length of padded answers (RFC 8467, section 4.1).
@@ -200,11 +201,24 @@ impl<'a> QueryContext<'a> {
             }
         }
         let (ede, mut trace) = self.envelope_of(entry, age, found.cached);
+        trace.because = found.because;
+        if self.may_have_ech() {
+            let [mut answers, authorities] = stored.unpack(age);
+            if strip_ech(&mut answers) {
+                let envelope = self.envelope.with(entry.rcode, ede);
+                envelope.records(out, self.request, [&answers, &authorities, &[]]);
+                return CachedReply::Answered(trace);
+            }
+        }
         let authentic = entry.secure == Some(true);
         let envelope = Envelope { authentic, ..self.envelope.with(entry.rcode, ede) };
         envelope.stored(out, self.request, stored, age);
-        trace.because = found.because;
         CachedReply::Answered(trace)
+    }
+
+    /// Reports whether the answer can have keys of Encrypted ClientHello that the client may not get.
+    pub fn may_have_ech(&self) -> bool {
+        self.client.strips_ech && matches!(self.request.qtype, rtype::HTTPS | rtype::SVCB)
     }
 
     /// Returns the extended error and the trace of an answer from an entry.

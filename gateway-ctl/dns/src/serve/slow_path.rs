@@ -11,6 +11,7 @@ use super::fetch::{Fetched, Sender};
 use super::query::{CachedReply, EntryOrigin, QueryContext};
 use super::{Shared, State, Status, Trace};
 use crate::wire::code::ede;
+use crate::wire::svcb::strip_ech;
 use crate::wire::{Ede, Envelope, rcode, rtype};
 
 /// Maximum number of names that local data may lead through.
@@ -170,6 +171,9 @@ impl QueryContext<'_> {
                     CachedReply::Elsewhere(decision)
                 }
             };
+        }
+        if self.may_have_ech() {
+            strip_ech(&mut answers);
         }
         records.append(&mut answers);
         authorities.append(&mut path.proofs);

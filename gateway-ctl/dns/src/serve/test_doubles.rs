@@ -42,6 +42,7 @@ pub fn client(number: u64, partition: u16) -> Client {
         logged: Logged::Full,
         rank: u32::MAX,
         filtered: true,
+        strips_ech: false,
         near: true,
     }
 }

@@ -55,12 +55,19 @@ impl WebRtc {
 }
 
 text_enum! {
-    /// Encrypted client hello.
+    /// Keys of Encrypted ClientHello (RFC 9848) in HTTPS and SVCB records.
     #[derive(Default)]
     pub enum Ech {
         #[default]
         Allow = "allow",
         Strip = "strip",
+    }
+}
+
+impl Ech {
+    #[must_use]
+    pub fn stricter(self, other: Ech) -> Ech {
+        if self == Ech::Strip { self } else { other }
     }
 }
 
@@ -131,7 +138,6 @@ impl PrivacyClass {
     fn not_enforced(&self) -> impl Iterator<Item = &'static str> {
         [
             ("dns_mode", self.dns_mode != ClassDnsMode::Off),
-            ("ech", self.ech != Ech::Allow),
             ("telemetry_lists", !self.telemetry_lists.is_empty()),
         ]
         .into_iter()
@@ -265,9 +271,9 @@ mod tests {
     #[test]
     fn unenforced_settings_are_reported() {
         let mut state = State::default().begin(Timestamp::UNIX_EPOCH);
-        let class = json!({"name": "mine", "block_doh": true, "query_log": "off", "ech": "strip"});
+        let class = json!({"name": "mine", "block_doh": true, "ech": "strip", "dns_mode": "system"});
         let written = kind("privacy_class").unwrap().create(&mut state, class).unwrap();
         let paths: Vec<&str> = written.warnings.iter().map(|warning| warning.path.as_str()).collect();
-        assert_eq!(paths, ["ech"]);
+        assert_eq!(paths, ["dns_mode"]);
     }
 }

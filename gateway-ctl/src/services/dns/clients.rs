@@ -10,7 +10,8 @@ use gateway_core::dns::ClientIdentity;
 use gateway_core::host_egress;
 use gateway_dns::hooks::{Client, ClientLookup, Logged};
 use gateway_model::id::MacAddr;
-use gateway_model::kinds::privacy_class::QueryLog;
+use gateway_model::kinds::privacy_class::{Ech, QueryLog};
+use gateway_model::settings::groups::PrivacyBlocks;
 use gateway_model::{Device, State};
 
 use super::inputs::{ResolverInputs, is_link_local};
@@ -30,6 +31,7 @@ pub struct Table {
     resolver: IpAddr,
     routes: Arc<QueryRoutes>,
     choice: Arc<UpstreamSelection>,
+    blocks: PrivacyBlocks,
     by_address: HashMap<IpAddr, Arc<Client>>,
     /// Addresses that appeared after the table was built, resolved through the kernel. Addresses without a host are
     /// cached here, too, until the next table.
@@ -57,12 +59,15 @@ impl Table {
             rank: u32::MAX,
             logged: Logged::Full,
             filtered: true,
+            strips_ech: false,
             near: true,
         };
         let version = VERSION.fetch_add(1, Ordering::Relaxed);
         let (by_address, late, own) = (HashMap::new(), Mutex::default(), Arc::new(own));
         let links = inputs.lan_links();
-        let mut table = Table { inputs, resolver, routes, choice, by_address, late, links, own, version };
+        let blocks = inputs.world.state.group();
+        let mut table =
+            Table { inputs, resolver, routes, choice, blocks, by_address, late, links, own, version };
         let mut by_address = HashMap::new();
         for (mac, addresses) in &table.inputs.world.facts.neighbours {
             // A link-local address does not identify the network of the query.
@@ -114,6 +119,8 @@ impl Table {
             rank,
             logged: device.map_or(Logged::Full, |device| logged(state, device)),
             filtered: true,
+            strips_ech: device.map_or(self.blocks.all, |device| self.blocks.of(device, state)).ech
+                == Ech::Strip,
             near: mac.is_some(),
         })
     }

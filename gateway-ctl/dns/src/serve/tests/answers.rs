@@ -72,6 +72,28 @@ async fn unfiltered_clients_are_not_blocked() {
 }
 
 #[tokio::test]
+async fn keys_of_encrypted_client_hello_are_kept_from_clients() {
+    let world = Fixture::new(blocked());
+    let alpn = b"\0\x01\0\0\x01\0\x03\x02h3".to_vec();
+    let with_keys = [&alpn[..], b"\0\x05\0\x02ab"].concat();
+    let https = gateway_core::dns::Record {
+        name: name("keys.example"),
+        rtype: rtype::HTTPS,
+        ttl: 60,
+        rdata: with_keys.into(),
+    };
+    world.upstream.knows("keys.example", rtype::HTTPS, vec![https]);
+    let keys = |reply: &hickory_proto::op::Message| lines(reply).join("\n").contains("ech=");
+    let stripping = Client { strips_ech: true, ..client(2, 0) };
+    // Another client fills the cache that both share.
+    let reply = world.reply("keys.example", rtype::HTTPS).await;
+    assert!(keys(&reply), "{reply}");
+    world.clients.known.lock().expect("a lock").insert("192.0.2.9".parse().expect("v4"), Arc::new(stripping));
+    let reply = world.reply("keys.example", rtype::HTTPS).await;
+    assert!(!keys(&reply) && lines(&reply).join("\n").contains("alpn="), "{reply}");
+}
+
+#[tokio::test]
 async fn an_alias_or_an_address_that_is_blocked_blocks_the_answer_from_the_cache_too() {
     let rules = blocked();
     let mut rules = rules.rule("moved.example", Action::Name(name("new.example")), Cause::Rewrite);

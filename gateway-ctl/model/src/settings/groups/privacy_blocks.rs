@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit::EditError;
 use crate::id::Id;
-use crate::kinds::privacy_class::{PrivacyClass, WebRtc};
+use crate::kinds::privacy_class::{Ech, PrivacyClass, WebRtc};
 use crate::kinds::{Device, DeviceGroup};
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
@@ -42,6 +42,8 @@ pub struct HostBlocks {
     pub block_ipv6: bool,
     /// STUN and TURN: not restricted, not by the default route, or not at all.
     pub webrtc: WebRtc,
+    /// Keys of Encrypted ClientHello in HTTPS and SVCB records: left there or removed.
+    pub ech: Ech,
 }
 
 impl HostBlocks {
@@ -55,6 +57,7 @@ impl HostBlocks {
             block_quic: self.block_quic || other.block_quic,
             block_ipv6: self.block_ipv6 || other.block_ipv6,
             webrtc: self.webrtc.stricter(other.webrtc),
+            ech: self.ech.stricter(other.ech),
         }
     }
 
@@ -72,6 +75,7 @@ impl From<&PrivacyClass> for HostBlocks {
             block_quic: class.block_quic,
             block_ipv6: class.block_ipv6,
             webrtc: class.webrtc,
+            ech: class.ech,
         }
     }
 }
@@ -131,10 +135,18 @@ impl State {
             BlockScope::Device(id) => drop(blocks.devices.insert(id, set)),
             BlockScope::Group(id) => drop(blocks.groups.insert(id, set)),
             BlockScope::Class(id) => {
-                let HostBlocks { force_dns, block_doh, block_dot, block_quic, block_ipv6, webrtc } = set;
+                let HostBlocks { force_dns, block_doh, block_dot, block_quic, block_ipv6, webrtc, ech } = set;
                 let class = self.expect::<PrivacyClass>(id, None)?.as_ref().clone();
-                let class =
-                    PrivacyClass { force_dns, block_doh, block_dot, block_quic, block_ipv6, webrtc, ..class };
+                let class = PrivacyClass {
+                    force_dns,
+                    block_doh,
+                    block_dot,
+                    block_quic,
+                    block_ipv6,
+                    webrtc,
+                    ech,
+                    ..class
+                };
                 return self.put(class);
             }
         }
@@ -181,7 +193,7 @@ mod tests {
         let group = json!({"name": "kids", "members": [device.to_string()], "privacy_class": "strict"});
         let group = create(&mut state, "device_group", group);
         let blocks = PrivacyBlocks {
-            all: HostBlocks { block_quic: true, ..HostBlocks::default() },
+            all: HostBlocks { block_quic: true, ech: Ech::Strip, ..HostBlocks::default() },
             devices: BTreeMap::from([(device, HostBlocks { block_ipv6: true, ..HostBlocks::default() })]),
             groups: BTreeMap::from([(group, HostBlocks { webrtc: WebRtc::Block, ..HostBlocks::default() })]),
         };
@@ -193,6 +205,7 @@ mod tests {
             block_quic: true,
             block_ipv6: true,
             webrtc: WebRtc::Block,
+            ech: Ech::Strip,
         };
         assert_eq!(blocks.of(&device, &state), expected);
         let nothing = PrivacyBlocks::default().of(&device, &state);
