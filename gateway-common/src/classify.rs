@@ -69,7 +69,7 @@ pub struct IpPacket {
     pub opening: bool,
     /// Protocol of the payload: a bit of [`flow_flags`], 0 for others.
     pub payload: u8,
-    /// Offset of the TCP header, 0 for other protocols.
+    /// Offset of the header of TCP or UDP, 0 for other protocols.
     pub transport: u16,
     /// Names in the ClientHello that this packet completes.
     pub names: ServerNames,
@@ -226,6 +226,7 @@ fn ports<P: Packet + ?Sized>(packet: &P, offset: usize, ip: &mut IpPacket) -> He
     }
     match ip.protocol {
         UDP if let Some(datagram) = packet.read::<[u32; 4]>(offset) => {
+            ip.transport = offset as u16;
             let ports = u32::from_be(datagram[0]);
             ip.source_port = (ports >> 16) as u16;
             ip.destination_port = ports as u16;

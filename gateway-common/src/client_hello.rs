@@ -5,8 +5,10 @@ use crate::classify::IpPacket;
 use crate::packet::{NAME, Packet};
 use crate::wire::{HelloProgress, ServerNames, flow_flags};
 
-/// Offset of the session id: behind the headers of record and handshake, the version and the random bytes.
-const SESSION_ID: usize = 5 + 4 + 2 + 32;
+/// Length of the header of a record.
+const RECORD: usize = 5;
+/// Offset of the session id in a handshake message: behind its header, the version and the random bytes.
+const SESSION_ID: usize = 4 + 2 + 32;
 /// Maximum number of extensions. Browsers send about 20.
 const MAX_EXTENSIONS: usize = 40;
 const SERVER_NAME: u16 = 0;
@@ -23,15 +25,29 @@ pub fn begin<P: Packet + ?Sized>(packet: &P, ip: &mut IpPacket) -> u32 {
     ip.names = ServerNames::default();
     ip.payload = flow_flags::HELLO;
     let Some((sequence, payload)) = payload(packet, ip) else { return 0 };
+    let handshake = payload + RECORD;
+    message(packet, ip, sequence.wrapping_sub(payload as u32), handshake)
+}
+
+/// Returns the names of a ClientHello that begins here, as far as these bytes show them.
+pub fn names(handshake: &[u8]) -> ServerNames {
+    let mut ip = IpPacket::default();
+    message(handshake, &mut ip, 0, 0);
+    ip.names
+}
+
+/// Reads a handshake message.
+#[inline(always)]
+fn message<P: Packet + ?Sized>(packet: &P, ip: &mut IpPacket, base: u32, handshake: usize) -> u32 {
     // What is cut off before the extensions has no name.
-    let Some(session) = packet.load::<u8>(payload + SESSION_ID) else { return 0 };
-    let mut at = payload + SESSION_ID + 1 + session as usize;
+    let Some(session) = packet.load::<u8>(handshake + SESSION_ID) else { return 0 };
+    let mut at = handshake + SESSION_ID + 1 + session as usize;
     let Some(suites) = packet.load::<u16>(at) else { return 0 };
     at += 2 + u16::from_be(suites) as usize;
     let Some(compression) = packet.load::<u8>(at) else { return 0 };
     at += 1 + compression as usize;
     let Some(left) = packet.load::<u16>(at) else { return 0 };
-    extensions(packet, ip, sequence.wrapping_sub(payload as u32), at + 2, u16::from_be(left) as usize)
+    extensions(packet, ip, base, at + 2, u16::from_be(left) as usize)
 }
 
 /// Goes on with a ClientHello whose [`HelloProgress`] the packet has. The payload is [`flow_flags::HELLO`] if it is

@@ -111,6 +111,8 @@ maps! {
     DnsCache "gw_dns_cache" [16_384] DnsCacheKey => DnsCacheValue;
     /// Array of one: the generation of the DNS cache. Answers of another generation are ignored.
     DnsEpoch "gw_dns_epoch" [1] u32 => u64;
+    /// Ring buffer of datagrams with Initial packets of QUIC, in bytes.
+    Initials "gw_initials" [524_288] u32 => QuicInitial;
     /// Ring buffer of cache hits, in bytes.
     DnsHits "gw_dns_hits" [2_097_152] u32 => DnsHit;
 }

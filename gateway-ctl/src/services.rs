@@ -16,5 +16,6 @@ pub mod guard_tap;
 pub mod moved_flows;
 pub mod open_files;
 pub mod proxies;
+pub mod quic_names;
 pub mod storage;
 pub mod tunnels;

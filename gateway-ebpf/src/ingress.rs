@@ -11,7 +11,7 @@ use gateway_common::wire::{BlockKey, CounterPage, CounterValue, Fragment, counte
 
 use crate::context::{Buffer, interface, pull_headers};
 use crate::policy_maps::Kernel;
-use crate::{events, maps};
+use crate::{events, maps, quic};
 
 /// Data that does not fit on the stack. In a map it also shortens verification: the verifier does
 /// not track map values, so paths merge after each step.
@@ -53,6 +53,7 @@ pub fn run(context: &TcContext) -> i32 {
     if verdict.reason.is_block() {
         count_block(verdict, length);
     }
+    quic::copy_initial(context, packet, verdict);
     if verdict.admission.is_refused() {
         count(&maps::UNRECORDED, 0, length);
     }

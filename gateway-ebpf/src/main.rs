@@ -14,6 +14,7 @@ mod inject;
 mod maps;
 mod network_header;
 mod policy_maps;
+mod quic;
 mod tap;
 mod wan_ingress;
 

@@ -126,6 +126,8 @@ pub static DNS_CACHE: HashMap<Key<spec::DnsCache>, Value<spec::DnsCache>> =
     HashMap::with_max_entries(size::<spec::DnsCache>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_dns_epoch")]
 pub static DNS_EPOCH: Array<Value<spec::DnsEpoch>> = Array::with_max_entries(size::<spec::DnsEpoch>(), 0);
+#[map(name = "gw_initials")]
+pub static INITIALS: RingBuf = RingBuf::with_byte_size(size::<spec::Initials>(), 0);
 #[map(name = "gw_dns_hits")]
 pub static DNS_HITS: RingBuf = RingBuf::with_byte_size(size::<spec::DnsHits>(), 0);
 /// The program that answers questions; empty while no daemon runs.

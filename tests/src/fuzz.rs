@@ -11,6 +11,7 @@ mod json;
 pub mod mutation;
 mod names;
 mod plan;
+mod quic_initial;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::decide::{decide, flow_key};
@@ -29,6 +30,7 @@ pub use dns::dns;
 pub use json::json;
 pub use names::{lists, zone};
 pub use plan::plan;
+pub use quic_initial::quic_initial;
 
 /// A target: its name, which is also the name of its corpus, its function, and its dictionary.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +40,10 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
+    Target { name: "quic_initial", run: quic_initial, words: mutation::QUIC_INITIAL },
     Target { name: "plan", run: plan, words: mutation::PLAN },
     Target { name: "conf", run: conf, words: mutation::CONF },
     Target { name: "ovpn", run: ovpn, words: mutation::OVPN },

@@ -22,6 +22,7 @@ mod openvpn;
 mod paths;
 mod privacy_blocks;
 mod proxies;
+mod quic_names;
 mod resolvers;
 mod restart;
 mod routing;

@@ -61,6 +61,11 @@ fn no_client_hello_has_two_names() {
 }
 
 #[test]
+fn no_quic_packet_changes_a_name() {
+    replay("quic_initial", 30_000);
+}
+
+#[test]
 fn no_packet_breaks_the_decision() {
     replay("packet", 60_000);
 }

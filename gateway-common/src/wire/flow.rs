@@ -99,7 +99,7 @@ pub mod flow_flags {
     pub const HELLO: u8 = 8;
     /// A TCP connection has sent the beginning of a ClientHello.
     pub const HELLO_OPEN: u8 = 16;
-    /// The name in the ClientHello is that of a public resolver.
+    /// The name in the ClientHello is that of a public resolver. The daemon notes it for QUIC.
     pub const DOH_NAME: u8 = 32;
 }
 

@@ -28,6 +28,8 @@ pub mod plan_flags {
     pub const DOMAINS: u32 = 2;
     /// DNS queries of all hosts are redirected to the resolver of the gateway.
     pub const FORCED_DNS: u32 = 4;
+    /// Names of servers matter, so the daemon gets copies of Initial packets of QUIC.
+    pub const SERVER_NAMES: u32 = 8;
 }
 
 /// An interface, or a VLAN on it that has no interface of its own.

@@ -23,6 +23,7 @@ pub mod plan;
 pub mod plan_diff;
 pub mod plan_maps;
 pub mod profile_dns;
+pub mod quic_initial;
 pub mod render;
 pub mod state_machines;
 

@@ -19,7 +19,7 @@ use crate::services::gateway_verdict::{self, Verdicts};
 use crate::services::guard_tap::{self, Escapes};
 use crate::services::proxies::{Proxies, ProxyStates};
 use crate::services::tunnels::{TunnelStates, Tunnels};
-use crate::services::{auto_rollback, endings, failover_reset, moved_flows, open_files, storage};
+use crate::services::{auto_rollback, endings, failover_reset, moved_flows, open_files, quic_names, storage};
 use crate::supervise::joined;
 
 /// Parts of the engine that services drive.
@@ -62,6 +62,7 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         }),
         Service::new("dataplane_events", context, move |context| events::run(context, recent.clone())),
         Service::new("guard_tap", context, move |context| guard_tap::run(context, escapes.clone())),
+        Service::new("quic_names", context, quic_names::run),
         Service::new("gateway_verdict", context, move |context| {
             gateway_verdict::run(context, counted.clone(), verdicts.clone())
         }),

@@ -19,6 +19,7 @@ mod load;
 mod maps;
 mod pins;
 mod programs;
+mod quic;
 mod swap;
 mod syscall;
 mod versions;

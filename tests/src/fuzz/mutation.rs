@@ -21,6 +21,14 @@ pub const CLIENT_HELLO: &Words = &[
     &[0, 51, 2, 0],
     &[0x1a, 0x1a, 0, 1, 0],
 ];
+pub const QUIC_INITIAL: &Words = &[
+    &[6, 0, 0x40, 4, 1, 0, 0],
+    &[6, 0x40, 64, 0x40, 64],
+    &[2, 0, 0, 1, 0, 0, 0],
+    &[0xc3, 0, 0, 0, 1, 8],
+    &[0xd3, 0x6b, 0x33, 0x43, 0xcf, 8],
+    &[0, 0, 0, 15, 0, 13, 0, 0, 10],
+];
 pub const PLAN: &Words = &[&[0, 0, 0], &[9], &[0xf0], &[0xff, 0xff], &[4, 0, 0, 0], &[11, 0, 0, 0]];
 pub const CONF: &Words = &[
     b"[Interface]\n",

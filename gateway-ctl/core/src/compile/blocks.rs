@@ -1,6 +1,6 @@
 //! Blocks of privacy classes and switches, as flags of hosts.
 
-use gateway_common::wire::{ServerNames, block_flags, device_flags};
+use gateway_common::wire::{ServerNames, block_flags, device_flags, plan_flags};
 use gateway_model::kinds::privacy_class::WebRtc;
 use gateway_model::settings::groups::{DnsMode, HostBlocks};
 
@@ -29,6 +29,7 @@ pub fn lower(dataplane: &mut Dataplane) {
     let devices = dataplane.devices_by_mac.values().map(|device| device.flags);
     let flags = devices.fold(dataplane.header.flags, |all, flags| all | flags);
     if flags & block_flags::DOH != 0 {
+        dataplane.header.flags |= plan_flags::SERVER_NAMES;
         dataplane.doh_servers = doh_servers::networks().map(|network| (network, 1)).collect();
         let key = |name: &&str| Some((ServerNames::key(name)?, (*name).to_owned()));
         dataplane.doh_names = doh_servers::NAMES.iter().filter_map(key).collect();

@@ -10,6 +10,11 @@ use super::fqdn::ticks;
 use super::maps::{Entries, HashTable};
 use super::{Error, Programs};
 
+/// Attempts to change a record that the program writes as well.
+const ATTEMPTS: usize = 3;
+/// No plan has this generation.
+const NO_GENERATION: u32 = 0;
+
 /// Reader of the flow table that works without [`Programs`].
 pub struct FlowReader {
     flows4: HashTable<spec::Flows4>,
@@ -59,6 +64,25 @@ impl Programs {
             self.maps.hellos.remove(key)?;
         }
         Ok(())
+    }
+
+    /// Notes what a flow has shown: bits of [`flow_flags`](gateway_common::wire::flow_flags). The program evaluates its
+    /// next packet again. Returns false if it has no record.
+    pub fn note_in_flow(&mut self, key: &FlowKey, shown: u8) -> Result<bool, Error> {
+        let seed = self.seed()?;
+        for _ in 0..ATTEMPTS {
+            let Some(flow) = self.flow(key)?.filter(|flow| flow.is_of(key, seed)) else { return Ok(false) };
+            if flow.shown & shown == shown {
+                return Ok(true);
+            }
+            let noted = FlowValue { shown: flow.shown | shown, generation: NO_GENERATION, ..flow };
+            let noted = noted.sealed(key, seed);
+            match key.short() {
+                Some(short) => self.maps.flows4.put(&short, &noted)?,
+                None => self.maps.flows6.put(key, &noted)?,
+            }
+        }
+        Ok(true)
     }
 
     /// Returns the flow table with its own descriptors. A read takes long and must not block the plan.

@@ -66,6 +66,7 @@ pub struct Maps {
     pub block_hits: CounterTable<spec::BlockHits>,
     pub prevented: CounterTable<spec::GuardDrops>,
     pub escaped: CounterTable<spec::Escaped>,
+    pub initials: RingBuf<MapData>,
     pub events: RingBuf<MapData>,
 }
 
@@ -108,6 +109,7 @@ impl Maps {
             block_hits: CounterTable(open::<spec::BlockHits, _>(ebpf)?),
             prevented: CounterTable(open::<spec::GuardDrops, _>(ebpf)?),
             escaped: CounterTable(open::<spec::Escaped, _>(ebpf)?),
+            initials: open::<spec::Initials, _>(ebpf)?,
             events: open::<spec::Events, _>(ebpf)?,
         })
     }

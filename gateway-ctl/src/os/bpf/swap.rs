@@ -82,7 +82,7 @@ impl Programs {
 
     /// Returns the secret of the digests in the flow table. It reuses that of earlier plans, so that flows outlive a
     /// swap.
-    fn seed(&self) -> Result<u32, Error> {
+    pub(super) fn seed(&self) -> Result<u32, Error> {
         for slot in [1, 2] {
             let seed = self.maps.plans.get(slot)?.seed;
             if seed != 0 {

@@ -1,0 +1,72 @@
+//! Datagrams of a real client.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+use gateway_common::wire::{Address, Mac, ServerNames};
+use quinn::crypto::rustls::QuicClientConfig;
+
+use super::*;
+
+fn flow() -> FlowKey {
+    FlowKey {
+        source: Address::v4([10, 0, 0, 2]),
+        destination: Address::v4([203, 0, 113, 7]),
+        interface: 2,
+        source_port: 50_000,
+        destination_port: 443,
+        mac: Mac::new([2; 6]),
+        vlan: 0,
+        protocol: 17,
+        fragment: 0,
+        _pad: [0; 2],
+    }
+}
+
+/// Returns the first datagrams of a client that connects to a server of this name, which never answers.
+async fn datagrams(name: &str, number: usize) -> Vec<Vec<u8>> {
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    server.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    let to = server.local_addr().expect("an address");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.extend([]);
+    let config =
+        rustls::ClientConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("TLS 1.3")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+    let config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(config).expect("QUIC")));
+    let endpoint = quinn::Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a client");
+    let _connecting = endpoint.connect_with(config, to, name).expect("a connection");
+    let read = move || {
+        let mut buffer = [0; 2048];
+        let one = |_| {
+            let length = server.recv(&mut buffer).expect("a datagram");
+            buffer[..length].to_vec()
+        };
+        (0..number).map(one).collect()
+    };
+    blocking(read).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_name_of_a_real_handshake_is_read() {
+    let mut connections = Connections::default();
+    let now = Instant::now();
+    let names = datagrams("doh.opendns.com", 2).await;
+    let found = names.iter().find_map(|datagram| connections.add(flow(), datagram, now));
+    assert_eq!(found, Some(ServerNames::of("doh.opendns.com")));
+    assert!(connections.0.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_initial_packet_shows_nothing() {
+    let mut connections = Connections::default();
+    let mut datagram = datagrams("doh.opendns.com", 1).await.remove(0);
+    let last = datagram.len() - 1;
+    datagram[last] ^= 1;
+    assert_eq!(connections.add(flow(), &datagram, Instant::now()), None);
+    assert_eq!(connections.add(flow(), &[0xc0; 1200], Instant::now()), None);
+    assert!(connections.0.is_empty(), "nothing is kept of them");
+}

@@ -1,0 +1,74 @@
+//! Copies of Initial packets of QUIC for the daemon, which has the means to decrypt them.
+
+use core::ptr::addr_of_mut;
+
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::helpers::generated::bpf_skb_load_bytes;
+use aya_ebpf::programs::TcContext;
+use gateway_common::classify::IpPacket;
+use gateway_common::decide::flow_key;
+use gateway_common::policy_maps::PolicyMaps as _;
+use gateway_common::verdict::Verdict;
+use gateway_common::wire::{DATAGRAM, QuicInitial, flow_flags, plan_flags};
+
+use crate::maps::INITIALS;
+use crate::policy_maps::Kernel;
+
+const HEADER_UDP: u32 = 8;
+/// Datagrams of a flow that the kernel has merged, and that are copied. A ClientHello needs two or three.
+const SEGMENTS: u32 = 4;
+
+/// Copies the datagram if it has an Initial packet that passes, and something of the plan goes by the names of servers.
+#[inline(always)]
+pub fn copy_initial(context: &TcContext, packet: &IpPacket, verdict: &Verdict) {
+    if packet.payload & flow_flags::QUIC != 0 && !verdict.reason.is_block() {
+        copy(context, packet);
+    }
+}
+
+#[inline(never)]
+fn copy(context: &TcContext, packet: &IpPacket) -> u32 {
+    let Some(plan) = Kernel.plan(Kernel.live()) else { return 0 };
+    if plan.flags & plan_flags::SERVER_NAMES == 0 {
+        return 0;
+    }
+    let begin = packet.transport as u32 + HEADER_UDP;
+    let end = context.len();
+    // SAFETY: the kernel gives the program its context for the time of the call.
+    let merged = unsafe { (*context.skb.skb).gso_size };
+    let size = if merged == 0 { end } else { merged };
+    let mut at = begin;
+    for _ in 0..SEGMENTS {
+        if at >= end {
+            break;
+        }
+        copy_datagram(context, packet, at, size.min(end - at));
+        at += size;
+    }
+    0
+}
+
+#[inline(never)]
+fn copy_datagram(context: &TcContext, packet: &IpPacket, begin: u32, length: u32) -> u32 {
+    if length == 0 || length > DATAGRAM as u32 {
+        return 0;
+    }
+    // A full ring loses records, never packets.
+    let Some(mut entry) = INITIALS.reserve::<QuicInitial>(0) else { return 0 };
+    let record = entry.as_mut_ptr();
+    let skb = context.as_ptr().cast();
+    // Bounded as every verifier sees.
+    let bounded = (length - 1 & (DATAGRAM as u32 - 1)) + 1;
+    // SAFETY: the record is the place that was reserved, and its bytes have room for the length.
+    let failed = unsafe {
+        (*record).flow = flow_key(packet);
+        (*record).length = bounded;
+        bpf_skb_load_bytes(skb, begin, addr_of_mut!((*record).bytes).cast(), bounded)
+    };
+    if failed == 0 {
+        entry.submit(0);
+    } else {
+        entry.discard(0);
+    }
+    0
+}

@@ -1,0 +1,116 @@
+//! `block_doh` by the name that a QUIC client encrypts with keys of its packet.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gateway_tests::testbed::create;
+use gateway_tests::topology::{Host, server};
+use gateway_tests::wait::wait_for;
+use quinn::{
+    ClientConfig, Connection, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime,
+    TransportConfig,
+};
+use rustls::RootCertStore;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::e2e::dns_policy::resolving;
+use crate::e2e::{BLOCKED, SOON};
+
+const RESOLVER: &str = "doh.opendns.com";
+const SITE: &str = "www.example.com";
+/// Time without an answer after which both ends give a connection up.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// Answers each stream with its bytes.
+async fn serve(endpoint: Endpoint) {
+    while let Some(incoming) = endpoint.accept().await {
+        tokio::spawn(async move {
+            let Ok(connection) = incoming.await else { return };
+            while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+                let Ok(bytes) = receive.read_to_end(64).await else { return };
+                let _ = send.write_all(&bytes).await;
+                let _ = send.finish();
+            }
+        });
+    }
+}
+
+async fn ask(connection: &Connection) -> anyhow::Result<()> {
+    let (mut send, mut receive) = connection.open_bi().await?;
+    send.write_all(b"query").await?;
+    send.finish()?;
+    anyhow::ensure!(receive.read_to_end(64).await? == b"query");
+    Ok(())
+}
+
+/// Connects to a server of this name and asks until it is silent. Returns true if it answers for so long that a block
+/// would be in force.
+async fn is_answered(client: &Endpoint, at: SocketAddr, name: &str) -> bool {
+    let Ok(connection) = client.connect(at, name).expect("a connection").await else { return false };
+    let begun = Instant::now();
+    while begun.elapsed() < 2 * BLOCKED {
+        if ask(&connection).await.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+fn transport() -> Arc<TransportConfig> {
+    let mut transport = TransportConfig::default();
+    transport.max_idle_timeout(Some(IdleTimeout::try_from(SILENCE).expect("a timeout")));
+    Arc::new(transport)
+}
+
+#[test]
+fn a_resolver_is_blocked_by_its_name_in_quic() {
+    let (testbed, _upstream) = resolving();
+    let network = &testbed.network;
+    let runtime = Runtime::new().expect("a runtime");
+    let _entered = runtime.enter();
+    let issued =
+        rcgen::generate_simple_self_signed([RESOLVER.to_owned(), SITE.to_owned()]).expect("a certificate");
+    let certificate = CertificateDer::from(issued.cert.der().to_vec());
+    let key = PrivateKeyDer::try_from(issued.signing_key.serialize_der()).expect("a key");
+    let mut config = ServerConfig::with_single_cert(vec![certificate.clone()], key).expect("a server");
+    config.transport_config(transport());
+    let endpoint = |socket: UdpSocket, config| {
+        Endpoint::new(EndpointConfig::default(), config, socket, Arc::new(TokioRuntime)).expect("an endpoint")
+    };
+    let at = SocketAddr::new(server(false), 8443);
+    let socket = network.internet.within(|| UdpSocket::bind(at)).expect("a server");
+    runtime.spawn(serve(endpoint(socket, Some(config))));
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).expect("a root");
+    let mut config = ClientConfig::with_root_certificates(Arc::new(roots)).expect("a client");
+    config.transport_config(transport());
+    let is_answered = |host: &Host, name: &str| {
+        let socket = host.namespace.within(|| UdpSocket::bind("0.0.0.0:0")).expect("a socket");
+        let mut client = endpoint(socket, None);
+        client.set_default_client_config(config.clone());
+        runtime.block_on(is_answered(&client, at, name))
+    };
+
+    let class = json!({"name": "no resolvers", "block_doh": true});
+    let class = create(testbed.api(), "/privacy-classes", &class).expect("a class");
+    let laptop = testbed.device(&network.laptop).expect("a device");
+    testbed.device(&network.tv).expect("a device");
+    assert!(is_answered(&network.laptop, RESOLVER), "before the block");
+    let mut device = testbed.api().get(&format!("/devices/{laptop}")).expect("the device").clone();
+    device["privacy_class"] = json!(class);
+    testbed.api().put(&format!("/devices/{laptop}"), &device).expect("stored");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+
+    assert!(!is_answered(&network.laptop, RESOLVER), "the resolver answers");
+    assert!(is_answered(&network.laptop, SITE), "another server");
+    assert!(is_answered(&network.tv, RESOLVER), "another device");
+    wait_for(SOON, "the block to be counted", || {
+        let monitor = testbed.api().get("/privacy/leak-monitor").expect("the monitor");
+        let counted = monitor["counters"].as_array().expect("counters");
+        counted.iter().filter_map(|policy| policy["doh_hits"].as_u64()).sum::<u64>() > 0
+    })
+    .expect("counted");
+}
