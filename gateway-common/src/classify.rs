@@ -298,8 +298,9 @@ const fn payload(length: u32, first: u32, second: u32) -> u8 {
     if is_stun_header(first, second) && length == UDP_HEADER + STUN_HEADER + (first & 0xffff) {
         return flow_flags::STUN;
     }
-    // Long header, packet type Initial (RFC 9000, section 17.2.2; RFC 9369, section 3.2).
-    if first >> 30 == 3 && length >= UDP_HEADER + QUIC_INITIAL {
+    // Long header, packet type Initial (RFC 9000, section 17.2.2; RFC 9369, section 3.2). The fixed bit may be cleared
+    // (RFC 9287).
+    if first >> 31 == 1 && length >= UDP_HEADER + QUIC_INITIAL {
         let version = first << 8 | second >> 24;
         let kind = first >> 28 & 3;
         if (version == QUIC_VERSION_1 && kind == 0) || (version == QUIC_VERSION_2 && kind == 1) {

@@ -132,6 +132,8 @@ fn two_classes_at_once() {
     let turn = receiver(at(3478));
     let mdns = receiver(at(5353));
     let (stun, initial) = (binding_request(), quic_initial());
+    // RFC 9287.
+    let greased = [&[initial[0] & 0xbf], &initial[1..]].concat();
 
     let both = |host: &Host| {
         [
@@ -146,6 +148,7 @@ fn two_classes_at_once() {
             ("DoQ", udp(host, &doq, &[b"x"])),
             ("HTTP/3", udp(host, &quic, &[&initial])),
             ("QUIC at another port", udp(host, &high, &[&initial])),
+            ("QUIC without the fixed bit", udp(host, &high, &[&greased])),
             ("STUN at any port", udp(host, &high, &[&stun])),
             ("TURN port", udp(host, &turn, &[b"x"])),
             ("media", udp(host, &high, &[b"media"])),

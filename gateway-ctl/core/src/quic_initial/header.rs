@@ -26,9 +26,10 @@ pub struct Header<'a> {
 pub fn header(datagram: &[u8]) -> Option<Header<'_>> {
     let first = *datagram.first()?;
     let version = u32::from_be_bytes(*datagram.get(1..)?.first_chunk()?);
-    let version = match (version, first >> 4) {
-        (1, 0b1100) => Version::V1,
-        (0x6b33_43cf, 0b1101) => Version::V2,
+    // Long header, fixed bit (RFC 9287: it may be cleared), type.
+    let version = match (version, first >> 4 & 0b1011) {
+        (1, 0b1000) => Version::V1,
+        (0x6b33_43cf, 0b1001) => Version::V2,
         _ => return None,
     };
     let mut at = 5;
@@ -89,6 +90,8 @@ mod tests {
         };
         assert_eq!(header(&datagram), Some(expected));
         assert_eq!(header(&datagram[..begin + 19]), None, "cut off");
+        datagram[0] = 0x83;
+        assert_eq!(header(&datagram), Some(expected), "the fixed bit is cleared");
         datagram[0] = 0xd3;
         assert_eq!(header(&datagram), None, "0-RTT");
         datagram[1..5].copy_from_slice(&0x6b33_43cf_u32.to_be_bytes());
