@@ -28,6 +28,7 @@ mod restart;
 mod routing;
 mod sources;
 mod splitting;
+mod stun;
 mod swap;
 mod timed_confirm;
 mod tunnels;

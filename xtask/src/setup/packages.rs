@@ -54,6 +54,7 @@ const PACKAGES: &[Package] = &[
         Need::Test,
         "the shell of the emulated machine, and reads its archives",
     ),
+    package("coturn", "turnserver", Need::Test, "a STUN and TURN server and its clients in the tests"),
     package("curl", "curl", Need::Run, "talks to the API in the demo and in tests"),
     package("dante-server", "danted", Need::Run, "a SOCKS5 proxy that takes connections and datagrams"),
     package("dnsdist", "dnsdist", Need::Bench, "a peer of the resolver"),
