@@ -12,6 +12,7 @@ mod interfaces;
 mod leak_check;
 mod name_servers;
 mod openvpn;
+mod ordinary_traffic;
 mod paths;
 mod posture;
 mod profiles;
