@@ -180,6 +180,11 @@ impl Engine {
     }
 
     /// Returns the publisher of the gateway's state.
+    /// Handle of the reconcile loop.
+    pub fn wake(&self) -> &Handle {
+        &self.handle
+    }
+
     pub fn worlds(&self) -> &Arc<Worlds> {
         &self.worlds
     }

@@ -59,7 +59,7 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     let dataplane = &mut compiled.plan.dataplane;
     dataplane.header = header(input, &ranks);
     devices::lower(input, &ranks, dataplane);
-    blocks::lower(dataplane);
+    blocks::lower(input, dataplane);
     lan_sources::lower(input, dataplane);
     sources_and_destinations(ranks, dataplane);
     let legs: Vec<Leg> = compiled.legs.by_number.values().cloned().collect();

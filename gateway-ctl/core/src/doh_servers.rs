@@ -2,7 +2,51 @@
 //!
 //! A list of our own, from the documentation of the operators. It is what the gateway knows on its first start.
 
+use std::collections::BTreeSet;
+
 use ipnet::IpNet;
+use jiff::Timestamp;
+
+/// Maximum number of names, and of networks, that feeds can add: a part of the maps of the program, which have room for two
+/// plans.
+const MAX_ENTRIES: usize = 7000;
+
+/// Resolvers that feeds list, in addition to the built-in ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeedServers {
+    pub names: BTreeSet<String>,
+    pub networks: BTreeSet<IpNet>,
+    /// Time at which the newest feed was downloaded.
+    pub updated: Option<Timestamp>,
+}
+
+impl FeedServers {
+    /// Adds a name. Returns false if there is no room.
+    pub fn add_name(&mut self, name: String) -> bool {
+        self.names.len() < MAX_ENTRIES && {
+            self.names.insert(name);
+            true
+        }
+    }
+
+    /// Adds a network. Returns false if there is no room.
+    pub fn add_network(&mut self, network: IpNet) -> bool {
+        self.networks.len() < MAX_ENTRIES && {
+            self.networks.insert(network.trunc());
+            true
+        }
+    }
+
+    /// Adds the entries of another feed, as far as there is room.
+    pub fn extend(&mut self, other: &FeedServers) {
+        for name in &other.names {
+            self.add_name(name.clone());
+        }
+        for network in &other.networks {
+            self.add_network(*network);
+        }
+    }
+}
 
 /// Returns the addresses and networks of the resolvers.
 pub fn networks() -> impl Iterator<Item = IpNet> {

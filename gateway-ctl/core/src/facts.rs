@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde::Serialize;
+
+use crate::doh_servers::FeedServers;
 
 /// Snapshot of all facts. The drivers of `os` collect it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -28,6 +31,9 @@ pub struct Facts {
     pub transports: BTreeMap<String, TransportFact>,
     /// Names of the endpoints of tunnels, proxies and bridges as last resolved, with the port.
     pub endpoints: BTreeMap<String, SocketAddr>,
+    /// Public resolvers that feeds list.
+    #[serde(skip)]
+    pub doh_servers: Arc<FeedServers>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

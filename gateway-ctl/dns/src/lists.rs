@@ -82,6 +82,7 @@ struct ListDownload {
 struct ListCopy {
     head: copy::ListHeader,
     report: Report,
+    keeps_servers: bool,
 }
 
 impl Subscriptions {
@@ -169,7 +170,7 @@ impl Download for ListDownload {
     }
 
     fn is_copy_of(copy: &ListCopy, subscription: &Subscription) -> bool {
-        copy.head.url == subscription.url
+        copy.head.url == subscription.url && copy.keeps_servers == subscription.keeps_servers
     }
 
     /// Spreads the checks, so that gateways do not all request a list at once.
@@ -191,7 +192,8 @@ impl Download for ListDownload {
         // The bound may have been lowered since the list was fetched.
         let max = subscription.limits.max_total_entries;
         self.total.reserve(subscription.id, list.report.taken, max).map_err(io::Error::other)?;
-        let copy = ListCopy { head, report: list.report.clone() };
+        let keeps_servers = subscription.keeps_servers;
+        let copy = ListCopy { head, report: list.report.clone(), keeps_servers };
         Ok(Some(Stored { copy, content: list, checked }))
     }
 
@@ -204,7 +206,9 @@ impl Download for ListDownload {
         let (own, head) = (self.own.load_full(), have.map(|copy| copy.head.clone()));
         let bounds = (&own[..], &self.total);
         let fetched = fetch::check(&self.context, folder, self.key, (subscription, bounds), head).await?;
-        Ok(fetched.map(|(head, list)| (ListCopy { head, report: list.report.clone() }, list)))
+        let keeps_servers = subscription.keeps_servers;
+        let copy = |head, list: &List| ListCopy { head, report: list.report.clone(), keeps_servers };
+        Ok(fetched.map(|(head, list)| (copy(head, &list), list)))
     }
 
     fn deliver(&self, id: Id, list: List) {

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 
 use gateway_tests::dns::{A, AAAA, Reply};
+use gateway_tests::testbed::create;
 use gateway_tests::topology::{Host, server};
 use gateway_tests::traffic::ask_server;
 use gateway_tests::wait::wait_ok;
@@ -226,4 +227,68 @@ fn a_switch_for_all_ends_running_calls() {
     testbed.api().post("/privacy/block-webrtc", &json!({"enabled": false})).expect("switched");
     testbed.api().act("/enforce/reconcile").expect("reconciled");
     assert!(arrives(b"media"), "the call may go on again");
+}
+
+/// Answers each request with this text.
+fn publish(at: TcpListener, text: String) {
+    std::thread::spawn(move || {
+        for stream in at.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.read(&mut [0; 4096]);
+            let length = text.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+            );
+        }
+    });
+}
+
+/// Feeds of the category `doh` add to the built-in list.
+#[test]
+fn feeds_of_resolvers_block_what_they_list() {
+    let (testbed, _upstream) = resolving();
+    let network = &testbed.network;
+    let listener = |port: u16| {
+        let at = SocketAddr::new(server(false), port);
+        network.internet.within(|| TcpListener::bind(at)).expect("a server")
+    };
+    let (https, high) = (listener(443), listener(50_000));
+    testbed.api().put("/settings/dns.list_private_targets", &json!({"value": true})).expect("stored");
+    publish(listener(8081), format!("{}\n", server(false)));
+    publish(
+        listener(8082),
+        "||resolver.example^\n||other.example^$important\n@@||not.resolver.example^\n".to_owned(),
+    );
+    let before = testbed.api().get("/privacy/status").expect("the status")["lists"].clone();
+    testbed.api().post("/privacy/block-doh", &json!({"enabled": true})).expect("switched");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    assert_eq!(tcp(&network.laptop, &https), Fate::Arrived);
+    assert_eq!(ask_doh(&network.laptop, &high, "doh.resolver.example"), Fate::Arrived);
+    assert_eq!(before["updated"], serde_json::Value::Null, "{before}");
+
+    let feeds = [(8081, "ip"), (8082, "adblock")].map(|(port, format)| {
+        let url = format!("http://{}:{port}/list", server(false));
+        let feed = json!({"name": format, "url": url, "format": format, "category": "doh"});
+        create(testbed.api(), "/dns/threat-feeds", &feed).expect("stored")
+    });
+    wait_ok(SOON, "the feeds to count", || {
+        let lists = testbed.api().get("/privacy/status")?["lists"].clone();
+        let more = |key: &str| lists[key].as_u64().zip(before[key].as_u64()).map(|(now, then)| now - then);
+        let found = (more("doh_ips"), more("doh_domains"), lists["updated"].is_string());
+        let feeds = testbed.api().get("/dns/threat-feeds?enabled=true")?;
+        anyhow::ensure!(found == (Some(1), Some(2), true), "{lists}, before {before}, {feeds}");
+        Ok(())
+    })
+    .expect("counted");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    assert_eq!(tcp(&network.laptop, &https), Fate::Stopped, "a listed address");
+    assert_eq!(ask_doh(&network.laptop, &high, "doh.resolver.example"), Fate::Stopped, "below a listed name");
+    assert_eq!(ask_doh(&network.laptop, &high, "www.example.com"), Fate::Arrived, "another name");
+
+    for feed in feeds {
+        testbed.api().delete(&format!("/dns/threat-feeds/{feed}")).expect("deleted");
+    }
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    assert_eq!(tcp(&network.laptop, &https), Fate::Arrived, "without the feed");
 }

@@ -1,9 +1,12 @@
 //! State of the blocks in numbers.
 
-use gateway_core::doh_servers;
+use std::collections::BTreeSet;
+
+use gateway_core::doh_servers::{self, FeedServers};
 use gateway_model::State;
 use gateway_model::kinds::privacy_class::WebRtc;
 use gateway_model::settings::groups::{DnsMode, HostBlocks, PrivacyBlocks, PrivacyMode};
+use ipnet::IpNet;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,13 +40,13 @@ pub struct Coverage {
     pub exempt: usize,
 }
 
-/// Known public resolvers.
+/// Known public resolvers: the built-in ones, and those of the enabled feeds of the category `doh`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ResolverLists {
     /// Addresses and networks.
     pub doh_ips: usize,
     pub doh_domains: usize,
-    /// Time of the last update; null for the built-in list.
+    /// Time at which the newest feed was downloaded; null without one.
     pub updated: Option<Timestamp>,
 }
 
@@ -58,10 +61,11 @@ pub enum Risk {
 }
 
 pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<PrivacyStatus, ApiError> {
-    Ok(of(&cx.open()?.store.current()))
+    let world = cx.open()?.world();
+    Ok(of(&world.state, &world.facts.doh_servers))
 }
 
-fn of(state: &State) -> PrivacyStatus {
+fn of(state: &State, listed: &FeedServers) -> PrivacyStatus {
     let blocks: PrivacyBlocks = state.group();
     let dns_mode = state.group::<PrivacyMode>().mode;
     let forces_all = dns_mode == DnsMode::System;
@@ -78,6 +82,9 @@ fn of(state: &State) -> PrivacyStatus {
         (0, false) if !devices.is_empty() => Risk::Medium,
         _ => Risk::High,
     };
+    let networks: BTreeSet<IpNet> = doh_servers::networks().chain(listed.networks.iter().copied()).collect();
+    let listed_names = listed.names.iter().map(String::as_str);
+    let names: BTreeSet<&str> = doh_servers::NAMES.iter().copied().chain(listed_names).collect();
     PrivacyStatus {
         dns_mode,
         force_dns: forces_all || (force_dns && dns_mode != DnsMode::Off),
@@ -87,11 +94,7 @@ fn of(state: &State) -> PrivacyStatus {
         webrtc,
         block_quic,
         coverage: Coverage { devices_total: devices.len(), protected, exempt },
-        lists: ResolverLists {
-            doh_ips: doh_servers::networks().count(),
-            doh_domains: doh_servers::NAMES.len(),
-            updated: None,
-        },
+        lists: ResolverLists { doh_ips: networks.len(), doh_domains: names.len(), updated: listed.updated },
         risk,
     }
 }

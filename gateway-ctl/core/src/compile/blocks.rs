@@ -25,13 +25,16 @@ pub fn flags(input: &Input<'_>, blocks: HostBlocks, mode: DnsMode) -> u32 {
 }
 
 /// Adds the addresses and the names of public resolvers if anything of the plan blocks them.
-pub fn lower(dataplane: &mut Dataplane) {
+pub fn lower(input: &Input<'_>, dataplane: &mut Dataplane) {
     let devices = dataplane.devices_by_mac.values().map(|device| device.flags);
     let flags = devices.fold(dataplane.header.flags, |all, flags| all | flags);
     if flags & block_flags::DOH != 0 {
         dataplane.header.flags |= plan_flags::SERVER_NAMES;
-        dataplane.doh_servers = doh_servers::networks().map(|network| (network, 1)).collect();
-        let key = |name: &&str| Some((ServerNames::key(name)?, (*name).to_owned()));
-        dataplane.doh_names = doh_servers::NAMES.iter().filter_map(key).collect();
+        let listed = &input.facts.doh_servers;
+        let networks = doh_servers::networks().chain(listed.networks.iter().copied());
+        dataplane.doh_servers = networks.map(|network| (network, 1)).collect();
+        let names = doh_servers::NAMES.iter().copied().chain(listed.names.iter().map(String::as_str));
+        let key = |name: &str| Some((ServerNames::key(name)?, name.to_owned()));
+        dataplane.doh_names = names.filter_map(key).collect();
     }
 }

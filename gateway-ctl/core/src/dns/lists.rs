@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use super::address_set::{NetCollector, Nets};
 use super::domain_set::{Key, NameCollector, Names};
+use crate::doh_servers::FeedServers;
 
 mod adblock;
 mod detect;
@@ -33,6 +34,8 @@ pub struct List {
     /// Networks that addresses of answers are checked against.
     pub nets: Nets,
     pub report: Report,
+    /// Blocked names and networks as text, if the reader was to keep them.
+    pub servers: Option<FeedServers>,
 }
 
 const TOO_LONG: Reason = Cow::Borrowed("the line is too long");
@@ -60,8 +63,16 @@ impl Reader {
             rules: Vec::new(),
             nets: NetCollector::default(),
             report: Report::default(),
+            servers: None,
         };
         Reader { format, rest: Vec::new(), skipping: false, zone: rpz::Zone::default(), into }
+    }
+
+    /// Also keeps names and networks as text: the list is one of public resolvers.
+    #[must_use]
+    pub fn keeping_servers(mut self, keeps: bool) -> Reader {
+        self.into.servers = keeps.then(FeedServers::default);
+        self
     }
 
     /// Parses a whole list.
@@ -102,9 +113,9 @@ impl Reader {
         if !last.is_empty() && !self.skipping {
             self.line(&last);
         }
-        let ListCollector { names, mut rules, nets, report } = self.into;
+        let ListCollector { names, mut rules, nets, report, servers } = self.into;
         rules.shrink_to_fit();
-        List { format, names: names.finish(), rules, nets: nets.finish(), report }
+        List { format, names: names.finish(), rules, nets: nets.finish(), report, servers }
     }
 
     fn lines(&mut self, mut piece: &[u8]) {

@@ -255,6 +255,7 @@ pub fn public_address(compiled: &Compiled, ipv6: bool, port: u16, trace: &mut Ve
         longest(&plan.locals, *address).is_some()
             || longest(&plan.destinations, *address).is_some()
             || doh_servers::networks().any(|network| network.contains(address))
+            || longest(&plan.doh_servers, *address).is_some()
             || has_port(address)
     };
     let family = if ipv6 { "IPv6" } else { "IPv4" };

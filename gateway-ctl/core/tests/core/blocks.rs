@@ -1,12 +1,14 @@
 //! Blocks of privacy classes and switches: what the compiled plan does with packets.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use gateway_common::classify::Classified;
 use gateway_common::classify::{IpPacket, TCP, UDP};
 use gateway_common::decide::decide;
 use gateway_common::verdict::{Reason, Verdict};
 use gateway_common::wire::{Mac, ServerNames, flow_flags};
+use gateway_core::doh_servers::FeedServers;
 use gateway_core::evaluate::{Decision, Family, Protocol, Request, evaluate};
 use gateway_core::host_egress::{Client, HostEgress, of_client};
 use gateway_core::plan_maps::PlanMaps;
@@ -105,6 +107,31 @@ fn a_server_name_ends_a_connection() {
     assert_eq!(reason(other), Reason::NoPolicy);
     let (open, _) = fixture("open");
     assert_eq!(verdict(&open, hello("dns.google")).reason, Reason::NoPolicy);
+}
+
+#[test]
+fn resolvers_of_feeds_are_blocked_like_the_built_in_ones() {
+    let (mut isolated, _) = fixture("isolated");
+    let hello = IpPacket {
+        payload: flow_flags::HELLO,
+        names: ServerNames::of("a.resolver.example"),
+        opening: false,
+        ..packet("203.0.113.9", TCP, 8000)
+    };
+    let by_address = packet("198.51.100.77", TCP, 443);
+    assert_eq!(
+        (reason(&isolated, hello), reason(&isolated, by_address)),
+        (Reason::NoPolicy, Reason::NoPolicy)
+    );
+    let mut servers = FeedServers::default();
+    servers.add_name("resolver.example".to_owned());
+    servers.add_network("198.51.100.64/26".parse().expect("a network"));
+    isolated.facts.doh_servers = Arc::new(servers);
+    assert_eq!(
+        (reason(&isolated, hello), reason(&isolated, by_address)),
+        (Reason::DohBlocked, Reason::DohBlocked)
+    );
+    assert_eq!(reason(&isolated, packet("1.1.1.1", TCP, 443)), Reason::DohBlocked);
 }
 
 #[test]

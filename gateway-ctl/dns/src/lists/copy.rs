@@ -51,7 +51,7 @@ pub fn read(folder: &Path, subscription: &Subscription, key: Key) -> io::Result<
     // The bound may have been lowered since the list was fetched.
     let max_entries = subscription.limits.max_entries;
     let too_many = || io::Error::other(Error::TooManyEntries(max_entries).to_string());
-    let mut reader = Reader::new(subscription.format, key);
+    let mut reader = Reader::new(subscription.format, key).keeping_servers(subscription.keeps_servers);
     loop {
         let piece = file.fill_buf()?;
         if piece.is_empty() {

@@ -131,10 +131,10 @@ async fn receive(
     }
     let (pieces, taken) = mpsc::channel(PIECES);
     let (folder, id, format) = (folder.to_owned(), subscription.id, subscription.format);
-    let (limits, total) = (subscription.limits, total.clone());
+    let (limits, total, keeps_servers) = (subscription.limits, total.clone(), subscription.keeps_servers);
     let reading = tokio::task::spawn_blocking(move || {
         let draft = COPIES.draft(&folder, id, &head).map_err(|error| Error::Disk(error.to_string()))?;
-        let reader = Reader::new(format, key);
+        let reader = Reader::new(format, key).keeping_servers(keeps_servers);
         read(draft, reader, &EntryCounter { id, limits, total }, taken).map(|list| (head, list))
     });
     let sent = pump(response.into_body(), &pieces).await;

@@ -16,6 +16,8 @@ pub struct Subscription {
     /// Interval between checks.
     pub every: Duration,
     pub limits: Limits,
+    /// The list is one of public resolvers, whose names and networks are delivered as text, too.
+    pub keeps_servers: bool,
 }
 
 /// Limits of a list.

@@ -57,7 +57,14 @@ impl Server {
     fn subscription(&self, path: &str) -> Subscription {
         let url = format!("http://{}{path}", self.at);
         let limits = Limits { private_targets: true, ..Limits::default() };
-        Subscription { id: Id::from_u128(7), url, format: None, every: Duration::from_secs(3600), limits }
+        Subscription {
+            id: Id::from_u128(7),
+            url,
+            format: None,
+            every: Duration::from_secs(3600),
+            limits,
+            keeps_servers: false,
+        }
     }
 }
 

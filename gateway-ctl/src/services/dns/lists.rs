@@ -1,16 +1,22 @@
 //! Subscribed lists: selection of the wanted ones, and storage of the downloaded ones.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_core::dns::filter::Lists;
 use gateway_core::dns::lists::List;
+use gateway_core::doh_servers::FeedServers;
 use gateway_dns::lists::{Deliver, Error, Limits, Subscription};
+use gateway_model::kinds::ThreatFeed;
 use gateway_model::kinds::alert_rule::AlertKind;
+use gateway_model::kinds::threat_feed::FeedCategory;
 use gateway_model::settings::bootstrap::Dns;
 use gateway_model::{Id, State};
+use jiff::Timestamp;
 use tokio::sync::Notify;
 
+use crate::reconcile::{Handle, Reason};
 use crate::services::active_alerts::ActiveAlerts;
 
 /// Interval between two updates of the lists of the allowlist and the blocklist.
@@ -23,6 +29,10 @@ pub struct ListStore {
     pub lists: Arc<Mutex<Lists>>,
     pub changed: Arc<Notify>,
     pub active_alerts: ActiveAlerts,
+    /// Public resolvers that feeds list, by feed.
+    pub servers: Arc<Mutex<BTreeMap<Id, FeedServers>>>,
+    /// Compiles a plan when those change.
+    pub wake: Handle,
 }
 
 const FAILED: AlertKind = AlertKind::BlocklistUpdateFailed;
@@ -35,6 +45,25 @@ impl ListStore {
         gone.into_iter().for_each(|id| lists.take(id));
         lists.clone()
     }
+
+    /// Returns the public resolvers that the enabled feeds of this category list.
+    /// `updated` tells when one was downloaded.
+    pub fn servers(&self, state: &State, updated: impl Fn(Id) -> Option<Timestamp>) -> FeedServers {
+        let mut all = FeedServers::default();
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.retain(|id, _| state.threat_feeds.contains(*id));
+        for feed in state.threat_feeds.iter().filter(|feed| lists_servers(feed)) {
+            if let Some(listed) = servers.get(&feed.meta.id) {
+                all.extend(listed);
+                all.updated = all.updated.max(updated(feed.meta.id));
+            }
+        }
+        all
+    }
+}
+
+fn lists_servers(feed: &ThreatFeed) -> bool {
+    feed.enabled && feed.category == FeedCategory::Doh
 }
 
 impl ListStore {
@@ -45,7 +74,11 @@ impl ListStore {
 }
 
 impl Deliver for ListStore {
-    fn deliver(&self, id: Id, list: List) {
+    fn deliver(&self, id: Id, mut list: List) {
+        if let Some(servers) = list.servers.take() {
+            self.servers.lock().unwrap_or_else(PoisonError::into_inner).insert(id, servers);
+            self.wake.wake(Reason::Facts);
+        }
         let taken = self.lists.lock().unwrap_or_else(PoisonError::into_inner).put(id, list);
         match taken {
             Ok(()) => self.changed.notify_one(),
@@ -75,7 +108,7 @@ pub fn wanted(state: &State, dns: &Dns) -> Vec<Subscription> {
         private_targets: dns.list_private_targets,
     };
     let daily = |id: Id, url: &Option<String>| {
-        Some(Subscription { id, url: url.clone()?, format: None, every: DAILY, limits })
+        Some(Subscription { id, url: url.clone()?, format: None, every: DAILY, limits, keeps_servers: false })
     };
     let allowed = state.dns_allowlist.iter().filter(|list| list.enabled);
     let blocked = state.dns_blocklist.iter().filter(|list| list.enabled);
@@ -85,6 +118,7 @@ pub fn wanted(state: &State, dns: &Dns) -> Vec<Subscription> {
         format: Some(feed.format.into()),
         every: Duration::from_secs(u64::from(feed.interval_h) * HOUR),
         limits,
+        keeps_servers: lists_servers(feed),
     });
     let listed = allowed.filter_map(|list| daily(list.meta.id, &list.url));
     listed.chain(blocked.filter_map(|list| daily(list.meta.id, &list.url))).chain(feeds).collect()

@@ -26,6 +26,7 @@ use super::secondary_zones::{self, SecondaryZones};
 use super::{Config, DnsService, UPSTREAM_DOWN_ALERT, UpstreamSummary, settings, subject, updates};
 use crate::engine::Engine;
 use crate::os::bpf::KernelDnsCache;
+use crate::reconcile::Reason;
 use crate::services::active_alerts::ActiveAlerts;
 use crate::store::Store;
 use crate::tls::Factory;
@@ -55,8 +56,13 @@ impl DnsService {
         let asked = first_upstream(&plan);
         let upstreams = Arc::new(Upstreams::new(plan, context));
         let lists = Arc::new(Mutex::new(Lists::new(key)));
-        let list_store =
-            ListStore { lists, changed: Arc::default(), active_alerts: config.active_alerts.clone() };
+        let list_store = ListStore {
+            lists,
+            changed: Arc::default(),
+            active_alerts: config.active_alerts.clone(),
+            servers: Arc::default(),
+            wake: engine.wake().clone(),
+        };
         let client = tls.client("dns lists");
         let context =
             Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), |_| {});
@@ -118,6 +124,8 @@ impl DnsService {
             key,
         });
         updates::follow_plans(&names);
+        engine.services().start(updates::doh_servers(&names));
+        engine.wake().wake(Reason::Facts);
         Ok(names)
     }
 }

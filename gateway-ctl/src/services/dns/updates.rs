@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gateway_core::facts::Facts;
 use gateway_model::{Revision, State};
 use tokio::time::MissedTickBehavior;
 
@@ -44,6 +45,16 @@ pub(super) fn follow_plans(service: &Arc<DnsService>) {
     });
 }
 
+/// Returns the service that adds the public resolvers of feeds to the facts of the engine.
+pub(super) fn doh_servers(service: &Arc<DnsService>) -> Service {
+    let names = Arc::downgrade(service);
+    Service::idle("doh_servers").contributes(move |facts| {
+        if let Some(names) = names.upgrade() {
+            names.add_doh_servers(facts);
+        }
+    })
+}
+
 /// Follows the store, the plan, the lists and the secondary zones.
 async fn changes(names: Arc<DnsService>, mut again: bool) {
     let (mut revisions, mut published) = (names.store.watch(), names.worlds.watch());
@@ -66,6 +77,14 @@ async fn changes(names: Arc<DnsService>, mut again: bool) {
 }
 
 impl DnsService {
+    /// Adds the public resolvers of feeds to the facts.
+    fn add_doh_servers(&self, facts: &mut Facts) {
+        let now = self.store.clock().now();
+        let updated = |id| self.subscriptions.status(id, now).last_updated;
+        let servers = self.list_store.servers(&self.store.current(), updated);
+        facts.doh_servers = Arc::new(servers);
+    }
+
     /// Takes over the stored filters, lists, rewrites and zones unless the resolver has them already. Returns when
     /// answers use them. Blocks while filters are built.
     pub fn catch_up(&self) {

@@ -48,8 +48,7 @@ fn name_only<'a>(line: &[u8], room: &'a mut [u8; MAX]) -> Option<(Text<'a>, Form
 }
 
 fn take(name: NameRef<'_>, form: Form, effect: Effect, into: &mut ListCollector) {
-    into.names.add(name, form, effect);
-    into.report.taken += 1;
+    into.name(name, form, effect);
 }
 
 fn compiled(text: &str, rule: Box<AdblockRule>, into: &mut ListCollector) {

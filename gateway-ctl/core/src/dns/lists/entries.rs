@@ -8,10 +8,13 @@ use gateway_model::pattern::AdblockRule;
 
 use crate::dns::address_set::NetCollector;
 use crate::dns::domain_set::{Effect, Form, NameCollector};
-use crate::dns::name::Name;
+use crate::dns::name::{Name, NameRef};
+use crate::doh_servers::FeedServers;
 
 pub(super) const NOTES: usize = 10;
 const TOO_MANY: Reason = Cow::Borrowed("there are too many rules with wildcards, expressions or modifiers");
+
+const NO_ROOM: Reason = Cow::Borrowed("the kernel program has no room for it; the resolver blocks it");
 
 /// Maximum number of entries of a list that are more than a name. Each of them is compiled.
 const MAX_RULES: usize = 20_000;
@@ -68,9 +71,20 @@ pub(super) struct ListCollector {
     pub rules: Vec<ListRule>,
     pub nets: NetCollector,
     pub report: Report,
+    pub servers: Option<FeedServers>,
 }
 
 impl ListCollector {
+    pub fn name(&mut self, name: NameRef<'_>, form: Form, effect: Effect) {
+        self.names.add(name, form, effect);
+        self.report.taken += 1;
+        if let Some(servers) = self.servers.as_mut().filter(|_| !effect.allows())
+            && !servers.add_name(name.to_string())
+        {
+            self.note(NO_ROOM);
+        }
+    }
+
     pub fn rule(&mut self, text: &str, effect: ListRuleEffect) {
         if self.rules.len() < MAX_RULES {
             self.rules.push(ListRule { text: text.into(), effect });
@@ -86,11 +100,20 @@ impl ListCollector {
         } else {
             self.nets.add(net, effect);
             self.report.taken += 1;
+            if let Some(servers) = self.servers.as_mut().filter(|_| !effect.allows())
+                && !servers.add_network(net)
+            {
+                self.note(NO_ROOM);
+            }
         }
     }
 
     pub fn ignore(&mut self, reason: Reason) {
         self.report.ignored += 1;
+        self.note(reason);
+    }
+
+    fn note(&mut self, reason: Reason) {
         if self.report.notes.len() < NOTES {
             self.report.notes.push(Note { line: self.report.lines, reason });
         }

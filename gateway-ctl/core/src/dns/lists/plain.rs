@@ -112,8 +112,7 @@ fn take(read: Result<Text<'_>, Cow<'static, str>>, form: Form, into: &mut ListCo
             into.ignore(Cow::Borrowed("a whole top-level domain; as ||name^ it would be taken"));
         }
         Ok(name) => {
-            into.names.add(name.as_ref(), form, Effect::Block);
-            into.report.taken += 1;
+            into.name(name.as_ref(), form, Effect::Block);
         }
         Err(reason) => into.ignore(reason),
     }

@@ -137,8 +137,7 @@ impl Zone {
         match (read(name.as_bytes(), &mut room), effect) {
             (Err(reason), _) => into.ignore(reason),
             (Ok(name), Data::Effect(effect)) => {
-                into.names.add(name.as_ref(), form, effect);
-                into.report.taken += 1;
+                into.name(name.as_ref(), form, effect);
             }
             (Ok(name), Data::Answer(answer)) => {
                 let text = format!("{owner} {record_type} {data}");

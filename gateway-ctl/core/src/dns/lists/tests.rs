@@ -218,3 +218,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_list_of_resolvers_is_kept_as_text_if_it_is_asked_for() {
+    let kept = |format: Format, text: &str| {
+        let mut reader = Reader::new(Some(format), KEY).keeping_servers(true);
+        reader.push(text.as_bytes());
+        let servers = reader.finish().servers.expect("kept");
+        let networks: Vec<String> = servers.networks.iter().map(ToString::to_string).collect();
+        (servers.names.into_iter().collect::<Vec<_>>().join(" "), networks.join(" "))
+    };
+    let adblock = "||a.example^\n||b.example^$important\n@@||c.example^\n";
+    assert_eq!(kept(Format::Adblock, adblock), ("a.example b.example".to_owned(), String::new()));
+    assert_eq!(kept(Format::Domains, "A.example\n"), ("a.example".to_owned(), String::new()));
+    assert_eq!(kept(Format::Ip, "192.0.2.1\n2001:db8::/32\n").1, "192.0.2.1/32 2001:db8::/32");
+    assert!(read(Format::Ip, "192.0.2.1\n").servers.is_none());
+}
