@@ -34,6 +34,7 @@ use crate::service::{Context, Services};
 use crate::services::active_alerts::ActiveAlerts;
 use crate::services::events::Recent;
 use crate::services::flow_rate::FlowRates;
+use crate::services::foreign_routers::ForeignRouters;
 use crate::services::gateway_verdict::Verdicts;
 use crate::services::guard_tap::Escapes;
 use crate::services::proxies::Proxies;
@@ -69,6 +70,7 @@ pub struct Engine {
     recent: Recent,
     turns: FlowRates,
     escapes: Escapes,
+    routers: ForeignRouters,
     verdicts: Verdicts,
     services: Services,
     /// Held while the probes of a leak check are in transit.
@@ -139,6 +141,7 @@ impl Engine {
         };
         let (recent, turns) = (Recent::default(), FlowRates::default());
         let (escapes, verdicts) = (Escapes::default(), Verdicts::default());
+        let routers = ForeignRouters::default();
         let parts = Parts {
             looping,
             openvpn: openvpn.clone(),
@@ -148,6 +151,7 @@ impl Engine {
             recent: recent.clone(),
             turns: turns.clone(),
             escapes: escapes.clone(),
+            routers: routers.clone(),
             verdicts: verdicts.clone(),
         };
         services.start_all(services::list(&context, parts));
@@ -163,6 +167,7 @@ impl Engine {
             recent,
             turns,
             escapes,
+            routers,
             verdicts,
             services,
             probing,

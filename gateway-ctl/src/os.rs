@@ -19,6 +19,7 @@ pub mod proxy;
 pub mod required_programs;
 pub mod rlimit;
 pub mod route;
+pub mod router_socket;
 pub mod rule;
 pub mod sync;
 pub mod sysctl;

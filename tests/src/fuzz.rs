@@ -12,6 +12,7 @@ pub mod mutation;
 mod names;
 mod plan;
 mod quic_initial;
+mod router_advertisement;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::decide::{decide, flow_key};
@@ -31,6 +32,7 @@ pub use json::json;
 pub use names::{lists, zone};
 pub use plan::plan;
 pub use quic_initial::quic_initial;
+pub use router_advertisement::router_advertisement;
 
 /// A target: its name, which is also the name of its corpus, its function, and its dictionary.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +42,11 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
     Target { name: "quic_initial", run: quic_initial, words: mutation::QUIC_INITIAL },
+    Target { name: "router_advertisement", run: router_advertisement, words: mutation::ROUTER_ADVERTISEMENT },
     Target { name: "plan", run: plan, words: mutation::PLAN },
     Target { name: "conf", run: conf, words: mutation::CONF },
     Target { name: "ovpn", run: ovpn, words: mutation::OVPN },

@@ -14,6 +14,7 @@ mod fail_matrix;
 mod fail_matrix_proxies;
 mod fail_policies;
 mod filtering;
+mod foreign_routers;
 mod health;
 mod leak_check;
 mod live_network;

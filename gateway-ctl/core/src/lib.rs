@@ -25,6 +25,7 @@ pub mod plan_maps;
 pub mod profile_dns;
 pub mod quic_initial;
 pub mod render;
+pub mod router_advertisement;
 pub mod state_machines;
 
 pub use compile::{Compiled, Finding, Input, compile};

@@ -21,6 +21,7 @@ use super::{Engine, Error, block, leak_probes};
 use crate::os::bpf::{self, Counters};
 use crate::os::proxy::RelayStatus;
 use crate::reconcile::{Reason, Status, Stopped};
+use crate::services::foreign_routers::ForeignRouter;
 use crate::services::gateway_verdict::GatewayVerdict;
 use crate::services::guard_tap::EscapeCounts;
 
@@ -79,6 +80,11 @@ pub trait Enforcement: Send + Sync {
     /// Returns the packets that left past the egress guard.
     fn escaped(&self) -> EscapeCounts {
         EscapeCounts::default()
+    }
+
+    /// Returns other routers that announce themselves on the LAN.
+    fn foreign_routers(&self) -> Vec<ForeignRouter> {
+        Vec::new()
     }
 
     /// Returns the last verdict on the gateway.
@@ -199,6 +205,10 @@ impl Enforcement for Engine {
 
     fn escaped(&self) -> EscapeCounts {
         self.escapes.read()
+    }
+
+    fn foreign_routers(&self) -> Vec<ForeignRouter> {
+        self.routers.list()
     }
 
     fn verdict(&self) -> Option<Arc<GatewayVerdict>> {

@@ -15,11 +15,14 @@ use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::events::{self, Recent};
 use crate::services::flow_rate::{self, FlowRates};
+use crate::services::foreign_routers::{self, ForeignRouters};
 use crate::services::gateway_verdict::{self, Verdicts};
 use crate::services::guard_tap::{self, Escapes};
 use crate::services::proxies::{Proxies, ProxyStates};
 use crate::services::tunnels::{TunnelStates, Tunnels};
-use crate::services::{auto_rollback, endings, failover_reset, moved_flows, open_files, quic_names, storage};
+use crate::services::{
+    auto_rollback, endings, failover_reset, ipv6_withdrawal, moved_flows, open_files, quic_names, storage,
+};
 use crate::supervise::joined;
 
 /// Parts of the engine that services drive.
@@ -32,11 +35,13 @@ pub(super) struct Parts {
     pub recent: Recent,
     pub turns: FlowRates,
     pub escapes: Escapes,
+    pub routers: ForeignRouters,
     pub verdicts: Verdicts,
 }
 
 pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
-    let Parts { looping, openvpn, transports, tunnels, proxies, recent, turns, escapes, verdicts } = parts;
+    let Parts { looping, openvpn, transports, tunnels, proxies, recent, turns, escapes, routers, verdicts } =
+        parts;
     let counted = escapes.clone();
     let (watcher, tunnels) = tunnels;
     let (proxy_watcher, proxies) = proxies;
@@ -62,7 +67,11 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         }),
         Service::new("dataplane_events", context, move |context| events::run(context, recent.clone())),
         Service::new("guard_tap", context, move |context| guard_tap::run(context, escapes.clone())),
+        Service::new("ipv6_withdrawal", context, ipv6_withdrawal::run),
         Service::new("quic_names", context, quic_names::run),
+        Service::new("foreign_routers", context, move |context| {
+            foreign_routers::run(context, routers.clone())
+        }),
         Service::new("gateway_verdict", context, move |context| {
             gateway_verdict::run(context, counted.clone(), verdicts.clone())
         }),

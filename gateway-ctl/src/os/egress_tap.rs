@@ -88,6 +88,11 @@ impl EgressTap {
 
 /// Returns an address of packet sockets, by protocol and interface index.
 pub fn link_address(protocol: u16, interface: u32) -> io::Result<SockAddr> {
+    host_address(protocol, interface, [0; 6])
+}
+
+/// Returns the address of a host for packet sockets.
+pub fn host_address(protocol: u16, interface: u32, mac: [u8; 6]) -> io::Result<SockAddr> {
     // SAFETY: the closure initialises the structure and its length; zeroes are valid for the other fields.
     let ((), address) = unsafe {
         SockAddr::try_init(|storage, length| {
@@ -95,6 +100,8 @@ pub fn link_address(protocol: u16, interface: u32) -> io::Result<SockAddr> {
             (*link).sll_family = libc::AF_PACKET as libc::sa_family_t;
             (*link).sll_protocol = protocol.to_be();
             (*link).sll_ifindex = interface.cast_signed();
+            (*link).sll_halen = 6;
+            (*link).sll_addr = [mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], 0, 0];
             *length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
             Ok(())
         })?

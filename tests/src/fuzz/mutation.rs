@@ -29,6 +29,13 @@ pub const QUIC_INITIAL: &Words = &[
     &[0xd3, 0x6b, 0x33, 0x43, 0xcf, 8],
     &[0, 0, 0, 15, 0, 13, 0, 0, 10],
 ];
+pub const ROUTER_ADVERTISEMENT: &Words = &[
+    &[134, 0],
+    &[3, 4, 64, 0xc0, 0, 1, 0, 0, 0, 1, 0, 0],
+    &[5, 1, 0, 0, 0, 0, 5, 220],
+    &[25, 3, 0, 0],
+    &[3, 0],
+];
 pub const PLAN: &Words = &[&[0, 0, 0], &[9], &[0xf0], &[0xff, 0xff], &[4, 0, 0, 0], &[11, 0, 0, 0]];
 pub const CONF: &Words = &[
     b"[Interface]\n",

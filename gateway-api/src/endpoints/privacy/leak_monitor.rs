@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gateway_common::verdict::Reason;
 use gateway_ctl::engine::{BlockHits, BpfCounters};
 use gateway_ctl::os::bpf::Event;
+use gateway_ctl::services::foreign_routers::ForeignRouter;
 use gateway_ctl::services::guard_tap::EscapeCounts;
 use gateway_model::{Id, State};
 use jiff::Timestamp;
@@ -24,6 +25,8 @@ pub struct LeakMonitor {
     pub counters: Vec<PolicyLeaks>,
     /// Drops of the egress guard, and a sample of the first packets of blocked flows; newest last.
     pub last_events: Vec<Event>,
+    /// Other routers that hosts of the LAN can send IPv6 to, past the gateway.
+    pub foreign_routers: Vec<ForeignRouter>,
 }
 
 /// Stopped packets of a policy.
@@ -55,7 +58,8 @@ pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<LeakMonitor, ApiError> {
     let counted = blocking(move || Ok((enforcement.counters()?, enforcement.block_hits()?))).await?;
     let (programs, blocks) =
         counted.map_err(|error: gateway_ctl::os::bpf::Error| ApiError::internal(&error))?;
-    Ok(monitor(&state, programs, &blocks, &open.enforcement.escaped()))
+    let foreign_routers = open.enforcement.foreign_routers();
+    Ok(LeakMonitor { foreign_routers, ..monitor(&state, programs, &blocks, &open.enforcement.escaped()) })
 }
 
 fn monitor(state: &State, programs: BpfCounters, blocks: &BlockHits, escaped: &EscapeCounts) -> LeakMonitor {
@@ -93,6 +97,7 @@ fn monitor(state: &State, programs: BpfCounters, blocks: &BlockHits, escaped: &E
         since: blocks.since,
         counters: counters.into_iter().map(|(policy_id, leaks)| PolicyLeaks { policy_id, ..leaks }).collect(),
         last_events: programs.recent.into_iter().filter(is_leak).collect(),
+        foreign_routers: Vec::new(),
     }
 }
 

@@ -1,0 +1,209 @@
+//! Other routers that announce themselves on the LAN. Hosts send IPv6 past the gateway to them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Ipv6Addr;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gateway_core::facts::Facts;
+use gateway_core::network::Network;
+use gateway_core::router_advertisement::{RouterAdvertisement, parse};
+use gateway_model::id::MacAddr;
+use gateway_model::kinds::alert_rule::AlertKind;
+use ipnet::Ipv6Net;
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::interval;
+
+use crate::os::router_socket::{Arrival, RouterSocket};
+use crate::service::Context;
+
+const ALERT: AlertKind = AlertKind::RogueRa;
+/// Maximum number of routers that are kept. The addresses of announcements can be forged.
+const MAX_ROUTERS: usize = 64;
+/// Interval of the search for routers whose lifetime has ended.
+const EXPIRY: Duration = Duration::from_secs(5);
+/// Announcements that are read at a time. The others wait for the next one, or for the next search.
+const BATCH: usize = 256;
+/// Pause after a failure of the tap.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// Router on the LAN that is not this gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ForeignRouter {
+    pub interface: String,
+    /// Link-local address of the router.
+    pub address: Ipv6Addr,
+    pub mac: MacAddr,
+    /// Prefixes that it announces.
+    #[schemars(with = "Vec<String>")]
+    pub prefixes: Vec<Ipv6Net>,
+    pub first_seen: Timestamp,
+    pub last_seen: Timestamp,
+    /// Time until which hosts use it as a router, if it announces itself no more.
+    pub until: Timestamp,
+}
+
+/// Routers that hosts of the LAN use now, by interface and address.
+#[derive(Clone, Debug, Default)]
+pub struct ForeignRouters(Arc<Mutex<BTreeMap<(String, Ipv6Addr), ForeignRouter>>>);
+
+impl ForeignRouters {
+    pub fn list(&self) -> Vec<ForeignRouter> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Takes an announcement. A lifetime of 0 is that of a router that hosts do not use for the internet, such as those
+    /// of Thread networks.
+    fn note(&self, interface: &str, mac: [u8; 6], heard: RouterAdvertisement, now: Timestamp) {
+        let mut routers = self.lock();
+        let key = (interface.to_owned(), heard.source);
+        if heard.lifetime == 0 {
+            routers.remove(&key);
+            return;
+        }
+        let known = routers.get(&key).map(|router| router.first_seen);
+        if known.is_none() && routers.len() >= MAX_ROUTERS {
+            return;
+        }
+        let router = ForeignRouter {
+            interface: interface.to_owned(),
+            address: heard.source,
+            mac: MacAddr(mac),
+            prefixes: heard.prefixes,
+            first_seen: known.unwrap_or(now),
+            last_seen: now,
+            until: now + SignedDuration::from_secs(i64::from(heard.lifetime)),
+        };
+        routers.insert(key, router);
+    }
+
+    fn expire(&self, now: Timestamp) {
+        self.lock().retain(|_, router| router.until > now);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, Ipv6Addr), ForeignRouter>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs until it is aborted.
+pub async fn run(context: Context, routers: ForeignRouters) {
+    loop {
+        if let Err(error) = follow(&context, &routers).await {
+            tracing::warn!(%error, "failed to listen for router advertisements");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn follow(context: &Context, routers: &ForeignRouters) -> io::Result<()> {
+    let tap = RouterSocket::open()?;
+    let watched = watched(tap.descriptor()?)?;
+    let mut expiry = interval(EXPIRY);
+    let mut buffer = Vec::new();
+    loop {
+        tokio::select! {
+            ready = watched.readable() => ready?.clear_ready(),
+            _ = expiry.tick() => routers.expire(context.store.clock().now()),
+        }
+        let (world, now) = (context.worlds.last(), context.store.clock().now());
+        for _ in 0..BATCH {
+            let Some(arrival) = tap.next(&mut buffer)? else { break };
+            if let Some(interface) = lan_interface(&world.network, &world.facts, arrival)
+                && let Some(heard) = parse(&buffer)
+            {
+                routers.note(interface, arrival.mac, heard, now);
+            }
+        }
+        report(context, routers);
+    }
+}
+
+fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is open, and of the same file, until its owner ends with the registration.
+    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
+    watched.map_err(io::Error::from)
+}
+
+/// Returns the LAN interface at which a packet arrived, unless this gateway sent it.
+fn lan_interface<'a>(network: &Network, facts: &'a Facts, arrival: Arrival) -> Option<&'a str> {
+    let (name, _) = facts.links.iter().find(|(_, link)| link.index == arrival.interface)?;
+    let is_own = facts.links.values().any(|link| link.mac == Some(arrival.mac));
+    (network.lan.contains(name) && !is_own).then_some(name)
+}
+
+fn report(context: &Context, routers: &ForeignRouters) {
+    let now = routers.list();
+    for router in &now {
+        let ForeignRouter { interface, address, mac, .. } = router;
+        let message = format!("{address} ({mac}) announces itself as a router on {interface}");
+        context.active_alerts.raise(ALERT, &subject(router), message);
+    }
+    context.active_alerts.keep(ALERT, |known| now.iter().any(|router| subject(router) == known));
+}
+
+fn subject(router: &ForeignRouter) -> String {
+    format!("{}%{}", router.address, router.interface)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(lifetime: u16) -> RouterAdvertisement {
+        RouterAdvertisement { source: "fe80::66".parse().unwrap(), lifetime, prefixes: Vec::new() }
+    }
+
+    #[test]
+    fn a_router_is_listed_for_its_lifetime() {
+        let routers = ForeignRouters::default();
+        let at = |second| Timestamp::from_second(second).unwrap();
+        routers.note("lan0", [2; 6], heard(30), at(100));
+        routers.note("lan0", [2; 6], heard(30), at(110));
+        let [router] = &routers.list()[..] else { panic!("{:?}", routers.list()) };
+        assert_eq!((router.first_seen, router.last_seen, router.until), (at(100), at(110), at(140)));
+        routers.expire(at(139));
+        assert_eq!(routers.list().len(), 1);
+        routers.expire(at(140));
+        assert_eq!(routers.list(), []);
+    }
+
+    #[test]
+    fn a_router_without_a_lifetime_is_none() {
+        let routers = ForeignRouters::default();
+        routers.note("lan0", [2; 6], heard(0), Timestamp::UNIX_EPOCH);
+        assert_eq!(routers.list(), []);
+        routers.note("lan0", [2; 6], heard(9), Timestamp::UNIX_EPOCH);
+        routers.note("lan0", [2; 6], heard(0), Timestamp::UNIX_EPOCH);
+        assert_eq!(routers.list(), []);
+    }
+
+    #[test]
+    fn forged_addresses_fill_no_memory() {
+        let routers = ForeignRouters::default();
+        for number in 0..1000u128 {
+            let source = Ipv6Addr::from(0xfe80u128 << 112 | number);
+            routers.note("lan0", [2; 6], RouterAdvertisement { source, ..heard(9) }, Timestamp::UNIX_EPOCH);
+        }
+        assert_eq!(routers.list().len(), MAX_ROUTERS);
+    }
+
+    #[test]
+    fn only_others_on_the_lan_count() {
+        let link = |index, mac| gateway_core::facts::Link { index, mac: Some(mac), ..Default::default() };
+        let links =
+            BTreeMap::from([("lan0".to_owned(), link(2, [2; 6])), ("wan0".to_owned(), link(3, [3; 6]))]);
+        let facts = Facts { links, ..Facts::default() };
+        let network = Network { lan: vec!["lan0".to_owned()], ..Network::default() };
+        let interface = |interface, mac| lan_interface(&network, &facts, Arrival { interface, mac });
+        assert_eq!(interface(2, [9; 6]), Some("lan0"));
+        assert_eq!(interface(2, [2; 6]), None, "the gateway itself");
+        assert_eq!(interface(3, [9; 6]), None, "the router of the provider");
+    }
+}
