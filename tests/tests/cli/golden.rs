@@ -6,12 +6,17 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use gateway_tests::testbed::{Testbed, policy};
+use gateway_tests::wait::wait_ok;
 use serde_json::Value;
 
 use crate::cli::cases::{CASES, Case, Look};
 use crate::cli::client::{Ran, feed, run};
+
+/// Time limit of the first verdict, which `status` shows.
+const VERDICT_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden")
@@ -42,6 +47,12 @@ fn every_command_against_a_live_daemon() {
         let object = object.parse::<Value>().expect("JSON");
         testbed.api().post(collection, &object).unwrap_or_else(|error| panic!("{collection}: {error:#}"));
     }
+    wait_ok(VERDICT_TIMEOUT, "the first verdict on the gateway", || {
+        let status = testbed.api().get("/status")?;
+        anyhow::ensure!(status["verdict"]["checked_at"].is_string(), "{status}");
+        Ok(())
+    })
+    .expect("a verdict");
 
     let update = std::env::var_os("UPDATE").is_some();
     let mut wrong = Vec::new();
