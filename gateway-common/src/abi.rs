@@ -5,14 +5,14 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 12;
+pub const ABI_VERSION: u32 = 13;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
 }
 
 const _: () = {
-    same(size_of::<PlanValue>(), 20);
+    same(size_of::<PlanValue>(), 24);
     same(size_of::<InterfaceKey>(), 12);
     same(size_of::<InterfaceValue>(), 8);
     same(size_of::<VlanKey>(), 8);
@@ -24,7 +24,7 @@ const _: () = {
     same(size_of::<PortPrefix4>(), 8);
     same(size_of::<PortPrefix6>(), 20);
     same(size_of::<LocalValue>(), 4);
-    same(size_of::<ActionValue>(), 56);
+    same(size_of::<ActionValue>(), 60);
     same(size_of::<EgressAllowKey>(), 8);
     same(size_of::<EgressAllowValue>(), 20);
     same(size_of::<FqdnIpKey>(), 28);

@@ -213,8 +213,15 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
         }
         return 0;
     }
+    if local.is_none() && is_forced_ntp(packet, &plan, &device) {
+        v.set(Action::Mark, Reason::ForcedNtp, Mark::FORCED_NTP.0);
+        return 0;
+    }
     if let Some(local) = local {
         match local.kind() {
+            LocalKind::Own if is_denied_admin(packet, &plan, &device) => {
+                v.set(Action::Drop, Reason::AdminDenied, 0);
+            }
             LocalKind::Own => v.set(Action::Mark, Reason::ToGateway, Mark::LOCAL.0),
             LocalKind::Link => v.set(Action::Mark, Reason::LinkLocal, Mark::LOCAL.0),
             LocalKind::Lan if device.flags & device_flags::NO_LAN != 0 => {
@@ -264,7 +271,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
     v.set(Action::Drop, Reason::PolicyDrop, 0);
     // Every rank has an action. A missing one would block.
     if let Some(action) = environment.action(slot, rank) {
-        apply_action(action, packet, previous, environment, v);
+        apply_action(action, &device, packet, previous, environment, v);
         blocks::keep_off_default_route(input, blocks, v);
     }
     0
@@ -274,6 +281,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
 #[inline(always)]
 fn apply_action<E: PolicyMaps>(
     action: &ActionValue,
+    device: &DeviceValue,
     packet: &IpPacket,
     previous: u8,
     environment: &E,
@@ -289,8 +297,15 @@ fn apply_action<E: PolicyMaps>(
         if packet.ipv6 { (&action.v6, action.lasting6) } else { (&action.v4, action.lasting4) };
     let kept = if is_over(action.kept_until, environment) { lasting } else { choice.kept };
     let mut kind = choice.kind();
+    let mut fallback = if packet.ipv6 { action.fallback6 } else { action.fallback4 };
     if matches!(kind, ChoiceKind::Proxy) && !proxy_takes(action, choice, packet) {
         kind = action.unproxied();
+        fallback = action.fallback_rest;
+    }
+    let floor = (device.flags & device_flags::FLOOR) >> device_flags::FLOOR_SHIFT;
+    if Fallback::is_below(fallback, floor) {
+        v.set(Action::Mark, Reason::FloorReject, Mark::REJECT.0);
+        return;
     }
     if is_orphaned(kind, choice, kept, packet, previous) {
         // The connection keeps its leg and continues if the leg returns before the client gets the reset.
@@ -415,6 +430,34 @@ fn is_forced(packet: &IpPacket, plan: &PlanValue, device: &DeviceValue) -> bool 
         && packet.has_ports()
         && matches!(packet.protocol, TCP | UDP)
         && matches!(packet.destination_port, DNS_PORT | DNS_ENCRYPTED)
+}
+
+/// Port of NTP (RFC 5905).
+const NTP_PORT: u16 = 123;
+
+/// Reports whether the packet is an NTP query of a host that must use the time server of the gateway.
+#[inline(always)]
+fn is_forced_ntp(packet: &IpPacket, plan: &PlanValue, device: &DeviceValue) -> bool {
+    let forced = plan.flags & plan_flags::FORCED_NTP != 0 || device.flags & device_flags::FORCED_NTP != 0;
+    forced && packet.protocol == UDP && packet.has_ports() && packet.destination_port == NTP_PORT
+}
+
+/// Port of SSH (RFC 4251).
+const SSH_PORT: u16 = 22;
+
+/// Reports whether the packet is to a port for the administration of the gateway, and its host may not administer it.
+#[inline(always)]
+fn is_denied_admin(packet: &IpPacket, plan: &PlanValue, device: &DeviceValue) -> bool {
+    let denied = if device.number == 0 {
+        plan.flags & plan_flags::NO_ADMIN != 0
+    } else {
+        device.flags & device_flags::NO_ADMIN != 0
+    };
+    let port = packet.destination_port;
+    denied
+        && packet.protocol == TCP
+        && packet.has_ports()
+        && (port == SSH_PORT || port as u32 == plan.admin_port)
 }
 
 /// Reports whether the packet is DHCP or neighbour discovery (RFC 4861), which blocked hosts may send.

@@ -68,6 +68,12 @@ pub enum Reason {
     StunBlocked = 31,
     /// LAN discovery protocol to an address outside the LAN.
     DiscoveryDropped = 32,
+    /// NTP query for another server: redirected to the time server of the gateway.
+    ForcedNtp = 33,
+    /// To a port for the administration of the gateway, which the trust class of the device denies.
+    AdminDenied = 34,
+    /// The policy could only fail in a way that the privacy class of the device does not allow.
+    FloorReject = 35,
 }
 
 impl Reason {
@@ -77,7 +83,7 @@ impl Reason {
         let number = self as u8;
         number == Reason::ForcedDns as u8
             || number == Reason::ForcedDnsReject as u8
-            || number >= Reason::DotBlocked as u8 && number <= Reason::DiscoveryDropped as u8
+            || number >= Reason::DotBlocked as u8 && number <= Reason::ForcedNtp as u8
     }
 
     /// Reports whether this is the name of such a reason.
@@ -122,12 +128,15 @@ impl Reason {
             Reason::Ipv6Blocked => "ipv6_blocked",
             Reason::StunBlocked => "stun_blocked",
             Reason::DiscoveryDropped => "discovery_dropped",
+            Reason::ForcedNtp => "forced_ntp",
+            Reason::AdminDenied => "admin_denied",
+            Reason::FloorReject => "floor_reject",
         }
     }
 
     pub const fn from_wire(value: u8) -> Option<Reason> {
         use Reason::*;
-        const ALL: [Reason; 33] = [
+        const ALL: [Reason; 36] = [
             NotIp,
             Malformed,
             NoPlan,
@@ -161,6 +170,9 @@ impl Reason {
             Ipv6Blocked,
             StunBlocked,
             DiscoveryDropped,
+            ForcedNtp,
+            AdminDenied,
+            FloorReject,
         ];
         if (value as usize) < ALL.len() { Some(ALL[value as usize]) } else { None }
     }

@@ -13,7 +13,7 @@ mod policy;
 mod quic_initial;
 mod server_name;
 
-pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, PROXY_TAKES_UDP, Sticky};
+pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, Fallback, PROXY_TAKES_UDP, Sticky};
 pub use address::{Address, Mac};
 pub use dns_cache::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
 pub use event::{BlockKey, COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};

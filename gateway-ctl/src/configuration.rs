@@ -105,8 +105,14 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         uplinks: names.iter().filter_map(uplink).collect(),
         sample_every: SAMPLE_EVERY,
         dns_port: config.dns.listen_addr.port(),
+        admin_port: admin_port(config),
         resolvers: config.dns.upstream_servers.clone(),
     }
+}
+
+fn admin_port(config: &Bootstrap) -> u16 {
+    let address = config.listen.api_addr;
+    if address.ip().is_loopback() { 0 } else { address.port() }
 }
 
 /// Returns the interval of periodic reconciles; `None` if they are off.

@@ -13,6 +13,7 @@ pub mod link;
 pub mod neighbour;
 pub mod netlink;
 pub mod nft;
+pub mod ntp_socket;
 pub mod observe;
 pub mod openvpn;
 pub mod proxy;

@@ -20,4 +20,5 @@ pub mod open_files;
 pub mod proxies;
 pub mod quic_names;
 pub mod storage;
+pub mod time_server;
 pub mod tunnels;

@@ -3,6 +3,7 @@
 //! Every test has its own network and daemon. Needs root, and `gatewayd` beside the test program or in `GATEWAYD_BIN`.
 
 mod bridges;
+mod classes;
 mod connection_flood;
 mod cover;
 mod dns_policy;

@@ -24,6 +24,32 @@ pub struct ActionValue {
     pub until: u32,
     /// End of the kept legs after the lasting ones as a [`super::deadline`], 0 without an end.
     pub kept_until: u32,
+    /// [`Fallback`] of the choice for IPv4, for IPv6, and of the action for traffic that the proxy does not take.
+    pub fallback4: u8,
+    pub fallback6: u8,
+    pub fallback_rest: u8,
+    pub _pad: u8,
+}
+
+/// Failure policy that a choice needed. A device whose floor is stricter may not use the choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Fallback {
+    /// None: every failure policy has this result.
+    #[default]
+    None = 0,
+    /// Fail-degraded: the traffic skips hops.
+    Degraded = 1,
+    /// Fail-open: the traffic takes the default route.
+    Open = 2,
+}
+
+impl Fallback {
+    /// Reports whether a device with this floor, in the encoding of [`super::device_flags::FLOOR`], may not use it.
+    #[inline(always)]
+    pub const fn is_below(fallback: u8, floor: u32) -> bool {
+        fallback as u32 + floor > Fallback::Open as u32
+    }
 }
 
 /// Bit of [`ActionValue::unproxied`]: the proxy takes UDP as well as TCP.

@@ -21,6 +21,11 @@ impl Mark {
     pub const RESET: Mark = Mark(0x4700_8004);
     /// A question for a resolver elsewhere: our table hands it to the one here, and it goes nowhere else.
     pub const FORCED_DNS: Mark = Mark(0x4700_8005);
+    /// An NTP query for a server elsewhere: our table hands it to the one here, and it goes nowhere else.
+    pub const FORCED_NTP: Mark = Mark(0x4700_8006);
+    /// Queries of the resolver by the default route. It is no mark of the gateway for routing and guard, which treat
+    /// such packets like unmarked ones. Only the redirection of DNS queries of this host exempts it.
+    pub const OWN_QUERY: Mark = Mark(0x4653_0000);
     /// Outer packets of tunnels and other traffic of the daemon itself.
     pub const OWN: Mark = Mark(0x4701_0000);
     /// Outer packets of a tunnel whose carrier is missing: rejected like those of [`Mark::REJECT`].

@@ -18,6 +18,8 @@ pub struct PlanValue {
     pub sample_every: u32,
     /// Secret of this boot that digests of flow records begin with. The loader sets it.
     pub seed: u32,
+    /// TCP port of the API, 0 if LAN hosts cannot reach it anyway.
+    pub admin_port: u32,
 }
 
 /// Bits of [`PlanValue::flags`].
@@ -30,6 +32,10 @@ pub mod plan_flags {
     pub const FORCED_DNS: u32 = 4;
     /// Names of servers matter, so the daemon gets copies of Initial packets of QUIC.
     pub const SERVER_NAMES: u32 = 8;
+    /// Hosts that are no device may not administer the gateway.
+    pub const NO_ADMIN: u32 = 16;
+    /// NTP queries of all hosts are redirected to the time server of the gateway.
+    pub const FORCED_NTP: u32 = 32;
 }
 
 /// An interface, or a VLAN on it that has no interface of its own.
@@ -166,6 +172,14 @@ pub mod device_flags {
     pub const FORCED_DNS: u32 = 16;
     /// The device is an upstream resolver of the gateway, so its queries are not redirected.
     pub const RESOLVER: u32 = 32;
+    /// The device may not administer the gateway.
+    pub const NO_ADMIN: u32 = 4096;
+    /// NTP queries of the device are redirected to the time server of the gateway.
+    pub const FORCED_NTP: u32 = 8192;
+    /// First of two bits with the failure policy floor of the device: 0 for fail-open, 1 for fail-degraded, 2 for
+    /// fail-closed.
+    pub const FLOOR_SHIFT: u32 = 14;
+    pub const FLOOR: u32 = 3 << FLOOR_SHIFT;
 }
 
 /// Blocks of privacy classes: bits of [`DeviceValue::flags`], and for all hosts of [`PlanValue::flags`].

@@ -12,6 +12,7 @@ mod compiled;
 mod devices;
 mod draining;
 mod exceptions;
+mod fallback;
 mod guard;
 mod hops;
 mod input;
@@ -36,7 +37,7 @@ mod wireguard;
 use std::collections::BTreeSet;
 
 use gateway_common::wire::{PlanValue, block_flags, device_flags, plan_flags};
-use gateway_model::settings::groups::{DnsMode, PrivacyBlocks, PrivacyMode};
+use gateway_model::settings::groups::{PrivacyBlocks, PrivacyMode};
 use jiff::Timestamp;
 
 use crate::plan::Dataplane;
@@ -90,9 +91,15 @@ fn header(input: &Input<'_>, ranks: &Ranks) -> PlanValue {
     let mode = input.state.group::<PrivacyMode>().mode;
     let all = blocks::flags(input, input.state.group::<PrivacyBlocks>().all, mode);
     header.flags |= all & block_flags::ALL;
-    let forces = mode == DnsMode::System && input.network.dns_port != 0;
-    if forces || all & device_flags::FORCED_DNS != 0 {
+    if blocks::forces_dns_of_all(input) || all & device_flags::FORCED_DNS != 0 {
         header.flags |= plan_flags::FORCED_DNS;
+    }
+    if all & device_flags::FORCED_NTP != 0 {
+        header.flags |= plan_flags::FORCED_NTP;
+    }
+    header.admin_port = input.network.admin_port.into();
+    if devices::restricts_administration(input) {
+        header.flags |= plan_flags::NO_ADMIN;
     }
     header
 }

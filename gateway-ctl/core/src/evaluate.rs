@@ -191,7 +191,8 @@ fn exceptions_of(input: &Input<'_>, device: &Device) -> Vec<ActiveException> {
             r#type: exception.r#type,
             allow_direct: exception.allow_direct,
             expires_at: exception.expires_at,
-            effective: exception.diverts() || exception.r#type == ExceptionType::Quarantine,
+            effective: (exception.diverts() || exception.r#type == ExceptionType::Quarantine)
+                && input.is_in_force(exception),
         })
         .collect()
 }

@@ -74,6 +74,9 @@ pub fn of_client(
             Reason::PolicyDirect | Reason::NoPolicy | Reason::ToGateway | Reason::ToLan | Reason::LinkLocal,
         ) => HostEgress::Default,
         (_, Reason::DeviceBlocked) => HostEgress::Blocked("the device is blocked".to_owned()),
+        (_, Reason::FloorReject) => {
+            HostEgress::Blocked("the privacy classes of the device allow no weaker failure policy".to_owned())
+        }
         (_, Reason::TrustInternetDenied | Reason::NoPolicyReject) => {
             HostEgress::Blocked("the device may not reach the internet".to_owned())
         }

@@ -19,6 +19,7 @@ pub mod leak_check;
 pub mod matrix;
 pub mod network;
 pub mod network_tests;
+pub mod ntp;
 pub mod plan;
 pub mod plan_diff;
 pub mod plan_maps;

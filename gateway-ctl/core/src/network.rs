@@ -18,6 +18,8 @@ pub struct Network {
     pub sample_every: u32,
     /// Port of the resolver here; 0 without one.
     pub dns_port: u16,
+    /// TCP port of the API; 0 if LAN hosts cannot reach it.
+    pub admin_port: u16,
     /// Upstreams of the resolver without a forwarder, unless settings at runtime name others.
     pub resolvers: Vec<IpAddr>,
 }

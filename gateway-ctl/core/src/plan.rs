@@ -266,6 +266,10 @@ pub struct NftRuleset {
     pub proxied: bool,
     /// Port of the resolver for redirected queries; 0 without one.
     pub dns_port: u16,
+    /// Queries of this host to other resolvers are redirected, too.
+    pub redirects_own_dns: bool,
+    /// Port of the time server for redirected queries; 0 without one.
+    pub ntp_port: u16,
     /// Marks of forwarded LAN traffic, each with an interface that they may leave by.
     pub egress: BTreeSet<(u32, String)>,
     /// Own addresses of tunnels by interface. A packet with another source does not leave by a tunnel.
@@ -286,6 +290,8 @@ impl NftRuleset {
             open_udp: both(&self.open_udp, &want.open_udp),
             proxied: self.proxied || want.proxied,
             dns_port: want.dns_port,
+            redirects_own_dns: want.redirects_own_dns,
+            ntp_port: want.ntp_port,
             egress: self.egress.union(&want.egress).cloned().collect(),
             sources: self.sources.union(&want.sources).cloned().collect(),
         }
@@ -309,6 +315,8 @@ pub mod names {
     pub const RELAY_PORT: u16 = 4702;
     /// Port at which transport bridges take the datagrams of tunnels: at 127.71.0.LL for leg LL.
     pub const BRIDGE_PORT: u16 = 4703;
+    /// Port of the time server for redirected queries, on LAN interfaces.
+    pub const NTP_PORT: u16 = 4704;
     pub const NFT_TABLE: &str = "gateway";
     /// Metric of the last route of a leg's table.
     pub const METRIC_LAST: u32 = u32::MAX;

@@ -51,12 +51,10 @@ capabilities! {
     Assistant: Missing, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
     Captures: Missing, "captures no packets and detects no portals", "packet capture and portal detection";
-    ClassOfDevices: Partial, "enforces the blocks of a device's class and whether exceptions are allowed, but nothing else of it", "classes of devices";
     Dhcp: Missing, "has no DHCP server", "the DHCP server and interface settings";
     Federation: Missing, "does not sync with other gateways", "federation";
     LiveTests: Missing, "does not run live tests", "live tests";
     Mesh: Missing, "has no mesh", "the mesh layer";
-    PrivacyServices: Missing, "has no privacy services that would enforce it", "the privacy services";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";
     Segments: Missing, "takes the interfaces as the host has configured them", "interfaces of segments";
     Uplinks: Missing, "does not manage uplinks", "the WAN manager";

@@ -6,6 +6,7 @@ pub mod bridge;
 pub mod chain;
 pub mod device;
 pub mod device_group;
+mod device_privacy;
 pub mod dhcp_reservation;
 pub mod dns;
 pub mod dns_filter_rule;

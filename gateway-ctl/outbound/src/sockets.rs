@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use gateway_common::classify::DNS_PORT;
+use gateway_common::wire::Mark;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 
@@ -62,9 +64,7 @@ impl KernelSockets {
 impl Sockets for KernelSockets {
     fn datagrams(&self, to: SocketAddr, mark: u32) -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(to), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
-        if mark != 0 {
-            socket.set_mark(mark)?;
-        }
+        mark_socket(&SockRef::from(&socket), to, mark)?;
         // The kernel chooses a random port that is not reserved.
         socket.bind(&any_address(to.is_ipv6()).into())?;
         socket.connect(&to.into())?;
@@ -75,14 +75,25 @@ impl Sockets for KernelSockets {
         let keepalive = self.keepalive;
         Box::pin(async move {
             let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-            if mark != 0 {
-                SockRef::from(&socket).set_mark(mark)?;
-            }
+            mark_socket(&SockRef::from(&socket), to, mark)?;
             socket.set_nodelay(true)?;
             let stream = socket.connect(to).await?;
             keepalive.apply(&stream)?;
             Ok(stream)
         })
+    }
+}
+
+/// Sets the fwmark of a socket. Plain DNS queries without one get [`Mark::OWN_QUERY`], or they would be redirected to
+/// the resolver of this host, which sends them. Without the right to set marks nothing is redirected either.
+fn mark_socket(socket: &SockRef<'_>, to: SocketAddr, mark: u32) -> io::Result<()> {
+    match (mark, to.port()) {
+        (0, DNS_PORT) => {
+            let _ = socket.set_mark(Mark::OWN_QUERY.0);
+            Ok(())
+        }
+        (0, _) => Ok(()),
+        _ => socket.set_mark(mark),
     }
 }
 

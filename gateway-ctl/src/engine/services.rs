@@ -22,6 +22,7 @@ use crate::services::proxies::{Proxies, ProxyStates};
 use crate::services::tunnels::{TunnelStates, Tunnels};
 use crate::services::{
     auto_rollback, endings, failover_reset, ipv6_withdrawal, moved_flows, open_files, quic_names, storage,
+    time_server,
 };
 use crate::supervise::joined;
 
@@ -47,6 +48,7 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
     let (proxy_watcher, proxies) = proxies;
     let reports = (tunnels.clone(), proxies.clone(), transports.states());
     let connections = transports.states();
+    let worlds = context.worlds.clone();
     vec![
         open_files::report(),
         Service::idle("openvpn").releases(move || async move { openvpn.stop().await }),
@@ -68,6 +70,8 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         Service::new("dataplane_events", context, move |context| events::run(context, recent.clone())),
         Service::new("guard_tap", context, move |context| guard_tap::run(context, escapes.clone())),
         Service::new("ipv6_withdrawal", context, ipv6_withdrawal::run),
+        Service::new("time_server", context, time_server::run)
+            .reports(move || std::future::ready(time_server::health(&worlds))),
         Service::new("quic_names", context, quic_names::run),
         Service::new("foreign_routers", context, move |context| {
             foreign_routers::run(context, routers.clone())

@@ -208,8 +208,7 @@ impl DnsService {
     fn local_answers(&self, inputs: &ResolverInputs) -> Arc<FilterAndZones> {
         let filter = inputs.filter(&self.list_store.current(&inputs.world.state));
         let zones = inputs.zones(self.key, &self.copies, &self.signatures);
-        let filtering = inputs.dns().filtering_enabled;
-        Arc::new(FilterAndZones::new(filter, zones, self.secondaries.clone(), filtering))
+        Arc::new(FilterAndZones { filter, zones, secondaries: self.secondaries.clone() })
     }
 }
 

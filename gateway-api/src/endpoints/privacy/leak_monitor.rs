@@ -50,6 +50,8 @@ pub struct PolicyLeaks {
     pub quic_blocked: u64,
     /// Discovery protocols of the LAN.
     pub discovery_dropped: u64,
+    /// NTP queries to other servers, which the gateway answers.
+    pub ntp_redirected: u64,
 }
 
 pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<LeakMonitor, ApiError> {
@@ -78,6 +80,7 @@ fn monitor(state: &State, programs: BpfCounters, blocks: &BlockHits, escaped: &E
             Some(Reason::Ipv6Blocked) => &mut leaks.ipv6_blocked,
             Some(Reason::QuicBlocked) => &mut leaks.quic_blocked,
             Some(Reason::DiscoveryDropped) => &mut leaks.discovery_dropped,
+            Some(Reason::ForcedNtp) => &mut leaks.ntp_redirected,
             _ => continue,
         };
         *counter += hits.packets;
@@ -136,6 +139,7 @@ mod tests {
             ipv6_blocked: 1,
             quic_blocked: 1,
             discovery_dropped: 1,
+            ntp_redirected: 1,
         };
         assert_eq!(shown.counters, [expected]);
     }

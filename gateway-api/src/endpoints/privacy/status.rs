@@ -20,6 +20,8 @@ pub struct PrivacyStatus {
     pub dns_mode: DnsMode,
     /// The gateway answers the DNS queries of all hosts.
     pub force_dns: bool,
+    /// The gateway answers the NTP queries of all hosts.
+    pub force_ntp: bool,
     pub block_doh: bool,
     pub block_dot: bool,
     pub block_ipv6: bool,
@@ -36,7 +38,7 @@ pub struct Coverage {
     pub devices_total: usize,
     /// Devices that can query no resolver but the gateway, as far as blocks can tell.
     pub protected: usize,
-    /// Devices without any block.
+    /// Devices without any block but `force_ntp`.
     pub exempt: usize,
 }
 
@@ -69,14 +71,17 @@ fn of(state: &State, listed: &FeedServers) -> PrivacyStatus {
     let blocks: PrivacyBlocks = state.group();
     let dns_mode = state.group::<PrivacyMode>().mode;
     let forces_all = dns_mode == DnsMode::System;
-    let HostBlocks { force_dns, block_doh, block_dot, block_quic, block_ipv6, webrtc, ech: _ } = blocks.all;
+    let HostBlocks { force_dns, force_ntp, block_doh, block_dot, block_quic, block_ipv6, webrtc, ech: _ } =
+        blocks.all;
     let devices: Vec<HostBlocks> = state.devices.iter().map(|device| blocks.of(device, state)).collect();
     let is_protected = |host: &HostBlocks| {
         let forces = forces_all || (host.force_dns && dns_mode != DnsMode::Off);
         forces && host.block_doh && host.block_dot
     };
     let protected = devices.iter().filter(|host| is_protected(host)).count();
-    let exempt = devices.iter().filter(|host| host.is_empty() && !forces_all).count();
+    // Redirected NTP queries alone are hardly protection.
+    let has_no_block = |host: &&HostBlocks| HostBlocks { force_ntp: false, ..**host }.is_empty();
+    let exempt = if forces_all { 0 } else { devices.iter().filter(has_no_block).count() };
     let risk = match (exempt, protected == devices.len() && is_protected(&blocks.all)) {
         (_, true) => Risk::Low,
         (0, false) if !devices.is_empty() => Risk::Medium,
@@ -88,6 +93,7 @@ fn of(state: &State, listed: &FeedServers) -> PrivacyStatus {
     PrivacyStatus {
         dns_mode,
         force_dns: forces_all || (force_dns && dns_mode != DnsMode::Off),
+        force_ntp,
         block_doh,
         block_dot,
         block_ipv6,

@@ -2,7 +2,7 @@
 
 use gateway_common::wire::{ServerNames, block_flags, device_flags, plan_flags};
 use gateway_model::kinds::privacy_class::WebRtc;
-use gateway_model::settings::groups::{DnsMode, HostBlocks};
+use gateway_model::settings::groups::{DnsMode, HostBlocks, PrivacyMode};
 
 use super::Input;
 use crate::doh_servers;
@@ -13,6 +13,7 @@ pub fn flags(input: &Input<'_>, blocks: HostBlocks, mode: DnsMode) -> u32 {
     let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
     let forces = blocks.force_dns && mode != DnsMode::Off && input.network.dns_port != 0;
     flag(forces, device_flags::FORCED_DNS)
+        | flag(blocks.force_ntp, device_flags::FORCED_NTP)
         | flag(blocks.block_doh, block_flags::DOH)
         | flag(blocks.block_dot, block_flags::DOT)
         | flag(blocks.block_quic, block_flags::QUIC)
@@ -22,6 +23,11 @@ pub fn flags(input: &Input<'_>, blocks: HostBlocks, mode: DnsMode) -> u32 {
             WebRtc::Tunnel => block_flags::STUN_DIRECT,
             WebRtc::Block => block_flags::STUN,
         }
+}
+
+/// Reports whether the resolver here answers in place of all others: for every host of the LAN, and for this host.
+pub fn forces_dns_of_all(input: &Input<'_>) -> bool {
+    input.state.group::<PrivacyMode>().mode == DnsMode::System && input.network.dns_port != 0
 }
 
 /// Adds the addresses and the names of public resolvers if anything of the plan blocks them.

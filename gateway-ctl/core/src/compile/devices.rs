@@ -18,6 +18,7 @@ use crate::plan::Dataplane;
 
 pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
     let resolvers = resolvers(input);
+    let restricts = restricts_administration(input);
     let blocks: PrivacyBlocks = input.state.group();
     let mode = input.state.group::<PrivacyMode>().mode;
     for device in input.state.devices.iter() {
@@ -26,7 +27,7 @@ pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
         let value = DeviceValue {
             rank: ranks.devices.get(&device.meta.id).copied().unwrap_or(RANK_NONE),
             number: device.meta.slot,
-            flags: flags(input, device, &resolvers)
+            flags: flags(input, device, &resolvers, restricts)
                 | blocks::flags(input, blocks.of(device, input.state), mode)
                 | ranks.lists.get(&device.meta.id).map_or(0, |list| u32::from(list.number) << LIST_SHIFT),
             until: end.map_or(0, |end| input.deadline(end)),
@@ -60,18 +61,34 @@ fn is_resolver(input: &Input<'_>, device: &Device, resolvers: &[IpAddr]) -> bool
     !resolvers.is_empty() && own.into_iter().any(|address| resolvers.contains(address))
 }
 
-fn flags(input: &Input<'_>, device: &Device, resolvers: &[IpAddr]) -> u32 {
-    let mut flags = 0;
+/// Reports whether administration is restricted to devices that may administer the gateway. Without such a device it is
+/// not, or every host would be locked out.
+pub fn restricts_administration(input: &Input<'_>) -> bool {
+    let has_access = |device: &Device| {
+        device.status != DeviceStatus::Blocked
+            && input.state.trust_class_of(device).is_some_and(|class| class.admin_access)
+    };
+    input.state.devices.iter().any(|device| !device.all_macs().is_empty() && has_access(device))
+}
+
+fn flags(input: &Input<'_>, device: &Device, resolvers: &[IpAddr], restricts: bool) -> u32 {
+    let floor = input.state.fail_policy_floor_of(device).strictness();
+    let mut flags = floor << device_flags::FLOOR_SHIFT;
     if device.status == DeviceStatus::Blocked {
         flags |= device_flags::BLOCKED;
     }
-    if input.state.quarantine_of(device.meta.id, input.now).is_some() {
-        flags |= device_flags::NO_INTERNET | device_flags::NO_LAN;
+    let is_quarantined = device.status == DeviceStatus::Quarantined
+        || input.state.quarantine_of(device.meta.id, input.now).is_some();
+    if is_quarantined {
+        flags |= device_flags::NO_INTERNET | device_flags::NO_LAN | device_flags::NO_ADMIN;
     }
     if is_resolver(input, device, resolvers) {
         flags |= device_flags::RESOLVER;
     }
     let Some(class) = input.state.trust_class_of(device) else { return flags };
+    if restricts && !class.admin_access {
+        flags |= device_flags::NO_ADMIN;
+    }
     flags |= match class.internet {
         Internet::None => device_flags::NO_INTERNET,
         Internet::Policy => device_flags::POLICY_ONLY,

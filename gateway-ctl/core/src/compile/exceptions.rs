@@ -38,7 +38,7 @@ impl<'a> Input<'a> {
         let Some(exception) = self.state.exceptions.get(id) else {
             return self.default_of(id).or_else(|| self.segment_of(id)).map(Cow::Owned);
         };
-        let diverts = exception.is_active(self.now) && exception.diverts();
+        let diverts = self.is_in_force(exception) && exception.diverts();
         diverts.then(|| Cow::Owned(self.diversion(exception)))
     }
 
@@ -60,9 +60,15 @@ impl<'a> Input<'a> {
         self.state.exceptions.get(id)?.expires_at
     }
 
+    /// Exceptions in force.
     pub fn active_exceptions(&self) -> impl Iterator<Item = &'a Exception> + use<'a> {
-        let now = self.now;
-        self.state.exceptions.iter().filter(move |exception| exception.is_active(now))
+        let input = *self;
+        self.state.exceptions.iter().filter(move |exception| input.is_in_force(exception))
+    }
+
+    /// Reports whether an exception has begun and not ended, and the privacy classes of its device allow it.
+    pub fn is_in_force(&self, exception: &Exception) -> bool {
+        exception.is_active(self.now) && !self.state.is_forbidden(exception)
     }
 
     /// Allows egress by the hops of its profile, or by the default route.

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use gateway_common::wire::Mark;
+use gateway_common::wire::{DeviceValue, Mark, device_flags, plan_flags};
 use ipnet::IpNet;
 
+use super::blocks;
 use super::leg::{Leg, LegKind};
 use super::well_known::is_link_local;
 use super::{Input, wireguard};
-use crate::plan::{NftRuleset, Plan};
+use crate::plan::{NftRuleset, Plan, names};
 
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     plan.nft = NftRuleset {
@@ -19,9 +20,17 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         open_udp: open_ports(input, legs),
         proxied: false,
         dns_port: input.network.dns_port,
+        redirects_own_dns: blocks::forces_dns_of_all(input),
+        ntp_port: if forces_ntp(plan) { names::NTP_PORT } else { 0 },
         egress: egress(legs),
         sources: tunnel_sources(input, legs, plan),
     };
+}
+
+fn forces_ntp(plan: &Plan) -> bool {
+    let has_flag = |device: &DeviceValue| device.flags & device_flags::FORCED_NTP != 0;
+    plan.dataplane.header.flags & plan_flags::FORCED_NTP != 0
+        || plan.dataplane.devices_by_mac.values().any(has_flag)
 }
 
 /// Marks of forwarded traffic with the interfaces that they lead to: the guard's list once more, for nftables.

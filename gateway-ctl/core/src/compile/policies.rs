@@ -13,6 +13,7 @@ use gateway_model::kinds::routing_policy::{FailPolicy, PolicyStatus, Reject, Sti
 use ipnet::IpNet;
 use jiff::Timestamp;
 
+use super::fallback::{self, Choices};
 use super::hops::{ResolvedEgress, resolve_egress, states};
 use super::lan_sources::scope_of;
 use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, LegKind, Legs};
@@ -74,6 +75,10 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
         let (mut policy, mut action) = policy_at_work(input, policy, rank, &compiled.legs);
         policy.exception_until = input.exception_end(policy.id);
         action.until = end.map_or(0, |end| input.deadline(end));
+        if is_exception {
+            // Whether a class allows exceptions is decided when they are made.
+            (action.fallback4, action.fallback6, action.fallback_rest) = (0, 0, 0);
+        }
         compiled.policies.push(policy);
         compiled.plan.dataplane.actions.push(action);
     }
@@ -219,14 +224,24 @@ fn better<K: Ord>(entry: std::collections::btree_map::Entry<'_, K, u32>, rank: u
     *best = rank.min(*best);
 }
 
-fn policy_at_work(
-    input: &Input<'_>,
-    policy: &RoutingPolicy,
-    rank: u32,
-    legs: &Legs,
-) -> (CompiledPolicy, ActionValue) {
+/// Hops of a policy, and the egress of its traffic through them.
+struct Egress {
+    hops: Vec<HopState>,
+    resolved: ResolvedEgress,
+    v4: Choice,
+    v6: Choice,
+    rest: u8,
+}
+
+impl Egress {
+    fn choices(&self) -> Choices {
+        (self.v4, self.v6, self.rest)
+    }
+}
+
+fn egress(input: &Input<'_>, policy: &RoutingPolicy, legs: &Legs) -> Egress {
     let hops = states(input, policy, legs);
-    let egress = resolve_egress(input, policy, &hops);
+    let resolved = resolve_egress(input, policy, &hops);
     let weight = |leg: u8| {
         let hop = hops.iter().find(|hop| hop.leg == leg && leg != 0);
         hop.map_or(1, |hop| hop.weight)
@@ -236,31 +251,47 @@ fn policy_at_work(
             let legs = numbers.iter().filter_map(|number| legs.get(*number).filter(|leg| has(leg)));
             legs.map(|leg| (leg.number, weight(leg.number))).collect()
         };
-        if egress.proxy != 0 {
+        if resolved.proxy != 0 {
             // A proxy takes either address family, whatever families the leg towards it has.
-            let weighted: Vec<(u8, u32)> = egress.legs.iter().map(|leg| (*leg, weight(*leg))).collect();
-            return spread(&weighted).to_proxy(egress.proxy);
+            let weighted: Vec<(u8, u32)> = resolved.legs.iter().map(|leg| (*leg, weight(*leg))).collect();
+            return spread(&weighted).to_proxy(resolved.proxy);
         }
-        let new = able(&egress.legs);
+        let new = able(&resolved.legs);
         if new.is_empty() {
             return failed(policy);
         }
 
-        let kept = able(&egress.kept).into_iter().map(|(number, _)| number);
+        let kept = able(&resolved.kept).into_iter().map(|(number, _)| number);
         let (draining, lasting): (Vec<u8>, Vec<u8>) = kept.partition(|leg| drain_end(&hops, *leg).is_some());
         let room = CHOICE_SLOTS.saturating_sub(draining.len() + lasting.len()).max(new.len());
         spread_over(&new, room).with_draining_legs(&lasting).with_draining_legs(&draining)
     };
-    let v4 = choose(|leg| leg.ipv4);
-    let v6 = choose(|leg| leg.ipv6);
+    let (v4, v6) = (choose(|leg| leg.ipv4), choose(|leg| leg.ipv6));
+    let rest = if resolved.proxy == 0 {
+        0
+    } else {
+        ActionValue::rest_of(unproxied_choice(policy, &resolved, legs), resolved.udp)
+    };
+    Egress { hops, resolved, v4, v6, rest }
+}
+
+fn policy_at_work(
+    input: &Input<'_>,
+    policy: &RoutingPolicy,
+    rank: u32,
+    legs: &Legs,
+) -> (CompiledPolicy, ActionValue) {
+    let found = egress(input, policy, legs);
+    let fallback = fallback::needed(policy, &found.choices(), |strict| egress(input, strict, legs).choices());
+    let Egress { hops, resolved, v4, v6, rest } = found;
     let lasting = |choice: &Choice| {
         let kept = choice.all().iter().skip(usize::from(choice.count));
         u8::try_from(kept.filter(|leg| drain_end(&hops, **leg).is_none()).count()).unwrap_or(0)
     };
-    let drained = egress.kept.iter().filter_map(|leg| drain_end(&hops, *leg)).min();
-    let active_hop = egress.active.and_then(|place| hops.get(place)).map(|state| state.hop.clone());
+    let drained = resolved.kept.iter().filter_map(|leg| drain_end(&hops, *leg)).min();
+    let active_hop = resolved.active.and_then(|place| hops.get(place)).map(|state| state.hop.clone());
     let fail_policy = policy.fail_policy.unwrap_or_default();
-    let status = match (egress.active.is_none(), fail_policy) {
+    let status = match (resolved.active.is_none(), fail_policy) {
         (true, FailPolicy::Open) => PolicyStatus::Fallback,
         (true, FailPolicy::Closed | FailPolicy::Degraded) => PolicyStatus::Blocked,
         (false, _) if hops.iter().any(|hop| !hop.usable) => PolicyStatus::Degraded,
@@ -270,11 +301,6 @@ fn policy_at_work(
         Sticky::Flow => gateway_common::wire::Sticky::Flow,
         Sticky::Source => gateway_common::wire::Sticky::Source,
         Sticky::SourceDest => gateway_common::wire::Sticky::SourceDestination,
-    };
-    let rest = if egress.proxy == 0 {
-        0
-    } else {
-        ActionValue::rest_of(unproxied_choice(policy, &egress, legs), egress.udp)
     };
     let action = ActionValue {
         v4,
@@ -286,6 +312,10 @@ fn policy_at_work(
         lasting6: lasting(&v6),
         until: 0,
         kept_until: drained.map_or(0, |end| input.deadline(end)),
+        fallback4: fallback.v4 as u8,
+        fallback6: fallback.v6 as u8,
+        fallback_rest: fallback.rest as u8,
+        _pad: 0,
     };
     let compiled = CompiledPolicy {
         id: policy.meta.id,

@@ -8,8 +8,9 @@
 //! 3. filter rules with another action;
 //! 4. the canaries of browsers and systems;
 //! 5. the domains of the blocklist;
-//! 6. threat feeds, then the lists of the blocklist. In each, important entries come before others, and exceptions
-//!    before entries that block. An exception applies only to lists of its own kind;
+//! 6. threat feeds, then the lists of the blocklist, those included that privacy classes name for their devices. In
+//!    each, important entries come before others, and exceptions before entries that block. An exception applies only
+//!    to lists of its own kind;
 //! 7. filter rules that note.
 //!
 //! Within one step, the order is by scope: device, group, privacy class, everyone. Then the most specific pattern wins:
@@ -45,8 +46,9 @@ mod tests;
 pub use canaries::Canaries;
 pub use sources::{Lists, TooManyLists};
 
-use entry::{Entry, Level, RuleEffect, RuleMatch, Tier};
+use entry::{ClientSelector, Entry, Level, RuleEffect, RuleMatch, Tier};
 use pattern::Index;
+use sources::ActiveList;
 
 /// Inputs of the filter beside the stored state.
 #[derive(Clone, Debug)]
@@ -72,6 +74,7 @@ pub struct Filter {
 struct Source {
     id: Id,
     cause: Cause,
+    clients: ClientSelector,
     format: Format,
     nets: Arc<Nets>,
 }
@@ -122,15 +125,23 @@ impl Filter {
     pub fn new(state: &State, lists: &Lists, options: Options) -> Filter {
         let mut entries = compile::stored(state, options.canaries);
         let (mut sources, mut by_tag) = (Vec::new(), Vec::new());
-        for (id, cause, loaded) in lists.active(state) {
-            entries.extend(compile::of_list(id, cause, loaded));
+        for ActiveList { id, cause, clients, loaded } in lists.active(state) {
+            entries.extend(compile::of_list(id, cause, &clients, loaded));
             let tag = usize::from(loaded.tag.number());
             by_tag.resize(by_tag.len().max(tag + 1), None);
             by_tag[tag] = u16::try_from(sources.len()).ok();
-            sources.push(Source { id, cause, format: loaded.format, nets: loaded.nets.clone() });
+            sources.push(Source { id, cause, clients, format: loaded.format, nets: loaded.nets.clone() });
         }
         let key = lists.key();
         let index = Index::new(&key, entries.iter().map(|entry| &entry.test));
+        Filter { entries, index, table: lists.table().clone(), sources, by_tag, zone: options.zone }
+    }
+
+    /// Creates a filter with the entries that hold although filtering is off: blocks, and local names that are denied.
+    pub fn of_blocks(state: &State, lists: &Lists, options: Options) -> Filter {
+        let entries = privacy::entries(state);
+        let index = Index::new(&lists.key(), entries.iter().map(|entry| &entry.test));
+        let (sources, by_tag) = (Vec::new(), Vec::new());
         Filter { entries, index, table: lists.table().clone(), sources, by_tag, zone: options.zone }
     }
 
@@ -167,7 +178,9 @@ impl Filter {
     ) -> Decision {
         let mut best = BestMatches::default();
         for (age, source) in self.sources.iter().enumerate().filter(|(_, source)| !source.nets.is_empty()) {
-            if let Some((net, effect)) = source.nets.find(address) {
+            if source.clients.is_match(asker)
+                && let Some((net, effect)) = source.nets.find(address)
+            {
                 let rank = Rank { tier: source.tier(effect), ..Rank::of_list(0, age) };
                 best.add(EntryMatch {
                     rank,
@@ -252,6 +265,9 @@ impl Filter {
                 let Some(source) = number.and_then(|place| self.sources.get(usize::from(place))) else {
                     return;
                 };
+                if !source.clients.is_match(asker) {
+                    return;
+                }
                 if source.format == Format::Rpz {
                     if zones.contains(&hit.tag) {
                         return;

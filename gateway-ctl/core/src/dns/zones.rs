@@ -19,7 +19,7 @@ mod node;
 mod rdata;
 mod secondary;
 mod sign;
-mod special_use;
+pub(super) mod special_use;
 #[cfg(test)]
 mod tests;
 mod zone;

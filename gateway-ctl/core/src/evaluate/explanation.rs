@@ -162,6 +162,15 @@ pub fn reason(reason: Reason, class: Option<&str>) -> String {
             "STUN and TURN are blocked for it, or may not leave by the default route".to_owned()
         }
         Reason::DiscoveryDropped => "LAN discovery does not leave the LAN".to_owned(),
+        Reason::ForcedNtp => {
+            "it asks a time server, and the one of the gateway answers in its place".to_owned()
+        }
+        Reason::AdminDenied => {
+            format!("its trust class {class:?} does not let it administer the gateway")
+        }
+        Reason::FloorReject => {
+            "its policy fails less strictly than the privacy classes of the device allow".to_owned()
+        }
         Reason::WrongIngress => "it is for an address of another tunnel".to_owned(),
     }
 }

@@ -108,8 +108,10 @@ pub fn evaluate_packet<'a>(
     };
     trace.push(format!("{family}: {source} to {}: {because}", destination_text(packet, destination)));
 
-    let local =
-        matches!(verdict.reason, Reason::ToGateway | Reason::ToLan | Reason::LinkLocal | Reason::ForcedDns);
+    let local = matches!(
+        verdict.reason,
+        Reason::ToGateway | Reason::ToLan | Reason::LinkLocal | Reason::ForcedDns | Reason::ForcedNtp
+    );
     let mut shown = FamilyVerdict {
         decision: Decision::Block,
         via: None,
@@ -148,6 +150,9 @@ pub fn evaluate_packet<'a>(
     };
     match verdict.reason {
         Reason::PolicyReject | Reason::PolicyDrop => clause = policy.map(failure),
+        Reason::FloorReject => {
+            clause = policy.map(|policy| format!("{}, but {because}", failure(policy)));
+        }
         Reason::PolicyDirect | Reason::NoPolicy => {
             shown.decision = Decision::Direct;
             shown.via = Some("default".to_owned());

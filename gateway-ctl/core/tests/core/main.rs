@@ -2,6 +2,7 @@
 
 mod blocks;
 mod bridges;
+mod classes;
 mod conflict;
 mod evaluation;
 mod exceptions;

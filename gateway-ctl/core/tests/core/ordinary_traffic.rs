@@ -223,7 +223,6 @@ fn calls_and_games() -> Vec<Row> {
 
 fn networks() -> Vec<Row> {
     vec![
-        row("Time", "NTP (RFC 5905) to UDP 123", vec![udp(SERVER, 123, &[&[0x23][..], &[0; 47]].concat())]),
         row(
             "Ping and traceroute",
             "ICMP echo, UDP 33434",
@@ -270,6 +269,7 @@ fn networks() -> Vec<Row> {
 fn asked_for() -> Vec<Row> {
     vec![
         row("DNS to another resolver", "query to UDP 53 of 8.8.8.8", vec![udp("8.8.8.8", 53, &dns_query())]),
+        row("Time", "NTP (RFC 5905) to UDP 123", vec![udp(SERVER, 123, &[&[0x23][..], &[0; 47]].concat())]),
         row("DNS over TLS", "TCP 853", vec![segment(SERVER, 853, 2, &[])]),
         row("DNS over HTTPS, known address", "TCP 443 of 1.1.1.1", vec![segment("1.1.1.1", 443, 2, &[])]),
         row(
@@ -304,7 +304,7 @@ fn result(reason: Reason) -> String {
         Reason::NoPolicy => "passes".to_owned(),
         Reason::ToGateway => "reaches the gateway".to_owned(),
         Reason::LinkLocal => "stays in the LAN".to_owned(),
-        Reason::ForcedDns => "answered by the gateway".to_owned(),
+        Reason::ForcedDns | Reason::ForcedNtp => "answered by the gateway".to_owned(),
         reason => format!("`{}`", reason.as_str()),
     }
 }

@@ -13,7 +13,7 @@ use super::device_group::DeviceGroup;
 use super::exception::Exception;
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
-use super::trust_class::{TrustClass, check_privacy_class};
+use super::trust_class::TrustClass;
 use crate::bulk_edit::Names;
 use crate::edit::EditError;
 use crate::id::{Id, MacAddr};
@@ -149,7 +149,7 @@ impl Resource for Device {
             );
         }
         check_reference::<TrustClass>("trust_class", &self.trust_class, state, problems);
-        check_privacy_class(&self.privacy_class, state, problems);
+        check_reference::<PrivacyClass>("privacy_class", &self.privacy_class, state, problems);
         check_reference::<Profile>("profile", &self.profile, state, problems);
         for (index, group) in self.groups.iter().flatten().enumerate() {
             if !state.device_groups.contains(*group) {

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::device::{Device, class_refs};
+use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
-use super::trust_class::{TrustClass, check_privacy_class};
+use super::trust_class::TrustClass;
 use crate::bulk_edit::Names;
 use crate::id::Id;
 use crate::id_or_name::check_reference;
@@ -71,7 +72,7 @@ impl Resource for DeviceGroup {
             }
         }
         check_reference::<TrustClass>("trust_class", &self.trust_class, state, problems);
-        check_privacy_class(&self.privacy_class, state, problems);
+        check_reference::<PrivacyClass>("privacy_class", &self.privacy_class, state, problems);
         check_reference::<Profile>("profile", &self.profile, state, problems);
         if let Some(color) = &self.color {
             let fine = color.len() == 7

@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 
 use super::device::Device;
 use super::policy_source::{self, Source, SourceType};
-use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
 use super::trust_class::Internet;
 use crate::bulk_edit::Names;
@@ -182,11 +181,11 @@ impl Exception {
         if self.r#type == ExceptionType::Quarantine {
             return;
         }
-        let class = state
-            .privacy_class_of(device)
-            .filter(|class: &&std::sync::Arc<PrivacyClass>| !class.allow_exceptions);
-        if let Some(class) = class {
-            let message = format!("The privacy class {:?} of the device allows no exceptions.", class.name);
+        if let Some(class) = state.class_without_exceptions(device) {
+            let message = format!(
+                "The privacy class {:?}, of the device or of a group, allows no exceptions.",
+                class.name
+            );
             problems.add(code::CONFLICT, "type", message);
         }
         if !self.allow_direct {

@@ -220,12 +220,17 @@ impl State {
 
 impl FailPolicy {
     /// The one that lets less through.
+    #[must_use]
     pub fn stricter(self, other: FailPolicy) -> FailPolicy {
-        let strictness = |policy: FailPolicy| match policy {
+        if other.strictness() > self.strictness() { other } else { self }
+    }
+
+    /// Returns 0 for the one that lets most through, up to 2.
+    pub const fn strictness(self) -> u32 {
+        match self {
             FailPolicy::Open => 0,
             FailPolicy::Degraded => 1,
             FailPolicy::Closed => 2,
-        };
-        if strictness(other) > strictness(self) { other } else { self }
+        }
     }
 }

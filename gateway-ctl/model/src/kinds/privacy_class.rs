@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::routing_policy::FailPolicy;
-use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::id_or_name::{keep_builtin, keep_name};
 use crate::problem::{Problems, code};
@@ -18,15 +17,15 @@ use crate::validated::{check_free_text, check_name, text_enum};
 const KIND_NUMBER: u16 = 1;
 
 text_enum! {
-    /// Selection of the resolver for devices of the class.
+    /// Resolver of the devices of the class.
     #[derive(Default)]
     pub enum ClassDnsMode {
-        /// The device itself.
+        /// The one that the device chooses, unless `force_dns` is set.
         #[default]
         Off = "off",
-        /// The gateway, for devices of the class.
+        /// The gateway: the same as `force_dns`.
         Device = "device",
-        /// The gateway, for everything and itself.
+        /// The gateway only: the same as `force_dns`, `block_doh` and `block_dot`.
         System = "system",
     }
 }
@@ -64,6 +63,18 @@ text_enum! {
     }
 }
 
+impl QueryLog {
+    /// Returns the one that keeps less.
+    #[must_use]
+    pub fn stricter(self, other: QueryLog) -> QueryLog {
+        match (self, other) {
+            (QueryLog::Off, _) | (_, QueryLog::Off) => QueryLog::Off,
+            (QueryLog::Anonymous, _) | (_, QueryLog::Anonymous) => QueryLog::Anonymous,
+            (QueryLog::Full, QueryLog::Full) => QueryLog::Full,
+        }
+    }
+}
+
 impl Ech {
     #[must_use]
     pub fn stricter(self, other: Ech) -> Ech {
@@ -91,19 +102,23 @@ pub struct PrivacyClass {
     pub name: String,
     pub description: String,
     pub dns_mode: ClassDnsMode,
+    /// The gateway answers plain DNS queries to other resolvers, and rejects DNS over TLS and QUIC to them.
     pub force_dns: bool,
+    /// The gateway answers NTP queries to other servers.
+    pub force_ntp: bool,
     pub block_doh: bool,
     pub block_dot: bool,
     pub block_quic: bool,
     pub block_ipv6: bool,
     pub webrtc: WebRtc,
     pub ech: Ech,
-    /// Policies of the class fail at least as strictly; `fail-open` demands nothing.
+    /// Policies fail at least as strictly: those of the class, and all others for devices of the class. `fail-open`
+    /// demands nothing.
     pub fail_policy_floor: FailPolicy,
     /// Devices of the class may have exceptions that let them out directly.
     pub allow_exceptions: bool,
     pub query_log: QueryLog,
-    /// Names of block lists against telemetry.
+    /// Names of block lists that apply to devices of the class, although they are not enabled for all.
     pub telemetry_lists: Vec<String>,
     /// Came with the service: cannot be deleted or renamed.
     #[schemars(extend("readOnly" = true))]
@@ -118,6 +133,7 @@ impl Default for PrivacyClass {
             description: String::new(),
             dns_mode: ClassDnsMode::Off,
             force_dns: false,
+            force_ntp: false,
             block_doh: false,
             block_dot: false,
             block_quic: false,
@@ -130,18 +146,6 @@ impl Default for PrivacyClass {
             telemetry_lists: Vec::new(),
             builtin: false,
         }
-    }
-}
-
-impl PrivacyClass {
-    /// Returns the fields that this version stores without effect, as far as they are set.
-    fn not_enforced(&self) -> impl Iterator<Item = &'static str> {
-        [
-            ("dns_mode", self.dns_mode != ClassDnsMode::Off),
-            ("telemetry_lists", !self.telemetry_lists.is_empty()),
-        ]
-        .into_iter()
-        .filter_map(|(field, asks)| asks.then_some(field))
     }
 }
 
@@ -163,17 +167,18 @@ impl Resource for PrivacyClass {
         Some(&self.name)
     }
 
-    fn validate(&self, _state: &State, problems: &mut Problems) {
+    fn validate(&self, state: &State, problems: &mut Problems) {
         check_name("name", &self.name, problems);
         check_free_text("description", &self.description, 1000, problems);
         if self.telemetry_lists.len() > 64 {
             problems.add(code::RANGE, "telemetry_lists", "At most 64 lists.");
         }
         for (index, list) in self.telemetry_lists.iter().enumerate() {
-            check_name(&format!("telemetry_lists[{index}]"), list, problems);
-        }
-        for field in self.not_enforced() {
-            problems.lacks(field, Capability::PrivacyServices);
+            let path = format!("telemetry_lists[{index}]");
+            check_name(&path, list, problems);
+            if !state.dns_blocklist.iter().any(|entry| entry.name.as_deref() == Some(list)) {
+                problems.warn(&path, "No block list on the web has this name yet.");
+            }
         }
     }
 
@@ -213,6 +218,7 @@ fn builtin(now: Timestamp) -> Vec<PrivacyClass> {
         PrivacyClass {
             dns_mode: ClassDnsMode::Device,
             force_dns: true,
+            force_ntp: true,
             block_doh: true,
             block_dot: true,
             webrtc: WebRtc::Tunnel,
@@ -223,6 +229,7 @@ fn builtin(now: Timestamp) -> Vec<PrivacyClass> {
         PrivacyClass {
             dns_mode: ClassDnsMode::Device,
             force_dns: true,
+            force_ntp: true,
             block_doh: true,
             block_dot: true,
             block_quic: true,
@@ -269,11 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn unenforced_settings_are_reported() {
+    fn unknown_telemetry_lists_are_reported() {
         let mut state = State::default().begin(Timestamp::UNIX_EPOCH);
-        let class = json!({"name": "mine", "block_doh": true, "ech": "strip", "dns_mode": "system"});
+        let list = json!({"name": "tv makers", "url": "https://example.com/tv.txt", "enabled": false});
+        kind("dns_block").unwrap().create(&mut state, list).unwrap();
+        let class = json!({"name": "mine", "telemetry_lists": ["tv makers", "phones"]});
         let written = kind("privacy_class").unwrap().create(&mut state, class).unwrap();
         let paths: Vec<&str> = written.warnings.iter().map(|warning| warning.path.as_str()).collect();
-        assert_eq!(paths, ["dns_mode"]);
+        assert_eq!(paths, ["telemetry_lists[1]"]);
     }
 }

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use super::privacy_class::PrivacyClass;
 use super::profile::Profile;
-use crate::capability::Capability;
 use crate::edit::EditError;
 use crate::id_or_name::{check_reference, keep_builtin, keep_name, reference};
 use crate::problem::{Problems, code};
@@ -49,11 +48,11 @@ pub struct TrustClass {
     pub level: u8,
     pub lan_access: LanAccess,
     pub internet: Internet,
-    /// May open the pages and the API of the gateway.
+    /// May open the API, the dashboard and SSH of the gateway. Enforced as soon as a device has a class that may.
     pub admin_access: bool,
-    /// May resolve local names.
+    /// May resolve names of the LAN: of hosts, local zones and private addresses.
     pub dns_local: bool,
-    /// May see and offer services by mDNS.
+    /// May see and offer services of other segments by mDNS. Nothing relays mDNS between segments yet.
     pub mdns: bool,
     /// Id or name of a route profile for devices of the class without one, for traffic that no policy matches.
     pub default_profile: Option<String>,
@@ -114,7 +113,7 @@ impl Resource for TrustClass {
             problems.add(code::RANGE, "level", "Must be from 0 to 100.");
         }
         check_reference::<Profile>("default_profile", &self.default_profile, state, problems);
-        check_privacy_class(&self.privacy_class, state, problems);
+        check_reference::<PrivacyClass>("privacy_class", &self.privacy_class, state, problems);
     }
 
     fn admit(&self, before: Option<&Self>, state: &State) -> Result<(), EditError> {
@@ -137,14 +136,6 @@ impl Resource for TrustClass {
 
     fn carry_over(input: &mut Map<String, Value>, before: &Self) {
         input.insert("builtin".into(), before.builtin.into());
-    }
-}
-
-/// Checks the privacy class of something that is no policy.
-pub(crate) fn check_privacy_class(name: &Option<String>, state: &State, problems: &mut Problems) {
-    check_reference::<PrivacyClass>("privacy_class", name, state, problems);
-    if name.is_some() {
-        problems.lacks("privacy_class", Capability::ClassOfDevices);
     }
 }
 

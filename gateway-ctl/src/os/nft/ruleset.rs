@@ -25,7 +25,7 @@ const MAX_NAME: usize = 15;
 /// invalid would leave without masquerading. Uplink traffic is compared first, as it is the majority of packets. LAN
 /// to LAN is accepted in any state, because the other direction of such a flow may take another path.
 pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
-    let NftRuleset { lan, tunnels, uplinks, open_udp, proxied, dns_port, egress, sources } = ruleset;
+    let NftRuleset { lan, tunnels, uplinks, open_udp, proxied, egress, sources, .. } = ruleset;
     let to_tunnels = marks(egress, tunnels);
     let to_uplinks = marks(egress, uplinks);
     let sets = InterfaceSets { lan: names(lan)?, tunnels: names(tunnels)?, uplinks: names(uplinks)? };
@@ -36,13 +36,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     if *proxied {
         hand_over(&mut text);
     }
-    if *dns_port != 0 {
-        // Conntrack restores the original destination address as the source of the reply.
-        text.chain("resolver", "type nat hook prerouting priority dstnat; policy accept;");
-        let forced = Mark::FORCED_DNS.0;
-        text.rule(&format!("meta mark {forced:#010x} meta l4proto {{ tcp, udp }} redirect to :{dns_port}"));
-        text.end();
-    }
+    redirect_queries(&mut text, ruleset);
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
     if let Some(from) = lan {
         // The majority of packets, so it comes first. The rules below repeat it, for more uplinks.
@@ -105,6 +99,37 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     sets.input(&mut text);
     text.end();
     Ok(text.close())
+}
+
+/// Redirects DNS and NTP queries to the servers of this host. Conntrack restores the original destination address as the
+/// source of the reply.
+fn redirect_queries(text: &mut Text, ruleset: &NftRuleset) {
+    let NftRuleset { dns_port, ntp_port, redirects_own_dns, .. } = ruleset;
+    if *dns_port != 0 || *ntp_port != 0 {
+        text.chain("query_redirect", "type nat hook prerouting priority dstnat; policy accept;");
+    }
+    if *dns_port != 0 {
+        let forced = Mark::FORCED_DNS.0;
+        text.rule(&format!("meta mark {forced:#010x} meta l4proto {{ tcp, udp }} redirect to :{dns_port}"));
+    }
+    if *ntp_port != 0 {
+        text.rule(&format!(
+            "meta mark {:#010x} meta l4proto udp redirect to :{ntp_port}",
+            Mark::FORCED_NTP.0
+        ));
+    }
+    if *dns_port != 0 || *ntp_port != 0 {
+        text.end();
+    }
+    if *dns_port != 0 && *redirects_own_dns {
+        text.chain("own_query_redirect", "type nat hook output priority -100; policy accept;");
+        // What the gateway sends with a mark has its own egress.
+        text.rule(&format!("meta mark & {:#010x} == {:#010x} accept", Mark::OURS_MASK, Mark::OURS));
+        text.rule(&format!("meta mark {:#010x} accept", Mark::OWN_QUERY.0));
+        text.rule("fib daddr type local accept");
+        text.rule(&format!("meta l4proto {{ tcp, udp }} th dport 53 redirect to :{dns_port}"));
+        text.end();
+    }
 }
 
 /// Drops packets to a tunnel whose source is not an address of the tunnel. Source translation happens earlier, so
@@ -316,6 +341,8 @@ mod tests {
             open_udp: vec![51820],
             proxied: false,
             dns_port: 53,
+            redirects_own_dns: true,
+            ntp_port: 4704,
             egress: BTreeSet::from([
                 (0x4700_0001, "wan0".to_owned()),
                 (0x4700_8000, "wan0".to_owned()),

@@ -13,6 +13,7 @@ use gateway_model::id::MacAddr;
 use gateway_model::kinds::privacy_class::{Ech, QueryLog};
 use gateway_model::settings::groups::PrivacyBlocks;
 use gateway_model::{Device, State};
+use ipnet::IpNet;
 
 use super::inputs::{ResolverInputs, is_link_local};
 use super::query_routes::QueryRoutes;
@@ -75,6 +76,9 @@ impl Table {
                 by_address.insert(*address, table.describe(Some(*mac), *address, None));
             }
         }
+        // Queries of this host to another resolver, which are redirected here, keep their source.
+        let own = table.inputs.world.facts.addresses.values().flatten().map(IpNet::addr);
+        by_address.extend(own.filter(|address| !is_link_local(*address)).map(|own| (own, table.own.clone())));
         table.by_address = by_address;
         table
     }
@@ -165,9 +169,9 @@ fn asker(state: &State, device: &Device, address: IpAddr) -> ClientIdentity {
 }
 
 fn logged(state: &State, device: &Device) -> Logged {
-    match state.privacy_class_of(device).map(|class| class.query_log) {
-        None | Some(QueryLog::Full) => Logged::Full,
-        Some(QueryLog::Anonymous) => Logged::Anonymous,
-        Some(QueryLog::Off) => Logged::Off,
+    match state.query_log_of(device) {
+        QueryLog::Full => Logged::Full,
+        QueryLog::Anonymous => Logged::Anonymous,
+        QueryLog::Off => Logged::Off,
     }
 }

@@ -57,7 +57,8 @@ impl ResolverInputs {
 
     pub fn filter(&self, lists: &Lists) -> Arc<Filter> {
         let options = FilterOptions { zone: TimeZone::system(), canaries: Default::default() };
-        Arc::new(Filter::new(&self.world.state, lists, options))
+        let new = if self.dns().filtering_enabled { Filter::new } else { Filter::of_blocks };
+        Arc::new(new(&self.world.state, lists, options))
     }
 
     pub fn zones(&self, key: Key, copies: &SecondaryZones, signatures: &Signatures) -> Arc<Zones> {

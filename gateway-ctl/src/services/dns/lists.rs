@@ -111,7 +111,7 @@ pub fn wanted(state: &State, dns: &Dns) -> Vec<Subscription> {
         Some(Subscription { id, url: url.clone()?, format: None, every: DAILY, limits, keeps_servers: false })
     };
     let allowed = state.dns_allowlist.iter().filter(|list| list.enabled);
-    let blocked = state.dns_blocklist.iter().filter(|list| list.enabled);
+    let blocked = state.dns_blocklist.iter().filter(|list| list.enabled || state.is_telemetry_list(list));
     let feeds = state.threat_feeds.iter().filter(|feed| feed.enabled).map(|feed| Subscription {
         id: feed.meta.id,
         url: feed.url.clone(),

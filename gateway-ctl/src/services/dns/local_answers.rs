@@ -11,31 +11,14 @@ use gateway_dns::transfer::Secondaries;
 use jiff::Timestamp;
 
 pub struct FilterAndZones {
-    filter: Arc<Filter>,
-    zones: Arc<Zones>,
-    secondaries: Arc<Secondaries>,
-    filtering: bool,
-}
-
-impl FilterAndZones {
-    /// Creates the local answers. With `filtering` off, the filter passes everything.
-    pub fn new(
-        filter: Arc<Filter>,
-        zones: Arc<Zones>,
-        secondaries: Arc<Secondaries>,
-        filtering: bool,
-    ) -> FilterAndZones {
-        FilterAndZones { filter, zones, secondaries, filtering }
-    }
-
-    fn filtered(&self, decide: impl FnOnce(&Filter) -> Decision) -> Decision {
-        if self.filtering { decide(&self.filter) } else { Decision::PASS }
-    }
+    pub filter: Arc<Filter>,
+    pub zones: Arc<Zones>,
+    pub secondaries: Arc<Secondaries>,
 }
 
 impl LocalAnswers for FilterAndZones {
     fn decide(&self, asker: &ClientIdentity, question: Question<'_>, now: Timestamp) -> Decision {
-        self.filtered(|filter| filter.decide(asker, question, now))
+        self.filter.decide(asker, question, now)
     }
 
     fn inspect_name(
@@ -45,7 +28,7 @@ impl LocalAnswers for FilterAndZones {
         target: NameRef<'_>,
         now: Timestamp,
     ) -> Decision {
-        self.filtered(|filter| filter.inspect_name(asker, question, target, now))
+        self.filter.inspect_name(asker, question, target, now)
     }
 
     fn inspect_address(
@@ -55,7 +38,7 @@ impl LocalAnswers for FilterAndZones {
         address: IpAddr,
         now: Timestamp,
     ) -> Decision {
-        self.filtered(|filter| filter.inspect_address(asker, question, address, now))
+        self.filter.inspect_address(asker, question, address, now)
     }
 
     fn local(&self, question: Question<'_>, proved: bool) -> Option<Local> {

@@ -91,8 +91,7 @@ impl DnsService {
         let signatures = Signatures::default();
         let zones = inputs.zones(key, &copies, &signatures);
         let secondaries = Arc::new(secondaries);
-        let filtering = inputs.dns().filtering_enabled;
-        let book = Arc::new(FilterAndZones::new(filter, zones, secondaries.clone(), filtering));
+        let book = Arc::new(FilterAndZones { filter, zones, secondaries: secondaries.clone() });
         let table = Arc::new(Table::new(inputs.clone(), asked, routes.clone(), choice.clone()));
         let (dataplane, domains, ipv6) = (engine.dataplane(), worlds.domains().clone(), asked.is_ipv6());
         let learner = Arc::new(FqdnInstaller::new(dataplane.clone(), domains, routes.clone()));

@@ -30,7 +30,7 @@ pub fn mac(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, n & 0x7]
 }
 
-pub const PORTS: [u16; 7] = [53, 80, 443, 853, 0x5300, 3478, 5353];
+pub const PORTS: [u16; 9] = [22, 53, 80, 123, 443, 853, 0x5300, 3478, 5353];
 /// Domains of resolvers.
 pub const RESOLVERS: [&str; 2] = ["doh.example.com", "dns.example.org"];
 pub const VLANS: [u16; 4] = [1, 7, 0x700, 4094];
@@ -67,12 +67,12 @@ fn choice() -> impl Strategy<Value = Choice> {
 fn actions() -> impl Strategy<Value = Vec<ActionValue>> {
     let rest = (0u8..6, any::<bool>());
     let rest = rest.prop_map(|(kind, udp)| if udp { kind | PROXY_TAKES_UDP } else { kind });
-    let action = (choice(), choice(), 0u8..4, rest);
+    let action = (choice(), choice(), 0u8..4, rest, any::<[u8; 3]>());
     let deadlines = vec((deadline(), deadline()), 5);
     (vec(action, RANKS as usize), deadlines).prop_map(|(actions, deadlines)| {
         let numbered = (1u32..).zip(actions);
         numbered
-            .map(|(policy, (v4, v6, sticky, rest))| ActionValue {
+            .map(|(policy, (v4, v6, sticky, rest, fallback))| ActionValue {
                 v4,
                 v6,
                 policy,
@@ -82,6 +82,10 @@ fn actions() -> impl Strategy<Value = Vec<ActionValue>> {
                 lasting6: rest & 3,
                 until: deadlines[policy as usize % deadlines.len()].0,
                 kept_until: deadlines[policy as usize % deadlines.len()].1,
+                fallback4: fallback[0] % 4,
+                fallback6: fallback[1] % 4,
+                fallback_rest: fallback[2] % 4,
+                _pad: 0,
             })
             .collect()
     })
@@ -98,7 +102,8 @@ fn list() -> impl Strategy<Value = u16> {
 }
 
 fn devices() -> impl Strategy<Value = (BTreeMap<[u8; 6], DeviceValue>, BTreeMap<IpAddr, DeviceValue>)> {
-    let flags = || prop_oneof![5 => Just(0u32), 1 => Just(device_flags::NO_LAN), 4 => 0u32..4096];
+    let flags =
+        || prop_oneof![5 => Just(0u32), 1 => Just(device_flags::NO_LAN), 4 => 0u32..4096, 2 => 0u32..1 << 16];
     let list = || prop_oneof![1 => Just(0u32), 1 => list().prop_map(u32::from)];
     let value = || {
         (rank(), 1u32..9, flags(), list(), deadline(), rank()).prop_map(
@@ -216,7 +221,8 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
         0..12,
     );
     let legs = btree_map(1u32..4, 0u32..20, 0..3);
-    let blocks = prop_oneof![4 => Just(0u32), 1 => (0u32..64).prop_map(|bits| bits << 6)];
+    // Administration, time and blocks.
+    let blocks = prop_oneof![4 => Just(0u32), 1 => (0u32..256).prop_map(|bits| bits << 4)];
     let doh_servers = btree_map(net(), Just(1u32), 0..6);
     let doh_names = prop::sample::subsequence(RESOLVERS.to_vec(), 0..=RESOLVERS.len());
     let doh_names = doh_names.prop_map(|names| {
@@ -239,7 +245,7 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
             let forced = if sample_every == 1 { plan_flags::FORCED_DNS } else { 0 };
             let flags = strict | forced | blocks | if domains.is_empty() { 0 } else { plan_flags::DOMAINS };
             Dataplane {
-                header: PlanValue { all, flags, sample_every, ..PlanValue::default() },
+                header: PlanValue { all, flags, sample_every, admin_port: 80, ..PlanValue::default() },
                 interfaces,
                 vlans,
                 devices_by_mac: macs,

@@ -22,6 +22,8 @@ fn ruleset() -> NftRuleset {
         open_udp: vec![51820],
         proxied: false,
         dns_port: 53,
+        redirects_own_dns: false,
+        ntp_port: 4704,
         egress: BTreeSet::from([(MARK_UPLINK, "wan0".to_owned()), (MARK_TUNNEL, "tun0".to_owned())]),
         sources: ["10.0.3.1", "fd00:3::1"]
             .map(|address| ("tun0".to_owned(), address.parse().expect("an address")))
@@ -110,7 +112,9 @@ fn every_shape_of_a_rule_set_is_accepted_by_nft() {
                         let (lan, tunnels, uplinks) = (lan.clone(), tunnels.clone(), uplinks.clone());
                         let proxied = !open_udp.is_empty();
                         let NftRuleset { egress, sources, .. } = ruleset();
-                        let (dns_port, egress) = (53, if proxied { egress } else { BTreeSet::new() });
+                        let egress = if proxied { egress } else { BTreeSet::new() };
+                        let dns_port = if tunnels.is_empty() { 0 } else { 53 };
+                        let ntp_port = if uplinks.is_empty() { 0 } else { 4704 };
                         let ruleset = NftRuleset {
                             lan,
                             tunnels,
@@ -118,6 +122,8 @@ fn every_shape_of_a_rule_set_is_accepted_by_nft() {
                             open_udp,
                             proxied,
                             dns_port,
+                            redirects_own_dns: proxied,
+                            ntp_port,
                             egress,
                             sources,
                         };

@@ -153,35 +153,36 @@ fn of_rewrite(rewrite: &DnsRewrite, domain: &DomainOrWildcard) -> Entry {
 }
 
 /// Returns entries for those rules of a list that are more than a name.
-pub(super) fn of_list(id: Id, cause: Cause, loaded: &LoadedList) -> Vec<Entry> {
+pub(super) fn of_list(id: Id, cause: Cause, clients: &ClientSelector, loaded: &LoadedList) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut indexes: BTreeMap<(&Name, Form), usize> = BTreeMap::new();
-    let entry = |rule: &ListRule, tier, effect, test, conditions| Entry {
+    let entry = |rule: &ListRule, tier, effect, test, conditions: RuleConditions| Entry {
         cause,
         id: Some(id),
         text: rule.text.clone(),
         tier,
         effect,
         test,
-        conditions,
+        conditions: RuleConditions { scope: clients.clone(), ..conditions }.boxed(),
     };
+    let always = RuleConditions::default;
     let act = if cause == Cause::Allowlist { Tier::Allow } else { Tier::ListAct };
     for rule in loaded.rules.iter() {
         match &rule.effect {
             ListRuleEffect::Adblock(adblock) => {
                 let tier = adblock_tier(adblock, cause);
                 let effect = if tier.allows() { RuleEffect::Pass } else { RuleEffect::Do(Action::Block) };
-                let conditions = RuleConditions::of_adblock(adblock, None).boxed();
+                let conditions = RuleConditions::of_adblock(adblock, None);
                 entries.push(entry(rule, tier, effect, Test::of_adblock(&adblock.target), conditions));
             }
             // Entries of an allowlist give no answer of their own.
             ListRuleEffect::Answer { name, form, .. } if cause == Cause::Allowlist => {
-                entries.push(entry(rule, act, RuleEffect::Pass, Test::Name(name.clone(), *form), None));
+                entries.push(entry(rule, act, RuleEffect::Pass, Test::Name(name.clone(), *form), always()));
             }
             ListRuleEffect::Answer { name, form, answer } => {
                 let index = *indexes.entry((name, *form)).or_insert_with(|| {
                     let effect = RuleEffect::Answers(Answers { alone: true, ..Answers::default() });
-                    entries.push(entry(rule, act, effect, Test::Name(name.clone(), *form), None));
+                    entries.push(entry(rule, act, effect, Test::Name(name.clone(), *form), always()));
                     entries.len() - 1
                 });
                 let RuleEffect::Answers(answers) = &mut entries[index].effect else { continue };

@@ -241,6 +241,11 @@ impl ClientSelector {
         ClientSelector { devices, restricted: true, ..ClientSelector::default() }
     }
 
+    /// Reports whether a client belongs to it.
+    pub(super) fn is_match(&self, asker: &ClientIdentity) -> bool {
+        self.level(asker).is_some()
+    }
+
     fn level(&self, asker: &ClientIdentity) -> Option<Level> {
         if !self.restricted {
             Some(Level::Everyone)

@@ -1,9 +1,10 @@
-//! Entries for blocks of privacy classes: names of public resolvers, and AAAA records.
+//! Entries for blocks of privacy classes, which are names of public resolvers and AAAA records, and for trust classes
+//! whose devices may not resolve local names.
 
 use gateway_model::domain::DomainName;
 use gateway_model::pattern::Pattern;
-use gateway_model::settings::groups::{HostBlocks, PrivacyBlocks};
-use gateway_model::{Id, State};
+use gateway_model::settings::groups::{DhcpConfig, HostBlocks, PrivacyBlocks};
+use gateway_model::{Device, Id, State};
 
 use super::entry::{ClientSelector, Entry, RuleConditions, RuleEffect, Tier};
 use super::pattern::Test;
@@ -11,11 +12,12 @@ use crate::dns::decision::{Action, Cause};
 use crate::dns::domain_set::Form;
 use crate::dns::name::Name;
 use crate::dns::rtype;
+use crate::dns::zones::special_use;
 use crate::doh_servers;
 
 pub(super) fn entries(state: &State) -> Vec<Entry> {
     let blocks: PrivacyBlocks = state.group();
-    let mut entries = Vec::new();
+    let mut entries = local_names(state);
     if let Some(scope) = scope(state, &blocks, |blocks| blocks.block_doh) {
         let names = doh_servers::NAMES.iter().filter_map(|text| Some((text, DomainName::parse(text).ok()?)));
         entries.extend(names.map(|(text, name)| {
@@ -33,6 +35,25 @@ pub(super) fn entries(state: &State) -> Vec<Entry> {
         entries.push(entry("*", Test::of(&Pattern::Wildcard("*".to_owned())), Action::NoData, conditions));
     }
     entries
+}
+
+/// Returns entries that hide names of the LAN from devices whose trust class does not let them resolve those.
+fn local_names(state: &State) -> Vec<Entry> {
+    let is_denied = |device: &&Device| state.trust_class_of(device).is_some_and(|class| !class.dns_local);
+    let devices: Vec<Id> = state.devices.iter().filter(is_denied).map(|device| device.meta.id).collect();
+    if devices.is_empty() {
+        return Vec::new();
+    }
+    let scope = ClientSelector::devices(devices);
+    let of_hosts = state.group::<DhcpConfig>().domain;
+    let zones = state.dns_zones.iter().filter(|zone| zone.enabled).map(|zone| zone.name.to_string());
+    let names = std::iter::once(of_hosts).chain(zones).chain(special_use::reverse());
+    let entry_of = |text: String| {
+        let test = Test::Name(Name::from(&DomainName::parse(&text).ok()?), Form::Both);
+        let conditions = RuleConditions { scope: scope.clone(), ..RuleConditions::default() };
+        Some(entry(&text, test, Action::Nxdomain, conditions))
+    };
+    names.filter_map(entry_of).collect()
 }
 
 /// Returns the clients with a block, or `None` if there are none.

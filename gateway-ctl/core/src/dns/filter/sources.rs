@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gateway_model::kinds::{Device, DnsBlock};
 use gateway_model::{Id, State};
 
+use super::entry::ClientSelector;
 use crate::dns::address_set::Nets;
 use crate::dns::decision::Cause;
 use crate::dns::domain_set::{Key, Table, Tag};
@@ -86,22 +88,41 @@ impl Lists {
         (1..=Tag::LAST).find(|number| !taken.contains(number)).and_then(Tag::new)
     }
 
-    /// Returns the lists whose object exists and is enabled, in the order of their ids.
-    pub(super) fn active<'a>(
-        &'a self,
-        state: &'a State,
-    ) -> impl Iterator<Item = (Id, Cause, &'a LoadedList)> + 'a {
-        self.loaded.iter().filter_map(|(id, loaded)| Some((*id, cause(*id, state)?, loaded)))
+    /// Returns the lists whose object exists and applies to clients, in the order of their ids.
+    pub(super) fn active<'a>(&'a self, state: &'a State) -> impl Iterator<Item = ActiveList<'a>> + 'a {
+        self.loaded.iter().filter_map(|(id, loaded)| {
+            let (cause, clients) = cause_and_clients(*id, state)?;
+            Some(ActiveList { id: *id, cause, clients, loaded })
+        })
     }
 }
 
-/// Returns the kind of a list, from the object that configures it.
-fn cause(id: Id, state: &State) -> Option<Cause> {
+/// A list that applies to clients.
+pub(super) struct ActiveList<'a> {
+    pub id: Id,
+    pub cause: Cause,
+    pub clients: ClientSelector,
+    pub loaded: &'a LoadedList,
+}
+
+/// Returns the kind of a list and its clients, from the object that configures it.
+fn cause_and_clients(id: Id, state: &State) -> Option<(Cause, ClientSelector)> {
     if state.dns_allowlist.get(id).is_some_and(|list| list.enabled && list.url.is_some()) {
-        Some(Cause::Allowlist)
-    } else if state.dns_blocklist.get(id).is_some_and(|list| list.enabled && list.url.is_some()) {
-        Some(Cause::Blocklist)
-    } else {
-        state.threat_feeds.get(id).filter(|feed| feed.enabled).map(|_| Cause::Feed)
+        return Some((Cause::Allowlist, ClientSelector::default()));
     }
+    if let Some(list) = state.dns_blocklist.get(id).filter(|list| list.url.is_some()) {
+        let clients =
+            if list.enabled { ClientSelector::default() } else { clients_of_telemetry_list(list, state)? };
+        return Some((Cause::Blocklist, clients));
+    }
+    let feed = state.threat_feeds.get(id).filter(|feed| feed.enabled);
+    feed.map(|_| (Cause::Feed, ClientSelector::default()))
+}
+
+/// Returns the devices whose privacy classes name a list. `None` if there are none.
+fn clients_of_telemetry_list(list: &DnsBlock, state: &State) -> Option<ClientSelector> {
+    let name = list.name.as_deref()?;
+    let has_list = |device: &&Device| state.telemetry_lists_of(device).contains(name);
+    let devices: Vec<Id> = state.devices.iter().filter(has_list).map(|device| device.meta.id).collect();
+    (!devices.is_empty()).then(|| ClientSelector::devices(devices))
 }

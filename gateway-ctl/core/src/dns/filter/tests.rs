@@ -5,8 +5,11 @@ use std::net::IpAddr;
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::dns::Scope;
 use gateway_model::kinds::dns_filter_rule::{FilterAction, Schedule};
-use gateway_model::kinds::{DnsAllow, DnsBlock, DnsFilterRule, DnsRewrite, PrivacyClass, ThreatFeed};
+use gateway_model::kinds::{
+    DnsAllow, DnsBlock, DnsFilterRule, DnsRewrite, DnsZone, PrivacyClass, ThreatFeed,
+};
 use gateway_model::pattern::{Match, Pattern};
+use gateway_model::settings::groups::{BlockScope, HostBlocks};
 use gateway_model::{Device, DeviceGroup};
 use proptest::prelude::*;
 
@@ -397,6 +400,75 @@ fn a_list_counts_while_its_object_is_enabled() {
     assert_eq!((world.action("a.example"), world.action("b.example")), (Action::Pass, Action::Block));
     world.lists.take(id);
     assert_eq!((world.action("b.example"), world.lists.names()), (Action::Pass, 0));
+}
+
+#[test]
+fn list_that_a_privacy_class_names_is_for_its_devices() {
+    let mut world = World::new();
+    let id = world.blocklist("||tv.example^\n||ads.example^$important\n/^metrics[0-9]/\n");
+    world.state.update::<DnsBlock>(id, None, |list| list.enabled = false).expect("a list");
+    let telemetry_lists = vec!["list 0".to_owned()];
+    let class = PrivacyClass { name: "quiet".to_owned(), telemetry_lists, ..Default::default() };
+    world.state.create(class).expect("a class");
+    let device = Device {
+        name: "tv".to_owned(),
+        mac: "02:00:00:00:00:01".parse().ok(),
+        privacy_class: Some("quiet".to_owned()),
+        ..Default::default()
+    };
+    let device = world.state.create(device).expect("a device").0.meta.id;
+    let tv = ClientIdentity { device: Some(device), ..ClientIdentity::default() };
+    let asked = ["tv.example", "www.ads.example", "metrics7.example"];
+    let of_tv = |world: &World| asked.map(|name| world.decide_for(&tv, name, rtype::A).action);
+    let of_others = |world: &World| asked.map(|name| world.action(name));
+    let (blocked, passed) = ([(); 3].map(|()| Action::Block), [(); 3].map(|()| Action::Pass));
+    assert_eq!((of_tv(&world), of_others(&world)), (blocked.clone(), passed.clone()));
+    world.state.update::<DnsBlock>(id, None, |list| list.enabled = true).expect("a list");
+    assert_eq!((of_tv(&world), of_others(&world)), (blocked.clone(), blocked), "enabled for all");
+    world.state.update::<DnsBlock>(id, None, |list| list.enabled = false).expect("a list");
+    world.state.update::<Device>(device, None, |device| device.privacy_class = None).expect("a device");
+    assert_eq!(of_tv(&world), passed, "without the class");
+}
+
+#[test]
+fn device_without_local_names_gets_none() {
+    let mut world = World::new();
+    let zone = DnsZone { name: DomainName::parse("corp.example").expect("a name"), ..Default::default() };
+    world.state.create(zone).expect("a zone");
+    let device = Device {
+        name: "camera".to_owned(),
+        mac: "02:00:00:00:00:01".parse().ok(),
+        trust_class: Some("quarantine".to_owned()),
+        ..Default::default()
+    };
+    let device = world.state.create(device).expect("a device").0.meta.id;
+    let camera = ClientIdentity { device: Some(device), ..ClientIdentity::default() };
+    for local in ["nas.lan", "www.corp.example", "7.1.168.192.in-addr.arpa"] {
+        assert_eq!(world.decide_for(&camera, local, rtype::A).action, Action::Nxdomain, "{local}");
+        assert_eq!(world.action(local), Action::Pass, "{local} of another client");
+    }
+    assert_eq!(world.decide_for(&camera, "www.example", rtype::A), Decision::PASS);
+}
+
+#[test]
+fn blocks_hold_without_filtering() {
+    let mut world = World::new();
+    world.block("ads.example");
+    world.blocklist("||tracker.example^\n");
+    let blocks = HostBlocks { block_doh: true, ..HostBlocks::default() };
+    world.state.set_blocks_at(BlockScope::All, blocks).expect("set");
+    let filter = Filter::of_blocks(
+        &world.state,
+        &world.lists,
+        Options { zone: TimeZone::UTC, canaries: Canaries::default() },
+    );
+    let action = |text: &str| {
+        let asked = name(text);
+        let question = Question { name: asked.as_ref(), qtype: rtype::A };
+        filter.decide(&ClientIdentity::default(), question, world.now).action
+    };
+    assert_eq!(action("dns.google"), Action::Nxdomain);
+    assert_eq!([action("ads.example"), action("tracker.example")], [Action::Pass, Action::Pass]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ const REVERSE: &[&str] = &[
 ];
 
 /// Returns all reverse zones. 172.16.0.0/12 and 100.64.0.0/10 (RFC 7793) yield one zone for each /16 network.
-pub(super) fn reverse() -> impl Iterator<Item = String> {
+pub(in crate::dns) fn reverse() -> impl Iterator<Item = String> {
     let private = (16..=31).map(|number| format!("{number}.172.in-addr.arpa"));
     let shared = (64..=127).map(|number| format!("{number}.100.in-addr.arpa"));
     REVERSE.iter().map(|name| (*name).to_owned()).chain(private).chain(shared)

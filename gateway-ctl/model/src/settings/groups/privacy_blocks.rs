@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::edit::EditError;
 use crate::id::Id;
-use crate::kinds::privacy_class::{Ech, PrivacyClass, WebRtc};
+use crate::kinds::privacy_class::{ClassDnsMode, Ech, PrivacyClass, WebRtc};
 use crate::kinds::{Device, DeviceGroup};
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
 use crate::state::State;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PrivacyBlocks {
     /// For all hosts of the LAN, known or not.
@@ -27,12 +27,25 @@ pub struct PrivacyBlocks {
     pub groups: BTreeMap<Id, HostBlocks>,
 }
 
+impl Default for PrivacyBlocks {
+    /// Time is the same wherever it comes from, so a query for it need not leave.
+    fn default() -> PrivacyBlocks {
+        PrivacyBlocks {
+            all: HostBlocks { force_ntp: true, ..HostBlocks::default() },
+            devices: BTreeMap::new(),
+            groups: BTreeMap::new(),
+        }
+    }
+}
+
 /// Blocks for a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HostBlocks {
     /// The gateway answers plain DNS queries to other resolvers, and rejects DNS over TLS and QUIC to them.
     pub force_dns: bool,
+    /// The gateway answers NTP queries to other servers (RFC 5905).
+    pub force_ntp: bool,
     /// DNS over HTTPS to known public resolvers, by name and by address.
     pub block_doh: bool,
     /// DNS over TLS (RFC 7858) and QUIC (RFC 9250).
@@ -52,6 +65,7 @@ impl HostBlocks {
     pub fn and(self, other: HostBlocks) -> HostBlocks {
         HostBlocks {
             force_dns: self.force_dns || other.force_dns,
+            force_ntp: self.force_ntp || other.force_ntp,
             block_doh: self.block_doh || other.block_doh,
             block_dot: self.block_dot || other.block_dot,
             block_quic: self.block_quic || other.block_quic,
@@ -67,9 +81,11 @@ impl HostBlocks {
 }
 
 impl From<&PrivacyClass> for HostBlocks {
+    /// The blocks as they are set.
     fn from(class: &PrivacyClass) -> HostBlocks {
         HostBlocks {
             force_dns: class.force_dns,
+            force_ntp: class.force_ntp,
             block_doh: class.block_doh,
             block_dot: class.block_dot,
             block_quic: class.block_quic,
@@ -80,20 +96,28 @@ impl From<&PrivacyClass> for HostBlocks {
     }
 }
 
+impl PrivacyClass {
+    /// Returns the blocks for devices of the class: those that are set, and those that its DNS mode means.
+    pub fn blocks(&self) -> HostBlocks {
+        let (resolves, only) = match self.dns_mode {
+            ClassDnsMode::Off => (false, false),
+            ClassDnsMode::Device => (true, false),
+            ClassDnsMode::System => (true, true),
+        };
+        let of_mode =
+            HostBlocks { force_dns: resolves, block_doh: only, block_dot: only, ..HostBlocks::default() };
+        HostBlocks::from(self).and(of_mode)
+    }
+}
+
 impl PrivacyBlocks {
     /// Returns the blocks of a device: those of all hosts included.
     pub fn of(&self, device: &Device, state: &State) -> HostBlocks {
-        let class = state.privacy_class_of(device);
-        let own = [self.all]
-            .into_iter()
-            .chain(self.devices.get(&device.meta.id).copied())
-            .chain(class.map(|class| HostBlocks::from(class.as_ref())));
-        let groups = state.groups_of(device.meta.id).flat_map(|group| {
-            let class = state.referred::<PrivacyClass>(&group.privacy_class);
-            let class = class.map(|class| HostBlocks::from(class.as_ref()));
-            self.groups.get(&group.meta.id).copied().into_iter().chain(class)
-        });
-        own.chain(groups).fold(HostBlocks::default(), HostBlocks::and)
+        let own = [self.all].into_iter().chain(self.devices.get(&device.meta.id).copied());
+        let groups = state.groups_of(device.meta.id);
+        let groups = groups.filter_map(|group| self.groups.get(&group.meta.id).copied());
+        let classes = state.privacy_classes_of(device).map(|class| class.blocks());
+        own.chain(groups).chain(classes).fold(HostBlocks::default(), HostBlocks::and)
     }
 
     /// Removes the blocks of objects that are gone.
@@ -135,10 +159,20 @@ impl State {
             BlockScope::Device(id) => drop(blocks.devices.insert(id, set)),
             BlockScope::Group(id) => drop(blocks.groups.insert(id, set)),
             BlockScope::Class(id) => {
-                let HostBlocks { force_dns, block_doh, block_dot, block_quic, block_ipv6, webrtc, ech } = set;
+                let HostBlocks {
+                    force_dns,
+                    force_ntp,
+                    block_doh,
+                    block_dot,
+                    block_quic,
+                    block_ipv6,
+                    webrtc,
+                    ech,
+                } = set;
                 let class = self.expect::<PrivacyClass>(id, None)?.as_ref().clone();
                 let class = PrivacyClass {
                     force_dns,
+                    force_ntp,
                     block_doh,
                     block_dot,
                     block_quic,
@@ -200,6 +234,7 @@ mod tests {
         let device = state.devices.get(device).unwrap().clone();
         let expected = HostBlocks {
             force_dns: true,
+            force_ntp: true,
             block_doh: true,
             block_dot: true,
             block_quic: true,
@@ -210,5 +245,22 @@ mod tests {
         assert_eq!(blocks.of(&device, &state), expected);
         let nothing = PrivacyBlocks::default().of(&device, &state);
         assert_eq!((nothing.block_doh, nothing.block_quic, nothing.webrtc), (true, false, WebRtc::Tunnel));
+    }
+
+    #[test]
+    fn dns_mode_of_a_class_means_blocks_that_are_not_set() {
+        let mut state = State::new(Timestamp::UNIX_EPOCH).begin(Timestamp::UNIX_EPOCH);
+        let class = kind("privacy_class").unwrap();
+        let id = class.create(&mut state, json!({"name": "ours", "dns_mode": "system"})).unwrap().id;
+        let shown = |state: &State| {
+            let blocks = state.privacy_classes.get(id).unwrap().blocks();
+            (blocks.force_dns, blocks.block_doh, blocks.block_dot)
+        };
+        assert_eq!(shown(&state), (true, true, true));
+        assert_eq!(state.blocks_at(BlockScope::Class(id)), HostBlocks::default());
+        class
+            .replace(&mut state, &id.to_string(), None, json!({"name": "ours", "dns_mode": "device"}))
+            .unwrap();
+        assert_eq!(shown(&state), (true, false, false));
     }
 }
