@@ -65,7 +65,7 @@ pub fn keep_off_default_route(input: &PolicyInput<'_>, blocks: u32, verdict: &mu
     let is_stun = (input.shown | packet.payload) & flow_flags::STUN != 0
         || packet.has_ports() && is_stun_port(packet.destination_port);
     if is_direct && is_stun {
-        verdict.set(Action::Mark, Reason::StunBlocked, Mark::REJECT.0);
+        verdict.set(Action::Mark, Reason::StunBlocked, Mark::PROHIBIT.0);
     }
 }
 

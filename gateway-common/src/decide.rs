@@ -209,7 +209,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
     if !near && is_forced(packet, &plan, &device) {
         match packet.destination_port {
             DNS_PORT => v.set(Action::Mark, Reason::ForcedDns, Mark::FORCED_DNS.0),
-            _ => v.set(Action::Mark, Reason::ForcedDnsReject, Mark::REJECT.0),
+            _ => v.set(Action::Mark, Reason::ForcedDnsReject, Mark::PROHIBIT.0),
         }
         return 0;
     }
@@ -252,7 +252,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
         match Reason::from_wire(blocked as u8) {
             // Hosts that announce themselves expect no error.
             Some(Reason::DiscoveryDropped) | None => v.set(Action::Drop, Reason::DiscoveryDropped, 0),
-            Some(reason) => v.set(Action::Mark, reason, Mark::REJECT.0),
+            Some(reason) => v.set(Action::Mark, reason, Mark::PROHIBIT.0),
         }
         return 0;
     }
@@ -304,7 +304,7 @@ fn apply_action<E: PolicyMaps>(
     }
     let floor = (device.flags & device_flags::FLOOR) >> device_flags::FLOOR_SHIFT;
     if Fallback::is_below(fallback, floor) {
-        v.set(Action::Mark, Reason::FloorReject, Mark::REJECT.0);
+        v.set(Action::Mark, Reason::FloorReject, Mark::PROHIBIT.0);
         return;
     }
     if is_orphaned(kind, choice, kept, packet, previous) {

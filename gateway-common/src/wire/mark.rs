@@ -23,6 +23,9 @@ impl Mark {
     pub const FORCED_DNS: Mark = Mark(0x4700_8005);
     /// An NTP query for a server elsewhere: our table hands it to the one here, and it goes nowhere else.
     pub const FORCED_NTP: Mark = Mark(0x4700_8006);
+    /// Stopped by a privacy class or a block. No rule routes it, so the last rule of its LAN interface prohibits it, and
+    /// the kernel answers with ICMP (RFC 1812, section 5.2.7.1, code 13; RFC 4443, section 3.1, code 1).
+    pub const PROHIBIT: Mark = Mark(0x4700_8007);
     /// Queries of the resolver by the default route. It is no mark of the gateway for routing and guard, which treat
     /// such packets like unmarked ones. Only the redirection of DNS queries of this host exempts it.
     pub const OWN_QUERY: Mark = Mark(0x4653_0000);
@@ -101,6 +104,7 @@ mod tests {
             Mark::DIRECT,
             Mark::LOCAL,
             Mark::REJECT,
+            Mark::PROHIBIT,
             Mark::RESET,
             Mark::BLOCK,
             Mark::carried_by(16),

@@ -176,6 +176,10 @@ fn two_classes_at_once() {
     open(&network.tv);
 
     assert_eq!(ask_server(&network.laptop, server(true)).seen(), None, "IPv6 of the laptop");
+    let connect = || TcpStream::connect_timeout(&(server(true), 443).into(), SOON);
+    let error = network.laptop.namespace.within(connect).expect_err("blocked");
+    // ICMPv6 destination unreachable, communication administratively prohibited (RFC 4443, section 3.1).
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
     assert!(ask_server(&network.laptop, server(false)).seen().is_some());
     assert!(ask_server(&network.tv, server(true)).seen().is_some(), "IPv6 of the tv");
     let mut names = (client(&network.laptop), client(&network.tv));
@@ -200,6 +204,7 @@ fn two_classes_at_once() {
     }
     assert_eq!(counter("wrong_egress_packets"), 0, "{monitor}");
     assert!(monitor["since"].is_string(), "{monitor}");
+    assert_eq!(monitor["observed_pct"], 100.0, "{monitor}");
     let question = json!({"mac": network.laptop.mac, "destination": "1.1.1.1:443", "protocol": "tcp"});
     let answer = testbed.api().post("/policy/evaluate", &question).expect("explained");
     assert_eq!(answer["decision"], "block", "{answer}");

@@ -170,6 +170,7 @@ pub fn stamp() -> impl Strategy<Value = (u32, u32)> {
         Just(Mark::DIRECT.0),
         Just(Mark::LOCAL.0),
         Just(Mark::REJECT.0),
+        Just(Mark::PROHIBIT.0),
         Just(Mark::BLOCK.0),
         Just(0u32),
         any::<u32>(),
