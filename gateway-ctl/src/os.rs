@@ -10,6 +10,7 @@ pub mod conntrack;
 pub mod egress_tap;
 pub mod fake_backend;
 pub mod link;
+pub mod link_counters;
 pub mod neighbour;
 pub mod netlink;
 pub mod nft;

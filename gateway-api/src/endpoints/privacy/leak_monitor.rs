@@ -23,6 +23,8 @@ pub struct LeakMonitor {
     pub since: Option<Timestamp>,
     /// By policy. Packets without a policy have a null id.
     pub counters: Vec<PolicyLeaks>,
+    /// Share of the time since the start of the daemon in which the tap behind the egress guard observed, in percent.
+    pub observed_pct: f64,
     /// Drops of the egress guard, and a sample of the first packets of blocked flows; newest last.
     pub last_events: Vec<Event>,
     /// Other routers that hosts of the LAN can send IPv6 to, past the gateway.
@@ -37,7 +39,7 @@ pub struct PolicyLeaks {
     pub policy_id: Option<Id>,
     /// Packets that the egress guard dropped, because their mark did not allow the interface.
     pub wrong_egress_packets: u64,
-    /// Forwarded packets that left past the egress guard while the tap observed: one second in ten. Not zero is a leak.
+    /// Forwarded packets that left past the egress guard while the tap observed. Not zero is a leak.
     pub escaped_packets: u64,
     /// Bytes of all packets that are counted here.
     pub bytes: u64,
@@ -98,6 +100,7 @@ fn monitor(state: &State, programs: BpfCounters, blocks: &BlockHits, escaped: &E
     let is_leak = |event: &Event| event.guard || Reason::is_block_name(event.reason);
     LeakMonitor {
         since: blocks.since,
+        observed_pct: escaped.observed_pct,
         counters: counters.into_iter().map(|(policy_id, leaks)| PolicyLeaks { policy_id, ..leaks }).collect(),
         last_events: programs.recent.into_iter().filter(is_leak).collect(),
         foreign_routers: Vec::new(),
