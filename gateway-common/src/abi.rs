@@ -38,7 +38,7 @@ const _: () = {
     same(size_of::<BlockKey>(), 12);
     same(size_of::<DomainKey>(), 16);
     same(size_of::<HelloProgress>(), 8);
-    same(size_of::<QuicInitial>(), 2104);
+    same(size_of::<QuicInitial>(), 2368);
     same(size_of::<EventRecord>(), 72);
     same(size_of::<DnsCacheKey>(), 128);
     same(size_of::<DnsCacheValue>(), 608);

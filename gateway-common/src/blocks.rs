@@ -1,6 +1,6 @@
 //! Blocks of privacy classes: protocols that would reveal names or addresses past the policies of a device.
 
-use crate::classify::{TCP, UDP};
+use crate::classify::{IpPacket, TCP, UDP};
 use crate::policy_maps::{PolicyInput, PolicyMaps};
 use crate::verdict::{Action, Reason, Verdict};
 use crate::wire::*;
@@ -50,7 +50,17 @@ pub fn blocked<E: PolicyMaps>(input: &PolicyInput<'_>, blocks: u32, device: u32,
     if blocks & block_flags::STUN != 0 && (is_stun_port(port) || shown & flow_flags::STUN != 0) {
         return Reason::StunBlocked as u32;
     }
+    let may_be_doh = blocks & block_flags::DOH != 0 && device & device_flags::RESOLVER == 0;
+    if may_be_doh && is_udp && is_held(packet.payload, input.shown) {
+        return Reason::QuicHeld as u32;
+    }
     0
+}
+
+/// Reports whether a flow of QUIC waits until the daemon has read the name of its server: from its first Initial packet on.
+#[inline(always)]
+const fn is_held(payload: u8, shown: u8) -> bool {
+    (payload & flow_flags::QUIC != 0 || shown & flow_flags::HELLO_OPEN != 0) && shown & flow_flags::HELLO == 0
 }
 
 /// Rejects STUN that would leave by the default route, if the device may use it only as its policy routes it.
@@ -65,8 +75,15 @@ pub fn keep_off_default_route(input: &PolicyInput<'_>, blocks: u32, verdict: &mu
     let is_stun = (input.shown | packet.payload) & flow_flags::STUN != 0
         || packet.has_ports() && is_stun_port(packet.destination_port);
     if is_direct && is_stun {
-        verdict.set(Action::Mark, Reason::StunBlocked, Mark::PROHIBIT.0);
+        verdict.set(Action::Mark, Reason::StunBlocked, rejection(packet).0);
     }
+}
+
+/// Returns the mark of a packet that is stopped, by which its host gets an error. Hosts ignore ICMP errors about TCP connections
+/// that have begun (RFC 5461), so these get a reset.
+#[inline(always)]
+pub const fn rejection(packet: &IpPacket) -> Mark {
+    if packet.protocol == TCP && !packet.opening && packet.has_ports() { Mark::RESET } else { Mark::PROHIBIT }
 }
 
 const HTTPS_PORT: u16 = 443;

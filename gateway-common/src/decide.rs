@@ -132,6 +132,7 @@ fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict:
     let PolicyInput { packet, plan, shown, now, .. } = *input;
     let key = flow_key(packet);
     let establishes = packet.protocol == TCP && !packet.opening;
+    let held = if verdict.reason as u8 == Reason::QuicHeld as u8 { flow_flags::HELLO_OPEN } else { 0 };
     let mut value = FlowValue {
         seen: now,
         generation: plan.generation,
@@ -141,7 +142,7 @@ fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict:
         action: verdict.action as u8,
         reason: verdict.reason as u8,
         leg: verdict.leg,
-        shown: shown | packet.payload | if establishes { flow_flags::ESTABLISHED } else { 0 },
+        shown: shown | packet.payload | if establishes { flow_flags::ESTABLISHED } else { 0 } | held,
         until: verdict.until,
         digest: 0,
     };
@@ -209,7 +210,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
     if !near && is_forced(packet, &plan, &device) {
         match packet.destination_port {
             DNS_PORT => v.set(Action::Mark, Reason::ForcedDns, Mark::FORCED_DNS.0),
-            _ => v.set(Action::Mark, Reason::ForcedDnsReject, Mark::PROHIBIT.0),
+            _ => v.set(Action::Mark, Reason::ForcedDnsReject, blocks::rejection(packet).0),
         }
         return 0;
     }
@@ -252,7 +253,8 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
         match Reason::from_wire(blocked as u8) {
             // Hosts that announce themselves expect no error.
             Some(Reason::DiscoveryDropped) | None => v.set(Action::Drop, Reason::DiscoveryDropped, 0),
-            Some(reason) => v.set(Action::Mark, reason, Mark::PROHIBIT.0),
+            Some(Reason::QuicHeld) => v.set(Action::Drop, Reason::QuicHeld, 0),
+            Some(reason) => v.set(Action::Mark, reason, blocks::rejection(packet).0),
         }
         return 0;
     }
@@ -304,7 +306,7 @@ fn apply_action<E: PolicyMaps>(
     }
     let floor = (device.flags & device_flags::FLOOR) >> device_flags::FLOOR_SHIFT;
     if Fallback::is_below(fallback, floor) {
-        v.set(Action::Mark, Reason::FloorReject, Mark::PROHIBIT.0);
+        v.set(Action::Mark, Reason::FloorReject, blocks::rejection(packet).0);
         return;
     }
     if is_orphaned(kind, choice, kept, packet, previous) {

@@ -1,6 +1,6 @@
 //! Evaluation of a packet with the names that it shows: by its headers, and again when it completes a ClientHello.
 
-use crate::classify::IpPacket;
+use crate::classify::{IpPacket, TCP};
 use crate::client_hello;
 use crate::decide::{decide_ip, flow_key};
 use crate::packet::Packet;
@@ -36,6 +36,9 @@ fn completes<P: Packet + ?Sized, E: PolicyMaps>(
     environment: &E,
     shown: u8,
 ) -> u32 {
+    if ip.protocol != TCP {
+        return 0;
+    }
     if ip.payload & HELLO_OPEN == 0 {
         if ip.payload & HELLO != 0 || shown & (HELLO | HELLO_OPEN) != HELLO_OPEN {
             return 0;

@@ -74,6 +74,9 @@ pub enum Reason {
     AdminDenied = 34,
     /// The policy could only fail in a way that the privacy class of the device does not allow.
     FloorReject = 35,
+    /// QUIC of a host that may not use DNS over HTTPS, whose server is not known yet: the daemon reads the name in the
+    /// Initial packets, and sends them on.
+    QuicHeld = 36,
 }
 
 impl Reason {
@@ -131,12 +134,13 @@ impl Reason {
             Reason::ForcedNtp => "forced_ntp",
             Reason::AdminDenied => "admin_denied",
             Reason::FloorReject => "floor_reject",
+            Reason::QuicHeld => "quic_held",
         }
     }
 
     pub const fn from_wire(value: u8) -> Option<Reason> {
         use Reason::*;
-        const ALL: [Reason; 36] = [
+        const ALL: [Reason; 37] = [
             NotIp,
             Malformed,
             NoPlan,
@@ -173,6 +177,7 @@ impl Reason {
             ForcedNtp,
             AdminDenied,
             FloorReject,
+            QuicHeld,
         ];
         if (value as usize) < ALL.len() { Some(ALL[value as usize]) } else { None }
     }

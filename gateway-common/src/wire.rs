@@ -30,7 +30,7 @@ pub use policy::{
     SourceKind, VlanKey, block_flags, device_flags, list_of_slot, plan_flags, scope_of_slot, slot_of_list,
     slot_of_scope,
 };
-pub use quic_initial::{DATAGRAM, QuicInitial};
+pub use quic_initial::{DATAGRAM, HEADERS, QuicInitial};
 pub use server_name::{DomainKey, HelloProgress, LABELS, ServerNames};
 
 /// Number of a plan slot: 0 is default deny (no plan), 1 and 2 are the two plans.

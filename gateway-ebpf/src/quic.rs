@@ -8,8 +8,8 @@ use aya_ebpf::programs::TcContext;
 use gateway_common::classify::IpPacket;
 use gateway_common::decide::flow_key;
 use gateway_common::policy_maps::PolicyMaps as _;
-use gateway_common::verdict::Verdict;
-use gateway_common::wire::{DATAGRAM, QuicInitial, flow_flags, plan_flags};
+use gateway_common::verdict::{Reason, Verdict};
+use gateway_common::wire::{DATAGRAM, HEADERS, QuicInitial, flow_flags, plan_flags};
 
 use crate::maps::INITIALS;
 use crate::policy_maps::Kernel;
@@ -18,18 +18,20 @@ const HEADER_UDP: u32 = 8;
 /// Datagrams of a flow that the kernel has merged, and that are copied. A ClientHello needs two or three.
 const SEGMENTS: u32 = 4;
 
-/// Copies the datagram if it has an Initial packet that passes, and something of the plan goes by the names of servers.
+/// Copies the datagram if it has an Initial packet that is held, or that passes while something of the plan goes by the
+/// names of servers.
 #[inline(always)]
 pub fn copy_initial(context: &TcContext, packet: &IpPacket, verdict: &Verdict) {
     if packet.payload & flow_flags::QUIC != 0 && !verdict.reason.is_block() {
-        copy(context, packet);
+        let held = verdict.reason as u32 == Reason::QuicHeld as u32;
+        copy(context, packet, held as u32);
     }
 }
 
 #[inline(never)]
-fn copy(context: &TcContext, packet: &IpPacket) -> u32 {
+fn copy(context: &TcContext, packet: &IpPacket, held: u32) -> u32 {
     let Some(plan) = Kernel.plan(Kernel.live()) else { return 0 };
-    if plan.flags & plan_flags::SERVER_NAMES == 0 {
+    if held == 0 && plan.flags & plan_flags::SERVER_NAMES == 0 {
         return 0;
     }
     let begin = packet.transport as u32 + HEADER_UDP;
@@ -42,28 +44,33 @@ fn copy(context: &TcContext, packet: &IpPacket) -> u32 {
         if at >= end {
             break;
         }
-        copy_datagram(context, packet, at, size.min(end - at));
+        copy_datagram(context, packet, at, size.min(end - at), held);
         at += size;
     }
     0
 }
 
 #[inline(never)]
-fn copy_datagram(context: &TcContext, packet: &IpPacket, begin: u32, length: u32) -> u32 {
-    if length == 0 || length > DATAGRAM as u32 {
+fn copy_datagram(context: &TcContext, packet: &IpPacket, begin: u32, length: u32, held: u32) -> u32 {
+    let headers = packet.transport as u32 + HEADER_UDP;
+    if length == 0 || length > DATAGRAM as u32 || headers > HEADERS as u32 {
         return 0;
     }
-    // A full ring loses records, never packets.
+    // A full ring loses records. Their packets pass, or are sent again if they were held.
     let Some(mut entry) = INITIALS.reserve::<QuicInitial>(0) else { return 0 };
     let record = entry.as_mut_ptr();
     let skb = context.as_ptr().cast();
     // Bounded as every verifier sees.
     let bounded = (length - 1 & (DATAGRAM as u32 - 1)) + 1;
-    // SAFETY: the record is the place that was reserved, and its bytes have room for the length.
+    // SAFETY: the record is the place that was reserved, and its fields have room for the lengths.
     let failed = unsafe {
         (*record).flow = flow_key(packet);
+        (*record).held = held;
+        (*record).headers_length = headers;
         (*record).length = bounded;
-        bpf_skb_load_bytes(skb, begin, addr_of_mut!((*record).bytes).cast(), bounded)
+        // A packet with an Initial packet is longer.
+        let headers = bpf_skb_load_bytes(skb, 0, addr_of_mut!((*record).headers).cast(), HEADERS as u32);
+        headers | bpf_skb_load_bytes(skb, begin, addr_of_mut!((*record).bytes).cast(), bounded)
     };
     if failed == 0 {
         entry.submit(0);

@@ -95,11 +95,11 @@ pub mod flow_flags {
     pub const STUN: u8 = 2;
     /// A UDP flow has carried an Initial packet of QUIC (RFC 9000).
     pub const QUIC: u8 = 4;
-    /// A TCP connection has sent a whole ClientHello of TLS.
+    /// A TCP connection has sent a whole ClientHello of TLS. For QUIC, the daemon notes it.
     pub const HELLO: u8 = 8;
-    /// A TCP connection has sent the beginning of a ClientHello.
+    /// A TCP connection has sent the beginning of a ClientHello. A flow of QUIC is held until the daemon has read it.
     pub const HELLO_OPEN: u8 = 16;
-    /// The name in the ClientHello is that of a public resolver. The daemon notes it for QUIC.
+    /// The name in the ClientHello is that of a public resolver. For QUIC, the daemon notes it.
     pub const DOH_NAME: u8 = 32;
 }
 

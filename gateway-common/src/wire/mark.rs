@@ -17,7 +17,7 @@ impl Mark {
     pub const REJECT: Mark = Mark(0x4700_8002);
     /// Default deny: local delivery works, nothing is forwarded.
     pub const BLOCK: Mark = Mark(0x4700_8003);
-    /// TCP of a flow that has lost its leg: to this host, where our table answers with a reset.
+    /// TCP of a flow that has lost its leg, or that is stopped: to this host, where our table answers with a reset.
     pub const RESET: Mark = Mark(0x4700_8004);
     /// A question for a resolver elsewhere: our table hands it to the one here, and it goes nowhere else.
     pub const FORCED_DNS: Mark = Mark(0x4700_8005);

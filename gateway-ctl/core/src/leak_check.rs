@@ -3,7 +3,7 @@
 //! Nothing here sends anything. The interfaces by which a probe may leave come from the function that the kernel runs
 //! ([`evaluate`](crate::evaluate)); the kernel programs and a tap behind the egress guard report what became of it.
 
-mod frame;
+pub(crate) mod frame;
 mod probe;
 mod report;
 mod risks;

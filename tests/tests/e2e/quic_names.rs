@@ -2,10 +2,12 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use gateway_tests::testbed::create;
 use gateway_tests::topology::{Host, server};
+use gateway_tests::traffic::ask_server;
 use gateway_tests::wait::wait_for;
 use quinn::{
     ClientConfig, Connection, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime,
@@ -24,9 +26,10 @@ const SITE: &str = "www.example.com";
 /// Time without an answer after which both ends give a connection up.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// Answers each stream with its bytes.
-async fn serve(endpoint: Endpoint) {
+/// Answers each stream with its bytes, and counts connections.
+async fn serve(endpoint: Endpoint, arrived: Arc<AtomicUsize>) {
     while let Some(incoming) = endpoint.accept().await {
+        arrived.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
             let Ok(connection) = incoming.await else { return };
             while let Ok((mut send, mut receive)) = connection.accept_bi().await {
@@ -67,7 +70,7 @@ fn transport() -> Arc<TransportConfig> {
 
 #[test]
 fn a_resolver_is_blocked_by_its_name_in_quic() {
-    let (testbed, _upstream) = resolving();
+    let (mut testbed, _upstream) = resolving();
     let network = &testbed.network;
     let runtime = Runtime::new().expect("a runtime");
     let _entered = runtime.enter();
@@ -82,7 +85,8 @@ fn a_resolver_is_blocked_by_its_name_in_quic() {
     };
     let at = SocketAddr::new(server(false), 8443);
     let socket = network.internet.within(|| UdpSocket::bind(at)).expect("a server");
-    runtime.spawn(serve(endpoint(socket, Some(config))));
+    let arrived = Arc::new(AtomicUsize::new(0));
+    runtime.spawn(serve(endpoint(socket, Some(config)), arrived.clone()));
     let mut roots = RootCertStore::empty();
     roots.add(certificate).expect("a root");
     let mut config = ClientConfig::with_root_certificates(Arc::new(roots)).expect("a client");
@@ -104,7 +108,9 @@ fn a_resolver_is_blocked_by_its_name_in_quic() {
     testbed.api().put(&format!("/devices/{laptop}"), &device).expect("stored");
     testbed.api().act("/enforce/reconcile").expect("reconciled");
 
+    let before = arrived.load(Ordering::Relaxed);
     assert!(!is_answered(&network.laptop, RESOLVER), "the resolver answers");
+    assert_eq!(arrived.load(Ordering::Relaxed), before, "a packet of the handshake reached the resolver");
     assert!(is_answered(&network.laptop, SITE), "another server");
     assert!(is_answered(&network.tv, RESOLVER), "another device");
     wait_for(SOON, "the block to be counted", || {
@@ -113,4 +119,13 @@ fn a_resolver_is_blocked_by_its_name_in_quic() {
         counted.iter().filter_map(|policy| policy["doh_hits"].as_u64()).sum::<u64>() > 0
     })
     .expect("counted");
+
+    // Without the daemon no name is known, so no connection begins that could be one to a resolver.
+    testbed.daemon.kill9().expect("killed");
+    let network = &testbed.network;
+    let before = arrived.load(Ordering::Relaxed);
+    assert!(!is_answered(&network.laptop, SITE), "a connection without the daemon");
+    assert_eq!(arrived.load(Ordering::Relaxed), before);
+    assert!(is_answered(&network.tv, SITE), "of a device without the block");
+    assert!(ask_server(&network.laptop, server(false)).seen().is_some(), "TCP");
 }

@@ -171,6 +171,10 @@ pub fn reason(reason: Reason, class: Option<&str>) -> String {
         Reason::FloorReject => {
             "its policy fails less strictly than the privacy classes of the device allow".to_owned()
         }
+        Reason::QuicHeld => {
+            "DNS over HTTPS is blocked for it, and QUIC waits until the name of the server is known"
+                .to_owned()
+        }
         Reason::WrongIngress => "it is for an address of another tunnel".to_owned(),
     }
 }

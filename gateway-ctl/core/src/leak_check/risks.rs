@@ -30,9 +30,6 @@ pub fn remaining_risks(plan: &Plan) -> Vec<String> {
         add(
             "DNS over HTTPS to resolvers that are not among the known ones is not recognised, nor is a name that ECH encrypts.",
         );
-        if !plan.blocks.block_quic {
-            add("The first packets of DNS over HTTP/3 may pass: the name is known after them.");
-        }
     } else {
         add("DNS over HTTPS is not blocked.");
     }

@@ -23,6 +23,25 @@ fn flow() -> FlowKey {
     }
 }
 
+/// Headers of Ethernet, IPv4 and UDP.
+const HEADERS: [u8; 42] = {
+    let mut headers = [0; 42];
+    (headers[12], headers[14], headers[23]) = (8, 0x45, 17);
+    headers
+};
+
+/// Returns the copy of a datagram.
+fn copy(datagram: &[u8], held: u32) -> QuicInitial {
+    let mut copy: QuicInitial = zerocopy::FromZeros::new_zeroed();
+    copy.flow = flow();
+    copy.held = held;
+    copy.headers_length = HEADERS.len() as u32;
+    copy.headers[..HEADERS.len()].copy_from_slice(&HEADERS);
+    copy.length = datagram.len() as u32;
+    copy.bytes[..datagram.len()].copy_from_slice(datagram);
+    copy
+}
+
 /// Returns the first datagrams of a client that connects to a server of this name, which never answers.
 async fn datagrams(name: &str, number: usize) -> Vec<Vec<u8>> {
     let server = UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -54,10 +73,24 @@ async fn datagrams(name: &str, number: usize) -> Vec<Vec<u8>> {
 async fn the_name_of_a_real_handshake_is_read() {
     let mut connections = Connections::default();
     let now = Instant::now();
-    let names = datagrams("doh.opendns.com", 2).await;
-    let found = names.iter().find_map(|datagram| connections.add(flow(), datagram, now));
-    assert_eq!(found, Some(ServerNames::of("doh.opendns.com")));
+    let datagrams = datagrams("doh.opendns.com", 2).await;
+    let found = datagrams.iter().find_map(|datagram| connections.add(&copy(datagram, 0), now)).expect("read");
+    assert_eq!(found, Read { names: Some(ServerNames::of("doh.opendns.com")), held: Vec::new() });
     assert!(connections.0.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn held_packets_come_back_as_they_were() {
+    let mut connections = Connections::default();
+    let now = Instant::now();
+    let datagrams = datagrams("www.example.com", 2).await;
+    let read = datagrams.iter().find_map(|datagram| connections.add(&copy(datagram, 1), now)).expect("read");
+    assert_eq!(read.names, Some(ServerNames::of("www.example.com")));
+    assert!(!read.held.is_empty());
+    for (frame, datagram) in read.held.iter().zip(&datagrams) {
+        assert!(frame.starts_with(&HEADERS[..16]) && frame.ends_with(datagram));
+        assert_eq!(frame.len(), HEADERS.len() + datagram.len());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,7 +99,7 @@ async fn what_is_no_initial_packet_shows_nothing() {
     let mut datagram = datagrams("doh.opendns.com", 1).await.remove(0);
     let last = datagram.len() - 1;
     datagram[last] ^= 1;
-    assert_eq!(connections.add(flow(), &datagram, Instant::now()), None);
-    assert_eq!(connections.add(flow(), &[0xc0; 1200], Instant::now()), None);
+    assert_eq!(connections.add(&copy(&datagram, 1), Instant::now()), None);
+    assert_eq!(connections.add(&copy(&[0xc0; 1200], 1), Instant::now()), None);
     assert!(connections.0.is_empty(), "nothing is kept of them");
 }
