@@ -43,6 +43,7 @@ const fn package(name: &'static str, program: &'static str, need: Need, why: &'s
     Package { name, program, need, why }
 }
 
+/// A package that both the benches and the suites need has a row for each.
 const PACKAGES: &[Package] = &[
     package("build-essential", "cc", Need::Build, "links every Rust program"),
     package("age", "age", Need::Run, "opens encrypted exports in the tests"),
@@ -54,10 +55,15 @@ const PACKAGES: &[Package] = &[
         Need::Test,
         "the shell of the emulated machine, and reads its archives",
     ),
+    package("caddy", "caddy", Need::Bench, "the server of the page whose load is measured"),
+    package("caddy", "caddy", Need::Test, "a web server with HTTP/3"),
+    package("chromium", "chromium", Need::Bench, "loads the page that is measured"),
+    package("chromium", "chromium", Need::Test, "a browser with HTTP/3 and WebRTC"),
     package("coturn", "turnserver", Need::Test, "a STUN and TURN server and its clients in the tests"),
     package("curl", "curl", Need::Run, "talks to the API in the demo and in tests"),
     package("dante-server", "danted", Need::Run, "a SOCKS5 proxy that takes connections and datagrams"),
     package("dnsdist", "dnsdist", Need::Bench, "a peer of the resolver"),
+    package("dnsdist", "dnsdist", Need::Test, "a public resolver over UDP, TCP, TLS and HTTPS"),
     package("dnsmasq-base", "dnsmasq", Need::Bench, "a peer of the resolver"),
     package("dnsperf", "dnsperf", Need::Bench, "questions for the resolver and its peers"),
     package("ethtool", "ethtool", Need::Run, "turns off offloads on test links"),
