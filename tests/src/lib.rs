@@ -5,6 +5,8 @@
 //! `bpf_run` links against the daemon's code: it runs the kernel programs without a daemon.
 
 pub mod bpf_run;
+pub mod browser;
+pub mod certificate;
 pub mod connection_flood;
 pub mod cores;
 pub mod daemon;
@@ -28,4 +30,5 @@ pub mod traffic;
 pub mod udp_over_tcp;
 pub mod vm;
 pub mod wait;
+pub mod web_server;
 pub mod wireguard;
