@@ -4,6 +4,7 @@
 
 mod bridges;
 mod classes;
+mod clients;
 mod connection_flood;
 mod cover;
 mod dns_policy;

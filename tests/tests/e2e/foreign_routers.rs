@@ -6,7 +6,7 @@ use std::time::Duration;
 use gateway_common::checksum::{fold, sum};
 use gateway_tests::frames::{FrameSender, mac};
 use gateway_tests::testbed::Testbed;
-use gateway_tests::topology::Host;
+use gateway_tests::topology::{Host, Topology};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
@@ -33,6 +33,26 @@ fn advertisement(from: [u8; 6], router: Ipv6Addr, lifetime: u16) -> Vec<u8> {
     frame.extend(from);
     frame.extend([0x86, 0xdd]);
     [frame, packet, message].concat()
+}
+
+/// Returns a function that announces the gateway as a router for the hosts of the LAN.
+pub(crate) fn announcer(network: &Topology) -> impl Fn() -> anyhow::Result<()> {
+    let link =
+        network.gateway.run("ip", &["-json", "address", "show", "dev", "eth1"]).expect("its addresses");
+    let link: Value = serde_json::from_str(&link).expect("JSON");
+    let addresses = link[0]["addr_info"].as_array().expect("addresses");
+    let router = addresses.iter().find(|address| address["scope"] == "link").expect("a link-local address");
+    let router: Ipv6Addr = router["local"].as_str().and_then(|text| text.parse().ok()).expect("an address");
+    let gateway = mac(link[0]["address"].as_str().expect("a MAC address"));
+    let sender = FrameSender::open(&network.gateway, "eth1").expect("a sender");
+    move || sender.send(&advertisement(gateway, router, 1800))
+}
+
+/// Makes a host use the routers that announce themselves.
+pub(crate) fn accept_advertisements(host: &Host) {
+    for (key, value) in [("accept_ra", "2"), ("accept_ra_defrtr", "1")] {
+        host.namespace.sysctl(&format!("net.ipv6.conf.eth0.{key}"), value).expect("set");
+    }
 }
 
 #[test]
@@ -69,25 +89,14 @@ fn ipv6_is_withdrawn_from_a_blocked_host_and_from_no_other() {
     let testbed = Testbed::start().expect("scene");
     let network = &testbed.network;
     let laptop = testbed.device(&network.laptop).expect("a device");
-    let link =
-        network.gateway.run("ip", &["-json", "address", "show", "dev", "eth1"]).expect("its addresses");
-    let link: Value = serde_json::from_str(&link).expect("JSON");
-    let addresses = link[0]["addr_info"].as_array().expect("addresses");
-    let router = addresses.iter().find(|address| address["scope"] == "link").expect("a link-local address");
-    let router: Ipv6Addr = router["local"].as_str().and_then(|text| text.parse().ok()).expect("an address");
-    let gateway = mac(link[0]["address"].as_str().expect("a MAC address"));
-    let announcer = FrameSender::open(&network.gateway, "eth1").expect("a sender");
+    let announce = announcer(network);
     let default_routes = |host: &Host| {
         host.namespace.run("ip", &["-6", "route", "show", "default", "proto", "ra"]).expect("routes")
     };
     for host in [&network.laptop, &network.tv] {
-        for key in ["accept_ra", "accept_ra_defrtr"] {
-            let value = if key == "accept_ra" { "2" } else { "1" };
-            let setting = format!("net.ipv6.conf.eth0.{key}={value}");
-            host.namespace.run("sysctl", &["-q", "-w", &setting]).expect("set");
-        }
+        accept_advertisements(host);
         wait_ok(SOON, "the host to use the gateway", || {
-            announcer.send(&advertisement(gateway, router, 1800))?;
+            announce()?;
             anyhow::ensure!(!default_routes(host).is_empty(), "{} has no route", host.name);
             Ok(())
         })

@@ -12,19 +12,21 @@ use serde_json::json;
 use crate::e2e::SOON;
 use crate::e2e::dns_policy::resolving;
 
-const PORT: &str = "50000";
+pub(crate) const PORT: &str = "50000";
+/// Client that asks for the visible address, without the address of the server.
+pub(crate) const BINDING: [&str; 3] = ["turnutils_stunclient", "-p", PORT];
 /// Time after which a client that has not succeeded counts as stopped. The TURN client pauses for five seconds.
 const DEADLINE: Duration = Duration::from_secs(20);
 const SHORT_DEADLINE: Duration = Duration::from_secs(4);
 
 /// The TURN server in the internet. Its files end with it.
-struct Turn {
+pub(crate) struct Turn {
     _process: Process,
     _directory: tempfile::TempDir,
 }
 
 impl Turn {
-    fn start(network: &Topology) -> Turn {
+    pub(crate) fn start(network: &Topology) -> Turn {
         let directory = tempfile::tempdir().expect("a directory");
         let file = |name: &str| directory.path().join(name).display().to_string();
         let address = server(false).to_string();
@@ -42,7 +44,7 @@ impl Turn {
 }
 
 /// Runs a client, which ends without an error if it succeeds.
-fn succeeds(host: &Host, client: &[&str], deadline: Duration) -> bool {
+pub(crate) fn succeeds(host: &Host, client: &[&str], deadline: Duration) -> bool {
     let mut command = host.namespace.command(client[0]);
     command.args(&client[1..]).arg(server(false).to_string());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -60,11 +62,10 @@ fn stun_and_turn_clients_are_stopped_at_any_port() {
     let laptop = testbed.device(&network.laptop).expect("a device");
     testbed.device(&network.tv).expect("a device");
     let mut device = testbed.api().get(&format!("/devices/{laptop}")).expect("the device").clone();
-    let binding = ["turnutils_stunclient", "-p", PORT];
     let relay = ["turnutils_uclient", "-u", "anna", "-w", "secret", "-p", PORT, "-y", "-n", "1", "-m", "1"];
     let relay_by_tcp = [&relay[..], &["-t"]].concat();
-    let clients = [&binding[..], &relay, &relay_by_tcp];
-    wait_until(SOON, "the TURN server", || succeeds(&network.laptop, &binding, SHORT_DEADLINE).then_some(()))
+    let clients = [&BINDING[..], &relay, &relay_by_tcp];
+    wait_until(SOON, "the TURN server", || succeeds(&network.laptop, &BINDING, SHORT_DEADLINE).then_some(()))
         .expect("a server");
     device["privacy_class"] = json!("isolated");
     testbed.api().put(&format!("/devices/{laptop}"), &device).expect("stored");
