@@ -11,6 +11,7 @@ mod dns;
 mod forward;
 mod frame;
 mod generator;
+mod page_load;
 mod policies;
 mod row;
 mod socks;
@@ -37,6 +38,7 @@ type Bench = fn(&[&str]) -> Result<Vec<Row>>;
 const BENCHES: &[(&[&str], Bench)] = &[
     (&["verdict_flow_flat", "verdict_new_flat"], |_| verdict::run()),
     (&["privacy_flow", "privacy_new"], |_| verdict::run_blocks()),
+    (&["page_load_without_ipv6"], |_| page_load::run()),
     (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], |_| forward::run()),
     (&["tcp_bulk"], |_| tcp::run()),
     (&["apply_10k"], |_| apply::run()),
