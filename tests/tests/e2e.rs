@@ -26,6 +26,7 @@ mod paths;
 mod privacy_blocks;
 mod proxies;
 mod quic_names;
+mod rejections;
 mod resolvers;
 mod restart;
 mod routing;
