@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use gateway_common::verdict::Reason;
+
 use crate::os::bpf::Event;
 use crate::service::Context;
 use crate::supervise::blocking;
@@ -43,6 +45,10 @@ pub async fn run(Context { dataplane, .. }: Context, recent: Recent) {
         let prevented = events.iter().filter(|event| event.guard).count();
         if prevented > 0 {
             tracing::warn!(packets = prevented, "egress guard dropped packets");
+        }
+        for event in events.iter().filter(|event| Reason::is_block_name(event.reason)) {
+            let Event { reason, device, policy, protocol, destination_port, .. } = *event;
+            tracing::debug!(reason, device, policy, protocol, destination_port, "sampled a blocked packet");
         }
         recent.add(events);
     }
