@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::groups::{
     AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings, CoverSettings,
-    DeadmanSettings, DhcpConfig, DnsRotation, ExtFilterConfig, PrivacyBlocks, PrivacyMode,
+    DeadmanSettings, DhcpConfig, DnsRotation, ExtFilterConfig, LeakCheckSettings, PrivacyBlocks, PrivacyMode,
 };
 use crate::capability::Capability;
 use crate::decode;
@@ -55,6 +55,7 @@ pub const GROUPS: &[GroupKind] = &[
     GroupKind::of::<DhcpConfig>(),
     GroupKind::of::<DnsRotation>(),
     GroupKind::of::<ExtFilterConfig>(),
+    GroupKind::of::<LeakCheckSettings>(),
     GroupKind::of::<PrivacyBlocks>(),
     GroupKind::of::<PrivacyMode>(),
 ];

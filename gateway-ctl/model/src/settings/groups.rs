@@ -9,6 +9,7 @@ mod deadman;
 mod dhcp;
 mod dns;
 mod extfilter;
+mod leak_check;
 mod privacy;
 mod privacy_blocks;
 
@@ -21,6 +22,7 @@ pub use deadman::{DeadmanSettings, WipeLevel};
 pub use dhcp::{DhcpConfig, DhcpOption};
 pub use dns::{DnsRotation, RotationMode};
 pub use extfilter::ExtFilterConfig;
+pub use leak_check::LeakCheckSettings;
 pub use privacy::{DnsMode, PrivacyMode};
 pub use privacy_blocks::{BlockScope, HostBlocks, PrivacyBlocks};
 
