@@ -13,6 +13,7 @@ mod names;
 mod plan;
 mod quic_initial;
 mod router_advertisement;
+mod stun;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::decide::{decide, flow_key};
@@ -33,6 +34,7 @@ pub use names::{lists, zone};
 pub use plan::plan;
 pub use quic_initial::quic_initial;
 pub use router_advertisement::router_advertisement;
+pub use stun::stun;
 
 /// A target: its name, which is also the name of its corpus, its function, and its dictionary.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +44,12 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
     Target { name: "quic_initial", run: quic_initial, words: mutation::QUIC_INITIAL },
     Target { name: "router_advertisement", run: router_advertisement, words: mutation::ROUTER_ADVERTISEMENT },
+    Target { name: "stun", run: stun, words: mutation::STUN },
     Target { name: "plan", run: plan, words: mutation::PLAN },
     Target { name: "conf", run: conf, words: mutation::CONF },
     Target { name: "ovpn", run: ovpn, words: mutation::OVPN },

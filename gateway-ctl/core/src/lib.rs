@@ -28,5 +28,6 @@ pub mod quic_initial;
 pub mod render;
 pub mod router_advertisement;
 pub mod state_machines;
+pub mod stun;
 
 pub use compile::{Compiled, Finding, Input, compile};

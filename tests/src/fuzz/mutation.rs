@@ -36,6 +36,16 @@ pub const ROUTER_ADVERTISEMENT: &Words = &[
     &[25, 3, 0, 0],
     &[3, 0],
 ];
+pub const STUN: &Words = &[
+    &[1, 1],
+    &[1, 0x11],
+    &[0x21, 0x12, 0xa4, 0x42],
+    &[0, 0x20, 0, 8, 0, 1],
+    &[0, 0x20, 0, 20, 0, 2],
+    &[0, 1, 0, 8, 0, 1],
+    &[0, 9, 0, 4, 0, 0, 4, 0],
+    &[0x80, 0x22, 0, 3],
+];
 pub const PLAN: &Words = &[&[0, 0, 0], &[9], &[0xf0], &[0xff, 0xff], &[4, 0, 0, 0], &[11, 0, 0, 0]];
 pub const CONF: &Words = &[
     b"[Interface]\n",

@@ -14,6 +14,7 @@ use crate::compile::{Compiled, Input, LegKind};
 use crate::doh_servers;
 use crate::evaluate::{Decision, Subject, evaluate_packet, legs_of, public_address};
 use crate::facts::Facts;
+use crate::stun;
 
 /// Registered domain for documentation (RFC 2606, section 3), below which the names of queries are.
 const ZONE: [&str; 2] = ["example", "com"];
@@ -196,9 +197,11 @@ fn layers(facts: &Facts, name: &str) -> BTreeSet<String> {
     all
 }
 
-/// STUN binding request without attributes (RFC 8489, section 5).
+/// STUN binding request.
 fn binding_request(token: [u8; 4]) -> Vec<u8> {
-    [&[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42][..], &token, &[0; 8]].concat()
+    let mut id = [0; 12];
+    id[..4].copy_from_slice(&token);
+    stun::binding_request(stun::TransactionId(id)).to_vec()
 }
 
 /// The visible beginning of a QUIC Initial packet, padded (RFC 9000, sections 14.1 and 17.2.2).
