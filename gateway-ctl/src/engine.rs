@@ -6,6 +6,7 @@ mod attachments;
 mod boot_time;
 mod egress_backends;
 mod enforcement;
+mod exit_addresses;
 mod leak_probes;
 mod observation;
 mod services;

@@ -10,6 +10,7 @@ mod cover;
 mod dns_policy;
 mod drift;
 mod exceptions;
+mod exit_address;
 mod extfilter;
 mod fail_closed;
 mod fail_matrix;

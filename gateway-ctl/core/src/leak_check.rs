@@ -1,8 +1,10 @@
 //! Leak check: packets as a host would send them, where the plan lets them leave, and a report of where they left.
 //!
 //! Nothing here sends anything. The interfaces by which a probe may leave come from the function that the kernel runs
-//! ([`evaluate`](crate::evaluate)); the kernel programs and a tap behind the egress guard report what became of it.
+//! ([`evaluate`](crate::evaluate)); the kernel programs and a tap behind the egress guard report what became of it. If
+//! the settings name servers, the gateway asks them by the same egresses for the address that they see.
 
+mod exit_address;
 pub(crate) mod frame;
 mod probe;
 mod report;
@@ -10,10 +12,13 @@ mod risks;
 mod sighting;
 mod subject;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use gateway_common::classify::IpPacket;
+use gateway_model::id::Id;
 use gateway_model::settings::groups::HostBlocks;
+use gateway_model::validated::Endpoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +51,15 @@ pub enum Check {
 impl Check {
     pub const ALL: [Check; 7] =
         [Check::Dns, Check::Ipv4, Check::Ipv6, Check::Webrtc, Check::Doh, Check::Quic, Check::Route];
+
+    /// Reports whether the check of an address family is that of IPv6. `None` for other checks.
+    fn is_ipv6(self) -> Option<bool> {
+        match self {
+            Check::Ipv4 => Some(false),
+            Check::Ipv6 => Some(true),
+            _ => None,
+        }
+    }
 }
 
 /// Packet that a check sends as if the host had sent it.
@@ -60,6 +74,8 @@ pub struct Probe {
     /// The frame as the kernel programs read it.
     pub packet: IpPacket,
     pub expected: Expected,
+    /// Uplinks and tunnels by which it may leave.
+    pub legs: BTreeSet<u8>,
     /// The plan lets it take the default route, whether there is one or not.
     pub is_direct: bool,
     pub token: Token,
@@ -96,6 +112,41 @@ pub enum Expected {
     Proxied(String),
 }
 
+/// Egress and address family by which the gateway asks servers for the address that they see.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExitQuery {
+    pub leg: u8,
+    /// Name of the tunnel, or interface of the uplink.
+    pub egress: String,
+    pub interface: String,
+    /// Address of the interface, from which the gateway asks.
+    pub source: IpAddr,
+    /// `None` for an uplink.
+    pub tunnel: Option<Id>,
+}
+
+/// Queries of the check of an address family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExitCheck {
+    pub check: Check,
+    /// One for each egress by which the probes may leave.
+    pub expected: Vec<ExitQuery>,
+    /// One for each other uplink, whose address the tunnels among the expected egresses hide.
+    pub uplinks: Vec<ExitQuery>,
+    /// Sentences about egresses of the probes by which no server is asked.
+    pub unknown: Vec<String>,
+}
+
+/// Address that a server saw, by query; else the human-readable reason for which there is none.
+pub type ExitAnswers = BTreeMap<ExitQuery, Result<IpAddr, String>>;
+
+impl ExitCheck {
+    /// Returns all queries.
+    pub fn queries(&self) -> impl Iterator<Item = &ExitQuery> {
+        self.expected.iter().chain(&self.uplinks)
+    }
+}
+
 /// Everything that a check sends, and what its report needs.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -109,4 +160,7 @@ pub struct Plan {
     pub is_protected: bool,
     /// Interfaces of uplinks, and those below them.
     pub uplinks: BTreeSet<String>,
+    /// Servers of the settings, which are asked for the address that they see.
+    pub servers: Vec<Endpoint>,
+    pub exits: Vec<ExitCheck>,
 }

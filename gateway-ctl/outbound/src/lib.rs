@@ -10,7 +10,7 @@
 //! | backups by SFTP | [`Dialer`], below russh |
 //! | relay for proxies, proxy checks, bridges of tunnels | [`Egress`], [`Sockets`], [`socks5`] |
 //! | names of tunnels, bridges, OpenVPN servers and proxies | [`Resolver`] |
-//! | probes of tunnels | [`SocketBinding`] |
+//! | probes of tunnels, STUN servers of leak checks | [`SocketBinding`] |
 //!
 //! This crate does not cover the UDP sockets of WireGuard in userspace, the processes of OpenVPN (it resolves their
 //! server), and connections to local sockets (management of OpenVPN, `gatewayd user`). They open no connection by name.

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Engine, Error, block, leak_probes};
+use super::{Engine, Error, block, exit_addresses, leak_probes};
 use crate::os::bpf::{self, Counters};
 use crate::os::proxy::RelayStatus;
 use crate::reconcile::{Reason, Status, Stopped};
@@ -92,7 +92,7 @@ pub trait Enforcement: Send + Sync {
         None
     }
 
-    /// Sends the probes of a leak check, and observes what becomes of them.
+    /// Sends the probes of a leak check, observes what becomes of them, and asks servers for the address that they see.
     fn send_probes(&self, _plan: Arc<leak_check::Plan>) -> Pending<'_, leak_check::Run> {
         let failure = Some("this gateway is not attached to a kernel".to_owned());
         Box::pin(std::future::ready(leak_check::Run { failure, ..leak_check::Run::default() }))
@@ -219,14 +219,16 @@ impl Enforcement for Engine {
         Box::pin(async move {
             // Taps of two runs would read each other's probes.
             let _one_at_a_time = self.probing.lock().await;
-            let dataplane = self.dataplane.clone();
-            let sent = tokio::task::spawn_blocking(move || leak_probes::run(&dataplane, &plan)).await;
+            let (dataplane, probed) = (self.dataplane.clone(), plan.clone());
+            let sent = tokio::task::spawn_blocking(move || leak_probes::run(&dataplane, &probed));
+            let (sent, exits) = tokio::join!(sent, exit_addresses::ask(&plan, &self.endpoint_names));
             let failure = |error: String| leak_check::Run { failure: Some(error), ..Default::default() };
-            match sent {
+            let run = match sent {
                 Ok(Ok(run)) => run,
                 Ok(Err(error)) => failure(format!("{error:#}")),
                 Err(error) => failure(error.to_string()),
-            }
+            };
+            leak_check::Run { exits, ..run }
         })
     }
 

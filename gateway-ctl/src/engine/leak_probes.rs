@@ -54,7 +54,7 @@ pub fn run(dataplane: &KernelDataplane, plan: &Plan) -> anyhow::Result<Run> {
             dataplane.with(|programs| programs.reason_of_flow(&key)).context("cannot read the flow table")?;
     }
     let failure = (!control.is_seen).then(|| "the tap did not see its control packet".to_owned());
-    Ok(Run { outcomes, failure })
+    Ok(Run { outcomes, failure, ..Run::default() })
 }
 
 /// Reports whether nothing more is expected of a probe.

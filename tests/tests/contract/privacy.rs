@@ -105,6 +105,21 @@ async fn a_leak_check_without_a_kernel_is_inconclusive() {
 }
 
 #[tokio::test]
+async fn servers_of_leak_checks_are_set_by_their_key_and_wrong_ones_are_refused_under_it() {
+    let client = Client::new();
+    let key = "/settings/privacy.leak_check";
+    let shown = client.get(key).await.data();
+    assert_eq!((&shown["apply"], &shown["value"]), (&json!("live"), &json!({"stun_servers": []})), "{shown}");
+    let value = json!({"stun_servers": ["stun.example.net:3478", "[2001:db8::1]:3478"]});
+    let set = client.put(key, json!({"value": value})).await;
+    assert_eq!((set.status, &set.data()["value"]), (200, &value), "{}", set.text);
+    let wrong = json!({"stun_servers": ["192.0.2.1:3478", "192.0.2.1"]});
+    let refused = client.put(key, json!({"value": wrong})).await.error(422, "validation_failed");
+    assert_eq!(refused["fields"][0]["path"], "privacy.leak_check.stun_servers[1]", "{refused}");
+    assert_eq!(client.get(key).await.data()["value"], value);
+}
+
+#[tokio::test]
 async fn the_verdict_without_a_kernel_is_unknown() {
     let status = Client::new().get("/status").await.data();
     assert_eq!(status["verdict"]["word"], "UNKNOWN", "{status}");

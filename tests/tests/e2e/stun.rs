@@ -1,6 +1,6 @@
 //! `webrtc` with a STUN and TURN client and server of others, at a port that is not theirs.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) const BINDING: [&str; 3] = ["turnutils_stunclient", "-p", PORT];
 const DEADLINE: Duration = Duration::from_secs(20);
 const SHORT_DEADLINE: Duration = Duration::from_secs(4);
 
-/// The TURN server in the internet. Its files end with it.
+/// The STUN and TURN server in the internet. Its files end with it.
 pub(crate) struct Turn {
     _process: Process,
     _directory: tempfile::TempDir,
@@ -27,12 +27,17 @@ pub(crate) struct Turn {
 
 impl Turn {
     pub(crate) fn start(network: &Topology) -> Turn {
+        Turn::start_at(network, &[server(false)])
+    }
+
+    /// Starts it at several addresses, where `turnutils_stunclient` does not succeed.
+    pub(crate) fn start_at(network: &Topology, addresses: &[IpAddr]) -> Turn {
         let directory = tempfile::tempdir().expect("a directory");
         let file = |name: &str| directory.path().join(name).display().to_string();
-        let address = server(false).to_string();
         let mut command = network.internet.command("turnserver");
         command
-            .args(["-n", "--no-tls", "--no-dtls", "--no-cli", "-L", &address, "-p", PORT])
+            .args(["-n", "--no-tls", "--no-dtls", "--no-cli", "-p", PORT])
+            .args(addresses.iter().flat_map(|address| ["-L".to_owned(), address.to_string()]))
             .args(["-a", "-r", "example", "-u", "anna:secret", "--min-port", "51000", "--max-port", "51100"])
             .args(["--log-file", "stdout", "--pidfile", &file("pid"), "--userdb", &file("users")])
             .stdin(Stdio::null())

@@ -20,7 +20,9 @@ use crate::request::Req;
 pub(super) const DOC: &str = "Packets enter the LAN interface with the addresses of the device, pass the programs, \
     nftables and routing like any of its packets, and are observed at the interfaces behind the egress guard. They \
     have a hop limit of 2, so the next router discards them: no third party sees them. The device may receive an \
-    ICMP error. Without a device and a class, they have the addresses of a host that the gateway does not know.";
+    ICMP error. Without a device and a class, they have the addresses of a host that the gateway does not know. If \
+    the setting `privacy.leak_check` names STUN servers, the gateway itself asks them for the address that they see, \
+    by the egress of the device and by the uplinks.";
 
 /// Host and checks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

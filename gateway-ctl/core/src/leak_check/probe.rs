@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use gateway_common::classify::{Classified, DNS_PORT, classify};
 use gateway_model::Device;
 use gateway_model::id::MacAddr;
-use gateway_model::settings::groups::PrivacyBlocks;
+use gateway_model::settings::groups::{LeakCheckSettings, PrivacyBlocks};
 
+use super::exit_address::plan_exits;
 use super::frame::{Link, Transport, frame};
 use super::{Check, Expected, Host, Plan, Probe, Token};
 use crate::compile::{Compiled, Input, LegKind};
@@ -51,6 +52,7 @@ pub fn plan(
     }
     let probes = std::mem::take(&mut builder.probes);
     let unsent = std::mem::take(&mut builder.unsent);
+    let exits = plan_exits(input, compiled, &host, (checks, &probes));
     builder.add_check(Check::Route);
     // A missing route protects nothing.
     let is_protected = builder.probes.iter().all(|probe| !probe.is_direct);
@@ -58,7 +60,9 @@ pub fn plan(
     let routes = input.facts.default_routes.iter().map(|route| route.interface.as_str());
     let uplinks = legs.map(|leg| leg.interface.as_str()).chain(routes);
     let uplinks = uplinks.flat_map(|name| layers(input.facts, name)).collect();
-    Some(Plan { checks: checks.to_vec(), host, blocks, probes, unsent, is_protected, uplinks })
+    let servers = input.state.group::<LeakCheckSettings>().stun_servers;
+    let checks = checks.to_vec();
+    Some(Plan { checks, host, blocks, probes, unsent, is_protected, uplinks, servers, exits })
 }
 
 struct Builder<'a> {
@@ -165,20 +169,23 @@ impl Builder<'_> {
         let evaluated = evaluate_packet(self.input, self.compiled, &self.subject, &packet);
         let verdict = &evaluated.verdict;
         let choice = evaluated.policy.map(|policy| if packet.ipv6 { &policy.v6 } else { &policy.v4 });
+        let mut legs = BTreeSet::new();
         let expected = match (verdict.local, &verdict.proxy, verdict.decision, &verdict.interface) {
             (true, ..) => Expected::Answered,
             (_, _, Decision::Block, _) => Expected::Stopped(verdict.reason.clone()),
             (_, Some(proxy), ..) => Expected::Proxied(proxy.clone()),
             (.., None) => Expected::Stopped("there is no route".to_owned()),
             (.., Some(interface)) => {
-                let legs = choice.filter(|_| !verdict.ways.is_empty()).map(legs_of).unwrap_or_default();
-                let legs = legs.iter().filter_map(|leg| self.compiled.legs.get(*leg));
-                let names = legs.map(|leg| leg.interface.as_str()).chain([interface.as_str()]);
+                let uplink = self.compiled.legs.uplink(interface).map(|leg| leg.number);
+                let of_policy = choice.filter(|_| !verdict.ways.is_empty()).map(legs_of);
+                legs = of_policy.unwrap_or_else(|| uplink.into_iter().collect());
+                let known = legs.iter().filter_map(|leg| self.compiled.legs.get(*leg));
+                let names = known.map(|leg| leg.interface.as_str()).chain([interface.as_str()]);
                 Expected::Leaves { by: names.flat_map(|name| layers(self.input.facts, name)).collect() }
             }
         };
         let (interface, is_direct) = (entry.index, verdict.decision == Decision::Direct);
-        self.probes.push(Probe { check, label, frame, interface, packet, expected, is_direct, token });
+        self.probes.push(Probe { check, label, frame, interface, packet, expected, legs, is_direct, token });
     }
 }
 

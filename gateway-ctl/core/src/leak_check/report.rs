@@ -1,11 +1,13 @@
 //! Report: where the probes may leave, compared with where they left.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use gateway_common::verdict::Reason;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::exit_address::compare_exits;
 use super::risks::remaining_risks;
 use super::{Check, Expected, Outcome, Plan, Probe, Run, SightingKind};
 
@@ -17,7 +19,7 @@ pub enum LeakVerdict {
     Pass,
     /// It is not known what became of a probe.
     Inconclusive,
-    /// A probe left where it may not leave.
+    /// A probe left where it may not leave, or servers see the address of an uplink behind a tunnel.
     Fail,
 }
 
@@ -39,8 +41,12 @@ pub struct CheckResult {
     /// True only if `outcome` is `pass`.
     pub pass: bool,
     pub outcome: LeakVerdict,
-    /// One sentence for each probe that was not treated as expected; else how many there were.
+    /// One sentence for each probe that was not treated as expected; else how many there were. If the setting
+    /// `privacy.leak_check` has servers, `ipv4` and `ipv6` add which addresses they saw.
     pub detail: String,
+    /// Address that a server saw by the expected egress: for `ipv4` and `ipv6`, if the setting `privacy.leak_check` has
+    /// servers. Null if none was asked, or none answered.
+    pub exit_address: Option<IpAddr>,
     /// Interfaces by which packets left.
     pub packets: Vec<InterfacePackets>,
 }
@@ -64,6 +70,7 @@ pub fn nothing_sent(checks: &[Check], reason: &str) -> Report {
         pass: false,
         outcome: LeakVerdict::Inconclusive,
         detail: reason.to_owned(),
+        exit_address: None,
         packets: Vec::new(),
     };
     let results = checks.iter().map(result).collect();
@@ -74,11 +81,10 @@ pub fn nothing_sent(checks: &[Check], reason: &str) -> Report {
 pub fn compare(plan: &Plan, run: &Run) -> Report {
     let results: Vec<CheckResult> = plan.checks.iter().map(|check| check_result(plan, run, *check)).collect();
     let worst = results.iter().map(|result| result.outcome).max();
-    Report {
-        verdict: worst.unwrap_or(LeakVerdict::Inconclusive),
-        results,
-        remaining_risks: remaining_risks(plan),
-    }
+    let unanswered = results.iter().filter(|result| result.exit_address.is_none());
+    let unanswered: Vec<Check> = unanswered.map(|result| result.check).collect();
+    let remaining_risks = remaining_risks(plan, &unanswered);
+    Report { verdict: worst.unwrap_or(LeakVerdict::Inconclusive), results, remaining_risks }
 }
 
 fn check_result(plan: &Plan, run: &Run, check: Check) -> CheckResult {
@@ -91,6 +97,9 @@ fn check_result(plan: &Plan, run: &Run, check: Check) -> CheckResult {
     let compared = probes.iter().map(|(probe, outcome)| probe_result(plan, run, probe, outcome));
     let compared: Vec<(LeakVerdict, String)> = compared.chain(unsent).collect();
     let outcome = compared.iter().map(|(verdict, _)| *verdict).max().unwrap_or(LeakVerdict::Inconclusive);
+    let exits = plan.exits.iter().find(|exits| exits.check == check);
+    let exits = exits.map(|exits| compare_exits(exits, &run.exits)).unwrap_or_default();
+    let outcome = if exits.is_exposed { LeakVerdict::Fail } else { outcome };
     let deviations = compared.into_iter().filter(|(verdict, _)| *verdict != LeakVerdict::Pass);
     let deviations: Vec<String> = deviations.map(|(_, sentence)| sentence).collect();
     let detail = match (probes.len(), deviations.is_empty()) {
@@ -98,6 +107,7 @@ fn check_result(plan: &Plan, run: &Run, check: Check) -> CheckResult {
         (number, true) => format!("All {number} probes were treated as expected."),
         _ => deviations.join(" "),
     };
+    let detail = [vec![detail], exits.sentences].concat().join(" ");
     let mut packets: BTreeMap<&str, u64> = BTreeMap::new();
     for (sighting, number) in probes.iter().flat_map(|(_, outcome)| &outcome.sightings) {
         if sighting.kind != SightingKind::Answer {
@@ -112,6 +122,7 @@ fn check_result(plan: &Plan, run: &Run, check: Check) -> CheckResult {
         pass: outcome == LeakVerdict::Pass,
         outcome,
         detail,
+        exit_address: exits.address,
         packets: packets
             .map(|(interface, packets)| InterfacePackets { interface: interface.to_owned(), packets })
             .collect(),

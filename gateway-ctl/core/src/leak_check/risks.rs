@@ -4,8 +4,8 @@ use gateway_model::kinds::privacy_class::WebRtc;
 
 use super::{Check, Expected, Plan, Probe};
 
-/// Returns a sentence for each risk.
-pub fn remaining_risks(plan: &Plan) -> Vec<String> {
+/// Returns a sentence for each risk. `unanswered` has the checks without an address that a server saw.
+pub fn remaining_risks(plan: &Plan, unanswered: &[Check]) -> Vec<String> {
     let leaves_directly = |check: Option<Check>| {
         let probes = plan.probes.iter().filter(|probe| check.is_none_or(|check| probe.check == check));
         probes.into_iter().any(Probe::leaves_directly)
@@ -20,6 +20,13 @@ pub fn remaining_risks(plan: &Plan) -> Vec<String> {
     let mut add = |text: &str| risks.push(text.to_owned());
     if !plan.is_protected || leaves_directly(None) {
         add("Servers see the public address of an uplink.");
+    }
+    for check in unanswered.iter().filter(|check| leaves(**check)) {
+        match check.is_ipv6() {
+            Some(false) => add("The check does not show which IPv4 address servers see."),
+            Some(true) => add("The check does not show which IPv6 address servers see."),
+            None => {}
+        }
     }
     if leaves(Check::Dns) {
         add(

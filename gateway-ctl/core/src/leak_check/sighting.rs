@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use gateway_common::classify::{DNS_PORT, ICMP, ICMPV6, TCP, UDP};
 use gateway_common::verdict::Reason;
 
-use super::{HOPS, Probe, Token};
+use super::{ExitAnswers, HOPS, Probe, Token};
 
 /// Bytes of a payload in which the token of a probe is.
 const TOKEN_WINDOW: usize = 32;
@@ -43,6 +43,8 @@ pub struct Run {
     pub outcomes: Vec<Outcome>,
     /// Reason for which the observation is worthless.
     pub failure: Option<String>,
+    /// Addresses that servers saw.
+    pub exits: ExitAnswers,
 }
 
 /// Returns the index of the probe that an outgoing packet is, or answers. The bytes begin with the IP header.

@@ -89,7 +89,7 @@ fn spare(input: &Input<'_>, net: IpNet, random: [u8; 6]) -> Option<IpAddr> {
     }
 }
 
-fn is_link_local(address: IpAddr) -> bool {
+pub(super) fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => address.is_unicast_link_local(),

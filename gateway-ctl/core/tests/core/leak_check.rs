@@ -25,7 +25,8 @@ fn as_expected(plan: &Plan) -> Run {
         Expected::Leaves { by, .. } => left_by(by.first().expect("an interface")),
         _ => Outcome { verdict: Some(Reason::Malformed), ..Outcome::default() },
     };
-    Run { outcomes: plan.probes.iter().map(|probe| outcome(&probe.expected)).collect(), failure: None }
+    let outcomes = plan.probes.iter().map(|probe| outcome(&probe.expected)).collect();
+    Run { outcomes, ..Run::default() }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod classes;
 mod conflict;
 mod evaluation;
 mod exceptions;
+mod exit_addresses;
 mod first_match;
 mod fixture;
 mod golden;
