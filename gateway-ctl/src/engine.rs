@@ -39,7 +39,7 @@ use crate::services::foreign_routers::ForeignRouters;
 use crate::services::gateway_verdict::Verdicts;
 use crate::services::guard_tap::Escapes;
 use crate::services::proxies::Proxies;
-use crate::services::tunnels::Tunnels;
+use crate::services::tunnels::{ExitAddresses, Tunnels};
 use crate::store::Store;
 use crate::supervise::Supervisor;
 use crate::world::Worlds;
@@ -76,6 +76,7 @@ pub struct Engine {
     services: Services,
     /// Held while the probes of a leak check are in transit.
     probing: tokio::sync::Mutex<()>,
+    exits: ExitAddresses,
 }
 
 impl Engine {
@@ -112,6 +113,7 @@ impl Engine {
         let transports = Arc::new(Transports::new(supervisor.clone()));
         let devices = (wireguard.clone(), openvpn.clone(), transports.clone());
         let (watcher, tunnels) = Tunnels::new(store.clone(), devices, endpoint_names.clone());
+        let exits = watcher.exits();
         let relay = Arc::new(Relay::new(supervisor.clone()));
         let (proxy_watcher, proxies) = Proxies::new(store.clone(), relay.clone(), endpoint_names.clone());
         let observer = Observer::supervised(netlink.clone(), &supervisor)?;
@@ -172,6 +174,7 @@ impl Engine {
             verdicts,
             services,
             probing,
+            exits,
         })
     }
 

@@ -222,6 +222,7 @@ impl Enforcement for Engine {
             let (dataplane, probed) = (self.dataplane.clone(), plan.clone());
             let sent = tokio::task::spawn_blocking(move || leak_probes::run(&dataplane, &probed));
             let (sent, exits) = tokio::join!(sent, exit_addresses::ask(&plan, &self.endpoint_names));
+            self.exits.report(&exits);
             let failure = |error: String| leak_check::Run { failure: Some(error), ..Default::default() };
             let run = match sent {
                 Ok(Ok(run)) => run,

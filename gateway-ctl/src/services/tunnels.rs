@@ -2,6 +2,7 @@
 //! recreates a tunnel after a long silence.
 
 mod cover;
+mod exit_addresses;
 mod health;
 mod liveness;
 mod openvpn;
@@ -33,6 +34,7 @@ use crate::reconcile::{Handle, Reason};
 use crate::store::Store;
 
 pub use cover::Cover;
+pub use exit_addresses::ExitAddresses;
 pub use health::HealthVerdict;
 pub use states::TunnelStates;
 
@@ -55,6 +57,7 @@ pub struct Tunnels {
     resolver: resolve::Resolver,
     probes: probes::Probes,
     liveness: liveness::LivenessChecks,
+    exits: ExitAddresses,
     /// Interface and gateway of the default route, for each address family.
     default_routes: [DefaultRoute; 2],
     /// Times of the remaining keepalives after the default route changed, latest first.
@@ -81,11 +84,17 @@ impl Tunnels {
             resolver,
             probes,
             liveness: liveness::LivenessChecks::default(),
+            exits: ExitAddresses::default(),
             default_routes: Default::default(),
             again: Vec::new(),
             reconnected: BTreeMap::new(),
         };
         (tunnels, receiver)
+    }
+
+    /// Returns where leak checks report the addresses that servers saw.
+    pub fn exits(&self) -> ExitAddresses {
+        self.exits.clone()
     }
 
     /// Polls the tunnels once a second, and wakes the reconcile loop when one of its inputs changes.
@@ -185,6 +194,7 @@ impl Tunnels {
                 live.endpoint_ip = bridge.address.map(|address| address.ip());
             }
             self.probes.measured(id, &mut live);
+            self.exits.add_to(id, &mut live, before.tunnels.get(&id));
             states.tunnels.insert(id, live);
         }
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn) {
@@ -201,6 +211,7 @@ impl Tunnels {
             states.facts.insert(id.to_string(), openvpn::fact(status.as_ref(), &health));
             let mut live = openvpn::live(tunnel, status, health, before.tunnels.get(&id), now);
             self.probes.measured(id, &mut live);
+            self.exits.add_to(id, &mut live, before.tunnels.get(&id));
             states.tunnels.insert(id, live);
         }
         states

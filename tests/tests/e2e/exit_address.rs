@@ -53,6 +53,15 @@ fn answered(testbed: &Testbed, device: &str) -> Value {
     .expect("answered")
 }
 
+fn wait_for_exit_ip(testbed: &Testbed, tunnel: &str, expected: &Value) {
+    wait_ok(SOON, "the exit's address in the state of the tunnel", || {
+        let state = testbed.api().get(&format!("/tunnels/{tunnel}"))?;
+        anyhow::ensure!(state["exit_ip"] == *expected, "{}", state["exit_ip"]);
+        Ok(())
+    })
+    .expect("shown");
+}
+
 /// Returns a socket in the internet that takes requests and answers none.
 fn silent_server(internet: &Namespace) -> UdpSocket {
     let socket = internet.within(|| UdpSocket::bind((server(false), OTHER_PORT))).expect("a socket");
@@ -78,7 +87,7 @@ fn a_server_sees_the_uplink_of_direct_traffic_and_the_exit_of_a_tunnel() {
         assert_eq!(exit_address(&direct, ipv6), Some(wan(ipv6)), "{direct:#}");
     }
 
-    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    let tunnel = testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
     testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
     let bound = check(&testbed, &laptop);
     assert_eq!(bound["verdict"], "pass", "{bound:#}");
@@ -89,6 +98,9 @@ fn a_server_sees_the_uplink_of_direct_traffic_and_the_exit_of_a_tunnel() {
         assert!(detail(&bound, ipv6).contains(&seen), "{bound:#}");
     }
     assert!(!bound["remaining_risks"].to_string().contains("address servers see"), "{bound:#}");
+    wait_for_exit_ip(&testbed, &tunnel, &json!(network.exit_a.address(false)));
+    testbed.bring_down(&tunnel).expect("down");
+    wait_for_exit_ip(&testbed, &tunnel, &Value::Null);
 }
 
 #[test]

@@ -207,6 +207,8 @@ pub struct TunnelLive {
     pub rx_bytes: u64,
     pub tx_bytes: u64,
     pub endpoint_ip: Option<IpAddr>,
+    /// Address that a STUN server saw through the tunnel at the last leak check (setting `privacy.leak_check`). Null if
+    /// none has answered since the tunnel came up.
     pub exit_ip: Option<IpAddr>,
     pub latency_ms: Option<f64>,
     pub loss_pct: Option<f64>,
