@@ -75,15 +75,19 @@ pub fn keep_off_default_route(input: &PolicyInput<'_>, blocks: u32, verdict: &mu
     let is_stun = (input.shown | packet.payload) & flow_flags::STUN != 0
         || packet.has_ports() && is_stun_port(packet.destination_port);
     if is_direct && is_stun {
-        verdict.set(Action::Mark, Reason::StunBlocked, rejection(packet).0);
+        verdict.set(Action::Mark, Reason::StunBlocked, rejection(packet, Reason::StunBlocked).0);
     }
 }
 
-/// Returns the mark of a packet that is stopped, by which its host gets an error. Hosts ignore ICMP errors about TCP connections
-/// that have begun (RFC 5461), so these get a reset.
+/// Returns the mark of a packet that is stopped, by which its host gets an error.
+///
+/// Hosts ignore ICMP errors about TCP connections that have begun (RFC 5461), and the kernel limits their rate, so TCP gets a
+/// reset. A connection by IPv6 that begins gets an ICMP error, so that the host tries IPv4.
 #[inline(always)]
-pub const fn rejection(packet: &IpPacket) -> Mark {
-    if packet.protocol == TCP && !packet.opening && packet.has_ports() { Mark::RESET } else { Mark::PROHIBIT }
+pub const fn rejection(packet: &IpPacket, reason: Reason) -> Mark {
+    let is_tcp = packet.protocol == TCP && packet.has_ports();
+    let begins_by_ipv6 = packet.opening && reason as u8 == Reason::Ipv6Blocked as u8;
+    if is_tcp && !begins_by_ipv6 { Mark::RESET } else { Mark::PROHIBIT }
 }
 
 const HTTPS_PORT: u16 = 443;

@@ -210,7 +210,10 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
     if !near && is_forced(packet, &plan, &device) {
         match packet.destination_port {
             DNS_PORT => v.set(Action::Mark, Reason::ForcedDns, Mark::FORCED_DNS.0),
-            _ => v.set(Action::Mark, Reason::ForcedDnsReject, blocks::rejection(packet).0),
+            _ => {
+                let reason = Reason::ForcedDnsReject;
+                v.set(Action::Mark, reason, blocks::rejection(packet, reason).0);
+            }
         }
         return 0;
     }
@@ -254,7 +257,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
             // Hosts that announce themselves expect no error.
             Some(Reason::DiscoveryDropped) | None => v.set(Action::Drop, Reason::DiscoveryDropped, 0),
             Some(Reason::QuicHeld) => v.set(Action::Drop, Reason::QuicHeld, 0),
-            Some(reason) => v.set(Action::Mark, reason, blocks::rejection(packet).0),
+            Some(reason) => v.set(Action::Mark, reason, blocks::rejection(packet, reason).0),
         }
         return 0;
     }
@@ -306,7 +309,7 @@ fn apply_action<E: PolicyMaps>(
     }
     let floor = (device.flags & device_flags::FLOOR) >> device_flags::FLOOR_SHIFT;
     if Fallback::is_below(fallback, floor) {
-        v.set(Action::Mark, Reason::FloorReject, blocks::rejection(packet).0);
+        v.set(Action::Mark, Reason::FloorReject, Mark::REJECT.0);
         return;
     }
     if is_orphaned(kind, choice, kept, packet, previous) {

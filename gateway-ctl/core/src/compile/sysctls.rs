@@ -15,10 +15,6 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     set("net.ipv4.fwmark_reflect".into(), "1");
     set("net.ipv6.fwmark_reflect".into(), "1");
     set("net.ipv4.tcp_fwmark_accept".into(), "1");
-    // Errors to a host at most every ten milliseconds. The default is a second: a host with several blocked programs would
-    // wait for timeouts.
-    set("net.ipv4.icmp_ratelimit".into(), "10");
-    set("net.ipv6.icmp.ratelimit".into(), "10");
     for lan in input.network.lan.iter().filter(|lan| input.facts.links.contains_key(*lan)) {
         set(format!("net.ipv4.conf.{}.send_redirects", path_name(lan)), "0");
         // Answer for an address only on its own interface: neighbours must not find tunnel addresses.
