@@ -5,14 +5,14 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 13;
+pub const ABI_VERSION: u32 = 14;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
 }
 
 const _: () = {
-    same(size_of::<PlanValue>(), 24);
+    same(size_of::<PlanValue>(), 28);
     same(size_of::<InterfaceKey>(), 12);
     same(size_of::<InterfaceValue>(), 8);
     same(size_of::<VlanKey>(), 8);

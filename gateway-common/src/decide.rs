@@ -268,6 +268,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
             v.set(Action::Mark, Reason::NoPolicyReject, Mark::REJECT.0);
         } else {
             v.set(Action::Mark, Reason::NoPolicy, Mark::DIRECT.0);
+            choose_uplink(input, environment, v);
             blocks::keep_off_default_route(input, blocks, v);
         }
         return 0;
@@ -277,7 +278,40 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
     // Every rank has an action. A missing one would block.
     if let Some(action) = environment.action(slot, rank) {
         apply_action(action, &device, packet, previous, environment, v);
+        if v.reason as u8 == Reason::PolicyDirect as u8 {
+            choose_uplink(input, environment, v);
+        }
         blocks::keep_off_default_route(input, blocks, v);
+    }
+    0
+}
+
+/// Selects the uplink of a packet by the default route, if the plan has an action for it. Otherwise the main routing table does.
+#[inline(never)]
+fn choose_uplink<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut Verdict) -> u32 {
+    let PolicyInput { packet, slot, plan, previous, .. } = *input;
+    if plan.direct == 0 {
+        return 0;
+    }
+    let Some(action) = environment.action(slot, plan.direct - 1) else {
+        v.set(Action::Drop, Reason::PolicyDrop, 0);
+        return 0;
+    };
+    let choice = if packet.ipv6 { &action.v6 } else { &action.v4 };
+    if is_orphaned(choice.kind(), choice, choice.kept, packet, previous) {
+        v.leg = previous;
+        v.set(Action::Mark, Reason::PolicyReset, Mark::RESET.0);
+        return 0;
+    }
+    let sticky = v.admission.sticky(Sticky::from_wire(action.sticky));
+    let hash = |both: bool| leg_selection::address_hash(&packet.source, both.then_some(&packet.destination));
+    let turn = || environment.next_turn(action.policy);
+    match leg_selection::choose(choice, choice.kept, sticky, hash, previous, turn) {
+        Some(leg) => {
+            v.leg = leg;
+            v.mark = Mark::leg(leg).0;
+        }
+        None => v.mark = Mark::REJECT.0,
     }
     0
 }
@@ -348,7 +382,7 @@ fn apply_action<E: PolicyMaps>(
 /// would not recognise the connection by another source address, so the client gets a reset and connects again.
 #[inline(always)]
 fn is_orphaned(kind: ChoiceKind, choice: &Choice, kept: u8, packet: &IpPacket, previous: u8) -> bool {
-    if previous < leg_selection::FIRST_TUNNEL || packet.protocol != TCP || packet.opening {
+    if previous == 0 || packet.protocol != TCP || packet.opening {
         return false;
     }
     match kind {

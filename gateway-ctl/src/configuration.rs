@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gateway_core::network::{Network, UplinkNumbers, UplinkSettings};
 use gateway_model::Revision;
-use gateway_model::settings::bootstrap::Wan;
+use gateway_model::settings::uplink::Wan;
 use gateway_model::settings::{Bootstrap, Settings};
 
 /// Sampling rate: the BPF programs report one of this many new flows.
@@ -89,20 +89,30 @@ impl Configuration {
 
 /// Returns the part of a configuration that the compiler uses.
 pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
-    let interfaces = config.uplinks();
-    let names: Vec<&str> = interfaces.iter().map(gateway_model::IfName::as_str).collect();
+    let uplinks = config.all_uplinks();
+    let is_first = |(index, wan): &(usize, &Wan)| {
+        !uplinks[..*index].iter().any(|other| other.interface == wan.interface)
+    };
+    let firsts = uplinks.iter().enumerate().filter(is_first).map(|(_, wan)| wan);
+    let enabled: Vec<&Wan> = firsts.filter(|wan| wan.enabled).collect();
+    let names: Vec<&str> = enabled.iter().map(|wan| wan.interface.as_str()).collect();
     let numbers = numbers.assign(&names);
-    let uplink = |name: &&str| {
-        let wan = config.wans().find(|wan| wan.interface.as_str() == *name);
+    let uplink = |wan: &&Wan| {
         Some(UplinkSettings {
-            number: *numbers.get(*name)?,
-            interface: (*name).to_owned(),
-            gateway: wan.and_then(Wan::gateway_address),
+            number: *numbers.get(wan.interface.as_str())?,
+            interface: wan.interface.to_string(),
+            gateway: wan.gateway_address(),
+            weight: wan.weight,
+            balances: wan.balance,
+            failover_states: wan.failover_states,
+            failback_states: wan.failback_states,
         })
     };
     Network {
         lan: config.lans().iter().map(ToString::to_string).collect(),
-        uplinks: names.iter().filter_map(uplink).collect(),
+        uplinks: enabled.iter().filter_map(uplink).collect(),
+        balances: config.network.wan_balance,
+        sticky: config.network.wan_sticky,
         sample_every: SAMPLE_EVERY,
         dns_port: config.dns.listen_addr.port(),
         admin_port: admin_port(config),

@@ -27,6 +27,7 @@ use crate::os::transport::BridgeStates;
 use crate::reconcile::{self, Compile, Status};
 use crate::services::proxies::ProxyStates;
 use crate::services::tunnels::TunnelStates;
+use crate::services::uplinks::UplinkStates;
 use crate::store::Store;
 
 /// Snapshot of the gateway. All parts are shared, so a copy is cheap.
@@ -57,6 +58,7 @@ pub struct Reports {
     pub proxies: Arc<ProxyStates>,
     /// Bridges, by the ID of the tunnel that each transports.
     pub transports: Arc<BridgeStates>,
+    pub uplinks: Arc<UplinkStates>,
 }
 
 impl World {

@@ -3,6 +3,7 @@
 
 mod dns;
 mod families;
+mod uplinks;
 
 use std::collections::BTreeMap;
 
@@ -41,6 +42,7 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     blocks(&mut registry, open)?;
     policies(&mut registry, open);
     tunnels(&mut registry, open);
+    uplinks::register(&mut registry, &open.world());
     if let Some(names) = &open.names {
         dns::register(&mut registry, names);
     }

@@ -1,18 +1,29 @@
 //! Uplinks, their health, and failover.
 
-use gateway_model::capability::Capability;
+mod advice;
+mod decisions;
+mod health;
+mod uplinks;
 
-use crate::table::Method::{Get, Put};
-use crate::table::Table;
+use crate::authorization::Access;
+use crate::table::{Audit, Effect, Method, Table};
+
+const REPLACE: Audit = Audit { action: "replace_wan_uplinks", resource_type: "wan_uplinks" };
 
 pub fn rows(t: &mut Table) {
-    t.unsupported(
-        Capability::Uplinks,
-        &[
-            (Get, "/system/wan-uplinks"),
-            (Put, "/system/wan-uplinks"),
-            (Get, "/system/wan-manager"),
-            (Get, "/system/wan-health"),
-        ],
-    );
+    t.view("/system/wan-uplinks", "get_wan_uplinks", uplinks::show)
+        .summary("Uplinks and how traffic is distributed over them")
+        .doc("Without a list of its own, the list has the uplink `network.wan_iface`.")
+        .tagged();
+    let row = t.action("/system/wan-uplinks", REPLACE.action, Effect::Stores(REPLACE), uplinks::replace);
+    row.summary("Replace the whole list of uplinks")
+        .doc("Send every uplink. `network.wan_iface` keeps its value. Warnings tell what may not have the expected effect.")
+        .access(Access::Operate)
+        .tagged();
+    row.method = Method::Put;
+    row.input_required = true;
+    t.view("/system/wan-manager", "get_wan_manager", decisions::show)
+        .summary("Active uplink, decisions with their reasons, and the legs of the uplinks");
+    t.view("/system/wan-health", "get_wan_health", health::show)
+        .summary("Reachability of the internet by each uplink, as its probes measure it");
 }

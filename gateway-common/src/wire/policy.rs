@@ -20,6 +20,8 @@ pub struct PlanValue {
     pub seed: u32,
     /// TCP port of the API, 0 if LAN hosts cannot reach it anyway.
     pub admin_port: u32,
+    /// One more than the rank of the action for traffic by the default route; 0 if the main routing table decides.
+    pub direct: u32,
 }
 
 /// Bits of [`PlanValue::flags`].

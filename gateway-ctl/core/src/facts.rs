@@ -23,6 +23,8 @@ pub struct Facts {
     pub booted_at: i64,
     /// Neighbours by MAC address: IP addresses observed with it on LAN interfaces.
     pub neighbours: BTreeMap<[u8; 6], BTreeSet<IpAddr>>,
+    /// Uplinks by the manager of uplinks.
+    pub uplinks: UplinkFacts,
     /// Health of tunnels by id; a tunnel that is not here is down.
     pub tunnels: BTreeMap<String, TunnelFact>,
     /// Proxies by id, then by the leg to them (0 is the default route), as far as they were probed.
@@ -70,6 +72,18 @@ pub struct DefaultRoute {
     pub gateway: Option<IpAddr>,
     pub metric: u32,
     pub ipv6: bool,
+}
+
+/// Uplinks as the manager selects them. Empty with a single one, before the first decision, and while the manager only
+/// observes: the main routing table decides then.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UplinkFacts {
+    /// Number of the active uplink's leg.
+    pub active: Option<u8>,
+    /// Numbers of the uplinks that share new flows.
+    pub balanced: BTreeSet<u8>,
+    /// Human-readable reasons for which uplinks are not usable although their link is up, by number.
+    pub failed: BTreeMap<u8, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use gateway_model::kinds::routing_policy::Sticky;
 use serde::Serialize;
 
 /// Most uplinks at once. Marks give them the numbers from 1 on; those of tunnels follow.
@@ -14,6 +15,10 @@ pub struct Network {
     /// Interfaces of LANs.
     pub lan: Vec<String>,
     pub uplinks: Vec<UplinkSettings>,
+    /// New flows are balanced over uplinks.
+    pub balances: bool,
+    /// Scope of flows that stay on one uplink meanwhile.
+    pub sticky: Sticky,
     /// One of so many new flows is reported; 0 reports none.
     pub sample_every: u32,
     /// Port of the resolver here; 0 without one.
@@ -31,6 +36,13 @@ pub struct UplinkSettings {
     pub interface: String,
     /// Without it, the gateway of the main table's default route over this interface.
     pub gateway: Option<IpAddr>,
+    /// Share of new flows while balancing.
+    pub weight: u16,
+    /// Takes part in balancing.
+    pub balances: bool,
+    /// Its flows end when it fails, and when traffic goes back from it to another uplink.
+    pub failover_states: bool,
+    pub failback_states: bool,
 }
 
 /// Numbers of uplinks by interface. An interface keeps its number while others come and go, and for as long as there

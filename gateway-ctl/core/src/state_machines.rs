@@ -3,3 +3,5 @@
 pub mod deadman;
 pub mod liveness;
 pub mod tunnel_health;
+pub mod uplink_health;
+pub mod wan_manager;

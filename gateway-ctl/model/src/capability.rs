@@ -57,7 +57,6 @@ capabilities! {
     Mesh: Missing, "has no mesh", "the mesh layer";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";
     Segments: Missing, "takes the interfaces as the host has configured them", "interfaces of segments";
-    Uplinks: Missing, "does not manage uplinks", "the WAN manager";
     Vault: Missing, "has no vault", "the vault";
 }
 

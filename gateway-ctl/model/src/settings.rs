@@ -6,6 +6,7 @@ pub mod groups;
 pub mod keys;
 mod positions;
 mod stored;
+pub mod uplink;
 mod yaml;
 
 pub use bootstrap::{Bootstrap, ConfigError, EXAMPLE, parse};

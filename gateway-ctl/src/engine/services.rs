@@ -20,6 +20,7 @@ use crate::services::gateway_verdict::{self, Verdicts};
 use crate::services::guard_tap::{self, Escapes};
 use crate::services::proxies::{Proxies, ProxyStates};
 use crate::services::tunnels::{TunnelStates, Tunnels};
+use crate::services::uplinks::{self, UplinkStates};
 use crate::services::{
     auto_rollback, endings, failover_reset, ipv6_withdrawal, moved_flows, open_files, quic_names, storage,
     time_server,
@@ -46,7 +47,8 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
     let counted = escapes.clone();
     let (watcher, tunnels) = tunnels;
     let (proxy_watcher, proxies) = proxies;
-    let reports = (tunnels.clone(), proxies.clone(), transports.states());
+    let (uplink_states, uplinks) = watch::channel(Arc::<UplinkStates>::default());
+    let reports = (tunnels.clone(), proxies.clone(), transports.states(), uplinks.clone());
     let connections = transports.states();
     let worlds = context.worlds.clone();
     vec![
@@ -58,6 +60,8 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         Service::vital("proxy_watcher", proxy_watcher.run(context.wake.clone()))
             .contributes(move |facts| proxies.borrow().enrich(facts)),
         Service::vital("reconcile_loop", joined(looping)),
+        Service::new("uplinks", context, move |context| uplinks::run(context, uplink_states.clone()))
+            .contributes(move |facts| uplinks.borrow().enrich(facts)),
         Service::new("store_changes", context, waking::on_change),
         Service::new("bridge_changes", context, move |context| {
             waking::on_connections(context, connections.clone())

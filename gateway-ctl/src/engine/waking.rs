@@ -11,6 +11,7 @@ use crate::reconcile::Reason;
 use crate::service::Context;
 use crate::services::proxies::ProxyStates;
 use crate::services::tunnels::TunnelStates;
+use crate::services::uplinks::UplinkStates;
 use crate::world::Reports;
 
 /// Minimum time between two runs that panics trigger.
@@ -27,23 +28,26 @@ pub(super) type ReportReceivers = (
     watch::Receiver<Arc<TunnelStates>>,
     watch::Receiver<Arc<ProxyStates>>,
     watch::Receiver<Arc<BridgeStates>>,
+    watch::Receiver<Arc<UplinkStates>>,
 );
 
 /// Publishes the reports of services whenever one of them changes.
 pub(super) async fn publish_reports(
     context: Context,
-    (mut tunnels, mut proxies, mut transports): ReportReceivers,
+    (mut tunnels, mut proxies, mut transports, mut uplinks): ReportReceivers,
 ) {
     loop {
         context.worlds.report(Reports {
             tunnels: tunnels.borrow_and_update().clone(),
             proxies: proxies.borrow_and_update().clone(),
             transports: transports.borrow_and_update().clone(),
+            uplinks: uplinks.borrow_and_update().clone(),
         });
         let changed = tokio::select! {
             changed = tunnels.changed() => changed,
             changed = proxies.changed() => changed,
             changed = transports.changed() => changed,
+            changed = uplinks.changed() => changed,
         };
         if changed.is_err() {
             return;

@@ -6,7 +6,6 @@ mod exit_addresses;
 mod health;
 mod liveness;
 mod openvpn;
-mod probe;
 mod probes;
 mod resolve;
 mod states;

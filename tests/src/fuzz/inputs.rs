@@ -149,7 +149,7 @@ impl Inputs {
     }
 
     fn observe(&mut self, bytes: &mut Bytes<'_>) {
-        match bytes.below(4) {
+        match bytes.below(5) {
             0 | 1 => {
                 let Some(id) = row(bytes, &self.state, "tunnel") else { return };
                 let usable = !bytes.flag();
@@ -168,6 +168,14 @@ impl Inputs {
                     ipv6: address.is_ipv6(),
                 });
             }
+            3 => {
+                let number = bytes.byte() & 3;
+                let uplinks = &mut self.facts.uplinks;
+                uplinks.active = (number > 0).then_some(number);
+                uplinks.balanced = (1..=2).filter(|_| bytes.flag()).collect();
+                uplinks.failed =
+                    (1..=2).filter(|_| bytes.flag()).map(|number| (number, "no answer".to_owned())).collect();
+            }
             _ => {
                 let (mac, address) = (mac(bytes), address(bytes));
                 self.facts.neighbours.entry(mac).or_default().insert(address);
@@ -185,11 +193,16 @@ fn network(bytes: &mut Bytes<'_>) -> Network {
         number,
         interface: (*name).to_owned(),
         gateway: bytes.rarely().then(|| address(bytes)),
+        weight: u16::from(number),
+        balances: number == 1 || bytes.flag(),
+        failover_states: true,
+        failback_states: number == 1,
     });
     let uplinks = uplinks.collect();
     Network {
         lan,
         uplinks,
+        balances: bytes.rarely(),
         sample_every: u32::from(bytes.byte() & 3),
         dns_port: u16::from(bytes.byte() & 1) * 53,
         ..Network::default()

@@ -37,6 +37,20 @@ pub fn gauges(
     registry.register(name, help, family);
 }
 
+/// Registers gauges that are no whole numbers. `unit` is appended to the name.
+pub fn measured(
+    registry: &mut Registry,
+    (name, unit): (&str, Unit),
+    help: &str,
+    values: impl IntoIterator<Item = (Labels, f64)>,
+) {
+    let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
+    for (labels, value) in values {
+        family.get_or_create(&labels).set(value);
+    }
+    registry.register_with_unit(name, help, unit, family);
+}
+
 pub fn counter(registry: &mut Registry, name: &str, help: &str, value: u64) {
     let counter = Counter::<u64>::default();
     counter.inc_by(value);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gateway_common::wire::Mark;
 use gateway_model::id::Id;
-use gateway_model::kinds::routing_policy::{Hop, HopType};
+use gateway_model::kinds::routing_policy::{Hop, HopType, Sticky};
 use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::{State, Tunnel};
 use jiff::Timestamp;
@@ -19,6 +19,15 @@ pub struct Legs {
     /// Number of a tunnel's leg by the tunnel's name.
     tunnels: BTreeMap<String, u8>,
     uplinks: BTreeMap<String, u8>,
+}
+
+/// Returns the scope of a sticky leg as the programs know it.
+pub fn sticky(scope: Sticky) -> gateway_common::wire::Sticky {
+    match scope {
+        Sticky::Flow => gateway_common::wire::Sticky::Flow,
+        Sticky::Source => gateway_common::wire::Sticky::Source,
+        Sticky::SourceDest => gateway_common::wire::Sticky::SourceDestination,
+    }
 }
 
 #[derive(Clone, Debug)]

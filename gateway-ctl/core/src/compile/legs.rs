@@ -26,18 +26,19 @@ pub fn lower(input: &Input<'_>) -> Legs {
 }
 
 fn uplink_leg(input: &Input<'_>, uplink: &UplinkSettings) -> Leg {
-    let UplinkSettings { number, interface, gateway } = uplink;
+    let UplinkSettings { number, interface, gateway, weight, .. } = uplink;
     let link = input.facts.links.get(interface);
     let has_route = |ipv6: bool| {
         gateway.is_some_and(|gateway| gateway.is_ipv6() == ipv6)
             || input.facts.default_routes.iter().any(|r| r.interface == *interface && r.ipv6 == ipv6)
     };
     let (ipv4, ipv6) = (has_route(false), has_route(true));
+    let failed = input.facts.uplinks.failed.get(number).map_or("", String::as_str);
     let reason = match link {
         None => "the interface does not exist",
         Some(link) if !link.up => "the interface is down",
         Some(_) if !ipv4 && !ipv6 => "no default route leads over it",
-        Some(_) => "",
+        Some(_) => failed,
     };
     Leg {
         number: *number,
@@ -49,7 +50,7 @@ fn uplink_leg(input: &Input<'_>, uplink: &UplinkSettings) -> Leg {
         reason: reason.to_owned(),
         draining: None,
         underlay: Underlay::Default,
-        weight: 1,
+        weight: u32::from(*weight).max(1),
         mtu: link
             .filter(|link| link.mtu > 0)
             .map_or(1500, |link| u16::try_from(link.mtu).unwrap_or(u16::MAX)),

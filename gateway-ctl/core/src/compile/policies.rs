@@ -9,7 +9,7 @@ use gateway_common::wire::{
 use gateway_model::RoutingPolicy;
 use gateway_model::id::Id;
 use gateway_model::kinds::policy_source::Source;
-use gateway_model::kinds::routing_policy::{FailPolicy, PolicyStatus, Reject, Sticky};
+use gateway_model::kinds::routing_policy::{FailPolicy, PolicyStatus, Reject};
 use ipnet::IpNet;
 use jiff::Timestamp;
 
@@ -297,16 +297,11 @@ fn policy_at_work(
         (false, _) if hops.iter().any(|hop| !hop.usable) => PolicyStatus::Degraded,
         (false, _) => PolicyStatus::Active,
     };
-    let sticky = match policy.sticky.unwrap_or_default() {
-        Sticky::Flow => gateway_common::wire::Sticky::Flow,
-        Sticky::Source => gateway_common::wire::Sticky::Source,
-        Sticky::SourceDest => gateway_common::wire::Sticky::SourceDestination,
-    };
     let action = ActionValue {
         v4,
         v6,
         policy: policy.meta.slot,
-        sticky: sticky as u8,
+        sticky: super::leg::sticky(policy.sticky.unwrap_or_default()) as u8,
         rest,
         lasting4: lasting(&v4),
         lasting6: lasting(&v6),

@@ -25,8 +25,12 @@ const MAX_LANS: u32 = 1024;
 /// Above the last leg's rule.
 const RULE_SOURCES: u32 = RULE_LEGS + 256;
 const RULE_PROHIBIT: u32 = names::RULE_LAST - (MAX_LANS - 1);
-const RULE_OWN: u32 = RULE_PROHIBIT - 2;
-const RULE_OWN_END: u32 = RULE_PROHIBIT - 1;
+const RULE_OWN_LOCAL: u32 = RULE_PROHIBIT - 5;
+const RULE_OWN: u32 = RULE_PROHIBIT - 4;
+const RULE_OWN_END: u32 = RULE_PROHIBIT - 3;
+/// Traffic of this host without a mark: to local networks, then by the active uplink.
+const RULE_HOST_LOCAL: u32 = RULE_PROHIBIT - 2;
+const RULE_HOST: u32 = RULE_PROHIBIT - 1;
 /// Marks of a leg on LAN traffic, on its outer packets and on traffic from it differ in these bits only. So do the
 /// marks of rejected traffic.
 const LEG_MASK: u32 = !((Mark::OWN.0 ^ Mark::PREFIX) | (Mark::ARRIVAL.0 ^ Mark::PREFIX));
@@ -66,8 +70,28 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
             rule(RULE_LEGS + u32::from(*leg), (Mark::leg(*leg).0, LEG_MASK), table, None);
         }
         // What this host sends with a mark of the gateway that no rule takes goes nowhere, and never by the main table.
-        rule(RULE_OWN, (Mark::OWN.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
+        let active = input.facts.uplinks.active.map(|leg| names::TABLE_BASE + u32::from(leg));
+        let default = RuleAction::Table(active.unwrap_or(TABLE_MAIN));
+        if active.is_some() {
+            rule(RULE_OWN_LOCAL, (Mark::OWN.0, u32::MAX), RuleAction::Table(TABLE_MAIN), Some(0));
+        }
+        rule(RULE_OWN, (Mark::OWN.0, u32::MAX), default.clone(), None);
         rule(RULE_OWN_END, (Mark::OURS, Mark::OURS_MASK), RuleAction::Unreachable, None);
+        if active.is_some() {
+            // Marks of the gateway have ended before.
+            for (priority, action, suppress_prefix_length) in
+                [(RULE_HOST_LOCAL, RuleAction::Table(TABLE_MAIN), Some(0)), (RULE_HOST, default, None)]
+            {
+                let value = RuleValue {
+                    source: None,
+                    fwmark: None,
+                    input_interface: Some("lo".to_owned()),
+                    action,
+                    suppress_prefix_length,
+                };
+                plan.rules.insert(RuleKey { family, priority }, value);
+            }
+        }
         for (priority, lan) in (RULE_PROHIBIT..=names::RULE_LAST).zip(&input.network.lan) {
             let value = RuleValue {
                 source: None,
@@ -98,7 +122,7 @@ fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             sources.extend(seen.map(|source| (IpNet::from(source), leg.number)));
         }
     }
-    for (priority, (source, leg)) in (RULE_SOURCES..RULE_OWN).zip(sources) {
+    for (priority, (source, leg)) in (RULE_SOURCES..RULE_OWN_LOCAL).zip(sources) {
         let family = if matches!(source, IpNet::V4(_)) { Family::V4 } else { Family::V6 };
         let value = RuleValue {
             source: Some(source),

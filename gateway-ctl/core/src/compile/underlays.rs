@@ -136,7 +136,10 @@ impl<'a> UnderlayResolver<'a> {
 
     /// Returns the underlay of the tunnel's own setting.
     fn own(&self, tunnel: &Tunnel) -> (Underlay, Option<String>) {
-        let Uplink::Interface(name) = &tunnel.uplink else { return (Underlay::Default, None) };
+        let Uplink::Interface(name) = &tunnel.uplink else {
+            // An underlay of its own, so that a change of the active uplink is one of the underlay.
+            return (self.facts.uplinks.active.map_or(Underlay::Default, Underlay::Leg), None);
+        };
         match self.legs.uplink(name.as_str()) {
             Some(uplink) => {
                 let broken =

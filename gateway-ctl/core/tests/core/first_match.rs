@@ -247,7 +247,7 @@ impl Scene {
         fixture.network.uplinks.push(gateway_core::network::UplinkSettings {
             number: 2,
             interface: "wan1".into(),
-            gateway: None,
+            ..Default::default()
         });
         fixture.link("lan0", 2).link("lan1", 3).link("lan2", 6).link("wan0", 7).link("wan1", 8);
         fixture

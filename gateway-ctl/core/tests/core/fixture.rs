@@ -33,7 +33,11 @@ impl Fixture {
             state: State::new(now).begin(now),
             network: Network {
                 lan: vec!["lan0".into()],
-                uplinks: vec![UplinkSettings { number: 1, interface: "wan0".into(), gateway: None }],
+                uplinks: vec![UplinkSettings {
+                    number: 1,
+                    interface: "wan0".into(),
+                    ..UplinkSettings::default()
+                }],
                 sample_every: 0,
                 ..Network::default()
             },

@@ -64,7 +64,7 @@ impl GoldenInput {
             let settings = |(number, name): (u8, &String)| gateway_core::network::UplinkSettings {
                 number,
                 interface: name.clone(),
-                gateway: None,
+                ..Default::default()
             };
             fixture.network.uplinks = (1..).zip(uplinks).map(settings).collect();
         }

@@ -21,3 +21,4 @@ mod profiles;
 mod proxies;
 mod size;
 mod splitting;
+mod uplinks;

@@ -28,7 +28,11 @@ fn policy(name: &str, priority: u32, names: &[&str], more: Value) -> Value {
 /// Two uplinks, and tunnels a, b and c.
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new();
-    fixture.network.uplinks.push(UplinkSettings { number: 2, interface: "wan1".into(), gateway: None });
+    fixture.network.uplinks.push(UplinkSettings {
+        number: 2,
+        interface: "wan1".into(),
+        ..UplinkSettings::default()
+    });
     fixture.link("wan1", 4).address("wan1", "198.51.101.2/24");
     fixture.default_route("wan1", "198.51.101.1").default_route("wan1", "2001:db8:fffe::1");
     for name in ["a", "b", "c"] {

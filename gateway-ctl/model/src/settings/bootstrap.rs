@@ -5,8 +5,9 @@
 mod audit;
 mod dns;
 
+use std::borrow::Cow;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -17,10 +18,12 @@ pub use audit::Audit;
 pub use dns::Dns;
 
 use super::positions::Positions;
+use super::uplink::Wan;
 use super::yaml;
 use crate::decode;
 use crate::id::IfName;
 use crate::kinds::Tunnel;
+use crate::kinds::routing_policy::Sticky;
 use crate::problem::{Problems, code};
 use crate::registry::decode_input;
 use crate::resource::Resource;
@@ -168,6 +171,8 @@ pub struct Network {
     pub wans: Vec<Wan>,
     pub wan_failover_mode: FailoverMode,
     pub wan_balance: bool,
+    /// Scope of flows that stay on one uplink while new flows are balanced.
+    pub wan_sticky: Sticky,
 }
 
 /// One interface name or a list of them.
@@ -185,50 +190,8 @@ impl<'de> Deserialize<'de> for Interfaces {
     }
 }
 
-/// An uplink.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wan {
-    #[serde(default)]
-    pub name: String,
-    pub interface: IfName,
-    /// `dhcp` or an address.
-    #[serde(default = "dhcp")]
-    pub gateway: String,
-    #[serde(default = "hundred")]
-    pub priority: u32,
-    #[serde(default = "one")]
-    pub weight: u16,
-    #[serde(default = "yes")]
-    pub enabled: bool,
-    #[serde(default = "yes")]
-    pub balance: bool,
-}
-
 /// Uplinks have the numbers from 1 to 15 in marks.
 const MOST_UPLINKS: usize = 15;
-
-impl Wan {
-    /// None: that of the host's own default route.
-    pub fn gateway_address(&self) -> Option<IpAddr> {
-        self.gateway.parse().ok()
-    }
-}
-
-fn dhcp() -> String {
-    "dhcp".into()
-}
-
-fn hundred() -> u32 {
-    100
-}
-
-fn one() -> u16 {
-    1
-}
-
-fn yes() -> bool {
-    true
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -314,6 +277,7 @@ impl Default for Network {
             wans: Vec::new(),
             wan_failover_mode: FailoverMode::Auto,
             wan_balance: false,
+            wan_sticky: Sticky::Flow,
         }
     }
 }
@@ -338,17 +302,17 @@ impl Default for Bpf {
 }
 
 impl Bootstrap {
-    /// The enabled entries of `wans`; none if `wan_iface` is the uplink.
-    pub fn wans(&self) -> impl Iterator<Item = &Wan> {
-        self.network.wans.iter().filter(|wan| wan.enabled)
+    /// All uplinks, disabled ones included: `wans`, else one on `wan_iface`. Of two with one interface the first counts.
+    pub fn all_uplinks(&self) -> Cow<'_, [Wan]> {
+        if self.network.wans.is_empty() {
+            return Cow::Owned(vec![Wan::of_interface(self.network.wan_iface.clone())]);
+        }
+        Cow::Borrowed(&self.network.wans)
     }
 
-    /// Interfaces to the internet: the enabled entries of `wans`, else `wan_iface`.
+    /// Interfaces to the internet: those of the enabled uplinks.
     pub fn uplinks(&self) -> Vec<IfName> {
-        if self.network.wans.is_empty() {
-            return vec![self.network.wan_iface.clone()];
-        }
-        self.wans().map(|wan| wan.interface.clone()).collect()
+        self.all_uplinks().iter().filter(|wan| wan.enabled).map(|wan| wan.interface.clone()).collect()
     }
 
     /// Interfaces of the LAN.
@@ -447,28 +411,12 @@ impl Bootstrap {
         if network.mode != NetworkMode::Primary {
             problems.not_supported("network.mode", format!("The mode {}", network.mode));
         }
-        if network.wan_balance {
-            problems.not_supported("network.wan_balance", "Balancing over uplinks");
-        }
         for (index, wan) in network.wans.iter().enumerate() {
             let path = format!("network.wans[{index}]");
-            if wan.gateway != "dhcp" && wan.gateway_address().is_none() {
-                let message = "Expected dhcp or the address of the gateway.";
-                problems.add(code::FORMAT, format!("{path}.gateway"), message);
-            }
-            if !(1..=256).contains(&wan.weight) {
-                problems.add(code::RANGE, format!("{path}.weight"), "Must be from 1 to 256.");
-            }
-            if network.wans[..index].iter().any(|other| other.interface == wan.interface) {
-                let message = format!("{} is given twice.", wan.interface);
-                problems.add(code::DUPLICATE, format!("{path}.interface"), message);
-            }
+            wan.validate(&path, problems);
         }
         if network.wans.iter().filter(|wan| wan.enabled).count() > MOST_UPLINKS {
             problems.add(code::RANGE, "network.wans", format!("At most {MOST_UPLINKS} uplinks."));
-        }
-        if !network.wans.is_empty() && network.wans.iter().all(|wan| !wan.enabled) {
-            problems.add(code::RANGE, "network.wans", "At least one uplink must be enabled.");
         }
         let (lans, uplinks) = (self.lans(), self.uplinks());
         if lans.is_empty() {

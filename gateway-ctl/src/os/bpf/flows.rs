@@ -26,7 +26,8 @@ impl FlowReader {
     pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, Error> {
         let now = u64::from(ticks());
         let oldest = now.saturating_sub((u64::from(seconds) * 1_000_000_000) >> FLOW_TICK_SHIFT);
-        let chosen = [Reason::PolicyEgress as u8, Reason::PolicyProxy as u8];
+        let chosen = [Reason::PolicyEgress, Reason::PolicyProxy, Reason::PolicyDirect, Reason::NoPolicy]
+            .map(|reason| reason as u8);
         let mut flows = BTreeMap::new();
         let mut count = |flow: FlowValue| {
             if u64::from(flow.seen) >= oldest && chosen.contains(&flow.reason) {

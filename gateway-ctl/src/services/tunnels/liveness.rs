@@ -13,10 +13,10 @@ use ipnet::IpNet;
 
 use super::HealthVerdict;
 use super::health::ERROR;
-use super::probe::provoke_answer;
 use super::probes::source;
 use crate::os::openvpn::{Stage, Status};
 use crate::os::wireguard::DeviceStatus;
+use crate::services::probe::provoke_answer;
 use gateway_outbound::SocketBinding;
 
 /// Size of a WireGuard keepalive: a data message without content.

@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use tokio::sync::mpsc;
 
 use super::HealthVerdict;
-use super::probe;
+use crate::services::probe;
 use gateway_outbound::SocketBinding;
 
 /// Outcome of a probe.

@@ -109,7 +109,11 @@ fn rules(round: usize) -> Result<String> {
 fn world() -> (Network, Facts) {
     let network = Network {
         lan: vec!["lan0".to_owned()],
-        uplinks: vec![UplinkSettings { number: 1, interface: "wan0".to_owned(), gateway: None }],
+        uplinks: vec![UplinkSettings {
+            number: 1,
+            interface: "wan0".to_owned(),
+            ..UplinkSettings::default()
+        }],
         sample_every: 0,
         ..Network::default()
     };

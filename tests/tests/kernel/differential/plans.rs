@@ -246,7 +246,16 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
             let forced = if sample_every == 1 { plan_flags::FORCED_DNS } else { 0 };
             let flags = strict | forced | blocks | if domains.is_empty() { 0 } else { plan_flags::DOMAINS };
             Dataplane {
-                header: PlanValue { all, flags, sample_every, admin_port: 80, ..PlanValue::default() },
+                // Any rank, or none.
+                header: PlanValue {
+                    all,
+                    flags,
+                    sample_every,
+                    admin_port: 80,
+                    direct: sample_every,
+                    seed: 0,
+                    generation: 0,
+                },
                 interfaces,
                 vlans,
                 devices_by_mac: macs,

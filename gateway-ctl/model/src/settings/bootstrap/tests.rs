@@ -134,7 +134,7 @@ fn uplinks_come_from_the_list_or_from_the_single_one() {
     let several = parse(several).unwrap();
     let names: Vec<String> = several.uplinks().iter().map(ToString::to_string).collect();
     assert_eq!(names, ["eth2", "eth3"]);
-    let gateways: Vec<_> = several.wans().map(Wan::gateway_address).collect();
+    let gateways: Vec<_> = several.network.wans[1..].iter().map(Wan::gateway_address).collect();
     assert_eq!(gateways, [Some("192.0.2.1".parse().unwrap()), None]);
     for wrong in ["gateway: nowhere", "enabled: false", "weight: 0"] {
         assert!(parse(&format!("network: {{ wans: [{{interface: ppp0, {wrong}}}] }}")).is_err(), "{wrong}");

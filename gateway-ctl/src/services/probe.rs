@@ -1,4 +1,4 @@
-//! Health probe through a tunnel: sends a request and measures the time to the reply. Also sends datagrams that make
+//! Health probe through an interface: sends a request and measures the time to the reply. Also sends datagrams that make
 //! the remote end of a tunnel answer.
 
 use std::io;
@@ -19,7 +19,7 @@ pub async fn send(probe: &Probe, binding: &SocketBinding, timeout: Duration) -> 
         match probe {
             Probe::Ping(address) => ping(*address, binding).await,
             Probe::Dns(server) => dns(*server, binding).await,
-            Probe::Http { server, host, path } => http(*server, host, path, binding).await,
+            Probe::Http { server, host, path } => http_status(*server, host, path, binding).await.map(drop),
         }
     };
     match tokio::time::timeout(timeout, asking).await {
@@ -48,15 +48,24 @@ pub fn provoke_answer(to: IpAddr, binding: &SocketBinding) -> io::Result<()> {
     socket.send_to(&[0; PAYLOAD], &to.into()).map(drop)
 }
 
-const HTTP_LEAST: &[u8] = b"HTTP/1.";
+/// Beginning of a status line, to the end of the status code (RFC 9112, section 4).
+const STATUS_LINE: usize = "HTTP/1.1 204".len();
 
-async fn http(server: SocketAddr, host: &str, path: &str, binding: &SocketBinding) -> io::Result<()> {
+/// Sends an HTTP request. Returns the status code of the answer.
+pub async fn http_status(
+    server: SocketAddr,
+    host: &str,
+    path: &str,
+    binding: &SocketBinding,
+) -> io::Result<u16> {
     let mut connection = binding.connect(server).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
-    let mut status = [0; HTTP_LEAST.len()];
-    connection.read_exact(&mut status).await?;
-    if status == HTTP_LEAST { Ok(()) } else { Err(io::Error::other("the answer is not HTTP")) }
+    let mut line = [0; STATUS_LINE];
+    connection.read_exact(&mut line).await?;
+    let code = line.strip_prefix(b"HTTP/1.").and_then(|rest| std::str::from_utf8(rest.get(2..)?).ok());
+    let code = code.and_then(|code| code.parse().ok());
+    code.ok_or_else(|| io::Error::other("the answer is not HTTP"))
 }
 
 async fn dns(server: SocketAddr, binding: &SocketBinding) -> io::Result<()> {

@@ -1,0 +1,108 @@
+//! The manager of uplinks: its decisions, and what the kernel has of them.
+
+use gateway_common::wire::Mark;
+use gateway_core::compile::{LegKind, shared_uplinks};
+use gateway_core::plan::names;
+use gateway_core::state_machines::wan_manager::{FAILBACK_DELAY, HOLD_DOWN};
+use gateway_ctl::services::uplinks::{PinnedUplink, UplinkDecision};
+use gateway_ctl::world::World;
+use gateway_model::settings::bootstrap::FailoverMode;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::request::Req;
+
+/// A flow counts if it had a packet within this time, in seconds.
+const FLOW_AGE: u32 = 60;
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WanManager {
+    /// `manual`: the manager only observes.
+    pub mode: FailoverMode,
+    /// Name of the active uplink. Null before the first decision, and with a single uplink: the main routing table decides.
+    pub active: Option<String>,
+    /// The other enabled uplinks.
+    pub standby: Vec<String>,
+    /// New flows are distributed over several uplinks now.
+    pub balanced: bool,
+    /// Newest first, those included that were not made.
+    pub decisions: Vec<UplinkDecision>,
+    pub flap_pins: Vec<PinnedUplink>,
+    pub timing: Timing,
+    pub egress_legs: Vec<EgressLeg>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Timing {
+    /// Time of the next probe.
+    pub next_eval: Option<Timestamp>,
+    /// Seconds between two changes, unless the active uplink fails.
+    pub hold_down_sec: u64,
+    /// Seconds for which a better uplink must work before traffic goes back to it.
+    pub failback_delay_sec: u64,
+}
+
+/// An uplink as the dataplane knows it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct EgressLeg {
+    pub uplink: String,
+    /// Number of the routing table.
+    pub table: u32,
+    /// Fwmark in hexadecimal.
+    pub mark: String,
+    /// Share of new flows while balancing.
+    pub weight: u32,
+    /// Flows with a packet in the last minute.
+    pub flows: u64,
+    /// Its table has a default route.
+    pub installed: bool,
+}
+
+pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<WanManager, ApiError> {
+    let open = cx.open()?;
+    let enforcement = open.enforcement.clone();
+    let flows = blocking(move || enforcement.flows_by_leg(FLOW_AGE)).await?;
+    let flows = flows.map_err(|error| ApiError::internal(&error))?;
+    let on_leg =
+        |number: u8| flows.iter().filter(|((_, leg), _)| *leg == number).map(|(_, count)| count).sum();
+    Ok(manager(&open.world(), on_leg))
+}
+
+fn manager(world: &World, flows: impl Fn(u8) -> u64) -> WanManager {
+    let report = &world.reports.uplinks;
+    let uplinks = world.config.all_uplinks();
+    let name = |interface: &str| {
+        let wan = uplinks.iter().find(|wan| wan.interface.as_str() == interface);
+        wan.filter(|wan| !wan.name.is_empty()).map_or_else(|| interface.to_owned(), |wan| wan.name.clone())
+    };
+    let enabled = uplinks.iter().filter(|wan| wan.enabled).map(|wan| wan.interface.as_str());
+    let standby = enabled.filter(|interface| report.active.as_deref() != Some(interface));
+    let live = world.live();
+    let legs = live.legs.by_number.values().filter(|leg| leg.kind == LegKind::Uplink);
+    let legs = legs.map(|leg| EgressLeg {
+        uplink: name(&leg.interface),
+        table: names::TABLE_BASE + u32::from(leg.number),
+        mark: format!("{:#010x}", Mark::leg(leg.number).0),
+        weight: leg.weight,
+        flows: flows(leg.number),
+        installed: leg.ipv4 || leg.ipv6,
+    });
+    WanManager {
+        mode: world.config.network.wan_failover_mode,
+        active: report.active.as_deref().map(name),
+        standby: standby.map(name).collect(),
+        balanced: shared_uplinks(&live.plan.dataplane).len() > 1,
+        decisions: report.decisions.iter().cloned().collect(),
+        flap_pins: report.pins.clone(),
+        timing: Timing {
+            next_eval: report.next_eval,
+            hold_down_sec: HOLD_DOWN.as_secs(),
+            failback_delay_sec: FAILBACK_DELAY.as_secs(),
+        },
+        egress_legs: legs.collect(),
+    }
+}

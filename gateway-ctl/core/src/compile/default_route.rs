@@ -1,0 +1,63 @@
+//! Default route of traffic without an uplink of its own: the active uplink, or those that share new flows.
+
+use std::collections::BTreeSet;
+
+use gateway_common::leg_selection::spread_over;
+use gateway_common::wire::{ActionValue, CHOICE_SLOTS, Choice};
+
+use super::leg::Leg;
+use super::{Input, Legs};
+use crate::network::UplinkSettings;
+use crate::plan::Dataplane;
+
+/// Returns the numbers of the uplinks over which a plan distributes new flows: one without balancing, none if the main routing
+/// table decides.
+pub fn shared_uplinks(dataplane: &Dataplane) -> BTreeSet<u8> {
+    let rank = dataplane.header.direct.checked_sub(1).and_then(|rank| usize::try_from(rank).ok());
+    let Some(action) = rank.and_then(|rank| dataplane.actions.get(rank)) else { return BTreeSet::new() };
+    let legs = |choice: &Choice| choice.legs.into_iter().take(choice.count.into());
+    legs(&action.v4).chain(legs(&action.v6)).filter(|leg| *leg != 0).collect()
+}
+
+/// Adds the action of traffic by the default route behind those of the policies. Without a selected uplink there is none,
+/// and the main routing table decides.
+pub fn lower(input: &Input<'_>, legs: &Legs, dataplane: &mut Dataplane) {
+    let Some(active) = input.facts.uplinks.active else { return };
+    let choose = |has: fn(&Leg) -> bool| choice(input, legs, active, has);
+    let (v4, v6) = (choose(|leg| leg.ipv4), choose(|leg| leg.ipv6));
+    let lasting = |choice: &Choice| choice.kept;
+    dataplane.actions.push(ActionValue {
+        v4,
+        v6,
+        lasting4: lasting(&v4),
+        lasting6: lasting(&v6),
+        sticky: super::leg::sticky(input.network.sticky) as u8,
+        ..ActionValue::default()
+    });
+    dataplane.header.direct = u32::try_from(dataplane.actions.len()).unwrap_or_default();
+}
+
+fn choice(input: &Input<'_>, legs: &Legs, active: u8, has: fn(&Leg) -> bool) -> Choice {
+    let is_able = |number: u8| legs.get(number).is_some_and(has);
+    let uplinks = || input.network.uplinks.iter().filter(|uplink| is_able(uplink.number));
+    let shares = |uplink: &&UplinkSettings| {
+        input.network.balances && uplink.balances && input.facts.uplinks.balanced.contains(&uplink.number)
+    };
+    let mut new: Vec<(u8, u32)> =
+        uplinks().filter(shares).map(|uplink| (uplink.number, u32::from(uplink.weight))).collect();
+    if new.is_empty() && is_able(active) {
+        new.push((active, 1));
+    }
+    if new.is_empty() {
+        return Choice::REJECT;
+    }
+    let is_new = |number: u8| new.iter().any(|(leg, _)| *leg == number);
+    let keeps = |uplink: &&UplinkSettings| {
+        let is_usable = legs.get(uplink.number).is_some_and(|leg| leg.usable);
+        let ends = if is_usable { uplink.failback_states } else { uplink.failover_states };
+        !is_new(uplink.number) && !ends
+    };
+    let kept: Vec<u8> = uplinks().filter(keeps).map(|uplink| uplink.number).collect();
+    let room = CHOICE_SLOTS.saturating_sub(kept.len()).max(new.len());
+    spread_over(&new, room).with_draining_legs(&kept)
+}

@@ -1,0 +1,163 @@
+//! Traffic by the default route over several uplinks: failover, fail-back, balancing, and what the host sends.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gateway_common::classify::{Classified, IpPacket, TCP, UDP};
+use gateway_common::decide::decide;
+use gateway_common::verdict::{Reason, Verdict};
+use gateway_common::wire::{Mac, Mark};
+use gateway_core::compile::Underlay;
+use gateway_core::evaluate::{Decision, Request, evaluate};
+use gateway_core::facts::UplinkFacts;
+use gateway_core::network::UplinkSettings;
+use gateway_core::plan::{Family, RuleAction, names};
+use gateway_core::plan_maps::PlanMaps;
+
+use crate::fixture::Fixture;
+
+/// A gateway with a second uplink, of which one is active.
+fn fixture(active: u8) -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.network.uplinks.push(UplinkSettings {
+        number: 2,
+        interface: "wan1".into(),
+        failover_states: true,
+        balances: true,
+        weight: 1,
+        ..UplinkSettings::default()
+    });
+    let first = &mut fixture.network.uplinks[0];
+    (first.failover_states, first.balances, first.weight) = (true, true, 3);
+    fixture.link("wan1", 4).address("wan1", "198.51.101.2/24").default_route("wan1", "198.51.101.1");
+    fixture.default_route("wan1", "2001:db8:fffe::1");
+    fixture.facts.uplinks =
+        UplinkFacts { active: Some(active), balanced: BTreeSet::from([1, 2]), failed: BTreeMap::new() };
+    fixture
+}
+
+fn packet(port: u16, opening: bool) -> IpPacket {
+    IpPacket {
+        source: std::net::IpAddr::from([192, 168, 1, 7]).into(),
+        destination: std::net::IpAddr::from([203, 0, 113, 9]).into(),
+        interface: 2,
+        mac: Mac::new([2, 0, 0, 0, 0, 1]),
+        protocol: TCP,
+        source_port: port,
+        destination_port: 443,
+        opening,
+        ..IpPacket::default()
+    }
+}
+
+/// Evaluates a packet under the plan of another generation, with the flow table of the one before.
+fn verdict(maps: &PlanMaps<'_>, packet: IpPacket) -> Verdict {
+    decide(&Ok(Classified::Ip(packet)), maps)
+}
+
+#[test]
+fn traffic_without_a_policy_leaves_by_the_active_uplink() {
+    for active in [1, 2] {
+        let compiled = fixture(active).compiled();
+        let maps = PlanMaps::new(Some(&compiled.plan.dataplane));
+        let verdict = verdict(&maps, packet(40_000, true));
+        assert_eq!(
+            (verdict.reason, verdict.mark, verdict.leg),
+            (Reason::NoPolicy, Mark::leg(active).0, active)
+        );
+    }
+    let mut alone = fixture(1);
+    alone.facts.uplinks = UplinkFacts::default();
+    let compiled = alone.compiled();
+    let verdict = verdict(&PlanMaps::new(Some(&compiled.plan.dataplane)), packet(40_000, true));
+    assert_eq!(verdict.mark, Mark::DIRECT.0, "without a selection the main routing table decides");
+}
+
+#[test]
+fn connection_of_the_uplink_that_failed_is_reset() {
+    let before = fixture(1);
+    let mut after = fixture(2);
+    after.facts.uplinks.failed.insert(1, "it is offline".to_owned());
+    let (first, second) = (before.compiled(), after.compiled());
+    let maps = PlanMaps::new(Some(&first.plan.dataplane));
+    assert_eq!(verdict(&maps, packet(40_000, true)).leg, 1);
+    assert_eq!(verdict(&maps, packet(40_000, false)).leg, 1);
+    let maps = PlanMaps { flows: maps.flows, ..PlanMaps::new(Some(&second.plan.dataplane)) };
+    maps.generation.set(2);
+    assert_eq!(verdict(&maps, packet(40_000, false)).reason, Reason::PolicyReset);
+    assert_eq!(verdict(&maps, packet(41_000, true)).leg, 2);
+    let datagram = IpPacket { protocol: UDP, ..packet(42_000, false) };
+    assert_eq!(verdict(&maps, datagram).leg, 2);
+}
+
+#[test]
+fn connection_stays_on_its_uplink_after_fail_back_unless_it_is_set_otherwise() {
+    for (ends, expected) in [(false, Reason::NoPolicy), (true, Reason::PolicyReset)] {
+        let before = fixture(2);
+        let mut after = fixture(1);
+        after.network.uplinks[1].failback_states = ends;
+        let (first, second) = (before.compiled(), after.compiled());
+        let maps = PlanMaps::new(Some(&first.plan.dataplane));
+        verdict(&maps, packet(40_000, true));
+        assert_eq!(verdict(&maps, packet(40_000, false)).leg, 2);
+        let maps = PlanMaps { flows: maps.flows, ..PlanMaps::new(Some(&second.plan.dataplane)) };
+        maps.generation.set(2);
+        let kept = verdict(&maps, packet(40_000, false));
+        assert_eq!((kept.reason, kept.leg), (expected, 2));
+        assert_eq!(verdict(&maps, packet(41_000, true)).leg, 1);
+    }
+}
+
+#[test]
+fn new_flows_are_balanced_by_weight() {
+    let mut fixture = fixture(1);
+    fixture.network.balances = true;
+    let compiled = fixture.compiled();
+    let maps = PlanMaps::new(Some(&compiled.plan.dataplane));
+    let legs = (0..400).map(|n| verdict(&maps, packet(10_000 + n, true)).leg);
+    let by_first = legs.filter(|leg| *leg == 1).count();
+    assert_eq!(by_first, 300);
+    fixture.facts.uplinks.balanced = BTreeSet::from([1]);
+    let compiled = fixture.compiled();
+    let maps = PlanMaps::new(Some(&compiled.plan.dataplane));
+    assert!((0..40).all(|n| verdict(&maps, packet(10_000 + n, true)).leg == 1));
+}
+
+#[test]
+fn host_and_tunnels_follow_the_active_uplink() {
+    let mut fixture = fixture(2);
+    fixture.tunnel("a");
+    let compiled = fixture.compiled();
+    assert_eq!(compiled.legs.tunnel("a").expect("a leg").underlay, Underlay::Leg(2));
+    let of_host = compiled.plan.rules.iter().filter(|(key, value)| {
+        key.family == Family::V4
+            && value.fwmark.is_none()
+            && value.input_interface.as_deref() == Some("lo")
+            && value.source.is_none()
+    });
+    let actions: Vec<(&RuleAction, Option<u32>)> =
+        of_host.map(|(_, value)| (&value.action, value.suppress_prefix_length)).collect();
+    let by_second = RuleAction::Table(names::TABLE_BASE + 2);
+    assert_eq!(actions, [(&RuleAction::Table(254), Some(0)), (&by_second, None)]);
+    fixture.facts.uplinks = UplinkFacts::default();
+    assert_eq!(fixture.compiled().legs.tunnel("a").expect("a leg").underlay, Underlay::Default);
+}
+
+#[test]
+fn uplink_that_failed_is_no_hop_and_is_explained() {
+    let mut fixture = fixture(2);
+    fixture.facts.uplinks.failed.insert(1, "it is offline".to_owned());
+    let laptop = fixture.device("laptop", "02:00:00:00:00:01");
+    fixture.policy(serde_json::json!({
+        "name": "fibre", "source_type": "device", "source_value": laptop.to_string(),
+        "hops": [{"type": "interface", "target": "wan0"}]
+    }));
+    fixture.apply();
+    let request = Request { device_id: Some(laptop), ..Request::default() };
+    let answer = evaluate(&fixture.input(), &fixture.compiled(), &request).expect("an answer");
+    assert_eq!(answer.decision, Decision::Block);
+    assert!(answer.sentence.contains("offline"), "{}", answer.sentence);
+    let other =
+        Request { mac: Some("02:00:00:00:00:09".parse().expect("a MAC address")), ..Request::default() };
+    let answer = evaluate(&fixture.input(), &fixture.compiled(), &other).expect("an answer");
+    assert_eq!(answer.decision, Decision::Direct);
+}
