@@ -27,6 +27,7 @@ pub mod tap;
 pub mod testbed;
 pub mod topology;
 pub mod traffic;
+pub mod two_uplinks;
 pub mod udp_over_tcp;
 pub mod vm;
 pub mod wait;

@@ -30,6 +30,9 @@ pub const WAN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x113, 0, 0, 0, 0, 2);
 /// Gateway's address on the second uplink, if a test has one.
 pub const OTHER_WAN_V4: Ipv4Addr = Ipv4Addr::new(203, 0, 114, 2);
 pub const OTHER_WAN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x114, 0, 0, 0, 0, 2);
+/// Remote ends of both uplinks.
+pub const INTERNET_V4: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
+pub const OTHER_INTERNET_V4: Ipv4Addr = Ipv4Addr::new(203, 0, 114, 1);
 /// Servers in the internet. The second one is another destination.
 pub const SERVER_V4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 pub const SERVER_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x18, 0, 0, 0, 0, 1);

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::http::exchange;
+use crate::netns::Namespace;
 use crate::services::{BULK, HTTP, IDENT};
 use crate::tap::MARK;
 use crate::topology::Host;
@@ -61,8 +62,13 @@ impl std::fmt::Display for Answer {
 
 /// Requests the visible source address from a server over a new TCP connection (`GET /ip`).
 pub fn ask(host: &Host, to: SocketAddr, timeout: Duration) -> Answer {
+    ask_within(&host.namespace, to, timeout)
+}
+
+/// The same from a namespace that is no LAN host.
+pub fn ask_within(namespace: &Namespace, to: SocketAddr, timeout: Duration) -> Answer {
     let started = Instant::now();
-    Answer::of(fetch(host, to, timeout), started)
+    Answer::of(fetch(namespace, to, timeout), started)
 }
 
 /// Calls [`ask`] on the default port, with the timeout for a request that should be answered.
@@ -86,8 +92,8 @@ pub fn ask_udp(host: &Host, to: SocketAddr, timeout: Duration) -> Answer {
     Answer::of(UdpFlow::open(host, to).and_then(|flow| flow.ask(timeout)), started)
 }
 
-fn fetch(host: &Host, to: SocketAddr, timeout: Duration) -> io::Result<IpAddr> {
-    let connection = host.namespace.within(|| TcpStream::connect_timeout(&to, timeout))?;
+fn fetch(namespace: &Namespace, to: SocketAddr, timeout: Duration) -> io::Result<IpAddr> {
+    let connection = namespace.within(|| TcpStream::connect_timeout(&to, timeout))?;
     connection.set_read_timeout(Some(timeout))?;
     connection.set_write_timeout(Some(timeout))?;
     let response = exchange(&connection, "GET", &to.to_string(), "/ip", &[], None).map_err(|error| {

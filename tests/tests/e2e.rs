@@ -37,6 +37,7 @@ mod stun;
 mod swap;
 mod timed_confirm;
 mod tunnels;
+mod uplinks;
 mod wipe;
 mod zones;
 
