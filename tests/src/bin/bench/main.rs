@@ -8,6 +8,7 @@ mod api;
 mod apply;
 mod bpf;
 mod dns;
+mod failover;
 mod forward;
 mod frame;
 mod generator;
@@ -39,6 +40,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["verdict_flow_flat", "verdict_new_flat"], |_| verdict::run()),
     (&["privacy_flow", "privacy_new"], |_| verdict::run_blocks()),
     (&["page_load_without_ipv6"], |_| page_load::run()),
+    (&["wan_failover", "wan_failover_link"], |_| failover::run()),
     (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], |_| forward::run()),
     (&["tcp_bulk"], |_| tcp::run()),
     (&["apply_10k"], |_| apply::run()),
