@@ -4,6 +4,7 @@ mod drain;
 mod names;
 mod nest;
 mod privacy;
+mod uplinks;
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -28,7 +29,7 @@ use serde_json::{Value, json};
 use crate::console::Console;
 use crate::relay;
 
-const STEPS: usize = 13;
+const STEPS: usize = 14;
 const SOON: Duration = Duration::from_secs(20);
 
 pub struct Walk {
@@ -85,6 +86,7 @@ impl Walk {
             Self::kill_the_daemon,
             Self::split,
             Self::drain,
+            Self::pull_an_uplink,
             Self::nest,
             Self::cross_without_udp,
         ];
