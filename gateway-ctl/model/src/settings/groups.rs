@@ -19,7 +19,7 @@ pub use backup::{BackupConfig, BackupTarget, Include, PASSPHRASE_MIN, TargetType
 pub use bluetooth::{BluetoothFailover, BluetoothSettings};
 pub use cover::{CoverMachine, CoverSettings};
 pub use deadman::{DeadmanSettings, WipeLevel};
-pub use dhcp::{DhcpConfig, DhcpOption};
+pub use dhcp::{AddressRange, DhcpConfig, DhcpOption};
 pub use dns::{DnsRotation, RotationMode};
 pub use extfilter::ExtFilterConfig;
 pub use leak_check::LeakCheckSettings;
