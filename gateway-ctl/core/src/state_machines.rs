@@ -1,6 +1,7 @@
 //! State machines without input or output: they take events with their times, and return actions.
 
 pub mod deadman;
+pub mod dhcp;
 pub mod liveness;
 pub mod tunnel_health;
 pub mod uplink_health;
