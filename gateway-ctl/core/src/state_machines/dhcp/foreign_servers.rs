@@ -5,8 +5,6 @@ use std::net::Ipv4Addr;
 
 use gateway_model::MacAddr;
 use jiff::{SignedDuration, Timestamp};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// Maximum number of servers that are kept. Their addresses can be forged.
 const MAX_SERVERS: usize = 64;
@@ -14,12 +12,12 @@ const MAX_SERVERS: usize = 64;
 pub(super) const LIFETIME: SignedDuration = SignedDuration::from_mins(11);
 
 /// DHCP server on the LAN that is not this gateway.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignServer {
     pub interface: String,
     /// Address by which it identifies itself.
     pub address: Ipv4Addr,
-    /// MAC address of its messages; null if only a client named it.
+    /// MAC address of its messages. `None` if only a client named it.
     pub mac: Option<MacAddr>,
     /// Router that it gives to clients.
     pub router: Option<Ipv4Addr>,

@@ -3,6 +3,8 @@
 use std::net::Ipv4Addr;
 
 use gateway_model::MacAddr;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::client_key::ClientKey;
 use crate::dns::zones::label;
@@ -35,7 +37,8 @@ pub enum LeaseState {
 }
 
 /// State at an instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum LeaseStatus {
     Active,
     Expired,

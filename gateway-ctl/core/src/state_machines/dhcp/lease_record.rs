@@ -24,7 +24,9 @@ const FIXED: usize = 28;
 pub struct Recovered {
     pub leases: BTreeMap<Ipv4Addr, Lease>,
     pub records: usize,
-    /// Bytes that belong to no valid record.
+    /// End of the last valid record.
+    pub end: usize,
+    /// Bytes that belong to no valid record. Zeros are space that is not written yet.
     pub damaged_bytes: usize,
 }
 
@@ -67,16 +69,18 @@ fn checksum(length: u16, body: &[u8]) -> u32 {
 }
 
 /// Returns the leases of a journal, or of what is left of it.
-pub fn recover(mut journal: &[u8]) -> Recovered {
+pub fn recover(journal: &[u8]) -> Recovered {
     let mut recovered = Recovered::default();
-    while !journal.is_empty() {
-        if let Some((lease, length)) = read(journal) {
+    let mut at = 0;
+    while at < journal.len() {
+        if let Some((lease, length)) = read(&journal[at..]) {
             recovered.leases.insert(lease.address, lease);
             recovered.records += 1;
-            journal = &journal[length..];
+            at += length;
+            recovered.end = at;
         } else {
-            recovered.damaged_bytes += 1;
-            journal = &journal[1..];
+            recovered.damaged_bytes += usize::from(journal[at] != 0);
+            at += 1;
         }
     }
     recovered

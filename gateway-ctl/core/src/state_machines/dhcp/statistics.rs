@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use super::message::{Rejection, RequestKind};
 use super::reply::ReplyKind;
 
 /// Use of the addresses of a scope. Reserved and excluded addresses are not part of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolUsage {
     /// Name of the scope.
     pub name: String,
@@ -55,6 +53,7 @@ impl Counters {
         } += 1;
     }
 
+    /// Counts a datagram that is no request.
     pub fn note_rejection(&mut self, _: Rejection) {
         self.rejected += 1;
     }
