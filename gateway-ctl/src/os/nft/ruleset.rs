@@ -223,8 +223,9 @@ fn hand_over(text: &mut Text) {
 
 const INPUT: &str = "type filter hook input priority filter; policy drop;";
 /// Sources that no host of the LAN can have. A plan disables the kernel's own check on its LAN interfaces. Without a
-/// plan the ingress program does not know them.
-const SPOOFED: &str = "meta nfproto ipv4 fib saddr type { local, broadcast }";
+/// plan the ingress program does not know them. A host that has no address yet uses 0.0.0.0, which is of the type
+/// broadcast, too.
+const SPOOFED: &str = "meta nfproto ipv4 ip saddr != 0.0.0.0 fib saddr type { local, broadcast }";
 
 /// Returns the default-deny rule set. It forwards nothing, not even flows that conntrack knows, and its input rules
 /// are those of a running gateway. It omits names that no rule can hold, so that the rest takes effect.
@@ -422,9 +423,8 @@ mod tests {
 
     #[test]
     fn the_lan_does_not_speak_for_the_gateway() {
-        let drops = |text: &str| {
-            chain(text, "input").iter().any(|rule| rule.ends_with("fib saddr type { local, broadcast } drop"))
-        };
+        let rule = "ip saddr != 0.0.0.0 fib saddr type { local, broadcast } drop";
+        let drops = |text: &str| chain(text, "input").iter().any(|have| have.ends_with(rule));
         assert!(drops(&render(&ruleset()).unwrap()) && drops(&render_block(&[])));
     }
 
