@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 use gateway_core::router_advertisement::TYPE;
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
@@ -43,8 +43,8 @@ impl RouterSocket {
     }
 
     /// Returns a descriptor that is readable when there are packets.
-    pub fn descriptor(&self) -> io::Result<OwnedFd> {
-        self.0.as_fd().try_clone_to_owned()
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 
     /// Returns the next packet, from its IPv6 header on. `None` if there is none.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv6Addr;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,10 +15,9 @@ use ipnet::Ipv6Net;
 use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::time::interval;
 
+use crate::os::readable;
 use crate::os::router_socket::{Arrival, RouterSocket};
 use crate::service::Context;
 
@@ -104,7 +102,7 @@ pub async fn run(context: Context, routers: ForeignRouters) {
 
 async fn follow(context: &Context, routers: &ForeignRouters) -> io::Result<()> {
     let tap = RouterSocket::open()?;
-    let watched = watched(tap.descriptor()?)?;
+    let watched = readable::watch(tap.descriptor())?;
     let mut expiry = interval(EXPIRY);
     let mut buffer = Vec::new();
     loop {
@@ -123,12 +121,6 @@ async fn follow(context: &Context, routers: &ForeignRouters) -> io::Result<()> {
         }
         report(context, routers);
     }
-}
-
-fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: the descriptor is open, and of the same file, until its owner ends with the registration.
-    let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
-    watched.map_err(io::Error::from)
 }
 
 /// Returns the LAN interface at which a packet arrived, unless this gateway sent it.
