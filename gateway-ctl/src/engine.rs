@@ -33,6 +33,7 @@ use crate::reconcile::{
 };
 use crate::service::{Context, Services};
 use crate::services::active_alerts::ActiveAlerts;
+use crate::services::dhcp::DhcpServer;
 use crate::services::events::Recent;
 use crate::services::flow_rate::FlowRates;
 use crate::services::foreign_routers::ForeignRouters;
@@ -73,6 +74,7 @@ pub struct Engine {
     escapes: Escapes,
     routers: ForeignRouters,
     verdicts: Verdicts,
+    dhcp: DhcpServer,
     services: Services,
     /// Held while the probes of a leak check are in transit.
     probing: tokio::sync::Mutex<()>,
@@ -144,7 +146,7 @@ impl Engine {
         };
         let (recent, turns) = (Recent::default(), FlowRates::default());
         let (escapes, verdicts) = (Escapes::default(), Verdicts::default());
-        let routers = ForeignRouters::default();
+        let (routers, dhcp) = (ForeignRouters::default(), DhcpServer::default());
         let parts = Parts {
             looping,
             openvpn: openvpn.clone(),
@@ -156,6 +158,7 @@ impl Engine {
             escapes: escapes.clone(),
             routers: routers.clone(),
             verdicts: verdicts.clone(),
+            dhcp: dhcp.clone(),
         };
         services.start_all(services::list(&context, parts));
         handle.run_now(Reason::Start).await?;
@@ -172,6 +175,7 @@ impl Engine {
             escapes,
             routers,
             verdicts,
+            dhcp,
             services,
             probing,
             exits,

@@ -5,6 +5,7 @@ pub mod auto_rollback;
 pub mod backup;
 pub mod bridges;
 pub mod deadman;
+pub mod dhcp;
 pub mod dns;
 pub mod endings;
 pub mod events;

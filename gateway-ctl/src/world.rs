@@ -25,6 +25,7 @@ use crate::configuration::{Configuration, EffectiveConfiguration};
 use crate::os::bpf::AttachMode;
 use crate::os::transport::BridgeStates;
 use crate::reconcile::{self, Compile, Status};
+use crate::services::dhcp::LeasedNames;
 use crate::services::proxies::ProxyStates;
 use crate::services::tunnels::TunnelStates;
 use crate::services::uplinks::UplinkStates;
@@ -59,6 +60,8 @@ pub struct Reports {
     /// Bridges, by the ID of the tunnel that each transports.
     pub transports: Arc<BridgeStates>,
     pub uplinks: Arc<UplinkStates>,
+    /// Names of DHCP leases and reservations.
+    pub leased_names: Arc<LeasedNames>,
 }
 
 impl World {

@@ -21,6 +21,8 @@ use super::{Engine, Error, block, exit_addresses, leak_probes};
 use crate::os::bpf::{self, Counters};
 use crate::os::proxy::RelayStatus;
 use crate::reconcile::{Reason, Status, Stopped};
+use crate::service::Health;
+use crate::services::dhcp::DhcpServer;
 use crate::services::foreign_routers::ForeignRouter;
 use crate::services::gateway_verdict::GatewayVerdict;
 use crate::services::guard_tap::EscapeCounts;
@@ -85,6 +87,16 @@ pub trait Enforcement: Send + Sync {
     /// Returns other routers that announce themselves on the LAN.
     fn foreign_routers(&self) -> Vec<ForeignRouter> {
         Vec::new()
+    }
+
+    /// Returns the health that the services of the engine report.
+    fn health(&self) -> Pending<'_, Vec<Health>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// Returns the DHCP server. `None` without a kernel.
+    fn dhcp(&self) -> Option<&DhcpServer> {
+        None
     }
 
     /// Returns the last verdict on the gateway.
@@ -209,6 +221,14 @@ impl Enforcement for Engine {
 
     fn foreign_routers(&self) -> Vec<ForeignRouter> {
         self.routers.list()
+    }
+
+    fn health(&self) -> Pending<'_, Vec<Health>> {
+        Box::pin(self.services.health())
+    }
+
+    fn dhcp(&self) -> Option<&DhcpServer> {
+        Some(&self.dhcp)
     }
 
     fn verdict(&self) -> Option<Arc<GatewayVerdict>> {

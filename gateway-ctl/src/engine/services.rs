@@ -13,6 +13,7 @@ use crate::os::openvpn::OpenVpn;
 use crate::os::transport::Transports;
 use crate::panics;
 use crate::service::{Context, Service};
+use crate::services::dhcp::{self, DhcpServer};
 use crate::services::events::{self, Recent};
 use crate::services::flow_rate::{self, FlowRates};
 use crate::services::foreign_routers::{self, ForeignRouters};
@@ -39,16 +40,29 @@ pub(super) struct Parts {
     pub escapes: Escapes,
     pub routers: ForeignRouters,
     pub verdicts: Verdicts,
+    pub dhcp: DhcpServer,
 }
 
 pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
-    let Parts { looping, openvpn, transports, tunnels, proxies, recent, turns, escapes, routers, verdicts } =
-        parts;
+    let Parts {
+        looping,
+        openvpn,
+        transports,
+        tunnels,
+        proxies,
+        recent,
+        turns,
+        escapes,
+        routers,
+        verdicts,
+        dhcp,
+    } = parts;
     let counted = escapes.clone();
     let (watcher, tunnels) = tunnels;
     let (proxy_watcher, proxies) = proxies;
     let (uplink_states, uplinks) = watch::channel(Arc::<UplinkStates>::default());
-    let reports = (tunnels.clone(), proxies.clone(), transports.states(), uplinks.clone());
+    let reports = (tunnels.clone(), proxies.clone(), transports.states(), uplinks.clone(), dhcp.names());
+    let served = dhcp.clone();
     let connections = transports.states();
     let worlds = context.worlds.clone();
     vec![
@@ -80,6 +94,8 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         Service::new("foreign_routers", context, move |context| {
             foreign_routers::run(context, routers.clone())
         }),
+        Service::new("dhcp_server", context, move |context| dhcp::run(context, dhcp.clone()))
+            .reports(move || std::future::ready(served.health())),
         Service::new("gateway_verdict", context, move |context| {
             gateway_verdict::run(context, counted.clone(), verdicts.clone())
         }),

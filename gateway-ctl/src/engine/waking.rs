@@ -9,6 +9,7 @@ use crate::os::transport::BridgeStates;
 use crate::panics::Panics;
 use crate::reconcile::Reason;
 use crate::service::Context;
+use crate::services::dhcp::LeasedNames;
 use crate::services::proxies::ProxyStates;
 use crate::services::tunnels::TunnelStates;
 use crate::services::uplinks::UplinkStates;
@@ -29,12 +30,13 @@ pub(super) type ReportReceivers = (
     watch::Receiver<Arc<ProxyStates>>,
     watch::Receiver<Arc<BridgeStates>>,
     watch::Receiver<Arc<UplinkStates>>,
+    watch::Receiver<Arc<LeasedNames>>,
 );
 
 /// Publishes the reports of services whenever one of them changes.
 pub(super) async fn publish_reports(
     context: Context,
-    (mut tunnels, mut proxies, mut transports, mut uplinks): ReportReceivers,
+    (mut tunnels, mut proxies, mut transports, mut uplinks, mut leased_names): ReportReceivers,
 ) {
     loop {
         context.worlds.report(Reports {
@@ -42,12 +44,14 @@ pub(super) async fn publish_reports(
             proxies: proxies.borrow_and_update().clone(),
             transports: transports.borrow_and_update().clone(),
             uplinks: uplinks.borrow_and_update().clone(),
+            leased_names: leased_names.borrow_and_update().clone(),
         });
         let changed = tokio::select! {
             changed = tunnels.changed() => changed,
             changed = proxies.changed() => changed,
             changed = transports.changed() => changed,
             changed = uplinks.changed() => changed,
+            changed = leased_names.changed() => changed,
         };
         if changed.is_err() {
             return;

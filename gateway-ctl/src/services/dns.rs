@@ -41,6 +41,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::reconcile::KernelDataplane;
 use crate::services::active_alerts::ActiveAlerts;
+use crate::services::dhcp::LeasedNames;
 use crate::store::Store;
 use crate::tls::Server;
 use crate::world::Worlds;
@@ -92,6 +93,7 @@ pub struct AppliedInputs {
     /// Revision of the last change of filter rules, lists, rewrites, zones and settings.
     dns: Revision,
     facts: Arc<Facts>,
+    leased_names: Arc<LeasedNames>,
 }
 
 /// Summary of the upstream plan, for the API.

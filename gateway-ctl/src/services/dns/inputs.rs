@@ -1,5 +1,6 @@
 //! Inputs of the resolver at one instant: the gateway's state and the DNS configuration in it.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ impl ResolverInputs {
         let options = ZoneOptions {
             key,
             domain: domain.unwrap_or_else(|_| DomainName::parse("lan").expect("a name")),
-            hosts: self.world.state.devices.iter().map(|device| self.host(device)).collect(),
+            hosts: self.hosts(),
             host_ttl: HOST_TTL,
             copies: copies.current(&self.world.state),
             signer: Some(Arc::new(signatures.signer(&self.world.state, self.world.now))),
@@ -95,12 +96,29 @@ impl ResolverInputs {
         addresses.map(network).collect()
     }
 
+    /// Returns devices, reservations and leases. The first host of a name keeps it.
+    fn hosts(&self) -> Vec<Host> {
+        let devices = self.world.state.devices.iter().map(|device| self.host(device));
+        let leased = self
+            .world
+            .reports
+            .leased_names
+            .names
+            .iter()
+            .map(|leased| Host { name: leased.name.clone(), addresses: vec![leased.address.into()] });
+        devices.chain(leased).collect()
+    }
+
+    /// Returns a device with the addresses that it uses, and those that the DHCP server has for it.
     fn host(&self, device: &Device) -> Host {
         let macs = device.all_macs();
+        let leased = macs.iter().filter_map(|mac| self.world.reports.leased_names.addresses.get(mac));
+        let leased = leased.flatten().map(|address| IpAddr::V4(*address));
         let seen = macs.iter().filter_map(|mac| self.world.facts.neighbours.get(&mac.octets())).flatten();
         // A link-local address is of no use in an answer.
-        let far = seen.filter(|address| !is_link_local(**address));
-        Host { name: device.name.clone(), addresses: far.copied().collect() }
+        let far = seen.filter(|address| !is_link_local(**address)).copied();
+        let addresses: BTreeSet<IpAddr> = far.chain(leased).collect();
+        Host { name: device.name.clone(), addresses: addresses.into_iter().collect() }
     }
 }
 

@@ -58,18 +58,23 @@ pub(super) fn doh_servers(service: &Arc<DnsService>) -> Service {
 /// Follows the store, the plan, the lists and the secondary zones.
 async fn changes(names: Arc<DnsService>, mut again: bool) {
     let (mut revisions, mut published) = (names.store.watch(), names.worlds.watch());
-    let mut run;
+    let (mut run, mut names_of_leases);
     loop {
         // The first update needs no change: the state may have changed between the start and here.
         revisions.mark_unchanged();
-        run = published.borrow_and_update().status.run;
+        {
+            let world = published.borrow_and_update();
+            (run, names_of_leases) = (world.status.run, world.reports.leased_names.clone());
+        }
         let updated = names.clone();
         let work = move || updated.take_over(again);
         again = false;
         blocking(work).await;
         tokio::select! {
             changed = revisions.changed() => if changed.is_err() { return },
-            changed = published.wait_for(|world| world.status.run != run) => if changed.is_err() { return },
+            changed = published.wait_for(|world| {
+                world.status.run != run || !Arc::ptr_eq(&world.reports.leased_names, &names_of_leases)
+            }) => if changed.is_err() { return },
             () = names.list_store.changed.notified() => again = true,
         }
         tokio::time::sleep(DEBOUNCE).await;
@@ -104,7 +109,9 @@ impl DnsService {
         let (state, facts) = (&inputs.world.state, &inputs.world.facts);
         // Lists are large and host names are many; most runs change neither.
         let known = followed.as_ref().is_some_and(|followed| {
-            followed.revision == state.revision && followed.facts.neighbours == facts.neighbours
+            followed.revision == state.revision
+                && followed.facts.neighbours == facts.neighbours
+                && Arc::ptr_eq(&followed.leased_names, &inputs.world.reports.leased_names)
         });
         let local_answers = (again || !known).then(|| {
             let wanted = lists::wanted(state, inputs.dns());
@@ -114,8 +121,12 @@ impl DnsService {
             self.local_answers(&inputs)
         });
         self.renew(|| Arc::new(ResolverInputs::of(self.worlds.now())), local_answers);
-        *followed =
-            Some(AppliedInputs { revision: state.revision, dns: dns_revision(state), facts: facts.clone() });
+        *followed = Some(AppliedInputs {
+            revision: state.revision,
+            dns: dns_revision(state),
+            facts: facts.clone(),
+            leased_names: inputs.world.reports.leased_names.clone(),
+        });
     }
 }
 

@@ -1,0 +1,179 @@
+//! DHCP server of the LAN: the state machine of `gateway_core` between sockets and the journal of leases.
+
+mod alerts;
+mod journal;
+mod links;
+mod names;
+mod search;
+mod serve;
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gateway_core::state_machines::dhcp::{
+    Configured, Counters, ForeignServer, ForeignServers, Lease, LeaseStatus, PoolUsage, Server,
+};
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+
+use crate::service::{Health, HealthState};
+
+pub use names::{LeasedName, LeasedNames};
+pub use search::search;
+pub use serve::run;
+
+const SUBSYSTEM: &str = "dhcp";
+/// Timeout of an erasure.
+const ERASURE: Duration = Duration::from_secs(10);
+
+/// Running server, as the API and the resolver see it. Clones are the same server.
+#[derive(Clone, Debug)]
+pub struct DhcpServer(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    state: Mutex<State>,
+    names: watch::Sender<Arc<LeasedNames>>,
+    erasures: mpsc::Sender<oneshot::Sender<io::Result<()>>>,
+    /// Taken by the task; it comes back when the task ends.
+    requested_erasures: tokio::sync::Mutex<mpsc::Receiver<oneshot::Sender<io::Result<()>>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    server: Server,
+    configured: Configured,
+    /// Reason for which requests are not answered.
+    failure: Option<String>,
+    foreign: ForeignServers,
+}
+
+/// Lease with what the server knows of it.
+#[derive(Clone, Debug)]
+pub struct ShownLease {
+    pub lease: Lease,
+    pub status: LeaseStatus,
+    /// It is the one of a reservation.
+    pub is_reserved: bool,
+}
+
+impl Default for DhcpServer {
+    fn default() -> DhcpServer {
+        let (erasures, requested) = mpsc::channel(1);
+        DhcpServer(Arc::new(Inner {
+            state: Mutex::default(),
+            names: watch::channel(Arc::default()).0,
+            erasures,
+            requested_erasures: tokio::sync::Mutex::new(requested),
+        }))
+    }
+}
+
+impl DhcpServer {
+    /// Returns all leases, ended ones included, by address.
+    pub fn leases(&self, now: Timestamp) -> Vec<ShownLease> {
+        let state = self.lock();
+        let server = &state.server;
+        let shown = |(lease, status): (&Lease, LeaseStatus)| ShownLease {
+            lease: lease.clone(),
+            status,
+            is_reserved: server.is_reserved(lease),
+        };
+        server.leases(now).map(shown).collect()
+    }
+
+    /// Returns addresses that other hosts use.
+    fn declined(&self, now: Timestamp) -> Vec<Ipv4Addr> {
+        let state = self.lock();
+        let declined = state.server.leases(now).filter(|(_, status)| *status == LeaseStatus::Declined);
+        declined.map(|(lease, _)| lease.address).collect()
+    }
+
+    /// Counts the leases in each state.
+    pub fn lease_counts(&self, now: Timestamp) -> [(LeaseStatus, usize); 4] {
+        use LeaseStatus::{Active, Declined, Expired, Released};
+        let state = self.lock();
+        let mut counts = [Active, Expired, Declined, Released].map(|status| (status, 0));
+        for (_, status) in state.server.leases(now) {
+            counts.iter_mut().filter(|(of, _)| *of == status).for_each(|(_, count)| *count += 1);
+        }
+        counts
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.lock().server.counters().clone()
+    }
+
+    pub fn pools(&self) -> Vec<PoolUsage> {
+        self.lock().server.pools()
+    }
+
+    /// Returns other servers that were observed on served interfaces.
+    pub fn foreign_servers(&self) -> Vec<ForeignServer> {
+        self.lock().foreign.list()
+    }
+
+    /// Returns the names of leases and reservations, whenever they change.
+    pub fn names(&self) -> watch::Receiver<Arc<LeasedNames>> {
+        self.0.names.subscribe()
+    }
+
+    /// Erases all leases, in memory and on disk.
+    pub async fn erase(&self) -> io::Result<()> {
+        let (done, erased) = oneshot::channel();
+        let stopped = || io::Error::other("the DHCP server is not running");
+        let erasing = async {
+            self.0.erasures.send(done).await.map_err(|_| stopped())?;
+            erased.await.map_err(|_| stopped())?
+        };
+        timeout(ERASURE, erasing).await.map_err(|_| stopped())?
+    }
+
+    /// Returns the health of the server. `None` while nothing is to be served.
+    pub fn health(&self) -> Option<Health> {
+        let state = self.lock();
+        let configured = &state.configured;
+        if !configured.is_enabled && state.failure.is_none() {
+            return None;
+        }
+        let pools = state.server.pools();
+        let mut problems: Vec<String> = configured.problems.clone();
+        problems.extend(pools.iter().filter(|pool| pool.free == 0).map(exhausted));
+        problems.extend(state.foreign.list().iter().map(alerts::foreign_server));
+        let (health, message) = match &state.failure {
+            Some(failure) => (HealthState::Failed, failure.clone()),
+            None if configured.config.scopes.is_empty() => (HealthState::Failed, problems.join("; ")),
+            None if problems.is_empty() => {
+                let used = |pool: &PoolUsage| {
+                    format!("{} of {} addresses in use on {}", pool.size - pool.free, pool.size, pool.name)
+                };
+                (HealthState::Ok, pools.iter().map(used).collect::<Vec<_>>().join("; "))
+            }
+            None => (HealthState::Degraded, problems.join("; ")),
+        };
+        let counters = state.server.counters();
+        let checks = counters.requests.values().sum();
+        Some(Health { subsystem: SUBSYSTEM, state: health, message, since: None, checks })
+    }
+
+    fn fail(&self, failure: String) {
+        tracing::warn!(error = failure, "failed to serve DHCP");
+        self.lock().failure = Some(failure);
+    }
+
+    /// Locks the state; a panic between two statements leaves it consistent, and the task that starts again loads it
+    /// from the journal.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn exhausted(pool: &PoolUsage) -> String {
+    let PoolUsage { name, size, active, offered, declined, .. } = pool;
+    format!(
+        "no address is free on {name}: of {size}, {active} are leased, {offered} offered and {declined} in use by other hosts"
+    )
+}

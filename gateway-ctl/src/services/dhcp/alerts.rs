@@ -1,0 +1,50 @@
+//! Alerts of the DHCP server: other servers, addresses in use by two hosts, and pools without free addresses.
+
+use gateway_core::state_machines::dhcp::{ForeignServer, PoolUsage};
+use gateway_model::State;
+use gateway_model::kinds::alert_rule::AlertKind;
+use jiff::Timestamp;
+
+use super::{DhcpServer, exhausted};
+use crate::services::active_alerts::ActiveAlerts;
+
+/// Percentage of addresses in use from which a pool counts as exhausted, if its rule does not say so.
+const THRESHOLD: f64 = 95.0;
+
+/// Returns a sentence about another server.
+pub fn foreign_server(server: &ForeignServer) -> String {
+    let ForeignServer { interface, address, mac, router, .. } = server;
+    let mac = mac.map(|mac| format!(" ({mac})")).unwrap_or_default();
+    let router = router.map(|router| format!(", with {router} as the router")).unwrap_or_default();
+    format!("{address}{mac} gives out addresses on {interface}{router}")
+}
+
+/// Raises and ends the alerts.
+pub(super) fn publish(dhcp: &DhcpServer, alerts: &ActiveAlerts, state: &State, now: Timestamp) {
+    let servers = dhcp.foreign_servers();
+    let subject = |server: &ForeignServer| format!("{}%{}", server.address, server.interface);
+    for server in &servers {
+        alerts.raise(AlertKind::RogueDhcp, &subject(server), foreign_server(server));
+    }
+    alerts.keep(AlertKind::RogueDhcp, |known| servers.iter().any(|server| subject(server) == known));
+
+    let rule = state.alert_rules.iter().find(|rule| rule.kind == AlertKind::DhcpPoolExhausted);
+    let threshold = rule.map_or(THRESHOLD, |rule| rule.threshold);
+    let pools: Vec<PoolUsage> = dhcp.pools().into_iter().filter(|pool| pool.percent() >= threshold).collect();
+    for pool in &pools {
+        let message = if pool.free == 0 {
+            exhausted(pool)
+        } else {
+            format!("{} of {} addresses are free on {}", pool.free, pool.size, pool.name)
+        };
+        alerts.raise(AlertKind::DhcpPoolExhausted, &pool.name, message);
+    }
+    alerts.keep(AlertKind::DhcpPoolExhausted, |known| pools.iter().any(|pool| pool.name == known));
+
+    let declined = dhcp.declined(now);
+    for address in &declined {
+        let message = format!("{address} is in use by another host than the one it was meant for");
+        alerts.raise(AlertKind::IpConflict, &address.to_string(), message);
+    }
+    alerts.keep(AlertKind::IpConflict, |known| declined.iter().any(|address| address.to_string() == known));
+}

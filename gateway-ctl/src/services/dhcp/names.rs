@@ -1,0 +1,87 @@
+//! Names of leases and reservations, for the resolver.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use gateway_core::state_machines::dhcp::{LeaseStatus, Server};
+use gateway_model::MacAddr;
+use jiff::Timestamp;
+
+/// Name of a client with its address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeasedName {
+    pub name: String,
+    pub address: Ipv4Addr,
+}
+
+/// Names and addresses by client. A reservation counts whether its client ever had a lease or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeasedNames {
+    /// Those of reservations first, then the oldest lease first: a name in use cannot be taken over.
+    pub names: Vec<LeasedName>,
+    pub addresses: BTreeMap<MacAddr, Vec<Ipv4Addr>>,
+}
+
+impl LeasedNames {
+    pub(super) fn of(server: &Server, now: Timestamp) -> LeasedNames {
+        let config = server.config();
+        let mut addresses: BTreeMap<MacAddr, Vec<Ipv4Addr>> = BTreeMap::new();
+        let mut names = Vec::new();
+        for (mac, reservation) in &config.reservations {
+            addresses.entry(*mac).or_default().push(reservation.address);
+            let name = reservation
+                .hostname
+                .as_ref()
+                .map(|name| LeasedName { name: name.clone(), address: reservation.address });
+            names.extend(name);
+        }
+        let active = server.leases(now).filter(|(_, status)| *status == LeaseStatus::Active);
+        let mut active: Vec<_> = active.map(|(lease, _)| lease).collect();
+        active.sort_by_key(|lease| (lease.starts, lease.address));
+        for lease in active {
+            let of_mac = addresses.entry(lease.mac).or_default();
+            if of_mac.contains(&lease.address) {
+                continue;
+            }
+            of_mac.push(lease.address);
+            if let Some(name) = &lease.hostname {
+                names.push(LeasedName { name: name.to_string(), address: lease.address });
+            }
+        }
+        LeasedNames { names, addresses }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_core::state_machines::dhcp::{Lease, LeaseState, Reservation, ServerConfig};
+
+    use super::*;
+
+    #[test]
+    fn reservations_have_names_without_a_lease_and_leases_after_them() {
+        let at = Timestamp::from_second(100).expect("a time");
+        let lease = |host: u8, starts: i64, ends: i64| Lease {
+            address: Ipv4Addr::new(192, 0, 2, host),
+            mac: MacAddr([2, 0, 0, 0, 0, host]),
+            client_id: None,
+            hostname: Some(format!("host{host}").into()),
+            vendor_class: None,
+            starts,
+            ends,
+            state: LeaseState::Active,
+        };
+        let mut server =
+            Server::new([lease(1, 50, 200), lease(2, 40, 200), lease(3, 10, 90), lease(9, 1, 200)]);
+        let reservation = |host| Reservation {
+            address: Ipv4Addr::new(192, 0, 2, host),
+            hostname: Some(format!("fixed{host}")),
+        };
+        let reservations = [8, 9].map(|host| (MacAddr([2, 0, 0, 0, 0, host]), reservation(host))).into();
+        server.configure(ServerConfig { scopes: Vec::new(), reservations }, at);
+        let names = LeasedNames::of(&server, at);
+        let listed: Vec<&str> = names.names.iter().map(|name| name.name.as_str()).collect();
+        assert_eq!(listed, ["fixed8", "fixed9", "host2", "host1"]);
+        assert_eq!(names.addresses.len(), 4);
+    }
+}

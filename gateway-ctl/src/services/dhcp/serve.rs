@@ -1,0 +1,311 @@
+//! Task of the server: reads requests in batches, makes the leases of a batch durable together, and sends the
+//! acknowledgements after that.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_core::facts::Facts;
+use gateway_core::network::Network;
+use gateway_core::state_machines::dhcp::{
+    Configured, Lease, Output, Probe, Reply, Request, Server, configured,
+};
+use gateway_model::{MacAddr, Revision};
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, interval, sleep_until, timeout};
+
+use super::journal::Journal;
+use super::links::{BATCH, Links, Served};
+use super::names::LeasedNames;
+use super::{DhcpServer, alerts, search};
+use crate::service::Context;
+use crate::supervise::blocking;
+
+/// Pause after a failure of the sockets or of the journal.
+const RETRY: Duration = Duration::from_secs(5);
+/// Interval of the search for other servers.
+const SEARCH: Duration = Duration::from_secs(300);
+/// Interval of alerts.
+const ALERTS: Duration = Duration::from_secs(1);
+/// Time between the first and the second probe of an address: one frame may be lost.
+const SECOND_PROBE: Duration = Duration::from_millis(150);
+/// Shortest time between two publications of the names. The first one after a pause is immediate.
+const NAMES: Duration = Duration::from_millis(200);
+
+type Erasures = mpsc::Receiver<oneshot::Sender<io::Result<()>>>;
+
+/// Runs until it is aborted.
+pub async fn run(context: Context, dhcp: DhcpServer) {
+    let mut erasures = dhcp.0.requested_erasures.lock().await;
+    let folder = context.worlds.configuration().file().state_dir.join("dhcp");
+    let journal = loop {
+        let folder = folder.clone();
+        match blocking(move || Journal::open(&folder)).await {
+            Ok((journal, leases)) => {
+                let mut state = dhcp.lock();
+                state.server = Server::new(leases.into_values());
+                state.configured = Configured::default();
+                break journal;
+            }
+            Err(error) => dhcp.fail(format!("the leases cannot be read: {error}")),
+        }
+        tokio::time::sleep(RETRY).await;
+    };
+    let mut task = Task::new(&context, &dhcp, journal);
+    loop {
+        let end = match task.serve(&mut erasures).await {
+            // Other interfaces are to be served.
+            Ok(()) => continue,
+            Err(error) => error,
+        };
+        dhcp.fail(format!("requests cannot be answered: {end}"));
+        if let Ok(Some(done)) = timeout(RETRY, erasures.recv()).await {
+            // The caller may be gone.
+            let _ = done.send(task.erase().await);
+        }
+    }
+}
+
+struct Task<'a> {
+    context: &'a Context,
+    dhcp: &'a DhcpServer,
+    /// Absent while another thread writes it.
+    journal: Option<Journal>,
+    facts: Arc<Facts>,
+    /// Inputs that were taken over last.
+    followed: Option<(Revision, Arc<Facts>, Arc<Network>)>,
+    second_probes: VecDeque<(Instant, Probe)>,
+    /// Generation of the published names, and the earliest time of the next publication.
+    names: (u64, Instant),
+}
+
+impl<'a> Task<'a> {
+    fn new(context: &'a Context, dhcp: &'a DhcpServer, journal: Journal) -> Task<'a> {
+        Task {
+            context,
+            dhcp,
+            journal: Some(journal),
+            facts: Arc::default(),
+            followed: None,
+            second_probes: VecDeque::new(),
+            names: (u64::MAX, Instant::now()),
+        }
+    }
+
+    /// Serves the configured interfaces. Returns when they are others.
+    async fn serve(&mut self, erasures: &mut Erasures) -> io::Result<()> {
+        let (mut worlds, mut revisions) = (self.context.worlds.watch(), self.context.store.watch());
+        worlds.mark_unchanged();
+        revisions.mark_unchanged();
+        let served = self.follow();
+        self.publish_names();
+        let links = Links::open(&served)?;
+        self.dhcp.lock().failure = None;
+        if !served.links.is_empty() {
+            let names: Vec<&str> = links.keys().map(|key| key.interface.as_str()).collect();
+            tracing::info!(interfaces = ?names, "serving DHCP");
+        }
+        let (mut searches, mut alerts) = (interval(SEARCH), interval(ALERTS));
+        let mut is_more = false;
+        loop {
+            let wake = self.next_wake();
+            tokio::select! {
+                ready = links.readable(), if !is_more => ready?,
+                () = std::future::ready(()), if is_more => {}
+                () = sleep_until(wake) => {}
+                changed = worlds.changed() => if changed.is_err() { return std::future::pending().await },
+                changed = revisions.changed() => if changed.is_err() { return std::future::pending().await },
+                _ = searches.tick() => links.search(),
+                _ = alerts.tick() => self.publish_alerts(),
+                Some(done) = erasures.recv() => {
+                    let erased = self.erase().await;
+                    // The caller may be gone.
+                    let _ = done.send(erased);
+                }
+            }
+            if self.follow() != served {
+                return Ok(());
+            }
+            let (output, more) = self.batch(&links)?;
+            is_more = more;
+            self.apply(output, &links).await;
+            self.publish_names();
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.context.store.clock().now()
+    }
+
+    /// Takes over settings, reservations, segments and addresses of interfaces. Returns the interfaces to serve.
+    fn follow(&mut self) -> Served {
+        let state = self.context.store.current();
+        let world = self.context.worlds.last();
+        let is_known = self.followed.as_ref().is_some_and(|(revision, facts, network)| {
+            *revision == state.revision
+                && Arc::ptr_eq(facts, &world.facts)
+                && Arc::ptr_eq(network, &world.network)
+        });
+        if !is_known {
+            let network = self.context.worlds.configuration().with(&state.settings).network;
+            let new = configured(&state, &network, &world.facts);
+            let now = self.now();
+            let mut shared = self.dhcp.lock();
+            if shared.configured != new {
+                for problem in &new.problems {
+                    tracing::warn!(problem, "a network gets no addresses by DHCP");
+                }
+                shared.server.configure(new.config.clone(), now);
+                shared.configured = new;
+            }
+            drop(shared);
+            self.facts = world.facts.clone();
+            self.followed = Some((state.revision, world.facts.clone(), world.network.clone()));
+        }
+        Served::of(&self.dhcp.lock().configured.config)
+    }
+
+    fn next_wake(&self) -> Instant {
+        let now = Instant::now();
+        // Without a deadline, a tick of the alerts comes first.
+        let mut wake = now + ALERTS;
+        let shared = self.dhcp.lock();
+        if let Some(deadline) = shared.server.next_deadline() {
+            let left = deadline.duration_since(self.now());
+            wake = wake.min(now + Duration::try_from(left).unwrap_or_default());
+        }
+        if shared.server.names_generation() != self.names.0 {
+            wake = wake.min(self.names.1);
+        }
+        match self.second_probes.front() {
+            Some((due, _)) => wake.min(*due),
+            None => wake,
+        }
+    }
+
+    /// Reads what the sockets have, and lets time pass. Returns whether there may be more to read.
+    fn batch(&mut self, links: &Links) -> io::Result<(Output, bool)> {
+        let (now, facts) = (self.now(), self.facts.clone());
+        let mut output = Output::default();
+        let mut is_more = false;
+        let mut buffer = Vec::new();
+        let mut shared = self.dhcp.lock();
+        let shared = &mut *shared;
+        for link in &links.links {
+            let mut left = BATCH;
+            while left > 0 && link.socket.next_request(&mut buffer)? {
+                left -= 1;
+                match Request::parse(&buffer) {
+                    Ok(request) => shared.server.handle(request, link.key.index, now, &mut output),
+                    Err(rejection) => shared.server.counters_mut().note_rejection(rejection),
+                }
+            }
+            is_more |= left == 0;
+            let mut left = BATCH;
+            while left > 0
+                && let Some(from) = link.socket.frames.next(&mut buffer)?
+            {
+                left -= 1;
+                if let Some(server) = search::foreign_server(&buffer, from, &facts, &link.key.interface, now)
+                {
+                    shared.foreign.note(server);
+                }
+            }
+            is_more |= left == 0;
+            for (_, address) in output.foreign_servers.extract_if(.., |(index, _)| *index == link.key.index) {
+                if !search::is_own(&facts, address) {
+                    shared.foreign.note(search::server(&link.key.interface, address, None, None, now));
+                }
+            }
+        }
+        let server = &mut shared.server;
+        is_more |= links.address_users(|address, mac| {
+            server.handle_probe_answer(address, mac.map(MacAddr), now, &mut output);
+        })?;
+        server.poll(now, &mut output);
+        Ok((output, is_more))
+    }
+
+    /// Sends replies and probes, and makes leases durable before their acknowledgements leave.
+    async fn apply(&mut self, output: Output, links: &Links) {
+        let Output { leases, replies, stored_replies, probes, .. } = output;
+        replies.iter().for_each(|reply| links.send(reply));
+        let now = Instant::now();
+        for probe in probes {
+            links.probe(&probe);
+            self.second_probes.push_back((now + SECOND_PROBE, probe));
+        }
+        while let Some((_, probe)) = self.second_probes.pop_front_if(|(due, _)| *due <= now) {
+            links.probe(&probe);
+        }
+        if !leases.is_empty() {
+            self.store(leases, &stored_replies, links).await;
+        }
+    }
+
+    async fn store(&mut self, leases: Vec<Lease>, replies: &[Reply], links: &Links) {
+        let mut journal = self.journal.take().expect("no one else has it");
+        let compacted: Option<Vec<Lease>> = {
+            let shared = self.dhcp.lock();
+            let wants = journal.wants_compaction(shared.server.len());
+            wants.then(|| shared.server.stored().cloned().collect())
+        };
+        let (journal, written) = blocking(move || {
+            // The leases of the server include those of this output.
+            let written = match compacted {
+                Some(all) => journal.compact(all.iter()),
+                None => journal.append(&leases),
+            };
+            (journal, written)
+        })
+        .await;
+        self.journal = Some(journal);
+        match written {
+            Ok(()) => {
+                replies.iter().for_each(|reply| links.send(reply));
+                self.dhcp.lock().failure = None;
+            }
+            // Without an acknowledgement the client asks again.
+            Err(error) => self.dhcp.fail(format!("leases cannot be stored: {error}")),
+        }
+    }
+
+    async fn erase(&mut self) -> io::Result<()> {
+        self.dhcp.lock().server.erase(self.now());
+        let mut journal = self.journal.take().expect("no one else has it");
+        let (journal, erased) = blocking(move || {
+            let erased = journal.erase();
+            (journal, erased)
+        })
+        .await;
+        self.journal = Some(journal);
+        erased
+    }
+
+    fn publish_alerts(&self) {
+        let now = self.now();
+        self.dhcp.lock().foreign.expire(now);
+        alerts::publish(self.dhcp, &self.context.active_alerts, &self.context.store.current(), now);
+    }
+
+    fn publish_names(&mut self) {
+        let now = Instant::now();
+        let shared = self.dhcp.lock();
+        let generation = shared.server.names_generation();
+        if generation == self.names.0 || now < self.names.1 {
+            return;
+        }
+        let names = LeasedNames::of(&shared.server, self.now());
+        drop(shared);
+        self.names = (generation, now + NAMES);
+        self.dhcp.0.names.send_if_modified(|published| {
+            let is_new = **published != names;
+            if is_new {
+                *published = Arc::new(names);
+            }
+            is_new
+        });
+    }
+}
