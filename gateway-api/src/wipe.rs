@@ -51,8 +51,19 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
     Ok(())
 }
 
-/// Erases the history of the resolver.
+/// Erases the history of the resolver, and the leases.
 async fn erase_history(open: &Open) -> Result<(), ApiError> {
+    let leases = match open.enforcement.dhcp() {
+        Some(dhcp) => dhcp.erase().await.map_err(|error| {
+            tracing::error!(%error, "failed to erase the DHCP leases");
+            ApiError::internal(&error)
+        }),
+        None => Ok(()),
+    };
+    leases.and(erase_dns_history(open).await)
+}
+
+async fn erase_dns_history(open: &Open) -> Result<(), ApiError> {
     let Some(names) = open.names.clone() else { return Ok(()) };
     match blocking(move || names.erase_history()).await? {
         Ok(()) => Ok(()),

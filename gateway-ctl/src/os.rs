@@ -4,9 +4,11 @@
 //! `step` compares it with the plan. This module makes no policy decisions.
 
 pub mod address;
+pub mod address_probe;
 pub mod backend;
 pub mod bpf;
 pub mod conntrack;
+pub mod dhcp_socket;
 pub mod egress_tap;
 pub mod fake_backend;
 pub mod link;
@@ -18,6 +20,7 @@ pub mod ntp_socket;
 pub mod observe;
 pub mod openvpn;
 pub mod proxy;
+pub mod readable;
 pub mod required_programs;
 pub mod rlimit;
 pub mod route;

@@ -1,4 +1,7 @@
-//! DHCP server and interface settings.
+//! DHCP server: settings, reservations and leases. Interface settings are not implemented.
+
+mod leases;
+mod settings;
 
 use gateway_model::capability::Capability;
 use gateway_model::kinds::DhcpReservation;
@@ -6,10 +9,12 @@ use gateway_model::settings::groups::DhcpConfig;
 
 use crate::authorization::Access;
 use crate::table::Method::{Get, Post, Put};
-use crate::table::{Collection, Ops, Table};
+use crate::table::{Collection, Ops, Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
-    t.group::<DhcpConfig>("/dhcp", "replace_dhcp_config", Access::Operate);
+    t.group_checked::<DhcpConfig>("/dhcp", "replace_dhcp_config", Access::Operate, settings::check);
+    t.observed_before::<DhcpConfig>("/dhcp", settings::other_servers);
+    t.declared(Put, "/dhcp").doc = "Omitted fields take their defaults. Before the server is enabled on an interface, other servers are searched there, which takes up to four seconds; each that answers is in the warnings.";
     t.collection::<DhcpReservation>(Collection {
         path: "/dhcp/reservations",
         item: "/dhcp/reservations/{mac}",
@@ -17,10 +22,16 @@ pub fn rows(t: &mut Table) {
         ops: Ops::ALL,
         live: None,
     });
+    let endpoint = t.view("/dhcp/leases", "list_dhcp_leases", leases::list);
+    endpoint
+        .summary("List the leases, ended ones included, by address")
+        .doc("An ended lease is kept until another client needs its address. Addresses that hosts use without a lease are in the state declined.")
+        .parameter("limit", Placeholder::Integer, "Maximum number of leases, 1 to 1000. Without it all are returned.");
+    endpoint.output = Some(leases::schema);
+    (endpoint.list, endpoint.filters) = (true, true);
     t.unsupported(
-        Capability::Dhcp,
+        Capability::Interfaces,
         &[
-            (Get, "/dhcp/leases"),
             (Get, "/interfaces/{name}/config"),
             (Put, "/interfaces/{name}/config"),
             (Post, "/interfaces/{name}/dhcp/start"),

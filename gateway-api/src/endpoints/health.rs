@@ -267,6 +267,7 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Observation>>, A
         .collect();
     list.extend(open.tls.certificate().map(Observation::from));
     list.push(secrets(open));
+    list.extend(open.enforcement.health().await.into_iter().map(Observation::from));
     list.extend(open.services.health().await.into_iter().map(Observation::from));
     list.extend(open.services.supervisor().report().into_iter().map(task));
     list.push(panicked());

@@ -1,6 +1,7 @@
 //! `GET /metrics` in the OpenMetrics text format 1.0. A scrape reads the same values as the other endpoints. Names have
 //! base units, and labels are in snake_case (Prometheus, "Metric and label naming").
 
+mod dhcp;
 mod dns;
 mod families;
 mod uplinks;
@@ -43,6 +44,9 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     policies(&mut registry, open);
     tunnels(&mut registry, open);
     uplinks::register(&mut registry, &open.world());
+    if let Some(server) = open.enforcement.dhcp() {
+        dhcp::register(&mut registry, server, open.now());
+    }
     if let Some(names) = &open.names {
         dns::register(&mut registry, names);
     }

@@ -1,9 +1,11 @@
 //! Endpoints of a group of settings: GET and PUT of one object without an id.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use gateway_model::settings::group::{Group, GroupKind};
-use gateway_model::{EditError, Revision, State};
+use gateway_model::{EditError, Revision, State, Warning};
 use schemars::{Schema, SchemaGenerator};
 
 use super::{Audit, Effect, Endpoint, Method, Table, Work};
@@ -45,6 +47,40 @@ impl Table {
         endpoint.doc = "Omitted fields take their defaults; omitted secrets are kept.";
         endpoint.work = handler(move |cx, request| put(kind, check, &cx, request));
     }
+}
+
+/// Observation of the network that precedes a change. It gets the settings as they would be.
+pub type Observation =
+    for<'a> fn(&'a Open, &State) -> Pin<Box<dyn Future<Output = Vec<Warning>> + Send + 'a>>;
+
+impl Table {
+    /// Makes the PUT of a group observe the network before its change. The observation adds to the warnings.
+    pub fn observed_before<G: Group>(&mut self, path: &'static str, observe: Observation) {
+        let kind = const { &GroupKind::of::<G>() };
+        let endpoint = self.declared(Method::Put, path);
+        let Work::Handler(change) = endpoint.work.clone() else { return };
+        endpoint.work = Work::Handler(Arc::new(move |cx, request| {
+            let change = change.clone();
+            Box::pin(async move {
+                let warnings = match would_be(kind, &cx, &request) {
+                    Some(draft) => observe(cx.open()?, &draft).await,
+                    None => Vec::new(),
+                };
+                let mut reply = change(cx, request).await?;
+                reply.warnings.extend(warnings);
+                Ok(reply)
+            })
+        }));
+    }
+}
+
+/// Returns the state after a change. `None` if it is refused, which the change itself reports.
+fn would_be(kind: &GroupKind, cx: &Cx, request: &Request) -> Option<State> {
+    let Body::Json(input) = &request.body else { return None };
+    let open = cx.open().ok()?;
+    let mut draft = open.store.current().begin(open.now());
+    kind.put(&mut draft, input.clone()).ok()?;
+    Some(draft)
 }
 
 fn describe<G: Group>(endpoint: &mut Endpoint) {

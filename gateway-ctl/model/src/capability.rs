@@ -51,12 +51,12 @@ capabilities! {
     Assistant: Missing, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
     Captures: Missing, "captures no packets and detects no portals", "packet capture and portal detection";
-    Dhcp: Missing, "has no DHCP server", "the DHCP server and interface settings";
     Federation: Missing, "does not sync with other gateways", "federation";
+    Interfaces: Missing, "does not configure interfaces", "interface settings";
     LiveTests: Missing, "does not run live tests", "live tests";
     Mesh: Missing, "has no mesh", "the mesh layer";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";
-    Segments: Missing, "takes the interfaces as the host has configured them", "interfaces of segments";
+    Segments: Partial, "takes the interfaces as the host has configured them", "interfaces of segments";
     Vault: Missing, "has no vault", "the vault";
 }
 

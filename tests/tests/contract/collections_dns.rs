@@ -18,16 +18,12 @@ fn warnings(answer: &crate::contract::client::Answer) -> Vec<String> {
 #[tokio::test]
 async fn objects_without_effect_have_one_warning() {
     let client = Client::new();
-    for (path, body) in
-        [("/dhcp/reservations", examples::dns::reservation(1)), ("/nodes", examples::dns::node(1))]
-    {
-        let answer = client.post(path, body).await;
-        assert_eq!(answer.status, 201, "{}", answer.text);
-        assert_eq!(warnings(&answer), [""], "{path}: {}", answer.text);
-        assert!(answer.text.contains("without effect"), "{}", answer.text);
-    }
+    let answer = client.post("/nodes", examples::dns::node(1)).await;
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    assert_eq!(warnings(&answer), [""], "{}", answer.text);
+    assert!(answer.text.contains("without effect"), "{}", answer.text);
     // Endpoints that need the engine do not exist.
-    for path in ["/dhcp/leases", "/federation/status", "/alerts"] {
+    for path in ["/federation/status", "/alerts"] {
         client.get(path).await.error(501, "not_supported");
     }
 }

@@ -1,6 +1,6 @@
 //! DHCP reservations: a fixed address for a MAC address.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::device::Device;
 use crate::bulk_edit::Names;
-use crate::capability::Capability;
 use crate::id::{Id, MacAddr};
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
@@ -84,7 +83,6 @@ impl Resource for DhcpReservation {
             }
             _ => {}
         }
-        problems.lacks("", Capability::Dhcp);
     }
 
     fn refs(&self) -> Vec<Ref> {
@@ -116,6 +114,18 @@ fn check_address(ip: Ipv4Addr, state: &State, problems: &mut Problems) {
         return;
     }
     let config = state.group::<DhcpConfig>();
+    let segment = state.segments.iter().filter(|segment| segment.dhcp);
+    let segment = segment.filter_map(|segment| segment.cidr).map(|cidr| cidr.net());
+    if let Some(net) = segment.into_iter().find(|net| net.contains(&IpAddr::V4(ip))) {
+        if [net.network(), net.broadcast()].contains(&IpAddr::V4(ip)) {
+            problems.add(
+                code::RANGE,
+                "ip",
+                format!("{ip} stands for the whole network and belongs to no card."),
+            );
+        }
+        return;
+    }
     if config.contains(ip) == Some(false) {
         let message = format!("{ip} is outside of the network whose addresses the DHCP server gives out.");
         problems.add(code::RANGE, "ip", message);

@@ -14,7 +14,7 @@ use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
 use crate::validated::{Cidr, check_name};
 
-/// A segment. Stored; this version configures no interface by it.
+/// A segment. The host configures its interface; the gateway gives out addresses on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Segment {
@@ -31,7 +31,8 @@ pub struct Segment {
     pub trust_class: Option<String>,
     /// Its devices do not reach one another.
     pub isolation: bool,
-    /// The gateway gives out addresses.
+    /// The gateway gives out addresses: the upper three quarters of the network, with the other settings of the DHCP
+    /// server. Needs no range of addresses there.
     pub dhcp: bool,
 }
 

@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check_range;
-use crate::capability::Capability;
 use crate::id::IfName;
 use crate::problem::{Problems, code};
 use crate::settings::group::Group;
@@ -161,7 +160,6 @@ impl DhcpConfig {
 impl Group for DhcpConfig {
     const KEY: &'static str = "dhcp";
     const NOUN: &'static str = "dhcp_config";
-    const NEEDS: Option<Capability> = Some(Capability::Dhcp);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         if self.enabled {

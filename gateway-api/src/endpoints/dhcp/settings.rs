@@ -1,0 +1,58 @@
+//! Checks of the DHCP settings that need the network: the interface, and other servers on it.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use gateway_ctl::services::dhcp::search;
+use gateway_model::problem::code;
+use gateway_model::settings::groups::DhcpConfig;
+use gateway_model::{EditError, Problems, State, Warning};
+
+use crate::gateway::Open;
+
+/// Refuses interfaces that are not LAN: requests from others are dropped before the server.
+pub fn check(open: &Open, draft: &State) -> Result<(), EditError> {
+    let config: DhcpConfig = draft.group();
+    let Some(interface) = config.interface.filter(|_| config.enabled) else { return Ok(()) };
+    let network = open.worlds.configuration().with(&draft.settings).network;
+    if network.lan.iter().any(|lan| lan == interface.as_str()) {
+        return Ok(());
+    }
+    let mut problems = Problems::new();
+    let message = format!("{interface} is no LAN interface. There are {}.", network.lan.join(", "));
+    problems.add(code::CONFLICT, "interface", message);
+    Err(EditError::Invalid(problems))
+}
+
+/// Searches for other servers if the settings enable the server on an interface where it does not serve yet.
+pub fn other_servers<'a>(
+    open: &'a Open,
+    draft: &State,
+) -> Pin<Box<dyn Future<Output = Vec<Warning>> + Send + 'a>> {
+    let (before, after) = (open.store.current().group::<DhcpConfig>(), draft.group::<DhcpConfig>());
+    let is_new = !before.enabled || before.interface != after.interface;
+    let interface = after.interface.filter(|_| after.enabled && is_new);
+    Box::pin(async move {
+        let Some(interface) = interface.filter(|_| open.enforcement.dhcp().is_some()) else {
+            return Vec::new();
+        };
+        let facts = open.worlds.last().facts.clone();
+        match search(&facts, interface.as_str(), open.now()).await {
+            Ok(found) => found.iter().map(warning).collect(),
+            Err(error) => {
+                tracing::warn!(%error, %interface, "failed to search for other DHCP servers");
+                let message = format!("Other DHCP servers could not be searched: {error}.");
+                vec![Warning::new("interface", message)]
+            }
+        }
+    })
+}
+
+fn warning(server: &gateway_core::state_machines::dhcp::ForeignServer) -> Warning {
+    let mac = server.mac.map(|mac| format!(" ({mac})")).unwrap_or_default();
+    let message = format!(
+        "Another DHCP server, {}{mac}, answers on {}. Clients take an address from either: switch one of them off.",
+        server.address, server.interface
+    );
+    Warning::new("interface", message)
+}
