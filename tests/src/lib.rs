@@ -10,6 +10,7 @@ pub mod certificate;
 pub mod connection_flood;
 pub mod cores;
 pub mod daemon;
+pub mod dhcp;
 pub mod dns;
 pub mod examples;
 pub mod frames;

@@ -7,6 +7,7 @@ mod classes;
 mod clients;
 mod connection_flood;
 mod cover;
+mod dhcp;
 mod dns_policy;
 mod drift;
 mod exceptions;

@@ -35,11 +35,12 @@ pub struct Options {
     long: bool,
 }
 
-/// Seconds of the random suites with `--long`. A variable that is already set takes precedence.
-const LONG: [(&str, &str); 3] = [
+/// Seconds of the random suites, and kills of the DHCP server, with `--long`. A variable that is already set takes precedence.
+const LONG: [(&str, &str); 4] = [
     ("GATEWAY_SOAK_SECONDS", "600"),
     ("GATEWAY_DNS_STRESS_SECONDS", "600"),
     ("GATEWAY_ATTACK_SECONDS", "3600"),
+    ("GATEWAY_DHCP_KILLS", "200"),
 ];
 
 impl Options {

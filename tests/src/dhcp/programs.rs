@@ -1,0 +1,138 @@
+//! The DHCP clients of Debian. Their scripts record what they get and set the address: nothing else of the host may
+//! change.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+use crate::process::Process;
+use crate::topology::Host;
+use crate::wait::wait_ok;
+
+const SOON: Duration = Duration::from_secs(15);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    Udhcpc,
+    Dhclient,
+    Dhcpcd,
+}
+
+/// What a client got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    pub address: String,
+    pub router: String,
+    pub dns: String,
+    pub domain: String,
+    pub server: String,
+    pub lease_sec: String,
+    pub ntp: String,
+}
+
+/// A running client.
+#[derive(Debug)]
+pub struct Running {
+    pub process: Process,
+    program: Program,
+    folder: TempDir,
+}
+
+impl Program {
+    /// Starts the client on a host, with a host name.
+    pub fn start(self, host: &Host, name: &str) -> Result<Running> {
+        let folder = tempfile::tempdir().context("a folder")?;
+        let at = |file: &str| folder.path().join(file);
+        let recorded = at("recorded");
+        // One file for each event; complete when it has its name.
+        let script = format!(
+            "#!/bin/sh\nevent=\"${{reason:-$1}}\"\naddress=\"${{new_ip_address:-$ip}}\"\n\
+             case \"$event\" in\nbound|BOUND) ip address replace $address/24 dev eth0 ;;\n\
+             deconfig) ip address flush dev eth0 ;;\nesac\nenv > {0}.new\nmv {0}.new {0}.$event\n",
+            recorded.display()
+        );
+        fs::write(at("script"), script)?;
+        fs::set_permissions(at("script"), fs::Permissions::from_mode(0o755))?;
+        let path = |file: &str| at(file).display().to_string();
+        let command = match self {
+            Program::Udhcpc => {
+                let mut command = host.namespace.command("busybox");
+                command.args(["udhcpc", "-f", "-i", "eth0", "-t", "5", "-T", "1", "-O", "ntpsrv"]);
+                command.args(["-s", &path("script"), "-x", &format!("hostname:{name}")]);
+                command
+            }
+            Program::Dhclient => {
+                fs::write(
+                    at("conf"),
+                    format!(
+                        "send host-name \"{name}\";\ntimeout 10;\nrequest subnet-mask, routers, domain-name-servers, domain-name, ntp-servers;\n"
+                    ),
+                )?;
+                let mut command = host.namespace.command("dhclient");
+                command.args(["-4", "-d", "-1", "-sf", &path("script"), "-cf", &path("conf")]);
+                command.args(["-lf", &path("leases"), "-pf", &path("pid"), "eth0"]);
+                command
+            }
+            Program::Dhcpcd => {
+                let conf = format!(
+                    "hostname {name}\nduid\nnoarp\nnoipv6rs\noption domain_name_servers, domain_name, ntp_servers, routers\n"
+                );
+                fs::write(at("conf"), conf)?;
+                // It has several processes, and one folder for all instances of a host: they end with a process
+                // namespace of their own, and have folders of their own.
+                let run = format!(
+                    "mkdir -p /run/dhcpcd && mount -t tmpfs none /run/dhcpcd && mount -t tmpfs none /var/lib/dhcpcd && \
+                     exec dhcpcd -4 -B -t 10 -f {} -c {} eth0",
+                    path("conf"),
+                    path("script")
+                );
+                let mut command = host.namespace.command("unshare");
+                command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", &run]);
+                command
+            }
+        };
+        Ok(Running { process: host.namespace.spawn(command)?, program: self, folder })
+    }
+}
+
+impl Running {
+    /// Waits for an event of the client's script, and returns what it had then.
+    pub fn wait_for(&self, event: &str) -> Result<Parameters> {
+        let file = self.folder.path().join(format!("recorded.{event}"));
+        let text = wait_ok(SOON, &format!("{:?} to report {event}", self.program), || {
+            fs::read_to_string(&file).with_context(|| format!("events: {:?}", events(self.folder.path())))
+        })?;
+        fs::remove_file(&file)?;
+        let variables: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once('=')).collect();
+        let names = match self.program {
+            Program::Udhcpc => ["ip", "router", "dns", "domain", "serverid", "lease", "ntpsrv"],
+            Program::Dhclient | Program::Dhcpcd => [
+                "new_ip_address",
+                "new_routers",
+                "new_domain_name_servers",
+                "new_domain_name",
+                "new_dhcp_server_identifier",
+                "new_dhcp_lease_time",
+                "new_ntp_servers",
+            ],
+        };
+        let [address, router, dns, domain, server, lease_sec, ntp] =
+            names.map(|name| variables.get(name).copied().unwrap_or_default().to_owned());
+        Ok(Parameters { address, router, dns, domain, server, lease_sec, ntp })
+    }
+
+    /// Event of a new lease.
+    pub fn bound(&self) -> Result<Parameters> {
+        self.wait_for(if self.program == Program::Udhcpc { "bound" } else { "BOUND" })
+    }
+}
+
+fn events(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
