@@ -5,6 +5,7 @@
 
 mod bytes;
 mod client_hello;
+mod dhcp4;
 mod dns;
 mod inputs;
 mod json;
@@ -28,6 +29,7 @@ use gateway_model::settings::bootstrap;
 use gateway_model::{ovpn as openvpn, wgconf};
 
 pub use client_hello::client_hello;
+pub use dhcp4::dhcp4;
 pub use dns::dns;
 pub use json::json;
 pub use names::{lists, zone};
@@ -44,12 +46,13 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
     Target { name: "quic_initial", run: quic_initial, words: mutation::QUIC_INITIAL },
     Target { name: "router_advertisement", run: router_advertisement, words: mutation::ROUTER_ADVERTISEMENT },
     Target { name: "stun", run: stun, words: mutation::STUN },
+    Target { name: "dhcp4", run: dhcp4, words: mutation::DHCP4 },
     Target { name: "plan", run: plan, words: mutation::PLAN },
     Target { name: "conf", run: conf, words: mutation::CONF },
     Target { name: "ovpn", run: ovpn, words: mutation::OVPN },

@@ -76,6 +76,11 @@ fn no_stun_message_is_misread() {
 }
 
 #[test]
+fn no_dhcp_message_breaks_a_promise() {
+    replay("dhcp4", 20_000);
+}
+
+#[test]
 fn no_packet_breaks_the_decision() {
     replay("packet", 60_000);
 }
