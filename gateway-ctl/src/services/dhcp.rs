@@ -142,7 +142,7 @@ impl DhcpServer {
         let pools = state.server.pools();
         let mut problems: Vec<String> = configured.problems.clone();
         problems.extend(pools.iter().filter(|pool| pool.free == 0).map(exhausted));
-        problems.extend(state.foreign.list().iter().map(alerts::foreign_server));
+        problems.extend(state.foreign.list().iter().map(ToString::to_string));
         let (health, message) = match &state.failure {
             Some(failure) => (HealthState::Failed, failure.clone()),
             None if configured.config.scopes.is_empty() => (HealthState::Failed, problems.join("; ")),

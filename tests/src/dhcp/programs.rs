@@ -23,7 +23,7 @@ pub enum Program {
     Dhcpcd,
 }
 
-/// What a client got.
+/// Parameters that a client got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
     pub address: String,

@@ -49,10 +49,7 @@ pub fn other_servers<'a>(
 }
 
 fn warning(server: &gateway_core::state_machines::dhcp::ForeignServer) -> Warning {
-    let mac = server.mac.map(|mac| format!(" ({mac})")).unwrap_or_default();
-    let message = format!(
-        "Another DHCP server, {}{mac}, answers on {}. Clients take an address from either: switch one of them off.",
-        server.address, server.interface
-    );
+    let message =
+        format!("{server}, too. Clients take an address from either server: switch one of them off.");
     Warning::new("interface", message)
 }

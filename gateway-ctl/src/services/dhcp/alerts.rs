@@ -11,20 +11,12 @@ use crate::services::active_alerts::ActiveAlerts;
 /// Percentage of addresses in use from which a pool counts as exhausted, if its rule does not say so.
 const THRESHOLD: f64 = 95.0;
 
-/// Returns a sentence about another server.
-pub fn foreign_server(server: &ForeignServer) -> String {
-    let ForeignServer { interface, address, mac, router, .. } = server;
-    let mac = mac.map(|mac| format!(" ({mac})")).unwrap_or_default();
-    let router = router.map(|router| format!(", with {router} as the router")).unwrap_or_default();
-    format!("{address}{mac} gives out addresses on {interface}{router}")
-}
-
 /// Raises and ends the alerts.
 pub(super) fn publish(dhcp: &DhcpServer, alerts: &ActiveAlerts, state: &State, now: Timestamp) {
     let servers = dhcp.foreign_servers();
     let subject = |server: &ForeignServer| format!("{}%{}", server.address, server.interface);
     for server in &servers {
-        alerts.raise(AlertKind::RogueDhcp, &subject(server), foreign_server(server));
+        alerts.raise(AlertKind::RogueDhcp, &subject(server), server.to_string());
     }
     alerts.keep(AlertKind::RogueDhcp, |known| servers.iter().any(|server| subject(server) == known));
 

@@ -1,6 +1,7 @@
 //! Other DHCP servers whose offers were observed.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::Ipv4Addr;
 
 use gateway_model::MacAddr;
@@ -23,6 +24,20 @@ pub struct ForeignServer {
     pub router: Option<Ipv4Addr>,
     pub first_seen: Timestamp,
     pub last_seen: Timestamp,
+}
+
+impl fmt::Display for ForeignServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)?;
+        if let Some(mac) = self.mac {
+            write!(f, " ({mac})")?;
+        }
+        write!(f, " gives out addresses on {}", self.interface)?;
+        match self.router {
+            Some(router) => write!(f, ", with {router} as the router"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Servers by interface and address.
