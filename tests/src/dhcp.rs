@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::netns::Namespace;
 use crate::topology::{Host, LAN_V4};
 
 pub use programs::{Parameters, Program};
@@ -44,10 +45,20 @@ pub struct Message {
 
 impl Relay {
     pub fn on(host: &Host, timeout: Duration) -> Result<Relay> {
-        let socket = host.namespace.within(|| UdpSocket::bind((host.v4, SERVER_PORT))).context("a relay")?;
-        socket.connect((LAN_V4, SERVER_PORT)).context("the server")?;
+        Relay::within(&host.namespace, host.v4, LAN_V4, timeout)
+    }
+
+    /// Opens a relay with an address of a namespace.
+    pub fn within(
+        namespace: &Namespace,
+        address: Ipv4Addr,
+        server: Ipv4Addr,
+        timeout: Duration,
+    ) -> Result<Relay> {
+        let socket = namespace.within(|| UdpSocket::bind((address, SERVER_PORT))).context("a relay")?;
+        socket.connect((server, SERVER_PORT)).context("the server")?;
         socket.set_read_timeout(Some(timeout))?;
-        Ok(Relay { socket, address: host.v4 })
+        Ok(Relay { socket, address })
     }
 
     /// Sends a message of a client.

@@ -18,6 +18,7 @@ mod serving;
 mod testbed;
 
 pub use lists::run as lists;
+pub use peer::first_on;
 pub use serving::run as serving;
 
 use crate::row::Measured;

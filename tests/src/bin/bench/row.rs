@@ -23,6 +23,8 @@ pub enum Target {
     RatioAtLeast(f64),
     /// The gateway's result must be below this value.
     OursBelow(f64),
+    /// The gateway's result and the ratio must be at least these values.
+    BothAtLeast { ours: f64, ratio: f64 },
     /// No target: the row is informational.
     Known,
 }
@@ -38,6 +40,7 @@ impl Row {
             Target::RatioAtMost(most) => self.ratio() <= most,
             Target::RatioAtLeast(least) => self.ratio() >= least,
             Target::OursBelow(limit) => self.ours < limit,
+            Target::BothAtLeast { ours, ratio } => self.ours >= ours && self.ratio() >= ratio,
             Target::Known => true,
         }
     }
@@ -47,6 +50,7 @@ impl Row {
             Target::RatioAtMost(most) => format!("ratio <= {most}"),
             Target::RatioAtLeast(least) => format!("ratio >= {least}"),
             Target::OursBelow(limit) => format!("ours < {limit} {}", self.unit),
+            Target::BothAtLeast { ours, ratio } => format!("ours >= {ours} {}, ratio >= {ratio}", self.unit),
             Target::Known => "none".to_owned(),
         }
     }
@@ -157,5 +161,7 @@ mod tests {
         assert!(row(Target::RatioAtMost(0.5)).is_met() && !row(Target::RatioAtMost(0.4)).is_met());
         assert!(row(Target::RatioAtLeast(0.5)).is_met() && !row(Target::RatioAtLeast(0.6)).is_met());
         assert!(row(Target::OursBelow(2.1)).is_met() && !row(Target::OursBelow(2.0)).is_met());
+        let both = |ours, ratio| row(Target::BothAtLeast { ours, ratio }).is_met();
+        assert!(both(2.0, 0.5) && !both(2.1, 0.5) && !both(2.0, 0.6));
     }
 }
