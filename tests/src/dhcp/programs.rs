@@ -14,6 +14,8 @@ use crate::process::Process;
 use crate::topology::Host;
 use crate::wait::wait_ok;
 
+/// systemd-networkd is in no PATH.
+const NETWORKD: &str = "/lib/systemd/systemd-networkd";
 const SOON: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum Program {
     Udhcpc,
     Dhclient,
     Dhcpcd,
+    /// systemd-networkd.
+    Networkd,
 }
 
 /// Parameters that a client got.
@@ -95,6 +99,27 @@ impl Program {
                 command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", &run]);
                 command
             }
+            Program::Networkd => {
+                let conf = format!(
+                    "[Match]\nName=eth0\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n\
+                     [DHCPv4]\nHostname={name}\n"
+                );
+                fs::write(at("conf"), conf)?;
+                // No other configuration is for this interface. Leases are written to the folder. With a read-only /sys it
+                // does not wait for udev.
+                let run = format!(
+                    "mkdir -p /run/systemd && mount -t tmpfs none /run/systemd && mkdir -p /run/systemd/network \
+                     /run/systemd/netif {netif}/links {netif}/leases {netif}/lldp && \
+                     cp {} /run/systemd/network/10.network && chown -R systemd-network {netif} && \
+                     mount --bind {netif} /run/systemd/netif && mount -t sysfs -o ro none /sys && \
+                     exec {NETWORKD}",
+                    path("conf"),
+                    netif = path("netif"),
+                );
+                let mut command = host.namespace.command("unshare");
+                command.args(["--mount", "sh", "-c", &run]).env("SYSTEMD_LOG_TARGET", "console");
+                command
+            }
         };
         Ok(Running { process: host.namespace.spawn(command)?, program: self, folder })
     }
@@ -105,9 +130,31 @@ impl Running {
     pub fn wait_for(&self, event: &str) -> Result<Parameters> {
         let file = self.folder.path().join(format!("recorded.{event}"));
         let text = wait_ok(SOON, &format!("{:?} to report {event}", self.program), || {
-            fs::read_to_string(&file).with_context(|| format!("events: {:?}", events(self.folder.path())))
+            fs::read_to_string(&file).with_context(|| format!("events: {:?}", entries(self.folder.path())))
         })?;
         fs::remove_file(&file)?;
+        Ok(self.parameters(&text))
+    }
+
+    /// Waits for a new lease.
+    pub fn bound(&self) -> Result<Parameters> {
+        match self.program {
+            Program::Udhcpc => self.wait_for("bound"),
+            Program::Dhclient | Program::Dhcpcd => self.wait_for("BOUND"),
+            Program::Networkd => {
+                let leases = self.folder.path().join("netif/leases");
+                let text = wait_ok(SOON, "a lease of networkd", || {
+                    // The name is the index of the interface; a file that is not complete begins with a dot.
+                    let names = entries(&leases);
+                    let name = names.iter().find(|name| !name.starts_with('.')).context("no lease")?;
+                    fs::read_to_string(leases.join(name)).context("the lease")
+                })?;
+                Ok(self.parameters(&text))
+            }
+        }
+    }
+
+    fn parameters(&self, text: &str) -> Parameters {
         let variables: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once('=')).collect();
         let names = match self.program {
             Program::Udhcpc => ["ip", "router", "dns", "domain", "serverid", "lease", "ntpsrv"],
@@ -120,19 +167,17 @@ impl Running {
                 "new_dhcp_lease_time",
                 "new_ntp_servers",
             ],
+            Program::Networkd => {
+                ["ADDRESS", "ROUTER", "DNS", "DOMAINNAME", "SERVER_ADDRESS", "LIFETIME", "NTP"]
+            }
         };
         let [address, router, dns, domain, server, lease_sec, ntp] =
             names.map(|name| variables.get(name).copied().unwrap_or_default().to_owned());
-        Ok(Parameters { address, router, dns, domain, server, lease_sec, ntp })
-    }
-
-    /// Event of a new lease.
-    pub fn bound(&self) -> Result<Parameters> {
-        self.wait_for(if self.program == Program::Udhcpc { "bound" } else { "BOUND" })
+        Parameters { address, router, dns, domain, server, lease_sec, ntp }
     }
 }
 
-fn events(folder: &Path) -> Vec<String> {
+fn entries(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }

@@ -25,6 +25,7 @@ fn clients_of_debian_get_addresses_parameters_and_names() {
         (Program::Udhcpc, "Kitchen-Radio"),
         (Program::Dhclient, "tv.local"),
         (Program::Dhcpcd, "dhcpcd-host"),
+        (Program::Networkd, "networkd-host"),
     ] {
         let client = program.start(tv, name).expect("a client");
         let found = client.bound().expect("an address");
