@@ -1,9 +1,9 @@
 //! Names of leases and reservations, for the resolver.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use gateway_core::state_machines::dhcp::{LeaseStatus, Server};
+use gateway_core::state_machines::dhcp::{Lease, LeaseStatus, Server};
 use gateway_model::MacAddr;
 use jiff::Timestamp;
 
@@ -14,7 +14,7 @@ pub struct LeasedName {
     pub address: Ipv4Addr,
 }
 
-/// Names and addresses by client. A reservation counts whether its client ever had a lease or not.
+/// Names of clients, and addresses of devices. A reservation counts whether its client ever had a lease or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeasedNames {
     /// Those of reservations first, then the oldest lease first: a name in use cannot be taken over.
@@ -23,28 +23,32 @@ pub struct LeasedNames {
 }
 
 impl LeasedNames {
-    pub(super) fn of(server: &Server, now: Timestamp) -> LeasedNames {
+    /// Returns the names of a server. Leases of other hosts than devices (by MAC address) count only if they have a name:
+    /// there may be many.
+    pub(super) fn of(server: &Server, devices: &BTreeSet<MacAddr>, now: Timestamp) -> LeasedNames {
         let config = server.config();
         let mut addresses: BTreeMap<MacAddr, Vec<Ipv4Addr>> = BTreeMap::new();
         let mut names = Vec::new();
         for (mac, reservation) in &config.reservations {
-            addresses.entry(*mac).or_default().push(reservation.address);
+            if devices.contains(mac) {
+                addresses.entry(*mac).or_default().push(reservation.address);
+            }
             let name = reservation
                 .hostname
                 .as_ref()
                 .map(|name| LeasedName { name: name.clone(), address: reservation.address });
             names.extend(name);
         }
+        let counts = |lease: &&Lease| lease.hostname.is_some() || devices.contains(&lease.mac);
         let active = server.leases(now).filter(|(_, status)| *status == LeaseStatus::Active);
-        let mut active: Vec<_> = active.map(|(lease, _)| lease).collect();
+        let mut active: Vec<&Lease> = active.map(|(lease, _)| lease).filter(counts).collect();
         active.sort_by_key(|lease| (lease.starts, lease.address));
         for lease in active {
-            let of_mac = addresses.entry(lease.mac).or_default();
-            if of_mac.contains(&lease.address) {
-                continue;
+            let is_reserved = server.is_reserved(lease);
+            if devices.contains(&lease.mac) && !is_reserved {
+                addresses.entry(lease.mac).or_default().push(lease.address);
             }
-            of_mac.push(lease.address);
-            if let Some(name) = &lease.hostname {
+            if let Some(name) = lease.hostname.as_ref().filter(|_| !is_reserved) {
                 names.push(LeasedName { name: name.to_string(), address: lease.address });
             }
         }
@@ -54,12 +58,12 @@ impl LeasedNames {
 
 #[cfg(test)]
 mod tests {
-    use gateway_core::state_machines::dhcp::{Lease, LeaseState, Reservation, ServerConfig};
+    use gateway_core::state_machines::dhcp::{LeaseState, Reservation, ServerConfig};
 
     use super::*;
 
     #[test]
-    fn reservations_have_names_without_a_lease_and_leases_after_them() {
+    fn reservations_have_names_without_a_lease_and_devices_have_addresses() {
         let at = Timestamp::from_second(100).expect("a time");
         let lease = |host: u8, starts: i64, ends: i64| Lease {
             address: Ipv4Addr::new(192, 0, 2, host),
@@ -79,9 +83,11 @@ mod tests {
         };
         let reservations = [8, 9].map(|host| (MacAddr([2, 0, 0, 0, 0, host]), reservation(host))).into();
         server.configure(ServerConfig { scopes: Vec::new(), reservations }, at);
-        let names = LeasedNames::of(&server, at);
+        let devices = [1, 3, 8].map(|host| MacAddr([2, 0, 0, 0, 0, host])).into();
+        let names = LeasedNames::of(&server, &devices, at);
         let listed: Vec<&str> = names.names.iter().map(|name| name.name.as_str()).collect();
         assert_eq!(listed, ["fixed8", "fixed9", "host2", "host1"]);
-        assert_eq!(names.addresses.len(), 4);
+        let address = |host| (MacAddr([2, 0, 0, 0, 0, host]), vec![Ipv4Addr::new(192, 0, 2, host)]);
+        assert_eq!(names.addresses, BTreeMap::from([address(1), address(8)]));
     }
 }

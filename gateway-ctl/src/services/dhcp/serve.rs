@@ -1,7 +1,7 @@
 //! Task of the server: reads requests in batches, makes the leases of a batch durable together, and sends the
 //! acknowledgements after that.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,8 @@ const ALERTS: Duration = Duration::from_secs(1);
 const SECOND_PROBE: Duration = Duration::from_millis(150);
 /// Shortest time between two publications of the names. The first one after a pause is immediate.
 const NAMES: Duration = Duration::from_millis(200);
+/// The same as a multiple of the time that a publication takes: it grows with the number of leases.
+const NAMES_SHARE: u32 = 10;
 
 type Erasures = mpsc::Receiver<oneshot::Sender<io::Result<()>>>;
 
@@ -76,6 +78,8 @@ struct Task<'a> {
     facts: Arc<Facts>,
     /// Inputs that were taken over last.
     followed: Option<(Revision, Arc<Facts>, Arc<Network>)>,
+    /// MAC addresses of devices.
+    devices: BTreeSet<MacAddr>,
     second_probes: VecDeque<(Instant, Probe)>,
     /// Generation of the published names, and the earliest time of the next publication.
     names: (u64, Instant),
@@ -89,6 +93,7 @@ impl<'a> Task<'a> {
             journal: Some(journal),
             facts: Arc::default(),
             followed: None,
+            devices: BTreeSet::new(),
             second_probes: VecDeque::new(),
             names: (u64::MAX, Instant::now()),
         }
@@ -161,6 +166,10 @@ impl<'a> Task<'a> {
                 shared.configured = new;
             }
             drop(shared);
+            let devices = state.devices.iter().flat_map(|device| device.all_macs()).collect();
+            if std::mem::replace(&mut self.devices, devices) != self.devices {
+                self.names.0 = u64::MAX;
+            }
             self.facts = world.facts.clone();
             self.followed = Some((state.revision, world.facts.clone(), world.network.clone()));
         }
@@ -297,9 +306,9 @@ impl<'a> Task<'a> {
         if generation == self.names.0 || now < self.names.1 {
             return;
         }
-        let names = LeasedNames::of(&shared.server, self.now());
+        let names = LeasedNames::of(&shared.server, &self.devices, self.now());
         drop(shared);
-        self.names = (generation, now + NAMES);
+        self.names = (generation, now + NAMES.max(now.elapsed() * NAMES_SHARE));
         self.dhcp.0.names.send_if_modified(|published| {
             let is_new = **published != names;
             if is_new {
