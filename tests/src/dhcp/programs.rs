@@ -110,7 +110,7 @@ impl Program {
                 let run = format!(
                     "mkdir -p /run/systemd && mount -t tmpfs none /run/systemd && mkdir -p /run/systemd/network \
                      /run/systemd/netif {netif}/links {netif}/leases {netif}/lldp && \
-                     cp {} /run/systemd/network/10.network && chown -R systemd-network {netif} && \
+                     cp {} /run/systemd/network/10.network && chown -R systemd-network: {netif} && \
                      mount --bind {netif} /run/systemd/netif && mount -t sysfs -o ro none /sys && \
                      exec {NETWORKD}",
                     path("conf"),
@@ -174,6 +174,15 @@ impl Running {
         let [address, router, dns, domain, server, lease_sec, ntp] =
             names.map(|name| variables.get(name).copied().unwrap_or_default().to_owned());
         Parameters { address, router, dns, domain, server, lease_sec, ntp }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // dhcpcd drops its privileges, and with them the signal at the end of its parent.
+        if let Err(error) = self.process.kill_group() {
+            eprintln!("{:?} may still run: {error:#}", self.program);
+        }
     }
 }
 
