@@ -96,7 +96,9 @@ impl Manager {
         let now = Now { boot: clock.boot(), wall: clock.now() };
         self.follow(&world.config, &world.network, now.boot);
         let active = self.selection.active();
-        for line in self.lines.values_mut() {
+        // Before the first observation all links seem to be down.
+        let observed = !facts.links.is_empty();
+        for line in self.lines.values_mut().filter(|_| observed) {
             line.send(facts, active == Some(line.number), now.boot, &self.sender);
         }
         let candidates: Vec<Candidate> = self.lines.values().map(candidate).collect();

@@ -16,6 +16,9 @@ const FLAP_WINDOW: Duration = Duration::from_secs(600);
 const FIRST_PIN: Duration = Duration::from_secs(900);
 const LONGEST_PIN: Duration = Duration::from_secs(4 * 3600);
 
+/// Time for which the first decision waits for the first outcome of an uplink that comes before.
+const FIRST_WAIT: Duration = Duration::from_secs(10);
+
 /// An uplink that can be active.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -121,7 +124,8 @@ impl WanManager {
         let hold = |to: u8, reason| Some(Decision { from: self.active, to: Some(to), reason, made: false });
         let best = self.best(candidates, now);
         let Some(active) = self.active else {
-            return best.and_then(|best| decide(Some(best.number), Reason::First));
+            let best = best.filter(|best| !is_unknown_before(best, candidates, now))?;
+            return decide(Some(best.number), Reason::First);
         };
         let Some(current) = candidates.iter().find(|one| one.number == active) else {
             return decide(best.map(|best| best.number), Reason::Removed);
@@ -204,12 +208,21 @@ impl WanManager {
     }
 }
 
+/// Reports whether the first outcome of an uplink that comes before this one is not known yet.
+fn is_unknown_before(one: &Candidate, candidates: &[Candidate], now: Duration) -> bool {
+    candidates.iter().any(|other| {
+        other.state == UplinkState::Connecting
+            && (other.priority, other.number) < (one.priority, one.number)
+            && now.saturating_sub(other.since) < FIRST_WAIT
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use UplinkState::{Degraded, Offline, Online};
+    use UplinkState::{Connecting, Degraded, Offline, Online};
 
     fn at(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -240,6 +253,26 @@ mod tests {
         assert_eq!((held.made, held.reason), (false, Reason::FailbackDelay));
         assert_eq!(made(&mut manager, &back, 129), None);
         assert_eq!(made(&mut manager, &back, 130), Some((Some(1), Reason::Restored)));
+    }
+
+    #[test]
+    fn first_decision_waits_for_the_first_outcome_of_the_one_before() {
+        let mut manager = WanManager::default();
+        let probing = two((Connecting, 0), (Online, 1));
+        assert_eq!(made(&mut manager, &probing, 1), None);
+        assert_eq!(
+            made(&mut manager.clone(), &two((Online, 2), (Online, 1)), 2),
+            Some((Some(1), Reason::First))
+        );
+        assert_eq!(
+            made(&mut manager.clone(), &two((Offline, 2), (Online, 1)), 2),
+            Some((Some(2), Reason::First))
+        );
+        assert_eq!(
+            made(&mut manager.clone(), &two((Online, 1), (Connecting, 0)), 2),
+            Some((Some(1), Reason::First))
+        );
+        assert_eq!(made(&mut manager, &probing, 10), Some((Some(2), Reason::First)), "it never answered");
     }
 
     #[test]
