@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_ctl::configuration::reconcile_interval;
+use gateway_ctl::configuration::{endpoint_name_servers, reconcile_interval};
 use gateway_ctl::engine::Enforcement;
 use gateway_ctl::store::{AuditRetention, Store};
 use gateway_ctl::supervise::blocking;
@@ -29,15 +29,16 @@ pub async fn follow(worlds: Arc<Worlds>, store: Arc<Store>, followers: Followers
     let mut revisions = store.watch();
     let (mut level, mut interval) = (None::<LogLevel>, None);
     loop {
-        let config = worlds.in_force().config;
+        let in_force = worlds.in_force();
+        let config = &in_force.config;
         if level.replace(config.log.level) != Some(config.log.level) {
             log::set_level(config.log.level);
         }
-        let wanted = reconcile_interval(&config);
+        let wanted = reconcile_interval(config);
         if interval.replace(wanted) != Some(wanted) {
             enforcement.set_interval(wanted);
         }
-        endpoint_names.set_servers(&config.dns.bootstrap_servers);
+        endpoint_names.set_servers(&endpoint_name_servers(&in_force));
         if revisions.changed().await.is_err() {
             return;
         }

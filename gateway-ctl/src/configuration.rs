@@ -1,14 +1,19 @@
 //! Configuration in force: the configuration file, overridden by runtime settings. All parts of the daemon read it
 //! here, or in the [`World`](crate::world::World) that is built with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gateway_core::network::{Network, UplinkNumbers, UplinkSettings};
+use gateway_core::network::{InterfaceSettings, Network, UplinkNumbers, UplinkSettings};
+use gateway_core::plan::VirtualLink;
 use gateway_model::Revision;
+use gateway_model::settings::group::Group as _;
+use gateway_model::settings::groups::{InterfaceConfig, InterfacesConfig};
 use gateway_model::settings::uplink::Wan;
 use gateway_model::settings::{Bootstrap, Settings};
+use serde::Deserialize as _;
 
 /// Sampling rate: the BPF programs report one of this many new flows.
 const SAMPLE_EVERY: u32 = 16;
@@ -75,10 +80,33 @@ impl Configuration {
         for (key, why) in left_out {
             tracing::warn!(key, why, "ignored a stored setting that conflicts with the configuration file");
         }
-        let network = Arc::new(network(&config, &mut last.uplinks));
+        let mut network = network(&config, &mut last.uplinks);
+        network.interfaces = self.interfaces(&config, settings);
+        let network = Arc::new(network);
         let made = EffectiveConfiguration { config: Arc::new(config), network };
         last.made = Some((settings.revision(), made.clone()));
         made
+    }
+
+    /// Returns the configurations of interfaces in force. Those of uplinks wait for a restart.
+    fn interfaces(&self, config: &Bootstrap, settings: &Settings) -> BTreeMap<String, InterfaceSettings> {
+        let (now, at_start) = (configured(settings), configured(&self.0.at_start));
+        let uplinks = config.uplinks();
+        let names: BTreeSet<_> = now.0.keys().chain(at_start.0.keys()).collect();
+        let in_force = |name| if uplinks.contains(name) { at_start.0.get(name) } else { now.0.get(name) };
+        let found = names.into_iter().filter_map(|name| Some((name, in_force(name)?)));
+        found.map(|(name, config)| (name.to_string(), interface_settings(config))).collect()
+    }
+
+    /// Returns whether the stored configuration of an interface waits for a restart.
+    pub fn is_interface_pending(&self, config: &Bootstrap, settings: &Settings, interface: &str) -> bool {
+        let is_uplink = config.uplinks().iter().any(|uplink| uplink.as_str() == interface);
+        let of = |settings: &Settings| {
+            let all = configured(settings);
+            let found = all.0.into_iter().find(|(name, _)| name.as_str() == interface);
+            found.map(|(_, config)| config).unwrap_or_default()
+        };
+        is_uplink && of(settings) != of(&self.0.at_start)
     }
 
     /// Locks the cached configuration; a panic between two statements leaves it consistent.
@@ -111,6 +139,8 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
     Network {
         lan: config.lans().iter().map(ToString::to_string).collect(),
         uplinks: enabled.iter().filter_map(uplink).collect(),
+        virtual_links: virtual_links(config),
+        interfaces: BTreeMap::new(),
         balances: config.network.wan_balance,
         sticky: config.network.wan_sticky,
         sample_every: SAMPLE_EVERY,
@@ -120,9 +150,45 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
     }
 }
 
+/// Returns the bridges and VLAN interfaces by name. The names were checked to be unique.
+fn virtual_links(config: &Bootstrap) -> BTreeMap<String, VirtualLink> {
+    let bridges = config.network.bridges.iter().map(|bridge| {
+        let ports = bridge.ports.iter().map(ToString::to_string).collect();
+        (bridge.name.to_string(), VirtualLink::Bridge { ports })
+    });
+    let vlans = config.network.vlans.iter().map(|vlan| {
+        (vlan.name.to_string(), VirtualLink::Vlan { parent: vlan.parent.to_string(), id: vlan.id })
+    });
+    bridges.chain(vlans).collect()
+}
+
 fn admin_port(config: &Bootstrap) -> u16 {
     let address = config.listen.api_addr;
     if address.ip().is_loopback() { 0 } else { address.port() }
+}
+
+/// Returns the stored configurations of interfaces. One that cannot be read counts as not set.
+fn configured(settings: &Settings) -> InterfacesConfig {
+    let value = settings.get(InterfacesConfig::KEY);
+    value.and_then(|value| InterfacesConfig::deserialize(value).ok()).unwrap_or_default()
+}
+
+fn interface_settings(config: &InterfaceConfig) -> InterfaceSettings {
+    let InterfaceConfig { method, address: _, prefix: _, gateway, dns, mtu } = config;
+    let address = config.network();
+    let gateway =
+        gateway.filter(|gateway| address.is_some_and(|net| net.addr().is_ipv4() == gateway.is_ipv4()));
+    InterfaceSettings { method: *method, address, gateway, dns: dns.clone(), mtu: *mtu }
+}
+
+/// Returns the name servers for endpoints of tunnels: those of the configuration, else those of the uplinks.
+pub fn endpoint_name_servers(in_force: &EffectiveConfiguration) -> Vec<IpAddr> {
+    let EffectiveConfiguration { config, network } = in_force;
+    if !config.dns.bootstrap_servers.is_empty() {
+        return config.dns.bootstrap_servers.clone();
+    }
+    let settings = network.uplinks.iter().filter_map(|uplink| network.interfaces.get(&uplink.interface));
+    settings.flat_map(|settings| settings.dns.iter().copied()).collect()
 }
 
 /// Returns the interval of periodic reconciles; `None` if they are off.
@@ -184,6 +250,27 @@ mod tests {
         assert!(Arc::ptr_eq(&one.config, &configuration.with(&state.settings).config));
         let state = set(&state, "log.level", json!("warn"));
         assert!(!Arc::ptr_eq(&one.config, &configuration.with(&state.settings).config));
+    }
+
+    #[test]
+    fn configurations_of_uplinks_wait_for_a_restart_and_others_do_not() {
+        let (configuration, state) = configuration("network: { wan_iface: wan0, lan_iface: lan0 }");
+        let uplink = json!({"method": "static", "address": "192.0.2.7", "prefix": 24, "dns": ["192.0.2.53"]});
+        let other =
+            json!({"method": "static", "address": "198.51.100.7", "prefix": 24, "gateway": "fd00::1"});
+        let state = set(&state, "interfaces", json!({"wan0": uplink, "eth9": other}));
+        let in_force = configuration.with(&state.settings);
+        let names: Vec<&String> = in_force.network.interfaces.keys().collect();
+        assert_eq!(names, ["eth9"]);
+        assert_eq!(in_force.network.interfaces["eth9"].gateway, None, "it is of another family");
+        assert!(configuration.is_interface_pending(&in_force.config, &state.settings, "wan0"));
+        assert!(!configuration.is_interface_pending(&in_force.config, &state.settings, "eth9"));
+        assert!(endpoint_name_servers(&in_force).is_empty());
+        let restarted = Configuration::new(configuration.file().clone(), state.settings.clone());
+        let in_force = restarted.with(&state.settings);
+        assert_eq!(in_force.network.interfaces.len(), 2);
+        assert_eq!(endpoint_name_servers(&in_force), ["192.0.2.53".parse::<IpAddr>().expect("an address")]);
+        assert!(!restarted.is_interface_pending(&in_force.config, &state.settings, "wan0"));
     }
 
     #[test]

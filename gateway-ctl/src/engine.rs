@@ -19,7 +19,7 @@ use gateway_core::facts::Facts;
 use gateway_core::network::UplinkNumbers;
 use gateway_model::settings::Bootstrap;
 
-use crate::configuration::{Configuration, network, reconcile_interval};
+use crate::configuration::{Configuration, endpoint_name_servers, network, reconcile_interval};
 use crate::os::bpf::{AttachMode, Programs};
 use crate::os::observe::Observer;
 use crate::os::openvpn::OpenVpn;
@@ -34,6 +34,7 @@ use crate::reconcile::{
 use crate::service::{Context, Services};
 use crate::services::active_alerts::ActiveAlerts;
 use crate::services::dhcp::DhcpServer;
+use crate::services::dhcp_clients::DhcpControl;
 use crate::services::events::Recent;
 use crate::services::flow_rate::FlowRates;
 use crate::services::foreign_routers::ForeignRouters;
@@ -75,6 +76,7 @@ pub struct Engine {
     routers: ForeignRouters,
     verdicts: Verdicts,
     dhcp: DhcpServer,
+    dhcp_clients: DhcpControl,
     services: Services,
     /// Held while the probes of a leak check are in transit.
     probing: tokio::sync::Mutex<()>,
@@ -88,7 +90,8 @@ impl Engine {
         store: Arc<Store>,
         active_alerts: ActiveAlerts,
     ) -> Result<Engine, Error> {
-        let config = configuration.with(&store.current().settings).config;
+        let in_force = configuration.with(&store.current().settings);
+        let config = in_force.config.clone();
         let blocked = install_default_deny(&lans(&config), Existing::Keep).await;
         if !blocked.is_ok() {
             tracing::error!(failed = ?blocked.failed, "failed to install the default-deny rules");
@@ -109,7 +112,7 @@ impl Engine {
         configuration.recall_uplinks(&programs.uplinks()?);
         let dataplane = KernelDataplane::new(programs);
         let wireguard = Arc::new(WireGuard::new().await);
-        let endpoint_names = gateway_outbound::Resolver::new(&config.dns.bootstrap_servers);
+        let endpoint_names = gateway_outbound::Resolver::new(&endpoint_name_servers(&in_force));
         let openvpn = OpenVpn::new(config.runtime_dir.join("openvpn"), endpoint_names.clone());
         let openvpn = Arc::new(openvpn.with_supervisor(supervisor.clone()));
         let transports = Arc::new(Transports::new(supervisor.clone()));
@@ -128,7 +131,8 @@ impl Engine {
             worlds: worlds.clone(),
             services: services.clone(),
         };
-        let egress_backends = egress_backends(wireguard, openvpn.clone(), transports.clone(), relay.clone());
+        let egress_backends =
+            egress_backends(netlink.clone(), wireguard, openvpn.clone(), transports.clone(), relay.clone());
         let clock = store.clock().clone();
         let (handle, looping) = reconcile::start(
             Subsystems::new(Kernel::new(netlink, egress_backends), dataplane.clone()),
@@ -147,6 +151,7 @@ impl Engine {
         let (recent, turns) = (Recent::default(), FlowRates::default());
         let (escapes, verdicts) = (Escapes::default(), Verdicts::default());
         let (routers, dhcp) = (ForeignRouters::default(), DhcpServer::default());
+        let dhcp_clients = DhcpControl::default();
         let parts = Parts {
             looping,
             openvpn: openvpn.clone(),
@@ -159,6 +164,7 @@ impl Engine {
             routers: routers.clone(),
             verdicts: verdicts.clone(),
             dhcp: dhcp.clone(),
+            dhcp_clients: dhcp_clients.clone(),
         };
         services.start_all(services::list(&context, parts));
         handle.run_now(Reason::Start).await?;
@@ -176,6 +182,7 @@ impl Engine {
             routers,
             verdicts,
             dhcp,
+            dhcp_clients,
             services,
             probing,
             exits,

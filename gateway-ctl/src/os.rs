@@ -7,7 +7,9 @@ pub mod address;
 pub mod address_probe;
 pub mod backend;
 pub mod bpf;
+pub mod child_process;
 pub mod conntrack;
+pub mod dhcp_client;
 pub mod dhcp_socket;
 pub mod egress_tap;
 pub mod fake_backend;
@@ -31,6 +33,7 @@ pub mod sysctl;
 pub mod tcp_probe;
 pub mod time_sync;
 pub mod transport;
+pub mod virtual_link;
 pub mod wireguard;
 
 pub use backend::{Backend, DriftEntry, Failure, Outcome};

@@ -26,6 +26,7 @@ use crate::os::bpf::AttachMode;
 use crate::os::transport::BridgeStates;
 use crate::reconcile::{self, Compile, Status};
 use crate::services::dhcp::LeasedNames;
+use crate::services::dhcp_clients::DhcpStates;
 use crate::services::proxies::ProxyStates;
 use crate::services::tunnels::TunnelStates;
 use crate::services::uplinks::UplinkStates;
@@ -62,6 +63,7 @@ pub struct Reports {
     pub uplinks: Arc<UplinkStates>,
     /// Names of DHCP leases and reservations.
     pub leased_names: Arc<LeasedNames>,
+    pub dhcp_clients: Arc<DhcpStates>,
 }
 
 impl World {

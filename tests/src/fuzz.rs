@@ -4,8 +4,10 @@
 //! them (`tests/tests/fuzz.rs`). They touch neither files nor the kernel.
 
 mod bytes;
+mod captive_answer;
 mod client_hello;
 mod dhcp4;
+mod dhcp_report;
 mod dns;
 mod inputs;
 mod json;
@@ -28,7 +30,9 @@ use gateway_core::plan_maps::PlanMaps;
 use gateway_model::settings::bootstrap;
 use gateway_model::{ovpn as openvpn, wgconf};
 
+pub use captive_answer::captive_answer;
 pub use client_hello::client_hello;
+pub use dhcp_report::dhcp_report;
 pub use dhcp4::dhcp4;
 pub use dns::dns;
 pub use json::json;
@@ -46,13 +50,15 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
     Target { name: "quic_initial", run: quic_initial, words: mutation::QUIC_INITIAL },
     Target { name: "router_advertisement", run: router_advertisement, words: mutation::ROUTER_ADVERTISEMENT },
     Target { name: "stun", run: stun, words: mutation::STUN },
     Target { name: "dhcp4", run: dhcp4, words: mutation::DHCP4 },
+    Target { name: "dhcp_report", run: dhcp_report, words: mutation::DHCP_REPORT },
+    Target { name: "captive_answer", run: captive_answer, words: mutation::CAPTIVE_ANSWER },
     Target { name: "plan", run: plan, words: mutation::PLAN },
     Target { name: "conf", run: conf, words: mutation::CONF },
     Target { name: "ovpn", run: ovpn, words: mutation::OVPN },

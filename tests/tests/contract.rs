@@ -10,6 +10,7 @@ mod collections_routing;
 mod envelope;
 mod export;
 mod extfilter;
+mod interfaces;
 mod objects;
 mod privacy;
 mod promises;

@@ -3,6 +3,7 @@
 //! Every test has its own network and daemon. Needs root, and `gatewayd` beside the test program or in `GATEWAYD_BIN`.
 
 mod bridges;
+mod captive;
 mod classes;
 mod clients;
 mod connection_flood;
@@ -20,6 +21,8 @@ mod fail_policies;
 mod filtering;
 mod foreign_routers;
 mod health;
+mod hostile_network;
+mod interfaces;
 mod leak_check;
 mod live_network;
 mod metrics;
@@ -39,6 +42,7 @@ mod swap;
 mod timed_confirm;
 mod tunnels;
 mod uplinks;
+mod virtual_links;
 mod wipe;
 mod zones;
 

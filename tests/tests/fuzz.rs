@@ -81,6 +81,16 @@ fn no_dhcp_message_breaks_a_promise() {
 }
 
 #[test]
+fn no_report_makes_an_impossible_lease() {
+    replay("dhcp_report", 30_000);
+}
+
+#[test]
+fn no_portal_passes_for_the_internet() {
+    replay("captive_answer", 30_000);
+}
+
+#[test]
 fn no_packet_breaks_the_decision() {
     replay("packet", 60_000);
 }

@@ -1,14 +1,13 @@
-//! DHCP server: settings, reservations and leases. Interface settings are not implemented.
+//! DHCP server: settings, reservations and leases.
 
 mod leases;
 mod settings;
 
-use gateway_model::capability::Capability;
 use gateway_model::kinds::DhcpReservation;
 use gateway_model::settings::groups::DhcpConfig;
 
 use crate::authorization::Access;
-use crate::table::Method::{Get, Post, Put};
+use crate::table::Method::Put;
 use crate::table::{Collection, Ops, Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
@@ -29,14 +28,4 @@ pub fn rows(t: &mut Table) {
         .parameter("limit", Placeholder::Integer, "Maximum number of leases, 1 to 1000. Without it all are returned.");
     endpoint.output = Some(leases::schema);
     (endpoint.list, endpoint.filters) = (true, true);
-    t.unsupported(
-        Capability::Interfaces,
-        &[
-            (Get, "/interfaces/{name}/config"),
-            (Put, "/interfaces/{name}/config"),
-            (Post, "/interfaces/{name}/dhcp/start"),
-            (Post, "/interfaces/{name}/dhcp/stop"),
-            (Post, "/interfaces/{name}/dhcp/renew"),
-        ],
-    );
 }

@@ -1,4 +1,4 @@
-//! Packet capture, captive portal detection, network tests.
+//! Packet capture, detection of captive portals, network tests.
 
 use gateway_model::capability::Capability;
 
@@ -7,6 +7,7 @@ use crate::table::Table;
 
 pub fn rows(t: &mut Table) {
     super::test_definitions::rows(t);
+    super::captive::rows(t);
     t.unsupported(
         Capability::Captures,
         &[
@@ -16,7 +17,6 @@ pub fn rows(t: &mut Table) {
             (Get, "/diagnostics/capture/{id}"),
             (Delete, "/diagnostics/capture/{id}"),
             (Get, "/diagnostics/capture/{id}/stream"),
-            (Post, "/captive/check"),
         ],
     );
 }

@@ -4,6 +4,7 @@
 mod dhcp;
 mod dns;
 mod families;
+mod interfaces;
 mod uplinks;
 
 use std::collections::BTreeMap;
@@ -43,7 +44,9 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     blocks(&mut registry, open)?;
     policies(&mut registry, open);
     tunnels(&mut registry, open);
-    uplinks::register(&mut registry, &open.world());
+    let world = open.world();
+    uplinks::register(&mut registry, &world);
+    interfaces::register(&mut registry, &world);
     if let Some(server) = open.enforcement.dhcp() {
         dhcp::register(&mut registry, server, open.now());
     }

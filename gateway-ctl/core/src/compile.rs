@@ -17,6 +17,7 @@ mod fallback;
 mod guard;
 mod hops;
 mod input;
+mod interfaces;
 mod lan_sources;
 mod leg;
 mod legs;
@@ -74,6 +75,8 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     bridges::lower(input, &legs, plan);
     let interfaces = legs.iter().map(|leg| leg.interface.as_str()).collect();
     plan.attach = attachments(input.network, input.facts, &interfaces);
+    plan.virtual_links = input.network.virtual_links.clone();
+    interfaces::lower(input, plan, &mut compiled.findings);
     locals::lower(input, &legs, plan);
     guard::lower(input, &legs, plan);
     routes::lower(input, &legs, plan);

@@ -1,10 +1,10 @@
 //! Facts: the observed state of the kernel and the health of egresses, as input of the compiler.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 use serde::Serialize;
 
 use crate::doh_servers::FeedServers;
@@ -33,6 +33,8 @@ pub struct Facts {
     pub transports: BTreeMap<String, TransportFact>,
     /// Names of the endpoints of tunnels, proxies and bridges as last resolved, with the port.
     pub endpoints: BTreeMap<String, SocketAddr>,
+    /// Leases of the DHCP clients of the daemon, by interface.
+    pub leases: BTreeMap<String, Lease>,
     /// Public resolvers that feeds list.
     #[serde(skip)]
     pub doh_servers: Arc<FeedServers>,
@@ -72,6 +74,18 @@ pub struct DefaultRoute {
     pub gateway: Option<IpAddr>,
     pub metric: u32,
     pub ipv6: bool,
+}
+
+/// Lease of a DHCP server. Routes and other options are not asked for, and are not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lease {
+    pub address: Ipv4Net,
+    pub gateway: Option<Ipv4Addr>,
+    pub dns: Vec<Ipv4Addr>,
+    /// Address of the server.
+    pub server: Option<Ipv4Addr>,
+    /// Duration in seconds.
+    pub seconds: u32,
 }
 
 /// Uplinks as the manager selects them. Empty with a single one, before the first decision, and while the manager only

@@ -4,9 +4,11 @@
 //! returned as findings.
 #![forbid(unsafe_code)]
 
+pub mod captive;
 pub mod chain_status;
 pub mod compile;
 pub mod conflicts;
+pub mod dhcp_report;
 pub mod dns;
 pub mod doh_servers;
 pub mod evaluate;
@@ -15,6 +17,7 @@ pub mod fqdn_cache;
 pub mod fqdn_match;
 pub mod gateway_verdict;
 pub mod host_egress;
+pub mod interfaces;
 pub mod leak_check;
 pub mod matrix;
 pub mod network;

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use gateway_model::kinds::routing_policy::Sticky;
+use gateway_model::settings::groups::InterfaceMethod;
+use ipnet::IpNet;
 use serde::Serialize;
+
+use crate::plan::VirtualLink;
 
 /// Most uplinks at once. Marks give them the numbers from 1 on; those of tunnels follow.
 pub const MAX_UPLINKS: u8 = gateway_common::leg_selection::FIRST_TUNNEL - 1;
@@ -15,6 +19,10 @@ pub struct Network {
     /// Interfaces of LANs.
     pub lan: Vec<String>,
     pub uplinks: Vec<UplinkSettings>,
+    /// Bridges and VLAN interfaces that the gateway makes, by name.
+    pub virtual_links: BTreeMap<String, VirtualLink>,
+    /// Interfaces with a configuration of their addresses.
+    pub interfaces: BTreeMap<String, InterfaceSettings>,
     /// New flows are balanced over uplinks.
     pub balances: bool,
     /// Scope of flows that stay on one uplink meanwhile.
@@ -27,6 +35,18 @@ pub struct Network {
     pub admin_port: u16,
     /// Upstreams of the resolver without a forwarder, unless settings at runtime name others.
     pub resolvers: Vec<IpAddr>,
+}
+
+/// Configuration of the addresses of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InterfaceSettings {
+    pub method: InterfaceMethod,
+    /// Address of the method `static`.
+    pub address: Option<IpNet>,
+    pub gateway: Option<IpAddr>,
+    pub dns: Vec<IpAddr>,
+    /// Without it, the MTU of the link stays.
+    pub mtu: Option<u16>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

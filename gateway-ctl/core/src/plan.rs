@@ -22,12 +22,16 @@ pub struct Plan {
     pub dataplane: Dataplane,
     /// Programs of each interface.
     pub attach: BTreeMap<String, Attachment>,
+    /// Bridges and VLAN interfaces, by name.
+    pub virtual_links: BTreeMap<String, VirtualLink>,
     /// WireGuard devices by interface name.
     pub wireguard: BTreeMap<String, WireGuardDevice>,
     /// OpenVPN processes by the id of their tunnel.
     pub openvpn: BTreeMap<String, OpenVpnProcess>,
-    /// Interface settings of links that are ours (tunnels), by name.
+    /// Interface settings of links that are ours (tunnels) or configured, by name.
     pub links: BTreeMap<String, LinkSettings>,
+    /// Links of which only addresses that the gateway has set are its own. They belong to the host.
+    pub configured: BTreeSet<String>,
     pub addresses: BTreeMap<AddressKey, ()>,
     pub routes: BTreeMap<RouteKey, RouteValue>,
     pub rules: BTreeMap<RuleKey, RuleValue>,
@@ -96,6 +100,14 @@ pub enum Attachment {
     Ingress,
     /// Uplink, tunnel or any other egress: the guard on egress, and on ingress the program that marks incoming packets.
     Guard,
+}
+
+/// A link that the gateway makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum VirtualLink {
+    Bridge { ports: BTreeSet<String> },
+    Vlan { parent: String, id: u16 },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -311,6 +323,13 @@ pub mod names {
     pub const TABLE_REJECT: u32 = 47999;
     /// Table whose only routes lead to this host itself: for traffic that the relay takes, or that our table resets.
     pub const TABLE_RELAY: u32 = 47998;
+    /// First of the two rules of each configured interface; at most so many have some.
+    pub const RULE_INTERFACES: u32 = 5840;
+    pub const MAX_INTERFACES: u32 = 64;
+    /// Table of a configured interface that is no LAN and no uplink: base + index of the link.
+    pub const TABLE_INTERFACES: u32 = 48000;
+    /// Table of the networks on LAN interfaces.
+    pub const TABLE_LAN: u32 = 47997;
     /// Port of the relay, on loopback addresses only.
     pub const RELAY_PORT: u16 = 4702;
     /// Port at which transport bridges take the datagrams of tunnels: at 127.71.0.LL for leg LL.

@@ -50,9 +50,8 @@ capabilities! {
     Alerts: Missing, "raises no alerts", "alerts and anomaly detection";
     Assistant: Missing, "has no assistant", "the assistant";
     Bluetooth: Missing, "has no Bluetooth", "the Bluetooth service";
-    Captures: Missing, "captures no packets and detects no portals", "packet capture and portal detection";
+    Captures: Missing, "captures no packets", "packet capture";
     Federation: Missing, "does not sync with other gateways", "federation";
-    Interfaces: Missing, "does not configure interfaces", "interface settings";
     LiveTests: Missing, "does not run live tests", "live tests";
     Mesh: Missing, "has no mesh", "the mesh layer";
     ProfileMtu: Missing, "takes the size of packets from the tunnel", "the size of packets of a profile";

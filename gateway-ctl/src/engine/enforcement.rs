@@ -115,6 +115,11 @@ pub trait Enforcement: Send + Sync {
         RelayStatus::default()
     }
 
+    /// Makes the DHCP client of an interface renew its lease. Returns false if none runs.
+    fn renew_lease(&self, _interface: &str) -> bool {
+        false
+    }
+
     /// Makes a tunnel that waits for its next attempt retry now.
     fn retry_now(&self, _tunnel: Id) {}
 
@@ -255,6 +260,10 @@ impl Enforcement for Engine {
 
     fn relayed(&self) -> RelayStatus {
         self.relay.status()
+    }
+
+    fn renew_lease(&self, interface: &str) -> bool {
+        self.dhcp_clients.renew(interface)
     }
 
     fn retry_now(&self, tunnel: Id) {

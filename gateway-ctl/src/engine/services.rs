@@ -8,12 +8,14 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::waking::ReportReceivers;
 use super::{attachments, waking};
 use crate::os::openvpn::OpenVpn;
 use crate::os::transport::Transports;
 use crate::panics;
 use crate::service::{Context, Service};
 use crate::services::dhcp::{self, DhcpServer};
+use crate::services::dhcp_clients::{self, DhcpControl, DhcpStates};
 use crate::services::events::{self, Recent};
 use crate::services::flow_rate::{self, FlowRates};
 use crate::services::foreign_routers::{self, ForeignRouters};
@@ -41,6 +43,7 @@ pub(super) struct Parts {
     pub routers: ForeignRouters,
     pub verdicts: Verdicts,
     pub dhcp: DhcpServer,
+    pub dhcp_clients: DhcpControl,
 }
 
 pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
@@ -56,12 +59,21 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         routers,
         verdicts,
         dhcp,
+        dhcp_clients,
     } = parts;
     let counted = escapes.clone();
     let (watcher, tunnels) = tunnels;
     let (proxy_watcher, proxies) = proxies;
     let (uplink_states, uplinks) = watch::channel(Arc::<UplinkStates>::default());
-    let reports = (tunnels.clone(), proxies.clone(), transports.states(), uplinks.clone(), dhcp.names());
+    let (client_states, leases) = watch::channel(Arc::<DhcpStates>::default());
+    let reports = ReportReceivers {
+        tunnels: tunnels.clone(),
+        proxies: proxies.clone(),
+        transports: transports.states(),
+        uplinks: uplinks.clone(),
+        dhcp_clients: leases.clone(),
+        leased_names: dhcp.names(),
+    };
     let served = dhcp.clone();
     let connections = transports.states();
     let worlds = context.worlds.clone();
@@ -76,6 +88,10 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         Service::vital("reconcile_loop", joined(looping)),
         Service::new("uplinks", context, move |context| uplinks::run(context, uplink_states.clone()))
             .contributes(move |facts| uplinks.borrow().enrich(facts)),
+        Service::new("dhcp_clients", context, move |context| {
+            dhcp_clients::run(context, dhcp_clients.clone(), client_states.clone())
+        })
+        .contributes(move |facts| leases.borrow().enrich(facts)),
         Service::new("store_changes", context, waking::on_change),
         Service::new("bridge_changes", context, move |context| {
             waking::on_connections(context, connections.clone())

@@ -10,6 +10,7 @@ use crate::panics::Panics;
 use crate::reconcile::Reason;
 use crate::service::Context;
 use crate::services::dhcp::LeasedNames;
+use crate::services::dhcp_clients::DhcpStates;
 use crate::services::proxies::ProxyStates;
 use crate::services::tunnels::TunnelStates;
 use crate::services::uplinks::UplinkStates;
@@ -25,33 +26,41 @@ pub(super) async fn on_change(context: Context) {
     }
 }
 
-pub(super) type ReportReceivers = (
-    watch::Receiver<Arc<TunnelStates>>,
-    watch::Receiver<Arc<ProxyStates>>,
-    watch::Receiver<Arc<BridgeStates>>,
-    watch::Receiver<Arc<UplinkStates>>,
-    watch::Receiver<Arc<LeasedNames>>,
-);
+/// Last reports of the services, as they change.
+#[derive(Clone)]
+pub(super) struct ReportReceivers {
+    pub tunnels: watch::Receiver<Arc<TunnelStates>>,
+    pub proxies: watch::Receiver<Arc<ProxyStates>>,
+    pub transports: watch::Receiver<Arc<BridgeStates>>,
+    pub uplinks: watch::Receiver<Arc<UplinkStates>>,
+    pub dhcp_clients: watch::Receiver<Arc<DhcpStates>>,
+    pub leased_names: watch::Receiver<Arc<LeasedNames>>,
+}
+
+impl ReportReceivers {
+    fn reports(&mut self) -> Reports {
+        Reports {
+            tunnels: self.tunnels.borrow_and_update().clone(),
+            proxies: self.proxies.borrow_and_update().clone(),
+            transports: self.transports.borrow_and_update().clone(),
+            uplinks: self.uplinks.borrow_and_update().clone(),
+            dhcp_clients: self.dhcp_clients.borrow_and_update().clone(),
+            leased_names: self.leased_names.borrow_and_update().clone(),
+        }
+    }
+}
 
 /// Publishes the reports of services whenever one of them changes.
-pub(super) async fn publish_reports(
-    context: Context,
-    (mut tunnels, mut proxies, mut transports, mut uplinks, mut leased_names): ReportReceivers,
-) {
+pub(super) async fn publish_reports(context: Context, mut receivers: ReportReceivers) {
     loop {
-        context.worlds.report(Reports {
-            tunnels: tunnels.borrow_and_update().clone(),
-            proxies: proxies.borrow_and_update().clone(),
-            transports: transports.borrow_and_update().clone(),
-            uplinks: uplinks.borrow_and_update().clone(),
-            leased_names: leased_names.borrow_and_update().clone(),
-        });
+        context.worlds.report(receivers.reports());
         let changed = tokio::select! {
-            changed = tunnels.changed() => changed,
-            changed = proxies.changed() => changed,
-            changed = transports.changed() => changed,
-            changed = uplinks.changed() => changed,
-            changed = leased_names.changed() => changed,
+            changed = receivers.tunnels.changed() => changed,
+            changed = receivers.proxies.changed() => changed,
+            changed = receivers.transports.changed() => changed,
+            changed = receivers.uplinks.changed() => changed,
+            changed = receivers.dhcp_clients.changed() => changed,
+            changed = receivers.leased_names.changed() => changed,
         };
         if changed.is_err() {
             return;

@@ -1,7 +1,8 @@
-//! IP addresses of the links that the gateway manages (tunnels).
+//! IP addresses of the links that the gateway manages (tunnels), and those that it sets on other links.
 //!
-//! The gateway manages every address on such a link, whatever its origin, except the link-local addresses that the
-//! kernel creates. It neither reads nor changes addresses on other links.
+//! The gateway manages every address on its own links, whatever its origin, except the link-local addresses that the
+//! kernel creates. On other links it changes only addresses with its protocol number, which kernels before Linux 5.18 do
+//! not keep.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,12 +20,19 @@ use super::netlink::{Error, Netlink, collect, settled};
 pub struct Addresses {
     netlink: Netlink,
     links: BTreeSet<String>,
+    /// Addresses that the gateway wants on other links. One that is there is not set again.
+    wanted: BTreeSet<AddressKey>,
 }
 
 impl Addresses {
-    /// Returns a backend that covers the addresses of these links only.
+    /// Returns a backend that covers the addresses of these links, and those of the gateway on other links.
     pub fn new(netlink: Netlink, links: impl IntoIterator<Item = String>) -> Self {
-        Self { netlink, links: links.into_iter().collect() }
+        Self { netlink, links: links.into_iter().collect(), wanted: BTreeSet::new() }
+    }
+
+    /// Adds addresses that the gateway wants on links that are not its own.
+    pub fn with_wanted(self, wanted: BTreeSet<AddressKey>) -> Self {
+        Self { wanted, ..self }
     }
 
     async fn messages(&self) -> Result<Vec<AddressMessage>, Error> {
@@ -32,10 +40,11 @@ impl Addresses {
     }
 
     fn key(&self, names: &BTreeMap<u32, String>, message: &AddressMessage) -> Option<AddressKey> {
-        let interface = names.get(&message.header.index).filter(|name| self.links.contains(*name))?;
-        let made_by_kernel = message.header.scope == AddressScope::Link && !is_tagged(message);
-        let address = address(message)?;
-        (!made_by_kernel).then(|| AddressKey { interface: interface.clone(), address })
+        let interface = names.get(&message.header.index)?;
+        let key = AddressKey { interface: interface.clone(), address: address(message)? };
+        let made_by_kernel = message.header.scope == AddressScope::Link;
+        let is_managed = self.links.contains(interface) && !made_by_kernel;
+        (is_managed || is_tagged(message) || self.wanted.contains(&key)).then_some(key)
     }
 }
 
@@ -48,9 +57,6 @@ impl Backend for Addresses {
     const REMOVE_FIRST: bool = false;
 
     async fn read(&self) -> Result<BTreeMap<AddressKey, ()>, Error> {
-        if self.links.is_empty() {
-            return Ok(BTreeMap::new());
-        }
         let names = self.netlink.names().await?;
         let messages = self.messages().await?;
         Ok(messages.iter().filter_map(|message| Some((self.key(&names, message)?, ()))).collect())

@@ -64,8 +64,11 @@ impl Host for Kernel {
     }
 
     fn addresses(&self, plan: &Plan) -> Addresses {
-        let ours: BTreeSet<String> = plan.links.keys().chain(plan.wireguard.keys()).cloned().collect();
-        Addresses::new(self.netlink.clone(), ours)
+        let is_configured = |name: &String| plan.configured.contains(name);
+        let links = plan.links.keys().filter(|name| !is_configured(name));
+        let ours: BTreeSet<String> = links.chain(plan.wireguard.keys()).cloned().collect();
+        let wanted = plan.addresses.keys().filter(|key| is_configured(&key.interface)).cloned();
+        Addresses::new(self.netlink.clone(), ours).with_wanted(wanted.collect())
     }
 
     fn sysctls(&self, plan: &Plan) -> Sysctls {

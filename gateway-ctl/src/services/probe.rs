@@ -68,6 +68,25 @@ pub async fn http_status(
     code.ok_or_else(|| io::Error::other("the answer is not HTTP"))
 }
 
+/// Longest beginning of an answer that is read.
+const MAX_HEAD: usize = 16 * 1024;
+
+/// Sends a request over HTTP. Returns the beginning of the answer: all headers, and some of the content if there is any.
+pub async fn http_head(server: SocketAddr, request: &str, binding: &SocketBinding) -> io::Result<Vec<u8>> {
+    let mut connection = binding.connect(server).await?;
+    connection.write_all(request.as_bytes()).await?;
+    let mut head = Vec::new();
+    let mut buffer = [0; 2048];
+    while head.len() < MAX_HEAD && !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        match connection.read(&mut buffer).await? {
+            0 if head.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
+            0 => break,
+            length => head.extend_from_slice(&buffer[..length]),
+        }
+    }
+    Ok(head)
+}
+
 async fn dns(server: SocketAddr, binding: &SocketBinding) -> io::Result<()> {
     let socket = binding.datagrams(server, Type::DGRAM, Protocol::UDP)?;
     // A query for the root name servers reveals nothing about any user.

@@ -36,6 +36,26 @@ pub const ROUTER_ADVERTISEMENT: &Words = &[
     &[25, 3, 0, 0],
     &[3, 0],
 ];
+pub const DHCP_REPORT: &Words = &[
+    b"gatewayd-lease\t",
+    b"bound\t",
+    b"renew\t",
+    b"nak\t",
+    b"192.0.2.7\t",
+    b"24\t",
+    b"255.255.255.0\t",
+    b"0.0.0.0",
+    b"\t\t",
+];
+pub const CAPTIVE_ANSWER: &Words = &[
+    b"HTTP/1.1 204 ",
+    b"HTTP/1.0 302 Found\r\n",
+    b"\r\n\r\n",
+    b"Location: http://portal.example/\r\n",
+    b"X-Challenge-Response: response 5eed5eed\r\n",
+    b"Content-Length: 0\r\n",
+    b"content-length: 7\r\n",
+];
 pub const STUN: &Words = &[
     &[1, 1],
     &[1, 0x11],

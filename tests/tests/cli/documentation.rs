@@ -74,6 +74,12 @@ const PAGES: &[Page] = &[
     },
     Page { file: "dns.md", configuration: "{}", before: "id=$(device)", values: &[] },
     Page { file: "install.md", configuration: "{}", before: "", values: &[("/usr/local/share/man", "man")] },
+    Page {
+        file: "interfaces.md",
+        configuration: r#"{"network": {"bridges": [{"name": "eth3"}, {"name": "eth4"}]}}"#,
+        before: "",
+        values: &[],
+    },
     Page { file: "privacy.md", configuration: "{}", before: "", values: &[] },
     Page { file: "routing.md", configuration: "{}", before: "tunnel nl", values: &[] },
     Page {

@@ -48,11 +48,12 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
         }
         _ => Value::Null,
     };
-    let id = match endpoint.path.contains("{key}") {
-        true => "log.level",
-        false => made["id"].as_str().unwrap_or_default(),
+    let id = match endpoint.path {
+        path if path.contains("{key}") => "log.level",
+        path if path.starts_with("/interfaces/") => "eth7",
+        _ => made["id"].as_str().unwrap_or_default(),
     };
-    let path = ["{id}", "{key}", "{domain}", "{mac}"]
+    let path = ["{id}", "{key}", "{domain}", "{mac}", "{name}"]
         .iter()
         .fold(endpoint.path.to_owned(), |path, name| path.replace(name, id));
     let body = match (endpoint.method.as_str(), endpoint.path) {
@@ -81,6 +82,12 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
         (_, "/config/export-encrypted" | "/backup/export-encrypted" | "/backup/export") => {
             Some(json!({"passphrase": "correct horse battery"}))
         }
+        ("PUT", "/interfaces/{name}/config") => Some(json!({"method": "none"})),
+        (_, "/interfaces/{name}/dhcp/stop" | "/interfaces/{name}/dhcp/renew") => {
+            client.put("/interfaces/eth7/config", json!({"method": "dhcp"})).await.data();
+            None
+        }
+        (_, "/interfaces/{name}/dhcp/start") => None,
         ("POST", "/snapshots") => None,
         (_, "/splitting/activate") => {
             let mut policy = examples::policy(9);

@@ -45,6 +45,14 @@ pub fn of(server: &Server, row: &Endpoint) -> Option<Seed> {
             parameters.push(("type", "trust-class".to_owned()));
             parameters.push(("id", "standard".to_owned()));
         }
+        path if path.starts_with("/interfaces/") => {
+            let name = format!("eth{}", number());
+            if path.ends_with("/stop") || path.ends_with("/renew") {
+                let body = json!({"method": "dhcp"});
+                server.call("PUT", &format!("/interfaces/{name}/config"), Some(&body));
+            }
+            parameters.push(("name", name));
+        }
         "/auth/tokens/{id}" => {
             parameters.push(("id", session(server)));
         }
@@ -175,6 +183,7 @@ fn body(server: &Server, row: &Endpoint) -> Option<Value> {
             server.call("POST", "/routing/policies/apply", None);
             json!({"policy_id": policy["id"]})
         }
+        (_, "/interfaces/{name}/config") => json!({"method": "none"}),
         (_, "/presets/{id}/apply") => json!({"name": format!("of a preset {}", number())}),
         (_, "/test-definitions/run") => json!({}),
         (_, "/system/deadman") => json!({"enabled": true, "hours": 24}),

@@ -10,9 +10,10 @@ use crate::vm::checks::{Checks, this_program};
 
 /// Modules beside those that the daemon and `ip` load by themselves. `tun` is for the exits that run in user space.
 const MODULES: &[&str] = &["veth", "tun", "bridge"];
-const NAMES: [&str; 2] = [
+const NAMES: [&str; 3] = [
     "a_policy_sends_a_host_through_the_kernels_wireguard_and_nothing_past_it",
     "a_policy_of_a_vlan_is_about_tagged_frames_only",
+    "a_vlan_interface_is_made_for_a_trunk_and_removed",
 ];
 
 /// Shared boot of the tests of this module.
@@ -48,7 +49,7 @@ mod in_guest {
     use gateway_tests::traffic::ask;
     use gateway_tests::wait::wait_ok;
     use gateway_tests::wireguard::{Exit, PORT};
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     /// Timeout for an emulated machine, which is slow.
     const TIMEOUT: Duration = Duration::from_secs(20);
@@ -80,6 +81,53 @@ mod in_guest {
         std::fs::write(&file, text).expect("the configuration");
         testbed.daemon.start().expect("the daemon");
         testbed
+    }
+
+    #[test]
+    #[ignore = "runs inside the guest"]
+    fn a_vlan_interface_is_made_for_a_trunk_and_removed() {
+        let mut testbed = Testbed::prepare().expect("a scene");
+        testbed
+            .network
+            .tv
+            .namespace
+            .ip("link add link eth0 name eth0.30 type vlan id 30\naddress add 192.168.30.20/24 dev eth0.30\n\
+                 link set eth0.30 up\nroute replace default via 192.168.30.1 dev eth0.30")
+            .expect("the TV's end of the VLAN");
+        let vlans = json!([{"name": "eth1.30", "parent": "eth1", "id": 30}]);
+        let network = json!({"network": {"lan_iface": ["eth1", "eth1.30"], "vlans": vlans}});
+        testbed.daemon.configure(&network).expect("the configuration");
+        testbed.daemon.start().expect("the daemon");
+        assert_eq!(kind_of_link(&testbed, "eth1.30"), "vlan");
+        let address = json!({"method": "static", "address": "192.168.30.1", "prefix": 24});
+        testbed.api().put("/interfaces/eth1.30/config", &address).expect("the address");
+        let seen_as = |expected: IpAddr| {
+            wait_ok(TIMEOUT, &format!("the TV to be seen as {expected}"), || {
+                let answer = ask(&testbed.network.tv, (server(false), HTTP).into(), BLOCKED);
+                anyhow::ensure!(answer.seen() == Some(expected), "{answer}");
+                Ok(())
+            })
+            .expect("the way");
+        };
+        seen_as(wan(false));
+        // Tagged frames of the trunk are those of the VLAN.
+        testbed.tunnel(TUNNEL, &testbed.network.exit_a).expect("the tunnel");
+        testbed.policy(&policy("guests", 10, ("vlan", "30"), &[TUNNEL])).expect("the policy");
+        seen_as(testbed.network.exit_a.address(false));
+        wait_until_seen_as(&testbed.network.laptop, wan);
+        let list = testbed.api().get("/interfaces").expect("the list");
+        let made = list.as_array().expect("a list").iter().find(|one| one["name"] == "eth1.30");
+        let made = made.expect("the interface");
+        assert_eq!(
+            (&made["made"], &made["vlan_id"], &made["parent"]),
+            (&json!(true), &json!(30), &json!("eth1"))
+        );
+
+        let less = json!({"network": {"lan_iface": {"value": "eth1"}, "vlans": {"value": []}}});
+        testbed.api().put("/settings", &less).expect("the settings");
+        testbed.api().act("/enforce/reconcile").expect("reconciled");
+        testbed.network.gateway.ip("link show dev eth1.30").expect_err("the interface is gone");
+        wait_until_seen_as(&testbed.network.laptop, wan);
     }
 
     /// Moves an exit into the kernel's WireGuard with the same keys and addresses.

@@ -1,4 +1,4 @@
-//! Routing tables: one for each leg, one that rejects, one that leads to the relay.
+//! Routing tables: one for each leg, one for the networks of the LAN, one that rejects, one that leads to the relay.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::Input;
 use super::leg::{Leg, LegKind};
-use super::well_known::{default4, default6};
+use super::well_known::{default4, default6, is_link_local};
 use crate::plan::{Plan, RouteKey, RouteValue, names};
 
 const METRIC_LEG: u32 = 100;
@@ -15,12 +15,28 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     for leg in legs {
         leg_routes(input, leg, plan);
     }
+    lan_routes(input, plan);
     for default in [default4(), default6()] {
         let reject =
             RouteKey { table: names::TABLE_REJECT, destination: default, metric: names::METRIC_LAST };
         plan.routes.insert(reject, RouteValue::Unreachable);
         let here = RouteKey { table: names::TABLE_RELAY, destination: default, metric: 0 };
         plan.routes.insert(here, RouteValue::Local);
+    }
+}
+
+/// Adds the networks on LAN interfaces.
+fn lan_routes(input: &Input<'_>, plan: &mut Plan) {
+    let is_up = |name: &&String| input.facts.links.get(*name).is_some_and(|link| link.up);
+    for lan in input.network.lan.iter().filter(is_up) {
+        for net in input.facts.addresses.get(lan).into_iter().flatten() {
+            let is_network = (1..net.max_prefix_len()).contains(&net.prefix_len());
+            if is_network && !is_link_local(net.addr()) {
+                let key = RouteKey { table: names::TABLE_LAN, destination: net.trunc(), metric: METRIC_LEG };
+                let route = || RouteValue::Unicast { interface: lan.clone(), gateway: None };
+                plan.routes.entry(key).or_insert_with(route);
+            }
+        }
     }
 }
 

@@ -25,6 +25,8 @@ const MAX_LANS: u32 = 1024;
 /// Above the last leg's rule.
 const RULE_SOURCES: u32 = RULE_LEGS + 256;
 const RULE_PROHIBIT: u32 = names::RULE_LAST - (MAX_LANS - 1);
+/// Packets of this host without a mark to the LAN: they stay there, whatever the main table says.
+const RULE_HOST_LAN: u32 = RULE_PROHIBIT - 6;
 const RULE_OWN_LOCAL: u32 = RULE_PROHIBIT - 5;
 const RULE_OWN: u32 = RULE_PROHIBIT - 4;
 const RULE_OWN_END: u32 = RULE_PROHIBIT - 3;
@@ -48,7 +50,8 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
                 source: None,
                 fwmark: Some(fwmark),
                 // What this host sends itself.
-                input_interface: matches!(priority, RULE_REFLECTED | RULE_OWN_END).then(|| "lo".to_owned()),
+                input_interface: matches!(priority, RULE_REFLECTED | RULE_HOST_LAN | RULE_OWN_END)
+                    .then(|| "lo".to_owned()),
                 action,
                 suppress_prefix_length,
             };
@@ -69,6 +72,10 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
             let table = RuleAction::Table(names::TABLE_BASE + u32::from(*leg));
             rule(RULE_LEGS + u32::from(*leg), (Mark::leg(*leg).0, LEG_MASK), table, None);
         }
+        // A network at an uplink may announce routes to hosts of the LAN (TunnelVision). A DHCP client of the operating
+        // system writes them to the main table, and what programs of this host send to the LAN would follow them.
+        let lan = RuleAction::Table(names::TABLE_LAN);
+        rule(RULE_HOST_LAN, (0, Mark::OURS_MASK), lan, None);
         // What this host sends with a mark of the gateway that no rule takes goes nowhere, and never by the main table.
         let active = input.facts.uplinks.active.map(|leg| names::TABLE_BASE + u32::from(leg));
         let default = RuleAction::Table(active.unwrap_or(TABLE_MAIN));
@@ -122,7 +129,7 @@ fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             sources.extend(seen.map(|source| (IpNet::from(source), leg.number)));
         }
     }
-    for (priority, (source, leg)) in (RULE_SOURCES..RULE_OWN_LOCAL).zip(sources) {
+    for (priority, (source, leg)) in (RULE_SOURCES..names::RULE_INTERFACES).zip(sources) {
         let family = if matches!(source, IpNet::V4(_)) { Family::V4 } else { Family::V6 };
         let value = RuleValue {
             source: Some(source),

@@ -1,5 +1,6 @@
 //! Public behaviour of the core for states, facts and queries.
 
+mod addressing;
 mod blocks;
 mod bridges;
 mod classes;

@@ -19,6 +19,7 @@ pub use dns::Dns;
 
 use super::positions::Positions;
 use super::uplink::Wan;
+use super::virtual_link::{self, BridgeLink, VlanLink};
 use super::yaml;
 use crate::decode;
 use crate::id::IfName;
@@ -173,6 +174,9 @@ pub struct Network {
     pub wan_balance: bool,
     /// Scope of flows that stay on one uplink while new flows are balanced.
     pub wan_sticky: Sticky,
+    /// Bridges and VLAN interfaces that the gateway makes.
+    pub bridges: Vec<BridgeLink>,
+    pub vlans: Vec<VlanLink>,
 }
 
 /// One interface name or a list of them.
@@ -278,6 +282,8 @@ impl Default for Network {
             wan_failover_mode: FailoverMode::Auto,
             wan_balance: false,
             wan_sticky: Sticky::Flow,
+            bridges: Vec::new(),
+            vlans: Vec::new(),
         }
     }
 }
@@ -419,6 +425,8 @@ impl Bootstrap {
             problems.add(code::RANGE, "network.wans", format!("At most {MOST_UPLINKS} uplinks."));
         }
         let (lans, uplinks) = (self.lans(), self.uplinks());
+        let routed: Vec<IfName> = lans.iter().chain(&uplinks).cloned().collect();
+        virtual_link::validate(&network.bridges, &network.vlans, &routed, problems);
         if lans.is_empty() {
             problems.required("network.lan_iface");
         }

@@ -7,8 +7,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::groups::{
-    AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings, CoverSettings,
-    DeadmanSettings, DhcpConfig, DnsRotation, ExtFilterConfig, LeakCheckSettings, PrivacyBlocks, PrivacyMode,
+    AlertWebhook, AssistantConfig, BackupConfig, BluetoothFailover, BluetoothSettings, CaptiveCheck,
+    CoverSettings, DeadmanSettings, DhcpConfig, DnsRotation, ExtFilterConfig, InterfacesConfig,
+    LeakCheckSettings, PrivacyBlocks, PrivacyMode,
 };
 use crate::capability::Capability;
 use crate::decode;
@@ -50,11 +51,13 @@ pub const GROUPS: &[GroupKind] = &[
     GroupKind::of::<BackupConfig>(),
     GroupKind::of::<BluetoothFailover>(),
     GroupKind::of::<BluetoothSettings>(),
+    GroupKind::of::<CaptiveCheck>(),
     GroupKind::of::<CoverSettings>(),
     GroupKind::of::<DeadmanSettings>(),
     GroupKind::of::<DhcpConfig>(),
     GroupKind::of::<DnsRotation>(),
     GroupKind::of::<ExtFilterConfig>(),
+    GroupKind::of::<InterfacesConfig>(),
     GroupKind::of::<LeakCheckSettings>(),
     GroupKind::of::<PrivacyBlocks>(),
     GroupKind::of::<PrivacyMode>(),

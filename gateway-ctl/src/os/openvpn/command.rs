@@ -3,12 +3,11 @@
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::OnceLock;
-use std::sync::mpsc::{Sender, channel};
 
 use gateway_core::plan::OpenVpnProcess;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
+use crate::os::child_process::{self, NoSetpriv};
 use crate::os::required_programs;
 
 /// Name of the socket in the tunnel's folder, which is the working directory of the process. The length of the
@@ -22,24 +21,21 @@ const FIRST_WORD: &str = "10";
 pub enum Error {
     #[error("the program openvpn is not installed")]
     NoOpenVpn,
-    #[error("the program setpriv of util-linux is not installed")]
-    NoSetpriv,
+    #[error(transparent)]
+    NoSetpriv(#[from] NoSetpriv),
     #[error("openvpn cannot be started: {0}")]
     Start(#[from] io::Error),
 }
 
 pub fn spawn(process: &OpenVpnProcess, folder: &Path) -> Result<Child, Error> {
     let openvpn = required_programs::find("openvpn").ok_or(Error::NoOpenVpn)?;
-    let setpriv = required_programs::find("setpriv").ok_or(Error::NoSetpriv)?;
-    let mut command = Command::new(setpriv);
     // Root, because only root may open the device, but with no capability except network administration.
-    command.args(["--pdeathsig", "KILL", "--no-new-privs", "--inh-caps", "-all"]);
-    command.args(["--bounding-set", "-all,+net_admin"]);
+    let mut command = child_process::with_capabilities("+net_admin")?;
     command.arg(openvpn).args(arguments(process));
     command.current_dir(folder).env_clear().env("LC_ALL", "C");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
-    Ok(fork(command)?)
+    Ok(child_process::spawn(command)?)
 }
 
 fn arguments(process: &OpenVpnProcess) -> Vec<String> {
@@ -82,28 +78,6 @@ fn arguments(process: &OpenVpnProcess) -> Vec<String> {
         "3",
     ];
     words.iter().map(|word| (*word).to_owned()).collect()
-}
-
-type Job = Box<dyn FnOnce() + Send>;
-
-/// Spawns the command from one thread that never ends. The kernel's parent-death signal follows the *thread* that
-/// forked.
-fn fork(mut command: Command) -> io::Result<Child> {
-    static FORKER: OnceLock<Sender<Job>> = OnceLock::new();
-    let forker = FORKER.get_or_init(|| {
-        let (sender, jobs) = channel::<Job>();
-        std::thread::spawn(move || jobs.into_iter().for_each(|job| job()));
-        sender
-    });
-    let (sender, child) = channel();
-    let runtime = tokio::runtime::Handle::current();
-    let job: Job = Box::new(move || {
-        let _inside = runtime.enter();
-        // The receiver waits below.
-        let _ = sender.send(command.spawn());
-    });
-    forker.send(job).map_err(|_| io::Error::other("the thread that forks has ended"))?;
-    child.recv().map_err(io::Error::other)?
 }
 
 #[cfg(test)]

@@ -74,8 +74,13 @@ fn plan() -> Plan {
 
 async fn subsystems() -> Subsystems<Kernel, NoDataplane> {
     let openvpn = OpenVpn::new(std::env::temp_dir().join("no-openvpn-here"), Resolver::new(&[]));
-    let egress_backends =
-        egress_backends(Arc::new(WireGuard::new().await), Arc::new(openvpn), Arc::default(), Arc::default());
+    let egress_backends = egress_backends(
+        netlink(),
+        Arc::new(WireGuard::new().await),
+        Arc::new(openvpn),
+        Arc::default(),
+        Arc::default(),
+    );
     Subsystems::new(Kernel::new(netlink(), egress_backends), NoDataplane)
 }
 

@@ -1,0 +1,177 @@
+//! DHCP clients of interfaces whose configuration has the method `dhcp`. Each is a process that reports its lease; the
+//! reconcile loop sets addresses and routes.
+
+mod states;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gateway_core::dhcp_report::parse;
+use gateway_core::facts::Facts;
+use gateway_core::interfaces::{InterfaceRole, role};
+use gateway_model::settings::groups::InterfaceMethod;
+use gateway_outbound::causes::with_causes;
+use tokio::sync::{mpsc, watch};
+
+use crate::os::dhcp_client::{DhcpClient, write_script};
+use crate::reconcile::Reason;
+use crate::service::Context;
+use crate::world::World;
+
+use states::Event;
+pub use states::{DhcpStage, DhcpState, DhcpStates};
+
+/// Pause before a client that has ended is started again.
+const RETRY: Duration = Duration::from_secs(5);
+/// Time for a client to release its lease.
+const RELEASE: Duration = Duration::from_secs(2);
+
+/// Requests to running clients.
+#[derive(Clone, Debug, Default)]
+pub struct DhcpControl(Arc<Mutex<BTreeMap<String, mpsc::UnboundedSender<Request>>>>);
+
+#[derive(Clone, Copy, Debug)]
+enum Request {
+    Renew,
+}
+
+impl DhcpControl {
+    /// Makes the client of an interface renew its lease. Returns false if none runs.
+    pub fn renew(&self, interface: &str) -> bool {
+        self.lock().get(interface).is_some_and(|client| client.send(Request::Renew).is_ok())
+    }
+
+    /// Locks the list; a panic between two statements leaves it consistent.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, mpsc::UnboundedSender<Request>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs until it is aborted. The clients end with it.
+pub async fn run(context: Context, control: DhcpControl, states: watch::Sender<Arc<DhcpStates>>) {
+    let folder = context.worlds.configuration().file().state_dir.join("dhcp");
+    let script = match tokio::task::spawn_blocking(move || write_script(&folder)).await {
+        Ok(Ok(script)) => script,
+        Ok(Err(error)) => return fail(&with_causes(&error)).await,
+        Err(error) => return fail(&error.to_string()).await,
+    };
+    let (sender, mut events) = mpsc::unbounded_channel();
+    let (mut facts, mut revisions) = (context.wake.facts(), context.store.watch());
+    control.lock().clear();
+    states.send_replace(Arc::default());
+    loop {
+        let wanted = wanted(&context, &facts.borrow_and_update());
+        follow(&wanted, &control, &states, (&script, &sender));
+        tokio::select! {
+            event = events.recv() => {
+                let Some((interface, event)) = event else { return };
+                if wanted.contains(&interface) && note(&context, &states, &interface, event) {
+                    context.wake.wake(Reason::Facts);
+                }
+            }
+            _ = facts.changed() => {}
+            changed = revisions.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// The service is restarted, and tries again.
+async fn fail(error: &str) {
+    tracing::error!(error, "failed to prepare the DHCP clients");
+    tokio::time::sleep(RETRY).await;
+}
+
+/// Returns the interfaces that need a client.
+fn wanted(context: &Context, facts: &Facts) -> BTreeSet<String> {
+    let World { state, network, .. } = context.worlds.now();
+    let needs = |name: &&String| {
+        facts.links.contains_key(*name) && role(&state, &network, facts, name) == InterfaceRole::Other
+    };
+    let configured = network.interfaces.iter().filter(|(_, one)| one.method == InterfaceMethod::Dhcp);
+    configured.map(|(name, _)| name).filter(needs).cloned().collect()
+}
+
+/// Starts missing clients, and ends those that are not wanted.
+fn follow(
+    wanted: &BTreeSet<String>,
+    control: &DhcpControl,
+    states: &watch::Sender<Arc<DhcpStates>>,
+    (script, sender): (&Path, &mpsc::UnboundedSender<(String, Event)>),
+) {
+    let mut clients = control.lock();
+    // A task ends when its sender is dropped.
+    clients.retain(|interface, _| wanted.contains(interface));
+    let started: Vec<String> = wanted.iter().filter(|name| !clients.contains_key(*name)).cloned().collect();
+    for interface in started {
+        let (requests, receiver) = mpsc::unbounded_channel();
+        tokio::spawn(client(interface.clone(), script.to_owned(), receiver, sender.clone()));
+        clients.insert(interface, requests);
+    }
+    states.send_if_modified(|states| {
+        let before = states.clone();
+        let clients = Arc::make_mut(states);
+        clients.clients.retain(|interface, _| wanted.contains(interface));
+        for interface in wanted {
+            clients.clients.entry(interface.clone()).or_default();
+        }
+        *states != before
+    });
+}
+
+/// Runs a client until its sender of requests is dropped.
+async fn client(
+    interface: String,
+    script: PathBuf,
+    mut requests: mpsc::UnboundedReceiver<Request>,
+    events: mpsc::UnboundedSender<(String, Event)>,
+) {
+    // Without a receiver the service has ended, which drops the requests, too.
+    let report = |event| drop(events.send((interface.clone(), event)));
+    loop {
+        match DhcpClient::start(&interface, &script) {
+            Err(error) => report(Event::Ended(with_causes(&error))),
+            Ok(mut client) => loop {
+                tokio::select! {
+                    line = client.next_line() => match line {
+                        Ok(line) => parse(&line).into_iter().for_each(|found| report(Event::Report(found))),
+                        Err(end) => {
+                            report(Event::Ended(end));
+                            break;
+                        }
+                    },
+                    request = requests.recv() => match request {
+                        Some(Request::Renew) => client.renew(),
+                        None => return client.stop(RELEASE).await,
+                    },
+                }
+            },
+        }
+        let pause = tokio::time::sleep(RETRY);
+        tokio::pin!(pause);
+        loop {
+            tokio::select! {
+                () = &mut pause => break,
+                request = requests.recv() => match request {
+                    Some(Request::Renew) => break,
+                    None => return,
+                },
+            }
+        }
+    }
+}
+
+/// Notes an event. Returns whether the leases have changed.
+fn note(context: &Context, states: &watch::Sender<Arc<DhcpStates>>, interface: &str, event: Event) -> bool {
+    let now = context.store.clock().now();
+    let mut changed = false;
+    states.send_modify(|states| {
+        let state = Arc::make_mut(states).clients.entry(interface.to_owned()).or_default();
+        let before = state.lease.clone();
+        state.take(event, now);
+        changed = state.lease != before;
+        tracing::info!(interface, stage = ?state.stage, error = state.error, "DHCP client");
+    });
+    changed
+}
