@@ -6,13 +6,16 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gateway_core::network::{InterfaceSettings, Network, UplinkNumbers, UplinkSettings};
+use gateway_core::network::{InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings};
 use gateway_core::plan::VirtualLink;
 use gateway_model::Revision;
+use gateway_model::settings::bootstrap::LanIpv6;
 use gateway_model::settings::group::Group as _;
 use gateway_model::settings::groups::{InterfaceConfig, InterfacesConfig};
 use gateway_model::settings::uplink::Wan;
 use gateway_model::settings::{Bootstrap, Settings};
+use gateway_model::validated::Cidr;
+use ipnet::IpNet;
 use serde::Deserialize as _;
 
 /// Sampling rate: the BPF programs report one of this many new flows.
@@ -147,6 +150,7 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         dns_port: config.dns.listen_addr.port(),
         admin_port: admin_port(config),
         resolvers: config.dns.upstream_servers.clone(),
+        ipv6: lan_ipv6(config),
     }
 }
 
@@ -160,6 +164,15 @@ fn virtual_links(config: &Bootstrap) -> BTreeMap<String, VirtualLink> {
         (vlan.name.to_string(), VirtualLink::Vlan { parent: vlan.parent.to_string(), id: vlan.id })
     });
     bridges.chain(vlans).collect()
+}
+
+fn lan_ipv6(config: &Bootstrap) -> Option<LanIpv6Settings> {
+    let LanIpv6 { enabled, delegation, prefix, .. } = &config.network.ipv6;
+    let prefix = prefix.map(Cidr::net).and_then(|net| match net {
+        IpNet::V6(net) => Some(net),
+        IpNet::V4(_) => None,
+    });
+    enabled.then_some(LanIpv6Settings { prefix, delegation: *delegation })
 }
 
 fn admin_port(config: &Bootstrap) -> u16 {

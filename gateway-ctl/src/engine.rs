@@ -40,6 +40,7 @@ use crate::services::flow_rate::FlowRates;
 use crate::services::foreign_routers::ForeignRouters;
 use crate::services::gateway_verdict::Verdicts;
 use crate::services::guard_tap::Escapes;
+use crate::services::ipv6_lan::RouterAnnouncements;
 use crate::services::proxies::Proxies;
 use crate::services::tunnels::{ExitAddresses, Tunnels};
 use crate::store::Store;
@@ -77,6 +78,7 @@ pub struct Engine {
     verdicts: Verdicts,
     dhcp: DhcpServer,
     dhcp_clients: DhcpControl,
+    announcements: RouterAnnouncements,
     services: Services,
     /// Held while the probes of a leak check are in transit.
     probing: tokio::sync::Mutex<()>,
@@ -152,6 +154,7 @@ impl Engine {
         let (escapes, verdicts) = (Escapes::default(), Verdicts::default());
         let (routers, dhcp) = (ForeignRouters::default(), DhcpServer::default());
         let dhcp_clients = DhcpControl::default();
+        let announcements = RouterAnnouncements::default();
         let parts = Parts {
             looping,
             openvpn: openvpn.clone(),
@@ -165,6 +168,7 @@ impl Engine {
             verdicts: verdicts.clone(),
             dhcp: dhcp.clone(),
             dhcp_clients: dhcp_clients.clone(),
+            announcements: announcements.clone(),
         };
         services.start_all(services::list(&context, parts));
         handle.run_now(Reason::Start).await?;
@@ -183,6 +187,7 @@ impl Engine {
             verdicts,
             dhcp,
             dhcp_clients,
+            announcements,
             services,
             probing,
             exits,

@@ -7,6 +7,7 @@ mod bytes;
 mod captive_answer;
 mod client_hello;
 mod dhcp4;
+mod dhcp6;
 mod dhcp_report;
 mod dns;
 mod inputs;
@@ -34,6 +35,7 @@ pub use captive_answer::captive_answer;
 pub use client_hello::client_hello;
 pub use dhcp_report::dhcp_report;
 pub use dhcp4::dhcp4;
+pub use dhcp6::dhcp6;
 pub use dns::dns;
 pub use json::json;
 pub use names::{lists, zone};
@@ -50,11 +52,12 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     Target { name: "packet", run: packet, words: mutation::PACKET },
     Target { name: "client_hello", run: client_hello, words: mutation::CLIENT_HELLO },
     Target { name: "quic_initial", run: quic_initial, words: mutation::QUIC_INITIAL },
     Target { name: "router_advertisement", run: router_advertisement, words: mutation::ROUTER_ADVERTISEMENT },
+    Target { name: "dhcp6", run: dhcp6, words: mutation::DHCP6 },
     Target { name: "stun", run: stun, words: mutation::STUN },
     Target { name: "dhcp4", run: dhcp4, words: mutation::DHCP4 },
     Target { name: "dhcp_report", run: dhcp_report, words: mutation::DHCP_REPORT },

@@ -10,6 +10,7 @@ pub mod certificate;
 pub mod connection_flood;
 pub mod cores;
 pub mod daemon;
+pub mod delegating_router;
 pub mod dhcp;
 pub mod dhcp_server;
 pub mod dns;

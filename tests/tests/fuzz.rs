@@ -71,6 +71,11 @@ fn no_router_advertisement_is_misread() {
 }
 
 #[test]
+fn no_dhcpv6_message_breaks_a_lease() {
+    replay("dhcp6", 30_000);
+}
+
+#[test]
 fn no_stun_message_is_misread() {
     replay("stun", 30_000);
 }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use axum::body::Body;
 use gateway_common::verdict::Reason;
 use gateway_ctl::reconcile::Status;
+use gateway_ctl::services::ipv6_lan::AnnouncementCounters;
 use gateway_model::kinds::routing_policy::Hits;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -42,6 +43,7 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     enforcement(&mut registry, &status);
     dataplane(&mut registry, open)?;
     blocks(&mut registry, open)?;
+    router_announcements(&mut registry, open);
     policies(&mut registry, open);
     tunnels(&mut registry, open);
     let world = open.world();
@@ -153,6 +155,20 @@ fn dataplane(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
         escaped.map(|(interface, counted)| (vec![("interface", interface)], counted.packets)),
     );
     Ok(())
+}
+
+fn router_announcements(registry: &mut Registry, open: &Open) {
+    let AnnouncementCounters { advertisements, failed, solicitations, withdrawals, information_replies } =
+        open.enforcement.router_announcements();
+    let sent = "Router advertisements sent to the LANs";
+    counter(registry, "router_advertisements", sent, advertisements);
+    let failures = "Router advertisements that could not be sent";
+    counter(registry, "router_advertisement_failures", failures, failed);
+    counter(registry, "router_solicitations", "Router solicitations of hosts", solicitations);
+    let withdrawn = "Packets that took IPv6 back from hosts whose IPv6 is blocked";
+    counter(registry, "ipv6_withdrawals", withdrawn, withdrawals);
+    let replies = "Replies to DHCPv6 information requests of hosts";
+    counter(registry, "dhcpv6_information_replies", replies, information_replies);
 }
 
 /// Adds the packets of privacy blocks, by device, policy and block.

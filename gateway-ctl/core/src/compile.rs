@@ -18,6 +18,7 @@ mod guard;
 mod hops;
 mod input;
 mod interfaces;
+mod lan_ipv6;
 mod lan_sources;
 mod leg;
 mod legs;
@@ -77,6 +78,7 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     plan.attach = attachments(input.network, input.facts, &interfaces);
     plan.virtual_links = input.network.virtual_links.clone();
     interfaces::lower(input, plan, &mut compiled.findings);
+    lan_ipv6::lower(input, &compiled.legs, plan);
     locals::lower(input, &legs, plan);
     guard::lower(input, &legs, plan);
     routes::lower(input, &legs, plan);
@@ -151,5 +153,6 @@ fn valid_until(input: &Input<'_>, compiled: &Compiled) -> Option<Timestamp> {
     let exceptions = input.active_exceptions().filter_map(|exception| exception.expires_at);
     let legs = compiled.legs.by_number.values().filter_map(|leg| leg.draining);
     let hops = compiled.policies.iter().flat_map(|policy| &policy.hops).filter_map(|hop| hop.draining);
-    ends.chain(exceptions).chain(legs).chain(hops).min()
+    let prefixes = lan_ipv6::next_end(input);
+    ends.chain(exceptions).chain(legs).chain(hops).chain(prefixes).min()
 }

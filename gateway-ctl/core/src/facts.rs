@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::doh_servers::FeedServers;
@@ -35,6 +36,8 @@ pub struct Facts {
     pub endpoints: BTreeMap<String, SocketAddr>,
     /// Leases of the DHCP clients of the daemon, by interface.
     pub leases: BTreeMap<String, Lease>,
+    /// Prefixes that uplinks have delegated, by interface.
+    pub delegations: BTreeMap<String, DelegatedPrefix>,
     /// Public resolvers that feeds list.
     #[serde(skip)]
     pub doh_servers: Arc<FeedServers>,
@@ -98,6 +101,15 @@ pub struct UplinkFacts {
     pub balanced: BTreeSet<u8>,
     /// Human-readable reasons for which uplinks are not usable although their link is up, by number.
     pub failed: BTreeMap<u8, String>,
+}
+
+/// Prefix that an uplink has delegated (RFC 8415).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DelegatedPrefix {
+    pub net: Ipv6Net,
+    /// End of the time in which hosts begin connections from it.
+    pub preferred_until: Timestamp,
+    pub valid_until: Timestamp,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

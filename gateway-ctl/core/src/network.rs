@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use gateway_model::kinds::routing_policy::Sticky;
 use gateway_model::settings::groups::InterfaceMethod;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 use serde::Serialize;
 
 use crate::plan::VirtualLink;
@@ -35,6 +35,16 @@ pub struct Network {
     pub admin_port: u16,
     /// Upstreams of the resolver without a forwarder, unless settings at runtime name others.
     pub resolvers: Vec<IpAddr>,
+    /// `None`: the gateway gives the LANs no IPv6 prefixes.
+    pub ipv6: Option<LanIpv6Settings>,
+}
+
+/// Sources of the LANs' IPv6 prefixes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LanIpv6Settings {
+    pub prefix: Option<Ipv6Net>,
+    /// Prefixes of uplinks count, too.
+    pub delegation: bool,
 }
 
 /// Configuration of the addresses of an interface.

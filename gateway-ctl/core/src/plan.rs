@@ -3,7 +3,7 @@
 //! Pure values. The drivers of `os` compare them with the kernel, over the union of keys.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use gateway_common::wire::{
     ActionValue, DeviceValue, EgressAllowKey, EgressAllowValue, InterfaceKey, InterfaceValue, LocalValue,
@@ -11,7 +11,7 @@ use gateway_common::wire::{
 };
 use gateway_model::Secret;
 use gateway_model::kinds::policy_source::DomainPattern;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -41,8 +41,20 @@ pub struct Plan {
     pub proxies: BTreeMap<u8, ProxyTarget>,
     /// Transport bridges by the id of their tunnel.
     pub transports: BTreeMap<String, TransportTarget>,
+    /// IPv6 that hosts of the LANs learn. `None`: the gateway announces none.
+    pub lan_ipv6: Option<LanIpv6>,
     /// The next instant at which the same state would compile to another plan.
     pub valid_until: Option<Timestamp>,
+}
+
+impl Plan {
+    /// Reports whether a route of the main table leads to the network of an address by its interface.
+    pub fn has_network(&self, key: &AddressKey) -> bool {
+        self.routes.iter().any(|(route, value)| {
+            let leads = matches!(value, RouteValue::Unicast { interface, .. } if *interface == key.interface);
+            leads && route.table == names::TABLE_MAIN && route.destination == key.address.trunc()
+        })
+    }
 }
 
 /// One generation of the policy maps, without the slot that the loader adds to each key.
@@ -219,6 +231,30 @@ pub struct RouteKey {
     pub metric: u32,
 }
 
+/// IPv6 of the LANs, for router advertisements.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LanIpv6 {
+    /// An uplink or a tunnel leads to IPv6.
+    pub is_router: bool,
+    /// Prefixes by LAN interface; interfaces without a prefix included.
+    pub prefixes: BTreeMap<String, Vec<LanPrefix>>,
+}
+
+/// Prefix of a LAN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LanPrefix {
+    pub net: Ipv6Net,
+    /// Address of the gateway in it.
+    pub address: Ipv6Addr,
+    /// Uplink that delegated it. `None`: it is static.
+    pub uplink: Option<String>,
+    /// Hosts may begin connections from it: its uplink is usable.
+    pub is_preferred: bool,
+    /// Ends of its lifetimes. `None`: it has no end.
+    pub preferred_until: Option<Timestamp>,
+    pub valid_until: Option<Timestamp>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum RouteValue {
@@ -284,6 +320,9 @@ pub struct NftRuleset {
     pub ntp_port: u16,
     /// Marks of forwarded LAN traffic, each with an interface that they may leave by.
     pub egress: BTreeSet<(u32, String)>,
+    /// Delegated prefixes with the uplinks that they belong to. By other uplinks their traffic is masqueraded.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub delegated: BTreeSet<(String, Ipv6Net)>,
     /// Own addresses of tunnels by interface. A packet with another source does not leave by a tunnel.
     pub sources: BTreeSet<(String, IpAddr)>,
 }
@@ -305,6 +344,7 @@ impl NftRuleset {
             redirects_own_dns: want.redirects_own_dns,
             ntp_port: want.ntp_port,
             egress: self.egress.union(&want.egress).cloned().collect(),
+            delegated: self.delegated.union(&want.delegated).cloned().collect(),
             sources: self.sources.union(&want.sources).cloned().collect(),
         }
     }
@@ -312,6 +352,8 @@ impl NftRuleset {
 
 /// Numbers that `ip rule`, `ip route` and `nft` show, with their meaning.
 pub mod names {
+    /// Main routing table (rtnetlink(7)).
+    pub const TABLE_MAIN: u32 = 254;
     /// Route and rule protocol number of all we install ("G").
     pub const ROUTE_PROTOCOL: u8 = 71;
     /// First priority of our ip rules; the last is `RULE_LAST`.

@@ -3,6 +3,8 @@
 pub mod deadman;
 pub mod dhcp;
 pub mod liveness;
+pub mod prefix_delegation;
+pub mod router_advertiser;
 pub mod tunnel_health;
 pub mod uplink_health;
 pub mod wan_manager;

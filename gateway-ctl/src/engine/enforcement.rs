@@ -26,6 +26,7 @@ use crate::services::dhcp::DhcpServer;
 use crate::services::foreign_routers::ForeignRouter;
 use crate::services::gateway_verdict::GatewayVerdict;
 use crate::services::guard_tap::EscapeCounts;
+use crate::services::ipv6_lan::AnnouncementCounters;
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -97,6 +98,11 @@ pub trait Enforcement: Send + Sync {
     /// Returns the DHCP server. `None` without a kernel.
     fn dhcp(&self) -> Option<&DhcpServer> {
         None
+    }
+
+    /// Returns the numbers of router advertisements and of related packets.
+    fn router_announcements(&self) -> AnnouncementCounters {
+        AnnouncementCounters::default()
     }
 
     /// Returns the last verdict on the gateway.
@@ -234,6 +240,10 @@ impl Enforcement for Engine {
 
     fn dhcp(&self) -> Option<&DhcpServer> {
         Some(&self.dhcp)
+    }
+
+    fn router_announcements(&self) -> AnnouncementCounters {
+        self.announcements.counters()
     }
 
     fn verdict(&self) -> Option<Arc<GatewayVerdict>> {

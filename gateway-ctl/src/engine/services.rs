@@ -21,14 +21,16 @@ use crate::services::flow_rate::{self, FlowRates};
 use crate::services::foreign_routers::{self, ForeignRouters};
 use crate::services::gateway_verdict::{self, Verdicts};
 use crate::services::guard_tap::{self, Escapes};
+use crate::services::ipv6_lan::RouterAnnouncements;
+use crate::services::prefix_delegation::Delegations;
 use crate::services::proxies::{Proxies, ProxyStates};
 use crate::services::tunnels::{TunnelStates, Tunnels};
 use crate::services::uplinks::{self, UplinkStates};
 use crate::services::{
-    auto_rollback, endings, failover_reset, ipv6_withdrawal, moved_flows, open_files, quic_names, storage,
-    time_server,
+    auto_rollback, endings, failover_reset, ipv6_lan, moved_flows, open_files, prefix_delegation, quic_names,
+    storage, time_server,
 };
-use crate::supervise::joined;
+use crate::supervise::{blocking, joined};
 
 /// Parts of the engine that services drive.
 pub(super) struct Parts {
@@ -44,6 +46,7 @@ pub(super) struct Parts {
     pub verdicts: Verdicts,
     pub dhcp: DhcpServer,
     pub dhcp_clients: DhcpControl,
+    pub announcements: RouterAnnouncements,
 }
 
 pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
@@ -60,8 +63,10 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         verdicts,
         dhcp,
         dhcp_clients,
+        announcements,
     } = parts;
     let counted = escapes.clone();
+    let (announced, served, farewells) = (announcements.clone(), announcements.clone(), announcements);
     let (watcher, tunnels) = tunnels;
     let (proxy_watcher, proxies) = proxies;
     let (uplink_states, uplinks) = watch::channel(Arc::<UplinkStates>::default());
@@ -74,9 +79,12 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         dhcp_clients: leases.clone(),
         leased_names: dhcp.names(),
     };
-    let served = dhcp.clone();
+    let leasing = dhcp.clone();
     let connections = transports.states();
-    let worlds = context.worlds.clone();
+    let (worlds, delegating) = (context.worlds.clone(), context.worlds.clone());
+    let state_dir = &context.worlds.in_force().config.state_dir;
+    let delegations = Delegations::stored(state_dir, context.store.clock().now());
+    let (contributed, reported) = (delegations.clone(), delegations.clone());
     vec![
         open_files::report(),
         Service::idle("openvpn").releases(move || async move { openvpn.stop().await }),
@@ -103,7 +111,16 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         }),
         Service::new("dataplane_events", context, move |context| events::run(context, recent.clone())),
         Service::new("guard_tap", context, move |context| guard_tap::run(context, escapes.clone())),
-        Service::new("ipv6_withdrawal", context, ipv6_withdrawal::run),
+        Service::new("prefix_delegation", context, move |context| {
+            prefix_delegation::run(context, delegations.clone())
+        })
+        .contributes(move |facts| contributed.enrich(facts))
+        .reports(move || std::future::ready(reported.health(&delegating))),
+        Service::new("ipv6_lan", context, move |context| ipv6_lan::run(context, announced.clone()))
+            .releases(move || blocking(move || farewells.end())),
+        Service::new("dhcp6_server", context, move |context| {
+            ipv6_lan::stateless::run(context, served.clone())
+        }),
         Service::new("time_server", context, time_server::run)
             .reports(move || std::future::ready(time_server::health(&worlds))),
         Service::new("quic_names", context, quic_names::run),
@@ -111,7 +128,7 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
             foreign_routers::run(context, routers.clone())
         }),
         Service::new("dhcp_server", context, move |context| dhcp::run(context, dhcp.clone()))
-            .reports(move || std::future::ready(served.health())),
+            .reports(move || std::future::ready(leasing.health())),
         Service::new("gateway_verdict", context, move |context| {
             gateway_verdict::run(context, counted.clone(), verdicts.clone())
         }),

@@ -22,17 +22,21 @@ pub struct Addresses {
     links: BTreeSet<String>,
     /// Addresses that the gateway wants on other links. One that is there is not set again.
     wanted: BTreeSet<AddressKey>,
+    /// Those of them whose network gets a route by the kernel. No other part of the plan has it.
+    routed: BTreeSet<AddressKey>,
 }
 
 impl Addresses {
     /// Returns a backend that covers the addresses of these links, and those of the gateway on other links.
     pub fn new(netlink: Netlink, links: impl IntoIterator<Item = String>) -> Self {
-        Self { netlink, links: links.into_iter().collect(), wanted: BTreeSet::new() }
+        Self { netlink, links: links.into_iter().collect(), wanted: BTreeSet::new(), routed: BTreeSet::new() }
     }
 
-    /// Adds addresses that the gateway wants on links that are not its own.
-    pub fn with_wanted(self, wanted: BTreeSet<AddressKey>) -> Self {
-        Self { wanted, ..self }
+    /// Adds addresses that the gateway wants on links that are not its own, and those of them whose network gets a route by
+    /// the kernel.
+    #[must_use]
+    pub fn with_wanted(self, wanted: BTreeSet<AddressKey>, routed: BTreeSet<AddressKey>) -> Self {
+        Self { wanted, routed, ..self }
     }
 
     async fn messages(&self) -> Result<Vec<AddressMessage>, Error> {
@@ -65,11 +69,15 @@ impl Backend for Addresses {
     async fn put(&self, key: &AddressKey, _want: &(), _have: Option<&()>) -> Result<(), Error> {
         let index = self.netlink.index(&key.interface).await?;
         let (address, length) = (key.address.addr(), key.address.prefix_len());
-        let mut request = self.netlink.handle()?.address().add(index, address, length).replace();
+        let request = self.netlink.handle()?.address().add(index, address, length);
+        let is_routed = self.routed.contains(key);
+        let mut request = if is_routed { request } else { request.replace() };
         let attributes = &mut request.message_mut().attributes;
         // A remote end may announce a network that equals a local one. It must not get a route in the main table
         // (TunnelCrack LocalNet attack). A tunnel has no neighbours, so duplicate address detection is of no use.
-        attributes.push(AddressAttribute::Flags(AddressFlags::Noprefixroute | AddressFlags::Nodad));
+        if !is_routed {
+            attributes.push(AddressAttribute::Flags(AddressFlags::Noprefixroute | AddressFlags::Nodad));
+        }
         attributes.push(AddressAttribute::Protocol(AddressProtocol::Other(names::ROUTE_PROTOCOL)));
         settled("add the address", request.execute().await, &[libc::EEXIST])
     }

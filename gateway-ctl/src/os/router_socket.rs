@@ -1,10 +1,10 @@
-//! Router advertisements that arrive at any interface of this network namespace, and those that the gateway sends (packet(7)).
+//! Router advertisements or solicitations that arrive at any interface of this network namespace, and advertisements that
+//! the gateway sends (packet(7)).
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use gateway_core::router_advertisement::TYPE;
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 use super::egress_tap::{host_address, link_address};
@@ -26,11 +26,11 @@ pub struct Arrival {
 }
 
 impl RouterSocket {
-    /// Opens the tap. It returns packets from then on.
-    pub fn open() -> io::Result<RouterSocket> {
+    /// Opens the tap. It returns packets of this ICMPv6 type from then on.
+    pub fn open(kind: u8) -> io::Result<RouterSocket> {
         // Without a protocol it receives nothing until the filter is there.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(Protocol::from(0)))?;
-        socket.attach_filter(&filter())?;
+        socket.attach_filter(&filter(kind))?;
         socket.bind(&link_address(IPV6, ALL_INTERFACES)?)?;
         socket.set_nonblocking(true)?;
         Ok(RouterSocket(socket))
@@ -69,8 +69,8 @@ impl RouterSocket {
     }
 }
 
-/// Accepts router advertisements. Hosts ignore those with extension headers (RFC 6980).
-fn filter() -> [SockFilter; 6] {
+/// Accepts ICMPv6 messages of a type. Those with extension headers are ignored (RFC 6980).
+fn filter(kind: u8) -> [SockFilter; 6] {
     const LOAD_BYTE: u16 = 0x30;
     const JUMP_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
@@ -78,7 +78,7 @@ fn filter() -> [SockFilter; 6] {
         SockFilter::new(LOAD_BYTE, 0, 0, 6),
         SockFilter::new(JUMP_EQUAL, 0, 3, 58),
         SockFilter::new(LOAD_BYTE, 0, 0, 40),
-        SockFilter::new(JUMP_EQUAL, 0, 1, u32::from(TYPE)),
+        SockFilter::new(JUMP_EQUAL, 0, 1, u32::from(kind)),
         SockFilter::new(RETURN, 0, 0, SNAPLEN),
         SockFilter::new(RETURN, 0, 0, 0),
     ]

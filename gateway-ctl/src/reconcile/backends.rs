@@ -67,8 +67,11 @@ impl Host for Kernel {
         let is_configured = |name: &String| plan.configured.contains(name);
         let links = plan.links.keys().filter(|name| !is_configured(name));
         let ours: BTreeSet<String> = links.chain(plan.wireguard.keys()).cloned().collect();
-        let wanted = plan.addresses.keys().filter(|key| is_configured(&key.interface)).cloned();
-        Addresses::new(self.netlink.clone(), ours).with_wanted(wanted.collect())
+        let wanted: BTreeSet<_> =
+            plan.addresses.keys().filter(|key| !ours.contains(&key.interface)).cloned().collect();
+        let is_lan = |key: &AddressKey| plan.nft.lan.contains(&key.interface);
+        let routed = wanted.iter().filter(|key| is_lan(key) && !plan.has_network(key)).cloned().collect();
+        Addresses::new(self.netlink.clone(), ours).with_wanted(wanted, routed)
     }
 
     fn sysctls(&self, plan: &Plan) -> Sysctls {

@@ -148,16 +148,12 @@ async fn client(
                 }
             },
         }
-        let pause = tokio::time::sleep(RETRY);
-        tokio::pin!(pause);
-        loop {
-            tokio::select! {
-                () = &mut pause => break,
-                request = requests.recv() => match request {
-                    Some(Request::Renew) => break,
-                    None => return,
-                },
-            }
+        tokio::select! {
+            () = tokio::time::sleep(RETRY) => {}
+            request = requests.recv() => match request {
+                Some(Request::Renew) => {}
+                None => return,
+            },
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gateway_core::facts::Facts;
 use gateway_core::network::Network;
-use gateway_core::router_advertisement::{RouterAdvertisement, parse};
+use gateway_core::router_advertisement::{RouterAdvertisement, TYPE, parse};
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::alert_rule::AlertKind;
 use ipnet::Ipv6Net;
@@ -73,7 +73,7 @@ impl ForeignRouters {
             interface: interface.to_owned(),
             address: heard.source,
             mac: MacAddr(mac),
-            prefixes: heard.prefixes,
+            prefixes: heard.nets().collect(),
             first_seen: known.unwrap_or(now),
             last_seen: now,
             until: now + SignedDuration::from_secs(i64::from(heard.lifetime)),
@@ -101,7 +101,7 @@ pub async fn run(context: Context, routers: ForeignRouters) {
 }
 
 async fn follow(context: &Context, routers: &ForeignRouters) -> io::Result<()> {
-    let tap = RouterSocket::open()?;
+    let tap = RouterSocket::open(TYPE)?;
     let watched = readable::watch(tap.descriptor())?;
     let mut expiry = interval(EXPIRY);
     let mut buffer = Vec::new();
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn heard(lifetime: u16) -> RouterAdvertisement {
-        RouterAdvertisement { source: "fe80::66".parse().unwrap(), lifetime, prefixes: Vec::new() }
+        RouterAdvertisement { lifetime, ..RouterAdvertisement::of("fe80::66".parse().unwrap()) }
     }
 
     #[test]

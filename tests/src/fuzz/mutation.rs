@@ -34,6 +34,7 @@ pub const ROUTER_ADVERTISEMENT: &Words = &[
     &[3, 4, 64, 0xc0, 0, 1, 0, 0, 0, 1, 0, 0],
     &[5, 1, 0, 0, 0, 0, 5, 220],
     &[25, 3, 0, 0],
+    &[31, 2, 0, 0, 0, 0, 0, 9, 3, b'l', b'a', b'n', 0],
     &[3, 0],
 ];
 pub const DHCP_REPORT: &Words = &[
@@ -55,6 +56,19 @@ pub const CAPTIVE_ANSWER: &Words = &[
     b"X-Challenge-Response: response 5eed5eed\r\n",
     b"Content-Length: 0\r\n",
     b"content-length: 7\r\n",
+];
+pub const DHCP6: &Words = &[
+    &[2, 0],
+    &[7, 0],
+    &[11, 0],
+    &[0, 1, 0, 10, 0, 3, 0, 1, 2, 0, 0, 0, 0, 1],
+    &[0, 2, 0, 10, 0, 3, 0, 1, 2, 0, 0, 0, 0, 9],
+    &[0, 6, 0, 4, 0, 23, 0, 24],
+    &[0, 25, 0, 41, 0, 0, 0, 1],
+    &[0, 26, 0, 25],
+    &[0, 13, 0, 2, 0, 3],
+    &[56, 0x20, 1, 0xd, 0xb8],
+    &[0xff, 0xff, 0xff, 0xff],
 ];
 pub const STUN: &Words = &[
     &[1, 1],

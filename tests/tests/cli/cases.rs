@@ -201,7 +201,7 @@ pub const CASES: &[Case] = &[
     case("extfilter", &["extfilter"]),
     case("extfilter-enable", &["extfilter", "enable"]),
     case("extfilter-disable", &["extfilter", "disable"]),
-    case("captive", &["captive"]),
+    shape("captive", &["captive"]),
     case("presets", &["presets"]),
     case("segments", &["segments"]),
     case("vlan", &["vlan"]),

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use super::blocks;
 use super::leg::{Leg, LegKind};
 use super::well_known::is_link_local;
-use super::{Input, wireguard};
+use super::{Input, lan_ipv6, wireguard};
 use crate::plan::{NftRuleset, Plan, names};
 
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
@@ -23,6 +23,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         redirects_own_dns: blocks::forces_dns_of_all(input),
         ntp_port: if forces_ntp(plan) { names::NTP_PORT } else { 0 },
         egress: egress(legs),
+        delegated: lan_ipv6::live(input).map(|(uplink, prefix)| (uplink.clone(), prefix.net)).collect(),
         sources: tunnel_sources(input, legs, plan),
     };
 }

@@ -12,6 +12,7 @@ mod first_match;
 mod fixture;
 mod golden;
 mod interfaces;
+mod lan_ipv6;
 mod leak_check;
 mod name_servers;
 mod openvpn;

@@ -4,6 +4,7 @@
 
 mod audit;
 mod dns;
+mod lan_ipv6;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 
 pub use audit::Audit;
 pub use dns::Dns;
+pub use lan_ipv6::LanIpv6;
 
 use super::positions::Positions;
 use super::uplink::Wan;
@@ -177,6 +179,7 @@ pub struct Network {
     /// Bridges and VLAN interfaces that the gateway makes.
     pub bridges: Vec<BridgeLink>,
     pub vlans: Vec<VlanLink>,
+    pub ipv6: LanIpv6,
 }
 
 /// One interface name or a list of them.
@@ -284,6 +287,7 @@ impl Default for Network {
             wan_sticky: Sticky::Flow,
             bridges: Vec::new(),
             vlans: Vec::new(),
+            ipv6: LanIpv6::default(),
         }
     }
 }
@@ -424,6 +428,7 @@ impl Bootstrap {
         if network.wans.iter().filter(|wan| wan.enabled).count() > MOST_UPLINKS {
             problems.add(code::RANGE, "network.wans", format!("At most {MOST_UPLINKS} uplinks."));
         }
+        network.ipv6.validate(problems);
         let (lans, uplinks) = (self.lans(), self.uplinks());
         let routed: Vec<IfName> = lans.iter().chain(&uplinks).cloned().collect();
         virtual_link::validate(&network.bridges, &network.vlans, &routed, problems);

@@ -81,6 +81,13 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     if let (Some(lan), Some(uplinks)) = (lan, uplinks) {
         text.rule(&format!("iifname {lan} oifname {uplinks} meta nfproto ipv4 masquerade"));
         text.rule(&format!("iifname {lan} oifname {uplinks} ip6 saddr fc00::/7 masquerade"));
+        for (uplink, net) in &ruleset.delegated {
+            // Other providers drop its packets (RFC 2827), or have no route for the replies.
+            let own = names(std::slice::from_ref(uplink))?.unwrap_or_default();
+            text.rule(&format!(
+                "iifname {lan} oifname {uplinks} oifname != {own} ip6 saddr {net} masquerade"
+            ));
+        }
     }
     text.end();
     if let Some(tunnels) = tunnels {
@@ -349,6 +356,7 @@ mod tests {
                 (0x4700_8000, "wan0".to_owned()),
                 (0x4700_0010, "gw-exit-a".to_owned()),
             ]),
+            delegated: BTreeSet::new(),
             sources: BTreeSet::from([("gw-exit-a".to_owned(), "10.66.1.2".parse().unwrap())]),
         }
     }
@@ -356,6 +364,17 @@ mod tests {
     fn chain<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
         let lines = text.lines().skip_while(|line| *line != format!("\tchain {name} {{")).skip(1);
         lines.take_while(|line| *line != "\t}").map(str::trim).collect()
+    }
+
+    #[test]
+    fn a_delegated_prefix_is_masqueraded_by_other_uplinks() {
+        let mut ruleset = ruleset();
+        ruleset.uplinks.push("wan1".to_owned());
+        ruleset.delegated.insert(("wan0".to_owned(), "2001:db8:100::/56".parse().unwrap()));
+        let text = render(&ruleset).unwrap();
+        let rules = chain(&text, "postrouting");
+        let rule = rules.iter().find(|rule| rule.contains("2001:db8:100::/56")).expect("a rule");
+        assert!(rule.contains("oifname != { \"wan0\" }") && rule.ends_with("masquerade"), "{rule}");
     }
 
     #[test]

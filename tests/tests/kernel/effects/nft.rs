@@ -25,6 +25,7 @@ fn ruleset() -> NftRuleset {
         redirects_own_dns: false,
         ntp_port: 4704,
         egress: BTreeSet::from([(MARK_UPLINK, "wan0".to_owned()), (MARK_TUNNEL, "tun0".to_owned())]),
+        delegated: BTreeSet::from([("wan0".to_owned(), "2001:db8:100::/56".parse().expect("a network"))]),
         sources: ["10.0.3.1", "fd00:3::1"]
             .map(|address| ("tun0".to_owned(), address.parse().expect("an address")))
             .into(),
@@ -111,7 +112,7 @@ fn every_shape_of_a_rule_set_is_accepted_by_nft() {
                     for open_udp in [vec![], vec![51820, 1194]] {
                         let (lan, tunnels, uplinks) = (lan.clone(), tunnels.clone(), uplinks.clone());
                         let proxied = !open_udp.is_empty();
-                        let NftRuleset { egress, sources, .. } = ruleset();
+                        let NftRuleset { egress, delegated, sources, .. } = ruleset();
                         let egress = if proxied { egress } else { BTreeSet::new() };
                         let dns_port = if tunnels.is_empty() { 0 } else { 53 };
                         let ntp_port = if uplinks.is_empty() { 0 } else { 4704 };
@@ -124,6 +125,7 @@ fn every_shape_of_a_rule_set_is_accepted_by_nft() {
                             dns_port,
                             redirects_own_dns: proxied,
                             ntp_port,
+                            delegated,
                             egress,
                             sources,
                         };

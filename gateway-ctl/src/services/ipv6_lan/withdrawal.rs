@@ -1,70 +1,28 @@
 //! Withdrawal of IPv6 from hosts with `block_ipv6`: they use IPv4 at once, and need not wait for errors.
 //!
-//! Whatever announces the gateway as a router, such as radvd, goes on for the other hosts.
+//! It also takes back what another program, such as radvd, announces for the gateway. Other hosts keep that.
 
-use std::io;
 use std::net::Ipv6Addr;
-use std::time::Duration;
 
 use gateway_core::facts::Facts;
 use gateway_core::router_advertisement::{MAX_PREFIXES, withdrawal};
 use gateway_model::State;
 use gateway_model::settings::groups::PrivacyBlocks;
 use ipnet::{IpNet, Ipv6Net};
-use tokio::time::{MissedTickBehavior, interval};
 
-use crate::os::router_socket::RouterSocket;
-use crate::service::Context;
-use crate::supervise::blocking;
-use crate::world::World;
-
-/// Interval of withdrawals: each takes back what was announced since the one before.
-const INTERVAL: Duration = Duration::from_secs(3);
 /// Multicast address of all hosts (RFC 2464, section 7).
-const ALL_HOSTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
+pub const ALL_HOSTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 
 /// Packet for hosts of an interface.
 #[derive(Debug, PartialEq, Eq)]
-struct Withdrawal {
-    interface: u32,
-    packet: Vec<u8>,
+pub struct Withdrawal {
+    /// Index of the interface.
+    pub interface: u32,
+    pub packet: Vec<u8>,
 }
 
-/// Runs until it is aborted.
-pub async fn run(context: Context) {
-    let mut revisions = context.store.watch();
-    let mut ticks = interval(INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            changed = revisions.changed() => if changed.is_err() { return },
-        }
-        let world = context.worlds.now();
-        let sent = blocking(move || send(&world)).await;
-        if let Err(error) = sent {
-            tracing::warn!(%error, "failed to withdraw IPv6 from hosts");
-        }
-    }
-}
-
-fn send(world: &World) -> io::Result<()> {
-    let hosts = hosts(&world.state);
-    if hosts.is_empty() {
-        return Ok(());
-    }
-    let socket = RouterSocket::open()?;
-    let mut sent = Ok(());
-    for Withdrawal { interface, packet } in withdrawals(&world.network.lan, &world.facts) {
-        for host in &hosts {
-            sent = sent.and(socket.send(&packet, interface, *host));
-        }
-    }
-    sent
-}
-
-/// Returns the addresses of cards whose IPv6 is blocked.
-fn hosts(state: &State) -> Vec<[u8; 6]> {
+/// Returns the MAC addresses of hosts whose IPv6 is blocked.
+pub fn hosts(state: &State) -> Vec<[u8; 6]> {
     let blocks: PrivacyBlocks = state.group();
     if blocks.all.block_ipv6 {
         return vec![ALL_HOSTS];
@@ -74,7 +32,7 @@ fn hosts(state: &State) -> Vec<[u8; 6]> {
 }
 
 /// Returns a withdrawal for each LAN interface that can be a router. Prefixes of local addresses (RFC 4193) stay.
-fn withdrawals(lan: &[String], facts: &Facts) -> Vec<Withdrawal> {
+pub fn withdrawals(lan: &[String], facts: &Facts) -> Vec<Withdrawal> {
     let of_interface = |name: &String| {
         let link = facts.links.get(name).filter(|link| link.up && link.mac.is_some())?;
         let addresses = facts.addresses.get(name)?;
@@ -113,6 +71,6 @@ mod tests {
         let shown = parse(&withdrawal.packet).unwrap();
         assert_eq!((withdrawal.interface, shown.lifetime), (2, 0));
         assert_eq!(shown.source, "fe80::1".parse::<Ipv6Addr>().unwrap());
-        assert_eq!(shown.prefixes, ["2001:db8:1::/64".parse().unwrap()]);
+        assert!(shown.nets().eq(["2001:db8:1::/64".parse().unwrap()]));
     }
 }

@@ -1,0 +1,109 @@
+//! IPv6 prefixes of the LANs in the plan.
+
+use gateway_core::facts::DelegatedPrefix;
+use gateway_core::network::{LanIpv6Settings, UplinkSettings};
+use gateway_core::plan::{AddressKey, LanPrefix, Plan};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::fixture::Fixture;
+
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.network.ipv6 = Some(LanIpv6Settings { prefix: None, delegation: true });
+    fixture
+}
+
+fn delegate(fixture: &mut Fixture, uplink: &str, net: &str, seconds: i64) -> Timestamp {
+    let valid_until = fixture.now + SignedDuration::from_secs(seconds);
+    let preferred_until = fixture.now + SignedDuration::from_secs(seconds / 2);
+    let delegated = DelegatedPrefix { net: net.parse().expect("a prefix"), preferred_until, valid_until };
+    fixture.facts.delegations.insert(uplink.to_owned(), delegated);
+    valid_until
+}
+
+fn prefixes<'a>(plan: &'a Plan, lan: &str) -> &'a [LanPrefix] {
+    &plan.lan_ipv6.as_ref().expect("IPv6 of the LANs").prefixes[lan]
+}
+
+fn sets(plan: &Plan, interface: &str, address: &str) -> bool {
+    let address = address.parse().expect("an address");
+    plan.addresses.contains_key(&AddressKey { interface: interface.to_owned(), address })
+}
+
+#[test]
+fn each_lan_gets_a_part_of_each_prefix_with_an_address() {
+    let mut fixture = fixture();
+    fixture.network.lan.push("lan1".to_owned());
+    fixture.link("lan1", 7);
+    fixture.network.ipv6 =
+        Some(LanIpv6Settings { prefix: Some("fd77::/48".parse().expect("a prefix")), delegation: true });
+    let end = delegate(&mut fixture, "wan0", "2001:db8:100::/56", 1000);
+    let plan = fixture.compiled().plan;
+    for (lan, subnet) in [("lan0", "0"), ("lan1", "1")] {
+        let nets: Vec<String> = prefixes(&plan, lan).iter().map(|prefix| prefix.net.to_string()).collect();
+        let expected = [format!("fd77:0:0:{subnet}::/64"), format!("2001:db8:100:{subnet}::/64")];
+        let expected = expected.map(|net| net.parse::<ipnet::Ipv6Net>().expect("a prefix").to_string());
+        assert_eq!(nets, expected);
+        assert!(sets(&plan, lan, &format!("2001:db8:100:{subnet}::1/64")));
+        assert!(prefixes(&plan, lan).iter().all(|prefix| prefix.is_preferred));
+    }
+    assert_eq!(plan.valid_until, Some(end));
+    assert!(plan.lan_ipv6.as_ref().expect("IPv6").is_router);
+    let delegated = ("wan0".to_owned(), "2001:db8:100::/56".parse().expect("a prefix"));
+    assert_eq!(plan.nft.delegated, [delegated].into());
+}
+
+#[test]
+fn without_the_setting_nothing_is_announced_or_set() {
+    let mut fixture = fixture();
+    fixture.network.ipv6 = None;
+    delegate(&mut fixture, "wan0", "2001:db8:100::/56", 1000);
+    let plan = fixture.compiled().plan;
+    assert_eq!((plan.lan_ipv6, plan.addresses.len(), plan.nft.delegated.len()), (None, 0, 0));
+}
+
+#[test]
+fn a_prefix_is_deprecated_with_its_uplink_and_only_then() {
+    let mut fixture = fixture();
+    fixture.network.uplinks.push(UplinkSettings {
+        number: 2,
+        interface: "wan1".into(),
+        ..UplinkSettings::default()
+    });
+    fixture.link("wan1", 8).default_route("wan1", "2001:db8:fffe::1");
+    delegate(&mut fixture, "wan0", "2001:db8:100::/56", 1000);
+    delegate(&mut fixture, "wan1", "2001:db8:200::/56", 1000);
+    let preferred = |fixture: &Fixture| -> Vec<bool> {
+        prefixes(&fixture.compiled().plan, "lan0").iter().map(|prefix| prefix.is_preferred).collect()
+    };
+    assert_eq!(preferred(&fixture), [true, true]);
+    fixture.facts.links.get_mut("wan0").expect("wan0").up = false;
+    assert_eq!(preferred(&fixture), [false, true]);
+    assert!(sets(&fixture.compiled().plan, "lan0", "2001:db8:100::1/64"), "connections continue");
+    fixture.facts.default_routes.retain(|route| !route.ipv6);
+    assert_eq!(preferred(&fixture), [false, false]);
+    assert!(!fixture.compiled().plan.lan_ipv6.expect("IPv6").is_router);
+}
+
+#[test]
+fn prefixes_that_have_ended_or_lost_their_uplink_are_gone() {
+    let mut fixture = fixture();
+    delegate(&mut fixture, "wan0", "2001:db8:100::/56", 0);
+    delegate(&mut fixture, "wan9", "2001:db8:200::/56", 1000);
+    let plan = fixture.compiled().plan;
+    assert_eq!((prefixes(&plan, "lan0"), plan.addresses.len()), (&[][..], 0));
+}
+
+#[test]
+fn an_address_of_an_administrator_is_announced_and_left_alone() {
+    let mut fixture = fixture();
+    fixture.network.ipv6 =
+        Some(LanIpv6Settings { prefix: Some("fd77::/64".parse().expect("a prefix")), delegation: false });
+    fixture.address("lan0", "fd77::5/64");
+    let plan = fixture.compiled().plan;
+    assert_eq!(
+        prefixes(&plan, "lan0")[0].address,
+        "fd77::5".parse::<std::net::Ipv6Addr>().expect("an address")
+    );
+    assert_eq!(plan.addresses.len(), 0);
+}

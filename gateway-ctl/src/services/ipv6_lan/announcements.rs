@@ -1,0 +1,69 @@
+//! Numbers of packets, and the packets for the end of the daemon.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gateway_core::router_advertisement::solicitation;
+
+use super::withdrawal;
+use crate::os::router_socket::RouterSocket;
+
+/// Counters and last announcements of the LANs, shared with the end of the daemon and the metrics.
+#[derive(Clone, Debug, Default)]
+pub struct RouterAnnouncements(Arc<Mutex<Sent>>);
+
+#[derive(Debug, Default)]
+struct Sent {
+    counters: AnnouncementCounters,
+    /// Packets by which the gateway ends to be a router, by interface index.
+    farewells: BTreeMap<u32, Vec<u8>>,
+}
+
+/// Numbers of packets since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnnouncementCounters {
+    pub advertisements: u64,
+    /// Advertisements that could not be sent.
+    pub failed: u64,
+    pub solicitations: u64,
+    /// Packets that took IPv6 back from blocked hosts.
+    pub withdrawals: u64,
+    /// Replies to information requests of DHCPv6.
+    pub information_replies: u64,
+}
+
+impl RouterAnnouncements {
+    pub fn counters(&self) -> AnnouncementCounters {
+        self.lock().counters
+    }
+
+    pub(super) fn count(&self, add: impl FnOnce(&mut AnnouncementCounters)) {
+        add(&mut self.lock().counters);
+    }
+
+    pub(super) fn set_farewells(&self, farewells: BTreeMap<u32, Vec<u8>>) {
+        self.lock().farewells = farewells;
+    }
+
+    /// Ends the use of the gateway as a router, at the end of the daemon. Hosts keep their addresses.
+    pub fn end(&self) {
+        let farewells = std::mem::take(&mut self.lock().farewells);
+        if farewells.is_empty() {
+            return;
+        }
+        let sent = RouterSocket::open(solicitation::TYPE).and_then(|socket| {
+            let send = |(interface, packet): (&u32, &Vec<u8>)| {
+                socket.send(packet, *interface, withdrawal::ALL_HOSTS)
+            };
+            farewells.iter().map(send).fold(Ok(()), io::Result::and)
+        });
+        if let Err(error) = sent {
+            tracing::warn!(%error, "failed to withdraw the gateway as an IPv6 router");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sent> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
