@@ -326,7 +326,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(256))]
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
 
         /// Any history of states: the active uplink never leaves one that works for one that does not, and the same uplink is
         /// entered by choice at most as often as hold-down and pins allow.
