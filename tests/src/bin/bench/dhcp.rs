@@ -1,4 +1,5 @@
-//! `dhcp_dora` and `dhcp_memory`: exchanges of four messages with new clients, and the memory that their leases take.
+//! `dhcp_dora`, `dhcp_perfdhcp` and `dhcp_memory`: exchanges of four messages with new clients, by a load of the bench and by
+//! perfdhcp, and the memory that their leases take.
 //! The peer is Kea with a lease file, in the version of Debian.
 //!
 //! Each server has a network of its own with a relay on its LAN, which sends the messages of all clients. The servers
@@ -6,6 +7,7 @@
 //! without synchronisation. Probes of addresses are off: Kea has none.
 
 mod load;
+mod perfdhcp;
 mod server;
 
 use std::collections::BTreeSet;
@@ -52,6 +54,8 @@ pub fn run() -> Result<Vec<Row>> {
         println!("  {measured}  {}", subject.describe()?);
     }
     let [ours, kea] = &subjects[..] else { unreachable!("two servers") };
+    let growth = [ours.growth()?, kea.growth()?];
+    let sustained = [ours.server.sustained_by_perfdhcp()?, kea.server.sustained_by_perfdhcp()?];
     Ok(vec![
         Row {
             bench: "dhcp_dora",
@@ -62,9 +66,17 @@ pub fn run() -> Result<Vec<Row>> {
             target: Target::BothAtLeast { ours: 5000.0, ratio: 1.0 },
         },
         Row {
+            bench: "dhcp_perfdhcp",
+            ours: sustained[0],
+            peer: sustained[1],
+            peer_name: format!("{}, not synchronised", kea.server.make.name()),
+            unit: "exchanges/s",
+            target: Target::BothAtLeast { ours: 5000.0, ratio: 1.0 },
+        },
+        Row {
             bench: "dhcp_memory",
-            ours: ours.growth()?,
-            peer: kea.growth()?,
+            ours: growth[0],
+            peer: growth[1],
             peer_name: kea.server.make.name().to_owned(),
             unit: "MiB for 100 000 leases",
             target: Target::OursBelow(40.0),

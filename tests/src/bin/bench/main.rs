@@ -51,7 +51,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["start_1000_secrets"], |_| start::run()),
     (&["dns_blocked", "dns_cached", "dns_mix", "dns_once"], dns::serving),
     (&["dns_load", "dns_memory"], dns::lists),
-    (&["dhcp_dora", "dhcp_memory"], |_| dhcp::run()),
+    (&["dhcp_dora", "dhcp_perfdhcp", "dhcp_memory"], |_| dhcp::run()),
     // Profiles without rows.
     (&["breakdown"], |_| forward::break_down()),
 ];

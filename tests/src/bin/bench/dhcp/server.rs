@@ -16,12 +16,15 @@ use gateway_tests::wait::wait_for;
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::perfdhcp;
 use crate::dns::first_on;
 use crate::topology::connect;
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const RELAY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
-const RANGE: [&str; 2] = ["10.1.0.0", "10.2.255.255"];
+/// The relay of perfdhcp.
+const OTHER_RELAY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
+const RANGE: [&str; 2] = ["10.1.0.0", "10.8.255.255"];
 const LEASE_SEC: u32 = 43_200;
 /// Timeout of a message of the load.
 const TIMEOUT: Duration = Duration::from_millis(200);
@@ -53,7 +56,7 @@ pub struct Server {
     _daemon: Option<Daemon>,
     _process: Option<Process>,
     _folder: TempDir,
-    _namespaces: [Namespace; 3],
+    namespaces: [Namespace; 3],
 }
 
 impl Server {
@@ -68,6 +71,7 @@ impl Server {
             namespace
                 .ip(&format!("address flush dev {interface}\naddress add {address}/8 dev {interface}"))?;
         }
+        lan.ip(&format!("address add {OTHER_RELAY}/8 dev eth0"))?;
         let folder = tempfile::Builder::new().prefix("gateway-").tempdir().context("temporary directory")?;
         let (mut daemon, mut process) = (None, None);
         let pid = match make {
@@ -87,8 +91,14 @@ impl Server {
             _daemon: daemon,
             _process: process,
             _folder: folder,
-            _namespaces: [lan, gateway, wan],
+            namespaces: [lan, gateway, wan],
         })
+    }
+
+    /// Returns the exchanges per second that perfdhcp gets from the server.
+    pub fn sustained_by_perfdhcp(&self) -> Result<f64> {
+        let [lan, ..] = &self.namespaces;
+        perfdhcp::sustained(lan, &OTHER_RELAY.to_string(), &SERVER.to_string())
     }
 
     /// Returns the processor time that the server has used.
