@@ -3,9 +3,9 @@
 use gateway_common::classify::classify;
 use gateway_common::decide::decide;
 use gateway_common::leg_selection;
-use gateway_common::verdict::Action;
+use gateway_common::verdict::{Action, Reason};
 use gateway_common::wire::*;
-use gateway_core::compile::{Compiled, Input, Underlay, compile};
+use gateway_core::compile::{Compiled, Input, LegKind, Underlay, compile, shared_uplinks};
 use gateway_core::plan::{Dataplane, Family, RouteKey, RuleAction, names};
 use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
@@ -20,7 +20,7 @@ pub fn plan(data: &[u8]) {
     let compiled = compile(&input);
     assert_same(&compiled, &compile(&input));
     bounds(&compiled);
-    carriers(&compiled);
+    carriers(&compiled, world.facts.uplinks.active);
     routes(&compiled);
     assert!(compiled.plan.valid_until.is_none_or(|end| end > world.now), "the plan has ended already");
     said.push_str(&format!("{compiled:?} {:?}", world.state));
@@ -54,12 +54,19 @@ fn ranks(plan: &Dataplane) -> impl Iterator<Item = u32> {
 
 fn bounds(compiled: &Compiled) {
     let plan = &compiled.plan.dataplane;
-    let count = u32::try_from(plan.actions.len()).expect("few policies");
-    assert_eq!(plan.actions.len(), compiled.policies.len());
+    let count = u32::try_from(compiled.policies.len()).expect("few policies");
+    // The action of traffic by the default route follows those of the policies.
+    let direct = plan.header.direct.checked_sub(1);
+    assert!(direct.is_none_or(|rank| rank == count), "{direct:?} behind {count} policies");
+    assert_eq!(plan.actions.len(), compiled.policies.len() + usize::from(direct.is_some()));
     for rank in ranks(plan) {
         assert!(rank < count || rank == RANK_NONE, "rank {rank} of {count}");
     }
     for (rank, action) in (0u32..).zip(&plan.actions) {
+        if direct == Some(rank) {
+            default_route(compiled, action);
+            continue;
+        }
         let policy = compiled.policy(rank).expect("an action has its policy");
         assert_eq!((policy.rank, policy.number), (rank, action.policy));
         assert_eq!((policy.v4, policy.v6), (action.v4, action.v6));
@@ -96,6 +103,20 @@ fn bounds(compiled: &Compiled) {
     }
 }
 
+/// Checks the action of traffic by the default route. It has uplinks with a route only; the active one stays when it fails, and
+/// flows stay on others as they are set.
+fn default_route(compiled: &Compiled, action: &ActionValue) {
+    assert_eq!((action.policy, action.until), (0, 0), "{action:?}");
+    for (choice, ipv6) in [(&action.v4, false), (&action.v6, true)] {
+        assert!([ChoiceKind::Legs, ChoiceKind::Reject].contains(&choice.kind()), "{choice:?}");
+        assert_eq!(choice.kind() == ChoiceKind::Legs, choice.count > 0, "{choice:?}");
+        for number in choice.all() {
+            let leg = compiled.legs.get(*number).expect("a leg that exists");
+            assert!(leg.kind == LegKind::Uplink && if ipv6 { leg.ipv6 } else { leg.ipv4 }, "{leg:?}");
+        }
+    }
+}
+
 fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
     assert!(choice.kind <= ChoiceKind::Proxy as u8, "{choice:?}");
     let proxied = choice.kind() == ChoiceKind::Proxy;
@@ -117,8 +138,8 @@ fn legs(compiled: &Compiled, choice: &Choice, ipv6: bool) {
 }
 
 /// Checks that no tunnel is its own underlay, directly or indirectly, and that the mark of its outer packets leads to
-/// its underlay.
-fn carriers(compiled: &Compiled) {
+/// its underlay. A tunnel by the active uplink stays as its own health says: its traffic goes nowhere else meanwhile.
+fn carriers(compiled: &Compiled, active: Option<u8>) {
     let legs = &compiled.legs;
     for leg in legs.by_number.values() {
         let mut at = leg.underlay;
@@ -128,7 +149,7 @@ fn carriers(compiled: &Compiled) {
         assert_eq!(at, Underlay::Default, "{leg:?} goes round");
         if let Some(underlay) = leg.underlay.leg() {
             let below = legs.get(underlay).expect("a leg that exists");
-            assert!(!leg.usable || below.usable, "{leg:?} on {below:?}");
+            assert!(!leg.usable || below.usable || active == Some(underlay), "{leg:?} on {below:?}");
             let bears = |mark: u32, mask: u32| leg.underlay.mark() & mask == mark & mask;
             let table = RuleAction::Table(names::TABLE_BASE + u32::from(underlay));
             for family in [Family::V4, Family::V6] {
@@ -184,7 +205,11 @@ fn decisions(compiled: &Compiled, packets: &[Vec<u8>]) {
             "the same packet a second time"
         );
         // The flow table does not store the rank of an established flow.
-        if verdict.leg != 0 && verdict.new {
+        let by_default_route = [Reason::NoPolicy, Reason::PolicyDirect].contains(&verdict.reason);
+        if verdict.leg != 0 && verdict.new && by_default_route {
+            let is_shared = shared_uplinks(plan).contains(&verdict.leg);
+            assert!(is_shared && verdict.mark == Mark::leg(verdict.leg).0, "{verdict:?}");
+        } else if verdict.leg != 0 && verdict.new {
             let policy = compiled.policy(verdict.rank).expect("a leg is a policy's");
             let choices = [policy.v4, policy.v6];
             assert!(choices.iter().any(|c| c.legs[..usize::from(c.count)].contains(&verdict.leg)));

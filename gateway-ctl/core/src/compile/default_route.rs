@@ -22,7 +22,7 @@ pub fn shared_uplinks(dataplane: &Dataplane) -> BTreeSet<u8> {
 /// Adds the action of traffic by the default route behind those of the policies. Without a selected uplink there is none,
 /// and the main routing table decides.
 pub fn lower(input: &Input<'_>, legs: &Legs, dataplane: &mut Dataplane) {
-    let Some(active) = input.facts.uplinks.active else { return };
+    let Some(active) = legs.active_uplink(input.facts) else { return };
     let choose = |has: fn(&Leg) -> bool| choice(input, legs, active, has);
     let (v4, v6) = (choose(|leg| leg.ipv4), choose(|leg| leg.ipv6));
     let lasting = |choice: &Choice| choice.kept;

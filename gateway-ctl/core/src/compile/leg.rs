@@ -10,6 +10,8 @@ use gateway_model::{State, Tunnel};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::facts::Facts;
+
 const FIRST_TUNNEL: u32 = gateway_common::leg_selection::FIRST_TUNNEL as u32;
 
 /// All legs by number.
@@ -85,6 +87,12 @@ impl Underlay {
 }
 
 impl Legs {
+    /// Returns the number of the active uplink, if it is configured still: facts may be older than the configuration.
+    pub fn active_uplink(&self, facts: &Facts) -> Option<u8> {
+        let is_uplink = |number: &u8| self.get(*number).is_some_and(|leg| leg.kind == LegKind::Uplink);
+        facts.uplinks.active.filter(is_uplink)
+    }
+
     pub(super) fn add_uplink(&mut self, leg: Leg) {
         self.uplinks.insert(leg.interface.clone(), leg.number);
         self.by_number.insert(leg.number, leg);

@@ -77,7 +77,9 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
         let lan = RuleAction::Table(names::TABLE_LAN);
         rule(RULE_HOST_LAN, (0, Mark::OURS_MASK), lan, None);
         // What this host sends with a mark of the gateway that no rule takes goes nowhere, and never by the main table.
-        let active = input.facts.uplinks.active.map(|leg| names::TABLE_BASE + u32::from(leg));
+        let is_uplink = |number: &u8| input.network.uplinks.iter().any(|uplink| uplink.number == *number);
+        let active =
+            input.facts.uplinks.active.filter(is_uplink).map(|leg| names::TABLE_BASE + u32::from(leg));
         let default = RuleAction::Table(active.unwrap_or(TABLE_MAIN));
         if active.is_some() {
             rule(RULE_OWN_LOCAL, (Mark::OWN.0, u32::MAX), RuleAction::Table(TABLE_MAIN), Some(0));
