@@ -55,7 +55,7 @@ impl UplinkState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Probe {
-    /// Addresses, or URLs for the method `http`. Several, so that one that is down does not count.
+    /// 1 to 8 addresses, or URLs for the method `http`. Several, so that one that is down does not count.
     pub targets: Vec<String>,
     pub method: ProbeMethod,
     /// 1 to 3600.
@@ -166,6 +166,11 @@ impl Wan {
         }
     }
 
+    /// Returns the name, else that of the interface.
+    pub fn display_name(&self) -> &str {
+        if self.name.is_empty() { self.interface.as_str() } else { &self.name }
+    }
+
     /// None: that of the host's own default route.
     pub fn gateway_address(&self) -> Option<IpAddr> {
         self.gateway.parse().ok()
@@ -212,8 +217,13 @@ const MAX_TARGETS: usize = 8;
 
 impl Probe {
     fn validate(&self, path: &str, problems: &mut Problems) {
-        if self.targets.len() > MAX_TARGETS {
-            problems.add(code::RANGE, format!("{path}.targets"), format!("At most {MAX_TARGETS} targets."));
+        // Without one, no round would ever tell the state of the uplink.
+        if !(1..=MAX_TARGETS).contains(&self.targets.len()) {
+            problems.add(
+                code::RANGE,
+                format!("{path}.targets"),
+                format!("Expected 1 to {MAX_TARGETS} targets."),
+            );
         }
         for (index, target) in self.targets.iter().enumerate() {
             if !self.is_target(target) {

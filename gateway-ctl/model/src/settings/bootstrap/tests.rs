@@ -133,7 +133,8 @@ fn uplinks_come_from_the_list_or_from_the_single_one() {
     assert_eq!(names, ["eth2", "eth3"]);
     let gateways: Vec<_> = several.network.wans[1..].iter().map(Wan::gateway_address).collect();
     assert_eq!(gateways, [Some("192.0.2.1".parse().unwrap()), None]);
-    for wrong in ["gateway: nowhere", "weight: 0", "weight: 257", "probe: {fail: 0}"] {
+    for wrong in ["gateway: nowhere", "weight: 0", "weight: 257", "probe: {fail: 0}", "probe: {targets: []}"]
+    {
         assert!(parse(&format!("network: {{ wans: [{{interface: ppp0, {wrong}}}] }}")).is_err(), "{wrong}");
     }
 }
