@@ -61,11 +61,11 @@ async fn check_uplink(world: &World, uplink: &UplinkSettings, targets: &[Captive
     let binding = world.attached.is_some().then_some(binding);
     let targets = join_all(targets.iter().map(|target| ask(target, binding.as_ref()))).await;
     let wans = world.config.all_uplinks();
-    let name = wans.iter().find(|wan| wan.interface.as_str() == interface && !wan.name.is_empty());
+    let wan = wans.iter().find(|wan| wan.interface.as_str() == interface);
     let state = overall(targets.iter().map(|target| target.state));
     let portal = || targets.iter().find_map(|target| target.location.clone());
     UplinkCheck {
-        uplink: name.map_or_else(|| interface.clone(), |wan| wan.name.clone()),
+        uplink: wan.map_or(&*interface, |wan| wan.display_name()).to_owned(),
         interface,
         state,
         portal_url: if state == CaptiveState::Captive { portal() } else { None },

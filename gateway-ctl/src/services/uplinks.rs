@@ -42,7 +42,7 @@ pub async fn run(context: Context, states: watch::Sender<Arc<UplinkStates>>) {
     loop {
         let world = context.worlds.last();
         let now = manager.evaluate(&world, &facts.borrow_and_update(), &context);
-        let report = Arc::new(manager.report(now.wall));
+        let report = Arc::new(manager.report.clone());
         alerts::report(&context.active_alerts, &report);
         let before = states.send_replace(report.clone());
         if before.facts != report.facts {
@@ -174,10 +174,6 @@ impl Manager {
         self.report.pins = self.selection.pins(now.boot).filter_map(pinned).collect();
         let next = self.lines.values().filter_map(|line| line.health.next()).min();
         self.report.next_eval = next.map(wall);
-    }
-
-    fn report(&self, _: Timestamp) -> UplinkStates {
-        self.report.clone()
     }
 
     fn take(&mut self, outcomes: RoundOutcomes, context: &Context) {

@@ -77,7 +77,7 @@ fn manager(world: &World, flows: impl Fn(u8) -> u64) -> WanManager {
     let uplinks = world.config.all_uplinks();
     let name = |interface: &str| {
         let wan = uplinks.iter().find(|wan| wan.interface.as_str() == interface);
-        wan.filter(|wan| !wan.name.is_empty()).map_or_else(|| interface.to_owned(), |wan| wan.name.clone())
+        wan.map_or(interface, |wan| wan.display_name()).to_owned()
     };
     let enabled = uplinks.iter().filter(|wan| wan.enabled).map(|wan| wan.interface.as_str());
     let standby = enabled.filter(|interface| report.active.as_deref() != Some(interface));

@@ -1,7 +1,12 @@
 //! Reachability of the internet by each uplink.
 
+use std::net::IpAddr;
+
+use gateway_core::facts::Facts;
 use gateway_ctl::services::uplinks::{TargetReport, UplinkReport};
 use gateway_model::settings::uplink::{ProbeMethod, UplinkState, Wan};
+use gateway_outbound::reserved::is_reserved;
+use ipnet::IpNet;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,7 +32,7 @@ pub struct UplinkHealth {
     pub loss_pct: Option<f64>,
     /// Outcomes of the last round.
     pub targets: Vec<TargetReport>,
-    /// Public address; null if it is not known.
+    /// Public address on the interface, IPv4 first. Null if it has none: behind NAT this host does not know it.
     pub public_ip: Option<String>,
     /// Outcome of the last round if the method of the probes is `dns`, else null.
     pub dns_ok: Option<bool>,
@@ -40,20 +45,19 @@ pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<Vec<UplinkHealth>, ApiErr
     let world = cx.open()?.world();
     let health = |wan: &Wan| {
         let report = world.reports.uplinks.uplinks.get(wan.interface.as_str());
-        health_of(wan, report.cloned().unwrap_or_default())
+        health_of(wan, report.cloned().unwrap_or_default(), &world.facts)
     };
     Ok(world.config.all_uplinks().iter().map(health).collect())
 }
 
-fn health_of(wan: &Wan, report: UplinkReport) -> UplinkHealth {
+fn health_of(wan: &Wan, report: UplinkReport, facts: &Facts) -> UplinkHealth {
     let UplinkReport { state, since, loss_pct, latency_ms, jitter_ms, targets, checked_at } = report;
     let is_checked = checked_at.is_some();
     let any_answer = is_checked.then(|| targets.iter().any(|target| target.ok));
     let by = |method: ProbeMethod| any_answer.filter(|_| wan.probe.method == method);
-    let interface = wan.interface.to_string();
     UplinkHealth {
-        uplink: if wan.name.is_empty() { interface.clone() } else { wan.name.clone() },
-        interface,
+        uplink: wan.display_name().to_owned(),
+        interface: wan.interface.to_string(),
         state: if wan.enabled { state } else { UplinkState::Disabled },
         since,
         reachable: is_checked.then_some(state.is_usable()),
@@ -63,7 +67,31 @@ fn health_of(wan: &Wan, report: UplinkReport) -> UplinkHealth {
         dns_ok: by(ProbeMethod::Dns),
         http_ok: by(ProbeMethod::Http),
         targets,
-        public_ip: None,
+        public_ip: public_address(wan, facts).map(|address| address.to_string()),
         checked_at,
+    }
+}
+
+fn public_address(wan: &Wan, facts: &Facts) -> Option<IpAddr> {
+    let addresses = facts.addresses.get(wan.interface.as_str())?.iter().map(IpNet::addr);
+    addresses.filter(|address| !is_reserved(*address)).min_by_key(IpAddr::is_ipv6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn public_address_is_one_of_the_interface_that_the_internet_knows() {
+        let wan = Wan::of_interface("eth0".parse().expect("a name"));
+        let of = |addresses: &[&str]| {
+            let mut facts = Facts::default();
+            let nets = addresses.iter().map(|address| address.parse().expect("an address"));
+            facts.addresses.insert("eth0".to_owned(), nets.collect());
+            public_address(&wan, &facts).map(|address| address.to_string())
+        };
+        assert_eq!(of(&["192.168.1.2/24", "100.64.0.2/10", "fe80::1/64"]), None, "behind NAT");
+        assert_eq!(of(&["2001:db8::2/64", "203.0.113.2/24"]).as_deref(), Some("203.0.113.2"));
+        assert_eq!(of(&["10.0.0.2/8", "2001:db8::2/64"]).as_deref(), Some("2001:db8::2"));
     }
 }

@@ -46,7 +46,7 @@ impl Line {
     }
 
     pub fn name(&self) -> &str {
-        if self.wan.name.is_empty() { self.wan.interface.as_str() } else { &self.wan.name }
+        self.wan.display_name()
     }
 
     /// Sends a round of probes if it is time.
