@@ -25,12 +25,11 @@ pub fn lower(input: &Input<'_>, legs: &Legs, dataplane: &mut Dataplane) {
     let Some(active) = legs.active_uplink(input.facts) else { return };
     let choose = |has: fn(&Leg) -> bool| choice(input, legs, active, has);
     let (v4, v6) = (choose(|leg| leg.ipv4), choose(|leg| leg.ipv6));
-    let lasting = |choice: &Choice| choice.kept;
     dataplane.actions.push(ActionValue {
         v4,
         v6,
-        lasting4: lasting(&v4),
-        lasting6: lasting(&v6),
+        lasting4: v4.kept,
+        lasting6: v6.kept,
         sticky: super::leg::sticky(input.network.sticky) as u8,
         ..ActionValue::default()
     });

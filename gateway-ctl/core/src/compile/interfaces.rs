@@ -16,8 +16,6 @@ use crate::plan::{
     AddressKey, Family, LinkSettings, Plan, RouteKey, RouteValue, RuleAction, RuleKey, RuleValue, names,
 };
 
-/// Main routing table (rtnetlink(7)).
-const TABLE_MAIN: u32 = 254;
 const METRIC: u32 = 100;
 /// Default routes of uplinks, by the number of the leg: before those of other programs.
 const METRIC_UPLINK: u32 = 10;
@@ -58,13 +56,13 @@ pub fn lower(input: &Input<'_>, plan: &mut Plan, findings: &mut Vec<Finding>) {
         }
         let is_static = settings.method == InterfaceMethod::Static;
         if is_static {
-            add_network(plan, TABLE_MAIN, name, address);
+            add_network(plan, names::TABLE_MAIN, name, address);
         }
         match (role, gateway) {
             (InterfaceRole::Uplink, Some(gateway)) => {
                 let uplink = input.network.uplinks.iter().find(|uplink| uplink.interface == *name);
                 let metric = METRIC_UPLINK + uplink.map_or(0, |uplink| u32::from(uplink.number));
-                add_default(plan, (TABLE_MAIN, metric), name, gateway);
+                add_default(plan, (names::TABLE_MAIN, metric), name, gateway);
             }
             (InterfaceRole::Other, gateway) => {
                 let table = names::TABLE_INTERFACES + link.index;

@@ -15,8 +15,6 @@ use crate::plan::{
     Family, Plan, ProxyLogin, ProxyTarget, RouteKey, RouteValue, RuleAction, RuleKey, RuleValue, names,
 };
 
-/// Main routing table (rtnetlink(7)).
-const TABLE_MAIN: u32 = 254;
 const RULE_ANSWERS: u32 = names::RULE_FIRST + 3;
 const RULE_ANSWERS_END: u32 = names::RULE_FIRST + 4;
 const RULE_TAKEN: u32 = names::RULE_FIRST + 5;
@@ -106,7 +104,7 @@ fn hand_over(plan: &mut Plan) {
             plan.rules.insert(RuleKey { family, priority }, value);
         };
         // Replies of the relay carry the mark as well. They go to on-link networks only.
-        rule(RULE_ANSWERS, taken, true, RuleAction::Table(TABLE_MAIN), Some(0));
+        rule(RULE_ANSWERS, taken, true, RuleAction::Table(names::TABLE_MAIN), Some(0));
         rule(RULE_ANSWERS_END, taken, true, RuleAction::Unreachable, None);
         rule(RULE_TAKEN, taken, false, RuleAction::Table(names::TABLE_RELAY), None);
         rule(RULE_NOT_TAKEN, all, false, RuleAction::Unreachable, None);

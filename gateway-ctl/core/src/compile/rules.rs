@@ -11,8 +11,6 @@ use super::leg::{Leg, LegKind};
 use super::well_known::is_link_local;
 use crate::plan::{Family, Plan, RuleAction, RuleKey, RuleValue, names};
 
-/// Main routing table (rtnetlink(7)).
-const TABLE_MAIN: u32 = 254;
 const RULE_DIRECT: u32 = names::RULE_FIRST;
 const RULE_LOCAL: u32 = names::RULE_FIRST + 1;
 const RULE_REFLECTED: u32 = names::RULE_FIRST + 2;
@@ -57,12 +55,12 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
             };
             plan.rules.insert(RuleKey { family, priority }, value);
         };
-        rule(RULE_DIRECT, (Mark::DIRECT.0, u32::MAX), RuleAction::Table(TABLE_MAIN), None);
+        rule(RULE_DIRECT, (Mark::DIRECT.0, u32::MAX), RuleAction::Table(names::TABLE_MAIN), None);
         // Local networks are in the main table; its default routes are not for this mark.
-        rule(RULE_LOCAL, (Mark::LOCAL.0, u32::MAX), RuleAction::Table(TABLE_MAIN), Some(0));
+        rule(RULE_LOCAL, (Mark::LOCAL.0, u32::MAX), RuleAction::Table(names::TABLE_MAIN), Some(0));
         // Replies of the kernel to LAN traffic carry its mark (`fwmark_reflect`). They go to on-link networks, else by
         // the leg of the traffic, and nowhere else.
-        let all = RuleAction::Table(TABLE_MAIN);
+        let all = RuleAction::Table(names::TABLE_MAIN);
         rule(RULE_REFLECTED, (Mark::PREFIX, Mark::PREFIX_MASK), all.clone(), Some(0));
         // Traffic from a leg is for on-link networks. Replies to it leave by the leg.
         rule(RULE_ARRIVED, (Mark::ARRIVAL.0, Mark::PREFIX_MASK), all, Some(0));
@@ -80,16 +78,16 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
         let is_uplink = |number: &u8| input.network.uplinks.iter().any(|uplink| uplink.number == *number);
         let active =
             input.facts.uplinks.active.filter(is_uplink).map(|leg| names::TABLE_BASE + u32::from(leg));
-        let default = RuleAction::Table(active.unwrap_or(TABLE_MAIN));
+        let default = RuleAction::Table(active.unwrap_or(names::TABLE_MAIN));
         if active.is_some() {
-            rule(RULE_OWN_LOCAL, (Mark::OWN.0, u32::MAX), RuleAction::Table(TABLE_MAIN), Some(0));
+            rule(RULE_OWN_LOCAL, (Mark::OWN.0, u32::MAX), RuleAction::Table(names::TABLE_MAIN), Some(0));
         }
         rule(RULE_OWN, (Mark::OWN.0, u32::MAX), default.clone(), None);
         rule(RULE_OWN_END, (Mark::OURS, Mark::OURS_MASK), RuleAction::Unreachable, None);
         if active.is_some() {
             // Marks of the gateway have ended before.
             for (priority, action, suppress_prefix_length) in
-                [(RULE_HOST_LOCAL, RuleAction::Table(TABLE_MAIN), Some(0)), (RULE_HOST, default, None)]
+                [(RULE_HOST_LOCAL, RuleAction::Table(names::TABLE_MAIN), Some(0)), (RULE_HOST, default, None)]
             {
                 let value = RuleValue {
                     source: None,

@@ -11,9 +11,6 @@ use crate::compile::{Compiled, Underlay};
 use crate::facts::Facts;
 use crate::plan::{Attachment, Family, RouteKey, RouteValue, RuleAction, RuleValue, names};
 
-/// Main routing table (rtnetlink(7)).
-pub const TABLE_MAIN: u32 = 254;
-
 /// A kernel that has a plan, and some interfaces fewer than the plan was made for.
 #[derive(Debug)]
 pub struct Kernel<'a> {
@@ -83,7 +80,7 @@ impl<'a> Kernel<'a> {
                     return Exit { table: None, out: Err("an ip rule makes it unreachable".to_owned()) };
                 }
                 // The default routes of the main table are suppressed.
-                RuleAction::Table(TABLE_MAIN) if rule.suppress_prefix_length.is_some() => {}
+                RuleAction::Table(names::TABLE_MAIN) if rule.suppress_prefix_length.is_some() => {}
                 RuleAction::Table(table) => {
                     if let Some(out) = self.look_up(table, ipv6) {
                         return Exit { table: Some(table), out };
@@ -91,16 +88,16 @@ impl<'a> Kernel<'a> {
                 }
             }
         }
-        let out = self.look_up(TABLE_MAIN, ipv6);
+        let out = self.look_up(names::TABLE_MAIN, ipv6);
         let family = if ipv6 { "IPv6" } else { "IPv4" };
         Exit {
-            table: out.is_some().then_some(TABLE_MAIN),
+            table: out.is_some().then_some(names::TABLE_MAIN),
             out: out.unwrap_or_else(|| Err(format!("there is no default route for {family}"))),
         }
     }
 
     fn look_up(&self, table: u32, ipv6: bool) -> Option<Result<String, String>> {
-        if table == TABLE_MAIN {
+        if table == names::TABLE_MAIN {
             let routes = self.facts.default_routes.iter();
             let there = routes.filter(|route| route.ipv6 == ipv6 && self.is_up(&route.interface));
             return there.min_by_key(|route| route.metric).map(|route| Ok(route.interface.clone()));

@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::Compiled;
-use crate::evaluate::route::TABLE_MAIN;
 use crate::plan::{Family, Plan, RouteValue, RuleAction, names};
 
 /// `#0 "vpn-only"`
@@ -150,7 +149,7 @@ pub fn ip_rules(plan: &Plan) -> Vec<String> {
                 _ => format!(" fwmark {value:#010x}/{mask:#010x}"),
             });
             let action = match rule.action {
-                RuleAction::Table(TABLE_MAIN) => "lookup main".to_owned(),
+                RuleAction::Table(names::TABLE_MAIN) => "lookup main".to_owned(),
                 RuleAction::Table(table) => format!("lookup {table}"),
                 RuleAction::Prohibit => "prohibit".to_owned(),
                 RuleAction::Unreachable => "unreachable".to_owned(),

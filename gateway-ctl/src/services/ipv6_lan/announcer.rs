@@ -13,6 +13,7 @@ use super::content;
 use super::stored::{self, StoredPrefixes};
 use super::withdrawal::{self, ALL_HOSTS, Withdrawal};
 use crate::os::router_socket::{Arrival, RouterSocket};
+use crate::random;
 use crate::service::Context;
 use crate::supervise::blocking;
 use crate::world::World;
@@ -50,7 +51,7 @@ impl Announcer {
         let now = self.now();
         for link in self.links.values_mut().filter(|link| link.index == arrival.interface) {
             self.announcements.count(|counters| counters.solicitations += 1);
-            link.advertiser.handle_solicitation(random(), now);
+            link.advertiser.handle_solicitation(random::fraction(), now);
         }
     }
 
@@ -77,7 +78,7 @@ impl Announcer {
         let now = self.now();
         let mut any = false;
         for (name, link) in &mut self.links {
-            let Some(announcement) = link.advertiser.poll_transmit(random(), now) else { continue };
+            let Some(announcement) = link.advertiser.poll_transmit(random::fraction(), now) else { continue };
             any = true;
             match socket.send(&announcement.packet(), link.index, ALL_HOSTS) {
                 Ok(()) => self.announcements.count(|counters| counters.advertisements += 1),
@@ -132,9 +133,4 @@ impl Announcer {
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
-}
-
-/// Returns a random number from 0 to 1.
-fn random() -> f64 {
-    getrandom::u32().map_or(0.5, |word| f64::from(word) / f64::from(u32::MAX))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
 
-use crate::os::replace_file::replace_file;
+use crate::os::json_file;
 
 /// Time for which prefixes of an earlier run are taken back: hosts may have learned them just before its end.
 pub const MAX_AGE: Duration = Duration::from_secs(5400);
@@ -23,18 +23,7 @@ pub fn path(state_dir: &Path) -> PathBuf {
 
 /// Returns the stored prefixes. A file that is missing or damaged has none.
 pub fn read(path: &Path) -> StoredPrefixes {
-    match std::fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-            tracing::warn!(path = %path.display(), %error, "ignored the stored IPv6 prefixes");
-            StoredPrefixes::default()
-        }),
-        Err(error) => {
-            if error.kind() != io::ErrorKind::NotFound {
-                tracing::warn!(path = %path.display(), %error, "failed to read the stored IPv6 prefixes");
-            }
-            StoredPrefixes::default()
-        }
-    }
+    json_file::read(path)
 }
 
 impl StoredPrefixes {
@@ -53,7 +42,7 @@ impl StoredPrefixes {
 
     /// Replaces the file.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        replace_file(path, &serde_json::to_vec(self)?)
+        json_file::write(path, self)
     }
 }
 

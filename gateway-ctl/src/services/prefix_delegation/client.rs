@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::delegations::{RETRY, Shared};
 use super::stored::StoredLease;
 use crate::os::dhcp6_socket::{self, MAX_DATAGRAM};
+use crate::random;
 use crate::world::World;
 
 /// Attempts to bind the socket, and the pause between two.
@@ -67,7 +68,7 @@ async fn follow(shared: &Shared, uplink: &str, link: &UsableLink, start: Instant
     let mut buffer = [0; MAX_DATAGRAM];
     loop {
         let has_lease = client.lease().is_some();
-        if let Some(message) = client.poll_transmit(random, start.elapsed())
+        if let Some(message) = client.poll_transmit(random::fraction, start.elapsed())
             && let Err(error) = socket.send_to(&message, dhcp6_socket::all_servers(link.index)).await
         {
             tracing::debug!(uplink, %error, "failed to send a DHCPv6 message");
@@ -132,7 +133,7 @@ async fn send_release(
 ) -> io::Result<()> {
     let now = (Duration::ZERO, shared.context.store.clock().now());
     let mut client = PrefixDelegation::new(dhcp6::duid(link.mac), Some(lease.lease(now)), now.0);
-    let Some(message) = client.release(random(), now.0) else { return Ok(()) };
+    let Some(message) = client.release(random::fraction(), now.0) else { return Ok(()) };
     let socket = bound(uplink, link).await?;
     socket.send_to(&message, dhcp6_socket::all_servers(link.index)).await.map(drop)
 }
@@ -145,9 +146,4 @@ fn usable_link(world: &World, uplink: &str) -> Option<UsableLink> {
         IpAddr::V4(_) => None,
     });
     Some(UsableLink { index: link.index, mac: link.mac?, address: link_local.next()? })
-}
-
-/// Returns a random number from 0 to 1.
-fn random() -> f64 {
-    getrandom::u32().map_or(0.5, |word| f64::from(word) / f64::from(u32::MAX))
 }

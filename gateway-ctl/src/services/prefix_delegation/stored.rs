@@ -10,7 +10,7 @@ use ipnet::Ipv6Net;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::os::replace_file::replace_file;
+use crate::os::json_file;
 
 /// A lease with times of the wall clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,23 +48,11 @@ pub fn path(state_dir: &Path) -> PathBuf {
 
 /// Returns the stored leases by uplink. A file that is missing or damaged has none.
 pub fn read(path: &Path) -> BTreeMap<String, StoredLease> {
-    match std::fs::read(path).map(|bytes| serde_json::from_slice(&bytes)) {
-        Ok(Ok(leases)) => leases,
-        Ok(Err(error)) => {
-            tracing::warn!(path = %path.display(), %error, "ignored the stored IPv6 delegations");
-            BTreeMap::new()
-        }
-        Err(error) => {
-            if error.kind() != io::ErrorKind::NotFound {
-                tracing::warn!(path = %path.display(), %error, "failed to read the stored IPv6 delegations");
-            }
-            BTreeMap::new()
-        }
-    }
+    json_file::read(path)
 }
 
 pub fn write(path: &Path, leases: &BTreeMap<String, StoredLease>) -> io::Result<()> {
-    replace_file(path, &serde_json::to_vec(leases)?)
+    json_file::write(path, leases)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use ipnet::IpNet;
 use tokio::sync::mpsc;
 
 use super::HealthVerdict;
+use crate::random;
 use crate::services::probe;
 use gateway_outbound::SocketBinding;
 
@@ -60,8 +61,7 @@ impl Probes {
     pub fn take(&mut self, outcome: Outcome, now: Duration) -> bool {
         let Some(watched) = self.watched.get_mut(&outcome.tunnel) else { return false };
         let before = watched.health.health();
-        // Without randomness, the probes are regular; everything else stays the same.
-        let random = getrandom::u32().map_or(0.5, |word| f64::from(word) / f64::from(u32::MAX));
+        let random = random::fraction();
         watched.health.handle_outcome(outcome.ticket, outcome.took, &watched.check, now, random);
         watched.health.health() != before
     }
