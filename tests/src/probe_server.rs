@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::netns::Namespace;
+use crate::services::wait_readable;
 
-const ATTENTION: Duration = Duration::from_millis(50);
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running server. Dropping it ends it.
@@ -41,7 +41,7 @@ impl ProbeServer {
                         // A client that goes away is none of the server's business.
                         let _ = serve(connection, &answer);
                     }
-                    Err(_) => std::thread::sleep(ATTENTION),
+                    Err(_) => wait_readable(&listener),
                 }
             }
         });

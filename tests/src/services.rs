@@ -128,7 +128,7 @@ impl Drop for Services {
     }
 }
 
-fn wait_readable(listener: &TcpListener) {
+pub(crate) fn wait_readable(listener: &TcpListener) {
     use std::os::fd::AsFd;
     let mut waiting = [nix::poll::PollFd::new(listener.as_fd(), nix::poll::PollFlags::POLLIN)];
     // After a failure the next accept fails as well.

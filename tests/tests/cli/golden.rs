@@ -49,7 +49,7 @@ fn every_command_against_a_live_daemon() {
     }
     // Whether the clock of this machine is synchronised is not what the files show.
     let blocks = json!({"value": {"all": {}}});
-    testbed.api().put("/settings/privacy.blocks", &blocks).expect("hosts ask time servers");
+    testbed.api().put("/settings/privacy.blocks", &blocks).expect("stored");
     wait_ok(VERDICT_TIMEOUT, "the first verdict on the gateway", || {
         let status = testbed.api().get("/status")?;
         anyhow::ensure!(status["verdict"]["checked_at"].is_string(), "{status}");

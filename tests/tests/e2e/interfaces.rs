@@ -142,7 +142,7 @@ fn static_address_is_kept_until_it_is_taken_back() {
 
     testbed.api().put("/interfaces/eth3/config", &json!({"method": "none"})).expect("stored");
     assert!(!addresses(&testbed, "eth3").contains("10.44.0.7"));
-    assert!(addresses(&testbed, "eth3").contains(" 10.9.9.9/24 "), "it is of somebody else");
+    assert!(addresses(&testbed, "eth3").contains(" 10.9.9.9/24 "), "another program set it");
     let rules = testbed.network.gateway.run("ip", &["rule"]).expect("rules");
     assert!(!rules.contains("10.44.0.7"), "{rules}");
 }

@@ -80,12 +80,12 @@ fn only_links_of_the_gateway_are_removed() {
     let gateway = &testbed.network.gateway;
     gateway
         .ip("link add br7 type bridge\nlink add eth7 type veth peer name eth8\nlink add eth9 type veth peer name eth6\n")
-        .expect("links of somebody else");
+        .expect("links of another program");
     let links = json!([{"name": "br7", "ports": ["eth7"]}, {"name": "br8", "ports": ["eth9", "nowhere"]}]);
     set(&testbed, "network.bridges", &links);
     assert!(link(&testbed, "eth7").expect("a port").contains("master br7"));
     assert!(link(&testbed, "eth9").expect("a port").contains("master br8"), "another port is missing");
-    assert!(!link(&testbed, "br7").expect("a bridge").contains("alias"), "it is of somebody else");
+    assert!(!link(&testbed, "br7").expect("a bridge").contains("alias"), "another program made it");
     assert_ne!(state_of_links(&testbed), "ok", "a port is missing");
     // A port that another program adds stays; one that is not named any more is released.
     gateway.ip("link set eth8 master br8\n").expect("added");
@@ -96,7 +96,7 @@ fn only_links_of_the_gateway_are_removed() {
 
     set(&testbed, "network.bridges", &json!([]));
     assert_eq!(link(&testbed, "br8"), None);
-    assert!(link(&testbed, "br7").is_some(), "it is of somebody else");
+    assert!(link(&testbed, "br7").is_some(), "another program made it");
     assert!(!link(&testbed, "eth7").expect("a port").contains("master"));
 
     set(&testbed, "network.bridges", &json!([{"name": "eth7"}]));

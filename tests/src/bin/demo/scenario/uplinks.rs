@@ -1,18 +1,18 @@
 //! Takes the carrier of the active uplink away while a download runs through a tunnel.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use gateway_tests::topology::{other_wan, server, wan};
 use gateway_tests::traffic::{ask_server, transfer};
 use gateway_tests::two_uplinks::two_uplinks;
-use gateway_tests::wait::wait_ok;
+use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::json;
 
 use super::{SOON, Walk};
 
-/// Time after which the cable is pulled.
-const BEGIN: Duration = Duration::from_millis(300);
+/// Packets of tunnels after which the cable is pulled.
+const BEGIN: u64 = 500;
 /// Size of the transfer in each direction.
 const BYTES: u64 = 128 << 20;
 
@@ -39,9 +39,10 @@ impl Walk {
         self.console.claim("tv is seen as (fibre)", wan(false), seen(wan(false))?);
         let internet = &network.internet;
         internet.sysctl("net.ipv6.conf.up0.keep_addr_on_down", "1")?;
+        network.tap.reset();
         let (download, took) = std::thread::scope(|scope| -> Result<_> {
             let download = scope.spawn(|| transfer(&network.laptop, server(false), BYTES));
-            std::thread::sleep(BEGIN);
+            wait_for(SOON, "the download to run", || network.tap.counts().tunnel.total() > BEGIN)?;
             ensure!(!download.is_finished(), "the download was over before the cable was pulled");
             self.console.run(&internet.shown("ip link set up0 down"))?;
             let pulled = Instant::now();
