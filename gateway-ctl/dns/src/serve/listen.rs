@@ -19,6 +19,9 @@ use super::{Shared, accept};
 /// Size of a socket buffer in bytes: capacity for a burst of some thousand queries.
 const BUFFER: usize = 4 << 20;
 
+/// Ports that are tried where the kernel chooses one.
+const PORTS: usize = 16;
+
 /// Maximum number of connections that wait for accept(2).
 const BACKLOG: i32 = 1024;
 
@@ -116,16 +119,23 @@ impl Listeners {
     }
 }
 
+/// Binds what is not bound yet. With port 0, TCP uses the port that the kernel gave to UDP, and where another program has
+/// that one, both use another.
 fn bind(shared: &Arc<Shared>, listen: &Listen, workers: usize, bound: Option<BoundSocket>) -> BoundSocket {
     let mut bound = bound.unwrap_or(BoundSocket { udp: Err(String::new()), tcp: Err(String::new()) });
-    if bound.udp.is_err() {
-        bound.udp = datagrams(listen, workers).map_err(|error| error.to_string());
-    }
-    if bound.tcp.is_err() {
-        // With port 0, TCP uses the port that the kernel gave to UDP.
-        let port = bound.udp.as_ref().map_or(listen.address.port(), |(address, _)| address.port());
-        let listen = Listen { address: SocketAddr::new(listen.address.ip(), port), ..listen.clone() };
-        bound.tcp = streams(shared, &listen, false).map_err(|error| error.to_string());
+    for _ in 0..PORTS {
+        if bound.udp.is_err() {
+            bound.udp = datagrams(listen, workers).map_err(|error| error.to_string());
+        }
+        if bound.tcp.is_err() {
+            let port = bound.udp.as_ref().map_or(listen.address.port(), |(address, _)| address.port());
+            let listen = Listen { address: SocketAddr::new(listen.address.ip(), port), ..listen.clone() };
+            bound.tcp = streams(shared, &listen, false).map_err(|error| error.to_string());
+        }
+        if listen.address.port() != 0 || bound.udp.is_err() || bound.tcp.is_ok() {
+            break;
+        }
+        bound.udp = Err("the port is in use for TCP".to_owned());
     }
     bound
 }
