@@ -55,13 +55,16 @@ pub fn run() -> Result<Vec<Row>> {
     }
     let [ours, kea] = &subjects[..] else { unreachable!("two servers") };
     let growth = [ours.growth()?, kea.growth()?];
-    let sustained = [ours.server.sustained_by_perfdhcp()?, kea.server.sustained_by_perfdhcp()?];
+    drop(subjects);
+    // New servers: the leases of the rounds above would fill the gateway's table, which is limited.
+    let sustained = |make| Server::start(make, cores - 1)?.sustained_by_perfdhcp();
+    let sustained = [sustained(Make::Ours)?, sustained(Make::Kea)?];
     Ok(vec![
         Row {
             bench: "dhcp_dora",
             ours: measured[0].median,
             peer: measured[1].median,
-            peer_name: format!("{}, not synchronised", kea.server.make.name()),
+            peer_name: format!("{}, not synchronised", Make::Kea.name()),
             unit: "exchanges/s",
             target: Target::BothAtLeast { ours: 5000.0, ratio: 1.0 },
         },
@@ -69,7 +72,7 @@ pub fn run() -> Result<Vec<Row>> {
             bench: "dhcp_perfdhcp",
             ours: sustained[0],
             peer: sustained[1],
-            peer_name: format!("{}, not synchronised", kea.server.make.name()),
+            peer_name: format!("{}, not synchronised", Make::Kea.name()),
             unit: "exchanges/s",
             target: Target::BothAtLeast { ours: 5000.0, ratio: 1.0 },
         },
@@ -77,7 +80,7 @@ pub fn run() -> Result<Vec<Row>> {
             bench: "dhcp_memory",
             ours: growth[0],
             peer: growth[1],
-            peer_name: kea.server.make.name().to_owned(),
+            peer_name: Make::Kea.name().to_owned(),
             unit: "MiB for 100 000 leases",
             target: Target::OursBelow(40.0),
         },
