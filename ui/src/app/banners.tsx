@@ -1,0 +1,101 @@
+// Lines above a page: sign-in is off, the caller may only read, a change waits for its confirmation, no daemon.
+
+import { useGet, useChange } from '@/api/query'
+import { call, client } from '@/api/client'
+import { Button } from '@/components/button'
+import { Glyph } from '@/components/state'
+import { useNow } from '@/components/time'
+import { useText } from '@/text'
+import { formatAge } from '@/text/format'
+import { useCaller } from './caller'
+import { say, sayError } from './toasts'
+
+export function Banners() {
+  return (
+    <div className="banners">
+      <SignInOff />
+      <ReadOnly />
+      <Unreachable />
+      <Confirmation />
+    </div>
+  )
+}
+
+function SignInOff() {
+  const text = useText()
+  const { status } = useCaller()
+  if (status?.enabled !== false) return null
+  const loopback = ['localhost', '127.0.0.1', '[::1]'].includes(location.hostname)
+  return (
+    <div className={loopback ? 'banner banner--direct' : 'banner banner--leak'}>
+      <Glyph state={loopback ? 'direct' : 'leak'} />
+      <span>{text.shell.everyoneIsAdmin(location.host)}</span>
+    </div>
+  )
+}
+
+function ReadOnly() {
+  const text = useText()
+  const { status } = useCaller()
+  if (status?.auth !== 'localnet') return null
+  return (
+    <div className="banner banner--plain">
+      <span>{text.shell.readOnly}</span>
+    </div>
+  )
+}
+
+function Unreachable() {
+  const text = useText()
+  const query = useGet('/status', {}, { every: 3000 })
+  if (!query.error) return null
+  return (
+    <div className="banner banner--unknown">
+      <Glyph state="unknown" />
+      <span>{text.shell.unreachable}</span>
+      <Button size="small" icon="refresh" onClick={() => void query.refetch()}>
+        {text.common.retry}
+      </Button>
+    </div>
+  )
+}
+
+/** A change that undoes itself unless it is confirmed in time. */
+function Confirmation() {
+  const text = useText()
+  const now = useNow()
+  const until = useGet('/status', {}, { every: 3000 }).data?.data.pending_confirm_until
+  const confirm = useChange(() => call(client.POST('/apply/confirm')))
+  const revert = useChange(() => call(client.POST('/apply/revert')))
+  if (!until) return null
+  const left = Math.max(0, (Date.parse(until) - now) / 1000)
+  return (
+    <div className="banner banner--plain" role="status">
+      <span className="strong">{text.shell.confirmWithin(formatAge(left, text))}</span>
+      <span>{text.shell.confirmWhy}</span>
+      <span className="btns">
+        <Button
+          kind="primary"
+          size="small"
+          needs="operator"
+          busy={confirm.isPending}
+          onClick={() =>
+            confirm.mutate(undefined, { onSuccess: () => say(text.shell.confirmed), onError: sayError })
+          }
+        >
+          {text.shell.keep}
+        </Button>
+        <Button
+          size="small"
+          needs="operator"
+          busy={revert.isPending}
+          onClick={() =>
+            revert.mutate(undefined, { onSuccess: () => say(text.shell.undone), onError: sayError })
+          }
+        >
+          {text.shell.undo}
+        </Button>
+      </span>
+    </div>
+  )
+}

@@ -1,0 +1,20 @@
+// The first run: the wizard opens by itself until it was finished or skipped once.
+
+import { useState } from 'react'
+
+const STORED = 'gateway.first-run'
+
+/** Opens the wizard again, from the page of the system. */
+export function openWizard() {
+  localStorage.setItem(STORED, 'open')
+  location.assign('/')
+}
+
+export function useWizard(setupRequired: boolean) {
+  const [state, setState] = useState(localStorage.getItem(STORED))
+  const close = () => {
+    localStorage.setItem(STORED, 'done')
+    setState('done')
+  }
+  return { open: state === 'open' || (setupRequired && state !== 'done'), close }
+}

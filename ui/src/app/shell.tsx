@@ -1,0 +1,44 @@
+// The frame around all pages: navigation, top bar, pending changes, dialogs.
+
+import { Outlet } from '@tanstack/react-router'
+import { useEffect } from 'react'
+import { useQueryClient } from '@tanstack/react-query'
+import { live } from '@/api/live'
+import { Sprite } from '@/components/icons'
+import { useText } from '@/text'
+import { Banners } from './banners'
+import { BottomBar, SideBar } from './navigation'
+import { PendingBar } from './pending-bar'
+import { Shortcuts } from './shortcuts'
+import { SignInAgain } from './sign-in'
+import { Toasts } from './toasts'
+import { TopBar } from './top-bar'
+
+export function Shell() {
+  const text = useText()
+  const queries = useQueryClient()
+  useEffect(() => live.follow(queries), [queries])
+  return (
+    <>
+      <Sprite />
+      <a className="skip" href="#main">
+        {text.shell.skip}
+      </a>
+      <div className="app">
+        <SideBar />
+        <div className="main">
+          <TopBar />
+          <Banners />
+          <main className="page" id="main" tabIndex={-1}>
+            <Outlet />
+          </main>
+          <PendingBar />
+        </div>
+      </div>
+      <BottomBar />
+      <Shortcuts />
+      <SignInAgain />
+      <Toasts />
+    </>
+  )
+}

@@ -1,0 +1,74 @@
+// The bar over each page: where one is, the verdict, the palette, the account.
+
+import { useState } from 'react'
+import { entries } from '@/pages'
+import { Icon, Logo } from '@/components/icons'
+import { Glyph } from '@/components/state'
+import { Age } from '@/components/time'
+import { useText } from '@/text'
+import { Account } from './account'
+import { addressOf } from './entries'
+import { Link, usePath } from './link'
+import { isCurrent } from './navigation'
+import { Palette } from './palette'
+import { useVerdict } from './verdict'
+import { useCrumb } from './crumb'
+
+export function TopBar() {
+  const text = useText()
+  const [open, setOpen] = useState(false)
+  return (
+    <div className="top">
+      <Link className="brand" to="/" aria-label={text.shell.home}>
+        <Logo />
+        <span>{text.shell.product}</span>
+      </Link>
+      <Crumbs />
+      <div className="top__r">
+        <VerdictChip />
+        <button type="button" className="palette" onClick={() => setOpen(true)}>
+          <Icon name="search" />
+          {text.shell.find}
+          <kbd>Ctrl K</kbd>
+        </button>
+        <Account />
+      </div>
+      <Palette open={open} onOpen={setOpen} />
+    </div>
+  )
+}
+
+function Crumbs() {
+  const text = useText()
+  const path = usePath()
+  const entry = entries.find((each) => isCurrent(each, path))
+  const detail = useCrumb()
+  if (!entry) return null
+  const tab = entry.tabs.find((each) => addressOf(entry, each) === path)
+  const last = detail ?? (tab && entry.tabs.length > 1 ? tab.label(text) : undefined)
+  return (
+    <nav className="crumbs" aria-label={text.shell.breadcrumb}>
+      {last === undefined ? (
+        <b>{entry.label(text)}</b>
+      ) : (
+        <>
+          <Link to={entry.path}>{entry.label(text)}</Link> <span aria-hidden="true">/</span> <b>{last}</b>
+        </>
+      )}
+    </nav>
+  )
+}
+
+/** The verdict as a word with its age, on every page. */
+function VerdictChip() {
+  const { word, state, checkedAt } = useVerdict()
+  return (
+    <Link className={`chip chip--${state}`} to="/" aria-live={state === 'leak' ? 'assertive' : 'polite'}>
+      <Glyph state={state} />
+      {word}{' '}
+      <span>
+        <Age time={checkedAt} />
+      </span>
+    </Link>
+  )
+}

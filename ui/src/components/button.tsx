@@ -1,0 +1,68 @@
+// Buttons. One that the role does not allow stays visible and says what it needs.
+
+import type { ComponentPropsWithoutRef, ReactNode } from 'react'
+import { Icon, type IconName } from './icons'
+import { useText } from '@/text'
+import { useCaller } from '@/app/caller'
+import { mayDo, type Role } from '@/app/roles'
+
+type Kind = 'primary' | 'plain' | 'ghost'
+
+interface Props extends Omit<ComponentPropsWithoutRef<'button'>, 'type'> {
+  kind?: Kind
+  size?: 'small' | 'large'
+  icon?: IconName
+  /** Role that the action needs. */
+  needs?: Role
+  submit?: boolean
+  busy?: boolean
+  children: ReactNode
+}
+
+const KIND: Record<Kind, string> = { primary: 'btn btn--pri', plain: 'btn', ghost: 'btn btn--ghost' }
+
+export function Button({ kind = 'plain', size, icon, needs, submit, busy, children, ...rest }: Props) {
+  const text = useText()
+  const { role } = useCaller()
+  const forbidden = needs !== undefined && !mayDo(role, needs)
+  const sized = size === 'small' ? ' btn--s' : size === 'large' ? ' btn--lg' : ''
+  return (
+    <button
+      {...rest}
+      type={submit ? 'submit' : 'button'}
+      className={`${KIND[kind]}${sized} ${rest.className ?? ''}`}
+      disabled={rest.disabled === true || forbidden || busy === true}
+      aria-busy={busy}
+      title={forbidden ? text.common.needsRole(needs) : rest.title}
+    >
+      {icon ? <Icon name={icon} /> : null}
+      {children}
+    </button>
+  )
+}
+
+interface IconButtonProps extends Omit<ComponentPropsWithoutRef<'button'>, 'type' | 'children'> {
+  icon: IconName
+  label: string
+  small?: boolean
+  needs?: Role
+}
+
+/** A button with an icon only. Its label is read out and shown as a tooltip. */
+export function IconButton({ icon, label, small, needs, ...rest }: IconButtonProps) {
+  const text = useText()
+  const { role } = useCaller()
+  const forbidden = needs !== undefined && !mayDo(role, needs)
+  return (
+    <button
+      {...rest}
+      type="button"
+      className={small ? 'icobtn icobtn--s' : 'icobtn'}
+      aria-label={label}
+      title={forbidden ? text.common.needsRole(needs) : label}
+      disabled={rest.disabled === true || forbidden}
+    >
+      <Icon name={icon} />
+    </button>
+  )
+}

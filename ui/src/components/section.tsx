@@ -1,0 +1,149 @@
+// A part of a page with its heading, and a part whose data is read: it loads, is empty, fails or is not supported.
+
+import { useEffect, useId, useState, type ReactNode } from 'react'
+import type { UseQueryResult } from '@tanstack/react-query'
+import { ApiError, type Answer } from '@/api/client'
+import { Unreachable } from '@/api/errors'
+import { useText } from '@/text'
+import { useAge } from './time'
+import { Button } from './button'
+import { Glyph } from './state'
+
+interface SectionProps {
+  title: ReactNode
+  /** A sentence beside the heading. */
+  hint?: ReactNode
+  /** Links and buttons at the right. */
+  actions?: ReactNode
+  children: ReactNode
+}
+
+export function Section({ title, hint, actions, children }: SectionProps) {
+  const id = useId()
+  return (
+    <section className="sec" aria-labelledby={id}>
+      <div className="sec__h">
+        <h2 id={id}>{title}</h2>
+        {hint ? <p>{hint}</p> : null}
+        {actions ? <div className="r">{actions}</div> : null}
+      </div>
+      {children}
+    </section>
+  )
+}
+
+interface LoadedProps<T> {
+  query: UseQueryResult<Answer<T>>
+  /** Reports whether there is nothing to show. */
+  isEmpty?: (data: T) => boolean
+  /** What it is, and the next action. */
+  empty?: ReactNode
+  /** Height while loading, in lines. */
+  lines?: number
+  children: (data: T) => ReactNode
+}
+
+/** Data of the API in one of its four states. The last good data stays while an error lasts. */
+export function Loaded<T>({ query, isEmpty, empty, lines = 3, children }: LoadedProps<T>) {
+  const { data, error } = query
+  if (data) {
+    const body = empty !== undefined && isEmpty?.(data.data) === true ? empty : children(data.data)
+    if (!error) return <>{body}</>
+    return (
+      <>
+        <Failure error={error} since={query.dataUpdatedAt} retry={() => void query.refetch()} />
+        <div className="stale">{body}</div>
+      </>
+    )
+  }
+  if (error instanceof ApiError && error.status === 501) return <NotSupported message={error.message} />
+  if (error) return <Failure error={error} retry={() => void query.refetch()} />
+  return <Skeleton lines={lines} />
+}
+
+/** Lines in place of data that has not arrived. Nothing is drawn for the first 300 ms. */
+export function Skeleton({ lines }: { lines: number }) {
+  const text = useText()
+  const [late, setLate] = useState(false)
+  useEffect(() => {
+    const timer = window.setTimeout(() => setLate(true), 300)
+    return () => window.clearTimeout(timer)
+  }, [])
+  return (
+    <div className="loading" role="status" aria-label={text.common.loading}>
+      {Array.from({ length: lines }, (_, line) => (
+        <span key={line} className={late ? `sk sk--${[90, 60, 80, 40][line % 4]}` : 'sk sk--hidden'} />
+      ))}
+    </div>
+  )
+}
+
+/** An error in words: what failed, its code and the id of the request. */
+export function Failure({ error, since, retry }: { error: Error; since?: number; retry?: () => void }) {
+  const text = useText()
+  const age = useAge(since ? new Date(since).toISOString() : null)
+  const known = error instanceof ApiError
+  return (
+    <div className="err" role="alert">
+      <p className="strong">
+        {error instanceof Unreachable ? text.common.unreachable : known ? error.message : text.common.failed}
+      </p>
+      {known ? (
+        <p className="dim sm mono">
+          {error.status} {error.code}
+          {error.requestId ? `, ${text.common.request} ${error.requestId}` : ''}
+        </p>
+      ) : null}
+      {known && error.fields.length > 0 ? (
+        <ul>
+          {error.fields.map((field) => (
+            <li key={field.path}>
+              <code>{field.path}</code> {field.message}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      {since ? <p className="dim sm">{text.common.lastGood(age)}</p> : null}
+      {retry ? (
+        <div>
+          <Button size="small" icon="refresh" onClick={retry}>
+            {text.common.retry}
+          </Button>
+        </div>
+      ) : null}
+    </div>
+  )
+}
+
+/** A part that this host or version does not have. It is no error. */
+export function NotSupported({ message }: { message: string }) {
+  const text = useText()
+  return (
+    <div className="quiet">
+      <Glyph state="idle" /> <span className="strong">{text.common.notSupported}</span> {message}
+    </div>
+  )
+}
+
+interface EmptyProps {
+  /** What would stand here. */
+  children: ReactNode
+  /** The next action. */
+  action?: ReactNode
+  /** The same by the command-line client. */
+  command?: string
+}
+
+export function Empty({ children, action, command }: EmptyProps) {
+  return (
+    <div className="quiet">
+      <p>{children}</p>
+      {action ? <div className="btns">{action}</div> : null}
+      {command ? (
+        <p className="dim sm">
+          <code>{command}</code>
+        </p>
+      ) : null}
+    </div>
+  )
+}

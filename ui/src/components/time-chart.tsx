@@ -1,0 +1,214 @@
+// Values over time: a chart with a sentence that says the same, and the values as a table.
+
+import { useEffect, useId, useMemo, useRef, useState } from 'react'
+import uPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import { useText } from '@/text'
+import { formatTime } from '@/text/format'
+import { Icon } from './icons'
+
+export interface Series {
+  label: string
+  /** A value for each time; `null` where there is none, which leaves a gap. */
+  values: (number | null)[]
+  /** Name of a colour of tokens.css. Without it the line is plain ink. */
+  colour?: string
+  filled?: boolean
+}
+
+interface Props {
+  /** What the chart shows, in a sentence with its extremes. */
+  summary: string
+  /** Times in seconds since 1970, ascending. */
+  times: number[]
+  series: Series[]
+  height?: number
+  format: (value: number) => string
+}
+
+const INK = '--ink-2'
+
+export function TimeChart({ summary, times, series, height = 120, format }: Props) {
+  const text = useText()
+  const id = useId()
+  const [table, setTable] = useState(false)
+  return (
+    <figure className="timechart">
+      {table ? (
+        <ValueTable times={times} series={series} format={format} label={summary} />
+      ) : (
+        <Plot times={times} series={series} height={height} format={format} describedBy={id} />
+      )}
+      <figcaption id={id} className={table ? 'sr' : 'dim sm'}>
+        {summary}
+      </figcaption>
+      <div className="timechart__foot">
+        <span className="legend">
+          {series.map((each) => (
+            <span key={each.label}>
+              <svg className="chart" viewBox="0 0 22 8" aria-hidden="true">
+                <path
+                  d="M0 4H22"
+                  fill="none"
+                  strokeWidth="1.5"
+                  style={{ stroke: `var(${each.colour ?? INK})` }}
+                />
+              </svg>
+              {each.label}
+            </span>
+          ))}
+        </span>
+        <button type="button" className="link" onClick={() => setTable(!table)} aria-pressed={table}>
+          <Icon name="table" />
+          {table ? text.common.showAsChart : text.common.showAsTable}
+        </button>
+      </div>
+    </figure>
+  )
+}
+
+interface PlotProps {
+  times: number[]
+  series: Series[]
+  height: number
+  format: (value: number) => string
+  describedBy: string
+}
+
+function Plot({ times, series, height, format, describedBy }: PlotProps) {
+  const element = useRef<HTMLDivElement>(null)
+  const theme = useThemeChanges()
+  const shape = series.map((each) => `${each.label} ${each.colour ?? ''}`).join()
+  const plot = useRef<uPlot | null>(null)
+  const latest = useRef({ times, series, format })
+  useEffect(() => {
+    latest.current = { times, series, format }
+    plot.current?.setData([times, ...series.map((each) => each.values)] as uPlot.AlignedData)
+  }, [times, series, format])
+  useEffect(() => {
+    const box = element.current
+    if (!box) return
+    const style = getComputedStyle(document.documentElement)
+    const colour = (name: string) => style.getPropertyValue(name).trim()
+    const axis = {
+      stroke: colour('--ink-3'),
+      grid: { stroke: colour('--line'), width: 1 },
+      ticks: { show: false },
+    }
+    const { series: lines } = latest.current
+    const drawn = new uPlot(
+      {
+        width: box.clientWidth || 280,
+        height,
+        legend: { show: false },
+        cursor: { show: false },
+        padding: [6, 4, 0, 0],
+        axes: [
+          {
+            ...axis,
+            size: 22,
+            font: '11px system-ui',
+            values: (_, ticks) => ticks.map((tick) => formatTime(new Date(tick * 1000).toISOString())),
+          },
+          {
+            ...axis,
+            size: 44,
+            font: '11px system-ui',
+            values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)),
+          },
+        ],
+        series: [
+          {},
+          ...lines.map((each) => ({
+            label: each.label,
+            stroke: colour(each.colour ?? INK),
+            fill: each.filled ? `${colour(each.colour ?? INK)}14` : undefined,
+            width: 1.5,
+            points: { show: false },
+          })),
+        ],
+      },
+      [latest.current.times, ...lines.map((each) => each.values)] as uPlot.AlignedData,
+      box,
+    )
+    plot.current = drawn
+    const resize = new ResizeObserver(() => drawn.setSize({ width: box.clientWidth || 280, height }))
+    resize.observe(box)
+    return () => {
+      resize.disconnect()
+      drawn.destroy()
+      plot.current = null
+    }
+  }, [height, theme, shape])
+  return <div ref={element} className="timechart__plot" role="img" aria-describedby={describedBy} />
+}
+
+/** Changes whenever the colours of the page change. */
+function useThemeChanges(): number {
+  const [count, setCount] = useState(0)
+  useEffect(() => {
+    const changed = () => setCount((before) => before + 1)
+    const observer = new MutationObserver(changed)
+    observer.observe(document.documentElement, { attributeFilter: ['data-theme'] })
+    const system = matchMedia('(prefers-color-scheme: dark)')
+    system.addEventListener('change', changed)
+    return () => {
+      observer.disconnect()
+      system.removeEventListener('change', changed)
+    }
+  }, [])
+  return count
+}
+
+interface TableProps {
+  label: string
+  times: number[]
+  series: Series[]
+  format: (value: number) => string
+}
+
+/** Rows of a chart that are shown as a table. */
+const MOST = 200
+
+function ValueTable({ label, times, series, format }: TableProps) {
+  const text = useText()
+  const rows = useMemo(
+    () =>
+      times
+        .map((time, index) => ({ time, index }))
+        .slice(-MOST)
+        .reverse(),
+    [times],
+  )
+  return (
+    <div className="timechart__table">
+      <table className="tbl tbl--dense" aria-label={label}>
+        <thead>
+          <tr>
+            <th scope="col" />
+            {series.map((each) => (
+              <th key={each.label} scope="col" className="num">
+                {each.label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ time, index }) => (
+            <tr key={time}>
+              <th scope="row">{formatTime(new Date(time * 1000).toISOString())}</th>
+              {series.map((each) => {
+                const value = each.values[index]
+                return (
+                  <td key={each.label} className="num">
+                    {value === null || value === undefined ? text.common.noData : format(value)}
+                  </td>
+                )
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

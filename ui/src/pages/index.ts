@@ -1,0 +1,6 @@
+// All entries of the navigation, in its order.
+
+import { available, type Entry } from '@/app/entries'
+import { overview } from './overview/entry'
+
+export const entries: Entry[] = available([overview])

@@ -1,0 +1,3 @@
+import type { Text } from '..'
+
+export const dns: Text['dns'] = {}

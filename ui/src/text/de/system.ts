@@ -1,0 +1,3 @@
+import type { Text } from '..'
+
+export const system: Text['system'] = {}

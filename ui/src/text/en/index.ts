@@ -1,0 +1,27 @@
+import { activity } from './activity'
+import { common } from './common'
+import { devices } from './devices'
+import { dns } from './dns'
+import { merge } from './merge'
+import { network } from './network'
+import { overview } from './overview'
+import { paths } from './paths'
+import { policies } from './policies'
+import { shell } from './shell'
+import { system } from './system'
+import { wizard } from './wizard'
+
+export const en = {
+  activity,
+  common,
+  devices,
+  dns,
+  merge,
+  network,
+  overview,
+  paths,
+  policies,
+  shell,
+  system,
+  wizard,
+}
