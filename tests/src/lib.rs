@@ -25,6 +25,7 @@ pub mod openvpn;
 pub mod pihole;
 pub mod probe_server;
 pub mod process;
+pub mod relay;
 pub mod services;
 pub mod socks;
 pub mod tap;

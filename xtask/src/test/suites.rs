@@ -136,6 +136,17 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(20),
     },
     Suite {
+        name: "dashboard",
+        what: "journeys through the dashboard in a real browser",
+        work: Work::Module("network"),
+        quick: Quick::No,
+        place: Place::InTurn,
+        root: true,
+        // A browser, its page and the daemon take both processors.
+        arguments: &["--test-threads=1"],
+        limit: minutes(20),
+    },
+    Suite {
         name: "backup",
         what: "backups to a folder, SSH, WebDAV and an object store, and what goes wrong there",
         work: Work::Module("network"),

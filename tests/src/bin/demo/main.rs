@@ -5,7 +5,6 @@
 //! Ctrl-C, and the API is reachable from the host.
 
 mod console;
-mod relay;
 mod scenario;
 
 use std::process::ExitCode;

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use gateway_tests::dns::Upstream;
-use gateway_tests::name_server;
 use gateway_tests::tap::Counts;
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, Topology, server, wan};
@@ -24,10 +23,10 @@ use gateway_tests::udp_over_tcp::FarEnd;
 use gateway_tests::wait::{wait_for, wait_ok};
 use gateway_tests::wireguard::Exit;
 use gateway_tests::wireguard::kernel_has_wireguard;
+use gateway_tests::{name_server, relay};
 use serde_json::{Value, json};
 
 use crate::console::Console;
-use crate::relay;
 
 const STEPS: usize = 14;
 const SOON: Duration = Duration::from_secs(20);

@@ -3,19 +3,28 @@
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 
+use crate::daemon::API;
+use crate::netns::Entrance;
 use anyhow::{Context, Result};
-use gateway_tests::daemon::API;
-use gateway_tests::netns::Entrance;
 
 /// Ports to try, the usual one first.
 const PORTS: std::ops::Range<u16> = 8080..8100;
 
-/// Opens the relay on the first free port. It closes with the process.
+/// Opens the relay on the first free port of those for people. It closes with the process.
 pub fn open(entrance: Entrance) -> Result<SocketAddr> {
     let listener = PORTS
         .map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)))
         .find_map(io::Result::ok)
         .with_context(|| format!("ports {} to {} of the host are all busy", PORTS.start, PORTS.end - 1))?;
+    serve(listener, entrance)
+}
+
+/// Opens the relay on any port. It closes with the process.
+pub fn open_anywhere(entrance: Entrance) -> Result<SocketAddr> {
+    serve(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("a port for the relay")?, entrance)
+}
+
+fn serve(listener: TcpListener, entrance: Entrance) -> Result<SocketAddr> {
     let address = listener.local_addr().context("address of the relay")?;
     std::thread::spawn(move || {
         for outside in listener.incoming().flatten() {

@@ -1,0 +1,114 @@
+//! The dashboard in a real browser, against a running daemon with traffic. Each test is a journey in `ui/journeys`, which
+//! Node runs with playwright. Pictures of all pages are in `target/dashboard` afterwards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use gateway_tests::dns::Upstream;
+use gateway_tests::process::Process;
+use gateway_tests::testbed::{Testbed, policy};
+use gateway_tests::wait::wait_until;
+use gateway_tests::{name_server, relay};
+use serde_json::json;
+
+/// Timeout of a journey.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// What is there before a journey begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// A gateway that was set up just now, with sign-in.
+    FirstRun,
+    /// Two tunnels, two devices, a policy of each kind, queries in the log.
+    LivedIn,
+}
+
+#[test]
+fn every_page_is_well_in_both_themes_and_on_a_phone() -> Result<()> {
+    run("pages", Start::LivedIn)
+}
+
+#[test]
+fn nothing_is_green_while_the_daemon_does_not_answer() -> Result<()> {
+    run("stopped", Start::LivedIn)
+}
+
+#[test]
+fn names_of_devices_and_queries_are_text() -> Result<()> {
+    run("names", Start::LivedIn)
+}
+
+#[test]
+fn two_administrators_change_one_policy() -> Result<()> {
+    run("two-admins", Start::LivedIn)
+}
+
+#[test]
+fn many_devices_and_queries_slow_no_page_down() -> Result<()> {
+    run("many", Start::LivedIn)
+}
+
+fn run(journey: &str, start: Start) -> Result<()> {
+    let mut testbed = Testbed::prepare()?;
+    let upstream = Upstream::start(&testbed.network.internet)?;
+    testbed.daemon.configure(&json!({"dns": {"upstream_servers": [name_server::ADDRESS]}}))?;
+    if start == Start::FirstRun {
+        testbed.daemon.configure(&json!({"auth": {"enabled": true}}))?;
+    }
+    testbed.daemon.start()?;
+    if start == Start::LivedIn {
+        live_in(&testbed)?;
+    }
+    let door = relay::open_anywhere(testbed.network.gateway.entrance())?;
+    let directory =
+        tempfile::Builder::new().prefix("gateway-journey-").tempdir().context("temporary directory")?;
+    let network = &testbed.network;
+    let folder = ui();
+    let artefacts = folder.parent().context("the folder of the workspace")?.join("target/dashboard");
+    let context = json!({
+        "base": format!("http://{door}"),
+        "pid": testbed.daemon.pid(),
+        "browser": "/usr/bin/chromium",
+        "artefacts": artefacts,
+        "state": testbed.daemon.state_directory(),
+        "directory": directory.path(),
+        "namespaces": {
+            "laptop": network.laptop.namespace.name(), "tv": network.tv.namespace.name(), "gateway": network.gateway.name(),
+        },
+        "devices": {"laptop": network.laptop.mac, "tv": network.tv.mac},
+        "exits": {"a": network.exit_a.configuration_file(), "b": network.exit_b.configuration_file()},
+    });
+    let file = directory.path().join("context.json");
+    fs::write(&file, context.to_string()).context("write the context")?;
+    let mut command = Command::new("node");
+    command.arg("journeys/lib/run.js").arg(journey).arg(&file).current_dir(&folder);
+    let mut process = Process::spawn(command)?;
+    let status = wait_until(LONGEST, &format!("the end of the journey {journey}"), || process.ended())?;
+    drop(upstream);
+    ensure!(status.success(), "the journey {journey} failed; pictures are in {}", artefacts.display());
+    Ok(())
+}
+
+fn ui() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("ui")
+}
+
+/// Makes the gateway one that has been in use: devices, tunnels, policies that carry, block and let out, and a query log.
+fn live_in(testbed: &Testbed) -> Result<()> {
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop)?;
+    let tv = testbed.device(&network.tv)?;
+    testbed.tunnel("wg-a", &network.exit_a)?;
+    let down = testbed.tunnel("wg-b", &network.exit_b)?;
+    testbed.store_policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"]))?;
+    testbed.policy(&policy("tv-streaming", 20, ("device", &tv), &["wg-b"]))?;
+    testbed.bring_down(&down)?;
+    for name in ["www.example", "updates.example", "tracker.example"] {
+        // Only that the query is in the log matters.
+        let _ = network.laptop.namespace.run("dig", &["+tries=1", "+time=2", "@192.168.10.1", name]);
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+// Every page, in both themes, at two widths and in both languages: it shows its data without an error of the browser, axe
+// finds nothing, nothing is wider than the window. The pictures are artefacts.
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { addresses, fileOf, settled } from './lib/pages.js'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+const VARIANTS = [
+  { theme: 'light', width: 1440, axe: true },
+  { theme: 'dark', width: 1440, axe: true },
+  { theme: 'light', width: 360, height: 740, axe: true },
+  { theme: 'light', width: 1440, language: 'de' },
+]
+
+export default async function pages({ context, open }) {
+  const found = []
+  const first = await open()
+  const all = await addresses(first.page)
+  await first.close()
+  assert.ok(all.length >= 8, `only ${all.length} pages`)
+  for (const { theme, width, height = 900, language = 'en', axe } of VARIANTS) {
+    const { page, watch, close } = await open({ theme, width, height, language })
+    for (const address of all) {
+      await page.goto(address)
+      await settled(page)
+      const picture = `${fileOf(address)}-${width}-${theme}${language === 'en' ? '' : `-${language}`}`
+      await page.screenshot({ path: `${context.artefacts}/${picture}.png`, fullPage: true })
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+      if (over > 0) found.push(`${picture}: ${over} px wider than the window`)
+      if (axe) found.push(...(await violations(page)).map((each) => `${picture}: ${each}`))
+    }
+    watch.assertClean()
+    await close()
+  }
+  assert.deepEqual(found, [])
+}
+
+/** What axe finds by the rules of WCAG 2.2 AA. It runs beside the page, so the page's policy need not allow it. */
+async function violations(page) {
+  const session = await page.context().newCDPSession(page)
+  await session.send('Runtime.evaluate', { expression: AXE })
+  const { result } = await session.send('Runtime.evaluate', {
+    expression: `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] })
+      .then((found) => JSON.stringify(found.violations.map(({ id, nodes }) =>
+        id + ' ' + nodes.map(({ target, failureSummary }) => target.join(' ') + ' ' + failureSummary).join('; '))))`,
+    awaitPromise: true,
+    returnByValue: true,
+  })
+  await session.detach()
+  return JSON.parse(result.value)
+}
