@@ -1,6 +1,7 @@
 // All entries of the navigation, in its order.
 
 import { available, type Entry } from '@/app/entries'
+import { dns } from './dns/entry'
 import { overview } from './overview/entry'
 
-export const entries: Entry[] = available([overview])
+export const entries: Entry[] = available([overview, dns])

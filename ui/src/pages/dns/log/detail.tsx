@@ -1,0 +1,194 @@
+// Everything that the log has of one query, and what can be done about its name.
+
+import { useState } from 'react'
+import { call, client } from '@/api/client'
+import { useChange } from '@/api/query'
+import { Link } from '@/app/link'
+import type { Search } from '@/app/search-params'
+import { say } from '@/app/toasts'
+import { Button } from '@/components/button'
+import { TextField } from '@/components/fields'
+import { Failure } from '@/components/section'
+import { Actions } from '@/components/menu'
+import { useText } from '@/text'
+import { formatTime } from '@/text/format'
+import type { Names } from '../names'
+import type { Entry } from './filters'
+import { tookOf } from './log-table'
+import { useNameActions } from './name-actions'
+
+interface Props {
+  entry: Entry
+  names: Names
+  filterBy: (change: Search) => void
+}
+
+export function Detail({ entry, names, filterBy }: Props) {
+  const text = useText()
+  const { log } = text.dns
+  const actions = useNameActions(entry)
+  const [direct, setDirect] = useState(false)
+  const device = entry.client?.device_id
+  const first = actions[0]
+  const list = entry.list_id ? (names.get(entry.list_id) ?? entry.list_id) : null
+  return (
+    <div className="log__detail">
+      <div className="btns">
+        {first ? (
+          <Button kind="primary" size="small" needs={first.needs} onClick={first.run}>
+            {first.label}
+          </Button>
+        ) : null}
+        {actions.slice(1, 3).map((action) => (
+          <Button key={action.id} size="small" needs={action.needs} onClick={action.run}>
+            {action.label}
+          </Button>
+        ))}
+        {device ? (
+          <Button size="small" needs="operator" aria-expanded={direct} onClick={() => setDirect(!direct)}>
+            {log.direct.button}
+          </Button>
+        ) : null}
+        {device ? (
+          <Link
+            className="btn btn--s"
+            to={`/devices/${device}`}
+            search={{ destination: entry.question.name }}
+          >
+            {log.why}
+          </Link>
+        ) : null}
+        <Actions label={log.actionsFor(entry.question.name)} actions={actions.slice(3)} />
+      </div>
+      {direct && device ? <DirectForm entry={entry} device={device} onDone={() => setDirect(false)} /> : null}
+      <dl className="kv">
+        <Fact label={log.facts.rule} value={entry.rule} mono />
+        <Fact label={log.facts.list} value={list} />
+        <Fact label={log.facts.through} value={entry.through} mono />
+        <Fact label={log.facts.upstream} value={entry.upstream} mono />
+        <Fact label={log.facts.rcode} value={entry.rcode} mono />
+        <Fact label={log.facts.ede} value={entry.ede ? `${entry.ede.code} ${entry.ede.text}` : null} />
+        <Fact
+          label={log.facts.dnssec}
+          value={entry.dnssec === null ? null : entry.dnssec ? log.validated : log.notValidated}
+        />
+        <Fact label={log.facts.proto} value={log.protocols[entry.proto] ?? entry.proto} />
+        <Fact label={log.facts.took} value={tookOf(entry.elapsed_ms)} />
+        <Fact label={log.facts.time} value={formatTime(entry.time, 'long')} />
+        <Fact label={log.facts.id} value={String(entry.id)} mono />
+      </dl>
+      <div>
+        <p className="dim sm">{log.facts.answers(entry.answers.length)}</p>
+        <ul className="mono sm log__answers">
+          {entry.answers.map((answer, index) => (
+            <li key={index}>
+              {answer.type} {answer.value}
+            </li>
+          ))}
+        </ul>
+      </div>
+      <div className="btns">
+        <button
+          type="button"
+          className="link"
+          onClick={() => filterBy({ domain: `=${entry.question.name}`, open: undefined })}
+        >
+          {log.sameName}
+        </button>
+        {entry.client ? (
+          <button
+            type="button"
+            className="link"
+            onClick={() => filterBy({ client: device ?? entry.client?.ip, open: undefined })}
+          >
+            {log.sameClient}
+          </button>
+        ) : null}
+        {entry.list_id ? (
+          <button
+            type="button"
+            className="link"
+            onClick={() => filterBy({ list: entry.list_id ?? undefined, open: undefined })}
+          >
+            {log.sameList}
+          </button>
+        ) : null}
+      </div>
+    </div>
+  )
+}
+
+function Fact({ label, value, mono }: { label: string; value: string | null; mono?: boolean }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd className={mono ? 'mono' : undefined}>{value === null || value === '' ? '-' : value}</dd>
+    </div>
+  )
+}
+
+/** Minutes of the exception. */
+const MINUTES = 10
+
+/** An exception that lets the device reach the name past its policy. It lifts no filter. */
+function DirectForm({ entry, device, onDone }: { entry: Entry; device: string; onDone: () => void }) {
+  const text = useText()
+  const { direct } = text.dns.log
+  const [reason, setReason] = useState('')
+  const change = useChange(() =>
+    call(
+      client.POST('/exceptions', {
+        body: {
+          type: 'service-allowlist',
+          device_id: device,
+          allow_direct: true,
+          duration_min: MINUTES,
+          reason,
+          targets: [`=${entry.question.name}`],
+          profile: null,
+          starts_at: null,
+          expires_at: null,
+          created_by: '',
+          revoked_at: null,
+          ended_at: null,
+        },
+      }),
+    ),
+  )
+  return (
+    <form
+      className="form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        change.mutate(undefined, {
+          onSuccess: ({ warnings }) => {
+            say(direct.done(entry.question.name), warnings)
+            onDone()
+          },
+        })
+      }}
+    >
+      <p className="mid">
+        {direct.sentence(entry.client?.name ?? entry.client?.ip ?? '', entry.question.name, MINUTES)}
+        {entry.status === 'blocked' ? ` ${direct.stillFiltered}` : ''}
+      </p>
+      <TextField label={direct.reason} value={reason} onChange={setReason} required />
+      {change.error ? <Failure error={change.error} /> : null}
+      <div className="btns">
+        <Button
+          submit
+          kind="primary"
+          size="small"
+          needs="operator"
+          busy={change.isPending}
+          disabled={reason.trim() === ''}
+        >
+          {direct.button}
+        </Button>
+        <Button kind="ghost" size="small" onClick={onDone}>
+          {text.common.cancel}
+        </Button>
+      </div>
+    </form>
+  )
+}

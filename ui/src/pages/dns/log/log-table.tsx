@@ -1,0 +1,262 @@
+// The rows of the query log. Only those in view are drawn; below 760 px they are cards.
+
+import { useWindowVirtualizer } from '@tanstack/react-virtual'
+import { useRef, useState, type KeyboardEvent } from 'react'
+import { Link } from '@/app/link'
+import type { Search } from '@/app/search-params'
+import { Icon } from '@/components/icons'
+import { Actions } from '@/components/menu'
+import { StateWord, type State } from '@/components/state'
+import { Tag } from '@/components/state'
+import { useText } from '@/text'
+import { formatNumber, formatTime } from '@/text/format'
+import type { Names } from '../names'
+import type { Entry } from './filters'
+import { Detail } from './detail'
+import { useNameActions } from './name-actions'
+
+interface Props {
+  entries: Entry[]
+  names: Names
+  /** Id of the entry whose detail is shown. */
+  open: string | null
+  onOpen: (id: string | null) => void
+  filterBy: (change: Search) => void
+  trimmed: boolean
+}
+
+/** Time in milliseconds from which an answer is marked as slow. */
+const SLOW = 500
+const COLUMNS = 9
+
+export function LogTable({ entries, names, open, onOpen, filterBy }: Props) {
+  const text = useText()
+  const { log } = text.dns
+  const table = useRef<HTMLTableElement>(null)
+  const [top, setTop] = useState(0)
+  const virtual = useWindowVirtualizer({
+    count: entries.length,
+    estimateSize: () => 40,
+    overscan: 16,
+    scrollMargin: top,
+    getItemKey: (index) => entries[index]?.id ?? index,
+  })
+  const items = virtual.getVirtualItems()
+  const first = items[0]
+  const last = items[items.length - 1]
+  const above = first ? first.start - top : 0
+  const below = last ? virtual.getTotalSize() - (last.end - top) : 0
+  return (
+    <div className="scrollx">
+      <table
+        ref={(element) => {
+          table.current = element
+          const offset = element ? Math.round(element.getBoundingClientRect().top + window.scrollY) : top
+          if (offset !== top) setTop(offset)
+        }}
+        className="tbl tbl--card tbl--menu log"
+        aria-label={log.label}
+        aria-rowcount={entries.length}
+      >
+        <colgroup>
+          <col className="w-t" />
+          <col className="w-c" />
+          <col />
+          <col className="w-ty" />
+          <col className="w-v" />
+          <col className="w-b" />
+          <col className="w-a" />
+          <col className="w-m" />
+          <col className="w-x" />
+        </colgroup>
+        <thead>
+          <tr>
+            <th scope="col">{log.columns.time}</th>
+            <th scope="col">{log.columns.client}</th>
+            <th scope="col">{log.columns.question}</th>
+            <th scope="col">{log.columns.type}</th>
+            <th scope="col">{log.columns.verdict}</th>
+            <th scope="col">{log.columns.because}</th>
+            <th scope="col">{log.columns.answered}</th>
+            <th scope="col" className="num">
+              {log.columns.took}
+            </th>
+            <th scope="col">
+              <span className="sr">{text.common.actions}</span>
+            </th>
+          </tr>
+        </thead>
+        {above > 0 ? <Gap height={above} /> : null}
+        {items.map((item) => {
+          const entry = entries[item.index]
+          if (!entry) return null
+          const id = String(entry.id)
+          return (
+            <tbody key={entry.id} ref={virtual.measureElement} data-index={item.index}>
+              <Row
+                entry={entry}
+                index={item.index}
+                names={names}
+                open={open === id}
+                onOpen={() => onOpen(open === id ? null : id)}
+                filterBy={filterBy}
+              />
+              {open === id ? (
+                <tr className="det">
+                  <td colSpan={2} aria-hidden="true" />
+                  <td colSpan={COLUMNS - 2}>
+                    <Detail entry={entry} names={names} filterBy={filterBy} />
+                  </td>
+                </tr>
+              ) : null}
+            </tbody>
+          )
+        })}
+        {below > 0 ? <Gap height={below} /> : null}
+      </table>
+    </div>
+  )
+}
+
+function Gap({ height }: { height: number }) {
+  return (
+    <tbody aria-hidden="true" className="log__gap">
+      <tr>
+        <td colSpan={COLUMNS} style={{ height }} />
+      </tr>
+    </tbody>
+  )
+}
+
+interface RowProps {
+  entry: Entry
+  index: number
+  names: Names
+  open: boolean
+  onOpen: () => void
+  filterBy: (change: Search) => void
+}
+
+function Row({ entry, index, names, open, onOpen, filterBy }: RowProps) {
+  const text = useText()
+  const { log } = text.dns
+  const actions = useNameActions(entry)
+  const blocked = entry.status === 'blocked' || entry.status === 'refused'
+  const press = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && event.target === event.currentTarget) onOpen()
+  }
+  const { client, question } = entry
+  return (
+    <tr
+      className={[blocked ? 'is-b' : '', open ? 'is-sel' : 'opens'].filter(Boolean).join(' ')}
+      aria-rowindex={index + 2}
+      aria-expanded={open}
+      tabIndex={0}
+      onKeyDown={press}
+      onClick={(event) => {
+        if (!(event.target as HTMLElement).closest('a, button')) onOpen()
+      }}
+    >
+      <td className="mono dim nowrap">
+        <time dateTime={entry.time} title={formatTime(entry.time, 'long')}>
+          {clockOf(entry.time)}
+        </time>
+      </td>
+      <td data-l={log.columns.client}>
+        {client ? (
+          <span className="two">
+            {client.device_id ? (
+              <Link className="med" to={`/devices/${client.device_id}`}>
+                {client.name ?? client.ip}
+              </Link>
+            ) : (
+              <button
+                type="button"
+                className="plainlink med"
+                onClick={() => filterBy({ client: client.ip, open: undefined })}
+              >
+                {client.name ?? client.ip}
+              </button>
+            )}
+            {client.name ? <small>{client.ip}</small> : <small>{log.unknownClient}</small>}
+          </span>
+        ) : (
+          <span className="dim">{log.noClient}</span>
+        )}
+      </td>
+      <td className="q" data-l={log.columns.question} title={question.name}>
+        {question.name}
+      </td>
+      <td className="dim sm" data-l={log.columns.type}>
+        {question.type}
+      </td>
+      <td data-l={log.columns.verdict}>
+        <Verdict entry={entry} />
+      </td>
+      <td className="mid log__because" data-l={log.columns.because}>
+        {becauseOf(entry, names, log)}
+      </td>
+      <td className="nowrap log__by" data-l={log.columns.answered} title={entry.upstream ?? undefined}>
+        {entry.upstream ?? (
+          <span className="dim">
+            {entry.status === 'cached' ? log.fromCache : blocked ? log.notAsked : log.local}
+          </span>
+        )}
+      </td>
+      <td className="num nowrap" data-l={log.columns.took}>
+        {entry.elapsed_ms >= SLOW ? (
+          <>
+            <Tag>{log.slow}</Tag> <span className="strong">{tookOf(entry.elapsed_ms)}</span>
+          </>
+        ) : (
+          tookOf(entry.elapsed_ms)
+        )}
+      </td>
+      <td className="num">
+        <span className="acts">
+          <Actions label={log.actionsFor(question.name)} actions={actions} />
+        </span>
+      </td>
+    </tr>
+  )
+}
+
+/** Ordinary verdicts are plain ink; only what was stopped or failed has a colour. */
+export function Verdict({ entry }: { entry: Entry }) {
+  const text = useText()
+  const word = text.dns.log.statuses[entry.status] ?? entry.status
+  const state = STATES[entry.status]
+  if (state) return <StateWord state={state}>{word}</StateWord>
+  return (
+    <span className="st st--plain">
+      <Icon name="check" />
+      {word}
+    </span>
+  )
+}
+
+const STATES: Partial<Record<string, State>> = { blocked: 'blocked', refused: 'blocked', error: 'down' }
+
+/** What decided, in words: `list OISD big`, `rule ads`, `no rule`. */
+export function becauseOf(
+  entry: Entry,
+  names: Names,
+  log: { reasonOf: (reason: string, name: string) => string; noRule: string },
+): string {
+  if (entry.ede && entry.reason === null) return entry.ede.text
+  if (entry.reason === null) return log.noRule
+  const name = (entry.list_id ? names.get(entry.list_id) : undefined) ?? entry.rule ?? ''
+  return log.reasonOf(entry.reason, name)
+}
+
+export function tookOf(milliseconds: number): string {
+  if (milliseconds < 1) return '< 1 ms'
+  return `${formatNumber(milliseconds, milliseconds < 10 ? 1 : 0)} ms`
+}
+
+/** The time of day with milliseconds, the date before it if it is another day. */
+function clockOf(time: string): string {
+  const date = new Date(time)
+  const milliseconds = String(date.getMilliseconds()).padStart(3, '0')
+  return `${formatTime(time, 'seconds')}.${milliseconds}`
+}

@@ -1,0 +1,1 @@
+export const zones = { label: 'zones', question: '' }

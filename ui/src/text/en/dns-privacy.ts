@@ -1,0 +1,1 @@
+export const privacy = { label: 'privacy', question: '' }
