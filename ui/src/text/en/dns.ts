@@ -1,4 +1,4 @@
-import { lists } from './dns-lists'
+import { editor, lists } from './dns-lists'
 import { privacy } from './dns-privacy'
 import { upstreams } from './dns-upstreams'
 import { zones } from './dns-zones'
@@ -9,6 +9,7 @@ const group = (n: number) => String(n).replace(/\B(?=(\d{3})+(?!\d))/g, ' ')
 
 export const dns = {
   label: 'DNS & Privacy',
+  editor,
   lists,
   zones,
   upstreams,

@@ -197,7 +197,9 @@ function Row({ entry, index, names, open, onOpen, filterBy }: RowProps) {
         {becauseOf(entry, names, log)}
       </td>
       <td className="nowrap log__by" data-l={log.columns.answered} title={entry.upstream ?? undefined}>
-        {entry.upstream ?? (
+        {entry.upstream !== null && entry.status !== 'cached' ? (
+          entry.upstream
+        ) : (
           <span className="dim">
             {entry.status === 'cached' ? log.fromCache : blocked ? log.notAsked : log.local}
           </span>

@@ -1,0 +1,174 @@
+// The external filter that queries can be forwarded to.
+
+import { useState } from 'react'
+import { call, client } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say, sayError } from '@/app/toasts'
+import { Button } from '@/components/button'
+import { TextField } from '@/components/fields'
+import { Failure, Loaded, Section } from '@/components/section'
+import { StateWord } from '@/components/state'
+import { ApiError } from '@/api/client'
+import { useText } from '@/text'
+import { numberOf } from '../numbers'
+
+export function ExternalFilter() {
+  const text = useText()
+  const { external } = text.dns.lists
+  const query = useGet('/dns/extfilter/status')
+  const [editing, setEditing] = useState(false)
+  const use = useChange((on: boolean) =>
+    on ? call(client.POST('/dns/extfilter/enable')) : call(client.POST('/dns/extfilter/disable')),
+  )
+  const yes = (value: boolean | null) => (value === null ? '-' : value ? text.common.yes : text.common.no)
+  const status = query.data?.data
+  return (
+    <Section
+      title={external.title}
+      hint={external.hint}
+      actions={
+        <>
+          <Button size="small" needs="admin" aria-expanded={editing} onClick={() => setEditing(!editing)}>
+            {external.configure}
+          </Button>
+          {status?.configured ? (
+            <Button
+              size="small"
+              needs="admin"
+              busy={use.isPending}
+              onClick={() => use.mutate(!status.enabled, { onError: sayError })}
+            >
+              {status.enabled ? external.disable : external.enable}
+            </Button>
+          ) : null}
+        </>
+      }
+    >
+      <Loaded query={query}>
+        {(data) =>
+          data.configured ? (
+            <>
+              <dl className="kv">
+                <Fact label={external.enabled}>
+                  <StateWord state={!data.enabled ? 'idle' : data.reachable ? 'ok' : 'down'}>
+                    {!data.enabled
+                      ? external.states.off
+                      : data.reachable
+                        ? external.states.on
+                        : external.states.down}
+                  </StateWord>
+                </Fact>
+                <Fact label={external.url}>{data.url ?? '-'}</Fact>
+                <Fact label={external.version}>{data.version ?? '-'}</Fact>
+                <Fact label={external.reachable}>{yes(data.reachable)}</Fact>
+                <Fact label={external.blocking}>{yes(data.blocking)}</Fact>
+                <Fact label={external.queries}>{numberOf(data.queries_today)}</Fact>
+                <Fact label={external.blocked}>{numberOf(data.blocked_today)}</Fact>
+              </dl>
+              {data.error ? <p className="mid">{data.error}</p> : null}
+            </>
+          ) : (
+            <p className="mid">{external.none}</p>
+          )
+        }
+      </Loaded>
+      {editing ? <ConfigForm onDone={() => setEditing(false)} /> : null}
+    </Section>
+  )
+}
+
+function Fact({ label, children }: { label: string; children: React.ReactNode }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
+
+function ConfigForm({ onDone }: { onDone: () => void }) {
+  const query = useGet('/dns/extfilter/config', {}, { every: false })
+  return (
+    <Loaded query={query}>
+      {(config) => (
+        <ConfigFields
+          url={config.url}
+          resolver={config.resolver}
+          hasPassword={config.has_password}
+          onDone={onDone}
+        />
+      )}
+    </Loaded>
+  )
+}
+
+function ConfigFields(props: {
+  url: string
+  resolver: string | null
+  hasPassword: boolean
+  onDone: () => void
+}) {
+  const text = useText()
+  const { external } = text.dns.lists
+  const [url, setUrl] = useState(props.url)
+  const [resolver, setResolver] = useState(props.resolver ?? '')
+  const [password, setPassword] = useState('')
+  const save = useChange(() =>
+    call(
+      client.PUT('/dns/extfilter/config', {
+        body: {
+          url,
+          resolver: resolver === '' ? null : resolver,
+          // What is left out keeps its value.
+          ...(password === '' ? {} : { password }),
+        } as never,
+      }),
+    ),
+  )
+  const known = save.error instanceof ApiError ? save.error : null
+  return (
+    <form
+      className="form form--2"
+      onSubmit={(event) => {
+        event.preventDefault()
+        save.mutate(undefined, {
+          onSuccess: ({ warnings }) => {
+            say(text.common.saved, warnings)
+            props.onDone()
+          },
+        })
+      }}
+    >
+      <TextField label={external.url} value={url} error={known?.of('url')} onChange={setUrl} />
+      <TextField
+        label={external.resolver}
+        hint={external.resolverHint}
+        value={resolver}
+        error={known?.of('resolver')}
+        onChange={setResolver}
+      />
+      <TextField
+        label={external.password}
+        hint={props.hasPassword ? external.passwordHint : undefined}
+        type="password"
+        autoComplete="off"
+        value={password}
+        error={known?.of('password')}
+        onChange={setPassword}
+      />
+      {save.error ? (
+        <div className="wide">
+          <Failure error={save.error} />
+        </div>
+      ) : null}
+      <div className="btns wide">
+        <Button submit needs="admin" busy={save.isPending}>
+          {text.common.save}
+        </Button>
+        <Button kind="ghost" onClick={props.onDone}>
+          {text.common.cancel}
+        </Button>
+      </div>
+    </form>
+  )
+}
