@@ -1,0 +1,187 @@
+// The leak check: packets as a device sends them, and where they left.
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { call, client, type Answer, type Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
+import { Button } from '@/components/button'
+import { Check, Select } from '@/components/fields'
+import { Empty, Failure, Section } from '@/components/section'
+import { StateWord, type State } from '@/components/state'
+import { useNow } from '@/components/time'
+import { useText } from '@/text'
+import { formatNumber, formatTime } from '@/text/format'
+import { useDeviceNames } from '../names'
+
+type Kind = Schemas['CheckInput']
+
+const KINDS: Kind[] = ['dns', 'ipv4', 'ipv6', 'webrtc', 'doh', 'quic', 'route']
+/** Only a packet that got out is red. */
+const STATES: Record<string, State> = { pass: 'ok', fail: 'leak', inconclusive: 'unknown' }
+const LAST = ['leak-check'] as const
+
+export function LeakCheck() {
+  const text = useText()
+  const { check } = text.dns.privacy
+  const devices = useGet('/devices').data?.data ?? []
+  const classes = useGet('/privacy-classes').data?.data ?? []
+  const [subject, setSubject] = useState('')
+  const [kinds, setKinds] = useState<Kind[]>(KINDS)
+  const queries = useQueryClient()
+  // The last result stays while the tab is open.
+  const last = useQuery<Answer<Schemas['LeakCheck']>>({
+    queryKey: LAST,
+    queryFn: () => Promise.reject(new Error('it is run by hand')),
+    enabled: false,
+    gcTime: Infinity,
+  })
+  const run = useMutation({
+    mutationFn: () => {
+      const [kind, id = ''] = subject.split(':')
+      return call(
+        client.POST('/privacy/leak-check', {
+          body: {
+            ...(kind === 'device' ? { device_id: id } : {}),
+            ...(kind === 'class' ? { privacy_class: id } : {}),
+            checks: kinds,
+          },
+        }),
+      )
+    },
+    onSuccess: (answer) => queries.setQueryData(LAST, answer),
+  })
+  return (
+    <Section title={check.title} hint={check.hint}>
+      <form
+        className="form form--line"
+        onSubmit={(event) => {
+          event.preventDefault()
+          run.mutate()
+        }}
+      >
+        <Select
+          label={check.as}
+          value={subject}
+          options={[
+            ['', check.stranger],
+            ...devices.map(
+              (each) => [`device:${each.id}`, text.dns.privacy.switches.deviceOf(each.name)] as const,
+            ),
+            ...classes.map(
+              (each) => [`class:${each.id}`, text.dns.privacy.switches.classOf(each.name)] as const,
+            ),
+          ]}
+          onChange={setSubject}
+        />
+        <Button kind="primary" submit needs="operator" busy={run.isPending} disabled={kinds.length === 0}>
+          {check.run}
+        </Button>
+        <fieldset className="checks wide">
+          <legend className="sr">{check.checks}</legend>
+          {KINDS.map((kind) => (
+            <Check
+              key={kind}
+              label={check.names[kind] ?? kind}
+              checked={kinds.includes(kind)}
+              onChange={(on) => setKinds(KINDS.filter((each) => (each === kind ? on : kinds.includes(each))))}
+            />
+          ))}
+        </fieldset>
+      </form>
+      {run.isPending ? <Running count={kinds.length} since={run.submittedAt} /> : null}
+      {run.error ? <Failure error={run.error} /> : null}
+      {last.data ? (
+        <div className={run.isPending ? 'stale' : undefined}>
+          <Result result={last.data.data} />
+        </div>
+      ) : run.isPending || run.error ? null : (
+        <Empty command={check.command}>{check.empty}</Empty>
+      )}
+    </Section>
+  )
+}
+
+function Running({ count, since }: { count: number; since: number }) {
+  const text = useText()
+  const now = useNow()
+  return (
+    <p className="mid" role="status">
+      {text.dns.privacy.check.running(count, Math.max(0, Math.floor((now - since) / 1000)))}
+    </p>
+  )
+}
+
+function Result({ result }: { result: Schemas['LeakCheck'] }) {
+  const text = useText()
+  const { check } = text.dns.privacy
+  const names = useDeviceNames()
+  const passed = result.results.filter((each) => each.outcome === 'pass').length
+  const subject =
+    result.device_id === null ? check.stranger : (names.get(result.device_id) ?? result.device_id)
+  const { columns } = check
+  return (
+    <div className="stack stack--close">
+      <p className="strong" role="status">
+        <StateWord state={STATES[result.verdict] ?? 'unknown'}>
+          {check.result(result.verdict, subject, passed, result.results.length)}
+        </StateWord>{' '}
+        <span className="dim sm">{check.at(formatTime(result.started_at, 'seconds'))}</span>
+      </p>
+      <table className="tbl tbl--card" aria-label={check.title}>
+        <thead>
+          <tr>
+            <th scope="col">{columns.check}</th>
+            <th scope="col">{columns.result}</th>
+            <th scope="col">{columns.expected}</th>
+            <th scope="col">{columns.observed}</th>
+            <th scope="col">{columns.packets}</th>
+            <th scope="col">{columns.exit}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {result.results.map((each) => (
+            <tr key={each.check}>
+              <td className="med">{check.names[each.check] ?? each.check}</td>
+              <td data-l={columns.result}>
+                <StateWord state={STATES[each.outcome] ?? 'unknown'}>
+                  {check.verdicts[each.outcome] ?? each.outcome}
+                </StateWord>
+              </td>
+              <td className="mid" data-l={columns.expected}>
+                {each.expected}
+              </td>
+              <td data-l={columns.observed}>
+                <span className="two">
+                  <span>{each.observed}</span>
+                  <small>{each.detail}</small>
+                </span>
+              </td>
+              <td data-l={columns.packets}>
+                {each.packets.length === 0
+                  ? check.nonePackets
+                  : each.packets
+                      .map(({ interface: name, packets }) => `${name} ${formatNumber(packets)}`)
+                      .join(', ')}
+              </td>
+              <td className="mono sm" data-l={columns.exit}>
+                {each.exit_address ?? '-'}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <div>
+        <h3 className="strong">{check.risks}</h3>
+        {result.remaining_risks.length === 0 ? (
+          <p className="mid">{check.noRisks}</p>
+        ) : (
+          <ul className="dots">
+            {result.remaining_risks.map((risk) => (
+              <li key={risk}>{risk}</li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </div>
+  )
+}
