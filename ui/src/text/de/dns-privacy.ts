@@ -166,7 +166,7 @@ export const privacy = {
       inconclusive: 'inconclusive',
     } as Record<string, string>,
     result: (verdict: string, subject: string, passed: number, all: number) =>
-      `${verdict === 'pass' ? 'No leak' : verdict === 'fail' ? 'Leak' : 'Inconclusive'}: ${passed} of ${all} checks passed for ${subject}.`,
+      `${verdict === 'pass' ? 'Every probe went where it may' : verdict === 'fail' ? 'Leak' : 'Inconclusive'}: ${passed} of ${all} checks passed for ${subject}.`,
     columns: {
       check: 'Check',
       result: 'Result',

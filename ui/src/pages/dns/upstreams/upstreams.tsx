@@ -1,3 +1,218 @@
+// Upstreams: whether names are resolved, how fast and by whom; the cache; the settings of the resolver.
+
+import type { ReactNode } from 'react'
+import { useGet } from '@/api/query'
+import { Link } from '@/app/link'
+import { Answer, Tabs } from '@/components/answer'
+import { DataTable } from '@/components/data-table'
+import { Empty, Loaded, Section } from '@/components/section'
+import { StateWord, type State } from '@/components/state'
+import { useText } from '@/text'
+import { formatNumber, formatTime } from '@/text/format'
+import type { Schemas } from '@/api/client'
+import { dns } from '../entry'
+import { tookOf } from '../log/log-table'
+import { Cache } from './cache'
+import { Clients } from './clients'
+import { QueryChart } from './query-chart'
+import { Rotation } from './rotation'
+import { ResolverSettings } from './settings'
+
+type Upstream = Schemas['Upstream']
+
 export default function Upstreams() {
-  return null
+  const text = useText()
+  return (
+    <>
+      <Answer question={text.dns.upstreams.question}>
+        <UpstreamSentence />
+      </Answer>
+      <Tabs entry={dns} />
+      <UpstreamList />
+      <QueryChart />
+      <Rotation />
+      <Facts />
+      <Cache />
+      <Clients />
+      <ResolverSettings />
+    </>
+  )
+}
+
+function stateOf(upstream: Upstream): State {
+  if (!upstream.ok) return 'down'
+  return upstream.rtt_ms === null ? 'idle' : 'ok'
+}
+
+function UpstreamSentence() {
+  const text = useText()
+  const { sentence } = text.dns.upstreams
+  const query = useGet('/dns/status', {}, { every: 5000 })
+  if (query.error) return <StateWord state="unknown">{sentence.stale}</StateWord>
+  const status = query.data?.data
+  if (!status) return <>{text.common.loading}</>
+  const { upstreams, cache } = status
+  const bad = upstreams.filter((each) => !each.ok).length
+  const times = upstreams.flatMap((each) => (each.rtt_ms === null ? [] : [each.rtt_ms]))
+  const looked = cache.hits + cache.misses
+  return (
+    <>
+      {!status.running
+        ? sentence.stopped
+        : upstreams.length === 0
+          ? sentence.none
+          : bad > 0
+            ? sentence.someFail(bad, upstreams.length)
+            : times.length === 0
+              ? sentence.unused(upstreams.length)
+              : sentence.allOk(upstreams.length)}{' '}
+      {times.length > 0 ? `${sentence.fastest(tookOf(Math.min(...times)))} ` : ''}
+      <Link to="/dns">{sentence.today(status.queries_today)}</Link>{' '}
+      <Link to="/dns" search={{ status: 'blocked' }}>
+        {sentence.blocked(status.blocked_today)}
+      </Link>
+      {'. '}
+      {looked > 0 ? sentence.hits(`${formatNumber((cache.hits / looked) * 100)} %`) : ''}
+    </>
+  )
+}
+
+function UpstreamList() {
+  const text = useText()
+  const { list } = text.dns.upstreams
+  const { columns } = list
+  const query = useGet('/dns/status', {}, { every: 5000 })
+  const words: Partial<Record<State, string>> = {
+    ok: list.states.ok,
+    down: list.states.down,
+    idle: list.states.unused,
+  }
+  return (
+    <Section title={list.title} hint={list.hint}>
+      <Loaded
+        query={query}
+        isEmpty={(status) => status.upstreams.length === 0}
+        empty={<Empty>{list.empty}</Empty>}
+      >
+        {(status) => (
+          <>
+            <DataTable
+              label={list.title}
+              rows={status.upstreams}
+              id={(row) => `${row.protocol} ${row.address} ${row.egress}`}
+              columns={[
+                {
+                  accessorKey: 'address',
+                  header: columns.address,
+                  meta: { label: '' },
+                  cell: ({ row: { original } }) => (
+                    <span className="two">
+                      <Link className="med mono" to="/dns" search={{ upstream: original.address }}>
+                        {original.address}
+                      </Link>
+                      <small>
+                        {text.dns.zones.forwarders.protocols[original.protocol] ?? original.protocol}
+                      </small>
+                    </span>
+                  ),
+                },
+                {
+                  id: 'state',
+                  header: columns.state,
+                  accessorFn: stateOf,
+                  cell: ({ row: { original } }) => (
+                    <StateWord state={stateOf(original)}>{words[stateOf(original)]}</StateWord>
+                  ),
+                },
+                {
+                  accessorKey: 'rtt_ms',
+                  header: columns.rtt,
+                  meta: { numeric: true },
+                  cell: ({ row: { original } }) =>
+                    original.rtt_ms === null ? '-' : `${formatNumber(original.rtt_ms, 1)} ms`,
+                },
+                {
+                  accessorKey: 'queries',
+                  header: columns.queries,
+                  meta: { numeric: true },
+                  cell: ({ row }) => formatNumber(row.original.queries),
+                },
+                {
+                  accessorKey: 'failures',
+                  header: columns.failures,
+                  meta: { numeric: true },
+                  cell: ({ row }) => formatNumber(row.original.failures),
+                },
+                { accessorKey: 'egress', header: columns.egress },
+                {
+                  accessorKey: 'last_error',
+                  header: columns.last,
+                  cell: ({ row }) => <span className="mid">{row.original.last_error ?? '-'}</span>,
+                },
+              ]}
+            />
+            {status.problems.length > 0 ? (
+              <div className="err">
+                <p className="strong">{list.problems}</p>
+                {status.problems.map((problem) => (
+                  <p key={problem}>{problem}</p>
+                ))}
+              </div>
+            ) : null}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+function Facts() {
+  const text = useText()
+  const { facts } = text.dns.upstreams
+  const query = useGet('/dns/status', {}, { every: 5000 })
+  return (
+    <Section title={facts.title}>
+      <Loaded query={query}>
+        {(status) => (
+          <dl className="facts">
+            <Fact label={facts.running}>
+              <StateWord state={status.running ? 'ok' : 'down'}>
+                {status.running ? facts.states.running : facts.states.stopped}
+              </StateWord>
+            </Fact>
+            <Fact label={facts.listen}>
+              {status.listen.map(({ address, error }) => (
+                <span key={address} className="mono">
+                  {address}
+                  {error ? ` (${error})` : ''}{' '}
+                </span>
+              ))}
+            </Fact>
+            <Fact label={facts.backend}>{facts.backends[status.backend] ?? status.backend}</Fact>
+            <Fact label={facts.mode}>{facts.modes[status.mode] ?? status.mode}</Fact>
+            <Fact label={facts.dnssec}>{status.dnssec ? facts.validated : facts.notValidated}</Fact>
+            <Fact label={facts.filter}>
+              {status.blocking.paused_until
+                ? facts.filterPaused(formatTime(status.blocking.paused_until))
+                : status.blocking.enabled
+                  ? facts.filterOn(status.blocking.mode, status.blocking.ttl)
+                  : facts.filterOff}
+            </Fact>
+            <Fact label={facts.packetCache}>{formatNumber(status.repeated)}</Fact>
+            <Fact label={facts.overloaded}>{formatNumber(status.overloaded)}</Fact>
+            <Fact label={facts.limited}>{formatNumber(status.limited)}</Fact>
+          </dl>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div className="facts__row">
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
 }

@@ -1,0 +1,155 @@
+// The cache of the resolver: its figures, its entries by name, and flushing.
+
+import { useState } from 'react'
+import { call, client } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { useSearchParams } from '@/app/search-params'
+import { say, sayError } from '@/app/toasts'
+import { Button } from '@/components/button'
+import { Confirm } from '@/components/confirm'
+import { DataTable } from '@/components/data-table'
+import { TextField } from '@/components/fields'
+import { Loaded, Section } from '@/components/section'
+import { useText } from '@/text'
+import { formatAge, formatBytes, formatNumber } from '@/text/format'
+
+const LIMIT = 100
+
+export function Cache() {
+  const text = useText()
+  const { cache } = text.dns.upstreams
+  const [search, change] = useSearchParams()
+  const pattern = search.cache ?? ''
+  const [typed, setTyped] = useState(pattern)
+  const [asking, setAsking] = useState(false)
+  const status = useGet('/dns/status', {}, { every: 5000 })
+  const query = useGet(
+    '/dns/cache',
+    { query: { limit: LIMIT, ...(pattern === '' ? {} : { pattern }) } },
+    { every: 15_000 },
+  )
+  const flush = useChange((which: string | null) =>
+    call(client.POST('/dns/cache/flush', { body: { pattern: which } })),
+  )
+  const run = (which: string | null) =>
+    flush.mutate(which, {
+      onSuccess: ({ data, warnings }) => {
+        say(cache.flushed(data.flushed), warnings)
+        setAsking(false)
+      },
+      onError: sayError,
+    })
+  return (
+    <Section
+      title={cache.title}
+      hint={cache.hint}
+      actions={
+        pattern === '' ? (
+          <Button size="small" needs="operator" onClick={() => setAsking(true)}>
+            {cache.flushAll}
+          </Button>
+        ) : (
+          <Button size="small" needs="operator" busy={flush.isPending} onClick={() => run(pattern)}>
+            {cache.flushPattern(pattern)}
+          </Button>
+        )
+      }
+    >
+      <Loaded query={status}>
+        {({ cache: figures }) => {
+          const looked = figures.hits + figures.misses
+          return (
+            <dl className="kv">
+              <Fact label={cache.entries} value={formatNumber(figures.entries)} />
+              <Fact label={cache.size} value={formatBytes(figures.size)} />
+              <Fact label={cache.hits} value={formatNumber(figures.hits)} />
+              <Fact label={cache.misses} value={formatNumber(figures.misses)} />
+              <Fact
+                label={cache.ratio}
+                value={looked === 0 ? '-' : `${formatNumber((figures.hits / looked) * 100, 1)} %`}
+              />
+            </dl>
+          )
+        }}
+      </Loaded>
+      <form
+        className="form form--line"
+        onSubmit={(event) => {
+          event.preventDefault()
+          change({ cache: typed.trim() })
+        }}
+      >
+        <TextField
+          label={cache.pattern}
+          value={typed}
+          onChange={setTyped}
+          placeholder="*.example.com"
+          spellCheck={false}
+          autoCapitalize="none"
+        />
+        <Button submit>{cache.show}</Button>
+      </form>
+      <Loaded
+        query={query}
+        isEmpty={({ entries }) => entries.length === 0}
+        empty={<p className="mid">{cache.empty}</p>}
+      >
+        {({ entries }) => (
+          <>
+            {entries.length >= LIMIT ? <p className="dim sm">{cache.first(LIMIT)}</p> : null}
+            <div className="scrollbox">
+              <DataTable
+                dense
+                label={cache.title}
+                rows={entries}
+                id={(row) => `${row.name} ${row.type} ${row.upstream}`}
+                columns={[
+                  {
+                    accessorKey: 'name',
+                    header: cache.columns.name,
+                    meta: { label: '' },
+                    cell: ({ row }) => <span className="med breaks">{row.original.name}</span>,
+                  },
+                  { accessorKey: 'type', header: cache.columns.type },
+                  {
+                    accessorKey: 'ttl',
+                    header: cache.columns.ttl,
+                    meta: { numeric: true },
+                    cell: ({ row: { original } }) =>
+                      original.ttl === 0 ? cache.stale : formatAge(original.ttl, text),
+                  },
+                  { accessorKey: 'rcode', header: cache.columns.rcode },
+                  {
+                    accessorKey: 'upstream',
+                    header: cache.columns.upstream,
+                    cell: ({ row }) => <span className="mono sm">{row.original.upstream}</span>,
+                  },
+                ]}
+              />
+            </div>
+          </>
+        )}
+      </Loaded>
+      <Confirm
+        open={asking}
+        onClose={() => setAsking(false)}
+        title={cache.flushAll}
+        consequence={cache.flushConsequence}
+        name={cache.flushWord}
+        action={cache.flushAll}
+        busy={flush.isPending}
+        error={flush.error}
+        onConfirm={() => run(null)}
+      />
+    </Section>
+  )
+}
+
+function Fact({ label, value }: { label: string; value: string }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{value}</dd>
+    </div>
+  )
+}

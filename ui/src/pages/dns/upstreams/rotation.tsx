@@ -1,0 +1,89 @@
+// How one of several upstreams is chosen.
+
+import { useState } from 'react'
+import { ApiError, call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say } from '@/app/toasts'
+import { Button } from '@/components/button'
+import { useDraft } from '@/components/draft'
+import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
+import { Failure, Loaded, Section } from '@/components/section'
+import { useText } from '@/text'
+
+type Fields = Schemas['DnsRotation']
+
+export function Rotation() {
+  const text = useText()
+  const query = useGet('/dns/rotation')
+  return (
+    <Section title={text.dns.upstreams.rotation.title}>
+      <Loaded query={query}>{(data) => <RotationForm key={JSON.stringify(data)} base={data} />}</Loaded>
+    </Section>
+  )
+}
+
+function RotationForm({ base }: { base: Fields }) {
+  const text = useText()
+  const { rotation } = text.dns.upstreams
+  const draft = useDraft<Fields>('dns.rotation', base)
+  const [failed, setFailed] = useState<Error | null>(null)
+  const save = useChange((body: Fields) => call(client.PUT('/dns/rotation', { body })))
+  const known = failed instanceof ApiError ? failed : null
+  const { value, set } = draft
+  return (
+    <form
+      className="form form--2"
+      onSubmit={(event) => {
+        event.preventDefault()
+        save.mutate(value, {
+          onSuccess: ({ warnings }) => {
+            setFailed(null)
+            say(text.common.saved, warnings)
+          },
+          onError: setFailed,
+        })
+      }}
+    >
+      {known && known.fields.length > 0 ? (
+        <div className="wide">
+          <ErrorSummary error={known} />
+        </div>
+      ) : failed ? (
+        <div className="wide">
+          <Failure error={failed} />
+        </div>
+      ) : null}
+      <Select
+        label={rotation.mode}
+        value={value.mode}
+        error={known?.of('mode')}
+        options={Object.entries(rotation.modes) as [Fields['mode'], string][]}
+        onChange={(next) => set('mode', next)}
+      />
+      <TextField
+        label={rotation.interval}
+        hint={rotation.intervalHint}
+        type="number"
+        min={0}
+        value={String(value.interval_sec)}
+        error={known?.of('interval_sec')}
+        onChange={(next) => set('interval_sec', Number(next))}
+      />
+      <Check
+        label={rotation.sticky}
+        checked={value.sticky_per_device}
+        onChange={(next) => set('sticky_per_device', next)}
+      />
+      <div className="btns wide">
+        <Button submit needs="operator" busy={save.isPending} disabled={!draft.dirty}>
+          {text.common.save}
+        </Button>
+        {draft.dirty ? (
+          <Button kind="ghost" onClick={draft.discard}>
+            {text.common.cancel}
+          </Button>
+        ) : null}
+      </div>
+    </form>
+  )
+}
