@@ -5,3 +5,5 @@ import { dns } from './dns/entry'
 import { overview } from './overview/entry'
 
 export const entries: Entry[] = available([overview, dns])
+import { activity } from './activity/entry'
+export const entries: Entry[] = available([overview, activity])

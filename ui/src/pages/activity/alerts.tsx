@@ -1,0 +1,185 @@
+// Rules of alerts, and where alerts are sent.
+
+import { useState } from 'react'
+import { ApiError, call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say, sayError } from '@/app/toasts'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
+import { Loaded, Section } from '@/components/section'
+import { StateWord } from '@/components/state'
+import { useText } from '@/text'
+import { activity } from './entry'
+
+export default function Alerts() {
+  const text = useText()
+  const t = text.activity.alerts
+  const rules = useGet('/alerts/rules')
+  const webhook = useGet('/alerts/webhook', {}, { every: false })
+  const list = rules.data?.data
+  return (
+    <>
+      <Answer question={t.question}>
+        {list ? t.sentence(list.filter((rule) => rule.enabled).length, list.length) : text.common.loading}
+      </Answer>
+      <Tabs entry={activity} />
+      <Section title={t.rules}>
+        <Loaded query={rules} lines={8}>
+          {(all) => <Rules rules={all} />}
+        </Loaded>
+      </Section>
+      <Section title={t.webhook} hint={t.webhookHint}>
+        <Loaded query={webhook}>{(value) => <Webhook webhook={value} />}</Loaded>
+      </Section>
+    </>
+  )
+}
+
+function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
+  const text = useText()
+  const t = text.activity.alerts
+  const toggle = useChange((rule: Schemas['AlertRule']) =>
+    call(
+      client.PUT('/alerts/rules/{id}', {
+        params: { path: { id: rule.id } },
+        body: { ...rule, enabled: !rule.enabled },
+      }),
+    ),
+  )
+  return (
+    <table className="tbl tbl--card" aria-label={t.rules}>
+      <thead>
+        <tr>
+          <th scope="col">{t.rule}</th>
+          <th scope="col">{t.severity}</th>
+          <th scope="col" className="num">
+            {t.threshold}
+          </th>
+          <th scope="col" className="num">
+            {t.window}
+          </th>
+          <th scope="col">{text.common.enabled}</th>
+          <th scope="col" />
+        </tr>
+      </thead>
+      <tbody>
+        {rules.map((rule) => (
+          <tr key={rule.id}>
+            <td>
+              <span className="two">
+                <span className="med">{rule.name}</span>
+                <small>{rule.description}</small>
+              </span>
+            </td>
+            <td data-l={t.severity}>{rule.severity}</td>
+            <td data-l={t.threshold} className="num">
+              {rule.threshold}
+            </td>
+            <td data-l={t.window} className="num">
+              {rule.window_sec}
+            </td>
+            <td data-l={text.common.enabled}>
+              <StateWord state={rule.enabled ? 'ok' : 'idle'}>
+                {rule.enabled ? text.common.on : text.common.off}
+              </StateWord>
+            </td>
+            <td className="num">
+              <Button
+                size="small"
+                needs="operator"
+                onClick={() =>
+                  toggle.mutate(rule, { onSuccess: () => say(text.common.saved), onError: sayError })
+                }
+              >
+                {rule.enabled ? t.turnOff : t.turnOn}
+              </Button>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
+  const text = useText()
+  const t = text.activity.alerts
+  const [value, setValue] = useState(webhook)
+  const [secret, setSecret] = useState('')
+  const save = useChange(() =>
+    call(
+      client.PUT('/alerts/webhook', {
+        params: { header: {} },
+        body: {
+          enabled: value.enabled,
+          url: value.url,
+          format: value.format,
+          min_severity: value.min_severity,
+          timeout_sec: value.timeout_sec,
+          retries: value.retries,
+          ...(secret ? { secret } : {}),
+        },
+      }),
+    ),
+  )
+  const error = save.error instanceof ApiError ? save.error : undefined
+  return (
+    <form
+      className="form form--2"
+      onSubmit={(event) => {
+        event.preventDefault()
+        save.mutate(undefined, {
+          onSuccess: ({ warnings }) => {
+            setSecret('')
+            say(text.common.saved, warnings)
+          },
+        })
+      }}
+    >
+      {error ? <ErrorSummary error={error} /> : null}
+      <TextField
+        label={t.url}
+        type="url"
+        value={value.url}
+        error={error?.of('url')}
+        onChange={(url) => setValue({ ...value, url })}
+      />
+      <TextField
+        label={t.secret}
+        type="password"
+        autoComplete="off"
+        hint={webhook.has_secret ? t.secretKept : undefined}
+        value={secret}
+        error={error?.of('secret')}
+        onChange={setSecret}
+      />
+      <Select
+        label={t.format}
+        value={value.format}
+        options={['json', 'ntfy', 'slack', 'alertmanager'].map(
+          (each) => [each as typeof value.format, each] as const,
+        )}
+        onChange={(format) => setValue({ ...value, format })}
+      />
+      <Select
+        label={t.minSeverity}
+        value={value.min_severity}
+        options={['info', 'warning', 'critical'].map(
+          (each) => [each as typeof value.min_severity, each] as const,
+        )}
+        onChange={(min_severity) => setValue({ ...value, min_severity })}
+      />
+      <Check
+        label={t.enabled}
+        checked={value.enabled}
+        onChange={(enabled) => setValue({ ...value, enabled })}
+      />
+      <div className="btns wide">
+        <Button kind="primary" submit needs="operator" busy={save.isPending}>
+          {text.common.save}
+        </Button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,320 @@
+// The audit trail: who changed what, and with what result.
+
+import { useGet } from '@/api/query'
+import { Link } from '@/app/link'
+import { useSearchParams, type Search } from '@/app/search-params'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { DataTable, type ColumnDef } from '@/components/data-table'
+import { Icon } from '@/components/icons'
+import { Empty, Loaded, Section } from '@/components/section'
+import { Glyph, StateWord, type State } from '@/components/state'
+import { Age, Clock } from '@/components/time'
+import { useText, type Text } from '@/text'
+import { AuditDetail } from './audit-detail'
+import { activity } from './entry'
+import {
+  brokenLink,
+  changesOf,
+  FILTERS,
+  PAGE,
+  pageOf,
+  queryOf,
+  words,
+  type AuditEntry,
+  type Filter,
+} from './audit-entries'
+
+const RESULT: Record<string, State> = { denied: 'blocked', failed: 'degraded' }
+
+export default function Audit() {
+  const text = useText()
+  const words = text.activity.audit
+  const [search, change] = useSearchParams()
+  const query = queryOf(search)
+  // Older entries do not change any more.
+  const read = useGet('/audit', { query }, { every: query.before ? false : 15_000 })
+  const entries = read.data?.data ?? []
+  const filtered = FILTERS.some((name) => search[name])
+  return (
+    <>
+      <Answer question={words.question}>
+        {read.data ? <Sentence entries={entries} filtered={filtered} /> : text.common.loading}
+      </Answer>
+      <Tabs entry={activity} />
+      <Section
+        title={words.entries}
+        hint={query.before ? words.upTo(query.before) : words.newestFirst}
+        actions={filtered || !read.data ? null : <Chain entries={entries} />}
+      >
+        <Filters entries={entries} search={search} change={change} />
+        <Loaded
+          query={read}
+          lines={8}
+          isEmpty={(list) => list.length === 0}
+          empty={<Empty command="gateway-ctl audit">{filtered ? words.none : words.noneYet}</Empty>}
+        >
+          {(list) => (
+            <>
+              <DataTable
+                label={words.entries}
+                rows={list}
+                columns={columns(text, change)}
+                id={(entry) => String(entry.id)}
+                dense
+                selected={search.entry ?? null}
+                open={(entry) =>
+                  change({ entry: search.entry === String(entry.id) ? undefined : String(entry.id) })
+                }
+                detail={(entry) => <AuditDetail entry={entry} />}
+              />
+              <Pager entries={list} search={search} />
+            </>
+          )}
+        </Loaded>
+      </Section>
+    </>
+  )
+}
+
+function Sentence({ entries, filtered }: { entries: AuditEntry[]; filtered: boolean }) {
+  const text = useText()
+  const t = text.activity.audit
+  const last = entries[0]
+  if (!last) return <>{filtered ? t.none : t.noneYet}</>
+  const count = (result: string) => entries.filter((entry) => entry.result === result).length
+  const refused = count('denied')
+  const failed = count('failed')
+  return (
+    <>
+      {t.last} {words(last.action)} {t.by(last.actor)}, <Age time={last.timestamp} />.{' '}
+      {refused + failed === 0 ? t.allWell(entries.length) : null}
+      {refused > 0 ? (
+        <Link to="/activity" search={{ result: 'denied' }}>
+          {t.refused(refused)}
+        </Link>
+      ) : null}
+      {refused > 0 && failed > 0 ? ` ${t.and} ` : null}
+      {failed > 0 ? (
+        <Link to="/activity" search={{ result: 'failed' }}>
+          {t.failed(failed)}
+        </Link>
+      ) : null}
+      {refused + failed > 0 ? ` ${t.among(entries.length)}` : null}
+    </>
+  )
+}
+
+function Chain({ entries }: { entries: AuditEntry[] }) {
+  const text = useText()
+  const t = text.activity.audit
+  if (entries.length < 2) return null
+  const broken = brokenLink(entries)
+  return broken === null ? (
+    <StateWord state="ok">{t.chainOk(entries.length)}</StateWord>
+  ) : (
+    <StateWord state="degraded">{t.chainBroken(broken)}</StateWord>
+  )
+}
+
+interface FiltersProps {
+  entries: AuditEntry[]
+  search: Search
+  change: (change: Search) => void
+}
+
+function Filters({ entries, search, change }: FiltersProps) {
+  const text = useText()
+  const t = text.activity.audit
+  const choose = (name: Filter, label: string, values: string[], show: (value: string) => string) => {
+    const chosen = search[name]
+    const all = [...new Set([...(chosen ? [chosen] : []), ...values])].sort()
+    return (
+      <select
+        key={name}
+        className="field"
+        aria-label={label}
+        value={chosen ?? ''}
+        onChange={(event) => change({ [name]: event.target.value, before: undefined, entry: undefined })}
+      >
+        <option value="">{t.any(label)}</option>
+        {all.map((value) => (
+          <option key={value} value={value}>
+            {show(value)}
+          </option>
+        ))}
+      </select>
+    )
+  }
+  const plain = (value: string) => value
+  return (
+    <div className="filters">
+      {choose(
+        'actor',
+        t.actor,
+        entries.map((entry) => entry.actor),
+        plain,
+      )}
+      {choose(
+        'action',
+        t.action,
+        entries.map((entry) => entry.action),
+        words,
+      )}
+      {choose(
+        'resource_type',
+        t.resource,
+        entries.map((entry) => entry.resource_type),
+        words,
+      )}
+      {choose('result', t.result, ['success', 'denied', 'failed'], (value) => t.results[value] ?? value)}
+      {(['resource_id', 'request_id'] as const).map((name) =>
+        search[name] ? (
+          <span key={name} className="flt flt--on">
+            {name === 'resource_id' ? t.resourceId : t.requestId} <b className="mono">{search[name]}</b>
+            <button
+              type="button"
+              className="x"
+              aria-label={t.clear}
+              onClick={() => change({ [name]: undefined, before: undefined })}
+            >
+              <Icon name="x" />
+            </button>
+          </span>
+        ) : null,
+      )}
+      {FILTERS.some((name) => search[name]) ? (
+        <Button
+          kind="ghost"
+          onClick={() =>
+            change({
+              ...Object.fromEntries(FILTERS.map((name) => [name, undefined])),
+              before: undefined,
+              entry: undefined,
+            })
+          }
+        >
+          {t.clear}
+        </Button>
+      ) : null}
+    </div>
+  )
+}
+
+function columns(text: Text, change: (change: Search) => void): ColumnDef<AuditEntry>[] {
+  const t = text.activity.audit
+  return [
+    {
+      id: 'time',
+      header: t.time,
+      enableSorting: false,
+      cell: ({ row }) => (
+        <span className="mono sm nowrap">
+          <Clock time={row.original.timestamp} seconds />
+        </span>
+      ),
+    },
+    {
+      id: 'actor',
+      header: t.actor,
+      enableSorting: false,
+      cell: ({ row }) => (
+        <span className="two">
+          <span>
+            <button
+              type="button"
+              className="plainbtn med"
+              onClick={() => change({ actor: row.original.actor, before: undefined })}
+            >
+              {row.original.actor}
+            </button>
+          </span>
+          <small>
+            {[t.auth[row.original.auth] ?? row.original.auth, row.original.ip].filter(Boolean).join(', ')}
+          </small>
+        </span>
+      ),
+    },
+    {
+      id: 'action',
+      header: t.action,
+      enableSorting: false,
+      cell: ({ row }) => words(row.original.action),
+    },
+    {
+      id: 'resource',
+      header: t.resource,
+      enableSorting: false,
+      cell: ({ row }) => <Resource entry={row.original} />,
+    },
+    {
+      id: 'fields',
+      header: t.changed,
+      enableSorting: false,
+      meta: { wide: true },
+      cell: ({ row }) => <Fields entry={row.original} />,
+    },
+    {
+      id: 'result',
+      header: t.result,
+      enableSorting: false,
+      cell: ({ row }) => <Result result={row.original.result} />,
+    },
+  ]
+}
+
+function Resource({ entry }: { entry: AuditEntry }) {
+  const { changes } = changesOf(entry.details)
+  const own = changes.find((change) => change.id === entry.resource_id) ?? changes[0]
+  const name = own?.name ?? entry.resource_id ?? ''
+  const page = own?.op === 'delete' ? undefined : pageOf(entry.resource_type, own?.id ?? entry.resource_id)
+  return (
+    <span className="two">
+      <span className="med">{page ? <Link to={page}>{name}</Link> : name}</span>
+      <small>{words(entry.resource_type)}</small>
+    </span>
+  )
+}
+
+function Fields({ entry }: { entry: AuditEntry }) {
+  const { changes } = changesOf(entry.details)
+  const names = changes.flatMap((change) => change.fields.map((field) => field.name))
+  return names.length > 0 ? <span className="mono sm">{[...new Set(names)].join(', ')}</span> : <>-</>
+}
+
+export function Result({ result }: { result: string }) {
+  const text = useText()
+  const name = text.activity.audit.results[result] ?? result
+  const state = RESULT[result]
+  if (state) return <StateWord state={state}>{name}</StateWord>
+  return (
+    <span className="st st--plain">
+      {result === 'success' ? <Icon name="check" /> : <Glyph state="unknown" />}
+      {name}
+    </span>
+  )
+}
+
+function Pager({ entries, search }: { entries: AuditEntry[]; search: Search }) {
+  const text = useText()
+  const t = text.activity.audit
+  const last = entries[entries.length - 1]
+  const here: Record<string, string> = {}
+  for (const name of FILTERS) if (search[name]) here[name] = search[name]
+  return (
+    <p className="pager">
+      {search.before ? (
+        <Link className="btn" to="/activity" search={here}>
+          {t.newest}
+        </Link>
+      ) : null}
+      {last && entries.length === PAGE ? (
+        <Link className="btn" to="/activity" search={{ ...here, before: String(last.id) }}>
+          {t.older}
+        </Link>
+      ) : (
+        <span>{t.start}</span>
+      )}
+    </p>
+  )
+}

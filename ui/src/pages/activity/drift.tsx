@@ -1,0 +1,159 @@
+// The plan and the kernel: the self-test, what other programs changed, and what is enforced.
+
+import { call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say, sayError } from '@/app/toasts'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Empty, Loaded, Section } from '@/components/section'
+import { StateWord } from '@/components/state'
+import { Age } from '@/components/time'
+import { useText } from '@/text'
+import { activity } from './entry'
+import { Enforced } from './enforced'
+
+export default function DriftPage() {
+  const text = useText()
+  const t = text.activity.drift
+  const verify = useGet('/verify')
+  const drift = useGet('/drift')
+  const enforce = useGet('/enforce')
+  const reconcile = useChange(() => call(client.POST('/enforce/reconcile')))
+  return (
+    <>
+      <Answer
+        question={t.question}
+        actions={
+          <Button
+            kind="primary"
+            icon="refresh"
+            needs="operator"
+            busy={reconcile.isPending}
+            onClick={() =>
+              reconcile.mutate(undefined, {
+                onSuccess: ({ data, warnings }) =>
+                  say(data.ok ? t.reconciled(data.duration_ms, data.drift) : t.notOk, warnings),
+                onError: sayError,
+              })
+            }
+          >
+            {t.reconcile}
+          </Button>
+        }
+      >
+        <Sentence
+          verification={verify.error ? undefined : verify.data?.data}
+          drifts={drift.error ? undefined : drift.data?.data.length}
+          loading={verify.isPending}
+        />
+      </Answer>
+      <Tabs entry={activity} />
+      <Section title={t.selfTest} hint={verify.data ? t.generation(verify.data.data.generation) : undefined}>
+        <Loaded query={verify} lines={4}>
+          {(verification) => (
+            <ul className="checks">
+              {verification.checks.map((check) => (
+                <li key={check.name}>
+                  <span className="med">{check.name}</span>
+                  <CheckWord ok={check.ok} />
+                  <span className="mid">{check.detail}</span>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Loaded>
+      </Section>
+      <Section title={t.found} hint={t.foundHint}>
+        <Loaded
+          query={drift}
+          isEmpty={(list) => list.length === 0}
+          empty={<Empty command="gateway-ctl drift">{t.noDrift}</Empty>}
+        >
+          {(list) => <Found drifts={list} />}
+        </Loaded>
+      </Section>
+      <Loaded query={enforce} lines={8}>
+        {(enforcement) => <Enforced enforcement={enforcement} />}
+      </Loaded>
+    </>
+  )
+}
+
+interface SentenceProps {
+  verification: Schemas['Verification'] | undefined
+  drifts: number | undefined
+  loading: boolean
+}
+
+function Sentence({ verification, drifts, loading }: SentenceProps) {
+  const text = useText()
+  const t = text.activity.drift
+  if (loading) return <>{text.common.loading}</>
+  if (!verification) return <>{t.unknown}</>
+  const pass = verification.checks.filter((check) => check.ok === true).length
+  const found = drifts === undefined ? '' : t.drifts(drifts)
+  return (
+    <>
+      {verification.ok ? `${t.yes} (${t.checksPass(pass, verification.checks.length)})` : null}
+      {verification.ok ? null : `${t.no} ${t.checksPass(pass, verification.checks.length)}`}
+      {found ? `; ${found}` : '.'}
+    </>
+  )
+}
+
+function CheckWord({ ok }: { ok: boolean | null }) {
+  const text = useText()
+  const t = text.activity.drift
+  if (ok === null) return <StateWord state="unknown">{t.notRun}</StateWord>
+  return ok ? <StateWord state="ok">{t.pass}</StateWord> : <StateWord state="degraded">{t.fail}</StateWord>
+}
+
+function Found({ drifts }: { drifts: Schemas['Drift'][] }) {
+  const text = useText()
+  const t = text.activity.drift
+  return (
+    <table className="tbl tbl--card" aria-label={t.found}>
+      <thead>
+        <tr>
+          <th scope="col">{t.time}</th>
+          <th scope="col">{t.resource}</th>
+          <th scope="col">{t.field}</th>
+          <th scope="col">{t.expected}</th>
+          <th scope="col">{t.actual}</th>
+          <th scope="col">{t.state}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {drifts.map((drift, index) => (
+          <tr key={`${drift.detected_at} ${drift.resource} ${drift.field} ${index}`}>
+            <td data-l={t.time} className="nowrap">
+              <Age time={drift.detected_at} />
+            </td>
+            <td data-l={t.resource}>
+              <span className="two">
+                <span className="med">{drift.resource}</span>
+                <small>{drift.type}</small>
+              </span>
+            </td>
+            <td data-l={t.field}>
+              <code>{drift.field || '-'}</code>
+            </td>
+            <td data-l={t.expected}>
+              <code className="wrap">{drift.expected || '-'}</code>
+            </td>
+            <td data-l={t.actual}>
+              <code className="wrap">{drift.actual || '-'}</code>
+            </td>
+            <td data-l={t.state}>
+              {drift.repaired ? (
+                <StateWord state="ok">{t.repaired}</StateWord>
+              ) : (
+                <StateWord state="degraded">{t.open}</StateWord>
+              )}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}

@@ -1,0 +1,37 @@
+import type { Entry } from '@/app/entries'
+
+export const activity: Entry = {
+  path: '/activity',
+  icon: 'activity',
+  shortcut: 'a',
+  label: (text) => text.activity.label,
+  question: (text) => text.activity.question,
+  tabs: [
+    {
+      path: '',
+      label: (text) => text.activity.tabs.audit,
+      needs: ['GET /audit'],
+      page: () => import('./audit'),
+    },
+    {
+      path: 'drift',
+      label: (text) => text.activity.tabs.drift,
+      needs: ['GET /drift', 'GET /enforce'],
+      page: () => import('./drift'),
+    },
+    {
+      path: 'tests',
+      label: (text) => text.activity.tabs.tests,
+      needs: ['GET /test-definitions'],
+      page: () => import('./tests'),
+    },
+    {
+      path: 'alerts',
+      label: (text) => text.activity.tabs.alerts,
+      // Rules and the receiver have no effect before the daemon raises alerts.
+      needs: ['GET /alerts/active', 'GET /alerts/rules', 'GET /alerts/webhook'],
+      page: () => import('./alerts'),
+    },
+  ],
+  details: [{ path: '/activity/tests/$id', page: () => import('./test') }],
+}
