@@ -1,7 +1,7 @@
 // The head of a page: its question, small, and the answer, large; below them the tabs of the entry.
 
 import type { ReactNode } from 'react'
-import { addressOf, type Entry } from '@/app/entries'
+import { addressOf, available, type Entry } from '@/app/entries'
 import { Link, usePath } from '@/app/link'
 import { useText } from '@/text'
 
@@ -26,10 +26,11 @@ export function Answer({ question, children, actions }: Props) {
 export function Tabs({ entry }: { entry: Entry }) {
   const text = useText()
   const path = usePath()
-  if (entry.tabs.length < 2) return null
+  const tabs = available([entry])[0]?.tabs ?? []
+  if (tabs.length < 2) return null
   return (
     <nav className="tabs" aria-label={entry.label(text)}>
-      {entry.tabs.map((tab) => {
+      {tabs.map((tab) => {
         const address = addressOf(entry, tab)
         return (
           <Link key={address} to={address} aria-current={path === address ? 'page' : undefined}>

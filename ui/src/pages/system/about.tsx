@@ -1,0 +1,239 @@
+// Version, host, health of the parts, and where to read more.
+
+import { useState, type ReactNode } from 'react'
+import type { Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
+import { openWizard } from '@/app/first-run'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Icon, type IconName } from '@/components/icons'
+import { Loaded, Section } from '@/components/section'
+import { Segmented } from '@/components/segmented'
+import { StateWord, type State } from '@/components/state'
+import { Age } from '@/components/time'
+import { useText } from '@/text'
+import { formatAge, formatBytes, formatNumber } from '@/text/format'
+import { system } from './entry'
+
+const STATE: Record<string, State> = { ok: 'ok', degraded: 'degraded', failed: 'down', error: 'down' }
+
+export default function About() {
+  const text = useText()
+  const t = text.system.about
+  const status = useGet('/status', {}, { every: 3000 })
+  const health = useGet('/health')
+  const platform = useGet('/platform')
+  const observer = useGet('/observer')
+  const state = health.error ? undefined : health.data?.data
+  return (
+    <>
+      <Answer question={t.question}>
+        {status.data && platform.data ? (
+          <>
+            {t.sentence(
+              status.data.data.version,
+              platform.data.data.hostname,
+              formatAge(status.data.data.uptime_sec, text),
+            )}{' '}
+            {state ? (t.health[state.status] ?? state.status) : null} {state?.reason}
+          </>
+        ) : (
+          text.common.loading
+        )}
+      </Answer>
+      <Tabs entry={system} />
+      <Section title={t.links}>
+        <ul className="linkrows">
+          <Row icon="globe">
+            <a href="/api/docs" target="_blank" rel="noreferrer">
+              {t.docs}
+            </a>
+          </Row>
+          <Row icon="table">
+            <a href="/api/v1/openapi.json" target="_blank" rel="noreferrer">
+              {t.openapi}
+            </a>
+          </Row>
+          <Row icon="activity">
+            <a href="/metrics" target="_blank" rel="noreferrer">
+              {t.metrics}
+            </a>
+          </Row>
+          <Row
+            icon="check"
+            action={
+              <Button size="small" onClick={openWizard}>
+                {t.wizard}
+              </Button>
+            }
+          >
+            {t.wizardHint}
+          </Row>
+        </ul>
+      </Section>
+      <Loaded query={observer} lines={6}>
+        {(list) => <Parts parts={list} />}
+      </Loaded>
+      <Section title={t.host}>
+        <Loaded query={platform} lines={6}>
+          {(host) => <Host host={host} status={status.data?.data} />}
+        </Loaded>
+      </Section>
+      <Section title={t.nics}>
+        <Loaded query={platform} lines={3}>
+          {(host) => <Nics nics={host.nics} />}
+        </Loaded>
+      </Section>
+    </>
+  )
+}
+
+function Row({ icon, action, children }: { icon: IconName; action?: ReactNode; children: ReactNode }) {
+  return (
+    <li>
+      <Icon name={icon} />
+      <span>{children}</span>
+      <span>{action}</span>
+    </li>
+  )
+}
+
+function Parts({ parts }: { parts: Schemas['Observation'][] }) {
+  const text = useText()
+  const t = text.system.about
+  const problems = parts.filter((part) => part.state !== 'ok')
+  const [shown, setShown] = useState<'all' | 'problems'>('problems')
+  const list = shown === 'all' ? parts : problems
+  return (
+    <Section
+      title={t.services}
+      hint={t.working(parts.length - problems.length, parts.length)}
+      actions={
+        <Segmented
+          label={t.services}
+          value={shown}
+          options={[
+            ['problems', t.showProblems],
+            ['all', t.showAll],
+          ]}
+          onChange={setShown}
+        />
+      }
+    >
+      {list.length > 0 ? (
+        <table className="tbl tbl--card tbl--dense" aria-label={t.services}>
+          <thead>
+            <tr>
+              <th scope="col">{t.part}</th>
+              <th scope="col">{t.state}</th>
+              <th scope="col">{t.since}</th>
+              <th scope="col" className="num">
+                {t.checks}
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {list.map((part) => (
+              <tr key={part.subsystem}>
+                <td>
+                  <span className="two">
+                    <span className="med mono">{part.subsystem}</span>
+                    {part.message ? <small>{part.message}</small> : null}
+                  </span>
+                </td>
+                <td data-l={t.state}>
+                  <StateWord state={STATE[part.state] ?? 'unknown'}>
+                    {t.states[part.state] ?? part.state}
+                  </StateWord>
+                </td>
+                <td data-l={t.since}>{part.since ? <Age time={part.since} /> : '-'}</td>
+                <td data-l={t.checks} className="num">
+                  {part.checks > 0 ? formatNumber(part.checks) : '-'}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      ) : null}
+    </Section>
+  )
+}
+
+interface HostProps {
+  host: Schemas['Platform']
+  status: Schemas['ServiceStatus'] | undefined
+}
+
+function Host({ host, status }: HostProps) {
+  const text = useText()
+  const t = text.system.about
+  const facts: [string, ReactNode][] = [
+    [t.os, host.os],
+    [t.kernel, `${host.kernel}, ${host.arch}`],
+    [t.cpu, `${host.cpu.model}, ${t.cores(host.cpu.cores)}`],
+    [t.load, host.cpu.load.map((load) => formatNumber(load, 2)).join(', ') || '-'],
+    [t.memory, t.of(formatBytes(host.memory.used), formatBytes(host.memory.total))],
+    ...host.disks.map((disk): [string, ReactNode] => [
+      t.disk(disk.mount),
+      t.of(formatBytes(disk.used), formatBytes(disk.size)),
+    ]),
+    [t.temperature, host.cpu_temp === null ? text.common.noData : `${formatNumber(host.cpu_temp, 1)} °C`],
+    [t.bpf, [host.ebpf.mode, ...host.ebpf.features].join(', ')],
+    [t.dataplane, status?.dataplane ?? '-'],
+    [t.mode, status?.mode ?? '-'],
+    [t.revision, status ? formatNumber(status.revision) : '-'],
+    [
+      t.node,
+      <span key="node" className="mono">
+        {status?.node_id ?? '-'}
+      </span>,
+    ],
+  ]
+  return (
+    <dl className="facts">
+      {facts.map(([name, value]) => (
+        <div key={name} className="facts__row">
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function Nics({ nics }: { nics: Schemas['Nic'][] }) {
+  const text = useText()
+  const t = text.system.about
+  return (
+    <table className="tbl tbl--card tbl--dense" aria-label={t.nics}>
+      <thead>
+        <tr>
+          <th scope="col">{t.nic}</th>
+          <th scope="col">{t.link}</th>
+          <th scope="col">{t.driver}</th>
+          <th scope="col">{t.speed}</th>
+          <th scope="col" className="num">
+            {t.mtu}
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {nics.map((nic) => (
+          <tr key={nic.name}>
+            <td className="med mono">{nic.name}</td>
+            <td data-l={t.link}>
+              <StateWord state={nic.state === 'up' ? 'ok' : nic.state === 'down' ? 'idle' : 'unknown'}>
+                {nic.state === 'up' ? t.up : nic.state === 'down' ? t.down : (nic.state ?? '-')}
+              </StateWord>
+            </td>
+            <td data-l={t.driver}>{nic.driver ?? '-'}</td>
+            <td data-l={t.speed}>{nic.speed === null ? '-' : `${formatNumber(nic.speed)} Mbit/s`}</td>
+            <td data-l={t.mtu} className="num">
+              {nic.mtu ?? '-'}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}

@@ -1,0 +1,228 @@
+// Accounts, API keys and sessions.
+
+import { useState } from 'react'
+import { ApiError, call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { useCaller } from '@/app/caller'
+import { Link, useGo } from '@/app/link'
+import { say, sayError } from '@/app/toasts'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { PasswordField } from '@/components/password-field'
+import { Empty, Failure, Loaded, Section } from '@/components/section'
+import { StateWord, Tag } from '@/components/state'
+import { Age } from '@/components/time'
+import { useText } from '@/text'
+import { system } from './entry'
+import { Keys } from './keys'
+
+export default function Accounts() {
+  const text = useText()
+  const t = text.system.accounts
+  const go = useGo()
+  const { status } = useCaller()
+  const users = useGet('/auth/users')
+  const keys = useGet('/auth/keys')
+  const sessions = useGet('/auth/tokens')
+  return (
+    <>
+      <Answer
+        question={t.question}
+        actions={
+          <Button kind="primary" icon="plus" needs="admin" onClick={() => go('/system/users/new')}>
+            {t.addUser}
+          </Button>
+        }
+      >
+        <Sentence users={users.data?.data} keys={keys.data?.data} />
+      </Answer>
+      <Tabs entry={system} />
+      <Section title={t.users}>
+        <Loaded
+          query={users}
+          isEmpty={(list) => list.length === 0}
+          empty={<Empty command="gatewayd user add --username anna --role admin">{t.noUsers}</Empty>}
+        >
+          {(list) => <Users users={list} />}
+        </Loaded>
+      </Section>
+      {status?.auth === 'session' ? <ChangePassword /> : null}
+      <Keys query={keys} />
+      <Section title={t.sessions} hint={t.sessionsHint}>
+        <Loaded query={sessions} isEmpty={(list) => list.length === 0} empty={<Empty>{t.noSessions}</Empty>}>
+          {(list) => <Sessions sessions={list} />}
+        </Loaded>
+      </Section>
+    </>
+  )
+}
+
+interface SentenceProps {
+  users: Schemas['UserView'][] | undefined
+  keys: Schemas['KeyView'][] | undefined
+}
+
+function Sentence({ users, keys }: SentenceProps) {
+  const text = useText()
+  const t = text.system.accounts
+  const { status } = useCaller()
+  if (!status || !users || !keys) return <>{text.common.loading}</>
+  if (!status.enabled)
+    return (
+      <>
+        {t.off} {t.offStored(users.length)}
+      </>
+    )
+  const admins = users.filter((user) => user.role === 'admin').length
+  return (
+    <>
+      {t.admins(admins)}, {t.others(users.length - admins)} {t.and} {t.keys(keys.length)}.
+    </>
+  )
+}
+
+function Users({ users }: { users: Schemas['UserView'][] }) {
+  const text = useText()
+  const t = text.system.accounts
+  const { status } = useCaller()
+  return (
+    <table className="tbl tbl--card" aria-label={t.users}>
+      <thead>
+        <tr>
+          <th scope="col">{t.user}</th>
+          <th scope="col">{t.role}</th>
+          <th scope="col">{t.state}</th>
+          <th scope="col">{t.lastLogin}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {users.map((user) => (
+          <tr key={user.id}>
+            <td className="med">
+              <Link to={`/system/users/${user.id}`}>{user.username}</Link>{' '}
+              {status?.auth === 'session' && status.user === user.username ? <Tag>{t.you}</Tag> : null}
+            </td>
+            <td data-l={t.role}>{text.common.roles[user.role] ?? user.role}</td>
+            <td data-l={t.state}>
+              {user.enabled ? (
+                <span className="st st--plain">{t.may}</span>
+              ) : (
+                <StateWord state="idle">{t.mayNot}</StateWord>
+              )}
+            </td>
+            <td data-l={t.lastLogin}>
+              <Age time={user.last_login} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function ChangePassword() {
+  const text = useText()
+  const t = text.system.accounts
+  const { status } = useCaller()
+  const [current, setCurrent] = useState('')
+  const [next, setNext] = useState('')
+  const change = useChange(() =>
+    call(
+      client.POST('/auth/change-password', {
+        body: { username: status?.user ?? null, current_password: current, new_password: next },
+      }),
+    ),
+  )
+  const error = change.error instanceof ApiError ? change.error : null
+  return (
+    <Section title={t.change}>
+      <form
+        className="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          change.mutate(undefined, {
+            onSuccess: () => {
+              setCurrent('')
+              setNext('')
+              say(t.changed)
+            },
+          })
+        }}
+      >
+        {change.error ? <Failure error={change.error} /> : null}
+        <PasswordField
+          label={t.current}
+          value={current}
+          error={error?.of('current_password')}
+          onChange={setCurrent}
+          required
+        />
+        <PasswordField
+          label={t.next}
+          hint={t.passwordHint}
+          value={next}
+          error={error?.of('new_password')}
+          onChange={setNext}
+          fresh
+          required
+        />
+        <div className="btns">
+          <Button submit busy={change.isPending}>
+            {t.change}
+          </Button>
+        </div>
+      </form>
+    </Section>
+  )
+}
+
+function Sessions({ sessions }: { sessions: Schemas['SessionView'][] }) {
+  const text = useText()
+  const t = text.system.accounts
+  const end = useChange((id: string) =>
+    call(client.DELETE('/auth/tokens/{id}', { params: { path: { id } } })),
+  )
+  return (
+    <table className="tbl tbl--card" aria-label={t.sessions}>
+      <thead>
+        <tr>
+          <th scope="col">{t.user}</th>
+          <th scope="col">{t.from}</th>
+          <th scope="col">{t.agent}</th>
+          <th scope="col">{t.since}</th>
+          <th scope="col">{t.seen}</th>
+          <th scope="col" />
+        </tr>
+      </thead>
+      <tbody>
+        {sessions.map((session) => (
+          <tr key={session.id}>
+            <td className="med">
+              {session.user} {session.current ? <Tag>{t.this}</Tag> : null}
+            </td>
+            <td data-l={t.from} className="mono">
+              {session.ip ?? '-'}
+            </td>
+            <td data-l={t.agent}>
+              <span className="value">{session.user_agent ?? '-'}</span>
+            </td>
+            <td data-l={t.since}>
+              <Age time={session.created_at} />
+            </td>
+            <td data-l={t.seen}>
+              <Age time={session.last_seen} />
+            </td>
+            <td className="num">
+              <Button
+                size="small"
+                onClick={() => end.mutate(session.id, { onSuccess: () => say(t.ended), onError: sayError })}
+              >
+                {t.end}
+              </Button>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}

@@ -1,0 +1,176 @@
+// Backups: how fresh the last one is, where they go, and exports by hand.
+
+import { call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say, sayError } from '@/app/toasts'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Empty, Loaded, Section } from '@/components/section'
+import { StateWord } from '@/components/state'
+import { Age, Clock, useAge } from '@/components/time'
+import { useText } from '@/text'
+import { formatBytes, formatTime } from '@/text/format'
+import { BackupConfig } from './backup-config'
+import { Export } from './export'
+import { Import } from './import'
+import { system } from './entry'
+
+export default function Backups() {
+  const text = useText()
+  const t = text.system.backups
+  const status = useGet('/backup/status')
+  const config = useGet('/backup/config', {}, { every: false })
+  const run = useChange(() => call(client.POST('/backup/run')))
+  return (
+    <>
+      <Answer
+        question={t.question}
+        actions={
+          <Button
+            kind="primary"
+            needs="admin"
+            busy={run.isPending || Boolean(status.data?.data.running_since)}
+            onClick={() =>
+              run.mutate(undefined, {
+                onSuccess: ({ data, warnings }) =>
+                  say(data.result === 'ok' ? t.ran(data.name) : (data.error ?? t.runFailed), warnings),
+                onError: sayError,
+              })
+            }
+          >
+            {t.run}
+          </Button>
+        }
+      >
+        {status.data ? <Sentence status={status.data.data} /> : text.common.loading}
+      </Answer>
+      <Tabs entry={system} />
+      <Section title={t.status}>
+        <Loaded query={status} lines={4}>
+          {(value) => <Target status={value} />}
+        </Loaded>
+      </Section>
+      <div className="pair">
+        <Export />
+        <Import />
+      </div>
+      <Section title={t.config}>
+        <Loaded query={config} lines={6}>
+          {(value) => (
+            <BackupConfig
+              config={value}
+              etag={config.data?.etag ?? null}
+              zone={status.data?.data.time_zone ?? '-'}
+            />
+          )}
+        </Loaded>
+      </Section>
+      <Section title={t.history}>
+        <Loaded
+          query={status}
+          isEmpty={(value) => value.history.length === 0}
+          empty={<Empty>{t.noRuns}</Empty>}
+        >
+          {(value) => <History runs={value.history} />}
+        </Loaded>
+      </Section>
+    </>
+  )
+}
+
+function Sentence({ status }: { status: Schemas['BackupStatus'] }) {
+  const text = useText()
+  const t = text.system.backups
+  const age = useAge(status.last_success)
+  return (
+    <>
+      {status.last_success ? `${t.yes} ${t.last(age)}.` : status.enabled ? t.never : t.off}{' '}
+      {status.last_success && status.last_result === 'failed' ? `${t.failed} ` : null}
+      {status.next_run ? `${t.next(formatTime(status.next_run))} ` : null}
+      {status.last_success ? null : t.download}
+    </>
+  )
+}
+
+function Target({ status }: { status: Schemas['BackupStatus'] }) {
+  const text = useText()
+  const t = text.system.backups
+  const { target } = status
+  const running = useAge(status.running_since)
+  return (
+    <dl className="facts">
+      <dt>{t.type}</dt>
+      <dd>{t.types[target.type] ?? target.type}</dd>
+      <dt>{t.location}</dt>
+      <dd className="mono">{target.location || '-'}</dd>
+      <dt>{t.reachable}</dt>
+      <dd>
+        {target.reachable === null ? <StateWord state="unknown">{t.unknown}</StateWord> : null}
+        {target.reachable === true ? <StateWord state="ok">{text.common.yes}</StateWord> : null}
+        {target.reachable === false ? <StateWord state="down">{t.unreachable}</StateWord> : null}{' '}
+        {target.error ? <span>{target.error}</span> : null}
+      </dd>
+      <dt>{t.checked}</dt>
+      <dd>
+        <Age time={target.checked_at} />
+      </dd>
+      <dt>{t.stored}</dt>
+      <dd>{target.backups ?? text.common.noData}</dd>
+      {status.running_since ? (
+        <>
+          <dt>{t.result}</dt>
+          <dd>{t.running(running)}</dd>
+        </>
+      ) : null}
+    </dl>
+  )
+}
+
+function History({ runs }: { runs: Schemas['BackupRun'][] }) {
+  const text = useText()
+  const t = text.system.backups
+  return (
+    <table className="tbl tbl--card" aria-label={t.history}>
+      <thead>
+        <tr>
+          <th scope="col">{t.time}</th>
+          <th scope="col">{t.name}</th>
+          <th scope="col">{t.trigger}</th>
+          <th scope="col" className="num">
+            {t.size}
+          </th>
+          <th scope="col">{t.result}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {runs.map((run) => (
+          <tr key={`${run.at} ${run.name}`}>
+            <td data-l={t.time}>
+              <Clock time={run.at} />
+            </td>
+            <td>
+              <span className="two">
+                <span className="med">{run.name || '-'}</span>
+                <small>{run.target}</small>
+              </span>
+            </td>
+            <td data-l={t.trigger}>{t.triggers[run.trigger] ?? run.trigger}</td>
+            <td data-l={t.size} className="num">
+              {run.size === null ? '-' : formatBytes(run.size)}
+            </td>
+            <td data-l={t.result}>
+              <span className="two">
+                {run.result === 'ok' ? (
+                  <StateWord state="ok">{t.ok}</StateWord>
+                ) : (
+                  <StateWord state="degraded">{run.result === 'failed' ? t.bad : run.result}</StateWord>
+                )}
+                {(run.error ?? run.warning) ? <small>{run.error ?? run.warning}</small> : null}
+              </span>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}

@@ -1,0 +1,48 @@
+import type { Entry } from '@/app/entries'
+
+export const system: Entry = {
+  path: '/system',
+  icon: 'system',
+  shortcut: 's',
+  label: (text) => text.system.label,
+  question: (text) => text.system.question,
+  tabs: [
+    {
+      path: '',
+      label: (text) => text.system.tabs.accounts,
+      needs: ['GET /auth/users', 'GET /auth/keys'],
+      page: () => import('./accounts'),
+    },
+    {
+      path: 'settings',
+      label: (text) => text.system.tabs.settings,
+      needs: ['GET /settings'],
+      page: () => import('./settings'),
+    },
+    {
+      path: 'backups',
+      label: (text) => text.system.tabs.backups,
+      needs: ['GET /backup/status'],
+      page: () => import('./backups'),
+    },
+    {
+      path: 'snapshots',
+      label: (text) => text.system.tabs.snapshots,
+      needs: ['GET /snapshots'],
+      page: () => import('./snapshots'),
+    },
+    {
+      path: 'security',
+      label: (text) => text.system.tabs.security,
+      needs: ['GET /secrets/encryption-status'],
+      page: () => import('./security'),
+    },
+    {
+      path: 'about',
+      label: (text) => text.system.tabs.about,
+      needs: ['GET /status'],
+      page: () => import('./about'),
+    },
+  ],
+  details: [{ path: '/system/users/$id', page: () => import('./user') }],
+}

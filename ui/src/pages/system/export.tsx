@@ -1,0 +1,138 @@
+// Exports of the configuration as files.
+
+import { useState } from 'react'
+import { call, client, type Schemas } from '@/api/client'
+import { readError } from '@/api/errors'
+import { useGet } from '@/api/query'
+import { sayError } from '@/app/toasts'
+import { Button } from '@/components/button'
+import { download, fileName } from '@/components/download'
+import { TextField } from '@/components/fields'
+import { PasswordField } from '@/components/password-field'
+import { Failure, Section } from '@/components/section'
+import { useText } from '@/text'
+
+/** Fetches the encrypted export and stores it as a file. */
+export async function downloadEncrypted(passphrase: string, host: string | undefined) {
+  const body: Schemas['PassphraseInput'] = { passphrase }
+  const { data, error, response } = await client.POST('/config/export-encrypted', { body, parseAs: 'blob' })
+  if (error !== undefined || !response.ok) throw readError(response, await errorBody(error))
+  download(fileName(host, '.age'), data as Blob)
+}
+
+/** The error of an answer that was read as a file. */
+async function errorBody(error: unknown): Promise<unknown> {
+  const text = error instanceof Blob ? await error.text() : error
+  if (typeof text !== 'string') return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export function Export() {
+  const text = useText()
+  const t = text.system.backups
+  const host = useGet('/platform', {}, { every: 60_000 }).data?.data.hostname
+  const [busy, setBusy] = useState(false)
+  const plain = async () => {
+    setBusy(true)
+    try {
+      const { data } = await call(client.GET('/config/export'))
+      download(
+        fileName(host, '.json'),
+        new Blob([JSON.stringify(data, null, 2)], { type: 'application/json' }),
+      )
+    } catch (error) {
+      sayError(error as Error)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <Section title={t.exports} hint={t.exportsHint}>
+      <h3 className="sub">{t.encrypted}</h3>
+      <EncryptedExport host={host} hint={t.encryptedHint} />
+      <h3 className="sub">{t.plain}</h3>
+      <p className="mid">{t.plainHint}</p>
+      <div className="btns">
+        <Button icon="download" needs="operator" busy={busy} onClick={() => void plain()}>
+          {t.downloadPlain}
+        </Button>
+      </div>
+    </Section>
+  )
+}
+
+interface EncryptedProps {
+  host: string | undefined
+  hint?: string
+  primary?: boolean
+  onDone?: () => void
+}
+
+export function EncryptedExport({ host, hint, primary = false, onDone }: EncryptedProps) {
+  const text = useText()
+  const t = text.system.backups
+  const [passphrase, setPassphrase] = useState('')
+  const [repeated, setRepeated] = useState('')
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<Error | null>(null)
+  const differ = repeated !== '' && repeated !== passphrase
+  const submit = async () => {
+    setBusy(true)
+    setError(null)
+    try {
+      await downloadEncrypted(passphrase, host)
+      setPassphrase('')
+      setRepeated('')
+      onDone?.()
+    } catch (failure) {
+      setError(failure as Error)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <form
+      className="form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void submit()
+      }}
+    >
+      {hint ? <p className="mid">{hint}</p> : null}
+      {error ? <Failure error={error} /> : null}
+      <PasswordField
+        label={t.exportPassphrase}
+        hint={t.passphraseHint}
+        value={passphrase}
+        onChange={setPassphrase}
+        fresh
+        required
+      />
+      <TextField
+        label={t.repeat}
+        type="password"
+        autoComplete="new-password"
+        value={repeated}
+        error={differ ? t.differ : undefined}
+        onChange={setRepeated}
+        required
+      />
+      <div className="btns">
+        <Button
+          kind={primary ? 'primary' : 'plain'}
+          icon="download"
+          submit
+          needs="admin"
+          busy={busy}
+          disabled={passphrase === '' || passphrase !== repeated}
+        >
+          {t.downloadEncrypted}
+        </Button>
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,80 @@
+// Key exchange of TLS sessions: the mode, and what was negotiated.
+
+import { call, client, type Schemas } from '@/api/client'
+import { useChange } from '@/api/query'
+import { useCaller } from '@/app/caller'
+import { mayDo } from '@/app/roles'
+import { say, sayError } from '@/app/toasts'
+import { Select } from '@/components/fields'
+import { StateWord } from '@/components/state'
+import { useText } from '@/text'
+import { formatNumber } from '@/text/format'
+
+export function KeyExchange({ status }: { status: Schemas['PqCrypto'] }) {
+  const text = useText()
+  const t = text.system.security
+  const { role } = useCaller()
+  const set = useChange((mode: Schemas['PqMode']) => call(client.PUT('/pq-crypto', { body: { mode } })))
+  const inbound = Object.entries(status.inbound.sessions)
+  return (
+    <>
+      <div className="form">
+        <Select
+          label={t.mode}
+          value={status.mode}
+          disabled={set.isPending || !mayDo(role, 'admin')}
+          options={(['default', 'preferred', 'required'] as const).map(
+            (mode) => [mode, t.modes[mode] ?? mode] as const,
+          )}
+          onChange={(mode) =>
+            set.mutate(mode, {
+              onSuccess: ({ warnings }) => say(text.common.saved, warnings),
+              onError: sayError,
+            })
+          }
+        />
+      </div>
+      <dl className="facts">
+        <dt>{t.offered}</dt>
+        <dd className="mono">{status.curves.join(', ')}</dd>
+        <dt>{t.inbound}</dt>
+        <dd>
+          {inbound.length === 0
+            ? t.noInbound
+            : inbound.map(([group, count]) => `${group} ${formatNumber(count)}`).join(', ')}
+          {status.inbound.refused > 0 ? ` ${t.refused(status.inbound.refused)}` : null}
+        </dd>
+      </dl>
+      {status.clients.length > 0 ? (
+        <table className="tbl tbl--card tbl--dense" aria-label={t.clients}>
+          <thead>
+            <tr>
+              <th scope="col">{t.client}</th>
+              <th scope="col">{t.group}</th>
+              <th scope="col" />
+            </tr>
+          </thead>
+          <tbody>
+            {status.clients.map((each) => (
+              <tr key={each.name}>
+                <td className="med">{each.name}</td>
+                <td data-l={t.group} className="mono">
+                  {each.last_group ?? '-'}
+                </td>
+                <td>
+                  {each.last_group === null ? (
+                    <StateWord state="idle">{t.none}</StateWord>
+                  ) : each.pq ? (
+                    <StateWord state="ok">{t.postQuantum}</StateWord>
+                  ) : (
+                    <span className="st st--plain">{t.classic}</span>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      ) : null}
+    </>
+  )
+}

@@ -1,0 +1,207 @@
+// API keys: created and shown once, revoked.
+
+import { useState } from 'react'
+import type { UseQueryResult } from '@tanstack/react-query'
+import { ApiError, call, client, type Answer, type Schemas } from '@/api/client'
+import { useChange } from '@/api/query'
+import { say } from '@/app/toasts'
+import { Button } from '@/components/button'
+import { Command } from '@/components/command'
+import { Confirm } from '@/components/confirm'
+import { ErrorSummary, Select, TextArea, TextField } from '@/components/fields'
+import { Empty, Failure, Loaded, Section } from '@/components/section'
+import { StateWord } from '@/components/state'
+import { Age, Clock } from '@/components/time'
+import { useText } from '@/text'
+
+type Key = Schemas['KeyView']
+type Role = Schemas['RoleInput']
+
+export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
+  const text = useText()
+  const t = text.system.accounts
+  const [adding, setAdding] = useState(false)
+  const [made, setMade] = useState<Schemas['CreatedKey']>()
+  const [revoking, setRevoking] = useState<Key>()
+  const revoke = useChange((id: string) =>
+    call(client.DELETE('/auth/keys/{id}', { params: { path: { id } } })),
+  )
+  return (
+    <Section
+      title={t.apiKeys}
+      hint={t.keysHint}
+      actions={
+        adding ? null : (
+          <Button icon="plus" needs="admin" onClick={() => setAdding(true)}>
+            {t.addKey}
+          </Button>
+        )
+      }
+    >
+      {made ? (
+        <div className="once" role="status">
+          <p className="strong">{t.once}</p>
+          <Command>{made.key}</Command>
+          <div className="btns">
+            <Button kind="primary" onClick={() => setMade(undefined)}>
+              {t.stored}
+            </Button>
+          </div>
+        </div>
+      ) : null}
+      {adding ? (
+        <NewKey
+          onClose={() => setAdding(false)}
+          onMade={(key) => {
+            setMade(key)
+            setAdding(false)
+          }}
+        />
+      ) : null}
+      <Loaded query={query} isEmpty={(list) => list.length === 0} empty={<Empty>{t.noKeys}</Empty>}>
+        {(list) => (
+          <table className="tbl tbl--card" aria-label={t.apiKeys}>
+            <thead>
+              <tr>
+                <th scope="col">{t.keyName}</th>
+                <th scope="col">{t.role}</th>
+                <th scope="col">{t.begins}</th>
+                <th scope="col">{t.networks}</th>
+                <th scope="col">{t.expires}</th>
+                <th scope="col">{t.createdBy}</th>
+                <th scope="col" />
+              </tr>
+            </thead>
+            <tbody>
+              {list.map((key) => (
+                <tr key={key.id}>
+                  <td className="med">{key.name}</td>
+                  <td data-l={t.role}>{text.common.roles[key.role] ?? key.role}</td>
+                  <td data-l={t.begins}>
+                    <code>{key.prefix}</code>
+                  </td>
+                  <td data-l={t.networks}>{key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork}</td>
+                  <td data-l={t.expires}>
+                    {key.expired ? <StateWord state="idle">{t.expired}</StateWord> : null}
+                    {key.expired ? null : <Clock time={key.expires_at} />}
+                  </td>
+                  <td data-l={t.createdBy}>
+                    <span className="two">
+                      <span>{key.created_by}</span>
+                      <small>
+                        <Age time={key.created_at} />
+                      </small>
+                    </span>
+                  </td>
+                  <td className="num">
+                    <Button size="small" needs="admin" onClick={() => setRevoking(key)}>
+                      {t.revoke}
+                    </Button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Loaded>
+      {revoking ? (
+        <Confirm
+          open
+          onClose={() => setRevoking(undefined)}
+          title={`${t.revoke}: ${revoking.name}`}
+          consequence={t.keyConsequence}
+          name={revoking.name}
+          action={t.revoke}
+          busy={revoke.isPending}
+          error={revoke.error}
+          onConfirm={() =>
+            revoke.mutate(revoking.id, {
+              onSuccess: () => {
+                say(text.common.deleted(revoking.name))
+                setRevoking(undefined)
+              },
+            })
+          }
+        />
+      ) : null}
+    </Section>
+  )
+}
+
+interface NewKeyProps {
+  onClose: () => void
+  onMade: (key: Schemas['CreatedKey']) => void
+}
+
+function NewKey({ onClose, onMade }: NewKeyProps) {
+  const text = useText()
+  const t = text.system.accounts
+  const [name, setName] = useState('')
+  const [role, setRole] = useState<Role>('viewer')
+  const [days, setDays] = useState('')
+  const [cidrs, setCidrs] = useState('')
+  const create = useChange(() =>
+    call(
+      client.POST('/auth/keys', {
+        body: {
+          name,
+          role,
+          expires_at: days ? new Date(Date.now() + Number(days) * 86_400_000).toISOString() : null,
+          cidrs: cidrs
+            .split(/[\s,]+/)
+            .map((cidr) => cidr.trim())
+            .filter(Boolean),
+        },
+      }),
+    ),
+  )
+  const error = create.error instanceof ApiError ? create.error : undefined
+  return (
+    <form
+      className="form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        create.mutate(undefined, { onSuccess: ({ data }) => onMade(data) })
+      }}
+    >
+      {error ? <ErrorSummary error={error} /> : create.error ? <Failure error={create.error} /> : null}
+      <TextField label={t.keyName} value={name} error={error?.of('name')} onChange={setName} required />
+      <Select<Role>
+        label={t.role}
+        hint={t.rights[role]}
+        value={role}
+        error={error?.of('role')}
+        options={(['admin', 'operator', 'viewer', 'diagnostics'] as const).map(
+          (each) => [each, text.common.roles[each] ?? each] as const,
+        )}
+        onChange={setRole}
+      />
+      <TextField
+        label={t.days}
+        hint={t.daysHint}
+        type="number"
+        min={1}
+        max={36_500}
+        value={days}
+        error={error?.of('expires_at')}
+        onChange={setDays}
+      />
+      <TextArea
+        label={t.cidrs}
+        hint={t.cidrsHint}
+        rows={2}
+        value={cidrs}
+        error={error?.fields.find((field) => field.path.startsWith('cidrs'))?.message}
+        onChange={setCidrs}
+      />
+      <div className="btns">
+        <Button kind="primary" submit needs="admin" busy={create.isPending}>
+          {t.createKey}
+        </Button>
+        <Button kind="ghost" onClick={onClose}>
+          {text.common.cancel}
+        </Button>
+      </div>
+    </form>
+  )
+}
