@@ -1,15 +1,65 @@
 // Events of the daemon. While the stream is open, data that events announce is read when they say so; without the stream
-// it is polled.
+// it is polled. Active alerts come by the stream only, and are kept here.
 
 import type { QueryClient } from '@tanstack/react-query'
+import { useSyncExternalStore } from 'react'
 
 /** Longest pause between two reads while the daemon does not answer, in milliseconds. */
 const LONGEST = 30_000
+
+/** Time in milliseconds in which the active alerts arrive after the stream has opened. */
+const FIRST_ALERTS = 400
+
+/** An alert as the stream sends it. */
+export interface LiveAlert {
+  kind: string
+  /** Subject of the alert, among those of its kind. */
+  subject: string
+  message: string
+  since: string
+}
+
+export interface LiveAlerts {
+  /** The stream is open, so the list is complete. */
+  known: boolean
+  /** Newest first. */
+  list: readonly LiveAlert[]
+}
+
+/** Reads the data of an `alert` event. Null if it is none. */
+export function parseAlert(data: unknown): (LiveAlert & { active: boolean }) | null {
+  try {
+    const read = JSON.parse(String(data)) as Partial<LiveAlert> & { active?: unknown }
+    if (typeof read.kind !== 'string') return null
+    return {
+      kind: read.kind,
+      subject: String(read.subject ?? ''),
+      message: String(read.message ?? ''),
+      since: String(read.since ?? ''),
+      active: read.active !== false,
+    }
+  } catch {
+    return null
+  }
+}
+
+/** The list after an alert became active or ended. */
+export function withAlert(
+  list: readonly LiveAlert[],
+  { active, ...alert }: LiveAlert & { active: boolean },
+): readonly LiveAlert[] {
+  const others = list.filter((each) => each.kind !== alert.kind || each.subject !== alert.subject)
+  if (!active) return others
+  return [alert, ...others].sort((one, other) => other.since.localeCompare(one.since))
+}
 
 class Live {
   open = false
   private source: EventSource | null = null
   private timer: number | undefined
+  private opening: number | undefined
+  private alerts: LiveAlerts = { known: false, list: [] }
+  private listeners = new Set<() => void>()
 
   /** Follows the stream until the returned function is called. The browser connects again by itself. */
   follow(queries: QueryClient): () => void {
@@ -17,21 +67,48 @@ class Live {
     this.source = source
     source.onopen = () => {
       this.open = true
+      // The active alerts are sent again; those that ended meanwhile are not.
+      this.setAlerts({ known: false, list: [] })
+      window.clearTimeout(this.opening)
+      this.opening = window.setTimeout(
+        () => this.setAlerts({ known: true, list: this.alerts.list }),
+        FIRST_ALERTS,
+      )
     }
     source.onerror = () => {
       this.open = false
+      window.clearTimeout(this.opening)
+      this.setAlerts({ known: false, list: this.alerts.list })
     }
+    let revised = false
     const read = () => {
       // Several events of one change make one read.
       window.clearTimeout(this.timer)
       this.timer = window.setTimeout(() => {
-        if (!document.hidden) void queries.invalidateQueries({ refetchType: 'active' })
+        if (document.hidden) return
+        const costly = revised
+        revised = false
+        void queries.invalidateQueries({
+          refetchType: 'active',
+          // Answers that the daemon must compute are read again after a change only.
+          predicate: (query) => costly || query.meta?.costly !== true,
+        })
       }, 150)
     }
-    for (const kind of ['revision', 'status', 'alert']) source.addEventListener(kind, read)
+    source.addEventListener('revision', () => {
+      revised = true
+      read()
+    })
+    source.addEventListener('status', read)
+    source.addEventListener('alert', (event) => {
+      const alert = parseAlert(event.data)
+      if (alert) this.setAlerts({ known: this.alerts.known, list: withAlert(this.alerts.list, alert) })
+      read()
+    })
     return () => {
       source.close()
       window.clearTimeout(this.timer)
+      window.clearTimeout(this.opening)
       if (this.source === source) this.open = false
     }
   }
@@ -41,6 +118,23 @@ class Live {
     if (every === false) return false
     return failures === 0 ? every : Math.min(LONGEST, Math.max(2000, every) * 2 ** Math.min(failures, 5))
   }
+
+  currentAlerts = () => this.alerts
+
+  subscribe = (listener: () => void) => {
+    this.listeners.add(listener)
+    return () => void this.listeners.delete(listener)
+  }
+
+  private setAlerts(alerts: LiveAlerts) {
+    this.alerts = alerts
+    for (const listener of this.listeners) listener()
+  }
 }
 
 export const live = new Live()
+
+/** The active alerts. */
+export function useAlerts(): LiveAlerts {
+  return useSyncExternalStore(live.subscribe, live.currentAlerts)
+}

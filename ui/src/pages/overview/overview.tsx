@@ -1,12 +1,33 @@
-import { useVerdict } from '@/app/verdict'
-import { useText } from '@/text'
+// The overview: the verdict, where the devices are, their paths, and the state of what carries them.
+
+import { AlertsPanel } from './alerts-panel'
+import { DnsPanel } from './dns-panel'
+import { ExceptionsPanel } from './exceptions-panel'
+import { FlowSection } from './flow-section'
+import { Ledger } from './ledger'
+import { SubsystemsPanel } from './subsystems-panel'
+import { TunnelStrip } from './tunnel-strip'
+import { UplinkStrip } from './uplink-strip'
+import { VerdictPanel } from './verdict-panel'
 
 export default function Overview() {
-  const text = useText()
-  const verdict = useVerdict()
   return (
-    <section className={`verdict v-${verdict.state}`}>
-      <h1>{verdict.last?.sentence ?? text.common.loading}</h1>
-    </section>
+    <>
+      <VerdictPanel />
+      <Ledger />
+      <FlowSection />
+      <hr className="rule" />
+      <div className="cols cols--3">
+        <TunnelStrip />
+        <UplinkStrip />
+        <DnsPanel />
+      </div>
+      <hr className="rule" />
+      <div className="cols cols--3e">
+        <ExceptionsPanel />
+        <AlertsPanel />
+        <SubsystemsPanel />
+      </div>
+    </>
   )
 }

@@ -42,6 +42,7 @@ export const common: Text['common'] = {
   minutes: (m, s) => (s > 0 ? `${m} min ${s} s` : `${m} min`),
   hours: (h, m) => (m > 0 ? `${h} h ${m} min` : `${h} h`),
   days: (d, h) => (h > 0 ? `${d} d ${h} h` : `${d} d`),
+  minutesLeft: (left, total) => `noch ${left} von ${total} Minuten`,
   needsRole: (role) => `braucht die Rolle ${role}`,
   roles: { admin: 'Administrator', operator: 'Bediener', viewer: 'Betrachter', diagnostics: 'Diagnose' },
   typeToConfirm: (name) => `Zum Bestätigen ${name} eingeben`,

@@ -3,6 +3,7 @@ import { activity } from './activity'
 import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
+import { exception } from './exception'
 import { merge } from './merge'
 import { network } from './network'
 import { overview } from './overview'
@@ -17,6 +18,7 @@ export const de: Text = {
   common,
   devices,
   dns,
+  exception,
   merge,
   network,
   overview,

@@ -40,6 +40,7 @@ export const common = {
   minutes: (m: number, s: number) => (s > 0 ? `${m}m ${s}s` : `${m}m`),
   hours: (h: number, m: number) => (m > 0 ? `${h} h ${m} min` : `${h} h`),
   days: (d: number, h: number) => (h > 0 ? `${d} d ${h} h` : `${d} d`),
+  minutesLeft: (left: number, total: number) => `${left} of ${total} minutes left`,
   needsRole: (role: string) => `needs ${role}`,
   roles: {
     admin: 'admin',

@@ -2,6 +2,7 @@ import { activity } from './activity'
 import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
+import { exception } from './exception'
 import { merge } from './merge'
 import { network } from './network'
 import { overview } from './overview'
@@ -16,6 +17,7 @@ export const en = {
   common,
   devices,
   dns,
+  exception,
   merge,
   network,
   overview,

@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest'
+import { parseAlert, withAlert, type LiveAlert } from './live'
+
+const down: LiveAlert = {
+  kind: 'tunnel_down',
+  subject: 'wg-a',
+  message: 'down',
+  since: '2026-01-01T10:00:00Z',
+}
+const low: LiveAlert = { kind: 'storage_low', subject: '/', message: 'full', since: '2026-01-01T11:00:00Z' }
+
+describe('alerts of the stream', () => {
+  it('are kept newest first, each once', () => {
+    const list = withAlert(withAlert([], { ...low, active: true }), { ...down, active: true })
+    expect(list).toEqual([low, down])
+    expect(withAlert(list, { ...down, message: 'still', active: true })).toEqual([
+      low,
+      { ...down, message: 'still' },
+    ])
+  })
+  it('leave the list when they end', () => {
+    expect(withAlert([low, down], { ...down, active: false })).toEqual([low])
+  })
+  it('are read from the data of an event', () => {
+    expect(parseAlert(JSON.stringify({ ...down, active: true }))).toEqual({ ...down, active: true })
+    expect(parseAlert('{')).toBeNull()
+    expect(parseAlert('{}')).toBeNull()
+  })
+})

@@ -1,0 +1,192 @@
+// An exception for a limited time: for which device, of which type, how long, and why.
+
+import { useMemo, useState } from 'react'
+import { ApiError, call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say } from '@/app/toasts'
+import { useText } from '@/text'
+import { formatTime } from '@/text/format'
+import { Button } from './button'
+import { Dialog } from './dialog'
+import { useDraft } from './draft'
+import { ErrorSummary, Select, TextField } from './fields'
+import { Failure } from './section'
+import { Segmented } from './segmented'
+import { useNow } from './time'
+
+type ExceptionType = Schemas['ExceptionTypeInput']
+
+interface Props {
+  open: boolean
+  onClose: () => void
+  /** The device. Without one it is chosen in the dialog. */
+  device?: { id: string; name: string }
+  type?: ExceptionType
+  minutes?: number
+}
+
+export function ExceptionDialog(props: Props) {
+  const text = useText()
+  return (
+    <Dialog
+      open={props.open}
+      onClose={props.onClose}
+      title={props.device ? text.exception.titleOf(props.device.name) : text.exception.title}
+    >
+      <ExceptionForm {...props} />
+    </Dialog>
+  )
+}
+
+const DURATIONS = ['15', '60', '240', '1440'] as const
+/** Devices that are offered at once. */
+const OFFERED = 100
+
+function ExceptionForm({ onClose, device, type = 'temporary-direct', minutes = 60 }: Props) {
+  const text = useText()
+  const now = useNow()
+  const [base] = useState({
+    device_id: device?.id ?? '',
+    type,
+    minutes: String(minutes),
+    reason: '',
+    targets: '',
+  })
+  const draft = useDraft(`exception.${device?.id ?? 'new'}.${type}`, base)
+  const { value, set } = draft
+  const add = useChange((body: Schemas['ExceptionInput']) => call(client.POST('/exceptions', { body })))
+  const duration = Number(value.minutes)
+  const ends =
+    Number.isInteger(duration) && duration > 0 ? new Date(now + duration * 60_000).toISOString() : null
+  const problem = add.error instanceof ApiError ? add.error : null
+  const submit = async () => {
+    const targets = value.targets.split(/[\s,]+/).filter(Boolean)
+    const made = await add.mutateAsync({
+      device_id: value.device_id,
+      type: value.type,
+      duration_min: duration,
+      reason: value.reason,
+      allow_direct: value.type !== 'quarantine',
+      ...(value.type === 'service-allowlist' ? { targets } : {}),
+    } as Schemas['ExceptionInput'])
+    draft.discard()
+    say(text.exception.made(made.data.expires_at ? formatTime(made.data.expires_at) : ''), made.warnings)
+    onClose()
+  }
+  return (
+    <form
+      className="form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        // The error stays in the state of the mutation.
+        submit().catch(() => undefined)
+      }}
+    >
+      {problem && problem.fields.length > 0 ? <ErrorSummary error={problem} /> : null}
+      {add.error && !(problem && problem.fields.length > 0) ? <Failure error={add.error} /> : null}
+      {device ? null : (
+        <DeviceChoice
+          value={value.device_id}
+          error={problem?.of('device_id')}
+          onChange={(id) => set('device_id', id)}
+        />
+      )}
+      <Select
+        label={text.exception.type}
+        value={value.type}
+        options={Object.entries(text.exception.types) as [ExceptionType, string][]}
+        hint={text.exception.effects[value.type]}
+        error={problem?.of('type')}
+        onChange={(chosen) => set('type', chosen)}
+      />
+      {value.type === 'service-allowlist' ? (
+        <TextField
+          label={text.exception.targets}
+          hint={text.exception.targetsHint}
+          value={value.targets}
+          error={problem?.of('targets')}
+          onChange={(typed) => set('targets', typed)}
+          required
+        />
+      ) : null}
+      <div className="formrow">
+        <Segmented
+          label={text.exception.duration}
+          value={value.minutes}
+          options={DURATIONS.map((each) => [each, text.exception.durations[each] ?? each] as const)}
+          onChange={(chosen) => set('minutes', chosen)}
+        />
+      </div>
+      <TextField
+        label={text.exception.minutes}
+        type="number"
+        min={1}
+        max={1440}
+        value={value.minutes}
+        error={problem?.of('duration_min')}
+        hint={ends ? text.exception.ends(formatTime(ends)) : undefined}
+        onChange={(typed) => set('minutes', typed)}
+        required
+      />
+      <TextField
+        label={text.exception.reason}
+        hint={text.exception.reasonHint}
+        value={value.reason}
+        error={problem?.of('reason')}
+        onChange={(typed) => set('reason', typed)}
+        required
+      />
+      <div className="btns">
+        <Button kind="primary" submit needs="operator" busy={add.isPending} disabled={value.device_id === ''}>
+          {value.type === 'quarantine' ? text.exception.quarantine : text.exception.allow}
+        </Button>
+        <Button kind="ghost" onClick={onClose}>
+          {text.common.cancel}
+        </Button>
+      </div>
+    </form>
+  )
+}
+
+interface ChoiceProps {
+  value: string
+  error?: string
+  onChange: (id: string) => void
+}
+
+/** One of the devices. With very many, a part of the name narrows the list. */
+function DeviceChoice({ value, error, onChange }: ChoiceProps) {
+  const text = useText()
+  const [typed, setTyped] = useState('')
+  const query = useGet('/devices', {}, { every: 60_000 })
+  const devices = query.data?.data
+  const matching = useMemo(() => {
+    const words = typed.toLowerCase()
+    return (devices ?? []).filter((each) =>
+      `${each.name} ${each.hostname ?? ''} ${(each.ips ?? []).join(' ')}`.toLowerCase().includes(words),
+    )
+  }, [devices, typed])
+  if (query.error && !devices) return <Failure error={query.error} retry={() => void query.refetch()} />
+  const chosen = devices?.find((each) => each.id === value)
+  const offered = matching.slice(0, OFFERED)
+  const all = chosen && !offered.includes(chosen) ? [chosen, ...offered] : offered
+  return (
+    <>
+      {(devices?.length ?? 0) > OFFERED ? (
+        <TextField
+          label={text.exception.findDevice}
+          value={typed}
+          onChange={setTyped}
+          hint={matching.length > OFFERED ? text.exception.narrow(OFFERED, matching.length) : undefined}
+        />
+      ) : null}
+      <Select
+        label={text.exception.device}
+        value={value}
+        error={error}
+        options={[['', text.exception.choose], ...all.map((each) => [each.id, each.name] as const)]}
+        onChange={onChange}
+      />
+    </>
+  )
+}

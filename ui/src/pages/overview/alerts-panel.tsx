@@ -1,0 +1,65 @@
+// The active alerts, from the event stream.
+
+import { useAlerts } from '@/api/live'
+import { Link } from '@/app/link'
+import { Section, Skeleton } from '@/components/section'
+import { Glyph, type State } from '@/components/state'
+import { Clock } from '@/components/time'
+import { useText } from '@/text'
+
+const MOST = 5
+
+/** The shape of a kind of alert. Only a leak is red. */
+export function alertState(kind: string): State {
+  if (kind === 'leak_detected') return 'leak'
+  if (kind === 'policy_blocked' || kind === 'device_quarantined') return 'blocked'
+  if (kind === 'policy_fallback' || kind.startsWith('exception_')) return 'direct'
+  if (kind.endsWith('_down') || kind.endsWith('_failed') || kind.endsWith('_unreachable')) return 'down'
+  if (kind === 'new_device' || kind === 'key_created' || kind === 'device_offline') return 'idle'
+  return 'degraded'
+}
+
+export function AlertsPanel() {
+  const text = useText()
+  const words = text.overview.alerts
+  const { known, list } = useAlerts()
+  return (
+    <Section
+      title={words.title}
+      actions={
+        <Link className="link" to="/activity">
+          {words.all}
+        </Link>
+      }
+    >
+      {known ? null : list.length > 0 ? <p className="dim">{words.stale}</p> : <Waiting />}
+      {known && list.length === 0 ? <p className="dim">{words.empty}</p> : null}
+      {list.length > 0 ? (
+        <ul className={known ? 'rows rows--alert' : 'rows rows--alert stale'}>
+          {list.slice(0, MOST).map((alert) => (
+            <li key={`${alert.kind} ${alert.subject}`}>
+              <Glyph state={alertState(alert.kind)} />
+              <div className="two">
+                <span>{alert.message}</span>
+                <small>{[alert.kind, alert.subject].filter(Boolean).join(', ')}</small>
+              </div>
+              <span className="dim sm">
+                <Clock time={alert.since} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      ) : null}
+    </Section>
+  )
+}
+
+function Waiting() {
+  const text = useText()
+  return (
+    <>
+      <Skeleton lines={2} />
+      <p className="dim sm">{text.overview.alerts.unknown}</p>
+    </>
+  )
+}

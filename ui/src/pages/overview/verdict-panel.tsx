@@ -1,0 +1,122 @@
+// The verdict in a sentence, with the ways out of a blocked state.
+
+import { useMemo, useState } from 'react'
+import { call, client } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say, sayError } from '@/app/toasts'
+import { Link } from '@/app/link'
+import { useVerdict } from '@/app/verdict'
+import { Button } from '@/components/button'
+import { ExceptionDialog } from '@/components/exception-dialog'
+import { Glyph } from '@/components/state'
+import { useAge } from '@/components/time'
+import { useText } from '@/text'
+import { formatTime } from '@/text/format'
+import { tunnelState } from './flow-model'
+import { bareSentence, partsOf } from './sentence'
+
+export function VerdictPanel() {
+  const text = useText()
+  const verdict = useVerdict()
+  const [allowing, setAllowing] = useState(false)
+  const tunnels = useGet('/tunnels', {}, { every: 3000 }).data?.data
+  const egress = useGet('/tunnels/egress', {}, { every: 15_000 }).data?.data
+  const { last } = verdict
+  const blocked = (last?.counts.blocked ?? 0) > 0
+  // The tunnel to reconnect is one that a policy needs.
+  const down = tunnels?.filter(
+    (tunnel) =>
+      tunnelState(tunnel) !== 'ok' &&
+      tunnel.enabled &&
+      (last?.sentence.includes(tunnel.name) === true || egress?.some((each) => each.tunnel === tunnel.name)),
+  )
+  const first = down?.find((tunnel) => last?.sentence.includes(tunnel.name)) ?? down?.[0]
+  return (
+    <section
+      className={`verdict v-${verdict.state}`}
+      aria-live={verdict.state === 'leak' ? 'assertive' : 'polite'}
+    >
+      <Glyph state={verdict.state} className="verdict__glyph" />
+      <Sentence />
+      <div className="verdict__meta">
+        <div className="btns">
+          {first ? <Reconnect id={first.id} name={first.name} /> : null}
+          <Button size="small" icon="clock" needs="operator" onClick={() => setAllowing(true)}>
+            {text.overview.allow}
+          </Button>
+          {blocked ? (
+            <Link className="btn btn--s btn--ghost" to="/devices" search={{ decision: 'block' }}>
+              {text.overview.why}
+            </Link>
+          ) : null}
+        </div>
+        {last?.since && verdict.word === last.word ? (
+          <span>{text.overview.since(formatTime(last.since, 'seconds'))}</span>
+        ) : null}
+      </div>
+      <ExceptionDialog open={allowing} onClose={() => setAllowing(false)} />
+    </section>
+  )
+}
+
+function Sentence() {
+  const text = useText()
+  const { word, last, checkedAt } = useVerdict()
+  const age = useAge(checkedAt)
+  const tunnels = useGet('/tunnels', {}, { every: 3000 }).data?.data
+  const policies = useGet('/routing/policies', {}, { every: 5000 }).data?.data
+  const devices = useGet('/devices', {}, { every: 60_000 }).data?.data
+  const fresh = last !== undefined && word === last.word
+  const parts = useMemo(
+    () =>
+      fresh
+        ? partsOf(bareSentence(last), {
+            tunnels: tunnels ?? [],
+            policies: policies ?? [],
+            devices: devices ?? [],
+          })
+        : [],
+    [fresh, last, tunnels, policies, devices],
+  )
+  return (
+    <h1>
+      <span className="verdict__word">{word}</span>
+      {fresh
+        ? parts.map((part, index) =>
+            part.to ? (
+              <Link key={index} to={part.to} search={part.search}>
+                {part.text}
+              </Link>
+            ) : (
+              <span key={index}>{part.text}</span>
+            ),
+          )
+        : last
+          ? text.overview.staleSentence(age)
+          : text.overview.neverChecked}{' '}
+      {fresh && checkedAt ? <span className="dim nowrap">{text.overview.checked(age)}</span> : null}
+    </h1>
+  )
+}
+
+function Reconnect({ id, name }: { id: string; name: string }) {
+  const text = useText()
+  const up = useChange(() => call(client.POST('/tunnels/{id}/up', { params: { path: { id } } })))
+  return (
+    <Button
+      kind="primary"
+      size="small"
+      icon="refresh"
+      needs="operator"
+      busy={up.isPending}
+      onClick={() =>
+        up.mutate(undefined, {
+          onSuccess: ({ warnings }) => say(text.overview.reconnecting(name), warnings),
+          onError: sayError,
+        })
+      }
+    >
+      {text.overview.reconnect(name)}
+    </Button>
+  )
+}
