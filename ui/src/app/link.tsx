@@ -11,12 +11,10 @@ interface Props extends Omit<ComponentPropsWithoutRef<'a'>, 'href'> {
 
 export function Link({ to, search, children, ...rest }: Props) {
   return (
-    // Only the very address is the current one, so the first tab of an entry is not current on its others.
     <RouterLink
       {...(rest as object)}
       to={to as never}
       search={(search ?? {}) as never}
-      activeOptions={{ exact: true }}
     >
       {children}
     </RouterLink>

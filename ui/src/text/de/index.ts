@@ -11,6 +11,7 @@ import { paths } from './paths'
 import { policies } from './policies'
 import { shell } from './shell'
 import { system } from './system'
+import { why } from './why'
 import { wizard } from './wizard'
 
 export const de: Text = {
@@ -26,5 +27,6 @@ export const de: Text = {
   policies,
   shell,
   system,
+  why,
   wizard,
 }

@@ -10,6 +10,7 @@ import { paths } from './paths'
 import { policies } from './policies'
 import { shell } from './shell'
 import { system } from './system'
+import { why } from './why'
 import { wizard } from './wizard'
 
 export const en = {
@@ -25,5 +26,6 @@ export const en = {
   policies,
   shell,
   system,
+  why,
   wizard,
 }

@@ -1,0 +1,326 @@
+// The ladder of a decision: packet, exception, policies, hops, and where the packet ends.
+
+import { useState, type ReactNode } from 'react'
+import { Link } from '@/app/link'
+import { Icon, type IconName } from '@/components/icons'
+import { HopChip, Path } from '@/components/path'
+import { Glyph, StateWord } from '@/components/state'
+import { useText } from '@/text'
+import { formatTime } from '@/text/format'
+import { decisionState, egressOf, familiesOf, type Evaluation, type Family } from './evaluate'
+
+interface RungProps {
+  icon: IconName
+  title: ReactNode
+  kind?: 'blocked' | 'ghost'
+  children?: ReactNode
+}
+
+function Rung({ icon, title, kind, children }: RungProps) {
+  return (
+    <li className={kind ? `rung rung--${kind}` : 'rung'}>
+      <div className="rung__n">
+        <span className="dotn">
+          <Icon name={icon} />
+        </span>
+      </div>
+      <div className="rung__b">
+        <h3>{title}</h3>
+        {children}
+      </div>
+    </li>
+  )
+}
+
+export function Ladder({ evaluation }: { evaluation: Evaluation }) {
+  const families = familiesOf(evaluation)
+  const blocked = evaluation.decision === 'block'
+  return (
+    <ol className="ladder">
+      <Packet evaluation={evaluation} />
+      <Exceptions evaluation={evaluation} />
+      <Policies evaluation={evaluation} />
+      <Hops evaluation={evaluation} />
+      {families.map(([name, family], index) => (
+        <End
+          key={name}
+          name={name}
+          family={family}
+          evaluation={evaluation}
+          last={index === families.length - 1}
+        />
+      ))}
+      {blocked && evaluation.hops.length > 0 ? <Ghost evaluation={evaluation} /> : null}
+    </ol>
+  )
+}
+
+function Packet({ evaluation }: { evaluation: Evaluation }) {
+  const text = useText()
+  const { device } = evaluation
+  const family = evaluation.families.ipv4 ?? evaluation.families.ipv6
+  return (
+    <Rung
+      icon="device"
+      title={
+        <>
+          {text.why.packet}{' '}
+          {family ? <span className="dim">{text.why.fromTo(family.source, family.destination)}</span> : null}
+        </>
+      }
+    >
+      <p className="mid">
+        {device.name ? text.why.knownAs(device.name, device.mac ?? '-') : text.why.notKnown}{' '}
+        {text.why.deviceFacts(device.groups, device.trust_class ?? '-', device.status ?? '-')}
+      </p>
+    </Rung>
+  )
+}
+
+function Exceptions({ evaluation }: { evaluation: Evaluation }) {
+  const text = useText()
+  const active = evaluation.effective.exceptions
+  return (
+    <Rung
+      icon="clock"
+      title={
+        <>
+          {text.why.exception}{' '}
+          {active.length === 0 ? <span className="dim">{text.why.noException}</span> : null}
+        </>
+      }
+    >
+      {active.length === 0 ? (
+        <p className="dim">{text.why.exceptionFirst}</p>
+      ) : (
+        active.map((exception) => (
+          <p key={exception.id} className="mid">
+            {text.exception.types[exception.type] ?? exception.type}
+            {exception.expires_at ? `, ${text.exception.until(formatTime(exception.expires_at))}` : ''}.{' '}
+            {exception.effective ? text.why.takesEffect : text.why.noEffect}
+          </p>
+        ))
+      )}
+    </Rung>
+  )
+}
+
+/** Policies that are shown at once before the one that matches, and after it. */
+const BEFORE = 12
+const AFTER = 0
+
+function Policies({ evaluation }: { evaluation: Evaluation }) {
+  const text = useText()
+  const [all, setAll] = useState(false)
+  const { considered } = evaluation
+  const winner = evaluation.matched_policies[0]?.id
+  const at = considered.findIndex((each) => each.id === winner)
+  const end = at < 0 ? Math.min(considered.length, BEFORE) : at + 1 + AFTER
+  const start = all ? 0 : Math.max(0, Math.min(end - BEFORE, end))
+  const shown = considered.slice(all ? 0 : start, all ? undefined : end)
+  const rest = considered.length - (all ? considered.length : end)
+  return (
+    <Rung
+      icon="policies"
+      title={
+        <>
+          {text.why.policy} <span className="dim">{text.why.firstMatch}</span>
+        </>
+      }
+    >
+      {considered.length === 0 ? <p className="dim">{text.why.noPolicies}</p> : null}
+      {considered.length > 0 ? (
+        <ul className="cons" aria-label={text.why.policies}>
+          {start > 0 ? (
+            <li>
+              <span />
+              <span />
+              <span className="after">{text.why.more(start)}</span>
+              <span className="after">{text.why.skippedBefore}</span>
+              <button type="button" className="link" onClick={() => setAll(true)}>
+                {text.why.show}
+              </button>
+            </li>
+          ) : null}
+          {shown.map((each, index) => {
+            const hit = each.id === winner
+            const later = at >= 0 && start + index > at
+            const ordinary = each.priority >= 0 && each.priority <= 1_000_000
+            return (
+              <li
+                key={`${each.id} ${each.priority}`}
+                className={hit ? `is-hit is-hit--${evaluation.decision}` : ''}
+              >
+                <span className="p">{ordinary ? each.priority : '-'}</span>
+                <Icon name={each.matched ? 'check' : 'x'} />
+                {ordinary ? (
+                  <Link className="nm" to={`/policies/${each.id}`}>
+                    {each.name}
+                  </Link>
+                ) : (
+                  <span className="nm">{each.name}</span>
+                )}
+                <span className={hit ? undefined : 'dim'}>{each.reason}</span>
+                <span className={hit ? 'sm strong' : 'sm dim'}>
+                  {hit ? text.why.matched : later ? text.why.notReached : text.why.skipped}
+                </span>
+              </li>
+            )
+          })}
+          {rest > 0 ? (
+            <li>
+              <span />
+              <span />
+              <span className="after">{text.why.more(rest)}</span>
+              <span className="after">{at >= 0 ? text.why.afterMatch : text.why.skippedAfter}</span>
+              <button type="button" className="link" onClick={() => setAll(true)}>
+                {text.why.show}
+              </button>
+            </li>
+          ) : null}
+        </ul>
+      ) : null}
+      {evaluation.considered_omitted > 0 ? (
+        <p className="dim sm">{text.why.omitted(evaluation.considered_omitted)}</p>
+      ) : null}
+      {evaluation.pending_changes > 0 ? (
+        <p className="mid">{text.why.pending(evaluation.pending_changes)}</p>
+      ) : null}
+    </Rung>
+  )
+}
+
+function Hops({ evaluation }: { evaluation: Evaluation }) {
+  const text = useText()
+  const { hops } = evaluation
+  const blocked = evaluation.decision === 'block'
+  return hops.map((hop, index) => (
+    <Rung
+      key={`${hop.type}:${hop.target}`}
+      icon="paths"
+      kind={blocked ? 'blocked' : undefined}
+      title={
+        <>
+          {text.why.hop(index + 1, hops.length)}{' '}
+          <Path joining="line">
+            <HopChip state={hop.usable ? 'ok' : 'down'} name={hop.target} kind={hop.type} />
+          </Path>
+        </>
+      }
+    >
+      <p className="mid">
+        {hop.usable ? text.why.usable : text.why.unusable}
+        {hop.reason ? `: ${hop.reason}` : '.'}
+      </p>
+    </Rung>
+  ))
+}
+
+interface EndProps {
+  name: string
+  family: Family
+  evaluation: Evaluation
+  last: boolean
+}
+
+function End({ name, family, evaluation }: EndProps) {
+  const text = useText()
+  const heading = name ? <span className="dim">{name}</span> : null
+  const { fail_policy: failPolicy, policy } = evaluation.effective
+  if (family.decision === 'block')
+    return (
+      <>
+        {policy ? (
+          <Rung
+            icon="lock"
+            kind="blocked"
+            title={
+              <>
+                {text.why.failPolicy(failPolicy ?? '-')} {heading}
+              </>
+            }
+          >
+            <p className="mid">{text.why.failPolicies[failPolicy ?? ''] ?? ''}</p>
+          </Rung>
+        ) : null}
+        <li className="rung rung--stop">
+          <div className="rung__n">
+            <svg aria-hidden="true">
+              <use href="#g-blocked" />
+            </svg>
+          </div>
+          <div className="rung__b">
+            <h3>
+              {text.why.stopped} {heading}
+            </h3>
+            <p className="mid">{family.reason}</p>
+          </div>
+        </li>
+      </>
+    )
+  const state = family.local ? 'idle' : decisionState(family.decision)
+  const egress = family.via ? egressOf(family.via) : null
+  return (
+    <li className={`rung rung--end rung--${state}`}>
+      <div className="rung__n">
+        <Glyph state={state} />
+      </div>
+      <div className="rung__b">
+        <h3>
+          {family.local
+            ? text.why.stays
+            : family.decision === 'direct'
+              ? text.why.leavesDirect
+              : text.why.leaves}{' '}
+          {heading}
+          {egress ? (
+            <Path joining="line">
+              {family.ways.length > 1 ? (
+                <Path joining="split">
+                  {family.ways.map((way) => (
+                    <HopChip key={way} state={state} name={way} />
+                  ))}
+                </Path>
+              ) : (
+                <HopChip state={state} name={egress.name} kind={egress.kind} />
+              )}
+              {family.proxy ? <HopChip state={state} name={family.proxy} kind="proxy" /> : null}
+              {family.interface ? <HopChip state="idle" name={family.interface} /> : null}
+              <HopChip state="idle" name={family.destination} />
+            </Path>
+          ) : null}
+        </h3>
+        <p className="mid">{family.reason}</p>
+      </div>
+    </li>
+  )
+}
+
+function Ghost({ evaluation }: { evaluation: Evaluation }) {
+  const text = useText()
+  const down = evaluation.hops.filter((hop) => !hop.usable)
+  const first = down[0] ?? evaluation.hops[0]
+  const family = evaluation.families.ipv4 ?? evaluation.families.ipv6
+  if (!first) return null
+  return (
+    <Rung
+      icon="arrow"
+      kind="ghost"
+      title={
+        <>
+          {text.why.whenBack(first.target)}{' '}
+          <Path joining="line">
+            <HopChip state="idle" name={first.target} kind={first.type} />
+            {family ? <HopChip state="idle" name={family.destination} /> : null}
+          </Path>
+        </>
+      }
+    />
+  )
+}
+
+/** The decision as a word. */
+export function DecisionWord({ decision }: { decision: string }) {
+  const text = useText()
+  return <StateWord state={decisionState(decision)}>{text.why.decisions[decision] ?? decision}</StateWord>
+}

@@ -1,0 +1,43 @@
+// Why a packet of a device leaves the way it does: the query, the ladder of the decision, what one can do about it.
+
+import type { ReactNode } from 'react'
+import { useSearchParams } from '@/app/search-params'
+import { Loaded } from '@/components/section'
+import { useText } from '@/text'
+import { useEvaluation } from './evaluate'
+import { Ladder } from './ladder'
+import { PacketForm } from './packet-form'
+import { packetOf, type PacketQuery } from './query'
+import { WhyActions } from './why-actions'
+
+interface Props {
+  device: { id: string; name: string }
+  /** Query of the packet. Without it, it is that of the address of the page. */
+  query?: PacketQuery
+  /** Further details at the right. */
+  children?: ReactNode
+}
+
+export function WhyPanel({ device, query, children }: Props) {
+  const text = useText()
+  const [search, change] = useSearchParams()
+  const packet = query ?? packetOf(device.id, search)
+  const answer = useEvaluation(packet)
+  return (
+    <div className="cols cols--why">
+      <section className="sec" aria-label={text.why.ladder}>
+        {query ? null : (
+          <PacketForm key={JSON.stringify(packet)} packet={packet} onAsk={change} at={answer.dataUpdatedAt} />
+        )}
+        <Loaded query={answer} lines={8}>
+          {(evaluation) => <Ladder evaluation={evaluation} />}
+        </Loaded>
+      </section>
+      <aside className="sec" aria-label={text.why.aside}>
+        <WhyActions device={device} packet={packet} evaluation={answer.data?.data}>
+          {children}
+        </WhyActions>
+      </aside>
+    </div>
+  )
+}

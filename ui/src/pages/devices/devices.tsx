@@ -1,0 +1,293 @@
+// The list of devices.
+
+import { useMemo } from 'react'
+import type { Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
+import { Link, useGo } from '@/app/link'
+import { useSearchParams } from '@/app/search-params'
+import { useVerdict } from '@/app/verdict'
+import { Answer, Tabs } from '@/components/answer'
+import { DataTable, type ColumnDef } from '@/components/data-table'
+import { Icon } from '@/components/icons'
+import { Empty, Loaded } from '@/components/section'
+import { StateWord, Tag, type State } from '@/components/state'
+import { Age } from '@/components/time'
+import { useText, type Text } from '@/text'
+import { formatNumber } from '@/text/format'
+import { CurrentPath } from './current-path'
+import { devices as entry } from './entry'
+import { addressKey, decides, filtersOf, passes, trustClassOf } from './filters'
+import { MOST_ASKED, useDecisions } from './use-paths'
+
+type Device = Schemas['Device']
+
+const NO_DEVICES: Device[] = []
+
+export default function Devices() {
+  const text = useText()
+  const query = useGet('/devices')
+  return (
+    <>
+      <Answer
+        question={text.devices.question}
+        actions={
+          <Link className="btn btn--pri" to="/devices/new">
+            <Icon name="plus" />
+            {text.devices.add}
+          </Link>
+        }
+      >
+        <Summary known={query.data?.data.length} />
+      </Answer>
+      <Tabs entry={entry} />
+      <Loaded
+        query={query}
+        lines={8}
+        isEmpty={(all) => all.length === 0}
+        empty={
+          <Empty
+            action={
+              <Link className="btn" to="/devices/new">
+                {text.devices.add}
+              </Link>
+            }
+            command={`gateway-ctl devices create '{"name":"laptop","mac":"02:00:00:00:00:0a"}'`}
+          >
+            {text.devices.empty}
+          </Empty>
+        }
+      >
+        {(all) => <List all={all} />}
+      </Loaded>
+    </>
+  )
+}
+
+/** The counts of the verdict. Without a fresh one there is only the number of records. */
+function Summary({ known }: { known: number | undefined }) {
+  const text = useText()
+  const { last, word } = useVerdict()
+  if (known === undefined) return <>{text.common.loading}</>
+  const fresh = last !== undefined && last.word === word && word !== 'UNKNOWN'
+  const pieces = fresh ? text.devices.answer(known, last.counts) : [text.devices.answerUnknown(known)]
+  return (
+    <>
+      {pieces.map((piece, index) =>
+        typeof piece === 'string' ? (
+          <span key={index}>{piece}</span>
+        ) : (
+          <Link key={index} to="/devices" search={{ decision: piece[1] }}>
+            {piece[0]}
+          </Link>
+        ),
+      )}
+    </>
+  )
+}
+
+function List({ all }: { all: Device[] }) {
+  const text = useText()
+  const go = useGo()
+  const [search, change] = useSearchParams()
+  const groups = useGet('/device-groups', {}, { every: 60_000 }).data?.data
+  const groupById = useMemo(() => new Map((groups ?? []).map((group) => [group.id, group])), [groups])
+  const { q, status, group, class: trustClass, decision } = search
+  const filtered = useMemo(() => {
+    const filters = filtersOf({ q, status, group, class: trustClass })
+    const list = all.filter((device) => passes(device, filters, groupById))
+    return list.length > 0 ? list : NO_DEVICES
+  }, [all, q, status, group, trustClass, groupById])
+  const ids = useMemo(() => filtered.map((device) => device.id), [filtered])
+  const { decisions, pending } = useDecisions(ids, decision !== undefined)
+  const rows = decision ? filtered.filter((device) => decides(decision, decisions.get(device.id))) : filtered
+  const columns = useMemo(() => columnsOf(text, groupById), [text, groupById])
+  return (
+    <>
+      <FilterBar />
+      <p className="dim sm" role="status">
+        {text.devices.shown(formatNumber(rows.length), formatNumber(all.length))}
+        {decision && pending > 0 ? ` ${text.devices.asking(pending)}` : ''}
+        {decision && filtered.length > MOST_ASKED
+          ? ` ${text.devices.askedFirst(MOST_ASKED, filtered.length)}`
+          : ''}
+      </p>
+      {rows.length === 0 ? (
+        <Empty
+          action={
+            <button
+              type="button"
+              className="btn"
+              onClick={() =>
+                change({
+                  q: undefined,
+                  status: undefined,
+                  group: undefined,
+                  class: undefined,
+                  decision: undefined,
+                })
+              }
+            >
+              {text.devices.clear}
+            </button>
+          }
+        >
+          {text.devices.nothing}
+        </Empty>
+      ) : (
+        <DataTable
+          label={text.devices.label}
+          rows={rows}
+          columns={columns}
+          id={(device) => device.id}
+          open={(device) => go(`/devices/${device.id}`)}
+        />
+      )}
+    </>
+  )
+}
+
+function FilterBar() {
+  const text = useText()
+  const [search, change] = useSearchParams()
+  const groups = useGet('/device-groups', {}, { every: 60_000 }).data?.data
+  const classes = useGet('/trust-classes', {}, { every: 60_000 }).data?.data
+  const selects: [string, string, string, (readonly [string, string])[]][] = [
+    ['status', text.devices.status, text.devices.anyStatus, Object.entries(text.devices.statuses)],
+    [
+      'group',
+      text.devices.group,
+      text.devices.anyGroup,
+      (groups ?? []).map((each) => [each.id, each.name] as const),
+    ],
+    [
+      'class',
+      text.devices.trustClass,
+      text.devices.anyClass,
+      (classes ?? []).map((each) => [each.name, each.name] as const),
+    ],
+    ['decision', text.devices.path, text.devices.anyPath, Object.entries(text.devices.decisions)],
+  ]
+  return (
+    <div className="filters" role="search">
+      <label className="search">
+        <Icon name="search" />
+        <span className="sr">{text.common.filter}</span>
+        <input
+          className="field"
+          data-filter
+          type="search"
+          placeholder={text.devices.find}
+          value={search.q ?? ''}
+          onChange={(event) => change({ q: event.target.value || undefined })}
+        />
+      </label>
+      {selects.map(([name, label, any, options]) => {
+        const value = search[name] ?? ''
+        const known = value === '' || options.some(([option]) => option === value)
+        return (
+          <label key={name}>
+            <span className="sr">{label}</span>
+            <select
+              className="field"
+              value={value}
+              onChange={(event) => change({ [name]: event.target.value || undefined })}
+            >
+              <option value="">{any}</option>
+              {known ? null : <option value={value}>{value}</option>}
+              {options.map(([option, words]) => (
+                <option key={option} value={option}>
+                  {words}
+                </option>
+              ))}
+            </select>
+          </label>
+        )
+      })}
+    </div>
+  )
+}
+
+const STATUS: Record<string, State> = {
+  known: 'idle',
+  new: 'degraded',
+  quarantined: 'blocked',
+  blocked: 'blocked',
+}
+
+export function DeviceStatusWord({ status }: { status: string }) {
+  const text = useText()
+  const word = text.devices.statuses[status] ?? status
+  return status === 'known' ? (
+    <span>{word}</span>
+  ) : (
+    <StateWord state={STATUS[status] ?? 'unknown'}>{word}</StateWord>
+  )
+}
+
+function columnsOf(
+  text: Text,
+  groups: ReadonlyMap<string, Schemas['DeviceGroup']>,
+  // Columns of any type of cell.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+): ColumnDef<Device, any>[] {
+  return [
+    {
+      id: 'name',
+      header: text.common.name,
+      accessorFn: (device) => device.name.toLowerCase(),
+      meta: { label: '' },
+      cell: ({ row: { original: device } }) => (
+        <div className="two">
+          <span>
+            <Link className="med" to={`/devices/${device.id}`}>
+              {device.name}
+            </Link>
+            {device.randomized_mac ? <Tag>{text.devices.randomized}</Tag> : null}
+          </span>
+          <small>{device.hostname ?? device.vendor ?? device.mac ?? '-'}</small>
+        </div>
+      ),
+    },
+    {
+      id: 'address',
+      header: text.devices.address,
+      accessorFn: addressKey,
+      cell: ({ row: { original: device } }) => device.ips?.[0] ?? '-',
+    },
+    {
+      id: 'groups',
+      header: text.devices.groups,
+      accessorFn: (device) => (device.groups ?? []).map((id) => groups.get(id)?.name ?? id).join(', '),
+      meta: { wide: true },
+      cell: ({ getValue }) => (getValue() as string) || '-',
+    },
+    {
+      id: 'class',
+      header: text.devices.trustClass,
+      accessorFn: (device) => trustClassOf(device, groups),
+      cell: ({ row: { original: device }, getValue }) => (
+        <span className={device.trust_class ? undefined : 'dim'}>{getValue() as string}</span>
+      ),
+    },
+    {
+      id: 'status',
+      header: text.devices.status,
+      accessorKey: 'status',
+      cell: ({ row: { original: device } }) => <DeviceStatusWord status={device.status} />,
+    },
+    {
+      id: 'path',
+      header: text.devices.path,
+      enableSorting: false,
+      cell: ({ row: { original: device } }) => <CurrentPath id={device.id} />,
+    },
+    {
+      id: 'seen',
+      header: text.devices.lastSeen,
+      accessorFn: (device) => device.last_seen ?? '',
+      meta: { wide: true, numeric: true },
+      cell: ({ row: { original: device } }) =>
+        device.last_seen ? <Age time={device.last_seen} /> : <span className="dim">-</span>,
+    },
+  ]
+}

@@ -1,0 +1,34 @@
+import type { Entry } from '@/app/entries'
+
+export const devices: Entry = {
+  path: '/devices',
+  icon: 'devices',
+  shortcut: 'd',
+  label: (text) => text.devices.label,
+  question: (text) => text.devices.question,
+  tabs: [
+    {
+      path: '',
+      label: (text) => text.devices.tabs.devices,
+      needs: ['GET /devices'],
+      page: () => import('./devices'),
+    },
+    {
+      path: 'groups',
+      label: (text) => text.devices.tabs.groups,
+      needs: ['GET /device-groups'],
+      page: () => import('./groups'),
+    },
+    {
+      path: 'trust-classes',
+      label: (text) => text.devices.tabs.trustClasses,
+      needs: ['GET /trust-classes'],
+      page: () => import('./trust-classes'),
+    },
+  ],
+  details: [
+    { path: '/devices/$id', page: () => import('./device') },
+    { path: '/devices/groups/$id', page: () => import('./group') },
+    { path: '/devices/trust-classes/$id', page: () => import('./trust-class') },
+  ],
+}

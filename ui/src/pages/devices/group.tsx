@@ -1,0 +1,199 @@
+// A device group: its members and what they take from it.
+
+import { useParams } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import { ApiError, call, client, type Schemas } from '@/api/client'
+import { get, useChange, useGet } from '@/api/query'
+import { useTitle } from '@/app/crumb'
+import { useGo } from '@/app/link'
+import { NotFound } from '@/app/not-found'
+import { say } from '@/app/toasts'
+import { Answer } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Confirm } from '@/components/confirm'
+import { TextField } from '@/components/fields'
+import { Loaded } from '@/components/section'
+import { useText } from '@/text'
+import { EditForm, Picker, PrivacyClassChoice, ProfileChoice, TrustClassChoice } from './form-parts'
+import { useEdit, type Edit } from './use-edit'
+
+type Group = Schemas['DeviceGroup']
+
+type GroupFields = {
+  name: string
+  description: string
+  members: string[]
+  trust_class: string | null
+  privacy_class: string | null
+  profile: string | null
+  color: string
+}
+
+const NEW_GROUP: GroupFields = {
+  name: '',
+  description: '',
+  members: [],
+  trust_class: null,
+  privacy_class: null,
+  profile: null,
+  color: '',
+}
+
+function fieldsOf(group: Group): GroupFields {
+  const { name, description, members, trust_class, privacy_class, profile, color } = group
+  return { name, description, members, trust_class, privacy_class, profile, color: color ?? '' }
+}
+
+export default function GroupPage() {
+  const { id } = useParams({ strict: false }) as { id: string }
+  return id === 'new' ? <GroupForm /> : <KnownGroup key={id} id={id} />
+}
+
+function KnownGroup({ id }: { id: string }) {
+  const query = useGet('/device-groups/{id}', { path: { id } })
+  useTitle(query.data?.data.name)
+  if (query.error instanceof ApiError && query.error.status === 404) return <NotFound />
+  return (
+    <Loaded query={query} lines={8}>
+      {(group) => <GroupForm group={group} etag={query.data?.etag ?? null} />}
+    </Loaded>
+  )
+}
+
+function GroupForm({ group, etag = null }: { group?: Group; etag?: string | null }) {
+  const text = useText()
+  const go = useGo()
+  const words = text.devices.groupList
+  const [removing, setRemoving] = useState(false)
+  const devices = useGet('/devices', {}, { every: 60_000 }).data?.data
+  const all = useMemo(
+    () =>
+      (devices ?? []).map((each) => ({
+        id: each.id,
+        name: each.name,
+        hint: each.ips?.[0] ?? each.mac ?? '',
+      })),
+    [devices],
+  )
+  const id = group?.id
+  const edit = useEdit<GroupFields>({
+    key: `group.${id ?? 'new'}`,
+    base: { value: group ? fieldsOf(group) : NEW_GROUP, etag },
+    save: (value, tag) => {
+      const body = { ...value, color: value.color || null }
+      return id
+        ? call(
+            client.PUT('/device-groups/{id}', {
+              params: { path: { id }, header: tag ? { 'If-Match': tag } : {} },
+              body,
+            }),
+          )
+        : call(client.POST('/device-groups', { body }))
+    },
+    reread: async () => {
+      const answer = await get('/device-groups/{id}', { path: { id: id ?? '' } })
+      return { value: fieldsOf(answer.data), etag: answer.etag }
+    },
+    onSaved: (answer) => {
+      say(text.common.saved, answer.warnings)
+      if (!id) go(`/devices/groups/${(answer.data as Group).id}`)
+    },
+  })
+  const { value, set } = edit.draft
+  return (
+    <>
+      <Answer question={id ? words.questionOf(group?.name ?? '') : text.devices.tabs.groups}>
+        {id ? words.answerOf(value.members.length) : words.addSentence}
+      </Answer>
+      <EditForm
+        edit={edit as unknown as Edit<Record<string, unknown>>}
+        isNew={!id}
+        onCancel={id ? undefined : () => go('/devices/groups')}
+      >
+        <TextField
+          label={text.common.name}
+          value={value.name}
+          error={edit.of('name')}
+          onChange={(typed) => set('name', typed)}
+          required
+        />
+        <TextField
+          label={text.common.description}
+          value={value.description}
+          error={edit.of('description')}
+          onChange={(typed) => set('description', typed)}
+        />
+        <TrustClassChoice
+          value={value.trust_class}
+          error={edit.of('trust_class')}
+          onChange={(chosen) => set('trust_class', chosen)}
+        />
+        <PrivacyClassChoice
+          value={value.privacy_class}
+          error={edit.of('privacy_class')}
+          onChange={(chosen) => set('privacy_class', chosen)}
+        />
+        <ProfileChoice
+          value={value.profile}
+          error={edit.of('profile')}
+          onChange={(chosen) => set('profile', chosen)}
+        />
+        <TextField
+          label={words.color}
+          value={value.color}
+          placeholder="#3366cc"
+          error={edit.of('color')}
+          onChange={(typed) => set('color', typed)}
+        />
+        <Picker
+          key={devices ? 'there' : 'loading'}
+          label={words.members}
+          all={all}
+          chosen={value.members}
+          onChange={(chosen) => set('members', chosen)}
+        />
+      </EditForm>
+      {group ? (
+        <>
+          <hr className="rule" />
+          <div className="btns">
+            <Button needs="operator" onClick={() => setRemoving(true)}>
+              {words.remove}
+            </Button>
+          </div>
+          <Remove group={group} open={removing} onClose={() => setRemoving(false)} />
+        </>
+      ) : null}
+    </>
+  )
+}
+
+function Remove({ group, open, onClose }: { group: Group; open: boolean; onClose: () => void }) {
+  const text = useText()
+  const go = useGo()
+  const words = text.devices.groupList
+  const remove = useChange(() =>
+    call(client.DELETE('/device-groups/{id}', { params: { path: { id: group.id } } })),
+  )
+  return (
+    <Confirm
+      open={open}
+      onClose={onClose}
+      title={words.removeTitle(group.name)}
+      consequence={words.removeConsequence}
+      name={group.name}
+      subject={{ type: 'device_group', id: group.id }}
+      action={text.common.delete}
+      busy={remove.isPending}
+      error={remove.error}
+      onConfirm={() =>
+        remove.mutate(undefined, {
+          onSuccess: ({ warnings }) => {
+            say(text.common.deleted(group.name), warnings)
+            go('/devices/groups')
+          },
+        })
+      }
+    />
+  )
+}
