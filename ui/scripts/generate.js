@@ -21,8 +21,14 @@ const supported = []
 for (const [path, operations] of Object.entries(document.paths)) {
   for (const [method, operation] of Object.entries(operations)) {
     // An operation that this version lacks has no successful response.
-    if (Object.keys(operation.responses ?? {}).some((code) => code.startsWith('2')))
-      supported.push(`${method.toUpperCase()} ${path}`)
+    if (!Object.keys(operation.responses ?? {}).some((code) => code.startsWith('2'))) continue
+    const name = `${method.toUpperCase()} ${path}`
+    supported.push(name)
+    const queries = (operation.parameters ?? [])
+      .filter((each) => each.in === 'query')
+      .map((each) => each.name)
+    // A collection has a filter for each field; they are not listed.
+    if (!queries.includes('created_at')) supported.push(...queries.map((query) => `${name}?${query}`))
   }
 }
 write(

@@ -12,3 +12,8 @@ export type Operation = `${Method} ${keyof paths & string}`
 export function isSupported(operation: Operation): boolean {
   return supported.has(operation)
 }
+
+/** Reports whether the daemon has a query parameter of an operation. Filters of collections are not listed. */
+export function hasParameter(operation: Operation, parameter: string): boolean {
+  return supported.has(`${operation}?${parameter}`)
+}

@@ -8,3 +8,5 @@ import { overview } from './overview/entry'
 import { system } from './system/entry'
 
 export const entries: Entry[] = available([overview, devices, dns, activity, system])
+import { policies } from './policies/entry'
+export const entries: Entry[] = available([overview, policies])

@@ -1,0 +1,46 @@
+import { call, client } from '@/api/client'
+import { useChange } from '@/api/query'
+import { say } from '@/app/toasts'
+import { Confirm } from '@/components/confirm'
+import { useText } from '@/text'
+import type { Policy } from './model'
+
+interface Props {
+  policy: Policy
+  open: boolean
+  onClose: () => void
+  onDeleted?: () => void
+}
+
+export function DeletePolicy({ policy, open, onClose, onDeleted }: Props) {
+  const text = useText()
+  const remove = useChange(() =>
+    call(
+      client.DELETE('/routing/policies/{id}', {
+        params: { path: { id: policy.id }, header: { 'If-Match': `"${policy.revision}"` } },
+      }),
+    ),
+  )
+  return (
+    <Confirm
+      open={open}
+      onClose={onClose}
+      title={text.policies.deleteTitle(policy.name)}
+      consequence={text.policies.deleteMeans(policy.name)}
+      name={policy.name}
+      subject={{ type: 'routing_policy', id: policy.id }}
+      action={text.policies.deleteAction}
+      busy={remove.isPending}
+      error={remove.error}
+      onConfirm={() =>
+        remove.mutate(undefined, {
+          onSuccess: ({ warnings }) => {
+            say(text.common.deleted(policy.name), warnings)
+            onClose()
+            onDeleted?.()
+          },
+        })
+      }
+    />
+  )
+}

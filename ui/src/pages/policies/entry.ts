@@ -1,0 +1,54 @@
+import type { Entry } from '@/app/entries'
+
+export const policies: Entry = {
+  path: '/policies',
+  icon: 'policies',
+  shortcut: 'p',
+  label: (text) => text.policies.label,
+  question: (text) => text.policies.question,
+  tabs: [
+    {
+      path: '',
+      label: (text) => text.policies.tabs.order,
+      needs: ['GET /routing/policies'],
+      page: () => import('./order'),
+    },
+    {
+      path: 'exceptions',
+      label: (text) => text.policies.tabs.exceptions,
+      needs: ['GET /exceptions'],
+      page: () => import('./exceptions'),
+    },
+    {
+      path: 'profiles',
+      label: (text) => text.policies.tabs.profiles,
+      needs: ['GET /profiles', 'GET /chains'],
+      page: () => import('./profiles'),
+    },
+    {
+      path: 'classes',
+      label: (text) => text.policies.tabs.classes,
+      needs: ['GET /privacy-classes'],
+      page: () => import('./classes'),
+    },
+    {
+      path: 'matrix',
+      label: (text) => text.policies.tabs.matrix,
+      needs: ['GET /policy/leak-matrix'],
+      page: () => import('./matrix'),
+    },
+    {
+      path: 'compiled',
+      label: (text) => text.policies.tabs.compiled,
+      needs: ['GET /render'],
+      page: () => import('./compiled'),
+    },
+  ],
+  details: [
+    { path: '/policies/$id', page: () => import('./policy') },
+    { path: '/policies/new', page: () => import('./policy') },
+    { path: '/policies/profiles/$id', page: () => import('./profile') },
+    { path: '/policies/chains/$id', page: () => import('./chain') },
+    { path: '/policies/classes/$id', page: () => import('./class') },
+  ],
+}

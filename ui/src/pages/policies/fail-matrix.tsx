@@ -1,0 +1,94 @@
+// What each policy does now, without its first hop, and without any hop.
+
+import { useGet } from '@/api/query'
+import { Link } from '@/app/link'
+import { DataTable, type ColumnDef } from '@/components/data-table'
+import { HopChip } from '@/components/path'
+import { Loaded, Section } from '@/components/section'
+import { StateWord, type State } from '@/components/state'
+import type { Schemas } from '@/api/client'
+import { useText } from '@/text'
+import type { Outcome } from './model'
+
+type Row = Schemas['FailRow']
+
+export function FailMatrix() {
+  const text = useText()
+  const query = useGet('/policy/fail-matrix')
+  const words = text.policies.failColumns
+  const columns: ColumnDef<Row, unknown>[] = [
+    {
+      id: 'policy',
+      header: words.policy,
+      meta: { label: '' },
+      enableSorting: false,
+      cell: ({ row }) => (
+        <span className="two">
+          <Link className="med" to={`/policies/${row.original.policy_id}`}>
+            {row.original.name}
+          </Link>
+          <small>{text.policies.failWords[row.original.fail_policy] ?? row.original.fail_policy}</small>
+        </span>
+      ),
+    },
+    {
+      id: 'hops',
+      header: words.hops,
+      enableSorting: false,
+      cell: ({ row }) =>
+        row.original.hops.length === 0 ? (
+          <span className="dim">-</span>
+        ) : (
+          <span className="path path--list">
+            {row.original.hops.map((hop) => (
+              <span key={`${hop.type} ${hop.target}`} title={hop.reason || undefined}>
+                <HopChip
+                  state={hop.type === 'interface' ? 'direct' : hop.healthy ? 'ok' : 'down'}
+                  name={hop.target}
+                />
+              </span>
+            ))}
+          </span>
+        ),
+    },
+    ...(['current', 'if_first_fails', 'if_all_fail'] as const).map((field): ColumnDef<Row, unknown> => ({
+      id: field,
+      header: field === 'current' ? words.current : field === 'if_first_fails' ? words.first : words.all,
+      enableSorting: false,
+      cell: ({ row }) => <OutcomeWord outcome={row.original[field]} />,
+    })),
+    {
+      id: 'leak',
+      header: words.leak,
+      enableSorting: false,
+      cell: ({ row }) => (row.original.leak_possible ? text.common.yes : text.common.no),
+    },
+  ]
+  return (
+    <Section title={text.policies.failMatrix} hint={text.policies.failMatrixHint}>
+      <Loaded
+        query={query}
+        isEmpty={(rows) => rows.length === 0}
+        empty={<p className="quiet">{text.policies.matrixEmpty}</p>}
+      >
+        {(rows) => (
+          <DataTable
+            label={text.policies.failMatrix}
+            rows={rows}
+            columns={columns}
+            id={(row) => row.policy_id}
+          />
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+const STATES: Record<Outcome, State> = { blocked: 'blocked', direct: 'direct', tunnel: 'ok', next_hop: 'ok' }
+
+function OutcomeWord({ outcome }: { outcome: Outcome }) {
+  const text = useText()
+  return (
+    <StateWord state={STATES[outcome] ?? 'unknown'}>{text.policies.outcomes[outcome] ?? outcome}</StateWord>
+  )
+}

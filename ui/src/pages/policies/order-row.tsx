@@ -1,0 +1,214 @@
+// One policy in the table.
+
+import { useState, type KeyboardEvent, type PointerEvent } from 'react'
+import { call, client, type Schemas } from '@/api/client'
+import { useChange } from '@/api/query'
+import { Link, useGo } from '@/app/link'
+import { say, sayError } from '@/app/toasts'
+import { IconButton } from '@/components/button'
+import { Icon } from '@/components/icons'
+import { Actions } from '@/components/menu'
+import { Glyph, Tag } from '@/components/state'
+import { useText } from '@/text'
+import { formatBytes, formatTime } from '@/text/format'
+import { sourceWords, useNames } from './data'
+import { DeletePolicy } from './delete-policy'
+import { PolicyHops } from './hops'
+import type { Pending, Policy } from './model'
+import { Now } from './now'
+
+interface Props {
+  policy: Policy
+  pending: Pending | undefined
+  conflicts: Schemas['NamedConflict'][]
+  lifted: boolean
+  first: boolean
+  last: boolean
+  movable: boolean
+  /** Undefined while nothing can be selected. */
+  selected: boolean | undefined
+  onSelect: (on: boolean) => void
+  grip: Record<string, (event: PointerEvent) => void>
+  onKeyDown: (event: KeyboardEvent) => void
+  onNudge: (by: -1 | 1) => void
+  onMove: () => void
+  onTop: () => void
+  onEnd: () => void
+}
+
+export function OrderRow(props: Props) {
+  const { policy, pending, conflicts, lifted, movable, selected } = props
+  const text = useText()
+  const go = useGo()
+  const names = useNames()
+  const [deleting, setDeleting] = useState(false)
+  const toggle = useChange(() =>
+    call(client.POST('/routing/policies/{id}/toggle', { params: { path: { id: policy.id } } })),
+  )
+  const { name } = policy
+  const hatched = pending?.kind === 'new'
+  const open = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && event.target === event.currentTarget) go(`/policies/${policy.id}`)
+    else props.onKeyDown(event)
+  }
+  return (
+    <tr
+      data-row={policy.id}
+      tabIndex={0}
+      className={lifted ? 'is-lift' : hatched ? 'is-new' : selected ? 'is-sel' : undefined}
+      onKeyDown={open}
+    >
+      <td>
+        <span className="order">
+          {selected === undefined ? null : (
+            <input
+              type="checkbox"
+              className="pick"
+              aria-label={text.policies.selectOne(name)}
+              checked={selected}
+              onChange={(event) => props.onSelect(event.target.checked)}
+            />
+          )}
+          <button
+            type="button"
+            className="icobtn icobtn--s grip"
+            aria-label={text.policies.drag(name)}
+            disabled={!movable}
+            tabIndex={-1}
+            {...props.grip}
+          >
+            <Icon name="grip" />
+          </button>
+          <IconButton
+            small
+            needs="operator"
+            icon="up"
+            label={text.policies.moveUp(name)}
+            disabled={props.first || !movable}
+            onClick={() => props.onNudge(-1)}
+          />
+          <IconButton
+            small
+            needs="operator"
+            icon="down"
+            label={text.policies.moveDown(name)}
+            disabled={props.last || !movable}
+            onClick={() => props.onNudge(1)}
+          />
+          <span className="p">{policy.priority}</span>
+        </span>
+      </td>
+      <td>
+        <span className="two">
+          <span className="named">
+            <Link className="med" to={`/policies/${policy.id}`}>
+              {name}
+            </Link>
+            <Badges pending={pending} conflicts={conflicts} />
+          </span>
+          <small>
+            {sourceWords(policy, names, text)}
+            {policy.ended_at
+              ? `, ${text.policies.ended}`
+              : policy.expires_at
+                ? `, ${text.policies.expiresAt(formatTime(policy.expires_at))}`
+                : ''}
+          </small>
+        </span>
+      </td>
+      <td data-l={text.policies.columns.hops}>
+        <PolicyHops policy={policy} />
+      </td>
+      <td data-l={text.policies.columns.failShort}>
+        <FailWord policy={policy} pending={pending} />
+      </td>
+      <td data-l={text.policies.columns.now}>
+        <Now policy={policy} />
+      </td>
+      <td className="num dim" data-l={text.policies.columns.carried}>
+        {policy.hits?.bytes ? formatBytes(policy.hits.bytes) : '-'}
+      </td>
+      <td className="num">
+        <Actions
+          label={text.policies.moreFor(name)}
+          actions={[
+            { id: 'edit', label: text.common.edit, run: () => go(`/policies/${policy.id}`) },
+            { id: 'move', label: text.policies.moveTo, needs: 'operator', run: props.onMove },
+            {
+              id: 'top',
+              label: text.policies.toTop,
+              needs: 'operator',
+              disabled: props.first,
+              run: props.onTop,
+            },
+            {
+              id: 'end',
+              label: text.policies.toEnd,
+              needs: 'operator',
+              disabled: props.last,
+              run: props.onEnd,
+            },
+            {
+              id: 'toggle',
+              label: policy.enabled ? text.policies.disable : text.policies.enable,
+              needs: 'operator',
+              run: () =>
+                toggle.mutate(undefined, {
+                  onSuccess: ({ data }) =>
+                    say(data.enabled ? text.policies.enabledSaved(name) : text.policies.disabledSaved(name)),
+                  onError: sayError,
+                }),
+            },
+            {
+              id: 'copy',
+              label: text.policies.duplicate,
+              needs: 'operator',
+              run: () => go('/policies/new', { from: policy.id }),
+            },
+            { id: 'delete', label: text.common.delete, needs: 'operator', run: () => setDeleting(true) },
+          ]}
+        />
+        <DeletePolicy policy={policy} open={deleting} onClose={() => setDeleting(false)} />
+      </td>
+    </tr>
+  )
+}
+
+function Badges({ pending, conflicts }: Pick<Props, 'pending' | 'conflicts'>) {
+  const text = useText()
+  return (
+    <>
+      {pending?.kind === 'edited' ? <Tag kind="pending">{text.policies.edited}</Tag> : null}
+      {pending?.kind === 'off' ? <Tag kind="pending">{text.policies.off}</Tag> : null}
+      {conflicts.map((conflict) => {
+        const words = text.policies.conflictKinds[conflict.kind]
+        const others = conflict.names.slice(1).join(', ')
+        return (
+          <span
+            key={`${conflict.kind} ${conflict.message}`}
+            className="tag tag--direct"
+            title={conflict.message}
+          >
+            <Glyph state="degraded" />
+            {words ? words(others) : conflict.kind}
+          </span>
+        )
+      })}
+    </>
+  )
+}
+
+/** The failure policy that would be active, and the active one if it is another. */
+function FailWord({ policy, pending }: { policy: Policy; pending: Pending | undefined }) {
+  const text = useText()
+  const own = (policy.effective ?? policy).fail_policy ?? 'fail-closed'
+  const active = pending?.applied?.fail_policy
+  return (
+    <span className="two">
+      <span title={text.policies.failMeans[own]}>{text.policies.failWords[own] ?? own}</span>
+      {active && active !== own ? (
+        <small>{text.policies.activeNow(text.policies.failWords[active] ?? active)}</small>
+      ) : null}
+    </span>
+  )
+}

@@ -1,0 +1,124 @@
+// The policies in the order in which they are tried.
+
+import { useState } from 'react'
+import { Link } from '@/app/link'
+import { useSearchParams } from '@/app/search-params'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Icon } from '@/components/icons'
+import { Empty, Loaded, Section } from '@/components/section'
+import { useText } from '@/text'
+import { DropAnswer } from './answer'
+import { sourceWords, useMatrix, useNames, usePending, usePolicies } from './data'
+import { policies as entry } from './entry'
+import { inOrder, type Policy } from './model'
+import { OrderTable } from './order-table'
+import { NewPolicy } from './new-link'
+import { RemovedPolicies } from './removed'
+
+export default function Order() {
+  const text = useText()
+  const query = usePolicies()
+  const [search, setSearch] = useSearchParams()
+  const [selecting, setSelecting] = useState(false)
+  return (
+    <>
+      <Answer
+        question={text.policies.question}
+        actions={
+          <>
+            <Link className="btn" to="/policies/exceptions" search={{ new: '1' }}>
+              <Icon name="plus" />
+              {text.policies.newException}
+            </Link>
+            <NewPolicy />
+          </>
+        }
+      >
+        <DropAnswer />
+      </Answer>
+      <Tabs entry={entry} />
+      <Section
+        title={text.policies.order}
+        hint={text.policies.orderHint}
+        actions={
+          <>
+            {search.down ? (
+              <button type="button" className="link" onClick={() => setSearch({ down: undefined })}>
+                {text.policies.onlyWhenDown[search.down] ?? search.down}
+                <Icon name="x" />
+                <span className="sr">{text.policies.showAll}</span>
+              </button>
+            ) : null}
+            <Button
+              size="small"
+              kind="ghost"
+              needs="operator"
+              aria-pressed={selecting}
+              onClick={() => setSelecting(!selecting)}
+            >
+              {selecting ? text.policies.endSelect : text.policies.select}
+            </Button>
+            <label className="search">
+              <Icon name="filter" />
+              <span className="sr">{text.policies.filter}</span>
+              <input
+                className="field"
+                data-filter
+                placeholder={text.common.filter}
+                value={search.q ?? ''}
+                onChange={(event) => setSearch({ q: event.target.value })}
+              />
+            </label>
+          </>
+        }
+      >
+        <Loaded
+          query={query}
+          lines={8}
+          isEmpty={(list) => list.length === 0}
+          empty={
+            <Empty action={<NewPolicy />} command="gateway-ctl apply plan.json">
+              {text.policies.empty}
+            </Empty>
+          }
+        >
+          {(list) => <Filtered list={list} q={search.q} down={search.down} selecting={selecting} />}
+        </Loaded>
+        <RemovedPolicies />
+      </Section>
+    </>
+  )
+}
+
+interface FilteredProps {
+  list: Policy[]
+  q: string | undefined
+  down: string | undefined
+  selecting: boolean
+}
+
+function Filtered({ list, q, down, selecting }: FilteredProps) {
+  const text = useText()
+  const names = useNames()
+  const matrix = useMatrix(false).data?.data
+  const pending = usePending()
+  const ordered = inOrder(list)
+  const words = (q ?? '').toLowerCase().split(/\s+/).filter(Boolean)
+  const visible = ordered.filter((policy) => {
+    const row = matrix?.rows.find((each) => each.policy_id === policy.id)
+    if (down && row?.cells.down.outcome !== down) return false
+    const hops = (policy.effective ?? policy).hops.map((hop) => hop.target).join(' ')
+    const said = `${policy.name} ${policy.description} ${sourceWords(policy, names, text)} ${hops} ${policy.status} ${policy.fail_policy ?? ''}`
+    return words.every((word) => said.toLowerCase().includes(word))
+  })
+  if (visible.length === 0) return <p className="quiet">{text.policies.nothingMatches}</p>
+  return (
+    <OrderTable
+      all={ordered}
+      visible={new Set(visible.map((policy) => policy.id))}
+      pending={pending ?? []}
+      selecting={selecting}
+    />
+  )
+}

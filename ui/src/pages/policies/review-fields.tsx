@@ -1,0 +1,101 @@
+// The fields that the saved policies change.
+
+import { useText, type Text } from '@/text'
+import { useNames, sourceWords } from './data'
+import { fieldsOf, inputOf } from './model'
+import type { ReviewItem } from './review-data'
+
+/** A value of a field as text. */
+export function wordsOf(value: unknown, text: Text): string {
+  if (value === null || value === undefined || value === '') return text.common.none
+  if (typeof value === 'boolean') return value ? text.common.yes : text.common.no
+  if (Array.isArray(value))
+    return value.length === 0
+      ? text.common.none
+      : value
+          .map((each) =>
+            typeof each === 'string' ? each : ((each as { target?: string }).target ?? JSON.stringify(each)),
+          )
+          .join(', ')
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : JSON.stringify(value)
+}
+
+interface Row {
+  key: string
+  policy: string
+  field: string
+  before: string
+  after: string
+  by: string
+}
+
+export function FieldTable({ items }: { items: ReviewItem[] }) {
+  const text = useText()
+  const names = useNames()
+  const words = text.policies.fieldColumns
+  const rows = items.flatMap((item): Row[] => {
+    const { pending, edit } = item
+    const { stored, kind, name, id } = pending
+    const by = edit?.actors.join(', ') ?? '-'
+    const row = (field: string, before: string, after: string): Row => ({
+      key: `${id} ${field}`,
+      policy: name,
+      field,
+      before,
+      after,
+      by,
+    })
+    if (kind === 'removed') return [row('-', name, text.policies.removed)]
+    if (!stored) return []
+    if (kind === 'new')
+      return [
+        row('source', '-', sourceWords(stored, names, text)),
+        row('priority', '-', String(stored.priority)),
+        row('hops', '-', wordsOf((stored.effective ?? stored).hops, text)),
+        row('fail_policy', '-', wordsOf((stored.effective ?? stored).fail_policy, text)),
+      ]
+    const known = fieldsOf(pending)
+    const others = (edit?.fields ?? []).filter((field) => !known.some((each) => each.field === field))
+    return [
+      ...known.map(({ field, from, to }) => row(field, wordsOf(from, text), wordsOf(to, text))),
+      ...others.map((field) =>
+        row(
+          field,
+          text.policies.beforeUnknown,
+          wordsOf((inputOf(stored) as Record<string, unknown>)[field], text),
+        ),
+      ),
+    ]
+  })
+  if (rows.length === 0) return <p className="quiet">{text.policies.fedChange}</p>
+  return (
+    <table className="tbl tbl--card" aria-label={text.policies.reviewTabs.policies}>
+      <thead>
+        <tr>
+          {(['policy', 'field', 'before', 'after', 'by'] as const).map((column) => (
+            <th key={column} scope="col">
+              {words[column]}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={row.key}>
+            <td className="med">{row.policy}</td>
+            <td data-l={words.field}>
+              <code>{row.field}</code>
+            </td>
+            <td data-l={words.before} className="mid">
+              {row.before}
+            </td>
+            <td data-l={words.after}>{row.after}</td>
+            <td data-l={words.by} className="dim">
+              {row.by}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
