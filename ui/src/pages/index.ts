@@ -5,8 +5,8 @@ import { activity } from './activity/entry'
 import { devices } from './devices/entry'
 import { dns } from './dns/entry'
 import { overview } from './overview/entry'
+import { paths } from './paths/entry'
+import { policies } from './policies/entry'
 import { system } from './system/entry'
 
-export const entries: Entry[] = available([overview, devices, dns, activity, system])
-import { policies } from './policies/entry'
-export const entries: Entry[] = available([overview, policies])
+export const entries: Entry[] = available([overview, devices, policies, paths, dns, activity, system])
