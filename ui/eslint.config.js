@@ -21,6 +21,24 @@ export default ts.config(
     },
   },
   {
+    // Parts of journeys run in the page.
+    files: ['journeys/**/*.js'],
+    languageOptions: {
+      globals: {
+        URL: 'readonly',
+        console: 'readonly',
+        document: 'readonly',
+        fetch: 'readonly',
+        localStorage: 'readonly',
+        PerformanceObserver: 'readonly',
+        process: 'readonly',
+        requestAnimationFrame: 'readonly',
+        setTimeout: 'readonly',
+        window: 'readonly',
+      },
+    },
+  },
+  {
     files: ['scripts/**/*.js', '*.config.js', 'public/*.js'],
     languageOptions: {
       globals: {

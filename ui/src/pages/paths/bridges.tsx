@@ -1,0 +1,285 @@
+// The bridges: whether each is up, and which tunnels it carries.
+
+import { useState } from 'react'
+import { call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { Link, useGo } from '@/app/link'
+import { say, sayError } from '@/app/toasts'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Dialog } from '@/components/dialog'
+import { Actions } from '@/components/menu'
+import { Empty, Loaded, Section } from '@/components/section'
+import { StateWord, type State } from '@/components/state'
+import { Age, useAge } from '@/components/time'
+import { useText } from '@/text'
+import { formatNumber } from '@/text/format'
+import { paths } from './entry'
+
+type Bridge = Schemas['Bridge']
+type BridgeHealth = Schemas['BridgeHealth']
+
+const STATES: Record<string, State> = {
+  up: 'ok',
+  degraded: 'degraded',
+  down: 'down',
+  error: 'down',
+  disabled: 'idle',
+}
+
+export function bridgeState(status: string | undefined): State {
+  return STATES[status ?? ''] ?? 'unknown'
+}
+
+export default function Bridges() {
+  const text = useText()
+  const go = useGo()
+  const bridges = useGet('/bridges', {}, { every: 5000 })
+  const health = useGet('/bridges/status', {}, { every: 5000 })
+  const words = text.paths.bridges
+  return (
+    <>
+      <Answer
+        question={words.question}
+        actions={
+          <Button kind="primary" needs="operator" onClick={() => go('/paths/bridges/new')}>
+            {words.new}
+          </Button>
+        }
+      >
+        {health.error ? text.paths.unknownAnswer : <Sentence health={health.data?.data} />}
+      </Answer>
+      <Tabs entry={paths} />
+      <Section title={words.title}>
+        <Loaded
+          query={bridges}
+          isEmpty={(all) => all.length === 0}
+          empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
+        >
+          {(all) => <List bridges={all} health={health.data?.data} />}
+        </Loaded>
+      </Section>
+    </>
+  )
+}
+
+function Sentence({ health }: { health: BridgeHealth[] | undefined }) {
+  const text = useText()
+  const words = text.paths.bridges
+  if (!health) return <>{text.common.loading}</>
+  if (health.length === 0) return <>{words.none}</>
+  const up = health.filter((each) => each.status === 'up').length
+  const tunnels = new Set(health.flatMap((each) => each.tunnels.map((tunnel) => tunnel.tunnel_id)))
+  return (
+    <>
+      {words.answer(up, health.length)} <Link to="/paths">{words.carried(tunnels.size)}</Link>
+    </>
+  )
+}
+
+function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] | undefined }) {
+  const text = useText()
+  const { columns, kinds, states } = text.paths.bridges
+  const [outcome, setOutcome] = useState<{ name: string; result: Schemas['TestOutcome'] } | null>(null)
+  return (
+    <>
+      <table className="tbl tbl--card tbl--menu">
+        <thead>
+          <tr>
+            <th scope="col">{columns.bridge}</th>
+            <th scope="col">{columns.state}</th>
+            <th scope="col">{columns.way}</th>
+            <th scope="col">{columns.tunnels}</th>
+            <th scope="col">{columns.test}</th>
+            <th />
+          </tr>
+        </thead>
+        <tbody>
+          {bridges.map((bridge) => {
+            const seen = health?.find((each) => each.id === bridge.id)
+            const status = seen?.status ?? bridge.status
+            return (
+              <tr key={bridge.id}>
+                <td>
+                  <span className="two">
+                    <Link className="med" to={`/paths/bridges/${bridge.id}`}>
+                      {bridge.name}
+                    </Link>
+                    <small>{kinds[bridge.kind] ?? bridge.kind}</small>
+                  </span>
+                </td>
+                <td data-l={columns.state}>
+                  <StateWord state={bridgeState(status)}>
+                    {states[status ?? ''] ?? status ?? text.paths.states.unknown}
+                  </StateWord>
+                </td>
+                <td data-l={columns.way}>
+                  <Way bridge={bridge} />
+                </td>
+                <td data-l={columns.tunnels}>
+                  <CarriedTunnels health={seen} />
+                </td>
+                <td data-l={columns.test}>
+                  <LastTest test={seen?.last_test ?? bridge.last_test ?? null} />
+                </td>
+                <td>
+                  <BridgeActions
+                    bridge={bridge}
+                    onOutcome={(result) => setOutcome({ name: bridge.name, result })}
+                  />
+                </td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+      <Dialog
+        open={outcome !== null}
+        onClose={() => setOutcome(null)}
+        title={text.paths.bridges.testTitle(outcome?.name ?? '')}
+      >
+        {outcome ? <Outcome outcome={outcome.result} /> : null}
+      </Dialog>
+    </>
+  )
+}
+
+export function Way({ bridge }: { bridge: Bridge }) {
+  const text = useText()
+  const { sources, targets, transports } = text.paths.bridges
+  if (bridge.transport) {
+    const { type, address, port } = bridge.transport
+    return (
+      <span className="two">
+        <span>{address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`}</span>
+        <small>{transports[type] ?? type}</small>
+      </span>
+    )
+  }
+  const from = bridge.source
+  const into = bridge.target
+  return (
+    <span>
+      {from ? `${sources[from.type] ?? from.type} ${from.value}` : '-'} →{' '}
+      {into ? `${targets[into.type] ?? into.type} ${into.target}` : '-'}
+    </span>
+  )
+}
+
+export function CarriedTunnels({ health }: { health: BridgeHealth | undefined }) {
+  const text = useText()
+  const words = text.paths.bridges
+  if (!health) return <>-</>
+  if (health.tunnels.length === 0) return <span className="dim">{text.common.none}</span>
+  return (
+    <span className="inline">
+      {health.tunnels.map((each) => (
+        <span key={each.tunnel_id} className="two">
+          <Link to={`/paths/tunnels/${each.tunnel_id}`}>{each.tunnel}</Link>
+          <small>{each.connected ? words.connected : (each.last_error ?? words.notConnected)}</small>
+        </span>
+      ))}
+    </span>
+  )
+}
+
+export function LastTest({ test }: { test: Schemas['BridgeTest'] | null }) {
+  const text = useText()
+  const words = text.paths.bridges
+  const age = useAge(test?.at)
+  if (!test) return <span className="dim">{words.untested}</span>
+  if (!test.ok)
+    return (
+      <span className="two">
+        <StateWord state="down">{words.failed(text.common.ago(age))}</StateWord>
+        <small>{test.error}</small>
+      </span>
+    )
+  if (test.latency_ms === null) return <Age time={test.at} />
+  return <>{words.tested(text.common.ago(age), `${formatNumber(test.latency_ms, 1)} ms`)}</>
+}
+
+interface ActionsProps {
+  bridge: Bridge
+  onOutcome: (outcome: Schemas['TestOutcome']) => void
+}
+
+function BridgeActions({ bridge, onOutcome }: ActionsProps) {
+  const text = useText()
+  const go = useGo()
+  const words = text.paths.bridges
+  const path = { path: { id: bridge.id } }
+  const test = useChange(() => call(client.POST('/bridges/{id}/test', { params: path })))
+  const toggle = useChange(() => call(client.POST('/bridges/{id}/toggle', { params: path })))
+  return (
+    <Actions
+      label={`${text.common.actions}: ${bridge.name}`}
+      actions={[
+        {
+          id: 'test',
+          label: words.test,
+          needs: 'operator',
+          disabled: test.isPending,
+          run: () => test.mutate(undefined, { onSuccess: ({ data }) => onOutcome(data), onError: sayError }),
+        },
+        {
+          id: 'toggle',
+          label: bridge.enabled ? words.disable : words.enable,
+          needs: 'operator',
+          disabled: toggle.isPending,
+          run: () =>
+            toggle.mutate(undefined, {
+              onSuccess: ({ data, warnings }) =>
+                say(data.enabled ? words.isEnabled(bridge.name) : words.isDisabled(bridge.name), warnings),
+              onError: sayError,
+            }),
+        },
+        { id: 'edit', label: text.common.edit, run: () => go(`/paths/bridges/${bridge.id}`) },
+      ]}
+    />
+  )
+}
+
+export function Outcome({ outcome }: { outcome: Schemas['TestOutcome'] }) {
+  const text = useText()
+  const words = text.paths.bridges
+  const duration = (ms: number | null) => (ms === null ? '-' : `${formatNumber(ms, 1)} ms`)
+  return (
+    <>
+      <p className="med">
+        {outcome.ok
+          ? outcome.latency_ms === null
+            ? words.testPassed
+            : words.testOk(duration(outcome.latency_ms))
+          : words.testFailed}
+      </p>
+      <table className="tbl">
+        <thead>
+          <tr>
+            <th scope="col">{words.step}</th>
+            <th scope="col">{words.result}</th>
+            <th scope="col" className="num">
+              {words.duration}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {outcome.steps.map((step) => (
+            <tr key={step.name}>
+              <td>{step.name}</td>
+              <td>
+                <span className="two">
+                  <StateWord state={step.ok ? 'ok' : 'down'}>
+                    {step.ok ? words.stepOk : words.stepFailed}
+                  </StateWord>
+                  {step.error ? <small>{step.error}</small> : null}
+                </span>
+              </td>
+              <td className="num">{duration(step.latency_ms)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  )
+}

@@ -1,0 +1,177 @@
+// The proxies: whether each answers, and the LAN traffic that goes through them.
+
+import type { Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
+import { isSupported } from '@/api/operations'
+import { Link, useGo } from '@/app/link'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Facts } from '@/components/facts'
+import { Empty, Loaded, Section } from '@/components/section'
+import { StateWord, type State } from '@/components/state'
+import { useText } from '@/text'
+import { formatBytes, formatNumber } from '@/text/format'
+import { paths } from './entry'
+
+type Proxy = Schemas['Proxy']
+type Tproxy = Schemas['TproxyStatus']
+
+const STATES: Record<string, State> = { up: 'ok', down: 'down', disabled: 'idle' }
+
+export function proxyState(status: string | undefined): State {
+  return STATES[status ?? ''] ?? 'unknown'
+}
+
+export default function Proxies() {
+  const text = useText()
+  const go = useGo()
+  const words = text.paths.proxies
+  const proxies = useGet('/proxies', {}, { every: 5000 })
+  const relay = useGet('/tproxy/status', {}, { every: 5000, enabled: isSupported('GET /tproxy/status') })
+  return (
+    <>
+      <Answer
+        question={words.question}
+        actions={
+          <Button kind="primary" needs="operator" onClick={() => go('/paths/proxies/new')}>
+            {words.new}
+          </Button>
+        }
+      >
+        {proxies.error ? (
+          text.paths.unknownAnswer
+        ) : (
+          <Sentence proxies={proxies.data?.data} relay={relay.error ? undefined : relay.data?.data} />
+        )}
+      </Answer>
+      <Tabs entry={paths} />
+      <Section title={words.title}>
+        <Loaded
+          query={proxies}
+          isEmpty={(all) => all.length === 0}
+          empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
+        >
+          {(all) => <List proxies={all} relay={relay.data?.data} />}
+        </Loaded>
+      </Section>
+      <Section title={words.relayTitle} hint={words.relayHint}>
+        <Loaded query={relay}>{(status) => <RelayFacts status={status} />}</Loaded>
+      </Section>
+    </>
+  )
+}
+
+function Sentence({ proxies, relay }: { proxies: Proxy[] | undefined; relay: Tproxy | undefined }) {
+  const text = useText()
+  const words = text.paths.proxies
+  if (!proxies) return <>{text.common.loading}</>
+  if (proxies.length === 0) return <>{words.none}</>
+  const up = proxies.filter((proxy) => proxy.status === 'up').length
+  return (
+    <>
+      {words.answer(up, proxies.length)}{' '}
+      {relay === undefined
+        ? null
+        : relay.running
+          ? words.relay(relay.connections, relay.udp_flows)
+          : words.relayOff}
+    </>
+  )
+}
+
+export function RelayFacts({ status }: { status: Tproxy }) {
+  const text = useText()
+  const words = text.paths.proxies
+  return (
+    <Facts
+      facts={[
+        [
+          text.paths.list.state,
+          <StateWord key="state" state={status.running ? 'ok' : 'idle'}>
+            {status.running ? words.running : words.notRunning}
+          </StateWord>,
+        ],
+        [words.listen, status.listen.join(', ') || null],
+        [words.mode, status.mode],
+        [words.columns.connections, formatNumber(status.connections)],
+        [words.columns.udp, formatNumber(status.udp_flows)],
+      ]}
+    />
+  )
+}
+
+export function Udp({ proxy }: { proxy: Proxy }) {
+  const words = useText().paths.proxies.udp
+  if (!proxy.udp) return <>{words.off}</>
+  return (
+    <>{proxy.udp_works === true ? words.works : proxy.udp_works === false ? words.refused : words.unknown}</>
+  )
+}
+
+function List({ proxies, relay }: { proxies: Proxy[]; relay: Tproxy | undefined }) {
+  const text = useText()
+  const { columns, states, latency } = text.paths.proxies
+  return (
+    <table className="tbl tbl--card">
+      <thead>
+        <tr>
+          <th scope="col">{columns.proxy}</th>
+          <th scope="col">{columns.state}</th>
+          <th scope="col">{columns.address}</th>
+          <th scope="col">{columns.udp}</th>
+          <th scope="col" className="num">
+            {columns.connections}
+          </th>
+          <th scope="col" className="num">
+            {columns.traffic}
+          </th>
+          <th scope="col" className="num">
+            {columns.failed}
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {proxies.map((proxy) => {
+          const traffic = relay?.by_proxy.find((each) => each.proxy_id === proxy.id)
+          return (
+            <tr key={proxy.id}>
+              <td>
+                <Link className="med" to={`/paths/proxies/${proxy.id}`}>
+                  {proxy.name}
+                </Link>
+              </td>
+              <td data-l={columns.state}>
+                <span className="two">
+                  <StateWord state={proxyState(proxy.status)}>
+                    {states[proxy.status ?? 'unknown'] ?? proxy.status}
+                  </StateWord>
+                  <small>
+                    {proxy.last_error ??
+                      (typeof proxy.latency_ms === 'number'
+                        ? latency(`${formatNumber(proxy.latency_ms, 1)} ms`)
+                        : '')}
+                  </small>
+                </span>
+              </td>
+              <td data-l={columns.address}>
+                {proxy.address}:{proxy.port}
+              </td>
+              <td data-l={columns.udp}>
+                <Udp proxy={proxy} />
+              </td>
+              <td className="num" data-l={columns.connections}>
+                {traffic ? formatNumber(traffic.connections) : '-'}
+              </td>
+              <td className="num" data-l={columns.traffic}>
+                {traffic ? `${formatBytes(traffic.received_bytes)}, ${formatBytes(traffic.sent_bytes)}` : '-'}
+              </td>
+              <td className="num" data-l={columns.failed}>
+                {traffic ? formatNumber(traffic.failed) : '-'}
+              </td>
+            </tr>
+          )
+        })}
+      </tbody>
+    </table>
+  )
+}

@@ -1,0 +1,162 @@
+// Endpoints of splitting: the weight of a tunnel in pools. The daemon creates and removes them; it does not change them.
+
+import { useState } from 'react'
+import { call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say, sayError } from '@/app/toasts'
+import { Button, IconButton } from '@/components/button'
+import { Dialog } from '@/components/dialog'
+import { EditForm, FormFields, numberOf, textOf, useEdit } from '@/components/form'
+import { Loaded, Section } from '@/components/section'
+import { useText } from '@/text'
+import { formatNumber } from '@/text/format'
+
+type Endpoint = Schemas['SplittingEndpoint']
+
+export function Endpoints() {
+  const text = useText()
+  const words = text.paths.splitting
+  const endpoints = useGet('/splitting/endpoints', {}, { every: 5000 })
+  const [open, setOpen] = useState(false)
+  return (
+    <Section
+      title={words.endpoints}
+      hint={words.endpointsHint}
+      actions={
+        <Button size="small" icon="plus" needs="operator" onClick={() => setOpen(true)}>
+          {words.endpointNew}
+        </Button>
+      }
+    >
+      <Loaded
+        query={endpoints}
+        lines={2}
+        isEmpty={(all) => all.length === 0}
+        empty={<p className="quiet">{words.endpointsEmpty}</p>}
+      >
+        {(all) => <List endpoints={all} />}
+      </Loaded>
+      <Dialog open={open} onClose={() => setOpen(false)} title={words.endpointNew}>
+        <NewEndpoint onDone={() => setOpen(false)} />
+      </Dialog>
+    </Section>
+  )
+}
+
+function List({ endpoints }: { endpoints: Endpoint[] }) {
+  const text = useText()
+  const words = text.paths.splitting
+  const policies = useGet('/routing/policies').data?.data ?? []
+  const remove = useChange((id: string) =>
+    call(client.DELETE('/splitting/endpoints/{id}', { params: { path: { id } } })),
+  )
+  const nameOf = (id: string | null) =>
+    id === null ? words.everyPolicy : (policies.find((policy) => policy.id === id)?.name ?? id)
+  return (
+    <table className="tbl tbl--card tbl--menu">
+      <thead>
+        <tr>
+          <th scope="col">{words.columns.tunnel}</th>
+          <th scope="col">{words.endpointFields.policy_id}</th>
+          <th scope="col" className="num">
+            {words.columns.weight}
+          </th>
+          <th scope="col">{words.endpointFields.enabled[0]}</th>
+          <th scope="col">{words.columns.state}</th>
+          <th scope="col" className="num">
+            {words.columns.flows}
+          </th>
+          <th />
+        </tr>
+      </thead>
+      <tbody>
+        {endpoints.map((endpoint) => (
+          <tr key={endpoint.id}>
+            <td className="med">{endpoint.tunnel}</td>
+            <td data-l={words.endpointFields.policy_id}>{nameOf(endpoint.policy_id)}</td>
+            <td className="num" data-l={words.columns.weight}>
+              {endpoint.weight}
+            </td>
+            <td data-l={words.endpointFields.enabled[0]}>
+              {endpoint.enabled ? text.common.yes : text.common.no}
+            </td>
+            <td data-l={words.columns.state}>
+              {endpoint.state === undefined ? '-' : (words.states[endpoint.state] ?? endpoint.state)}
+            </td>
+            <td className="num" data-l={words.columns.flows}>
+              {endpoint.flows === undefined ? '-' : formatNumber(endpoint.flows)}
+            </td>
+            <td className="num">
+              <IconButton
+                small
+                icon="x"
+                needs="operator"
+                label={words.endpointDelete(endpoint.tunnel)}
+                disabled={remove.isPending}
+                onClick={() =>
+                  remove.mutate(endpoint.id, {
+                    onSuccess: ({ warnings }) => say(words.endpointDeleted(endpoint.tunnel), warnings),
+                    onError: sayError,
+                  })
+                }
+              />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function NewEndpoint({ onDone }: { onDone: () => void }) {
+  const text = useText()
+  const words = text.paths.splitting
+  const tunnels = useGet('/tunnels', {}, { every: false }).data?.data ?? []
+  const policies = useGet('/routing/policies', {}, { every: false }).data?.data ?? []
+  const [initial] = useState(() => ({
+    value: { tunnel: '', policy_id: '', weight: '1', enabled: true },
+    etag: null,
+  }))
+  const edit = useEdit({
+    key: 'splitting.endpoint',
+    initial,
+    save: (value) =>
+      call(
+        client.POST('/splitting/endpoints', {
+          body: {
+            tunnel: value.tunnel,
+            policy_id: textOf(value.policy_id),
+            weight: numberOf(value.weight) ?? 1,
+            enabled: value.enabled,
+          },
+        }),
+      ),
+    onSaved: onDone,
+  })
+  return (
+    <EditForm edit={edit} action={text.common.create} onCancel={onDone}>
+      <FormFields
+        draft={edit.draft}
+        texts={words.endpointFields}
+        error={edit.problems}
+        fields={[
+          {
+            field: 'tunnel',
+            kind: 'select',
+            options: [['', '-'], ...tunnels.map((each) => [each.name, each.name] as const)],
+          },
+          {
+            field: 'policy_id',
+            kind: 'select',
+            options: [
+              ['', words.everyPolicy],
+              ...policies.filter((each) => each.splitting).map((each) => [each.id, each.name] as const),
+            ],
+          },
+          { field: 'weight', kind: 'number', required: true, min: 1, max: 16 },
+          { field: 'enabled', kind: 'check' },
+        ]}
+      />
+    </EditForm>
+  )
+}

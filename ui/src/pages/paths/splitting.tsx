@@ -1,0 +1,229 @@
+// Splitting: the pools with the share of each tunnel, and how they are set up.
+
+import { call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { Link } from '@/app/link'
+import { say, sayError } from '@/app/toasts'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Empty, Loaded, Section } from '@/components/section'
+import { StateWord, Tag, type State } from '@/components/state'
+import { useText } from '@/text'
+import { formatBytes, formatNumber } from '@/text/format'
+import { paths } from './entry'
+import { Endpoints } from './splitting-endpoints'
+import { Cover, DnsOfPools, TransportFacts } from './splitting-facts'
+
+type Status = Schemas['SplittingStatus']
+
+const STATES: Record<string, State> = { active: 'ok', draining: 'degraded', down: 'down' }
+
+export default function Splitting() {
+  const text = useText()
+  const words = text.paths.splitting
+  const status = useGet('/splitting/status', {}, { every: 5000 })
+  return (
+    <>
+      <Answer question={words.question}>
+        {status.error ? text.paths.unknownAnswer : <Sentence status={status.data?.data} />}
+      </Answer>
+      <Tabs entry={paths} />
+      <Section title={words.pools} hint={words.poolsHint}>
+        <Loaded
+          query={status}
+          isEmpty={(read) => read.policies.length === 0}
+          empty={<Empty command={words.poolsEmptyCommand}>{words.poolsEmpty}</Empty>}
+        >
+          {(read) => (
+            <>
+              {read.policies.map((pool) => (
+                <Pool key={pool.policy_id} pool={pool} />
+              ))}
+            </>
+          )}
+        </Loaded>
+      </Section>
+      <Activation status={status.data?.data} />
+      <Endpoints />
+      <div className="cols cols--2">
+        <TransportFacts />
+        <DnsOfPools />
+      </div>
+      <Cover />
+    </>
+  )
+}
+
+function Sentence({ status }: { status: Status | undefined }) {
+  const text = useText()
+  const words = text.paths.splitting
+  if (!status) return <>{text.common.loading}</>
+  if (status.policies.length === 0) return <>{words.off}</>
+  const flows = status.policies.reduce((sum, pool) => sum + pool.flows, 0)
+  const without = new Set(
+    status.policies.flatMap((pool) =>
+      pool.endpoints.filter((member) => member.state !== 'active').map((member) => member.tunnel),
+    ),
+  )
+  return (
+    <>
+      <Link to="/policies">{words.answer(status.policies.length, flows)}</Link>{' '}
+      {without.size > 0 ? words.short(without.size) : words.all}
+    </>
+  )
+}
+
+function Pool({ pool }: { pool: Schemas['Pool'] }) {
+  const text = useText()
+  const { columns, states, ...words } = text.paths.splitting
+  return (
+    <div className="pool">
+      <h3 className="inline">
+        <Link className="med" to={`/policies/${pool.policy_id}`}>
+          {pool.policy}
+        </Link>
+        <StateWord state={pool.active ? 'ok' : 'idle'}>
+          {pool.active ? words.active : words.inactive}
+        </StateWord>
+        <span className="dim sm">
+          {[
+            words.stickies[pool.sticky] ?? pool.sticky,
+            words.flows(pool.flows),
+            pool.new_flows_per_min === null ? null : words.newFlows(formatNumber(pool.new_flows_per_min, 1)),
+          ]
+            .filter(Boolean)
+            .join(', ')}
+        </span>
+      </h3>
+      <table className="tbl tbl--card">
+        <thead>
+          <tr>
+            <th scope="col">{columns.tunnel}</th>
+            <th scope="col">{columns.state}</th>
+            <th scope="col">{columns.share}</th>
+            <th scope="col">{columns.newShare}</th>
+            <th scope="col" className="num">
+              {columns.weight}
+            </th>
+            <th scope="col" className="num">
+              {columns.flows}
+            </th>
+            <th scope="col" className="num">
+              {columns.bytes}
+            </th>
+            <th scope="col" className="num">
+              {columns.rtt}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {pool.endpoints.map((member) => (
+            <tr key={member.tunnel}>
+              <td className="med">{member.tunnel}</td>
+              <td data-l={columns.state}>
+                <span className="two">
+                  <StateWord state={STATES[member.state] ?? 'unknown'}>
+                    {states[member.state] ?? member.state}
+                  </StateWord>
+                  {member.reason ? <small>{member.reason}</small> : null}
+                </span>
+              </td>
+              <td data-l={columns.share}>
+                <Share percent={member.share_pct} />
+              </td>
+              <td data-l={columns.newShare}>
+                <Share percent={member.new_share_pct} />
+              </td>
+              <td className="num" data-l={columns.weight}>
+                {member.weight}
+              </td>
+              <td className="num" data-l={columns.flows}>
+                {formatNumber(member.flows)}
+              </td>
+              <td className="num" data-l={columns.bytes}>
+                {formatBytes(member.bytes)}
+              </td>
+              <td className="num" data-l={columns.rtt}>
+                {member.rtt_ms === null ? '-' : `${formatNumber(member.rtt_ms, 1)} ms`}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** A share as a bar with its number. */
+function Share({ percent }: { percent: number | null }) {
+  const text = useText()
+  if (percent === null) return <span className="dim">{text.paths.splitting.noFlows}</span>
+  return (
+    <span className="share">
+      <span className="share__bar" aria-hidden="true">
+        <span style={{ width: `${Math.min(100, Math.max(0, percent))}%` }} />
+      </span>
+      <span className="num">{formatNumber(percent, 1)} %</span>
+    </span>
+  )
+}
+
+/** Policies with several tunnels as hops, each with the button that makes it split. */
+function Activation({ status }: { status: Status | undefined }) {
+  const text = useText()
+  const words = text.paths.splitting
+  const policies = useGet('/routing/policies')
+  const change = useChange((input: { policy_id: string; enabled: boolean }) =>
+    call(client.POST('/splitting/activate', { body: input })),
+  )
+  return (
+    <Section title={words.activation} hint={words.activationHint}>
+      <Loaded query={policies} lines={2}>
+        {(all) => {
+          const candidates = all.filter(
+            (policy) => policy.splitting || policy.hops.filter((hop) => hop.type === 'vpn').length > 1,
+          )
+          if (candidates.length === 0) return <p className="quiet">{words.noCandidates}</p>
+          return (
+            <ul className="rows rows--act">
+              {candidates.map((policy) => {
+                const inForce = status?.policies.some((pool) => pool.policy_id === policy.id) ?? false
+                return (
+                  <li key={policy.id}>
+                    <span className="inline">
+                      <Link className="med" to={`/policies/${policy.id}`}>
+                        {policy.name}
+                      </Link>
+                      <span className="dim">{policy.splitting ? words.splits : words.splitsNot}</span>
+                      {policy.splitting && !inForce ? <Tag kind="pending">{words.inactive}</Tag> : null}
+                    </span>
+                    <Button
+                      size="small"
+                      needs="operator"
+                      busy={change.isPending}
+                      onClick={() =>
+                        change.mutate(
+                          { policy_id: policy.id, enabled: !policy.splitting },
+                          {
+                            onSuccess: ({ data, warnings }) =>
+                              say(
+                                data.enabled ? words.isOn(policy.name) : words.isOff(policy.name),
+                                warnings,
+                              ),
+                            onError: sayError,
+                          },
+                        )
+                      }
+                    >
+                      {policy.splitting ? words.deactivate : words.activate}
+                    </Button>
+                  </li>
+                )
+              })}
+            </ul>
+          )
+        }}
+      </Loaded>
+    </Section>
+  )
+}

@@ -1,0 +1,238 @@
+// One tunnel: whether it is up, its facts, peers, traffic, and what uses it.
+
+import { useState } from 'react'
+import { call, client, type Schemas } from '@/api/client'
+import { get, useChange, useGet } from '@/api/query'
+import { useTitle } from '@/app/crumb'
+import { Link, useGo } from '@/app/link'
+import { useSearchParams } from '@/app/search-params'
+import { say } from '@/app/toasts'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Confirm } from '@/components/confirm'
+import { EditForm, useEdit, type Values } from '@/components/form'
+import { usePageId } from '@/components/page-id'
+import { Loaded, Section } from '@/components/section'
+import { StateWord } from '@/components/state'
+import { TimeChart } from '@/components/time-chart'
+import { useAge } from '@/components/time'
+import { useText } from '@/text'
+import { formatRate } from '@/text/format'
+import { paths } from './entry'
+import { latest, ratesOf, useRecorded, useSamples } from './rates'
+import { TunnelSwitch } from './tunnel-actions'
+import { ConfigFile, Peers, TunnelFacts, Using } from './tunnel-facts'
+import { TunnelFields } from './tunnel-fields'
+import { formOf, inputOf, secretsOf } from './tunnel-form'
+import { lastHandshake, remoteOf, stateOf } from './tunnel-state'
+
+type Tunnel = Schemas['Tunnel']
+
+export default function TunnelPage() {
+  const text = useText()
+  const id = usePageId()
+  const tunnel = useGet('/tunnels/{id}', { path: { id } }, { every: 3000 })
+  const egress = useGet('/tunnels/egress', {}, { every: 3000 })
+  const [search, change] = useSearchParams()
+  const [deleting, setDeleting] = useState(false)
+  const shown = tunnel.data?.data
+  useTitle(shown?.name)
+  useRecorded(shown ? [shown] : undefined, tunnel.dataUpdatedAt)
+  const editing = search.edit !== undefined
+  const using = egress.data?.data.filter((each) => each.tunnel_id === id)
+  const detail = text.paths.detail
+  return (
+    <>
+      <Answer
+        question={shown ? detail.question(shown.name) : text.paths.question}
+        actions={
+          shown ? (
+            <>
+              <TunnelSwitch tunnel={shown} />
+              <Button
+                kind="primary"
+                needs="operator"
+                onClick={() => change({ edit: editing ? undefined : 'yes' })}
+              >
+                {editing ? text.common.close : text.common.edit}
+              </Button>
+              <Button needs="operator" onClick={() => setDeleting(true)}>
+                {text.common.delete}
+              </Button>
+            </>
+          ) : null
+        }
+      >
+        {tunnel.error ? (
+          text.paths.unknownAnswer
+        ) : shown ? (
+          <Sentence tunnel={shown} using={using} />
+        ) : (
+          text.common.loading
+        )}
+      </Answer>
+      <Tabs entry={paths} />
+      {editing && tunnel.data ? (
+        <Section title={detail.edit}>
+          <Edit
+            key={id}
+            tunnel={tunnel.data.data}
+            etag={tunnel.data.etag}
+            onDone={() => change({ edit: undefined })}
+          />
+        </Section>
+      ) : null}
+      <Loaded query={tunnel} lines={8}>
+        {(read) => (
+          <>
+            <div className="cols cols--2">
+              <Section title={detail.facts}>
+                <TunnelFacts tunnel={read} />
+              </Section>
+              <Section title={detail.traffic} hint={detail.trafficHint}>
+                <Traffic id={read.id} />
+              </Section>
+            </div>
+            {read.type === 'wireguard' ? (
+              <Section title={detail.peers}>
+                <Peers tunnel={read} />
+              </Section>
+            ) : null}
+            <Section title={detail.policies} hint={detail.policiesHint}>
+              <Loaded query={egress}>{() => <Using using={using ?? []} tunnel={read} />}</Loaded>
+            </Section>
+            {read.pushed && read.pushed.length > 0 ? (
+              <Section title={detail.pushed}>
+                <p className="mono sm">{read.pushed.join(', ')}</p>
+              </Section>
+            ) : null}
+            <ConfigFile tunnel={read} />
+          </>
+        )}
+      </Loaded>
+      {shown ? <Deletion tunnel={shown} open={deleting} onClose={() => setDeleting(false)} /> : null}
+    </>
+  )
+}
+
+function Sentence({ tunnel, using }: { tunnel: Tunnel; using: Schemas['Egress'][] | undefined }) {
+  const text = useText()
+  const detail = text.paths.detail
+  const { word } = stateOf(tunnel)
+  const named = text.paths.states[word] ?? word
+  const handshake = useAge(lastHandshake(tunnel))
+  const changed = useAge(tunnel.last_change)
+  const remote = remoteOf(tunnel) ?? '-'
+  const reason = tunnel.last_error ?? detail.noReason
+  const main =
+    word === 'up'
+      ? tunnel.type === 'wireguard'
+        ? detail.up(remote, lastHandshake(tunnel) ? text.common.ago(handshake) : handshake)
+        : detail.upOpenvpn(remote, changed)
+      : word === 'degraded' || word === 'unhealthy'
+        ? detail.degraded(reason)
+        : word === 'taken_down'
+          ? detail.takenDown(text.common.ago(changed))
+          : word === 'disabled'
+            ? detail.disabled
+            : `${detail.notUp(named, changed)} ${tunnel.last_error ? detail.reason(tunnel.last_error) : ''}`
+  return (
+    <>
+      {main}{' '}
+      {using === undefined ? null : using.length > 0 ? (
+        <Link to="/policies">{detail.used(using.length)}</Link>
+      ) : (
+        detail.unused
+      )}
+    </>
+  )
+}
+
+function Traffic({ id }: { id: string }) {
+  const text = useText()
+  const detail = text.paths.detail
+  const rates = ratesOf(useSamples(id))
+  const received = latest(rates.received)
+  const sent = latest(rates.sent)
+  if (rates.times.length < 2) return <p className="quiet">{detail.waiting}</p>
+  const words = (rate: number | null) => (rate === null ? text.common.noData : formatRate(rate))
+  return (
+    <TimeChart
+      summary={detail.trafficSummary(words(received), words(sent))}
+      times={rates.times}
+      series={[
+        { label: text.paths.list.received, values: rates.received, filled: true },
+        { label: text.paths.list.sent, values: rates.sent, colour: '--ink-3' },
+      ]}
+      height={190}
+      format={formatRate}
+    />
+  )
+}
+
+interface EditProps {
+  tunnel: Tunnel
+  etag: string | null
+  onDone: () => void
+}
+
+function Edit({ tunnel, etag, onDone }: EditProps) {
+  const id = tunnel.id
+  const [initial] = useState(() => ({ value: formOf(tunnel), etag }))
+  const edit = useEdit<Values>({
+    key: `tunnel.${id}`,
+    initial,
+    secrets: secretsOf(initial.value),
+    save: (value, tag) =>
+      call(
+        client.PUT('/tunnels/{id}', {
+          params: { path: { id }, header: tag ? { 'If-Match': tag } : {} },
+          body: { ...tunnel, ...inputOf(value, tunnel.type) } as Schemas['TunnelInput'],
+        }),
+      ),
+    read: async () => {
+      const now = await get('/tunnels/{id}', { path: { id } })
+      return { value: formOf(now.data), etag: now.etag }
+    },
+    onSaved: onDone,
+  })
+  return (
+    <EditForm edit={edit} onCancel={onDone}>
+      <TunnelFields edit={edit} type={tunnel.type} />
+    </EditForm>
+  )
+}
+
+function Deletion({ tunnel, open, onClose }: { tunnel: Tunnel; open: boolean; onClose: () => void }) {
+  const text = useText()
+  const go = useGo()
+  const { state, word } = stateOf(tunnel)
+  const change = useChange(() =>
+    call(client.DELETE('/tunnels/{id}', { params: { path: { id: tunnel.id }, query: { force: true } } })),
+  )
+  return (
+    <Confirm
+      open={open}
+      onClose={onClose}
+      title={text.paths.detail.deleteTitle(tunnel.name)}
+      consequence={text.paths.detail.deleteConsequence}
+      name={tunnel.name}
+      subject={{ type: 'tunnel', id: tunnel.id }}
+      action={text.common.delete}
+      busy={change.isPending}
+      error={change.error}
+      onConfirm={() =>
+        change.mutate(undefined, {
+          onSuccess: () => {
+            say(text.common.deleted(tunnel.name))
+            go('/paths')
+          },
+        })
+      }
+    >
+      <p>
+        <StateWord state={state}>{text.paths.states[word] ?? word}</StateWord>
+      </p>
+    </Confirm>
+  )
+}

@@ -1,0 +1,286 @@
+// The tunnels: whether each is up, since when, and which policies use it.
+
+import { useGet } from '@/api/query'
+import type { Schemas } from '@/api/client'
+import { Link, useGo } from '@/app/link'
+import { useSearchParams } from '@/app/search-params'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { DataTable, type ColumnDef } from '@/components/data-table'
+import { Empty, Loaded, Section } from '@/components/section'
+import { Sparkline } from '@/components/sparkline'
+import { StateWord } from '@/components/state'
+import { Age } from '@/components/time'
+import { useText } from '@/text'
+import { formatBytes, formatRate, formatTime } from '@/text/format'
+import { paths } from './entry'
+import { latest, ratesOf, useRecorded, useSamples } from './rates'
+import { TunnelActions } from './tunnel-actions'
+import { lastHandshake, remoteOf, stateOf } from './tunnel-state'
+
+type Tunnel = Schemas['Tunnel']
+type Egress = Schemas['Egress']
+
+export default function Tunnels() {
+  const text = useText()
+  const go = useGo()
+  const tunnels = useGet('/tunnels', {}, { every: 3000 })
+  const egress = useGet('/tunnels/egress', {}, { every: 3000 })
+  const [search, change] = useSearchParams()
+  useRecorded(tunnels.data?.data, tunnels.dataUpdatedAt)
+  const wanted = search.state
+  const shownBy = (tunnel: Tunnel) =>
+    wanted === undefined ||
+    (wanted === 'usable' && stateOf(tunnel).usable) ||
+    (wanted === 'not-usable' && !stateOf(tunnel).usable)
+  const list = text.paths.list
+  return (
+    <>
+      <Answer
+        question={text.paths.question}
+        actions={
+          <>
+            <Button needs="operator" onClick={() => go('/paths/tunnels/new')}>
+              {list.new}
+            </Button>
+            <Button kind="primary" needs="operator" onClick={() => go('/paths/tunnels/import')}>
+              {list.import}
+            </Button>
+          </>
+        }
+      >
+        <Sentence
+          tunnels={tunnels.error ? undefined : tunnels.data?.data}
+          failed={tunnels.error !== null}
+          egress={egress.error ? undefined : egress.data?.data}
+        />
+      </Answer>
+      <Tabs entry={paths} />
+      <Section
+        title={list.title}
+        actions={
+          wanted === undefined ? null : (
+            <button type="button" className="link" onClick={() => change({ state: undefined })}>
+              {list.showAll}
+            </button>
+          )
+        }
+      >
+        <Loaded
+          query={tunnels}
+          isEmpty={(all) => all.length === 0}
+          empty={<Empty command={list.emptyCommand}>{list.empty}</Empty>}
+          lines={5}
+        >
+          {(all) => {
+            const shown = all.filter(shownBy)
+            if (shown.length === 0) return <p className="quiet">{list.noMatch}</p>
+            return <List tunnels={shown} egress={egress.data?.data} />
+          }}
+        </Loaded>
+      </Section>
+    </>
+  )
+}
+
+interface SentenceProps {
+  tunnels: Tunnel[] | undefined
+  failed: boolean
+  egress: Egress[] | undefined
+}
+
+function Sentence({ tunnels, failed, egress }: SentenceProps) {
+  const text = useText()
+  const answer = text.paths.answer
+  if (failed) return <>{text.paths.unknownAnswer}</>
+  if (!tunnels) return <>{text.common.loading}</>
+  if (tunnels.length === 0) return <>{answer.none}</>
+  const up = tunnels.filter((tunnel) => stateOf(tunnel).usable)
+  const others = tunnels.filter((tunnel) => !stateOf(tunnel).usable)
+  const policies = new Set(egress?.map((each) => each.policy_id))
+  const waiting = new Set(egress?.filter((each) => each.state !== 'up').map((each) => each.policy_id))
+  return (
+    <>
+      <Link to="/paths" search={{ state: 'usable' }}>
+        {answer.up(up.length, tunnels.length)}
+      </Link>{' '}
+      {others.slice(0, 3).map((tunnel) => (
+        <span key={tunnel.id}>
+          <Link to={`/paths/tunnels/${tunnel.id}`}>{sentenceOf(tunnel)}</Link>{' '}
+        </span>
+      ))}
+      {egress === undefined ? null : waiting.size > 0 ? (
+        <Link to="/policies">{answer.policies(waiting.size)}</Link>
+      ) : policies.size > 0 ? (
+        <Link to="/policies">{answer.policiesUp(policies.size)}</Link>
+      ) : (
+        answer.noPolicy
+      )}
+    </>
+  )
+
+  function sentenceOf(tunnel: Tunnel): string {
+    const { word } = stateOf(tunnel)
+    const named = text.paths.states[word] ?? word
+    return tunnel.last_change
+      ? answer.notUp(tunnel.name, named, formatTime(tunnel.last_change))
+      : answer.neverUp(tunnel.name, named)
+  }
+}
+
+function List({ tunnels, egress }: { tunnels: Tunnel[]; egress: Egress[] | undefined }) {
+  const text = useText()
+  const go = useGo()
+  const list = text.paths.list
+  const columns: ColumnDef<Tunnel>[] = [
+    {
+      id: 'name',
+      header: list.tunnel,
+      accessorFn: (tunnel) => tunnel.name,
+      meta: { label: '' },
+      cell: ({ row: { original: tunnel } }) => (
+        <span className="two">
+          <Link className="med" to={`/paths/tunnels/${tunnel.id}`}>
+            {tunnel.name}
+          </Link>
+          <small>
+            {[text.paths.types[tunnel.type] ?? tunnel.type, tunnel.interface].filter(Boolean).join(', ')}
+          </small>
+        </span>
+      ),
+    },
+    {
+      id: 'state',
+      header: list.state,
+      accessorFn: (tunnel) => stateOf(tunnel).word,
+      cell: ({ row: { original: tunnel } }) => <TunnelState tunnel={tunnel} />,
+    },
+    {
+      id: 'endpoint',
+      header: list.endpoint,
+      enableSorting: false,
+      cell: ({ row: { original: tunnel } }) => (
+        <span className="two">
+          <span>{remoteOf(tunnel) ?? '-'}</span>
+          <small>{tunnel.exit_ip ? list.exit(tunnel.exit_ip) : list.noExit}</small>
+        </span>
+      ),
+    },
+    {
+      id: 'rate',
+      header: list.rate,
+      enableSorting: false,
+      meta: { wide: true },
+      cell: ({ row: { original: tunnel } }) => <Traffic tunnel={tunnel} />,
+    },
+    {
+      id: 'received',
+      header: list.received,
+      accessorFn: (tunnel) => tunnel.rx_bytes ?? 0,
+      meta: { numeric: true },
+      cell: ({ row: { original: tunnel } }) => (
+        <Counter tunnel={tunnel} bytes={tunnel.rx_bytes} which="received" />
+      ),
+    },
+    {
+      id: 'sent',
+      header: list.sent,
+      accessorFn: (tunnel) => tunnel.tx_bytes ?? 0,
+      meta: { numeric: true },
+      cell: ({ row: { original: tunnel } }) => (
+        <Counter tunnel={tunnel} bytes={tunnel.tx_bytes} which="sent" />
+      ),
+    },
+    {
+      id: 'policies',
+      header: list.policies,
+      enableSorting: false,
+      cell: ({ row: { original: tunnel } }) => <Policies of={tunnel.id} egress={egress} />,
+    },
+    {
+      id: 'actions',
+      header: '',
+      enableSorting: false,
+      cell: ({ row: { original: tunnel } }) => <TunnelActions tunnel={tunnel} />,
+    },
+  ]
+  return (
+    <DataTable
+      label={list.label}
+      className="tbl--menu"
+      rows={tunnels}
+      columns={columns}
+      id={(tunnel) => tunnel.id}
+      open={(tunnel) => go(`/paths/tunnels/${tunnel.id}`)}
+    />
+  )
+}
+
+/** The state of a tunnel in words, with the age of its last handshake or of the change. */
+export function TunnelState({ tunnel }: { tunnel: Tunnel }) {
+  const text = useText()
+  const { state, word, usable } = stateOf(tunnel)
+  const handshake = lastHandshake(tunnel)
+  const shaken = tunnel.type === 'wireguard' && (usable || word === 'degraded' || word === 'unhealthy')
+  return (
+    <span className="two">
+      <StateWord state={state}>{text.paths.states[word] ?? word}</StateWord>
+      <small>
+        {shaken ? (
+          handshake ? (
+            <>
+              {text.paths.list.handshakeWord} <Age time={handshake} />
+            </>
+          ) : (
+            text.paths.list.noHandshake
+          )
+        ) : tunnel.last_change ? (
+          <Age time={tunnel.last_change} />
+        ) : (
+          '-'
+        )}
+      </small>
+    </span>
+  )
+}
+
+function Traffic({ tunnel }: { tunnel: Tunnel }) {
+  const rates = ratesOf(useSamples(tunnel.id))
+  return <Sparkline values={rates.times.map((_, index) => sum(rates.received[index], rates.sent[index]))} />
+}
+
+function sum(one: number | null | undefined, other: number | null | undefined): number | null {
+  return typeof one === 'number' && typeof other === 'number' ? one + other : null
+}
+
+interface CounterProps {
+  tunnel: Tunnel
+  bytes: number | undefined
+  which: 'received' | 'sent'
+}
+
+function Counter({ tunnel, bytes, which }: CounterProps) {
+  const rate = latest(ratesOf(useSamples(tunnel.id))[which])
+  return (
+    <span className="two">
+      <span>{bytes === undefined ? '-' : formatBytes(bytes)}</span>
+      <small>{rate === null ? '-' : formatRate(rate)}</small>
+    </span>
+  )
+}
+
+function Policies({ of, egress }: { of: string; egress: Egress[] | undefined }) {
+  const text = useText()
+  if (!egress) return <>-</>
+  const using = egress.filter((each) => each.tunnel_id === of)
+  if (using.length === 0) return <span className="dim">{text.paths.list.noPolicies}</span>
+  return (
+    <span className="inline">
+      {using.map((each) => (
+        <Link key={each.policy_id} to={`/policies/${each.policy_id}`}>
+          {each.policy}
+        </Link>
+      ))}
+    </span>
+  )
+}
