@@ -35,7 +35,9 @@ export default async function many({ daemon, context, open }) {
   console.log(`${DEVICES} devices, ${today} queries`)
   for (const address of PAGES) {
     const ratio = after[address] / before[address]
-    console.log(`${address}: longest task ${after[address]} ms, of an empty gateway ${before[address]} ms, ratio ${ratio.toFixed(2)}`)
+    console.log(
+      `${address}: longest task ${after[address]} ms, of an empty gateway ${before[address]} ms, ratio ${ratio.toFixed(2)}`,
+    )
     assert.ok(ratio <= RATIO, `${address}: ${ratio.toFixed(2)} times as long as on an empty gateway`)
   }
 }

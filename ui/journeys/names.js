@@ -6,8 +6,18 @@ import { settled } from './lib/pages.js'
 const HOSTILE = '<img src=x onerror=alert(1)>"\'`{{7*7}}'
 
 export default async function names({ daemon, open }) {
-  const device = await daemon.api('POST', '/devices', { name: HOSTILE.slice(0, 60), mac: '02:aa:00:00:00:99' })
-  await daemon.on('laptop', 'dig', '+tries=1', '+time=2', '@192.168.10.1', '<script>alert(1)</script>.example')
+  const device = await daemon.api('POST', '/devices', {
+    name: HOSTILE.slice(0, 60),
+    mac: '02:aa:00:00:00:99',
+  })
+  await daemon.on(
+    'laptop',
+    'dig',
+    '+tries=1',
+    '+time=2',
+    '@192.168.10.1',
+    '<script>alert(1)</script>.example',
+  )
   const { page, watch, close } = await open({ path: '/devices' })
   page.on('dialog', (dialog) => assert.fail(`a dialog: ${dialog.message()}`))
   await settled(page)

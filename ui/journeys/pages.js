@@ -28,7 +28,9 @@ export default async function pages({ context, open }) {
       await settled(page)
       const picture = `${fileOf(address)}-${width}-${theme}${language === 'en' ? '' : `-${language}`}`
       await page.screenshot({ path: `${context.artefacts}/${picture}.png`, fullPage: true })
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+      const over = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      )
       if (over > 0) found.push(`${picture}: ${over} px wider than the window`)
       if (axe) found.push(...(await violations(page)).map((each) => `${picture}: ${each}`))
     }

@@ -20,9 +20,13 @@ async function links(page, selector) {
 /** Waits until a page shows its data. */
 export async function settled(page) {
   await page.locator('main').waitFor()
-  await page.waitForFunction(() => !document.querySelector('main .loading, body > #root > .loading'), undefined, {
-    timeout: 20_000,
-  })
+  await page.waitForFunction(
+    () => !document.querySelector('main .loading, body > #root > .loading'),
+    undefined,
+    {
+      timeout: 20_000,
+    },
+  )
   // Fonts and late answers move no boxes any more.
   await page.evaluate(() => document.fonts.ready)
 }

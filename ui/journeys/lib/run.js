@@ -16,12 +16,20 @@ const browser = await chromium.launch({
 let failed = false
 try {
   mkdirSync(context.artefacts, { recursive: true })
-  await journey({ browser, context, daemon: new Daemon(context), open: (options) => open(browser, context, options) })
+  await journey({
+    browser,
+    context,
+    daemon: new Daemon(context),
+    open: (options) => open(browser, context, options),
+  })
   console.log(`journey ${name}: passed`)
 } catch (error) {
   failed = true
   console.error(`journey ${name}: ${error.stack ?? error}`)
-  for (const [index, page] of browser.contexts().flatMap((each) => each.pages()).entries()) {
+  for (const [index, page] of browser
+    .contexts()
+    .flatMap((each) => each.pages())
+    .entries()) {
     const picture = `${context.artefacts}/failed-${name}-${index}.png`
     await page.screenshot({ path: picture, fullPage: true }).catch(() => undefined)
     console.error(`  page at ${page.url()}: ${picture}`)
@@ -32,7 +40,11 @@ try {
 process.exitCode = failed ? 1 : 0
 
 /** Opens a page of the dashboard. What the browser reports as an error fails the journey. */
-async function open(browser, context, { path = '/', width = 1440, height = 900, theme = 'light', language = 'en', wizard = false } = {}) {
+async function open(
+  browser,
+  context,
+  { path = '/', width = 1440, height = 900, theme = 'light', language = 'en', wizard = false } = {},
+) {
   const session = await browser.newContext({
     baseURL: context.base,
     viewport: { width, height },

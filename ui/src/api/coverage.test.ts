@@ -22,7 +22,9 @@ function used(): Set<string> {
     const source = readFileSync(file, 'utf8')
     for (const [, method, path] of source.matchAll(/client\.(GET|POST|PUT|DELETE)\(\s*'([^']+)'/g))
       found.add(`${method} ${path}`)
-    for (const [, path] of source.matchAll(/\b(?:useGet|useInfinite\w*|get|usePaged\w*)(?:<[^>]*>)?\(\s*'(\/[^']+)'/g))
+    for (const [, path] of source.matchAll(
+      /\b(?:useGet|useInfinite\w*|get|usePaged\w*)(?:<[^>]*>)?\(\s*'(\/[^']+)'/g,
+    ))
       found.add(`GET ${path}`)
     for (const [, path] of source.matchAll(/'\/api\/v1(\/[^'?]+)/g)) found.add(`GET ${path}`)
   }
@@ -37,5 +39,7 @@ it('uses every operation, or says why not', () => {
 
 it('lists no operation that is used or gone', () => {
   const known = used()
-  expect(Object.keys(unused).filter((operation) => known.has(operation) || !supported.has(operation))).toEqual([])
+  expect(
+    Object.keys(unused).filter((operation) => known.has(operation) || !supported.has(operation)),
+  ).toEqual([])
 })

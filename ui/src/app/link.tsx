@@ -11,11 +11,7 @@ interface Props extends Omit<ComponentPropsWithoutRef<'a'>, 'href'> {
 
 export function Link({ to, search, children, ...rest }: Props) {
   return (
-    <RouterLink
-      {...(rest as object)}
-      to={to as never}
-      search={(search ?? {}) as never}
-    >
+    <RouterLink {...(rest as object)} to={to as never} search={(search ?? {}) as never}>
       {children}
     </RouterLink>
   )
