@@ -11,7 +11,13 @@ interface Props extends Omit<ComponentPropsWithoutRef<'a'>, 'href'> {
 
 export function Link({ to, search, children, ...rest }: Props) {
   return (
-    <RouterLink {...(rest as object)} to={to as never} search={(search ?? {}) as never}>
+    <RouterLink
+      {...(rest as object)}
+      to={to as never}
+      search={(search ?? {}) as never}
+      // Only the link to this very address is current, not those to the pages above it.
+      activeOptions={{ exact: true, includeSearch: false }}
+    >
       {children}
     </RouterLink>
   )
