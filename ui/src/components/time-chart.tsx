@@ -108,7 +108,12 @@ function Plot({ times, series, height, format, describedBy }: PlotProps) {
             ...axis,
             size: 22,
             font: '11px system-ui',
-            values: (_, ticks) => ticks.map((tick) => formatTime(new Date(tick * 1000).toISOString())),
+            space: 72,
+            // Ticks less than a minute apart have seconds.
+            values: (_, ticks, _axis, _space, step) =>
+              ticks.map((tick) =>
+                formatTime(new Date(tick * 1000).toISOString(), step < 60 ? 'seconds' : 'short'),
+              ),
           },
           {
             ...axis,

@@ -1,164 +1,171 @@
+import type { Text } from '..'
 import { editor, lists } from './dns-lists'
 import { privacy } from './dns-privacy'
 import { upstreams } from './dns-upstreams'
 import { zones } from './dns-zones'
 
-const count = (n: number, one: string, many: string) => (n === 1 ? `1 ${one}` : `${group(n)} ${many}`)
-/** Thousands apart: `18 204`. */
+/** Tausender getrennt: `18 204`. */
 const group = (n: number) => String(n).replace(/\B(?=(\d{3})+(?!\d))/g, ' ')
+const count = (n: number, one: string, many: string) => (n === 1 ? `1 ${one}` : `${group(n)} ${many}`)
 
-export const dns = {
-  label: 'DNS & Privacy',
+export const dns: Text['dns'] = {
+  label: 'DNS & Privatsphäre',
   editor,
   lists,
   zones,
   upstreams,
   privacy,
   log: {
-    label: 'Query log',
-    question: 'Why was this site blocked, and who asked for it?',
-    made: (since: string, clients: number, queries: number) =>
-      `Since ${since}, ${count(clients, 'client', 'clients')} made ${count(queries, 'query', 'queries')}.`,
-    noneBlocked: 'None was blocked.',
-    blockedCount: (blocked: number) => (blocked === 1 ? '1 was blocked' : `${group(blocked)} were blocked`),
-    by: (reason: string, n: number) => {
+    label: 'Anfragen',
+    question: 'Warum wurde diese Seite gesperrt, und wer hat nach ihr gefragt?',
+    made: (since, clients, queries) =>
+      `Seit ${since} ${clients === 1 ? 'stellte 1 Client' : `stellten ${group(clients)} Clients`} ${count(queries, 'Anfrage', 'Anfragen')}.`,
+    noneBlocked: 'Keine wurde gesperrt.',
+    blockedCount: (blocked) => (blocked === 1 ? '1 wurde gesperrt' : `${group(blocked)} wurden gesperrt`),
+    by: (reason, n) => {
       const words: Record<string, string> = {
-        rule: n === 1 ? 'by a rule' : 'by rules',
-        blocklist: 'by the blocklist',
-        threat_feed: 'by threat feeds',
-        canary: 'as a canary name',
-        rewrite: 'by a rewrite',
-        none: 'without a match',
+        rule: n === 1 ? 'durch eine Regel' : 'durch Regeln',
+        blocklist: 'durch die Sperrliste',
+        threat_feed: 'durch Bedrohungslisten',
+        canary: 'als Canary-Name',
+        rewrite: 'durch eine Umschreibung',
+        none: 'ohne Treffer',
       }
-      return `${group(n)} ${words[reason] ?? `by ${reason}`}`
+      return `${group(n)} ${words[reason] ?? `durch ${reason}`}`
     },
     live: 'Live',
-    frozen: 'Frozen',
-    rangeEnds: 'The chosen range has an end, so nothing new can appear in it.',
-    download: 'Download the entries shown',
-    newRows: (n: number, more: boolean) => (more ? `More than ${group(n)} new` : `${group(n)} new`),
-    empty: 'The log has no queries. Devices whose privacy class keeps no log do not appear.',
-    noMatch: 'None of the loaded queries matches the filters.',
-    older: 'Older',
-    searched: (time: string | null, loaded: number, shown: number, end: boolean) =>
-      `${time === null ? 'Nothing is loaded.' : `Searched back to ${time}: ${group(shown)} of ${count(loaded, 'loaded query', 'loaded queries')} shown.`} ${
-        end ? 'The log has nothing older.' : 'Nothing older was read yet.'
+    frozen: 'Angehalten',
+    rangeEnds: 'Der gewählte Zeitraum hat ein Ende, darin erscheint nichts Neues.',
+    download: 'Die gezeigten Einträge herunterladen',
+    newRows: (n, more) => (more ? `Mehr als ${group(n)} neue` : `${group(n)} neue`),
+    empty:
+      'Das Protokoll enthält keine Anfragen. Geräte, deren Privatsphäre-Klasse kein Protokoll führt, erscheinen hier nicht.',
+    noMatch: 'Keine der geladenen Anfragen passt zu den Filtern.',
+    older: 'Ältere',
+    searched: (time, loaded, shown, end) =>
+      `${time === null ? 'Nichts ist geladen.' : `Durchsucht bis ${time}: ${group(shown)} von ${count(loaded, 'geladenen Anfrage', 'geladenen Anfragen')} gezeigt.`} ${
+        end ? 'Das Protokoll enthält nichts Älteres.' : 'Älteres wurde noch nicht gelesen.'
       }`,
-    most: (n: number) => `The page keeps ${group(n)} queries in memory. Older ones replace the newest.`,
-    lost: (n: number) =>
-      `${count(n, 'record was', 'records were')} lost since the start because they arrived faster than they could be written.`,
-    onlyLoaded: (filters: string[], loaded: number) =>
-      `${filters.join(', ')}: applied by this page to the ${count(loaded, 'loaded query', 'loaded queries')}, not to the whole log.`,
-    chart: (from: string, to: string, queries: number, blocked: number, most: number) =>
-      `Queries from ${from} to ${to}: ${group(queries)}, of them ${group(blocked)} blocked, at most ${group(most)} in one bar. Drag to choose a range; the time filter does the same by keyboard.`,
-    brushHint: 'loaded queries; drag to choose a range',
+    most: (n) => `Die Seite hält ${group(n)} Anfragen im Speicher. Ältere ersetzen die neuesten.`,
+    lost: (n) =>
+      `${n === 1 ? '1 Eintrag ging' : `${group(n)} Einträge gingen`} seit dem Start verloren, weil sie schneller kamen, als sie geschrieben werden konnten.`,
+    onlyLoaded: (filters, loaded) =>
+      `${filters.join(', ')}: von dieser Seite auf ${count(loaded, 'geladene Anfrage', 'geladene Anfragen')} angewandt, nicht auf das ganze Protokoll.`,
+    chart: (from, to, queries, blocked, most) =>
+      `Anfragen von ${from} bis ${to}: ${group(queries)}, davon ${group(blocked)} gesperrt, höchstens ${group(most)} je Balken. Durch Ziehen wird ein Zeitraum gewählt; der Zeitfilter tut dasselbe mit der Tastatur.`,
+    brushHint: 'geladene Anfragen; ziehen wählt einen Zeitraum',
     domain: 'Domain',
-    domainHint: 'Domain, or part of one',
-    time: 'Time',
+    domainHint: 'Domain oder ein Teil davon',
+    time: 'Zeit',
     filters: {
       domain: 'Domain',
       client: 'Client',
-      status: 'Verdict',
-      reason: 'Match',
-      list: 'List or rule',
-      type: 'Type',
+      status: 'Ergebnis',
+      reason: 'Treffer',
+      list: 'Liste oder Regel',
+      type: 'Typ',
       upstream: 'Upstream',
-      cached: 'Cached',
-      slower: 'Slower than',
-      from: 'From',
-      to: 'To',
+      cached: 'Aus dem Cache',
+      slower: 'Langsamer als',
+      from: 'Von',
+      to: 'Bis',
     },
-    removeFilter: (name: string) => `Remove filter: ${name}`,
-    clear: 'Clear filters',
-    range: (from: string | null, to: string | null) =>
-      from === null ? `until ${to ?? ''}` : `${from} to ${to ?? 'now'}`,
-    last: (minutes: number) =>
-      minutes < 60 ? `last ${minutes} min` : minutes === 1440 ? 'last day' : `last ${minutes / 60} h`,
-    from: 'From',
-    to: 'to',
-    set: 'Set',
+    removeFilter: (name) => `Filter entfernen: ${name}`,
+    clear: 'Filter entfernen',
+    range: (from, to) => (from === null ? `bis ${to ?? ''}` : `${from} bis ${to ?? 'jetzt'}`),
+    last: (minutes) =>
+      minutes < 60
+        ? `letzte ${minutes} min`
+        : minutes === 1440
+          ? 'letzter Tag'
+          : minutes === 60
+            ? 'letzte Stunde'
+            : `letzte ${minutes / 60} h`,
+    from: 'Von',
+    to: 'bis',
+    set: 'Anwenden',
     columns: {
-      time: 'Time',
+      time: 'Zeit',
       client: 'Client',
-      question: 'Question',
-      type: 'Type',
-      verdict: 'Verdict',
-      because: 'Because',
-      answered: 'Answered by',
-      took: 'Took',
+      question: 'Frage',
+      type: 'Typ',
+      verdict: 'Ergebnis',
+      because: 'Grund',
+      answered: 'Antwort von',
+      took: 'Dauer',
     },
     statuses: {
-      allowed: 'Allowed',
-      blocked: 'Blocked',
-      cached: 'Cached',
-      rewritten: 'Rewritten',
-      forwarded: 'Forwarded',
-      refused: 'Refused',
-      error: 'Error',
-    } as Record<string, string>,
+      allowed: 'Erlaubt',
+      blocked: 'Gesperrt',
+      cached: 'Aus dem Cache',
+      rewritten: 'Umgeschrieben',
+      forwarded: 'Weitergeleitet',
+      refused: 'Abgelehnt',
+      error: 'Fehler',
+    },
     reasons: {
-      rule: 'Filter rule',
-      allowlist: 'Allowlist',
-      blocklist: 'Blocklist',
-      threat_feed: 'Threat feed',
-      rewrite: 'Rewrite',
-      canary: 'Canary name',
-      none: 'No match',
-    } as Record<string, string>,
-    reasonOf: (reason: string, name: string) => {
+      rule: 'Filterregel',
+      allowlist: 'Erlaubnisliste',
+      blocklist: 'Sperrliste',
+      threat_feed: 'Bedrohungsliste',
+      rewrite: 'Umschreibung',
+      canary: 'Canary-Name',
+      none: 'Kein Treffer',
+    },
+    reasonOf: (reason, name) => {
       const words: Record<string, string> = {
-        rule: 'rule',
-        allowlist: 'allowlist',
-        blocklist: 'blocklist',
-        threat_feed: 'feed',
-        rewrite: 'rewrite',
-        canary: 'canary name',
+        rule: 'Regel',
+        allowlist: 'Erlaubnisliste',
+        blocklist: 'Sperrliste',
+        threat_feed: 'Bedrohungsliste',
+        rewrite: 'Umschreibung',
+        canary: 'Canary-Name',
       }
       return `${words[reason] ?? reason} ${name}`.trim()
     },
-    noRule: 'no rule',
-    unknownClient: 'not a known device',
-    noClient: 'not logged',
-    fromCache: 'cache',
-    notAsked: 'not asked',
-    local: 'local',
-    slow: 'slow',
-    actionsFor: (name: string) => `Actions for ${name}`,
-    thisName: (verb: 'allow' | 'block') => (verb === 'allow' ? 'Allow this name' : 'Block this name'),
-    domainAndBelow: (verb: 'allow' | 'block', domain: string) =>
-      verb === 'allow' ? `Allow ${domain} and all below` : `Block ${domain} and all below`,
-    onlyDevice: (verb: 'allow' | 'block', device: string) =>
-      verb === 'allow' ? `Allow for ${device} only` : `Block for ${device} only`,
-    done: (verb: 'allow' | 'block', name: string, below: boolean) =>
-      `${name}${below ? ' and all names below it are' : ' is'} ${verb === 'allow' ? 'allowed' : 'blocked'} now.`,
-    why: 'Why',
+    noRule: 'keine Regel',
+    unknownClient: 'unbekannt',
+    noClient: 'nicht protokolliert',
+    fromCache: 'Cache',
+    notAsked: 'nicht gefragt',
+    local: 'lokal',
+    slow: 'langsam',
+    actionsFor: (name) => `Aktionen für ${name}`,
+    thisName: (verb) => (verb === 'allow' ? 'Diesen Namen erlauben' : 'Diesen Namen sperren'),
+    domainAndBelow: (verb, domain) =>
+      verb === 'allow' ? `${domain} und alles darunter erlauben` : `${domain} und alles darunter sperren`,
+    onlyDevice: (verb, device) =>
+      verb === 'allow' ? `Nur für ${device} erlauben` : `Nur für ${device} sperren`,
+    done: (verb, name, below) =>
+      `${name}${below ? ' und alle Namen darunter sind' : ' ist'} jetzt ${verb === 'allow' ? 'erlaubt' : 'gesperrt'}.`,
+    why: 'Warum',
     direct: {
-      button: 'Direct for 10 min',
-      sentence: (device: string, name: string, minutes: number) =>
-        `${device} reaches ${name} by the default route, past its policy, for ${minutes} min. Servers then see the address of the uplink.`,
-      stillFiltered: 'The filter goes on blocking the name; allow it there as well.',
-      reason: 'Reason',
-      done: (name: string) => `The exception for ${name} is active.`,
+      button: 'Direkt für 10 min',
+      sentence: (device, name, minutes) =>
+        `${device} erreicht ${name} für ${minutes} min über die Standardroute, an seiner Richtlinie vorbei. Server sehen dann die Adresse des Uplinks.`,
+      stillFiltered: 'Der Filter sperrt den Namen weiterhin; erlauben Sie ihn auch dort.',
+      reason: 'Begründung',
+      done: (name) => `Die Ausnahme für ${name} ist aktiv.`,
     },
     facts: {
-      rule: 'Rule',
-      list: 'List',
-      through: 'Matched name',
+      rule: 'Regel',
+      list: 'Liste',
+      through: 'Name, der passte',
       upstream: 'Upstream',
-      rcode: 'Response code',
-      ede: 'Extended error',
+      rcode: 'Antwortcode',
+      ede: 'Erweiterter Fehler',
       dnssec: 'DNSSEC',
-      proto: 'Transport',
-      took: 'Took',
-      time: 'Time',
-      id: 'Entry',
-      answers: (n: number) => (n === 0 ? 'No records in the answer' : n === 1 ? 'Answer' : `${n} answers`),
+      proto: 'Übertragung',
+      took: 'Dauer',
+      time: 'Zeit',
+      id: 'Eintrag',
+      answers: (n) => (n === 0 ? 'Keine Einträge in der Antwort' : n === 1 ? 'Antwort' : `${n} Antworten`),
     },
-    validated: 'validated',
-    notValidated: 'not validated',
-    protocols: { plain: 'plain', dot: 'DNS over TLS', doh: 'DNS over HTTPS' } as Record<string, string>,
-    sameName: 'All queries for this name',
-    sameClient: 'All queries of this client',
-    sameList: 'All that this rule or list matched',
+    validated: 'geprüft',
+    notValidated: 'nicht geprüft',
+    protocols: { plain: 'unverschlüsselt', dot: 'DNS über TLS', doh: 'DNS über HTTPS' },
+    sameName: 'Alle Anfragen nach diesem Namen',
+    sameClient: 'Alle Anfragen dieses Clients',
+    sameList: 'Alles, was diese Regel oder Liste traf',
   },
 }

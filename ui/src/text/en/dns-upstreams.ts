@@ -10,7 +10,8 @@ export const upstreams = {
     allOk: (n: number) => (n === 1 ? 'The one upstream answers.' : `All ${group(n)} upstreams answer.`),
     unused: (n: number) =>
       n === 1 ? 'The one upstream was not asked yet.' : `None of ${group(n)} upstreams was asked yet.`,
-    someFail: (bad: number, all: number) => `${group(bad)} of ${group(all)} upstreams do not answer.`,
+    someFail: (bad: number, all: number) =>
+      `${group(bad)} of ${all === 1 ? '1 upstream' : `${group(all)} upstreams`} ${bad === 1 ? 'does' : 'do'} not answer.`,
     fastest: (ms: string) => `The fastest takes ${ms}.`,
     today: (queries: number) => `${queries === 1 ? '1 query' : `${group(queries)} queries`} today,`,
     blocked: (n: number) => `${group(n)} blocked`,

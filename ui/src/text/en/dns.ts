@@ -117,14 +117,14 @@ export const dns = {
       return `${words[reason] ?? reason} ${name}`.trim()
     },
     noRule: 'no rule',
-    unknownClient: 'not a known device',
+    unknownClient: 'unknown',
     noClient: 'not logged',
     fromCache: 'cache',
     notAsked: 'not asked',
     local: 'local',
     slow: 'slow',
     actionsFor: (name: string) => `Actions for ${name}`,
-    thisName: (verb: 'allow' | 'block') => (verb === 'allow' ? 'Allow this name' : 'Block this name'),
+    thisName: (verb: 'allow' | 'block'): string => (verb === 'allow' ? 'Allow this name' : 'Block this name'),
     domainAndBelow: (verb: 'allow' | 'block', domain: string) =>
       verb === 'allow' ? `Allow ${domain} and all below` : `Block ${domain} and all below`,
     onlyDevice: (verb: 'allow' | 'block', device: string) =>

@@ -101,8 +101,9 @@ export function Cache() {
               <DataTable
                 dense
                 label={cache.title}
-                rows={entries}
-                id={(row) => `${row.name} ${row.type} ${row.upstream}`}
+                rows={entries.map((entry, index) => ({ ...entry, index }))}
+                // The cache is kept apart by the way of a query, so a name can be there twice.
+                id={(row) => String(row.index)}
                 columns={[
                   {
                     accessorKey: 'name',
