@@ -22,7 +22,7 @@ export const upstreams = {
     running: 'State',
     states: { running: 'running', stopped: 'stopped' },
     backend: 'Upstream for names without a forwarder',
-    backends: { integrated: 'the upstreams below', extfilter: 'the external filter' } as Record<
+    backends: { integrated: 'the upstreams above', extfilter: 'the external filter' } as Record<
       string,
       string
     >,

@@ -1,7 +1,7 @@
 // The rows of the query log. Only those in view are drawn; below 760 px they are cards.
 
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
-import { useRef, useState, type KeyboardEvent } from 'react'
+import { useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent } from 'react'
 import { Link } from '@/app/link'
 import type { Search } from '@/app/search-params'
 import { Icon } from '@/components/icons'
@@ -22,21 +22,29 @@ interface Props {
   open: string | null
   onOpen: (id: string | null) => void
   filterBy: (change: Search) => void
-  trimmed: boolean
+  /** Number of entries that were let go above the first one. */
+  dropped: number
+  /** Called when the last rows come into view. */
+  onEnd: () => void
 }
+
+/** Rows before the last at which older ones are read. */
+const NEAR_END = 20
 
 /** Time in milliseconds from which an answer is marked as slow. */
 const SLOW = 500
 const COLUMNS = 9
+/** Height of a row in pixels, before it is measured. */
+const ROW = 40
 
-export function LogTable({ entries, names, open, onOpen, filterBy }: Props) {
+export function LogTable({ entries, names, open, onOpen, filterBy, dropped, onEnd }: Props) {
   const text = useText()
   const { log } = text.dns
   const table = useRef<HTMLTableElement>(null)
   const [top, setTop] = useState(0)
   const virtual = useWindowVirtualizer({
     count: entries.length,
-    estimateSize: () => 40,
+    estimateSize: () => ROW,
     overscan: 16,
     scrollMargin: top,
     getItemKey: (index) => entries[index]?.id ?? index,
@@ -46,6 +54,17 @@ export function LogTable({ entries, names, open, onOpen, filterBy }: Props) {
   const last = items[items.length - 1]
   const above = first ? first.start - top : 0
   const below = last ? virtual.getTotalSize() - (last.end - top) : 0
+  const lastIndex = last?.index ?? 0
+  const nearEnd = entries.length > 0 && lastIndex >= entries.length - NEAR_END
+  useEffect(() => {
+    if (nearEnd) onEnd()
+  }, [nearEnd, onEnd, entries])
+  // Rows that were let go above do not move those that are read.
+  const gone = useRef(dropped)
+  useLayoutEffect(() => {
+    if (dropped > gone.current) window.scrollBy(0, -(dropped - gone.current) * ROW)
+    gone.current = dropped
+  }, [dropped])
   return (
     <div className="scrollx">
       <table

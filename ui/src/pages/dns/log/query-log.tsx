@@ -1,6 +1,6 @@
 // The query log: who asked for what, and what became of it.
 
-import { useEffect, useMemo, useState, useSyncExternalStore } from 'react'
+import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react'
 import { get, useGet } from '@/api/query'
 import { Link } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
@@ -63,6 +63,12 @@ export default function QueryLog() {
     change({ from, to, open: undefined })
   }
   const names = useListNames()
+  // Filters that only this page applies would go through the whole log by themselves; there the button reads on.
+  const byItself =
+    loadedOnly(filters).length === 0 && filters.from === undefined && !state.end && state.error === null
+  const readOn = useCallback(() => {
+    if (byItself) void store.older()
+  }, [store, byItself])
   return (
     <>
       <Answer
@@ -144,7 +150,8 @@ export default function QueryLog() {
               open={open}
               onOpen={(id) => change({ open: id ?? undefined })}
               filterBy={change}
-              trimmed={state.trimmed}
+              dropped={state.dropped}
+              onEnd={readOn}
             />
           </div>
         ) : state.readAt !== null ? (

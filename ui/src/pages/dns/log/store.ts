@@ -28,6 +28,8 @@ export interface LogState {
   end: boolean
   /** Newer entries were let go to make room. */
   trimmed: boolean
+  /** Number of newer entries that were let go so far. */
+  dropped: number
   /** A page is being read. */
   loading: boolean
   error: Error | null
@@ -49,6 +51,7 @@ const EMPTY: LogState = {
   freshMore: false,
   end: false,
   trimmed: false,
+  dropped: 0,
   loading: true,
   error: null,
   readAt: null,
@@ -164,7 +167,7 @@ export class LogStore {
     const over = entries.length - this.most
     if (over <= 0) return { ...rest, entries }
     if (side === 'oldest') return { ...rest, entries: entries.slice(0, this.most), end: false }
-    return { ...rest, entries: entries.slice(over), trimmed: true }
+    return { ...rest, entries: entries.slice(over), trimmed: true, dropped: this.state.dropped + over }
   }
 
   private async run(work: (signal: AbortSignal) => Promise<void>) {
