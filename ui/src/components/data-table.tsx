@@ -201,7 +201,7 @@ function Line<T>({ row, index, open, measure, detail, selected, columns }: LineP
           const name = meta?.label ?? (typeof heading === 'string' ? heading : undefined)
           return (
             <td key={cell.id} className={classOf(meta)} data-l={name === '' ? undefined : name}>
-              {flexRender(cell.column.columnDef.cell, cell.getContext())}
+              {contentOf(cell.column.columnDef.cell, cell.getContext())}
             </td>
           )
         })}
@@ -213,6 +213,14 @@ function Line<T>({ row, index, open, measure, detail, selected, columns }: LineP
       ) : null}
     </>
   )
+}
+
+/**
+ * The content of a cell. A function is called, not made a component: a new one at each render would throw away what is
+ * in the cell, and with it an open menu or the focus.
+ */
+function contentOf<C>(cell: unknown, context: C): ReactNode {
+  return typeof cell === 'function' ? (cell as (context: C) => ReactNode)(context) : (cell as ReactNode)
 }
 
 function classOf(meta: ColumnMeta | undefined): string | undefined {

@@ -18,8 +18,8 @@ export const dns: Text['dns'] = {
   log: {
     label: 'Anfragen',
     question: 'Warum wurde diese Seite gesperrt, und wer hat nach ihr gefragt?',
-    made: (since, clients, queries) =>
-      `Seit ${since} ${clients === 1 ? 'stellte 1 Client' : `stellten ${group(clients)} Clients`} ${count(queries, 'Anfrage', 'Anfragen')}.`,
+    made: (since, until, clients, queries) =>
+      `${until === null ? `Seit ${since}` : `Von ${since} bis ${until}`} ${clients === 1 ? 'stellte 1 Client' : `stellten ${group(clients)} Clients`} ${count(queries, 'Anfrage', 'Anfragen')}.`,
     noneBlocked: 'Keine wurde gesperrt.',
     blockedCount: (blocked) => (blocked === 1 ? '1 wurde gesperrt' : `${group(blocked)} wurden gesperrt`),
     by: (reason, n) => {
@@ -129,6 +129,7 @@ export const dns: Text['dns'] = {
     fromCache: 'Cache',
     notAsked: 'nicht gefragt',
     local: 'lokal',
+    noAnswer: 'keine Antwort',
     slow: 'langsam',
     actionsFor: (name) => `Aktionen für ${name}`,
     thisName: (verb) => (verb === 'allow' ? 'Diesen Namen erlauben' : 'Diesen Namen sperren'),

@@ -17,8 +17,8 @@ export const dns = {
   log: {
     label: 'Query log',
     question: 'Why was this site blocked, and who asked for it?',
-    made: (since: string, clients: number, queries: number) =>
-      `Since ${since}, ${count(clients, 'client', 'clients')} made ${count(queries, 'query', 'queries')}.`,
+    made: (since: string, until: string | null, clients: number, queries: number) =>
+      `${until === null ? `Since ${since}` : `From ${since} to ${until}`}, ${count(clients, 'client', 'clients')} made ${count(queries, 'query', 'queries')}.`,
     noneBlocked: 'None was blocked.',
     blockedCount: (blocked: number) => (blocked === 1 ? '1 was blocked' : `${group(blocked)} were blocked`),
     by: (reason: string, n: number) => {
@@ -122,6 +122,7 @@ export const dns = {
     fromCache: 'cache',
     notAsked: 'not asked',
     local: 'local',
+    noAnswer: 'no answer',
     slow: 'slow',
     actionsFor: (name: string) => `Actions for ${name}`,
     thisName: (verb: 'allow' | 'block'): string => (verb === 'allow' ? 'Allow this name' : 'Block this name'),

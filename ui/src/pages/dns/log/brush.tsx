@@ -53,6 +53,7 @@ export function Brush({ histogram, from, to, live, onChange }: Props) {
         aria-label={text.dns.log.chart(clock(histogram.from), clock(histogram.to), total, blocked, most)}
         onPointerDown={(event) => {
           if (event.button !== 0) return
+          event.preventDefault()
           event.currentTarget.setPointerCapture(event.pointerId)
           const place = share(event.clientX)
           setDrag([place, place])

@@ -220,7 +220,13 @@ function Row({ entry, index, names, open, onOpen, filterBy }: RowProps) {
           entry.upstream
         ) : (
           <span className="dim">
-            {entry.status === 'cached' ? log.fromCache : blocked ? log.notAsked : log.local}
+            {entry.status === 'cached'
+              ? log.fromCache
+              : blocked
+                ? log.notAsked
+                : entry.status === 'error'
+                  ? log.noAnswer
+                  : log.local}
           </span>
         )}
       </td>

@@ -216,7 +216,12 @@ function LogSentence({
   const kept = { ...filters }
   return (
     <>
-      {log.made(formatTime(filters.from ?? last.time), sum.clients, sum.queries)}{' '}
+      {log.made(
+        formatTime(filters.from ?? last.time),
+        filters.to ? formatTime(filters.to, 'seconds') : null,
+        sum.clients,
+        sum.queries,
+      )}{' '}
       {sum.blocked === 0 ? (
         log.noneBlocked
       ) : (
