@@ -58,7 +58,6 @@ export const privacy: Text['dns']['privacy'] = {
     wider: 'Gilt auch für alle.',
     done: (name) => `${name} ist geändert.`,
     classes: 'Privatsphäre-Klassen',
-    readOnly: (key) => `gesetzt durch ${key}`,
     forceDns: {
       name: 'DNS erzwingen',
       on: 'Das Gateway beantwortet unverschlüsselte DNS-Anfragen an andere Resolver. DNS über TLS und QUIC dorthin wird abgewiesen.',
@@ -93,8 +92,6 @@ export const privacy: Text['dns']['privacy'] = {
     blockDot: 'DNS über TLS und QUIC',
     blockQuic: 'QUIC',
     forceNtp: 'NTP vom Gateway beantwortet',
-    ech: 'Schlüssel für Encrypted ClientHello',
-    echs: { allow: 'bleiben erhalten', strip: 'werden entfernt' },
     blocked: 'gesperrt',
     notBlocked: 'nicht gesperrt',
   },
@@ -115,7 +112,6 @@ export const privacy: Text['dns']['privacy'] = {
       bytes: 'Bytes',
     },
     noPolicy: 'keine Richtlinie',
-    escapedNow: (n) => `${group(n)} entkommen`,
     legend:
       'Entkommene Pakete gelangten an der Kontrolle vorbei: Jedes ist ein Leck. Alle anderen Spalten wurden aufgehalten, NTP hat das Gateway beantwortet.',
     empty: 'Noch wurde nichts gezählt.',

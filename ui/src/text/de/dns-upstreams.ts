@@ -54,7 +54,6 @@ export const upstreams: Text['dns']['upstreams'] = {
     },
     applies: { live: 'sofort', restart: 'nach einem Neustart', file: 'nur in der Datei' },
     pending: 'nach einem Neustart',
-    secret: 'verborgen',
     change: 'Einstellungen ändern',
   },
   list: {
@@ -96,7 +95,7 @@ export const upstreams: Text['dns']['upstreams'] = {
     cached: 'Treffer im Cache',
     perSecond: (value) => `${value}/s`,
     summary: (seconds, most) => `Anfragen je Sekunde in den letzten ${seconds}, höchstens ${most}.`,
-    waiting: 'Das Diagramm beginnt mit der zweiten Ablesung, in wenigen Sekunden.',
+    waiting: 'Das Diagramm beginnt nach einigen Ablesungen, in wenigen Sekunden.',
   },
   cache: {
     title: 'Cache',

@@ -56,7 +56,6 @@ export const privacy = {
     wider: 'Also set for everyone.',
     done: (name: string) => `${name} is changed.`,
     classes: 'Privacy classes',
-    readOnly: (key: string) => `set by ${key}`,
     forceDns: {
       name: 'Force DNS',
       on: 'The gateway answers plain DNS queries to other resolvers. DNS over TLS and QUIC to them is rejected.',
@@ -90,8 +89,6 @@ export const privacy = {
     blockDot: 'DNS over TLS and QUIC',
     blockQuic: 'QUIC',
     forceNtp: 'NTP answered by the gateway',
-    ech: 'Keys of Encrypted ClientHello',
-    echs: { allow: 'left in place', strip: 'removed' } as Record<string, string>,
     blocked: 'blocked',
     notBlocked: 'not blocked',
   },
@@ -112,7 +109,6 @@ export const privacy = {
       bytes: 'Bytes',
     },
     noPolicy: 'no policy',
-    escapedNow: (n: number) => `${group(n)} escaped`,
     legend:
       'Escaped packets left past the guard: any is a leak. All other columns were stopped, NTP was answered by the gateway.',
     empty: 'Nothing was counted yet.',

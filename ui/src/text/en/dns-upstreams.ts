@@ -56,7 +56,6 @@ export const upstreams = {
       string
     >,
     pending: 'after a restart',
-    secret: 'hidden',
     change: 'Change settings',
   },
   list: {
@@ -98,7 +97,7 @@ export const upstreams = {
     cached: 'Cache hits',
     perSecond: (value: string) => `${value}/s`,
     summary: (seconds: string, most: string) => `Queries a second over the last ${seconds}, at most ${most}.`,
-    waiting: 'The chart begins with the second reading, in a few seconds.',
+    waiting: 'The chart begins after a few readings, in some seconds.',
   },
   cache: {
     title: 'Cache',

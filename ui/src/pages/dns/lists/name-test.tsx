@@ -65,7 +65,7 @@ export function NameTest() {
       )}
       {evaluate.error ? <Failure error={evaluate.error} /> : null}
       {result ? (
-        <dl className="facts" role="status">
+        <dl className="facts dns-facts" role="status">
           <dt>{test.dns}</dt>
           <dd className="strong">{result.effective.dns}</dd>
           <dt>{test.traffic}</dt>

@@ -42,7 +42,7 @@ export function QueryChart() {
   const most = Math.max(0, ...rates.queries.map((each) => each ?? 0))
   return (
     <Section title={chart.title} hint={chart.hint}>
-      {first && last && rates.times.length > 0 ? (
+      {first && last && rates.times.length > 1 ? (
         <TimeChart
           summary={chart.summary(formatAge((last.at - first.at) / 1000, text), format(most))}
           times={rates.times}

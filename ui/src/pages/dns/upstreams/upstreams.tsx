@@ -174,7 +174,7 @@ function Facts() {
     <Section title={facts.title}>
       <Loaded query={query}>
         {(status) => (
-          <dl className="facts">
+          <dl className="facts dns-facts">
             <Fact label={facts.running}>
               <StateWord state={status.running ? 'ok' : 'down'}>
                 {status.running ? facts.states.running : facts.states.stopped}

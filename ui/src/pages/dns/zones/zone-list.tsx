@@ -254,7 +254,7 @@ function ZoneForm({ draft, error }: FormProps<Fields>) {
         </details>
       ) : null}
       {value.ds || value.dnskey ? (
-        <dl className="facts wide">
+        <dl className="facts dns-facts wide">
           {value.ds ? (
             <>
               <dt>{zones.ds}</dt>
