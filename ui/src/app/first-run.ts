@@ -1,6 +1,6 @@
 // The first run: the wizard opens by itself until it was finished or skipped once.
 
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 
 const STORED = 'gateway.first-run'
 
@@ -16,5 +16,11 @@ export function useWizard(setupRequired: boolean) {
     localStorage.setItem(STORED, 'done')
     setState('done')
   }
-  return { open: state === 'open' || (setupRequired && state !== 'done'), close }
+  const open = state === 'open' || (setupRequired && state !== 'done')
+  // It stays open when its first step makes the account, and after a reload.
+  if (open && state !== 'open') setState('open')
+  useEffect(() => {
+    if (open) localStorage.setItem(STORED, 'open')
+  }, [open])
+  return { open, close }
 }

@@ -1,0 +1,187 @@
+// Step 5: what happens if the tunnel is down, for the first device. The policy is stored and applied.
+
+import { useState } from 'react'
+import { ApiError, call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say } from '@/app/toasts'
+import { ErrorSummary, Select, TextField } from '@/components/fields'
+import { HopChip, Path } from '@/components/path'
+import { Failure } from '@/components/section'
+import { Tag } from '@/components/state'
+import { useText } from '@/text'
+import { firstPriority, policyOf } from './first-policy'
+import { StepPage, type StepProps } from './step'
+
+type Mode = 'fail-closed' | 'fail-open'
+const NEW = 'new'
+
+export function FailureStep(props: StepProps) {
+  const text = useText()
+  const t = text.wizard.failure
+  const tunnels = useGet('/tunnels').data?.data ?? []
+  const devices = useGet('/devices').data?.data ?? []
+  const policies = useGet('/routing/policies').data?.data ?? []
+  const pending = useGet('/status').data?.data.pending_changes ?? false
+  const [mode, setMode] = useState<Mode>('fail-closed')
+  const [tunnelId, setTunnel] = useState(props.progress.tunnel)
+  const [deviceId, setDevice] = useState(props.progress.device)
+  const [fresh, setFresh] = useState({ name: '', mac: '' })
+  const tunnel = tunnels.find((each) => each.id === tunnelId) ?? tunnels[0]
+  const chosen = deviceId ?? devices[0]?.id ?? NEW
+  const device = devices.find((each) => each.id === chosen)
+  const existing = device ? policyOf(policies, device) : undefined
+  const save = useChange(async () => {
+    if (!tunnel) throw new Error(t.noTunnel)
+    const subject =
+      device ??
+      (
+        await call(
+          client.POST('/devices', {
+            // The other fields take their defaults.
+            body: { name: fresh.name, mac: fresh.mac || null } as Schemas['DeviceInput'],
+          }),
+        )
+      ).data
+    const hops: Schemas['HopInput'][] = [{ type: 'vpn', target: tunnel.name }]
+    if (existing) {
+      const path = { id: existing.id }
+      const now = await call(client.GET('/routing/policies/{id}', { params: { path } }))
+      await call(
+        client.PUT('/routing/policies/{id}', {
+          params: { path, header: now.etag ? { 'If-Match': now.etag } : {} },
+          body: { ...now.data, enabled: true, hops, fail_policy: mode },
+        }),
+      )
+    } else
+      await call(
+        client.POST('/routing/policies', {
+          body: {
+            name: t.policyName(subject.name),
+            priority: firstPriority(policies),
+            enabled: true,
+            source_type: 'device',
+            source_value: subject.id,
+            hops,
+            fail_policy: mode,
+          } as Schemas['RoutingPolicyInput'],
+        }),
+      )
+    const applied = await call(client.POST('/routing/policies/apply'))
+    return { ...applied, data: { subject, tunnel } }
+  })
+  const error = save.error instanceof ApiError ? save.error : undefined
+  return (
+    <StepPage
+      {...props}
+      step="failure"
+      title={t.title}
+      lead={t.lead}
+      action={t.save}
+      onAction={() =>
+        save.mutate(undefined, {
+          onSuccess: ({ data, warnings }) => {
+            say(t.applied(data.subject.name, data.tunnel.name), warnings)
+            props.finish(t.summary(mode), { device: data.subject.id, tunnel: data.tunnel.id })
+          },
+        })
+      }
+      busy={save.isPending}
+      disabled={!tunnel || (!device && (fresh.name === '' || fresh.mac === ''))}
+    >
+      {error ? <ErrorSummary error={error} /> : save.error ? <Failure error={save.error} /> : null}
+      <fieldset className="choices">
+        <legend className="sub">{t.choice}</legend>
+        <Choice
+          mode="fail-closed"
+          chosen={mode}
+          onChoose={setMode}
+          title={t.closed}
+          what={t.closedWhat}
+          tag={t.recommended}
+        >
+          <Path joining="line">
+            <HopChip state="down" name={tunnel?.name ?? t.tunnel} />
+            <HopChip state="blocked" name={t.blocked} />
+          </Path>
+        </Choice>
+        <Choice mode="fail-open" chosen={mode} onChoose={setMode} title={t.open} what={t.openWhat}>
+          <Path joining="or">
+            <HopChip state="down" name={tunnel?.name ?? t.tunnel} />
+            <HopChip state="direct" name="DIRECT" />
+          </Path>
+        </Choice>
+      </fieldset>
+      {tunnel ? (
+        <div className="form">
+          <Select
+            label={t.tunnel}
+            value={tunnel.id}
+            options={tunnels.map((each) => [each.id, each.name] as const)}
+            onChange={setTunnel}
+          />
+          <Select
+            label={t.device}
+            value={device?.id ?? NEW}
+            options={[...devices.map((each) => [each.id, each.name] as const), [NEW, t.newDevice] as const]}
+            onChange={setDevice}
+          />
+          {device ? null : (
+            <>
+              <TextField
+                label={t.deviceName}
+                value={fresh.name}
+                error={error?.of('name')}
+                onChange={(name) => setFresh({ ...fresh, name })}
+                autoComplete="off"
+                required
+              />
+              <TextField
+                label={t.mac}
+                hint={t.macHint}
+                value={fresh.mac}
+                error={error?.of('mac')}
+                onChange={(mac) => setFresh({ ...fresh, mac })}
+                autoComplete="off"
+                spellCheck={false}
+                required
+              />
+            </>
+          )}
+          {existing ? <p className="mid">{t.exists(existing.name)}</p> : null}
+          {pending ? <p className="mid">{t.pending}</p> : null}
+        </div>
+      ) : (
+        <p>{t.noTunnel}</p>
+      )}
+    </StepPage>
+  )
+}
+
+interface ChoiceProps {
+  mode: Mode
+  chosen: Mode
+  onChoose: (mode: Mode) => void
+  title: string
+  what: string
+  tag?: string
+  children: React.ReactNode
+}
+
+function Choice({ mode, chosen, onChoose, title, what, tag, children }: ChoiceProps) {
+  return (
+    <label className={mode === chosen ? 'choice choice--on' : 'choice'}>
+      <input
+        type="radio"
+        name="failure"
+        className="pick"
+        checked={mode === chosen}
+        onChange={() => onChoose(mode)}
+      />
+      <span className="choice__t">
+        <span className="strong">{title}</span> {tag ? <Tag>{tag}</Tag> : null}
+      </span>
+      <span className="choice__p">{children}</span>
+      <span className="mid">{what}</span>
+    </label>
+  )
+}

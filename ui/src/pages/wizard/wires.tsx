@@ -1,0 +1,169 @@
+// Step 3: which interface goes to the internet and which to the devices.
+
+import { useState } from 'react'
+import { call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say } from '@/app/toasts'
+import { Failure, Loaded } from '@/components/section'
+import { StateWord } from '@/components/state'
+import { useNow } from '@/components/time'
+import { useText } from '@/text'
+import { formatNumber } from '@/text/format'
+import { StepPage, type StepProps } from './step'
+
+type Interface = Schemas['Interface']
+/** Milliseconds for which a link counts as just changed. */
+const JUST_NOW = 20_000
+
+export function WiresStep(props: StepProps) {
+  const text = useText()
+  const t = text.wizard.wires
+  const interfaces = useGet('/interfaces', {}, { every: 1000 })
+  const nics = useGet('/platform', {}, { every: 5000 }).data?.data.nics
+  const list = (interfaces.data?.data ?? []).filter(
+    (each) => each.role !== 'loopback' && each.role !== 'tunnel',
+  )
+  const current = {
+    wan: list.find((each) => each.role === 'uplink')?.name,
+    lan: list.filter((each) => each.role === 'lan').map((each) => each.name),
+  }
+  const [chosen, setChosen] = useState<{ wan: string | undefined; lan: string[] }>()
+  const { wan, lan } = chosen ?? current
+  const changed = wan !== current.wan || lan.join() !== current.lan.join()
+  const save = useChange(() =>
+    call(
+      client.PUT('/settings', {
+        params: { header: {} },
+        body: { network: { wan_iface: { value: wan }, lan_iface: { value: lan } } },
+      }),
+    ),
+  )
+  const complete = wan !== undefined && lan.length > 0
+  const summary = t.chosen(wan ?? '-', lan.join(', ') || '-')
+  const submit = () => {
+    if (!changed) return props.finish(summary)
+    save.mutate(undefined, {
+      onSuccess: ({ warnings }) => {
+        say(t.saved, warnings)
+        props.finish(summary)
+      },
+    })
+  }
+  const links = useLinkChanges(list)
+  return (
+    <StepPage
+      {...props}
+      step="wires"
+      title={t.title}
+      lead={t.lead}
+      action={text.wizard.next}
+      onAction={submit}
+      busy={save.isPending}
+      disabled={!complete}
+    >
+      {save.error ? <Failure error={save.error} /> : null}
+      <Loaded query={interfaces} lines={5}>
+        {() => (
+          <table className="tbl tbl--card" aria-label={t.title}>
+            <thead>
+              <tr>
+                <th scope="col">{t.interface}</th>
+                <th scope="col">{t.link}</th>
+                <th scope="col">{t.role}</th>
+                <th scope="col">{t.addresses}</th>
+                <th scope="col">{t.speed}</th>
+                <th scope="col">{t.wan}</th>
+                <th scope="col">{t.lan}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.map((each) => (
+                <tr key={each.name} className={links[each.name] ? 'is-sel' : undefined}>
+                  <td>
+                    <span className="two">
+                      <span className="med mono">{each.name}</span>
+                      <small>{each.kind || each.mac}</small>
+                    </span>
+                  </td>
+                  <td data-l={t.link}>
+                    <span className="two" role="status">
+                      <StateWord state={each.up ? 'ok' : 'down'}>{each.up ? t.up : t.down}</StateWord>
+                      {links[each.name] ? <small>{t.changed}</small> : null}
+                    </span>
+                  </td>
+                  <td data-l={t.role}>{t.roles[each.role] ?? each.role}</td>
+                  <td data-l={t.addresses} className="mono sm">
+                    <span className="targets">
+                      {each.addresses.length > 0
+                        ? each.addresses
+                            .filter((address) => !address.startsWith('fe80'))
+                            .map((address) => <span key={address}>{address}</span>)
+                        : '-'}
+                    </span>
+                  </td>
+                  <td data-l={t.speed}>
+                    <Speed nic={nics?.find((nic) => nic.name === each.name)} />
+                  </td>
+                  <td data-l={t.wan}>
+                    <input
+                      type="radio"
+                      name="wan"
+                      className="pick"
+                      aria-label={t.asUplink(each.name)}
+                      checked={wan === each.name}
+                      onChange={() =>
+                        setChosen({ wan: each.name, lan: lan.filter((name) => name !== each.name) })
+                      }
+                    />
+                  </td>
+                  <td data-l={t.lan}>
+                    <input
+                      type="checkbox"
+                      className="pick"
+                      aria-label={t.asLan(each.name)}
+                      checked={lan.includes(each.name)}
+                      onChange={(event) =>
+                        setChosen({
+                          wan: wan === each.name ? undefined : wan,
+                          lan: event.target.checked
+                            ? [...lan, each.name]
+                            : lan.filter((name) => name !== each.name),
+                        })
+                      }
+                    />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Loaded>
+      <p className="dim">
+        {complete ? null : `${t.needBoth} `}
+        {t.both} {changed ? t.noCounters : null}
+      </p>
+    </StepPage>
+  )
+}
+
+function Speed({ nic }: { nic: Schemas['Nic'] | undefined }) {
+  return <>{nic?.speed ? `${formatNumber(nic.speed)} Mbit/s` : '-'}</>
+}
+
+/** The interfaces whose link changed while one looked. */
+function useLinkChanges(list: Interface[]): Record<string, boolean> {
+  const now = useNow()
+  const [known, setKnown] = useState<Record<string, boolean>>({})
+  const [times, setTimes] = useState<Record<string, number>>({})
+  const news = list.filter((each) => known[each.name] !== each.up)
+  if (news.length > 0) {
+    const moved = news.filter((each) => known[each.name] !== undefined)
+    setKnown({ ...known, ...Object.fromEntries(news.map((each) => [each.name, each.up])) })
+    if (moved.length > 0) setTimes({ ...times, ...Object.fromEntries(moved.map((each) => [each.name, now])) })
+  }
+  return Object.fromEntries(
+    Object.entries(times)
+      .filter(([, time]) => now - time < JUST_NOW)
+      .map(([name]) => [name, true]),
+  )
+}
