@@ -32,16 +32,9 @@ export function FailureStep(props: StepProps) {
   const existing = device ? policyOf(policies, device) : undefined
   const save = useChange(async () => {
     if (!tunnel) throw new Error(t.noTunnel)
-    const subject =
-      device ??
-      (
-        await call(
-          client.POST('/devices', {
-            // The other fields take their defaults.
-            body: { name: fresh.name, mac: fresh.mac || null } as Schemas['DeviceInput'],
-          }),
-        )
-      ).data
+    const subject = device ?? (await addDevice(fresh))
+    // Another try must not make it twice.
+    setDevice(subject.id)
     const hops: Schemas['HopInput'][] = [{ type: 'vpn', target: tunnel.name }]
     if (existing) {
       const path = { id: existing.id }
@@ -155,6 +148,12 @@ export function FailureStep(props: StepProps) {
       )}
     </StepPage>
   )
+}
+
+async function addDevice({ name, mac }: { name: string; mac: string }) {
+  // The other fields take their defaults.
+  const body = { name, mac: mac || null } as Schemas['DeviceInput']
+  return (await call(client.POST('/devices', { body }))).data
 }
 
 interface ChoiceProps {
