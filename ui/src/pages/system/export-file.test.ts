@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { armour, readExport } from './export-file'
-import { countsByKind } from './plan-counts'
+import { countsByKind, groupWarnings } from './plan-counts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
@@ -45,6 +45,21 @@ describe('changes by kind', () => {
     expect(counts).toEqual([
       { kind: 'device', create: 0, update: 0, remove: 0, unchanged: 1 },
       { kind: 'tunnel', create: 1, update: 0, remove: 1, unchanged: 0 },
+    ])
+  })
+})
+
+describe('warnings of a plan', () => {
+  it('are joined where they say the same', () => {
+    expect(
+      groupWarnings([
+        { path: 'a[0]', message: 'x' },
+        { path: 'a[1]', message: 'x' },
+        { path: '', message: 'y' },
+      ]),
+    ).toEqual([
+      { message: 'x', paths: ['a[0]', 'a[1]'] },
+      { message: 'y', paths: [] },
     ])
   })
 })

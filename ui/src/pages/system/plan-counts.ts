@@ -27,3 +27,14 @@ export function countsByKind(changes: Pick<Schemas['ItemChange'], 'op' | 'type'>
   }
   return [...kinds.values()].sort((one, other) => one.kind.localeCompare(other.kind))
 }
+
+/** Joins warnings that say the same of several objects. */
+export function groupWarnings(warnings: Schemas['Warning'][]): { message: string; paths: string[] }[] {
+  const groups = new Map<string, string[]>()
+  for (const { message, path } of warnings) {
+    const paths = groups.get(message) ?? []
+    if (path) paths.push(path)
+    groups.set(message, paths)
+  }
+  return [...groups].map(([message, paths]) => ({ message, paths }))
+}

@@ -4,7 +4,10 @@ import type { Schemas } from '@/api/client'
 import { Section } from '@/components/section'
 import { Clock } from '@/components/time'
 import { useText } from '@/text'
-import { countsByKind } from './plan-counts'
+import { countsByKind, groupWarnings } from './plan-counts'
+
+/** Paths that are shown of one warning. */
+const SHOWN = 3
 
 type Result = Schemas['PlanResult']
 
@@ -36,10 +39,11 @@ export function PlanResult({ result, title }: { result: Result; title?: string }
       ) : null}
       {result.warnings.length > 0 ? (
         <ul className="rows">
-          {result.warnings.map((warning) => (
-            <li key={`${warning.path} ${warning.message}`}>
+          {groupWarnings(result.warnings).map(({ message, paths }) => (
+            <li key={message}>
               <span>
-                {warning.path ? <code>{warning.path}</code> : null} {warning.message}
+                {message} <code className="dim wrap">{paths.slice(0, SHOWN).join(', ')}</code>
+                {paths.length > SHOWN ? <span className="dim"> {t.others(paths.length - SHOWN)}</span> : null}
               </span>
             </li>
           ))}

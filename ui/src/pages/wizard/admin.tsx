@@ -66,6 +66,7 @@ export function AdminStep(props: StepProps) {
       action={needed ? t.create : text.wizard.next}
       onAction={() => (needed ? void create() : props.finish(status?.user ?? t.exists_short))}
       busy={busy}
+      disabled={!status}
     >
       {enforced ? null : (
         <div className="banner banner--direct">

@@ -149,4 +149,13 @@ describe('counters', () => {
     expect(at).toEqual([125, 375, 1625, 1875])
     expect(ticksOf(samples, 'packets', 2).unit).toBe(4)
   })
+  it('that are refreshed slowly are spread over the time of a step', () => {
+    const slow = [0, 0, 4, 4, 4].map((bytes, index) => ({
+      at: index * 500,
+      packets: null,
+      bytes,
+      escaped: null,
+    }))
+    expect(ticksOf(slow, 'bytes', 60, 1100).at).toEqual([125, 375, 625, 875])
+  })
 })

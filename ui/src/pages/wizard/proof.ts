@@ -180,8 +180,17 @@ export interface Ticks {
   at: number[]
 }
 
-/** Ticks of a counter for the strip: spread evenly over each pause between two readings. */
-export function ticksOf(samples: Sample[], field: 'packets' | 'bytes' | 'escaped', most = 130): Ticks {
+/**
+ * Ticks of a counter for the strip: spread evenly over each pause between two readings. A counter that the daemon itself
+ * reads only every `refreshed` milliseconds grows in steps, so a step is spread over that time.
+ */
+export function ticksOf(
+  all: Sample[],
+  field: 'packets' | 'bytes' | 'escaped',
+  most = 130,
+  refreshed = 0,
+): Ticks {
+  const samples = refreshed > 0 ? thinned(all, field, refreshed) : all
   const total = growth(samples, field) ?? 0
   const unit = Math.max(1, Math.ceil(total / most))
   const at: number[] = []
@@ -196,4 +205,15 @@ export function ticksOf(samples: Sample[], field: 'packets' | 'bytes' | 'escaped
       at.push(before.at + ((tick + 0.5) / count) * (sample.at - before.at))
   })
   return { unit, at }
+}
+
+/** Leaves out readings that repeat the one before, up to a time. */
+function thinned(samples: Sample[], field: 'packets' | 'bytes' | 'escaped', ms: number): Sample[] {
+  const kept: Sample[] = []
+  for (const sample of samples) {
+    const last = kept[kept.length - 1]
+    const repeats = last && sample[field] === last[field] && sample.at - last.at < ms
+    if (!repeats) kept.push(sample)
+  }
+  return kept
 }

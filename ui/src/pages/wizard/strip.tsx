@@ -12,6 +12,9 @@ const RIGHT = 812
 const TOP = 22
 const LANES = [66.5, 120.5, 174.5] as const
 
+/** Pause between two readings of the tunnel by the daemon, in milliseconds. */
+const REFRESHED = 1100
+
 interface Props {
   proof: Proof
   device: string
@@ -27,7 +30,7 @@ export function Strip({ proof, device, tunnel, policy }: Props) {
   const last = samples[samples.length - 1]
   if (!last || samples.length < 2) return null
   const packets = ticksOf(samples, 'packets')
-  const bytes = ticksOf(samples, 'bytes')
+  const bytes = ticksOf(samples, 'bytes', 60, REFRESHED)
   const escaped = ticksOf(samples, 'escaped')
   const sent = growth(samples, 'packets')
   const carried = growth(samples, 'bytes')

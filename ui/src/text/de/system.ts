@@ -225,6 +225,7 @@ export const system: Text['system'] = {
     snapshot: (name) => `Davor wurde der Schnappschuss ${name} gemacht.`,
     confirmBy: (time) => `Um ${time} wird das zurückgenommen, wenn es nicht behalten wird.`,
     all: (count) => `Alle ${count} Objekte`,
+    others: (count) => `und ${count} weitere`,
   },
   snapshots: {
     question: 'Auf welchen Stand kann ich zurück?',

@@ -230,6 +230,7 @@ export const system = {
     snapshot: (name: string) => `Snapshot ${name} was taken before.`,
     confirmBy: (time: string) => `It undoes itself at ${time} unless you keep it.`,
     all: (count: number) => `All ${count} objects`,
+    others: (count: number) => `and ${count} more`,
   },
   snapshots: {
     question: 'To what state can I go back?',
