@@ -178,7 +178,7 @@ function Host({ host, status }: HostProps) {
       t.of(formatBytes(disk.used), formatBytes(disk.size)),
     ]),
     [t.temperature, host.cpu_temp === null ? text.common.noData : `${formatNumber(host.cpu_temp, 1)} °C`],
-    [t.bpf, [host.ebpf.mode, ...host.ebpf.features].join(', ')],
+    [t.bpf, [...new Set([host.ebpf.mode, ...host.ebpf.features])].join(', ')],
     [t.dataplane, status?.dataplane ?? '-'],
     [t.mode, status?.mode ?? '-'],
     [t.revision, status ? formatNumber(status.revision) : '-'],
