@@ -83,7 +83,7 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
                   <td data-l={t.networks}>{key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork}</td>
                   <td data-l={t.expires}>
                     {key.expired ? <StateWord state="idle">{t.expired}</StateWord> : null}
-                    {key.expired ? null : <Clock time={key.expires_at} />}
+                    {key.expired ? null : key.expires_at ? <Clock time={key.expires_at} /> : t.unlimited}
                   </td>
                   <td data-l={t.createdBy}>
                     <span className="two">

@@ -62,6 +62,7 @@ export const system: Text['system'] = {
     networks: 'Von',
     anyNetwork: 'jedem Netz',
     expired: 'abgelaufen',
+    unlimited: 'läuft nicht ab',
     createdBy: 'Angelegt von',
     addKey: 'API-Schlüssel',
     createKey: 'Schlüssel anlegen',

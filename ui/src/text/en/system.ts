@@ -60,6 +60,7 @@ export const system = {
     networks: 'From',
     anyNetwork: 'any network',
     expired: 'expired',
+    unlimited: 'does not expire',
     createdBy: 'Created by',
     addKey: 'API key',
     createKey: 'Create the key',
