@@ -102,7 +102,7 @@ function List({ all }: { all: Device[] }) {
   const rows = decision ? filtered.filter((device) => decides(decision, decisions.get(device.id))) : filtered
   const columns = useMemo(() => columnsOf(text, groupById), [text, groupById])
   return (
-    <>
+    <div className="sec">
       <FilterBar />
       <p className="dim sm" role="status">
         {text.devices.shown(formatNumber(rows.length), formatNumber(all.length))}
@@ -142,7 +142,7 @@ function List({ all }: { all: Device[] }) {
           open={(device) => go(`/devices/${device.id}`)}
         />
       )}
-    </>
+    </div>
   )
 }
 

@@ -99,7 +99,18 @@ export function layOut(flow: Flow): Layout {
   const uplinkY = spread(uplinkWishes, NODE + 15)
   const bottom = Math.max(rowsBottom, hopsBottom, ...uplinkY.values())
 
-  const arrivals = new Map<string, number>()
+  // Edges that arrive at one node lie beside each other, in the order of where they come from.
+  const ports = new Map<string, { from: string; y: number }[]>()
+  const arrives = (at: string, from: string, y: number) =>
+    ports.set(at, [...(ports.get(at) ?? []), { from, y }])
+  flow.rows.forEach((row, index) => {
+    const y = rowY[index] ?? TOP
+    for (const hop of row.hops) arrives(hop.id, row.policy.id, y)
+    if (row.direct !== null) arrives(row.direct, row.policy.id, y)
+  })
+  for (const hop of flow.hops) if (hop.uplink !== null) arrives(hop.uplink, hop.id, hopY.get(hop.id) ?? TOP)
+  const port = (at: string, from: string) => portOffset(ports.get(at) ?? [], from)
+
   flow.rows.forEach((row, index) => {
     const y = rowY[index] ?? TOP
     const middle = y + NODE / 2
@@ -123,7 +134,7 @@ export function layOut(flow: Flow): Layout {
     }
     const inUse = row.hops.filter((hop) => hop.edge !== 'none').length
     for (const hop of row.hops) {
-      const to = (hopY.get(hop.id) ?? TOP) + NODE / 2
+      const to = (hopY.get(hop.id) ?? TOP) + NODE / 2 + port(hop.id, row.policy.id)
       const start = row.edge === 'blocked' ? from + 58 : from
       lines.push({
         id: `b.${row.policy.id}.${hop.id}`,
@@ -134,7 +145,7 @@ export function layOut(flow: Flow): Layout {
       })
     }
     if (row.direct !== null && uplinkY.has(row.direct)) {
-      const to = (uplinkY.get(row.direct) ?? TOP) + NODE / 2 + arrival(arrivals, row.direct)
+      const to = (uplinkY.get(row.direct) ?? TOP) + NODE / 2 + port(row.direct, row.policy.id)
       const turn = right(COLUMNS.hop) - 20
       const end = left(COLUMNS.uplink)
       const path = `M${from} ${middle}H${turn}C${turn + 80} ${middle} ${end - 70} ${r(to)} ${end} ${r(to)}`
@@ -146,7 +157,7 @@ export function layOut(flow: Flow): Layout {
     const y = hopY.get(hop.id) ?? TOP
     nodes.push(place(hop, COLUMNS.hop, y))
     if (hop.uplink === null || !uplinkY.has(hop.uplink)) continue
-    const to = (uplinkY.get(hop.uplink) ?? TOP) + NODE / 2
+    const to = (uplinkY.get(hop.uplink) ?? TOP) + NODE / 2 + port(hop.uplink, hop.id)
     lines.push({
       id: `c.${hop.id}`,
       edge: hop.edge,
@@ -164,11 +175,12 @@ function place(node: FlowNode, column: { x: number; width: number }, y: number):
   return { node, x: column.x, y: r(y), width: column.width, height: NODE }
 }
 
-/** Edges that arrive at an uplink from the side lie beside each other. */
-function arrival(arrivals: Map<string, number>, uplink: string): number {
-  const count = (arrivals.get(uplink) ?? 0) + 1
-  arrivals.set(uplink, count)
-  return Math.min(15, 5 * count)
+/** Distance of an arriving edge from the middle of its node. */
+export function portOffset(arriving: readonly { from: string; y: number }[], from: string): number {
+  const sorted = [...arriving].sort((one, other) => one.y - other.y)
+  const index = sorted.findIndex((each) => each.from === from)
+  const step = Math.min(8, 28 / Math.max(1, sorted.length - 1))
+  return index < 0 ? 0 : (index - (sorted.length - 1) / 2) * step
 }
 
 /** Positions near those that are wished for, in their order and at least a step apart. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Schemas } from '@/api/client'
-import { bandWidth, layOut, NODE, spread } from './flow-layout'
+import { bandWidth, layOut, NODE, portOffset, spread } from './flow-layout'
 import { buildFlow, MOST_ROWS, tunnelState, type FlowInput, type Words } from './flow-model'
 
 const words: Words = {
@@ -174,6 +174,19 @@ describe('layOut', () => {
         54,
       ).values(),
     ]).toEqual([100, 154, 208])
+  })
+})
+
+describe('portOffset', () => {
+  it('orders arriving edges by where they come from, within the node', () => {
+    const arriving = [
+      { from: 'low', y: 200 },
+      { from: 'high', y: 10 },
+      { from: 'middle', y: 100 },
+    ]
+    expect(['high', 'middle', 'low'].map((from) => portOffset(arriving, from))).toEqual([-8, 0, 8])
+    const many = Array.from({ length: 50 }, (_, index) => ({ from: String(index), y: index }))
+    expect(Math.abs(portOffset(many, '0'))).toBeLessThanOrEqual(14)
   })
 })
 

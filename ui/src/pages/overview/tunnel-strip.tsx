@@ -52,8 +52,10 @@ export function TunnelStrip() {
                     key={tunnel.id}
                     tunnel={tunnel}
                     users={(policies ?? [])
-                      .filter((policy) =>
-                        hopsOf(policy).some((hop) => hop.type === 'vpn' && hop.target === tunnel.name),
+                      .filter(
+                        (policy) =>
+                          policy.enabled &&
+                          hopsOf(policy).some((hop) => hop.type === 'vpn' && hop.target === tunnel.name),
                       )
                       .map((policy) => policy.name)}
                   />
@@ -70,6 +72,13 @@ export function TunnelStrip() {
       </Loaded>
     </Section>
   )
+}
+
+/** Two rates; the unit stands once if both have it: `29.4 / 1.6 Mbit/s`. */
+export function ratePair(down: number, up: number): string {
+  const [one, other] = [formatRate(down), formatRate(up)]
+  const unit = one.slice(one.lastIndexOf(' '))
+  return other.endsWith(unit) ? `${one.slice(0, -unit.length)} / ${other}` : `${one} / ${other}`
 }
 
 function rank(tunnel: Tunnel): number {
@@ -115,9 +124,7 @@ function TunnelRow({ tunnel, users }: { tunnel: Tunnel; users: string[] }) {
         {users.length > 0 ? users.slice(0, 4).join(', ') : words.unused}
         {users.length > 4 ? ` +${users.length - 4}` : ''}
       </small>
-      <small className="dim sm num">
-        {rates ? words.rates(formatRate(rates[0] ?? 0), formatRate(rates[1] ?? 0)) : words.noRates}
-      </small>
+      <small className="dim sm num">{rates ? ratePair(rates[0] ?? 0, rates[1] ?? 0) : words.noRates}</small>
     </li>
   )
 }

@@ -72,7 +72,7 @@ export const devices: Text['devices'] = {
     tunnel: 'durch einen Hop',
     block: 'blockiert',
     direct: 'direkt',
-    protected: 'geschützt: durch einen Hop oder blockiert',
+    protected: 'Hop oder blockiert',
   },
   address: 'Adresse',
   mac: 'MAC-Adresse',

@@ -76,7 +76,6 @@ export const overview: Text['overview'] = {
     exit: (address) => `Ausgang ${address}`,
     endpoint: (address) => `zu ${address}`,
     unused: 'keine Richtlinie nutzt ihn',
-    rates: (down, up) => `${down} / ${up}`,
     noRates: 'Rate nach zwei Abfragen',
     more: (count) => `${count} weitere`,
     words: {

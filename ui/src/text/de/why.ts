@@ -10,7 +10,7 @@ export const why: Text['why'] = {
   anyDestination: 'beliebiges Ziel',
   port: 'Port',
   protocol: 'Protokoll',
-  anyProtocol: 'TCP, wenn nichts anderes',
+  anyProtocol: 'TCP (Vorgabe)',
   family: 'Adressfamilie',
   bothFamilies: 'IPv4 und IPv6',
   ask: 'Fragen',

@@ -87,7 +87,7 @@ export const devices = {
     tunnel: 'through a hop',
     block: 'blocked',
     direct: 'direct',
-    protected: 'protected: through a hop or blocked',
+    protected: 'hop or blocked',
   } as Record<string, string>,
   address: 'Address',
   mac: 'MAC address',

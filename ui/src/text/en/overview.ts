@@ -75,7 +75,6 @@ export const overview = {
     exit: (address: string) => `exit ${address}`,
     endpoint: (address: string) => `to ${address}`,
     unused: 'no policy uses it',
-    rates: (down: string, up: string) => `${down} / ${up}`,
     noRates: 'rate after two reads',
     more: (count: number) => (count === 1 ? '1 more' : `${count} more`),
     words: {

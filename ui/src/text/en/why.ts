@@ -8,7 +8,7 @@ export const why = {
   anyDestination: 'any destination',
   port: 'Port',
   protocol: 'Protocol',
-  anyProtocol: 'TCP, if nothing else',
+  anyProtocol: 'TCP by default',
   family: 'Address family',
   bothFamilies: 'IPv4 and IPv6',
   ask: 'Ask',
