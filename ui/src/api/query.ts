@@ -32,6 +32,8 @@ export interface Request<P extends GetPath> {
 
 /** Pause between two reads of data that no event announces, in milliseconds. */
 export const SLOW = 15_000
+/** Pause from which only a change of the store makes data be read before its time. */
+const RARELY = 60_000
 
 export function keyOf<P extends GetPath>(path: P, request: Request<P> = {}) {
   return [path, request.path ?? {}, request.query ?? {}] as const
@@ -61,6 +63,8 @@ export function useGet<P extends GetPath>(
     queryFn: ({ signal }) => get(path, request, signal),
     refetchInterval: (query) => live.pause(options.every ?? SLOW, query.state.fetchFailureCount),
     enabled: options.enabled ?? true,
+    // Large lists that are read rarely are read again when the store changes, not after each run of the daemon.
+    meta: { costly: options.every === false || (options.every ?? SLOW) >= RARELY },
   })
 }
 

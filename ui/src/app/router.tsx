@@ -4,6 +4,7 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '
 import { entries } from '@/pages'
 import { addressOf } from './entries'
 import { NotFound } from './not-found'
+import { parseSearch, stringifySearch } from './search-params'
 import { Shell } from './shell'
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound })
@@ -29,6 +30,8 @@ const routes = entries.flatMap((entry) => [
 
 export const router = createRouter({
   routeTree: root.addChildren(routes),
+  parseSearch,
+  stringifySearch,
   defaultPreload: 'intent',
   scrollRestoration: false,
 })

@@ -10,6 +10,13 @@ interface Props {
 
 const AROUND = 2 * Math.PI * 19
 
+/** A time in two or three letters: `45s`, `90m`, `12h`. */
+export function shortTime(seconds: number): string {
+  if (seconds < 60) return `${Math.ceil(seconds)}s`
+  if (seconds < 6000) return `${Math.ceil(seconds / 60)}m`
+  return `${Math.round(seconds / 3600)}h`
+}
+
 export function Ring({ from, until }: Props) {
   const text = useText()
   const now = useNow()
@@ -19,13 +26,7 @@ export function Ring({ from, until }: Props) {
   const total = (end - start) / 1000
   const share = total > 0 ? Math.min(1, left / total) : 0
   const known = Number.isFinite(left)
-  const label = !known
-    ? '-'
-    : left >= 3600
-      ? `${Math.ceil(left / 3600)}h`
-      : left >= 60
-        ? `${Math.ceil(left / 60)}m`
-        : `${Math.ceil(left)}s`
+  const label = known ? shortTime(left) : '-'
   return (
     <svg
       className="ring"

@@ -26,6 +26,7 @@ export function WhyPanel({ device, query, children }: Props) {
   return (
     <div className="cols cols--why">
       <section className="sec" aria-label={text.why.ladder}>
+        <h2 className="sr">{text.why.ladder}</h2>
         {query ? null : (
           <PacketForm key={JSON.stringify(packet)} packet={packet} onAsk={change} at={answer.dataUpdatedAt} />
         )}

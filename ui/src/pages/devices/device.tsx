@@ -145,13 +145,17 @@ function Remove({ device, open, onClose }: { device: Device; open: boolean; onCl
     { enabled: open, every: false },
   ).data?.data
   const used = (references?.total ?? 0) > 0
-  const remove = useChange(() =>
-    call(
+  const remove = useChange(async () => {
+    const answer = await call(
       client.DELETE('/devices/{id}', {
         params: { path: { id: device.id }, query: used ? { force: true } : {} },
       }),
-    ),
-  )
+    )
+    // The page of what is gone is left before anything is read again.
+    say(text.common.deleted(device.name), answer.warnings)
+    go('/devices')
+    return answer
+  })
   return (
     <Confirm
       open={open}
@@ -163,14 +167,7 @@ function Remove({ device, open, onClose }: { device: Device; open: boolean; onCl
       action={text.common.delete}
       busy={remove.isPending}
       error={remove.error}
-      onConfirm={() =>
-        remove.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            say(text.common.deleted(device.name), warnings)
-            go('/devices')
-          },
-        })
-      }
+      onConfirm={() => remove.mutate(undefined)}
     />
   )
 }

@@ -25,7 +25,7 @@ const NO_DEVICES: Device[] = []
 
 export default function Devices() {
   const text = useText()
-  const query = useGet('/devices')
+  const query = useGet('/devices', {}, { every: 60_000 })
   return (
     <>
       <Answer

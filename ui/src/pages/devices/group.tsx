@@ -172,9 +172,13 @@ function Remove({ group, open, onClose }: { group: Group; open: boolean; onClose
   const text = useText()
   const go = useGo()
   const words = text.devices.groupList
-  const remove = useChange(() =>
-    call(client.DELETE('/device-groups/{id}', { params: { path: { id: group.id } } })),
-  )
+  const remove = useChange(async () => {
+    const answer = await call(client.DELETE('/device-groups/{id}', { params: { path: { id: group.id } } }))
+    // The page of what is gone is left before anything is read again.
+    say(text.common.deleted(group.name), answer.warnings)
+    go('/devices/groups')
+    return answer
+  })
   return (
     <Confirm
       open={open}
@@ -186,14 +190,7 @@ function Remove({ group, open, onClose }: { group: Group; open: boolean; onClose
       action={text.common.delete}
       busy={remove.isPending}
       error={remove.error}
-      onConfirm={() =>
-        remove.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            say(text.common.deleted(group.name), warnings)
-            go('/devices/groups')
-          },
-        })
-      }
+      onConfirm={() => remove.mutate(undefined)}
     />
   )
 }

@@ -208,9 +208,13 @@ function Remove({ known, open, onClose }: { known: TrustClass; open: boolean; on
   const text = useText()
   const go = useGo()
   const words = text.devices.classList
-  const remove = useChange(() =>
-    call(client.DELETE('/trust-classes/{id}', { params: { path: { id: known.id } } })),
-  )
+  const remove = useChange(async () => {
+    const answer = await call(client.DELETE('/trust-classes/{id}', { params: { path: { id: known.id } } }))
+    // The page of what is gone is left before anything is read again.
+    say(text.common.deleted(known.name), answer.warnings)
+    go('/devices/trust-classes')
+    return answer
+  })
   return (
     <Confirm
       open={open}
@@ -222,14 +226,7 @@ function Remove({ known, open, onClose }: { known: TrustClass; open: boolean; on
       action={text.common.delete}
       busy={remove.isPending}
       error={remove.error}
-      onConfirm={() =>
-        remove.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            say(text.common.deleted(known.name), warnings)
-            go('/devices/trust-classes')
-          },
-        })
-      }
+      onConfirm={() => remove.mutate(undefined)}
     />
   )
 }

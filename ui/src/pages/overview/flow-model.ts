@@ -320,8 +320,7 @@ function sourceNode(policy: Policy, input: FlowInput, edge: Edge): FlowNode {
         ids.length > 2 && group
           ? words.devices(ids.length)
           : words.deviceList(named, ids.length - named.length),
-      to: group ? `/devices/groups/${group.id}` : '/devices',
-      search: group ? undefined : { policy: policy.id },
+      to: group ? `/devices/groups/${group.id}` : `/policies/${policy.id}`,
     }
   }
   if (policy.source_type === 'all') return { ...base, name: words.everything, detail: '', to: '/devices' }

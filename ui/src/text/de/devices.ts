@@ -1,4 +1,5 @@
 import type { Text } from '..'
+import { formatNumber } from '../format'
 
 export const devices: Text['devices'] = {
   label: 'Geräte',
@@ -15,27 +16,29 @@ export const devices: Text['devices'] = {
   answer: (known, counts) => {
     const direct = counts.direct_by_exception + counts.failed_open + counts.no_policy
     return [
-      known === 1 ? '1 Gerät ist bekannt: ' : `${known} Geräte sind bekannt: `,
+      known === 1 ? '1 Gerät ist bekannt: ' : `${formatNumber(known)} Geräte sind bekannt: `,
       [
         counts.through_policy === 1
           ? '1 geht durch seine Richtlinie hinaus'
-          : `${counts.through_policy} gehen durch ihre Richtlinie hinaus`,
+          : `${formatNumber(counts.through_policy)} gehen durch ihre Richtlinie hinaus`,
         'tunnel',
       ],
       ', ',
       [
-        counts.blocked === 1 ? '1 ist absichtlich blockiert' : `${counts.blocked} sind absichtlich blockiert`,
+        counts.blocked === 1
+          ? '1 ist absichtlich blockiert'
+          : `${formatNumber(counts.blocked)} sind absichtlich blockiert`,
         'block',
       ],
       ', ',
-      [direct === 1 ? '1 geht direkt hinaus' : `${direct} gehen direkt hinaus`, 'direct'],
+      [direct === 1 ? '1 geht direkt hinaus' : `${formatNumber(direct)} gehen direkt hinaus`, 'direct'],
       '.',
     ]
   },
   answerUnknown: (known) =>
     known === 1
       ? '1 Gerät ist bekannt. Wie es hinausgeht, ist gerade nicht bekannt.'
-      : `${known} Geräte sind bekannt. Wie sie hinausgehen, ist gerade nicht bekannt.`,
+      : `${formatNumber(known)} Geräte sind bekannt. Wie sie hinausgehen, ist gerade nicht bekannt.`,
   add: 'Gerät hinzufügen',
   addSentence:
     'Ein Gerät wird an seiner MAC-Adresse erkannt. Richtlinien, Gruppen und Ausnahmen beziehen sich darauf.',

@@ -55,7 +55,7 @@ export const overview: Text['overview'] = {
       domain: 'Domain',
     },
     exceptionUntil: (time) => `Ausnahme, endet ${time}`,
-    noPolicy: (count) => (count === 1 ? '1 Gerät, keine Richtlinie' : `${count} Geräte, keine Richtlinie`),
+    noPolicy: (count) => `${count} ohne Richtlinie`,
     noPolicyName: 'Standardroute',
     noPolicyDetail: 'keine Richtlinie, keine Hops',
     blockedWord: 'Blockiert',

@@ -1,3 +1,5 @@
+import { formatNumber } from '../format'
+
 /** A sentence in pieces: words, or words that lead to the devices with a decision. */
 type Piece = string | readonly [words: string, decision: string]
 
@@ -25,27 +27,29 @@ export const devices = {
   answer: (known: number, counts: Counts): Piece[] => {
     const direct = counts.direct_by_exception + counts.failed_open + counts.no_policy
     return [
-      known === 1 ? '1 device is known: ' : `${known} devices are known: `,
+      known === 1 ? '1 device is known: ' : `${formatNumber(known)} devices are known: `,
       [
         counts.through_policy === 1
           ? '1 leaves through its policy'
-          : `${counts.through_policy} leave through their policy`,
+          : `${formatNumber(counts.through_policy)} leave through their policy`,
         'tunnel',
       ],
       ', ',
       [
-        counts.blocked === 1 ? '1 is blocked on purpose' : `${counts.blocked} are blocked on purpose`,
+        counts.blocked === 1
+          ? '1 is blocked on purpose'
+          : `${formatNumber(counts.blocked)} are blocked on purpose`,
         'block',
       ],
       ', ',
-      [direct === 1 ? '1 goes out directly' : `${direct} go out directly`, 'direct'],
+      [direct === 1 ? '1 goes out directly' : `${formatNumber(direct)} go out directly`, 'direct'],
       '.',
     ]
   },
   answerUnknown: (known: number) =>
     known === 1
       ? '1 device is known. How it leaves is not known now.'
-      : `${known} devices are known. How they leave is not known now.`,
+      : `${formatNumber(known)} devices are known. How they leave is not known now.`,
   add: 'Add device',
   addSentence: 'A device is known by its MAC address. Policies, groups and exceptions refer to it.',
   empty: 'No device is known yet. Devices without a record follow the policies for their network.',
