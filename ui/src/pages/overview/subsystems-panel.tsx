@@ -3,6 +3,7 @@
 import { useState } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
+import { useVerdict } from '@/app/verdict'
 import { Loaded, Section } from '@/components/section'
 import { Glyph, type State } from '@/components/state'
 import { useAge } from '@/components/time'
@@ -29,6 +30,7 @@ export function SubsystemsPanel() {
   const text = useText()
   const [all, setAll] = useState(false)
   const query = useGet('/observer')
+  const { reachable } = useVerdict()
   const words = text.overview.subsystems
   const fine = query.data?.data.filter((each) => each.state === 'ok').length
   return (
@@ -42,7 +44,7 @@ export function SubsystemsPanel() {
     >
       <Loaded query={query} lines={6}>
         {(observations) => (
-          <ul className="rows rows--sub">
+          <ul className={reachable ? 'rows rows--sub' : 'rows rows--sub stale'}>
             {(all ? observations : shortList(observations)).map((each) => (
               <Row key={each.subsystem} observation={each} />
             ))}
