@@ -43,7 +43,7 @@ export interface Words {
   source: (type: string, value: string) => string
   exception: (type: string) => string
   exceptionUntil: (time: string | null | undefined) => string
-  noPolicy: (count: number) => string
+  noPolicy: string
   noPolicyName: string
   noPolicyDetail: string
   failPolicy: (policy: string) => string
@@ -163,8 +163,8 @@ export function buildFlow(input: FlowInput): Flow {
     rows.push({
       source: {
         id: 'none',
-        name: words.noPolicy(count),
-        detail: '',
+        name: words.devices(count),
+        detail: words.noPolicy,
         state: 'direct',
         to: '/devices',
         search: { decision: 'direct' },

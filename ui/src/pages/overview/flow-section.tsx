@@ -134,7 +134,7 @@ function wordsOf(text: Text): Words {
     source: (type) => flow.sources[type] ?? type,
     exception: (type) => text.exception.types[type] ?? type,
     exceptionUntil: (time) => (time ? flow.exceptionUntil(formatTime(time)) : ''),
-    noPolicy: (count) => flow.noPolicy(count),
+    noPolicy: flow.noPolicy,
     noPolicyName: flow.noPolicyName,
     noPolicyDetail: flow.noPolicyDetail,
     failPolicy: (policy) => policy,

@@ -10,7 +10,7 @@ const words: Words = {
   source: (type) => type,
   exception: (type) => type,
   exceptionUntil: () => 'until',
-  noPolicy: (count) => `${count} without`,
+  noPolicy: 'without',
   noPolicyName: 'no policy',
   noPolicyDetail: 'direct',
   failPolicy: (policy) => policy,

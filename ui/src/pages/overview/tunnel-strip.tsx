@@ -124,7 +124,9 @@ function TunnelRow({ tunnel, users }: { tunnel: Tunnel; users: string[] }) {
         {users.length > 0 ? users.slice(0, 4).join(', ') : words.unused}
         {users.length > 4 ? ` +${users.length - 4}` : ''}
       </small>
-      <small className="dim sm num">{rates ? ratePair(rates[0] ?? 0, rates[1] ?? 0) : words.noRates}</small>
+      <small className="dim sm num">
+        {rates ? ratePair(rates[0] ?? 0, rates[1] ?? 0) : state === 'idle' ? '-' : words.noRates}
+      </small>
     </li>
   )
 }

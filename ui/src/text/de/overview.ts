@@ -55,7 +55,7 @@ export const overview: Text['overview'] = {
       domain: 'Domain',
     },
     exceptionUntil: (time) => `Ausnahme, endet ${time}`,
-    noPolicy: (count) => `${count} ohne Richtlinie`,
+    noPolicy: 'keine Richtlinie',
     noPolicyName: 'Standardroute',
     noPolicyDetail: 'keine Richtlinie, keine Hops',
     blockedWord: 'Blockiert',

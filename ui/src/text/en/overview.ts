@@ -54,7 +54,7 @@ export const overview = {
       domain: 'domain',
     } as Record<string, string>,
     exceptionUntil: (time: string) => `exception, ends ${time}`,
-    noPolicy: (count: number) => (count === 1 ? '1 device, no policy' : `${count} devices, no policy`),
+    noPolicy: 'no policy',
     noPolicyName: 'Default route',
     noPolicyDetail: 'no policy, no hops',
     blockedWord: 'Blocked',
