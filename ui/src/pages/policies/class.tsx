@@ -1,3 +1,198 @@
-export default function Page() {
-  return null
+// One privacy class.
+
+import { useParams } from '@tanstack/react-router'
+import { call, client, type Schemas } from '@/api/client'
+import { get, useGet } from '@/api/query'
+import { useTitle } from '@/app/crumb'
+import { useGo } from '@/app/link'
+import { Check, Select, TextArea, TextField } from '@/components/fields'
+import { Failure, Skeleton } from '@/components/section'
+import { Tag } from '@/components/state'
+import { useText } from '@/text'
+import { ObjectPage } from './object-page'
+import { useEditor } from './use-editor'
+
+type PrivacyClass = Schemas['PrivacyClass']
+type Draft = ReturnType<typeof inputOf>
+
+function inputOf(each: PrivacyClass) {
+  const { name, description, dns_mode, force_dns, force_ntp, block_doh, block_dot, block_quic } = each
+  const { block_ipv6, webrtc, ech, fail_policy_floor, allow_exceptions, query_log, telemetry_lists } = each
+  return {
+    name,
+    description,
+    dns_mode,
+    force_dns,
+    force_ntp,
+    block_doh,
+    block_dot,
+    block_quic,
+    block_ipv6,
+    webrtc,
+    ech,
+    fail_policy_floor,
+    allow_exceptions,
+    query_log,
+    telemetry_lists,
+  }
+}
+
+const EMPTY: Draft = {
+  name: '',
+  description: '',
+  dns_mode: 'device',
+  force_dns: true,
+  force_ntp: false,
+  block_doh: false,
+  block_dot: false,
+  block_quic: false,
+  block_ipv6: false,
+  webrtc: 'off',
+  ech: 'allow',
+  fail_policy_floor: 'fail-closed',
+  allow_exceptions: true,
+  query_log: 'full',
+  telemetry_lists: [],
+}
+
+const SWITCHES = [
+  'force_dns',
+  'force_ntp',
+  'block_doh',
+  'block_dot',
+  'block_quic',
+  'block_ipv6',
+  'allow_exceptions',
+] as const
+
+export default function ClassPage() {
+  const text = useText()
+  const { id } = useParams({ strict: false }) as { id: string }
+  const isNew = id === 'new'
+  const query = useGet('/privacy-classes/{id}', { path: { id } }, { enabled: !isNew })
+  const found = query.data?.data
+  useTitle(isNew ? text.policies.createClass : found?.name)
+  if (isNew) return <ClassForm key="new" found={null} />
+  if (!found) return query.error ? <Failure error={query.error} /> : <Skeleton lines={6} />
+  return <ClassForm key={found.id} found={found} />
+}
+
+function ClassForm({ found }: { found: PrivacyClass | null }) {
+  const text = useText()
+  const go = useGo()
+  const editor = useEditor<Draft, PrivacyClass>({
+    key: `privacy-class.${found?.id ?? 'new'}`,
+    existing: found,
+    start: found ? inputOf(found) : EMPTY,
+    inputOf,
+    write: (value, etag) => {
+      const body = { ...value, builtin: found?.builtin ?? false }
+      return found
+        ? call(
+            client.PUT('/privacy-classes/{id}', {
+              params: { path: { id: found.id }, header: { 'If-Match': etag ?? '' } },
+              body,
+            }),
+          )
+        : call(client.POST('/privacy-classes', { body }))
+    },
+    read: (id) => get('/privacy-classes/{id}', { path: { id } }),
+    said: text.policies.savedSay,
+    onSaved: (saved) => {
+      if (!found) go(`/policies/classes/${saved.id}`)
+    },
+  })
+  const { value, set } = editor.draft
+  const errorOf = (path: string) => editor.problem?.of(path)
+  const choice = <K extends 'dns_mode' | 'fail_policy_floor' | 'webrtc' | 'ech' | 'query_log'>(
+    field: K,
+    label: string,
+    words: Record<string, string>,
+    hint?: string,
+  ) => (
+    <Select
+      label={label}
+      hint={hint}
+      value={value[field] as string}
+      error={errorOf(field)}
+      options={Object.entries(words).map(([key, said]) => [key, said] as const)}
+      onChange={(next) => set(field, next as Draft[K])}
+    />
+  )
+  return (
+    <ObjectPage
+      question={text.policies.classQuestion}
+      title={
+        <>
+          {found?.name ?? text.policies.createClass}{' '}
+          {found?.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
+        </>
+      }
+      editor={editor}
+      existing={found}
+      back="/policies/classes"
+      backLabel={text.policies.classes}
+      deleting={
+        found?.builtin
+          ? undefined
+          : {
+              type: 'privacy_class',
+              title: text.policies.deleteTitle(found?.name ?? ''),
+              means: text.policies.deleteClassMeans,
+              action: text.policies.deleteClass,
+              remove: () =>
+                call(client.DELETE('/privacy-classes/{id}', { params: { path: { id: found?.id ?? '' } } })),
+            }
+      }
+    >
+      <div className="form form--2">
+        <TextField
+          label={text.common.name}
+          value={value.name}
+          error={errorOf('name')}
+          disabled={found?.builtin}
+          autoComplete="off"
+          onChange={(name) => set('name', name)}
+        />
+        <TextField
+          label={text.common.description}
+          value={value.description}
+          error={errorOf('description')}
+          onChange={(description) => set('description', description)}
+        />
+      </div>
+      <h3>{text.policies.sectionFail}</h3>
+      {choice(
+        'fail_policy_floor',
+        text.policies.floorLabel,
+        text.policies.failOptions,
+        text.policies.floorHint,
+      )}
+      <h3>{text.policies.blocks}</h3>
+      <div className="form form--2">
+        {SWITCHES.map((field) => (
+          <Check
+            key={field}
+            label={text.policies.switches[field] ?? field}
+            checked={value[field]}
+            onChange={(on) => set(field, on)}
+          />
+        ))}
+      </div>
+      <div className="form form--2">
+        {choice('dns_mode', text.policies.dnsMode, text.policies.classDnsModes)}
+        {choice('webrtc', text.policies.webrtc, text.policies.webrtcs)}
+        {choice('ech', text.policies.ech, text.policies.echs)}
+        {choice('query_log', text.policies.queryLog, text.policies.queryLogs)}
+      </div>
+      <TextArea
+        label={text.policies.telemetryLists}
+        hint={text.policies.telemetryHint}
+        rows={3}
+        value={value.telemetry_lists.join('\n')}
+        error={errorOf('telemetry_lists')}
+        onChange={(written) => set('telemetry_lists', written === '' ? [] : written.split('\n'))}
+      />
+    </ObjectPage>
+  )
 }

@@ -1,3 +1,200 @@
-export default function Page() {
-  return null
+// Exceptions: devices that are let out, or cut off, for a limited time.
+
+import { call, client } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { Link } from '@/app/link'
+import { useSearchParams } from '@/app/search-params'
+import { say, sayError } from '@/app/toasts'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { Icon } from '@/components/icons'
+import { Empty, Loaded, Section } from '@/components/section'
+import { StateWord, type State } from '@/components/state'
+import { Clock } from '@/components/time'
+import { useText } from '@/text'
+import { formatAge, formatTime } from '@/text/format'
+import { Countdown, useLeft } from './countdown'
+import { useNames } from './data'
+import { policies as entry } from './entry'
+import { ExceptionForm } from './exception-form'
+import { extending, letsOut, type Exception } from './exceptions-model'
+
+export default function Exceptions() {
+  const text = useText()
+  const query = useGet('/exceptions')
+  const [search, setSearch] = useSearchParams()
+  const all = query.data?.data ?? []
+  const active = all.filter((each) => each.status === 'active')
+  const ended = all.filter((each) => each.status !== 'active').reverse()
+  const open = search.new === '1'
+  return (
+    <>
+      <Answer
+        question={text.policies.exceptionQuestion}
+        actions={
+          <Button
+            kind={open ? 'plain' : 'primary'}
+            icon="plus"
+            needs="operator"
+            aria-expanded={open}
+            onClick={() => setSearch({ new: open ? undefined : '1' })}
+          >
+            {text.policies.newException}
+          </Button>
+        }
+      >
+        {query.data
+          ? text.policies.exceptionAnswer(active.length, active.filter(letsOut).length)
+          : query.error
+            ? text.common.unreachable
+            : text.common.loading}
+      </Answer>
+      <Tabs entry={entry} />
+      {open ? (
+        <Section title={text.policies.composer} hint={text.policies.exceptionsHint}>
+          <ExceptionForm
+            device={search.device}
+            onDone={() => setSearch({ new: undefined, device: undefined })}
+          />
+        </Section>
+      ) : null}
+      <Section title={text.policies.exceptions} hint={open ? undefined : text.policies.exceptionsHint}>
+        <Loaded
+          query={query}
+          isEmpty={(list) => list.every((each) => each.status !== 'active')}
+          empty={<Empty command="gateway-ctl exceptions">{text.policies.exceptionsEmpty}</Empty>}
+        >
+          {() => (
+            <ul className="rows excs">
+              {active.map((each) => (
+                <Active key={each.id} exception={each} />
+              ))}
+            </ul>
+          )}
+        </Loaded>
+      </Section>
+      {ended.length > 0 ? (
+        <Section title={text.policies.past}>
+          <Past list={ended.slice(0, 50)} />
+        </Section>
+      ) : null}
+    </>
+  )
+}
+
+function stateOf(exception: Exception): State {
+  return exception.type === 'quarantine' ? 'blocked' : letsOut(exception) ? 'direct' : 'idle'
+}
+
+function Active({ exception }: { exception: Exception }) {
+  const text = useText()
+  const names = useNames()
+  const name = names.device(exception.device_id)
+  const left = useLeft(exception)
+  const end = useChange(() =>
+    call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })),
+  )
+  const extend = useChange(async (minutes: number) => {
+    // An exception cannot be changed: a longer one starts before the old one ends, so there is no gap.
+    const longer = await call(
+      client.POST('/exceptions', { body: extending(exception, left, minutes) as never }),
+    )
+    await call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })).catch(() =>
+      say(text.policies.extendedTwice),
+    )
+    return longer
+  })
+  return (
+    <li>
+      <Countdown exception={exception} />
+      <span className="two">
+        <span className="named">
+          <StateWord state={stateOf(exception)}>
+            {text.policies.exceptionTypes[exception.type] ?? exception.type}
+          </StateWord>{' '}
+          <Link className="med" to={`/devices/${exception.device_id}`}>
+            {name}
+          </Link>
+        </span>
+        <small>
+          {exception.reason || '-'}
+          {exception.created_by ? `, ${text.policies.exceptionBy(exception.created_by)}` : ''}
+        </small>
+        {exception.targets.length > 0 ? <small className="mono">{exception.targets.join(', ')}</small> : null}
+      </span>
+      <span className="two">
+        <span>{text.policies.exceptionLeft(formatAge(left, text))}</span>
+        <small>{exception.expires_at ? text.policies.endsAt(formatTime(exception.expires_at)) : '-'}</small>
+      </span>
+      <span className="btns">
+        {[15, 60].map((minutes) => (
+          <Button
+            key={minutes}
+            size="small"
+            needs="operator"
+            busy={extend.isPending}
+            onClick={() =>
+              extend.mutate(minutes, {
+                onSuccess: ({ data, warnings }) =>
+                  say(
+                    text.policies.extended(name, data.expires_at ? formatTime(data.expires_at) : '-'),
+                    warnings,
+                  ),
+                onError: sayError,
+              })
+            }
+          >
+            {text.policies.extend(formatAge(minutes * 60, text))}
+          </Button>
+        ))}
+        <Button
+          size="small"
+          needs="operator"
+          busy={end.isPending}
+          onClick={() =>
+            end.mutate(undefined, {
+              onSuccess: ({ warnings }) => say(text.policies.exceptionEnded(name), warnings),
+              onError: sayError,
+            })
+          }
+        >
+          <Icon name="x" />
+          {text.policies.endNow}
+        </Button>
+      </span>
+    </li>
+  )
+}
+
+function Past({ list }: { list: Exception[] }) {
+  const text = useText()
+  const names = useNames()
+  return (
+    <table className="tbl tbl--card" aria-label={text.policies.past}>
+      <thead>
+        <tr>
+          <th scope="col">{text.policies.exceptionType}</th>
+          <th scope="col">{text.policies.exceptionDevice}</th>
+          <th scope="col">{text.policies.exceptionReason}</th>
+          <th scope="col">{text.policies.status}</th>
+          <th scope="col">{text.policies.exceptionUntil}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {list.map((each) => (
+          <tr key={each.id}>
+            <td>{text.policies.exceptionTypes[each.type] ?? each.type}</td>
+            <td data-l={text.policies.exceptionDevice}>{names.device(each.device_id)}</td>
+            <td data-l={text.policies.exceptionReason}>{each.reason || '-'}</td>
+            <td data-l={text.policies.status} className="dim">
+              {text.policies.exceptionStatus[each.status ?? ''] ?? each.status ?? '-'}
+            </td>
+            <td data-l={text.policies.exceptionUntil}>
+              <Clock time={each.revoked_at ?? each.ended_at ?? each.expires_at} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
 }

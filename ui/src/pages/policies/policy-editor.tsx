@@ -1,17 +1,14 @@
 // The editor of a policy: a form and its JSON over one draft, checked by the gateway while it is written.
 
 import { useEffect, useRef, useState } from 'react'
-import { useQueryClient } from '@tanstack/react-query'
-import { ApiError, call, client } from '@/api/client'
+import { call, client } from '@/api/client'
 import { get } from '@/api/query'
 import { useGo } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
-import { say } from '@/app/toasts'
 import { Answer } from '@/components/answer'
 import { Button } from '@/components/button'
-import { merge, same, useDraft, type Clash } from '@/components/draft'
+import { same } from '@/components/draft'
 import { ErrorSummary } from '@/components/fields'
-import { MergeDialog } from '@/components/merge-dialog'
 import { Failure } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { useText } from '@/text'
@@ -21,6 +18,7 @@ import { inputOf, type Draft, type Policy, type PolicyInput } from './model'
 import { Checked } from './policy-check'
 import { PolicyForm } from './policy-form'
 import { useSaveKey } from './save-key'
+import { useEditor } from './use-editor'
 import { PolicyJson } from './policy-json'
 import { PolicyPreview } from './policy-preview'
 
@@ -33,61 +31,38 @@ interface Props {
 export function PolicyEditor({ policy, start }: Props) {
   const text = useText()
   const go = useGo()
-  const queries = useQueryClient()
   const [search, setSearch] = useSearchParams()
-  // The version that is edited, and its revision.
-  const [base, setBase] = useState({ value: start, revision: policy?.revision ?? 0 })
-  const draft = useDraft<Draft>(`policy.${policy?.id ?? 'new'}`, base.value)
-  const [error, setError] = useState<Error | null>(null)
   const form = useRef<HTMLFormElement>(null)
-  const [busy, setBusy] = useState(false)
   const [deleting, setDeleting] = useState(false)
-  const [clash, setClash] = useState<{ merged: Draft; clashes: Clash[]; theirs: Policy } | null>(null)
+  const { draft, error, problem, busy, submit, forget, dialog } = useEditor<Draft, Policy>({
+    key: `policy.${policy?.id ?? 'new'}`,
+    existing: policy,
+    start,
+    inputOf,
+    write: (value, etag) => {
+      const body = value as PolicyInput
+      return policy
+        ? call(
+            client.PUT('/routing/policies/{id}', {
+              params: { path: { id: policy.id }, header: { 'If-Match': etag ?? '' } },
+              body,
+            }),
+          )
+        : call(client.POST('/routing/policies', { body }))
+    },
+    read: (id) => get('/routing/policies/{id}', { path: { id } }),
+    said: text.policies.savedSay,
+    onSaved: (saved) => {
+      if (!policy) go(`/policies/${saved.id}`)
+    },
+  })
+  useSaveKey(form)
   const settled = useSettled(draft.value)
   const check = useDryRun(
     { policies: [{ ...(policy ? { id: policy.id } : {}), ...settled }] },
     settled.name !== '' || policy !== null,
   )
   const json = search.as === 'json'
-
-  // Somebody else saved it, and nothing was written here: the new version is shown.
-  if (policy && policy.revision !== base.revision && !draft.dirty && !busy) {
-    const value = inputOf(policy)
-    setBase({ value, revision: policy.revision })
-    draft.replace(value)
-  }
-
-  const save = async (value: Draft, revision: number) => {
-    setBusy(true)
-    setError(null)
-    const body = value as PolicyInput as Required<PolicyInput>
-    try {
-      const answer = policy
-        ? await call(
-            client.PUT('/routing/policies/{id}', {
-              params: { path: { id: policy.id }, header: { 'If-Match': `"${revision}"` } },
-              body,
-            }),
-          )
-        : await call(client.POST('/routing/policies', { body }))
-      say(text.policies.savedSay(answer.data.name), answer.warnings)
-      draft.discard()
-      const saved = inputOf(answer.data)
-      setBase({ value: saved, revision: answer.data.revision })
-      draft.replace(saved)
-      await queries.invalidateQueries()
-      if (!policy) go(`/policies/${answer.data.id}`)
-    } catch (failed) {
-      if (policy && failed instanceof ApiError && failed.status === 412) {
-        const theirs = (await get('/routing/policies/{id}', { path: { id: policy.id } })).data
-        setClash({ ...merge(base.value, value, inputOf(theirs)), theirs })
-      } else setError(failed as Error)
-    }
-    setBusy(false)
-  }
-  const submit = () => void save(draft.value, base.revision)
-  useSaveKey(form)
-  const problem = error instanceof ApiError ? error : null
 
   return (
     <>
@@ -144,13 +119,7 @@ export function PolicyEditor({ policy, start }: Props) {
               {text.policies.saveNotActive}
             </Button>
             {draft.dirty && policy ? (
-              <Button
-                kind="ghost"
-                onClick={() => {
-                  draft.discard()
-                  setError(null)
-                }}
-              >
+              <Button kind="ghost" onClick={forget}>
                 {text.policies.discardDraft}
               </Button>
             ) : null}
@@ -180,25 +149,7 @@ export function PolicyEditor({ policy, start }: Props) {
           }}
         />
       ) : null}
-      {clash ? (
-        <MergeDialog
-          clashes={clash.clashes}
-          onClose={() => setClash(null)}
-          onMerge={(theirs) => {
-            const other = inputOf(clash.theirs) as Record<string, unknown>
-            const merged = Object.fromEntries(
-              Object.entries(clash.merged).map(([field, value]) => [
-                field,
-                theirs.includes(field) ? other[field] : value,
-              ]),
-            ) as Draft
-            setBase({ value: inputOf(clash.theirs), revision: clash.theirs.revision })
-            draft.replace(merged)
-            setClash(null)
-            void save(merged, clash.theirs.revision)
-          }}
-        />
-      ) : null}
+      {dialog}
     </>
   )
 }
