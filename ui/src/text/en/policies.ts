@@ -21,12 +21,16 @@ export const policies = {
     total === 1
       ? blocked
         ? ['If every tunnel drops now, the only policy blocks: ', blocked, '.']
-        : ['If every tunnel drops now, the only policy lets traffic out directly: ', direct, '.']
-      : !direct
-        ? ['If every tunnel drops now, ', blocked, '; none lets traffic out.']
-        : !blocked
-          ? ['If every tunnel drops now, ', direct, '; none blocks.']
-          : ['If every tunnel drops now, ', blocked, ' and ', direct, '.'],
+        : direct
+          ? ['If every tunnel drops now, the only policy lets traffic out directly: ', direct, '.']
+          : ['If every tunnel drops now, the only policy keeps its path.']
+      : blocked && direct
+        ? ['If every tunnel drops now, ', blocked, ' and ', direct, '.']
+        : blocked
+          ? ['If every tunnel drops now, ', blocked, '; none lets traffic out.']
+          : direct
+            ? ['If every tunnel drops now, ', direct, '; none blocks.']
+            : ['If every tunnel drops now, each policy keeps a path.'],
   policiesBlock: (n: number, total: number) =>
     total === 1 ? 'its devices are cut off' : `${n} of ${total} policies ${n === 1 ? 'blocks' : 'block'}`,
   letOut: (n: number, total: number) =>
@@ -55,7 +59,7 @@ export const policies = {
   newPolicy: 'Policy',
   newException: 'Exception',
   empty:
-    'A policy says which way the traffic of a device, a group or a network takes, and what happens when that way fails.',
+    'A policy says which hops the traffic of a device, a group or a network takes, and what happens when they fail.',
   nothingMatches: 'No policy matches the filter.',
   columns: {
     priority: 'Priority',
@@ -129,10 +133,8 @@ export const policies = {
   disabled: 'Disabled',
   notInKernel: 'Not in the kernel',
   noTraffic: 'No traffic',
-  blocked: 'Blocked',
   blockedDevices: (n: number | null) =>
     n === null ? 'Blocked' : `Blocked, ${count(n, 'device', 'devices')}`,
-  direct: 'Direct',
   directDevices: (n: number | null) => (n === null ? 'Direct' : `Direct, ${count(n, 'device', 'devices')}`),
   hopsOf: (name: string, up: number, all: number) => `${name}, ${up} of ${all} hops`,
   fallback: (n: number | null) =>
@@ -188,7 +190,7 @@ export const policies = {
   sourceValue: 'Value',
   noDevices: 'No device is known yet.',
   noGroups: 'There is no device group.',
-  way: 'Way',
+  way: 'Path',
   ways: { hops: 'Hops', profile: 'Profile', chain: 'Chain' },
   profile: 'Profile',
   chain: 'Chain',
@@ -264,7 +266,6 @@ export const policies = {
   checking: 'Checking',
   valid: 'The gateway would accept this.',
   preview: 'What happens',
-  previewHint: 'to this draft, by the rules of policies',
   situations: {
     up: 'All hops work',
     first: 'First hop down',
@@ -272,10 +273,7 @@ export const policies = {
     boot: 'Before the plan is loaded',
   } as Record<string, string>,
   compiledNow: 'Compiled with the present state of hops',
-  compiledFor: 'Rule',
   inForce: 'In force',
-  inForceHint: 'leak matrix of the active version',
-  withPendingHint: 'leak matrix after an apply',
   notInForce: 'This policy is not active.',
   hits: (packets: string, bytes: string) => `${packets} packets, ${bytes}`,
 
@@ -318,7 +316,6 @@ export const policies = {
   matrixEmpty: 'No policy is active, so there is nothing to compute.',
   pendingMatrixMissing: (n: number) =>
     `${count(n, 'change is', 'changes are')} saved and not in this matrix: it shows the active plan.`,
-  leaks: (n: number) => `${count(n, 'policy leaks', 'policies leak')}.`,
   matrixAnswer: {
     none: 'No policy leaks in any state of the tunnels.',
     low: 'Policies let traffic out directly only where you chose so.',
@@ -368,7 +365,6 @@ export const policies = {
   exceptionBy: (user: string) => `by ${user}`,
   exceptionLeft: (age: string) => `${age} left`,
   endsAt: (time: string) => `ends ${time}`,
-  endedAt: (time: string) => `ended ${time}`,
   duration: 'Duration in minutes',
   durations: [
     [15, '15 min'],
@@ -377,7 +373,7 @@ export const policies = {
     [1440, '24 h'],
   ] as [number, string][],
   durationHint: '1 to 1440.',
-  reasonHint: 'It stands in the audit log and beside the exception.',
+  reasonHint: 'It appears in the audit log and beside the exception.',
   reasonMissing: 'Say why.',
   targets: 'Targets',
   targetsHint: 'One each line: an address, a network, address:port, :443, example.com, =example.com.',
@@ -393,16 +389,14 @@ export const policies = {
   extended: (name: string, time: string) => `The exception for ${name} now ends ${time}.`,
   extendedTwice: 'The longer exception is active. The old one could not be ended and ends by itself.',
   past: 'Ended',
-  lets: 'Lets out directly',
-  until: 'Ends',
 
   // Profiles and chains
-  profileQuestion: 'Which ways are ready to use?',
+  profileQuestion: 'Which paths are ready to use?',
   profileAnswer: (profiles: number, chains: number) =>
     `${count(profiles, 'profile', 'profiles')} and ${count(chains, 'chain', 'chains')} are ready for policies, devices and groups.`,
   profiles: 'Profiles',
-  profilesHint: 'A way with its failure policy and its DNS, for several policies, devices and groups.',
-  profilesEmpty: 'A profile is a way that several policies, devices and groups share.',
+  profilesHint: 'Hops with their failure policy and DNS, for several policies, devices and groups.',
+  profilesEmpty: 'A profile is a list of hops that several policies, devices and groups share.',
   newProfile: 'Profile',
   createProfile: 'New profile',
   chains: 'Chains',
@@ -418,7 +412,6 @@ export const policies = {
   } as Record<string, string>,
   upstreams: 'Upstreams',
   upstreamsHint: 'One each line: an address, a name or an https:// URL.',
-  preset: 'Preset of upstreams',
   mtu: 'MTU',
   mtuHint: 'Bytes of a packet. Empty: as the hops need.',
   status: 'Status',
@@ -430,8 +423,8 @@ export const policies = {
     unknown: 'Unknown',
   } as Record<string, string>,
   effectiveMtu: 'Effective MTU',
-  deleteProfileMeans: 'What names this profile loses its way: its failure policy applies.',
-  deleteChainMeans: 'What names this chain loses its way: its failure policy applies.',
+  deleteProfileMeans: 'What names this profile loses its hops: its failure policy applies.',
+  deleteChainMeans: 'What names this chain loses its hops: its failure policy applies.',
   deleteProfile: 'Delete profile',
   deleteChain: 'Delete chain',
 
@@ -492,7 +485,6 @@ export const policies = {
   compiledQuestion: 'What does the kernel enforce?',
   compiledAnswer: (generation: number, rules: number, drift: number) =>
     `Generation ${generation} with ${count(rules, 'rule', 'rules')} is compiled; ${drift === 0 ? 'nothing in the kernel drifted' : `${count(drift, 'object in the kernel was', 'objects in the kernel were')} changed by others`}.`,
-  driftUnknown: 'unknown drift',
   compiled: 'Compiled',
   compiledHint: (backend: string, hash: string) => `${backend}, ${hash}`,
   searchCompiled: 'Find in the compiled plan',
@@ -542,16 +534,12 @@ export const policies = {
   },
   appliesTo: (devices: number, names: string) =>
     `${count(devices, 'device', 'devices')}${names ? `: ${names}` : ''}`,
-  nowIs: 'Now:',
   whenState: (state: string) => `${state}:`,
   noRule: 'no rule of its own',
   nextRule: 'the next policy that matches, else the default route',
   sameEffect: 'same effect in all states',
-  sameEffectNow: 'same effect now',
   fieldChange: (field: string, from: string, to: string) => `${field}: ${from} to ${to}`,
-  movedFrom: (from: number, to: number) => `priority ${from} to ${to}`,
   fedChange: 'A profile, a chain or a privacy class that policies use has changed.',
-  editedFields: (fields: string, actor: string) => `${fields} edited${actor ? ` by ${actor}` : ''}`,
   beforeUnknown: 'The gateway does not show the active value.',
   fieldColumns: { policy: 'Policy', field: 'Field', before: 'Active', after: 'Saved', by: 'By' },
   dataplaneSame: 'The compiled rules stay the same.',
