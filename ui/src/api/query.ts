@@ -73,6 +73,7 @@ export function useChange<I, T>(change: (input: I) => Promise<Answer<T>>) {
   const queries = useQueryClient()
   return useMutation({
     mutationFn: change,
-    onSettled: () => queries.invalidateQueries(),
+    // It is not waited for: what a change takes away would otherwise be gone before its caller hears of the result.
+    onSettled: () => void queries.invalidateQueries(),
   })
 }

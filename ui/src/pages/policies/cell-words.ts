@@ -1,7 +1,7 @@
 // What a cell of the leak matrix says: `via wg-a`, `blocked`, `DIRECT`.
 
 import type { Text } from '@/text'
-import { stateOf, type Cell, type LeakRow } from './model'
+import { hopColumns, stateOf, type Cell, type LeakMatrix, type LeakRow } from './model'
 
 export function cellWords(cell: Cell, row: Pick<LeakRow, 'fail_policy' | 'risk'>, text: Text): string {
   const state = stateOf(cell, row)
@@ -12,4 +12,11 @@ export function cellWords(cell: Cell, row: Pick<LeakRow, 'fail_policy' | 'risk'>
     return via ? text.policies.via(via) : (text.policies.outcomes[cell.outcome] ?? cell.outcome)
   if (cell.leak) return text.policies.cellDIRECT
   return via ? text.policies.chosen(via) : text.policies.cellDirect
+}
+
+/** Heading of a column: `All down`, `wg-a down`. */
+export function stateLabel(matrix: LeakMatrix, state: string, text: Text): string {
+  const hop = hopColumns(matrix).find((column) => column.state === state)
+  if (hop) return text.policies.hopIsDown(hop.target)
+  return text.policies.states[state] ?? state
 }

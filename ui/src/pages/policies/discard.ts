@@ -32,6 +32,14 @@ export function editsSince(entries: readonly Entry[], since: string | null): Map
   return edits
 }
 
+/** Fields of an active policy that the daemon shows. */
+export const SHOWN = ['name', 'priority', 'enabled', 'fail_policy', 'hops']
+
+/** Edits took each other back: the policy is as the active one. */
+export function isSame(differing: number, edit: Edit | undefined): boolean {
+  return differing === 0 && edit !== undefined && edit.fields.every((field) => SHOWN.includes(field))
+}
+
 /** How one policy is set back: deleted, or written with these fields. Null where the daemon does not show enough. */
 export function restoring(pending: Pending, edit: Edit | undefined): 'delete' | Partial<PolicyInput> | null {
   const { kind, stored, applied } = pending

@@ -3,7 +3,7 @@
 import type { Schemas } from '@/api/client'
 import type { State } from '@/components/state'
 import type { Text } from '@/text'
-import { cellWords } from './cell-words'
+import { cellWords, stateLabel } from './cell-words'
 import {
   cellOf,
   hopColumns,
@@ -69,7 +69,7 @@ function between(before: LeakRow | undefined, after: LeakRow, matrix: LeakMatrix
   return states
     .filter((state) => !before || !sameCell(cellOf(before, state), cellOf(after, state)))
     .map((state) => ({
-      when: text.policies.states[state] ?? state,
+      when: stateLabel(matrix, state, text),
       before: before ? sideOf(before, state, text) : unknown(text),
       after: sideOf(after, state, text),
     }))

@@ -3,7 +3,7 @@
 import { Link } from '@/app/link'
 import { StateWord, Tag } from '@/components/state'
 import { useText } from '@/text'
-import { cellWords } from './cell-words'
+import { cellWords, stateLabel } from './cell-words'
 import { cellOf, hopColumns, sameCell, stateOf, type Cell, type LeakMatrix, type LeakRow } from './model'
 
 interface Props {
@@ -38,7 +38,7 @@ export function MatrixTable({ matrix, before, pending = [], only, narrow = false
             <td className="mx__corner" />
             {columns.map((state) => (
               <th key={state} scope="col">
-                {text.policies.states[state] ?? state}
+                {stateLabel(matrix, state, text)}
               </th>
             ))}
           </tr>
@@ -61,7 +61,7 @@ export function MatrixTable({ matrix, before, pending = [], only, narrow = false
                       key={state}
                       row={row}
                       cell={cell}
-                      label={text.policies.states[state] ?? state}
+                      label={stateLabel(matrix, state, text)}
                       changed={before !== undefined && !sameCell(cell, old && cellOf(old, state))}
                     />
                   )

@@ -78,12 +78,12 @@ export default function Matrix() {
 function Legend() {
   const text = useText()
   return (
-    <>
+    <span className="legend">
       {(['ok', 'blocked', 'direct', 'leak'] as const).map((state) => (
         <StateWord key={state} state={state}>
           {text.policies.legend[state]}
         </StateWord>
       ))}
-    </>
+    </span>
   )
 }

@@ -13,9 +13,9 @@ import {
   useProfiles,
   useStatus,
 } from './data'
-import { editsSince } from './discard'
+import { editsSince, isSame } from './discard'
 import { effectsOf, opening } from './effects'
-import { devicesOf, type Pending } from './model'
+import { devicesOf, fieldsOf, type Pending } from './model'
 import { resolve } from './predict'
 
 /** Entries of the audit log that are read. */
@@ -54,7 +54,10 @@ export function useReview() {
       find(chains, stored.chain),
       find(classes, stored.privacy_class)?.fail_policy_floor,
     )
-  const items = (pending ?? []).map((each) => {
+  const waiting = (pending ?? []).filter(
+    (each) => each.kind !== 'edited' || !isSame(fieldsOf(each).length, edits?.get(each.id)),
+  )
+  const items = waiting.map((each) => {
     const effects = effectsOf(each, {
       running: running.data?.data,
       later: EVALUATES_PENDING ? later.data?.data : undefined,

@@ -2,6 +2,7 @@
 
 import { useText, type Text } from '@/text'
 import { useNames, sourceWords } from './data'
+import { SHOWN } from './discard'
 import { fieldsOf, inputOf } from './model'
 import type { ReviewItem } from './review-data'
 
@@ -55,7 +56,7 @@ export function FieldTable({ items }: { items: ReviewItem[] }) {
         row('fail_policy', '-', wordsOf((stored.effective ?? stored).fail_policy, text)),
       ]
     const known = fieldsOf(pending)
-    const others = (edit?.fields ?? []).filter((field) => !known.some((each) => each.field === field))
+    const others = (edit?.fields ?? []).filter((field) => !SHOWN.includes(field))
     return [
       ...known.map(({ field, from, to }) => row(field, wordsOf(from, text), wordsOf(to, text))),
       ...others.map((field) =>

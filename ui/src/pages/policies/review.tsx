@@ -142,7 +142,7 @@ export default function Review({ onClose }: { onClose: () => void }) {
           <UndoItself undo={undo} onChange={setUndo} />
         )}
       </div>
-      <div className="dock__bar">
+      <div className="dock__bar review__bar">
         <Icon name="clock" />
         <p>
           {waits ? text.policies.waitsConfirm : text.shell.pendingSentence}{' '}

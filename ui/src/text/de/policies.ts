@@ -285,6 +285,7 @@ export const policies: Text['policies'] = {
     boot: 'Systemstart',
   },
   now: 'Jetzt',
+  hopIsDown: (name) => `${name} aus`,
   via: (name) => `über ${name}`,
   chosen: (name) => `${name}, gewählt`,
   cellBlocked: 'gesperrt',

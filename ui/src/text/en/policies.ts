@@ -299,6 +299,7 @@ export const policies = {
     boot: 'Boot',
   } as Record<string, string>,
   now: 'Now',
+  hopIsDown: (name: string) => `${name} down`,
   via: (name: string) => `via ${name}`,
   chosen: (name: string) => `${name}, chosen`,
   cellBlocked: 'blocked',
