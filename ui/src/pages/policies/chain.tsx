@@ -54,7 +54,7 @@ function ChainForm({ chain }: { chain: Chain | null }) {
           )
         : call(client.POST('/chains', { body })),
     read: (id) => get('/chains/{id}', { path: { id } }),
-    said: text.policies.savedSay,
+    said: () => text.common.saved,
     onSaved: (saved) => {
       if (!chain) go(`/policies/chains/${saved.id}`)
     },

@@ -97,7 +97,7 @@ function ClassForm({ found }: { found: PrivacyClass | null }) {
         : call(client.POST('/privacy-classes', { body }))
     },
     read: (id) => get('/privacy-classes/{id}', { path: { id } }),
-    said: text.policies.savedSay,
+    said: () => text.common.saved,
     onSaved: (saved) => {
       if (!found) go(`/policies/classes/${saved.id}`)
     },

@@ -70,7 +70,7 @@ function ProfileForm({ profile }: { profile: Profile | null }) {
           )
         : call(client.POST('/profiles', { body })),
     read: (id) => get('/profiles/{id}', { path: { id } }),
-    said: text.policies.savedSay,
+    said: () => text.common.saved,
     onSaved: (saved) => {
       if (!profile) go(`/policies/profiles/${saved.id}`)
     },

@@ -8,7 +8,7 @@ import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { useText } from '@/text'
-import { formatBytes } from '@/text/format'
+import { formatNumber } from '@/text/format'
 import { useChains, useClasses, useProfiles } from './data'
 import { policies as entry } from './entry'
 import { Hops, nameIn } from './hops'
@@ -180,7 +180,7 @@ function ChainTable({ list }: { list: Chain[] }) {
       header: text.policies.effectiveMtu,
       meta: { numeric: true },
       cell: ({ row: { original } }) =>
-        original.mtu_effective == null ? '-' : formatBytes(original.mtu_effective),
+        original.mtu_effective == null ? '-' : formatNumber(original.mtu_effective),
     },
   ]
   return (

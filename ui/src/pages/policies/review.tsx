@@ -9,9 +9,9 @@ import { Button, IconButton } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Segmented } from '@/components/segmented'
 import { Failure, Skeleton } from '@/components/section'
-import { useText } from '@/text'
+import { useText, type Text } from '@/text'
 import { DiscardDialog } from './discard-dialog'
-import { useReview } from './review-data'
+import { useReview, type ReviewItem } from './review-data'
 import { Dataplane } from './review-dataplane'
 import { EffectList } from './review-effect'
 import { FieldTable } from './review-fields'
@@ -107,21 +107,13 @@ export default function Review({ onClose }: { onClose: () => void }) {
         {ready && opened.length > 0 ? (
           <div className="confirm">
             <p>
-              <b className="strong">
-                {opened
-                  .map((item) =>
-                    text.policies.opensDirect(
-                      item.devices?.length ? item.devices.join(', ') : item.pending.name,
-                      item.opens.some((effect) => effect.when === text.policies.now)
-                        ? text.policies.rightNow
-                        : text.policies.whenDown(item.opens.map((effect) => effect.when).join(', ')),
-                    ),
-                  )
-                  .join(' ')}
-              </b>
+              <b className="strong">{opened.map((item) => opensWords(item, text)).join(' ')}</b>
               <br />
               <span className="mid">
-                {text.policies.typeName(name, onlyDevice === undefined ? 'policy' : 'device')}
+                {text.policies.typeName(
+                  name,
+                  onlyDevice !== undefined ? 'device' : opened.length === 1 ? 'policy' : 'policies',
+                )}
               </span>
             </p>
             <label>
@@ -191,6 +183,18 @@ export default function Review({ onClose }: { onClose: () => void }) {
         />
       ) : null}
     </>
+  )
+}
+
+/** Whom an apply lets out in the clear, and when. */
+function opensWords({ pending, opens, devices }: ReviewItem, text: Text): string {
+  const names = devices?.length ? devices.join(', ') : pending.name
+  // Without the policy another one decides, which is not known here.
+  if (pending.kind === 'off' || pending.kind === 'removed') return text.policies.mayOpenDirect(names)
+  const now = opens.some((effect) => effect.when === text.policies.now)
+  return text.policies.opensDirect(
+    names,
+    now ? text.policies.rightNow : text.policies.whenDown(opens.map((effect) => effect.when).join(', ')),
   )
 }
 

@@ -530,7 +530,9 @@ export const policies: Text['policies'] = {
   whenDown: (states) => `wenn: ${states}`,
   rightNow: 'sofort',
   typeName: (name, kind) =>
-    `Zum Anwenden den Namen ${kind === 'device' ? 'des Geräts' : 'der Richtlinie'} eingeben: ${name}. Vorher entsteht ein Schnappschuss.`,
+    `Zum Anwenden ${kind === 'device' ? 'den Namen des Geräts' : kind === 'policy' ? 'den Namen der Richtlinie' : 'die Namen der Richtlinien'} eingeben: ${name}. Vorher entsteht ein Schnappschuss.`,
+  mayOpenDirect: (names) =>
+    `Das öffnet ${names} vielleicht einen direkten Pfad: es entscheidet die nächste passende Richtlinie, sonst die Standardroute.`,
   typeNameLabel: (name) => `Zum Bestätigen ${name} eingeben`,
   undoItself: 'Von selbst zurücknehmen, wenn ich nicht binnen 90 s bestätige',
   applySnapshot: 'Anwenden mit Schnappschuss',

@@ -549,8 +549,10 @@ export const policies = {
   opensDirect: (names: string, when: string) => `This opens a direct path for ${names} ${when}.`,
   whenDown: (states: string) => `when: ${states}`,
   rightNow: 'right now',
-  typeName: (name: string, kind: 'device' | 'policy') =>
-    `Type the name of the ${kind}, ${name}, to apply. A snapshot is made first.`,
+  typeName: (name: string, kind: 'device' | 'policy' | 'policies') =>
+    `Type the ${kind === 'device' ? 'name of the device' : kind === 'policy' ? 'name of the policy' : 'names of the policies'}, ${name}, to apply. A snapshot is made first.`,
+  mayOpenDirect: (names: string) =>
+    `This may open a direct path for ${names}: the next policy that matches decides, else the default route.`,
   typeNameLabel: (name: string) => `Type ${name} to confirm`,
   undoItself: 'Undo by itself unless I confirm within 90 s',
   applySnapshot: 'Apply with snapshot',
