@@ -48,7 +48,7 @@ export function effectsOf(pending: Pending, given: Given): Effect[] {
   if (pending.kind === 'removed' || pending.kind === 'off') return [gone(pending, before, given)]
   if (later) {
     const after = later.rows.find((row) => row.policy_id === pending.id)
-    return after ? between(before, after, later, text) : []
+    if (after) return between(before, after, later, text)
   }
   return estimated(pending, before, given)
 }

@@ -10,6 +10,7 @@ import {
   useMatrix,
   useNames,
   usePending,
+  usePolicies,
   useProfiles,
   useStatus,
 } from './data'
@@ -25,6 +26,7 @@ export function useReview() {
   const text = useText()
   const status = useStatus().data?.data
   const pending = usePending()
+  const policies = usePolicies().data?.data
   const dryRun = useDryRun({})
   const running = useMatrix(false)
   const later = useMatrix(true, EVALUATES_PENDING)
@@ -57,8 +59,8 @@ export function useReview() {
   const waiting = (pending ?? []).filter(
     (each) => each.kind !== 'edited' || !isSame(fieldsOf(each).length, edits?.get(each.id)),
   )
-  const items = waiting.map((each) => {
-    const effects = effectsOf(each, {
+  const effects = (each: Pending) =>
+    effectsOf(each, {
       running: running.data?.data,
       later: EVALUATES_PENDING ? later.data?.data : undefined,
       dryRun: dryRun.data?.data,
@@ -66,11 +68,26 @@ export function useReview() {
       resolved,
       text,
     })
+  // Policies that were not edited change too, by their profile, chain or privacy class.
+  const fed = (policies ?? [])
+    .filter((policy) => policy.enabled && !waiting.some((each) => each.id === policy.id))
+    .map((stored): Pending => {
+      const applied = enforced?.policies.find((each) => each.id === stored.id)
+      return { id: stored.id, name: stored.name, kind: 'edited', stored, applied }
+    })
+    .filter(
+      (each) =>
+        status?.pending_changes === true &&
+        each.applied !== undefined &&
+        (fieldsOf(each).length > 0 || (EVALUATES_PENDING && later.data && effects(each).length > 0)),
+    )
+  const items = [...waiting, ...fed].map((each) => {
+    const found = effects(each)
     const ids = each.stored ? devicesOf(each.stored, names.groups) : null
     return {
       pending: each,
-      effects,
-      opens: opening(effects),
+      effects: found,
+      opens: opening(found),
       devices: ids?.map(names.device) ?? null,
       edit: edits?.get(each.id),
     }
