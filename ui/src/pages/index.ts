@@ -4,9 +4,19 @@ import { available, type Entry } from '@/app/entries'
 import { activity } from './activity/entry'
 import { devices } from './devices/entry'
 import { dns } from './dns/entry'
+import { network } from './network/entry'
 import { overview } from './overview/entry'
 import { paths } from './paths/entry'
 import { policies } from './policies/entry'
 import { system } from './system/entry'
 
-export const entries: Entry[] = available([overview, devices, policies, paths, dns, activity, system])
+export const entries: Entry[] = available([
+  overview,
+  devices,
+  policies,
+  paths,
+  dns,
+  network,
+  activity,
+  system,
+])

@@ -83,7 +83,7 @@ function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] |
   const [outcome, setOutcome] = useState<{ name: string; result: Schemas['TestOutcome'] } | null>(null)
   return (
     <>
-      <table className="tbl tbl--card tbl--menu">
+      <table className="tbl tbl--card tbl--end">
         <thead>
           <tr>
             <th scope="col">{columns.bridge}</th>

@@ -53,7 +53,7 @@ function List({ endpoints }: { endpoints: Endpoint[] }) {
   const nameOf = (id: string | null) =>
     id === null ? words.everyPolicy : (policies.find((policy) => policy.id === id)?.name ?? id)
   return (
-    <table className="tbl tbl--card tbl--menu">
+    <table className="tbl tbl--card tbl--end">
       <thead>
         <tr>
           <th scope="col">{words.columns.tunnel}</th>

@@ -2,6 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { numberOf, textOf, wordsOf, type Values } from '@/components/form'
+import { nextNumber, numbersOf, withoutNumber } from '@/components/numbered'
 
 type Tunnel = Schemas['Tunnel']
 type TunnelInput = Schemas['TunnelInput']
@@ -23,11 +24,7 @@ export function peerField(index: number, field: (typeof PEER_FIELDS)[number]): s
 
 /** Numbers of the peers that the form has. */
 export function peersOf(values: Values): number[] {
-  return Object.keys(values)
-    .map((key) => /^peers\[(\d+)\]\.public_key$/.exec(key)?.[1])
-    .filter((index) => index !== undefined)
-    .map(Number)
-    .sort((one, other) => one - other)
+  return numbersOf(values, 'peers')
 }
 
 /** The secret fields of all peers, which no draft keeps. */
@@ -36,7 +33,7 @@ export function secretsOf(values: Values): string[] {
 }
 
 export function withPeer(values: Values, peer?: Schemas['Peer']): Values {
-  const index = Math.max(-1, ...peersOf(values)) + 1
+  const index = nextNumber(values, 'peers')
   return {
     ...values,
     [peerField(index, 'public_key')]: peer?.public_key ?? '',
@@ -47,17 +44,8 @@ export function withPeer(values: Values, peer?: Schemas['Peer']): Values {
   }
 }
 
-/** Removes a peer. Those after it move up, so that numbers and paths agree. */
 export function withoutPeer(values: Values, index: number): Values {
-  const rest: Values = {}
-  for (const [key, value] of Object.entries(values)) {
-    const found = /^peers\[(\d+)\]\.(.+)$/.exec(key)
-    const at = Number(found?.[1])
-    if (!found) rest[key] = value
-    else if (at < index) rest[key] = value
-    else if (at > index) rest[`peers[${at - 1}].${found[2]}`] = value
-  }
-  return rest
+  return withoutNumber(values, 'peers', index)
 }
 
 export function formOf(tunnel: Tunnel): Values {

@@ -99,32 +99,35 @@ function Sentence({ tunnels, failed, egress }: SentenceProps) {
   const others = tunnels.filter((tunnel) => !stateOf(tunnel).usable)
   const policies = new Set(egress?.map((each) => each.policy_id))
   const waiting = new Set(egress?.filter((each) => each.state !== 'up').map((each) => each.policy_id))
+  const [counted, are] = answer.up(up.length, tunnels.length)
+  const [named, have] = waiting.size > 0 ? answer.policies(waiting.size) : answer.policiesUp(policies.size)
   return (
     <>
       <Link to="/paths" search={{ state: 'usable' }}>
-        {answer.up(up.length, tunnels.length)}
-      </Link>{' '}
+        {counted}
+      </Link>
+      {are}{' '}
       {others.slice(0, 3).map((tunnel) => (
         <span key={tunnel.id}>
-          <Link to={`/paths/tunnels/${tunnel.id}`}>{sentenceOf(tunnel)}</Link>{' '}
+          <Link to={`/paths/tunnels/${tunnel.id}`}>{tunnel.name}</Link>
+          {restOf(tunnel)}{' '}
         </span>
       ))}
-      {egress === undefined ? null : waiting.size > 0 ? (
-        <Link to="/policies">{answer.policies(waiting.size)}</Link>
-      ) : policies.size > 0 ? (
-        <Link to="/policies">{answer.policiesUp(policies.size)}</Link>
-      ) : (
+      {egress === undefined ? null : policies.size === 0 ? (
         answer.noPolicy
+      ) : (
+        <>
+          <Link to="/policies">{named}</Link>
+          {have}
+        </>
       )}
     </>
   )
 
-  function sentenceOf(tunnel: Tunnel): string {
+  function restOf(tunnel: Tunnel): string {
     const { word } = stateOf(tunnel)
-    const named = text.paths.states[word] ?? word
-    return tunnel.last_change
-      ? answer.notUp(tunnel.name, named, formatTime(tunnel.last_change))
-      : answer.neverUp(tunnel.name, named)
+    const state = text.paths.states[word] ?? word
+    return tunnel.last_change ? answer.notUp(state, formatTime(tunnel.last_change)) : answer.neverUp(state)
   }
 }
 
@@ -207,7 +210,7 @@ function List({ tunnels, egress }: { tunnels: Tunnel[]; egress: Egress[] | undef
   return (
     <DataTable
       label={list.label}
-      className="tbl--menu"
+      className="tbl--end"
       rows={tunnels}
       columns={columns}
       id={(tunnel) => tunnel.id}
@@ -263,8 +266,8 @@ function Counter({ tunnel, bytes, which }: CounterProps) {
   const rate = latest(ratesOf(useSamples(tunnel.id))[which])
   return (
     <span className="two">
-      <span>{bytes === undefined ? '-' : formatBytes(bytes)}</span>
-      <small>{rate === null ? '-' : formatRate(rate)}</small>
+      <span>{bytes === undefined || !tunnel.interface ? '-' : formatBytes(bytes)}</span>
+      <small>{rate === null || !tunnel.interface ? '-' : formatRate(rate)}</small>
     </span>
   )
 }

@@ -27,21 +27,19 @@ export const paths: Text['paths'] = {
     none: 'Es gibt noch keinen Tunnel.',
     up: (up, total) =>
       total === 1
-        ? up === 1
-          ? 'Der Tunnel steht.'
-          : 'Der Tunnel steht nicht.'
-        : `${up} von ${total} Tunneln ${up === 1 ? 'steht' : 'stehen'}.`,
-    notUp: (name, state, since) => `${name} ist seit ${since} ${state}.`,
-    neverUp: (name, state) => `${name} ist ${state}.`,
+        ? ['Der Tunnel', up === 1 ? ' steht.' : ' steht nicht.']
+        : [`${up} von ${total} Tunneln`, up === 1 ? ' steht.' : ' stehen.'],
+    notUp: (state, since) => ` ist seit ${since} ${state}.`,
+    neverUp: (state) => ` ist ${state}.`,
     policies: (n) =>
       n === 1
-        ? '1 Richtlinie hat einen Hop, der nicht steht; es gilt ihre Ausfallregel.'
-        : `${n} Richtlinien haben einen Hop, der nicht steht; es gelten ihre Ausfallregeln.`,
+        ? ['1 Richtlinie', ' hat einen Hop, der nicht steht; es gilt ihre Ausfallregel.']
+        : [`${n} Richtlinien`, ' haben einen Hop, der nicht steht; es gelten ihre Ausfallregeln.'],
     policiesUp: (n) =>
       n === 1
-        ? 'Die einzige Richtlinie, die sie benutzt, hat ihren Tunnel.'
-        : `Alle ${n} Richtlinien, die sie benutzen, haben ihren Tunnel.`,
-    noPolicy: 'Keine angewandte Richtlinie benutzt sie.',
+        ? ['Die einzige Richtlinie', ', die einen Tunnel benutzt, hat ihn.']
+        : [`Alle ${n} Richtlinien`, ', die Tunnel benutzen, haben sie.'],
+    noPolicy: 'Keine angewandte Richtlinie benutzt einen Tunnel.',
   },
   list: {
     title: 'Tunnel',

@@ -27,23 +27,21 @@ export const paths = {
 
   answer: {
     none: 'There is no tunnel yet.',
-    up: (up: number, total: number) =>
+    up: (up: number, total: number): [link: string, rest: string] =>
       total === 1
-        ? up === 1
-          ? 'The tunnel is up.'
-          : 'The tunnel is not up.'
-        : `${up} of ${total} tunnels are up.`,
-    notUp: (name: string, state: string, since: string) => `${name} is ${state} since ${since}.`,
-    neverUp: (name: string, state: string) => `${name} is ${state}.`,
-    policies: (n: number) =>
+        ? ['The tunnel', up === 1 ? ' is up.' : ' is not up.']
+        : [`${up} of ${total} tunnels`, up === 1 ? ' is up.' : ' are up.'],
+    notUp: (state: string, since: string) => ` is ${state} since ${since}.`,
+    neverUp: (state: string) => ` is ${state}.`,
+    policies: (n: number): [link: string, rest: string] =>
       n === 1
-        ? '1 policy has a hop that is not up; its failure policy applies.'
-        : `${n} policies have a hop that is not up; their failure policies apply.`,
-    policiesUp: (n: number) =>
+        ? ['1 policy', ' has a hop that is not up; its failure policy applies.']
+        : [`${n} policies`, ' have a hop that is not up; their failure policies apply.'],
+    policiesUp: (n: number): [link: string, rest: string] =>
       n === 1
-        ? 'The one policy that uses them has its tunnel.'
-        : `All ${n} policies that use them have their tunnel.`,
-    noPolicy: 'No applied policy uses them.',
+        ? ['The one policy', ' that uses a tunnel has it.']
+        : [`All ${n} policies`, ' that use tunnels have them.'],
+    noPolicy: 'No applied policy uses a tunnel.',
   },
   list: {
     title: 'Tunnels',

@@ -1,0 +1,127 @@
+// IPv6 on the LAN: the prefix and its settings.
+
+import { useState } from 'react'
+import { call, client } from '@/api/client'
+import { get, useGet } from '@/api/query'
+import { Answer, Tabs } from '@/components/answer'
+import { EditForm, FormFields, numberOf, textOf, useEdit, wordsOf } from '@/components/form'
+import { Loaded, Section } from '@/components/section'
+import { useText } from '@/text'
+import { entryOfNetwork } from './entry-tabs'
+import { Addresses } from './interfaces'
+import { settingsForm, type Ipv6Form } from './ipv6-form'
+
+export default function Ipv6() {
+  const text = useText()
+  const words = text.network.ipv6
+  const settings = useGet('/settings')
+  const form = settings.data ? settingsForm(settings.data.data) : null
+  return (
+    <>
+      <Answer question={words.question}>
+        {settings.error ? text.network.unknownAnswer : form ? <Sentence form={form} /> : text.common.loading}
+      </Answer>
+      <Tabs entry={entryOfNetwork()} />
+      <Now />
+      <Section title={words.settings} hint={words.settingsHint}>
+        <Loaded query={settings} lines={4}>
+          {(read) => <Form value={settingsForm(read)} etag={settings.data?.etag ?? null} />}
+        </Loaded>
+      </Section>
+    </>
+  )
+}
+
+function Sentence({ form }: { form: Ipv6Form }) {
+  const words = useText().network.ipv6
+  if (!form.enabled) return <>{words.off}</>
+  return (
+    <>
+      {words.on} {form.prefix ? words.fixed(form.prefix) : form.delegation ? words.delegated : words.noPrefix}
+    </>
+  )
+}
+
+/** The IPv6 addresses that interfaces of the LAN and uplinks have. */
+function Now() {
+  const text = useText()
+  const words = text.network.ipv6
+  const { columns, roles } = text.network.interfaces
+  const interfaces = useGet('/interfaces', {}, { every: 15_000 })
+  return (
+    <Section title={words.addresses} hint={words.addressesHint}>
+      <Loaded query={interfaces}>
+        {(all) => (
+          <table className="tbl tbl--card">
+            <thead>
+              <tr>
+                <th scope="col">{columns.name}</th>
+                <th scope="col">{columns.role}</th>
+                <th scope="col">{columns.addresses}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {all
+                .filter((each) => each.role === 'lan' || each.role === 'uplink')
+                .map((each) => (
+                  <tr key={each.name}>
+                    <td className="med">{each.name}</td>
+                    <td data-l={columns.role}>{roles[each.role] ?? each.role}</td>
+                    <td data-l={columns.addresses}>
+                      <Addresses addresses={each.addresses.filter((address) => address.includes(':'))} />
+                    </td>
+                  </tr>
+                ))}
+            </tbody>
+          </table>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+function Form({ value, etag }: { value: Ipv6Form; etag: string | null }) {
+  const words = useText().network.ipv6
+  const [initial] = useState({ value, etag })
+  const edit = useEdit({
+    key: 'settings.ipv6',
+    initial,
+    save: (form, tag) =>
+      call(
+        client.PUT('/settings', {
+          params: { header: tag ? { 'If-Match': tag } : {} },
+          body: {
+            'network.ipv6.enabled': form.enabled,
+            'network.ipv6.delegation': form.delegation,
+            'network.ipv6.prefix': textOf(form.prefix),
+            'network.ipv6.rdnss': wordsOf(form.rdnss),
+            'network.ipv6.mtu': numberOf(form.mtu),
+            'network.ipv6.lifetime_sec': numberOf(form.lifetime_sec),
+          },
+        }),
+      ),
+    read: async () => {
+      const now = await get('/settings')
+      return { value: settingsForm(now.data), etag: now.etag }
+    },
+    onSaved: () => undefined,
+  })
+  const path = (field: string) => `network.ipv6.${field}`
+  return (
+    <EditForm edit={edit} needs="admin">
+      <FormFields
+        draft={edit.draft}
+        texts={words.fields}
+        error={edit.problems}
+        fields={[
+          { field: 'enabled', path: path('enabled'), kind: 'check' },
+          { field: 'delegation', path: path('delegation'), kind: 'check' },
+          { field: 'prefix', path: path('prefix') },
+          { field: 'rdnss', path: path('rdnss') },
+          { field: 'mtu', path: path('mtu'), kind: 'number', min: 1280, max: 65535 },
+          { field: 'lifetime_sec', path: path('lifetime_sec'), kind: 'number', required: true, min: 1 },
+        ]}
+      />
+    </EditForm>
+  )
+}

@@ -1,0 +1,63 @@
+// A reservation as a form, for new ones and for changes.
+
+import type { Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
+import { FormFields, textOf, type Edit } from '@/components/form'
+import { useText } from '@/text'
+
+// A type, not an interface: the form wants the index signature of an object.
+export type ReservationForm = {
+  mac: string
+  ip: string
+  hostname: string
+  device_id: string
+  comment: string
+}
+
+export function reservationForm(reservation: Schemas['DhcpReservation']): ReservationForm {
+  return {
+    mac: reservation.mac ?? '',
+    ip: reservation.ip ?? '',
+    hostname: reservation.hostname ?? '',
+    device_id: reservation.device_id ?? '',
+    comment: reservation.comment,
+  }
+}
+
+export function reservationInput(form: ReservationForm): Schemas['DhcpReservationInput'] {
+  return {
+    mac: textOf(form.mac),
+    ip: textOf(form.ip),
+    hostname: textOf(form.hostname),
+    device_id: textOf(form.device_id),
+    comment: form.comment,
+  }
+}
+
+interface Props {
+  edit: Edit<ReservationForm>
+  isNew: boolean
+}
+
+export function ReservationFields({ edit, isNew }: Props) {
+  const words = useText().network.dhcp
+  const devices = useGet('/devices', {}, { every: false }).data?.data ?? []
+  return (
+    <FormFields
+      draft={edit.draft}
+      texts={words.reservationFields}
+      error={edit.problems}
+      fields={[
+        { field: 'mac', required: true, disabled: !isNew },
+        { field: 'ip', required: true },
+        { field: 'hostname' },
+        {
+          field: 'device_id',
+          kind: 'select',
+          options: [['', words.noDevice], ...devices.map((each) => [each.id, each.name] as const)],
+        },
+        { field: 'comment', wide: true },
+      ]}
+    />
+  )
+}

@@ -1,0 +1,48 @@
+// A new reservation, empty or from a lease.
+
+import { useState } from 'react'
+import { call, client } from '@/api/client'
+import { useTitle } from '@/app/crumb'
+import { useGo } from '@/app/link'
+import { useSearchParams } from '@/app/search-params'
+import { Answer, Tabs } from '@/components/answer'
+import { EditForm, useEdit } from '@/components/form'
+import { Section } from '@/components/section'
+import { useText } from '@/text'
+import { entryOfNetwork } from './entry-tabs'
+import { ReservationFields, reservationInput, type ReservationForm } from './reservation-form'
+
+export default function NewReservation() {
+  const text = useText()
+  const go = useGo()
+  const words = text.network.dhcp
+  const [search] = useSearchParams()
+  useTitle(words.newReservation)
+  const [initial] = useState(() => ({
+    value: {
+      mac: search.mac ?? '',
+      ip: search.ip ?? '',
+      hostname: search.hostname ?? '',
+      device_id: search.device ?? '',
+      comment: '',
+    },
+    etag: null,
+  }))
+  const edit = useEdit<ReservationForm>({
+    key: `reservation.new.${search.mac ?? ''}`,
+    initial,
+    save: (value) => call(client.POST('/dhcp/reservations', { body: reservationInput(value) })),
+    onSaved: () => go('/network/dhcp'),
+  })
+  return (
+    <>
+      <Answer question={words.reservationQuestion}>{words.reservationNew}</Answer>
+      <Tabs entry={entryOfNetwork()} />
+      <Section title={words.newReservation}>
+        <EditForm edit={edit} action={text.common.create} isNew onCancel={() => go('/network/dhcp')}>
+          <ReservationFields edit={edit} isNew />
+        </EditForm>
+      </Section>
+    </>
+  )
+}

@@ -1,0 +1,37 @@
+// A new segment.
+
+import { useState } from 'react'
+import { call, client } from '@/api/client'
+import { useTitle } from '@/app/crumb'
+import { useGo } from '@/app/link'
+import { Answer, Tabs } from '@/components/answer'
+import { EditForm, useEdit } from '@/components/form'
+import { Section } from '@/components/section'
+import { useText } from '@/text'
+import { entryOfNetwork } from './entry-tabs'
+import { SegmentFields, segmentForm, segmentInput } from './segment-form'
+
+export default function NewSegment() {
+  const text = useText()
+  const go = useGo()
+  const words = text.network.segments
+  useTitle(words.new)
+  const [initial] = useState(() => ({ value: segmentForm(null), etag: null }))
+  const edit = useEdit({
+    key: 'segment.new',
+    initial,
+    save: (value) => call(client.POST('/segments', { body: segmentInput(value) })),
+    onSaved: () => go('/network/segments'),
+  })
+  return (
+    <>
+      <Answer question={words.newQuestion}>{words.newAnswer}</Answer>
+      <Tabs entry={entryOfNetwork()} />
+      <Section title={words.new}>
+        <EditForm edit={edit} action={text.common.create} isNew onCancel={() => go('/network/segments')}>
+          <SegmentFields edit={edit} />
+        </EditForm>
+      </Section>
+    </>
+  )
+}

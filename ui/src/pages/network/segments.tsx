@@ -1,0 +1,178 @@
+// Segments of the LAN, and the VLANs below them.
+
+import type { Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
+import { isSupported } from '@/api/operations'
+import { Link, useGo } from '@/app/link'
+import { Answer, Tabs } from '@/components/answer'
+import { Button } from '@/components/button'
+import { DataTable, type ColumnDef } from '@/components/data-table'
+import { Empty, Loaded, Section } from '@/components/section'
+import { StateWord } from '@/components/state'
+import { useText } from '@/text'
+import { entryOfNetwork } from './entry-tabs'
+
+type Segment = Schemas['Segment']
+
+export default function Segments() {
+  const text = useText()
+  const go = useGo()
+  const words = text.network.segments
+  const segments = useGet('/segments')
+  return (
+    <>
+      <Answer
+        question={words.question}
+        actions={
+          <Button kind="primary" needs="operator" onClick={() => go('/network/segments/new')}>
+            {words.new}
+          </Button>
+        }
+      >
+        {segments.error ? (
+          text.network.unknownAnswer
+        ) : segments.data ? (
+          <Sentence segments={segments.data.data} />
+        ) : (
+          text.common.loading
+        )}
+      </Answer>
+      <Tabs entry={entryOfNetwork()} />
+      <Section title={words.title}>
+        <Loaded
+          query={segments}
+          isEmpty={(all) => all.length === 0}
+          empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
+        >
+          {(all) => <List segments={all} />}
+        </Loaded>
+      </Section>
+      {isSupported('GET /vlans') ? <Vlans /> : null}
+    </>
+  )
+}
+
+function Sentence({ segments }: { segments: Segment[] }) {
+  const words = useText().network.segments
+  if (segments.length === 0) return <>{words.none}</>
+  const [counted, are] = words.answer(segments.length)
+  return (
+    <>
+      <Link to="/network/segments">{counted}</Link>
+      {are} {words.isolated(segments.filter((segment) => segment.isolation).length)}
+    </>
+  )
+}
+
+function List({ segments }: { segments: Segment[] }) {
+  const text = useText()
+  const go = useGo()
+  const words = text.network.segments
+  const { columns } = words
+  const classes = useGet('/trust-classes', {}, { every: 60_000 }).data?.data ?? []
+  const trust = (value: string | null) =>
+    value === null ? words.noTrust : (classes.find((each) => each.id === value)?.name ?? value)
+  const defined: ColumnDef<Segment>[] = [
+    {
+      id: 'name',
+      header: columns.name,
+      accessorFn: (segment) => segment.name,
+      meta: { label: '' },
+      cell: ({ row: { original: segment } }) => (
+        <Link className="med" to={`/network/segments/${segment.id}`}>
+          {segment.name}
+        </Link>
+      ),
+    },
+    {
+      id: 'interface',
+      header: columns.interface,
+      accessorFn: (segment) => segment.interface ?? '',
+      cell: ({ row: { original: segment } }) => (
+        <span className="two">
+          <span>{segment.interface ?? '-'}</span>
+          <small>{segment.vlan_id === null ? words.untagged : words.vlan(segment.vlan_id)}</small>
+        </span>
+      ),
+    },
+    {
+      id: 'cidr',
+      header: columns.cidr,
+      accessorFn: (segment) => segment.cidr ?? '-',
+      cell: ({ row: { original: segment } }) => <span className="mono">{segment.cidr ?? '-'}</span>,
+    },
+    { id: 'trust', header: columns.trust, accessorFn: (segment) => trust(segment.trust_class) },
+    {
+      id: 'isolation',
+      header: columns.isolation,
+      accessorFn: (segment) => (segment.isolation ? words.isolatedWord : words.open),
+    },
+    {
+      id: 'dhcp',
+      header: columns.dhcp,
+      accessorFn: (segment) => (segment.dhcp ? text.common.on : text.common.off),
+    },
+  ]
+  return (
+    <DataTable
+      label={words.title}
+      rows={segments}
+      columns={defined}
+      id={(segment) => segment.id}
+      open={(segment) => go(`/network/segments/${segment.id}`)}
+    />
+  )
+}
+
+function Vlans() {
+  const text = useText()
+  const words = text.network.segments
+  const columns = words.vlanColumns
+  const link = text.network.interfaces
+  const vlans = useGet('/vlans')
+  return (
+    <Section title={words.vlans} hint={words.vlansHint}>
+      <Loaded
+        query={vlans}
+        isEmpty={(all) => all.length === 0}
+        empty={<p className="quiet">{words.vlansEmpty}</p>}
+      >
+        {(all) => (
+          <table className="tbl tbl--card">
+            <thead>
+              <tr>
+                <th scope="col">{columns.id}</th>
+                <th scope="col">{columns.parent}</th>
+                <th scope="col">{columns.interface}</th>
+                <th scope="col">{columns.lan}</th>
+                <th scope="col">{columns.segment}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {all.map((vlan) => (
+                <tr key={`${vlan.parent} ${vlan.vlan_id}`}>
+                  <td className="med">{words.vlan(vlan.vlan_id)}</td>
+                  <td data-l={columns.parent}>{vlan.parent}</td>
+                  <td data-l={columns.interface}>
+                    {vlan.interface === null ? (
+                      <span className="dim">{words.noInterface}</span>
+                    ) : (
+                      <span className="inline">
+                        <Link to={`/network/interfaces/${encodeURIComponent(vlan.interface)}`}>
+                          {vlan.interface}
+                        </Link>
+                        <StateWord state={vlan.up ? 'ok' : 'down'}>{vlan.up ? link.up : link.down}</StateWord>
+                      </span>
+                    )}
+                  </td>
+                  <td data-l={columns.lan}>{vlan.lan ? text.common.yes : text.common.no}</td>
+                  <td data-l={columns.segment}>{vlan.segment ?? '-'}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
