@@ -28,12 +28,17 @@ export function Tabs({ entry }: { entry: Entry }) {
   const path = usePath()
   const tabs = available([entry])[0]?.tabs ?? []
   if (tabs.length < 2) return null
+  // A detail page belongs to the tab whose address it continues: the longest one.
+  const current = tabs
+    .map((tab) => addressOf(entry, tab))
+    .filter((address) => path === address || path.startsWith(`${address}/`))
+    .sort((one, other) => other.length - one.length)[0]
   return (
     <nav className="tabs" aria-label={entry.label(text)}>
       {tabs.map((tab) => {
         const address = addressOf(entry, tab)
         return (
-          <Link key={address} to={address} aria-current={path === address ? 'page' : undefined}>
+          <Link key={address} to={address} aria-current={address === current ? 'page' : undefined}>
             {tab.label(text)}
           </Link>
         )

@@ -33,6 +33,9 @@ export function Decisions({ manager }: { manager: Manager }) {
   const { columns } = words
   if (manager.decisions.length === 0) return <p className="quiet">{words.decisionsEmpty}</p>
   const numbers = new Map(numberChanges(manager.decisions).map(({ number, decision }) => [decision, number]))
+  // A pin belongs to the last change away from its uplink.
+  const newestFrom = (uplink: string) =>
+    manager.decisions.find((decision) => decision.applied && decision.from === uplink)
   return (
     <table className="tbl tbl--card" id="decisions">
       <thead>
@@ -47,7 +50,9 @@ export function Decisions({ manager }: { manager: Manager }) {
       <tbody>
         {manager.decisions.slice(0, MOST).map((decision) => {
           const number = numbers.get(decision)
-          const pin = manager.flap_pins.find((each) => each.uplink === decision.from)
+          const pin = manager.flap_pins.find(
+            (each) => each.uplink === decision.from && newestFrom(each.uplink) === decision,
+          )
           return (
             <tr key={`${decision.time} ${decision.uplink}`}>
               <td>
@@ -196,6 +201,16 @@ export function Latencies({ health, seen }: { health: Health[]; seen: Seen }) {
       {probed.map((each) => {
         const name = each.uplink || each.interface
         const own = seen.latencies[name] ?? []
+        if (own.every((sample) => sample.ms === null))
+          return (
+            <p key={name} className="mid">
+              {words.latencySummary(
+                name,
+                text.common.noData,
+                each.loss_pct === null ? '-' : `${formatNumber(each.loss_pct, 1)} %`,
+              )}
+            </p>
+          )
         return (
           <TimeChart
             key={name}
