@@ -135,7 +135,7 @@ function UplinkFields({ edit, number }: { edit: Edit<Values>; number: number }) 
           { field: `${at}.failback_states`, kind: 'check' },
         ]}
       />
-      <details className="fold">
+      <details className="probes">
         <summary>{words.probe}</summary>
         <FormFields
           draft={draft}

@@ -70,9 +70,11 @@ function Sentence({ health }: { health: BridgeHealth[] | undefined }) {
   if (health.length === 0) return <>{words.none}</>
   const up = health.filter((each) => each.status === 'up').length
   const tunnels = new Set(health.flatMap((each) => each.tunnels.map((tunnel) => tunnel.tunnel_id)))
+  const [counted, use] = words.carried(tunnels.size, health.length)
   return (
     <>
-      {words.answer(up, health.length)} <Link to="/paths">{words.carried(tunnels.size)}</Link>
+      {words.answer(up, health.length)} <Link to="/paths">{counted}</Link>
+      {use}
     </>
   )
 }

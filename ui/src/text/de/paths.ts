@@ -255,10 +255,10 @@ export const paths: Text['paths'] = {
           ? 'Die Brücke steht.'
           : 'Die Brücke steht nicht.'
         : `${up} von ${total} Brücken ${up === 1 ? 'steht' : 'stehen'}.`,
-    carried: (tunnels) =>
-      tunnels === 0
-        ? 'Kein Tunnel benutzt eine.'
-        : `${count(tunnels, 'Tunnel benutzt', 'Tunnel benutzen')} sie.`,
+    carried: (tunnels) => [
+      tunnels === 0 ? 'Kein Tunnel' : count(tunnels, 'Tunnel', 'Tunnel'),
+      `${tunnels < 2 ? ' benutzt' : ' benutzen'} sie.`,
+    ],
     title: 'Brücken',
     new: 'Neue Brücke',
     empty:

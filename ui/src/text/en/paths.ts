@@ -254,8 +254,10 @@ export const paths = {
           ? 'The bridge is up.'
           : 'The bridge is not up.'
         : `${up} of ${total} bridges are up.`,
-    carried: (tunnels: number) =>
-      tunnels === 0 ? 'No tunnel uses one.' : `${count(tunnels, 'tunnel uses', 'tunnels use')} them.`,
+    carried: (tunnels: number, bridges: number): [link: string, rest: string] => [
+      tunnels === 0 ? 'No tunnel' : count(tunnels, 'tunnel', 'tunnels'),
+      `${tunnels < 2 ? ' uses' : ' use'} ${bridges === 1 ? 'it' : 'them'}.`,
+    ],
     title: 'Bridges',
     new: 'New bridge',
     empty:
