@@ -13,7 +13,7 @@ import { StateWord, Tag, type State } from '@/components/state'
 import { Clock } from '@/components/time'
 import { useText } from '@/text'
 import { DhcpServer } from './dhcp-server'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 import { sizeOf, takenOf } from './range'
 
 type Lease = Schemas['DhcpLease']
@@ -57,7 +57,7 @@ export default function Dhcp() {
           text.common.loading
         )}
       </Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Section
         title={words.leasesTitle}
         actions={

@@ -15,7 +15,7 @@ import { Loaded, Section } from '@/components/section'
 import { StateWord, Tag } from '@/components/state'
 import { Clock } from '@/components/time'
 import { useText } from '@/text'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 import { Addresses } from './interfaces'
 
 type View = Schemas['InterfaceConfigView']
@@ -37,7 +37,7 @@ export default function InterfacePage() {
           text.common.loading
         )}
       </Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Loaded query={config} lines={6}>
         {(view) => (
           <>

@@ -10,7 +10,7 @@ import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 
 type Interface = Schemas['Interface']
 
@@ -30,7 +30,7 @@ export default function Interfaces() {
           text.common.loading
         )}
       </Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Section
         title={words.title}
         actions={

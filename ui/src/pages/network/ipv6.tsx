@@ -7,7 +7,7 @@ import { Answer, Tabs } from '@/components/answer'
 import { EditForm, FormFields, numberOf, textOf, useEdit, wordsOf } from '@/components/form'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 import { Addresses } from './interfaces'
 import { settingsForm, type Ipv6Form } from './ipv6-form'
 
@@ -21,7 +21,7 @@ export default function Ipv6() {
       <Answer question={words.question}>
         {settings.error ? text.network.unknownAnswer : form ? <Sentence form={form} /> : text.common.loading}
       </Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Now />
       <Section title={words.settings} hint={words.settingsHint}>
         <Loaded query={settings} lines={4}>

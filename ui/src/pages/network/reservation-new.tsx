@@ -9,7 +9,7 @@ import { Answer, Tabs } from '@/components/answer'
 import { EditForm, useEdit } from '@/components/form'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 import { ReservationFields, reservationInput, type ReservationForm } from './reservation-form'
 
 export default function NewReservation() {
@@ -37,7 +37,7 @@ export default function NewReservation() {
   return (
     <>
       <Answer question={words.reservationQuestion}>{words.reservationNew}</Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Section title={words.newReservation}>
         <EditForm edit={edit} action={text.common.create} isNew onCancel={() => go('/network/dhcp')}>
           <ReservationFields edit={edit} isNew />

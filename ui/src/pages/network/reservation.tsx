@@ -13,7 +13,7 @@ import { EditForm, useEdit } from '@/components/form'
 import { usePageId } from '@/components/page-id'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 import { ReservationFields, reservationForm, reservationInput } from './reservation-form'
 
 export default function ReservationPage() {
@@ -46,7 +46,7 @@ export default function ReservationPage() {
             ? words.reservationAnswer(shown.hostname ?? mac, shown.ip ?? '-')
             : text.common.loading}
       </Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Section title={words.reservationsTitle}>
         <Loaded query={reservation} lines={4}>
           {(read) => <Form key={mac} mac={mac} reservation={read} etag={reservation.data?.etag ?? null} />}

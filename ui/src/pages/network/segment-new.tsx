@@ -8,7 +8,7 @@ import { Answer, Tabs } from '@/components/answer'
 import { EditForm, useEdit } from '@/components/form'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 import { SegmentFields, segmentForm, segmentInput } from './segment-form'
 
 export default function NewSegment() {
@@ -26,7 +26,7 @@ export default function NewSegment() {
   return (
     <>
       <Answer question={words.newQuestion}>{words.newAnswer}</Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Section title={words.new}>
         <EditForm edit={edit} action={text.common.create} isNew onCancel={() => go('/network/segments')}>
           <SegmentFields edit={edit} />

@@ -13,7 +13,7 @@ import { EditForm, useEdit } from '@/components/form'
 import { usePageId } from '@/components/page-id'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 import { SegmentFields, segmentForm, segmentInput } from './segment-form'
 
 type Segment = Schemas['Segment']
@@ -46,7 +46,7 @@ export default function SegmentPage() {
             ? words.detailAnswer(shown.cidr ?? '-', where(shown))
             : text.common.loading}
       </Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Section title={words.settings}>
         <Loaded query={segment} lines={5}>
           {(read) => <Form key={id} segment={read} etag={segment.data?.etag ?? null} />}

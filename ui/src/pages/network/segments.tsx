@@ -10,7 +10,7 @@ import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 
 type Segment = Schemas['Segment']
 
@@ -37,7 +37,7 @@ export default function Segments() {
           text.common.loading
         )}
       </Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Section title={words.title}>
         <Loaded
           query={segments}

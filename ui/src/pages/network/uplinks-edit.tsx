@@ -11,7 +11,7 @@ import { EditForm, FormFields, useEdit, type Edit, type FieldTexts, type Values 
 import { numbersOf, withoutNumber } from '@/components/numbered'
 import { Loaded } from '@/components/section'
 import { useText, type Text } from '@/text'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 import { PROBE_NUMBERS, uplinksForm, uplinksInput, withUplink } from './uplinks-form'
 
 export default function EditUplinks() {
@@ -22,7 +22,7 @@ export default function EditUplinks() {
   return (
     <>
       <Answer question={words.question}>{words.answer}</Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Loaded query={uplinks} lines={8}>
         {(read) => <Form uplinks={read} etag={uplinks.data?.etag ?? null} />}
       </Loaded>

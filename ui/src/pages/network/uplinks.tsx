@@ -13,7 +13,7 @@ import { useNow } from '@/components/time'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
 import { CaptiveCheck } from './captive'
-import { entryOfNetwork } from './entry-tabs'
+import { network } from './entry'
 import { Decisions, HealthTable, Latencies, ManagerFacts } from './uplinks-facts'
 import { beginOf, nameOf, numberChanges, timelineOf } from './timeline'
 import { TimelineChart } from './timeline-chart'
@@ -52,7 +52,7 @@ export default function UplinksPage() {
           text.common.loading
         )}
       </Answer>
-      <Tabs entry={entryOfNetwork()} />
+      <Tabs entry={network} />
       <Loaded query={manager} lines={6}>
         {(read) => (
           <Loaded query={uplinks} lines={6}>
