@@ -40,7 +40,9 @@ export function Account() {
     <>
       <MenuTrigger>
         <AriaButton className="icobtn" aria-label={text.shell.account(name, status?.role ?? null)}>
-          <span className="avatar" aria-hidden="true">{initials(status?.user)}</span>
+          <span className="avatar" aria-hidden="true">
+            {initials(status?.user)}
+          </span>
         </AriaButton>
         <Popover className="popover" placement="bottom end">
           <Menu
