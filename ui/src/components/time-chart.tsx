@@ -117,7 +117,8 @@ function Plot({ times, series, height, format, describedBy }: PlotProps) {
           },
           {
             ...axis,
-            size: 44,
+            // Rates are longer than counts.
+            size: (_, shown) => Math.max(44, ...(shown ?? []).map((each) => each.length * 6.4 + 12)),
             font: '11px system-ui',
             values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)),
           },
