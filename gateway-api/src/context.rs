@@ -17,6 +17,7 @@ use crate::error::ApiError;
 use crate::gateway::{Gateway, Open};
 use crate::heavy::Heavy;
 use crate::openapi;
+use crate::pages::Pages;
 use crate::peer::ConnectionInfo;
 use crate::request::Params;
 use crate::table::{Endpoint, Routes, Table};
@@ -28,11 +29,13 @@ pub struct Settings {
     /// Maximum size of a request body, in bytes.
     pub body_limit: usize,
     pub auth: auth::Settings,
+    /// Files of the dashboard.
+    pub pages: Pages,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { body_limit: 2 * 1024 * 1024, auth: auth::Settings::default() }
+        Self { body_limit: 2 * 1024 * 1024, auth: auth::Settings::default(), pages: Pages::default() }
     }
 }
 

@@ -22,11 +22,12 @@ use crate::auth::{self, Identity};
 use crate::authorization::{Access, Actor, Proof, check};
 use crate::context::{Api, Cx};
 use crate::error::{ApiError, Code};
+use crate::pages;
 use crate::peer::ConnectionInfo;
 use crate::peer::Peer;
 use crate::reply::{Content, Reply};
 use crate::request::{Query, Request};
-use crate::table::{API_ROOT, Effect, Endpoint, Handler, Method};
+use crate::table::{API_ROOT, Effect, Endpoint, Handler, Method, no_endpoint};
 use crate::wipe;
 
 mod body;
@@ -95,9 +96,7 @@ async fn process(
     let path = parts.uri.path();
     let Some(found) = api.routes.find(path) else {
         host?;
-        return Err(ApiError::new(Code::RouteNotFound, format!("There is no endpoint at {path}."))
-            .detail("path", path)
-            .detail("documentation", format!("{API_ROOT}/openapi.json")));
+        return Err(no_endpoint(path));
     };
     if parts.method == http::Method::OPTIONS {
         host?;
@@ -134,15 +133,15 @@ async fn process(
     if !endpoint.always {
         api.open()?;
     }
-    let query = Query::parse(parts.uri.query())?;
-    check_query(endpoint, &query, &api.filter_names)?;
+    let query = read_query(endpoint, parts, &api.filter_names)?;
     let body = body::read(endpoint, parts, body, &query, api.settings.body_limit).await?;
     let if_match = conditional::header(&parts.headers, &header::IF_MATCH)?;
     let passphrase = match endpoint.binary {
         true => conditional::header(&parts.headers, &PASSPHRASE)?.map(Secret::new).unwrap_or_default(),
         false => Secret::default(),
     };
-    let request = Request { params, query, body, if_match, passphrase };
+    let takes_html = pages::takes_html(&parts.headers);
+    let request = Request { params, query, body, if_match, passphrase, takes_html };
 
     let (reply, permit) = match endpoint.effect {
         Effect::Reads if endpoint.list || endpoint.heavy => read_heavily(&cx, handler, request).await?,
@@ -308,6 +307,7 @@ fn respond(
             }
             ("application/json", HttpBody::from(bytes))
         }
+        Content::File(file) => return pages::response(file, reply.status, &parts.headers),
         Content::Bytes { content_type, bytes } => (content_type, HttpBody::from(bytes)),
         Content::Stream { content_type, body } => (content_type, while_known(cx.clone(), body)),
     };
@@ -364,19 +364,23 @@ fn options_response(allow: &str) -> Response<HttpBody> {
     response
 }
 
-/// Adds the headers that every response has.
+/// Adds the headers that every response has. A page has a policy of its own.
 fn finish(headers: &mut HeaderMap, request_id: &str) {
     if let Ok(value) = HeaderValue::from_str(request_id) {
         headers.insert(REQUEST_ID, value);
     }
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static("default-src 'self'; base-uri 'none'; frame-ancestors 'none'"),
-    );
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        ),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
 }
 
 /// Builds the response to HEAD: the headers of the GET, including its length, without a body.
@@ -403,12 +407,16 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned)
 }
 
-/// Rejects query parameters that the endpoint does not read; they are probably typos.
-fn check_query(
+/// Parses the query. Rejects parameters that the endpoint does not read; they are probably typos.
+fn read_query(
     endpoint: &Endpoint,
-    query: &Query,
+    parts: &Parts,
     filters: &std::collections::BTreeMap<String, Vec<String>>,
-) -> Result<(), ApiError> {
+) -> Result<Query, ApiError> {
+    if endpoint.page {
+        return Ok(Query::default());
+    }
+    let query = Query::parse(parts.uri.query())?;
     let fields = filters.get(&endpoint.operation).map(Vec::as_slice).unwrap_or_default();
     for (name, _) in &query.0 {
         let declared = endpoint.parameters.iter().any(|parameter| parameter.name == name);
@@ -422,7 +430,7 @@ fn check_query(
             .detail("allowed", allowed));
         }
     }
-    Ok(())
+    Ok(query)
 }
 
 /// Checks that the caller may use the endpoint.

@@ -126,6 +126,9 @@ fn parameters(endpoint: &Endpoint, generators: &mut Generators) -> Vec<Value> {
     let mut parameters: Vec<Value> = crate::table::placeholders(endpoint.path)
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
         .collect();
+    if let (true, Some(rest)) = (endpoint.tail, parameters.last_mut()) {
+        rest["description"] = json!("The rest of the path, which may contain slashes.");
+    }
     for parameter in &endpoint.parameters {
         let kind = match parameter.kind {
             Placeholder::Text => "string",

@@ -1,27 +1,75 @@
-//! Built-in pages for browsers while there is no web interface: a landing page and the API documentation. They load no
-//! external resources and render the OpenAPI document.
+//! The dashboard: the files that the build has embedded, and their responses.
+//!
+//! A request is answered from a table in memory, so no path leads to a file of the machine. The files contain no data
+//! of the gateway and are open to all; what they show comes from the API.
 
-use bytes::Bytes;
+use http::StatusCode;
 
 use crate::reply::{Content, Reply};
 
+pub mod file;
+mod negotiation;
+
+use file::ASSETS;
+pub use file::{File, response};
+pub use negotiation::takes_html;
+
 pub const HTML: &str = "text/html; charset=utf-8";
-pub const SCRIPT: &str = "text/javascript; charset=utf-8";
-pub const STYLE: &str = "text/css; charset=utf-8";
 
-const LANDING: &str = include_str!("assets/landing.html");
-const DOCS: &str = include_str!("assets/docs.html");
-const DOCS_SCRIPT: &str = include_str!("assets/docs.js");
-const DOCS_STYLE: &str = include_str!("assets/docs.css");
+const INDEX: &str = "/index.html";
+const DOCUMENTATION: &str = "/docs.html";
 
-/// Pages: path, operation, media type, text.
-pub const PAGES: [(&str, &str, &str, &str); 4] = [
-    ("/", "get_landing_page", HTML, LANDING),
-    ("/api/docs", "get_documentation", HTML, DOCS),
-    ("/api/docs/docs.js", "get_documentation_script", SCRIPT, DOCS_SCRIPT),
-    ("/api/docs/docs.css", "get_documentation_style", STYLE, DOCS_STYLE),
-];
+/// Page in place of the dashboard in a build without it.
+static MISSING: File =
+    File::uncompressed("/missing.html", HTML, "missing", include_bytes!("assets/missing.html"));
 
-pub fn page(content_type: &'static str, text: &'static str) -> Reply {
-    Reply::content(Content::Bytes { content_type, bytes: Bytes::from_static(text.as_bytes()) })
+/// Files of this build. Empty if the dashboard was not built.
+static EMBEDDED: &[File] = include!(concat!(env!("OUT_DIR"), "/dashboard.rs"));
+
+/// Table of the files.
+#[derive(Clone, Copy, Debug)]
+pub struct Pages(pub &'static [File]);
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self(EMBEDDED)
+    }
+}
+
+impl Pages {
+    fn find(&self, path: &str) -> Option<&'static File> {
+        self.0.iter().find(|file| file.path == path)
+    }
+
+    /// Returns the page of the dashboard, whose script reads the path and draws the view.
+    pub fn index(&self) -> Reply {
+        self.page(INDEX)
+    }
+
+    /// Returns the page of the API documentation.
+    pub fn documentation(&self) -> Reply {
+        self.page(DOCUMENTATION)
+    }
+
+    /// Returns a file with a hash in its name.
+    pub fn asset(&self, name: &str) -> Option<Reply> {
+        self.find(&format!("{ASSETS}{name}")).map(file)
+    }
+
+    /// Returns a file, or the dashboard for the path of one of its views if a browser asks for a page.
+    pub fn file_or_view(&self, path: &str, takes_html: bool) -> Option<Reply> {
+        let found = self.find(&format!("/{path}")).map(file);
+        found.or_else(|| takes_html.then(|| self.index()))
+    }
+
+    fn page(&self, path: &str) -> Reply {
+        match self.find(path) {
+            Some(found) => file(found),
+            None => Reply { status: StatusCode::SERVICE_UNAVAILABLE, ..file(&MISSING) },
+        }
+    }
+}
+
+fn file(file: &'static File) -> Reply {
+    Reply::content(Content::File(file))
 }

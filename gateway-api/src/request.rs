@@ -18,6 +18,8 @@ pub struct Request {
     pub if_match: Option<String>,
     /// Value of `X-Passphrase`, for endpoints that accept files.
     pub passphrase: Secret,
+    /// A browser asks for a page.
+    pub takes_html: bool,
 }
 
 /// Request body before decoding.

@@ -66,6 +66,9 @@ pub struct Endpoint {
     pub path: &'static str,
     /// If true, the path is not below the API root.
     pub outside: bool,
+    /// If true, the last placeholder takes the rest of the path, with its slashes. Such an endpoint answers only paths
+    /// whose first segment after the shared part begins no other path.
+    pub tail: bool,
     /// Unique operation id. For mutations it is usually also the audit action.
     pub operation: String,
     pub access: Access,
@@ -73,6 +76,8 @@ pub struct Endpoint {
     pub summary: &'static str,
     pub doc: &'static str,
     pub parameters: Vec<Parameter>,
+    /// If true, the endpoint answers with a file of the dashboard. It ignores the query, which a script of the page reads.
+    pub page: bool,
     /// The query may also name fields of the listed objects. The names come from the output schema.
     pub filters: bool,
     pub input: Option<SchemaFn>,
@@ -166,6 +171,12 @@ impl Endpoint {
         self
     }
 
+    /// Lets the last placeholder take the rest of the path.
+    pub fn tail(&mut self) -> &mut Self {
+        self.tail = true;
+        self
+    }
+
     pub fn tagged(&mut self) -> &mut Self {
         self.tagged = true;
         self
@@ -174,6 +185,13 @@ impl Endpoint {
 
 /// Root path of all endpoints that are not `outside`.
 pub const API_ROOT: &str = "/api/v1";
+
+/// Returns the error for a path that leads nowhere.
+pub fn no_endpoint(path: &str) -> ApiError {
+    ApiError::new(Code::RouteNotFound, format!("There is no endpoint at {path}."))
+        .detail("path", path)
+        .detail("documentation", format!("{API_ROOT}/openapi.json"))
+}
 
 /// Table of all endpoints.
 #[derive(Clone, Default)]

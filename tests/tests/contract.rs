@@ -12,6 +12,7 @@ mod export;
 mod extfilter;
 mod interfaces;
 mod objects;
+mod pages;
 mod privacy;
 mod promises;
 mod security;

@@ -26,12 +26,20 @@ pub fn rows(t: &mut Table) {
     })
     .summary("This API as an OpenAPI 3.1 document")
     .access(Access::Open);
-    for (path, operation, media, text) in pages::PAGES {
-        t.document(path, operation, media, move |_: &Cx| pages::page(media, text))
-            .summary("Dashboard")
-            .access(Access::Open)
-            .outside();
-    }
+    t.page("/", "get_dashboard", pages::HTML, |pages, _| Some(pages.index())).summary("Dashboard");
+    t.page("/assets/{file}", "get_dashboard_asset", "*/*", |pages, request| {
+        pages.asset(request.params.get("file"))
+    })
+    .summary("Script, style or image of the dashboard")
+    .doc("The name contains a hash of the content, so that it can be cached for ever.");
+    t.page("/{path}", "get_dashboard_view", "*/*", |pages, request| {
+        pages.file_or_view(request.params.get("path"), request.takes_html)
+    })
+    .summary("Another file of the dashboard, or one of its views")
+    .doc("If there is no such file and Accept names text/html, the dashboard, which shows the view of this path.")
+    .tail();
+    t.page("/api/docs", "get_documentation", pages::HTML, |pages, _| Some(pages.documentation()))
+        .summary("This API as a page");
     t.stream("/events", "get_events", events::MEDIA, |cx: Cx, _| async move { Ok(events::body(cx.open()?)) })
         .summary("Stream of changes, as server-sent events")
         .doc(

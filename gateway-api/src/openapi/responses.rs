@@ -66,7 +66,7 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
 
 /// Reports whether the endpoint supports `If-None-Match`.
 fn is_cached(endpoint: &Endpoint) -> bool {
-    endpoint.method == Method::Get && endpoint.media.is_none()
+    endpoint.method == Method::Get && (endpoint.media.is_none() || endpoint.page)
 }
 
 /// Returns the `responses` of an endpoint. The caller supplies the successful one.

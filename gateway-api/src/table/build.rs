@@ -8,10 +8,11 @@ use gateway_model::capability::{Capability, NOT_SUPPORTED};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
-use super::{Effect, Endpoint, Handler, Method, Table, Work};
+use super::{Effect, Endpoint, Handler, Method, Table, Work, no_endpoint};
 use crate::authorization::Access;
 use crate::context::Cx;
-use crate::error::ApiError;
+use crate::error::{ApiError, Code};
+use crate::pages::Pages;
 use crate::reply::{Answer, Content, Reply};
 use crate::request::{Body, Req, Request, decode};
 
@@ -195,6 +196,33 @@ impl Table {
         endpoint
     }
 
+    /// Declares a GET of a file of the dashboard. It works at any time, for anyone, and with any query. Without a file
+    /// the path is unknown.
+    pub fn page(
+        &mut self,
+        path: &'static str,
+        operation: &str,
+        media: &'static str,
+        run: impl Fn(&Pages, &Request) -> Option<Reply> + Send + Sync + 'static,
+    ) -> &mut Endpoint {
+        let endpoint = self.endpoint(Method::Get, path, operation, Effect::Reads, Access::Open);
+        endpoint.media = Some(media);
+        endpoint.always = true;
+        endpoint.page = true;
+        endpoint.outside = true;
+        endpoint.answers = vec![Code::NotReady];
+        endpoint.work = Work::Handler(Arc::new(move |cx, request| {
+            let reply = run(&cx.api.settings.pages, &request).ok_or_else(|| {
+                let value = |path: String, (name, value): (&&str, &String)| {
+                    path.replace(&format!("{{{name}}}"), value)
+                };
+                no_endpoint(&request.params.0.iter().fold(path.to_owned(), value))
+            });
+            Box::pin(async move { reply })
+        }));
+        endpoint
+    }
+
     /// Declares endpoints of the interface specification that are not implemented.
     pub fn unsupported(&mut self, capability: Capability, endpoints: &[(Method, &'static str)]) {
         for (method, path) in endpoints {
@@ -242,12 +270,14 @@ impl Table {
             method,
             path,
             outside: false,
+            tail: false,
             operation: operation.to_owned(),
             access,
             effect,
             summary: "",
             doc: "",
             parameters: Vec::new(),
+            page: false,
             filters: false,
             input: None,
             input_required: false,

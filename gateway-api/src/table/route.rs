@@ -18,6 +18,8 @@ struct Node {
     placeholder: Option<Box<Node>>,
     /// Indexes in the table.
     endpoints: BTreeMap<Method, usize>,
+    /// Indexes of the endpoints that take the rest of the path.
+    tail: BTreeMap<Method, usize>,
 }
 
 /// Endpoints of a path.
@@ -59,14 +61,20 @@ impl Routes {
         for (position, endpoint) in endpoints.iter().enumerate() {
             let full = endpoint.full_path();
             let mut node = &mut routes.root;
-            for segment in segments(&full) {
+            let (path, tail) = match endpoint.tail {
+                true => full.rsplit_once('/').map_or((full.as_str(), true), |(path, _)| (path, true)),
+                false => (full.as_str(), false),
+            };
+            // The root itself has no segments.
+            for segment in segments(path).filter(|segment| !tail || !segment.is_empty()) {
                 node = if segment.starts_with('{') {
                     &mut **node.placeholder.get_or_insert_default()
                 } else {
                     node.fixed.entry(segment.to_owned()).or_default()
                 };
             }
-            if node.endpoints.insert(endpoint.method, position).is_some() {
+            let declared = if tail { &mut node.tail } else { &mut node.endpoints };
+            if declared.insert(endpoint.method, position).is_some() {
                 return Err(format!("{} {full} is declared twice", endpoint.method.as_str()));
             }
         }
@@ -79,8 +87,8 @@ impl Routes {
         let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
         let segments: Option<Vec<String>> = segments(path).map(percent_decode).collect();
         let mut values = Vec::new();
-        let node = descend(&self.root, &segments?, &mut values)?;
-        Some(MatchedPath { endpoints: &node.endpoints, values })
+        let endpoints = descend(&self.root, &segments?, &mut values)?;
+        Some(MatchedPath { endpoints, values })
     }
 }
 
@@ -88,26 +96,38 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
     path.strip_prefix('/').unwrap_or(path).split('/')
 }
 
-fn descend<'a>(node: &'a Node, segments: &[String], values: &mut Vec<String>) -> Option<&'a Node> {
+fn descend<'a>(
+    node: &'a Node,
+    segments: &[String],
+    values: &mut Vec<String>,
+) -> Option<&'a BTreeMap<Method, usize>> {
     let Some((first, rest)) = segments.split_first() else {
-        return (!node.endpoints.is_empty()).then_some(node);
+        return (!node.endpoints.is_empty()).then_some(&node.endpoints);
     };
     let spellings = [first.clone(), first.replace('_', "-"), first.replace('-', "_")];
-    for spelling in &spellings {
-        if let Some(found) = node.fixed.get(spelling).and_then(|next| descend(next, rest, values)) {
+    let mut is_fixed = false;
+    for next in spellings.iter().filter_map(|spelling| node.fixed.get(spelling)) {
+        is_fixed = true;
+        if let Some(found) = descend(next, rest, values) {
             return Some(found);
         }
     }
-    let next = node.placeholder.as_deref()?;
     if first.is_empty() {
         return None;
     }
-    values.push(first.clone());
-    let found = descend(next, rest, values);
-    if found.is_none() {
+    if let Some(next) = node.placeholder.as_deref() {
+        values.push(first.clone());
+        if let Some(found) = descend(next, rest, values) {
+            return Some(found);
+        }
         values.pop();
     }
-    found
+    // A path that begins like a declared one is a mistake in that one.
+    if is_fixed || node.tail.is_empty() || rest.iter().any(String::is_empty) {
+        return None;
+    }
+    values.push(segments.join("/"));
+    Some(&node.tail)
 }
 
 #[cfg(test)]
@@ -163,6 +183,34 @@ mod tests {
             assert_eq!(found.params(endpoint).get("id"), "x_y");
         }
         assert!(routes.find("/api/v1/a-b").is_some());
+    }
+
+    #[test]
+    fn a_tail_takes_what_begins_no_other_path() {
+        let mut table = Table::default();
+        table.unsupported(Capability::Mesh, &[(Method::Get, "/a/{id}")]);
+        table.page("/", "root", "text/html", |pages, _| Some(pages.index()));
+        table.page("/assets/{file}", "asset", "*/*", |pages, _| Some(pages.index()));
+        table.page("/{path}", "rest", "*/*", |pages, _| Some(pages.index())).tail();
+        let routes = Routes::new(table.endpoints()).expect("no duplicates");
+        let rest_of = |path: &str| {
+            let found = routes.find(path)?;
+            let endpoint = &table.endpoints()[*found.endpoints.get(&Method::Get)?];
+            Some((endpoint.operation.clone(), found.params(endpoint).get("path").to_owned()))
+        };
+        let rest = |path: &str| Some(("rest".to_owned(), path.to_owned()));
+        assert_eq!(rest_of("/devices"), rest("devices"));
+        assert_eq!(rest_of("/devices/7/"), rest("devices/7"));
+        assert_eq!(rest_of("/apis"), rest("apis"));
+        assert_eq!(rest_of("/a%2Fb/../c"), rest("a/b/../c"));
+        assert_eq!(rest_of("/").expect("found").0, "root");
+        assert_eq!(rest_of("/assets/x.js").expect("found").0, "asset");
+        for none in ["/api", "/api/v1", "/api/v1/b", "/api/v2/a/1", "/assets", "/assets/x/y", "//x", "/x//y"]
+        {
+            assert_eq!(rest_of(none), None, "{none}");
+        }
+        let Some(found) = routes.find("/devices") else { panic!("not found") };
+        assert_eq!(found.allow(), "GET, HEAD, OPTIONS");
     }
 
     #[test]

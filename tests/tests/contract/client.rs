@@ -13,11 +13,18 @@ use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
+use crate::contract::pages;
+
 /// The API over a fresh store.
 pub struct Client {
     pub api: Arc<Api>,
     _folder: tempfile::TempDir,
     outside: OnceLock<tempfile::TempDir>,
+}
+
+/// Settings with a dashboard that does not depend on the build.
+pub fn settings() -> Settings {
+    Settings { pages: pages::fixture(), ..Settings::default() }
 }
 
 /// A complete response.
@@ -30,7 +37,7 @@ pub struct Answer {
 
 impl Client {
     pub fn new() -> Client {
-        Client::with(endpoints::table(), Settings::default())
+        Client::with(endpoints::table(), settings())
     }
 
     pub fn with(table: Table, settings: Settings) -> Client {
@@ -56,8 +63,7 @@ impl Client {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let gateway =
             Gateway::Blocked { reason: reason.to_owned(), cause: "store_unusable", file: Default::default() };
-        let api =
-            Api::new(endpoints::table(), gateway, Settings::default()).expect("the table has no duplicates");
+        let api = Api::new(endpoints::table(), gateway, settings()).expect("the table has no duplicates");
         Client { api, _folder: folder, outside: OnceLock::new() }
     }
 

@@ -42,6 +42,7 @@ async fn every_row_answers_in_the_envelope() {
             assert_eq!(answer.error(501, "not_supported")["needs"], needs, "{name}");
         } else if let Some(media) = endpoint.media
             && !endpoint.input_required
+            && !endpoint.path.contains('{')
         {
             assert_eq!(answer.status, 200, "{name}");
             assert_eq!(answer.header("content-type"), media, "{name}");
@@ -216,6 +217,7 @@ async fn without_a_usable_store_only_the_rows_that_need_none_answer() {
     {
         let answer =
             client.raw(request("GET", &concrete(endpoint)).body(Body::empty()).expect("request")).await;
-        assert_eq!(answer.status, 200, "{}", endpoint.full_path());
+        let expected = if endpoint.path.contains('{') { 404 } else { 200 };
+        assert_eq!(answer.status, expected, "{}", endpoint.full_path());
     }
 }
