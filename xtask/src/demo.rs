@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 
 use anyhow::{Context, Result};
 
-use crate::{metadata::Metadata, prepare::prepare, process, setup};
+use crate::{metadata::Metadata, prepare::prepare_daemon, process, setup};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -61,7 +61,7 @@ impl Build {
 /// Replaces this process by a program of the test package, which finds the daemon in `GATEWAYD_BIN`. Returns only on
 /// failure.
 pub fn hand_over(program: &str, build: Build, arguments: &[String]) -> Result<()> {
-    prepare(build.need())?;
+    prepare_daemon(build.need())?;
     // In one command, which builds shared dependencies once.
     let both = ["build", "--workspace", "--bin", "gatewayd", "--bin", program];
     process::build(&format!("gatewayd and {program}"), process::cargo().args(both).args(build.arguments()))?;

@@ -3,7 +3,7 @@
 mod advisories;
 mod dependency;
 mod duplicates;
-mod licenses;
+pub mod licenses;
 
 use std::fs;
 
@@ -33,7 +33,8 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-fn rules() -> Result<Toml> {
+/// Returns the content of `deny.toml`.
+pub fn rules() -> Result<Toml> {
     let path = paths::root().join("deny.toml");
     let rules = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     rules.parse().with_context(|| format!("{} is not TOML", path.display()))

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{
     metadata::{Metadata, text},
     paths,
-    prepare::prepare,
+    prepare::prepare_daemon,
     process, setup,
     setup::compiler::Compiler,
 };
@@ -106,7 +106,7 @@ fn version() -> Result<String> {
 
 /// Returns gatewayd(8), from the help of the daemon's own program.
 fn daemons_page() -> Result<String> {
-    prepare(setup::Need::Build)?;
+    prepare_daemon(setup::Need::Build)?;
     process::run(process::cargo().args(["build", "--package", "gateway-api", "--bin", "gatewayd"]))?;
     let program = Metadata::of_workspace()?.target_directory()?.join("debug/gatewayd");
     page::of_help(&program)

@@ -18,6 +18,7 @@ mod progress;
 mod setup;
 mod test;
 mod tidy;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -47,6 +48,8 @@ enum Command {
     Tidy,
     /// Build a small network in namespaces and demonstrate the gateway in it (as root)
     Demo(demo::Options),
+    /// Check, test and build the dashboard, which the daemon embeds; installs Node.js and its packages
+    Ui(ui::Options),
     /// Build the client for arm64, static, as an archive with completions and manual pages
     Dist,
     /// Measure against peers, side by side (as root)
@@ -84,6 +87,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Book(options) => return book::run(&options),
         Command::Tidy => return tidy::run(),
         Command::Demo(options) => demo::run(&options)?,
+        Command::Ui(options) => ui::run(&options)?,
         Command::Dist => dist::run()?,
         Command::Bench(options) => bench::run(&options)?,
     }

@@ -77,6 +77,21 @@ pub fn durations() -> PathBuf {
     target().join("suite-durations.txt")
 }
 
+/// Returns the folder with the sources of the dashboard.
+pub fn ui() -> PathBuf {
+    root().join("ui")
+}
+
+/// Returns the folder of the built dashboard.
+pub fn ui_dist() -> PathBuf {
+    ui().join("dist")
+}
+
+/// Returns the folder of the records about the dashboard.
+pub fn ui_records() -> PathBuf {
+    target().join("ui")
+}
+
 /// Returns the folder of release archives.
 pub fn dist() -> PathBuf {
     target().join("dist")

@@ -6,6 +6,7 @@
 pub mod compiler;
 mod linker;
 mod mdbook;
+mod node;
 mod packages;
 mod promtool;
 mod schemathesis;
@@ -13,9 +14,11 @@ mod schemathesis;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use semver::VersionReq;
 
 use crate::process;
 use compiler::Compiler;
+pub use node::Node;
 pub use packages::Need;
 
 /// Tools whose version determines the kernel programs.
@@ -37,6 +40,13 @@ pub fn mdbook() -> Result<PathBuf> {
     ensure(Need::Build)?;
     let _lock = process::lock("setup")?;
     mdbook::ensure()
+}
+
+/// Ensures npm and a Node.js of one of these versions, and returns it.
+pub fn node(wanted: &VersionReq) -> Result<Node> {
+    ensure(Need::Dashboard)?;
+    let _lock = process::lock("setup")?;
+    node::ensure(wanted)
 }
 
 /// Ensures the build tools of the kernel programs, and returns the compiler.

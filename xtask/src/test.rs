@@ -17,9 +17,10 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use crate::{metadata::Metadata, prepare::prepare, process, progress::elapsed, setup::Need, tidy};
+use crate::{metadata::Metadata, prepare::prepare, process, progress::elapsed, setup::Need, tidy, ui};
 use durations::Durations;
-use report::{Counts, Report, Row};
+pub use report::Counts;
+use report::{Report, Row};
 use suites::{Place, Quick, SUITES, Suite, Targets, Work};
 
 #[derive(clap::Args)]
@@ -119,7 +120,7 @@ fn announce(chosen: &[&Suite]) {
     let names: Vec<&str> = chosen.iter().map(|suite| suite.name).collect();
     println!("Suites: {}.", names.join(", "));
     println!(
-        "Needs: Linux, root for the suites that load programs, and the first time the package registries (Debian, Rust, Python)."
+        "Needs: Linux, root for the suites that load programs, and the first time the package registries (Debian, Rust, Python, npm)."
     );
     println!(
         "Touches: target/, missing Debian packages, and namespaces of its own. Not: your interfaces, routes, rules or firewall."
@@ -130,6 +131,8 @@ fn announce(chosen: &[&Suite]) {
 fn before(report: &mut Report, chosen: &[&Suite]) -> Option<(PathBuf, Targets)> {
     step(report, "setup", || prepare(Need::Test))?;
     let targets = step(report, "targets", known_targets)?;
+    // Before the daemon, which embeds it.
+    step(report, "dashboard", ui::ensure_built)?;
     let daemon = step(report, "build", || build(chosen, &targets))?;
     Some((daemon, targets))
 }
@@ -157,7 +160,7 @@ fn build(chosen: &[&Suite], targets: &Targets) -> Result<PathBuf> {
     } else {
         let suites = chosen.iter().filter_map(|suite| match suite.work {
             Work::Module(target) => Some(target),
-            Work::Tidy | Work::Units => None,
+            Work::Dashboard | Work::Tidy | Work::Units => None,
         });
         let targets: BTreeSet<&str> = targets.others.iter().map(String::as_str).chain(suites).collect();
         for target in targets {
@@ -201,6 +204,7 @@ impl Run<'_> {
             Place::InTurn | Place::Alone => String::new(),
         };
         let outcome = match suite.work {
+            Work::Dashboard => ui::verify(),
             Work::Tidy => run_tidy().map(|counts| (counts, None)),
             Work::Units | Work::Module(_) => {
                 let mut command = command(suite, self.options.quick, &self.targets);
@@ -248,7 +252,7 @@ fn command(suite: &Suite, quick: bool, targets: &Targets) -> Command {
     command.args(["test", "--workspace", "--no-fail-fast"]);
     match suite.work {
         Work::Module(target) => command.args(["--test", target]),
-        Work::Units | Work::Tidy => {
+        Work::Units | Work::Tidy | Work::Dashboard => {
             let beside = targets.others.iter().flat_map(|target| ["--test", target.as_str()]);
             command.args(["--lib", "--bins"]).args(beside)
         }
@@ -257,7 +261,7 @@ fn command(suite: &Suite, quick: bool, targets: &Targets) -> Command {
     match (suite.work, suite.quick) {
         (_, Quick::Matching(part)) if quick => command.arg(part),
         (Work::Module(_), _) => command.arg(modules::filter(suite.name)),
-        (Work::Units | Work::Tidy, _) => &mut command,
+        (Work::Units | Work::Tidy | Work::Dashboard, _) => &mut command,
     };
     command
 }

@@ -17,6 +17,8 @@ pub enum Need {
     Run,
     /// Also measure it and its peers.
     Bench,
+    /// Build the dashboard.
+    Dashboard,
     /// Run every test suite: the packages of `Run`, but no peers.
     Test,
 }
@@ -25,7 +27,8 @@ impl Need {
     const fn includes(self, other: Need) -> bool {
         match other {
             Need::Build => true,
-            Need::Run => !matches!(self, Need::Build),
+            Need::Run => !matches!(self, Need::Build | Need::Dashboard),
+            Need::Dashboard => matches!(self, Need::Dashboard),
             Need::Bench => matches!(self, Need::Bench),
             Need::Test => matches!(self, Need::Test),
         }
@@ -82,6 +85,8 @@ const PACKAGES: &[Package] = &[
     package("microsocks", "microsocks", Need::Run, "a SOCKS5 proxy that takes connections only"),
     package("ndisc6", "rdisc6", Need::Test, "solicits router advertisements"),
     package("nftables", "nft", Need::Run, "masquerade, and the peers of the benches"),
+    package("nodejs", "node", Need::Dashboard, "builds the dashboard"),
+    package("npm", "npm", Need::Dashboard, "installs the packages of the dashboard"),
     package("nsd", "nsd", Need::Run, "the primary server of zones that are copied in the tests"),
     package("openssh-server", "sshd", Need::Run, "an SFTP server that backups go to in the tests"),
     package("openssl", "openssl", Need::Run, "a TLS peer without post-quantum key exchange"),

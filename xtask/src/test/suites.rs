@@ -24,6 +24,8 @@ pub struct Suite {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work<'a> {
+    /// Checks and tests of `cargo xtask ui`.
+    Dashboard,
     /// Rules of `cargo xtask tidy`, one test each.
     Tidy,
     /// Tests beside the code, and the test targets of every package but gateway-tests.
@@ -64,6 +66,16 @@ const fn minutes(count: u64) -> Duration {
 const NETWORKS: &[&str] = &["--test-threads=3"];
 
 pub const SUITES: &[Suite] = &[
+    Suite {
+        name: "ui",
+        what: "the checks and tests of the dashboard",
+        work: Work::Dashboard,
+        quick: Quick::All,
+        place: Place::InTurn,
+        root: false,
+        arguments: &[],
+        limit: minutes(10),
+    },
     Suite {
         name: "tidy",
         what: "the project's own rules",

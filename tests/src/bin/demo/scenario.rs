@@ -275,7 +275,7 @@ impl Walk {
     pub fn invite(&self) {
         let laptop = &self.testbed.network.laptop;
         println!(
-            "\n The network stays up. API: http://{0}/api/v1  documentation: http://{0}/api/docs",
+            "\n The network stays up. Dashboard: http://{0}/  API: http://{0}/api/v1  documentation: http://{0}/api/docs",
             self.door
         );
         println!(" As the laptop:   {}", fetch(laptop, false));

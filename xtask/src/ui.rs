@@ -1,0 +1,130 @@
+//! `cargo xtask ui`: checks, tests and builds the dashboard into `ui/dist`, from which every build of the daemon embeds
+//! it.
+//!
+//! A record in `target` has the checksums of the sources and of the result. What it confirms is not done again, so that
+//! only a changed dashboard needs Node.js and npm's package registry.
+
+mod licenses;
+mod lockfile;
+mod node;
+mod record;
+mod size;
+mod vitest;
+
+use std::fs;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{dependencies, paths, process, test::Counts};
+use node::Npm;
+use record::Record;
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Only build it, without checks and tests
+    #[arg(long)]
+    quick: bool,
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    if options.quick {
+        return ensure_built();
+    }
+    if Record::verified().confirms()? {
+        println!("ui: ui/dist is up to date, and has passed its checks and tests");
+        return first_page();
+    }
+    let (counts, problem) = verify()?;
+    ensure!(counts.failed == 0, "{} tests of the dashboard failed", counts.failed);
+    problem.map_or(Ok(()), |problem| bail!(problem))
+}
+
+/// Ensures that `ui/dist` is built from the current sources.
+pub fn ensure_built() -> Result<()> {
+    let _lock = process::lock("ui")?;
+    build()
+}
+
+/// Builds the dashboard if necessary, and runs all its checks and tests. Returns the counts of the tests, and the failure
+/// beside failed tests if any.
+pub fn verify() -> Result<(Counts, Option<String>)> {
+    let _lock = process::lock("ui")?;
+    build()?;
+    let npm = node::ensure()?;
+    let sources = Record::verified().sources()?;
+    let checks = [("licences", licenses()), ("size", first_page()), ("check", npm.script("check", &[]))];
+    let mut problems: Vec<String> = checks
+        .into_iter()
+        .filter_map(|(name, result)| result.err().map(|error| format!("{name}: {error:#}")))
+        .collect();
+    let (counts, problem) = tests(&npm)?;
+    problems.extend(problem);
+    if counts.failed == 0 && problems.is_empty() {
+        Record::verified().write(&sources)?;
+    }
+    Ok((counts, (!problems.is_empty()).then(|| problems.join("\n    "))))
+}
+
+fn build() -> Result<()> {
+    let ui = paths::ui();
+    ensure!(
+        ui.join("package.json").is_file(),
+        "there is no {}: the sources of the dashboard are missing",
+        ui.join("package.json").display()
+    );
+    if Record::built().confirms()? {
+        println!("ui: ui/dist is up to date");
+        return Ok(());
+    }
+    let npm = node::ensure()?;
+    // Before the build: what changes during it is not in it for certain.
+    let sources = Record::built().sources()?;
+    npm.script("build", &[])?;
+    ensure!(
+        paths::ui_dist().join("index.html").is_file(),
+        "`npm run build` has written no {}",
+        paths::ui_dist().join("index.html").display()
+    );
+    Record::built().write(&sources)
+}
+
+/// Runs the tests, and returns their counts and the failure beside failed tests if any.
+fn tests(npm: &Npm) -> Result<(Counts, Option<String>)> {
+    let report = paths::ui_records().join("tests.json");
+    if report.exists() {
+        fs::remove_file(&report).with_context(|| format!("cannot remove {}", report.display()))?;
+    }
+    let file = format!("--outputFile.json={}", report.display());
+    let run = npm.script("test", &["--reporter=default", "--reporter=json", &file]);
+    let text = match (fs::read_to_string(&report), &run) {
+        (Ok(text), _) => text,
+        (Err(_), Err(error)) => return Ok((Counts::default(), Some(format!("{error:#}")))),
+        (Err(error), Ok(())) => {
+            return Err(error).context("the tests of the dashboard have written no report");
+        }
+    };
+    let (counts, problem) = vitest::counts(&text)?;
+    let failed = run.err().filter(|_| counts.failed == 0).map(|error| format!("{error:#}"));
+    Ok((counts, problem.or(failed)))
+}
+
+fn licenses() -> Result<()> {
+    let problems = licenses::problems(&lockfile::read()?, &dependencies::rules()?["licenses"])?;
+    ensure!(
+        problems.is_empty(),
+        "packages in the dashboard break rules of deny.toml:\n    {}",
+        problems.join("\n    ")
+    );
+    Ok(())
+}
+
+fn first_page() -> Result<()> {
+    let bytes = size::first_page(&paths::ui_dist())?;
+    println!(
+        "ui: the first page has {} as gzip, of {} at most",
+        size::shown(bytes),
+        size::shown(size::LIMIT)
+    );
+    ensure!(bytes <= size::LIMIT, "the first page of the dashboard is too large");
+    Ok(())
+}
