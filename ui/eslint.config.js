@@ -13,6 +13,8 @@ export default ts.config(
     rules: {
       ...hooks.configs.recommended.rules,
       ...a11y.flatConfigs.recommended.rules,
+      // A region that scrolls can have the focus, so that keys scroll it.
+      'jsx-a11y/no-noninteractive-tabindex': ['error', { tags: [], roles: ['tabpanel', 'region'] }],
       // Texts of other people are text nodes only.
       'no-restricted-syntax': [
         'error',

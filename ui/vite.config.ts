@@ -13,7 +13,7 @@ export default defineConfig({
     // The daemon sends all files itself; data in the style sheet would need another content security policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rollupOptions: { input: ['index.html'] },
+    rollupOptions: { input: ['index.html', 'docs.html'] },
   },
   server: {
     proxy: {

@@ -54,7 +54,9 @@ fn many_devices_and_queries_slow_no_page_down() -> Result<()> {
 fn run(journey: &str, start: Start) -> Result<()> {
     let mut testbed = Testbed::prepare()?;
     let upstream = Upstream::start(&testbed.network.internet)?;
-    testbed.daemon.configure(&json!({"dns": {"upstream_servers": [name_server::ADDRESS]}}))?;
+    testbed.daemon.configure(
+        &json!({"dns": {"upstream_servers": [name_server::ADDRESS], "rate_limit_per_client": 0}}),
+    )?;
     if start == Start::FirstRun {
         testbed.daemon.configure(&json!({"auth": {"enabled": true}}))?;
     }

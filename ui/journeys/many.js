@@ -26,7 +26,26 @@ export default async function many({ daemon, context, open }) {
     await daemon.api('POST', '/apply', { resources: { devices: devices.slice(first, first + 2000) } })
   const names = `${context.directory}/names`
   writeFileSync(names, Array.from({ length: QUERIES }, (_, n) => `n${n}.many.example A`).join('\n'))
-  await daemon.on('laptop', 'dnsperf', '-s', '192.168.10.1', '-d', names, '-n', '1', '-l', '240')
+  const said = await daemon.on(
+    'laptop',
+    'dnsperf',
+    '-s',
+    '192.168.10.1',
+    '-d',
+    names,
+    '-n',
+    '1',
+    '-l',
+    '240',
+    '-O',
+    'suppress=timeout',
+  )
+  console.log(
+    said
+      .split('\n')
+      .filter((line) => /Queries|Run time/.test(line))
+      .join('\n'),
+  )
   const today = await until('the queries to be counted', async () => {
     const { queries_today } = await daemon.api('GET', '/dns/status')
     return queries_today >= QUERIES * 0.9 && queries_today

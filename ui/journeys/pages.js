@@ -37,7 +37,7 @@ export default async function pages({ context, open }) {
     watch.assertClean()
     await close()
   }
-  assert.deepEqual(found, [])
+  assert.equal(found.length, 0, found.join('\n'))
 }
 
 /** What axe finds by the rules of WCAG 2.2 AA. It runs beside the page, so the page's policy need not allow it. */

@@ -1,6 +1,7 @@
 // Two administrators change one policy: the second one sees both changes and merges them; nothing is lost.
 
 import assert from 'node:assert/strict'
+import { until } from './lib/daemon.js'
 import { settled } from './lib/pages.js'
 
 export default async function twoAdmins({ daemon, open }) {
@@ -10,12 +11,13 @@ export default async function twoAdmins({ daemon, open }) {
   await settled(one.page)
   await settled(two.page)
   await change(one.page, 'Name', `${policy.name}-one`)
+  const stored = () => daemon.api('GET', `/routing/policies/${policy.id}`)
+  await until('the first change', async () => (await stored()).name === `${policy.name}-one`)
   await change(two.page, 'Description', 'by the second')
   await two.page.getByRole('dialog').getByRole('button', { name: 'Save both' }).click()
   await two.page.getByRole('dialog').waitFor({ state: 'hidden' })
-  const merged = await daemon.api('GET', `/routing/policies/${policy.id}`)
-  assert.equal(merged.name, `${policy.name}-one`)
-  assert.equal(merged.description, 'by the second')
+  await until('the second change', async () => (await stored()).description === 'by the second')
+  assert.equal((await stored()).name, `${policy.name}-one`)
   for (const each of [one, two]) {
     each.watch.assertClean()
     await each.close()

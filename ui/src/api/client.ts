@@ -9,14 +9,19 @@ export type Schemas = components['schemas']
 
 const revalidate = answersByEtag()
 
+/** Longest wait for the answer to a read, in milliseconds. */
+const LONGEST_READ = 15_000
+
 /** A request that fails because the session has ended waits for a new sign-in and is sent again. */
 async function send(request: Request): Promise<Response> {
   const again = request.clone()
+  // A change may take its time; a read that is not answered soon is not answered at all.
+  const limit = request.method === 'GET' ? AbortSignal.timeout(LONGEST_READ) : null
   let response: Response
   try {
-    response = await fetch(request)
+    response = await fetch(request, limit ? { signal: AbortSignal.any([request.signal, limit]) } : {})
   } catch (error) {
-    if (error instanceof DOMException && error.name === 'AbortError') throw error
+    if (request.signal.aborted) throw error
     throw new Unreachable()
   }
   if (response.status !== 401 || request.url.includes('/api/v1/auth/')) return response

@@ -33,7 +33,10 @@ function used(): Set<string> {
 
 it('uses every operation, or says why not', () => {
   const known = used()
-  const missing = [...supported].filter((operation) => !known.has(operation) && !(operation in unused))
+  const missing = [...supported]
+    // The list has the parameters of operations too.
+    .filter((operation) => !operation.includes('?'))
+    .filter((operation) => !known.has(operation) && !(operation in unused))
   expect(missing).toEqual([])
 })
 

@@ -40,9 +40,7 @@ export function Account() {
     <>
       <MenuTrigger>
         <AriaButton className="icobtn" aria-label={text.shell.account(name, status?.role ?? null)}>
-          <span className="avatar" aria-hidden="true">
-            {initials(status?.user)}
-          </span>
+          <span className="avatar" aria-hidden="true" data-initials={initials(status?.user)} />
         </AriaButton>
         <Popover className="popover" placement="bottom end">
           <Menu

@@ -69,6 +69,7 @@ const PACKAGES: &[Package] = &[
     package("dnsdist", "dnsdist", Need::Test, "a public resolver over UDP, TCP, TLS and HTTPS"),
     package("dnsmasq-base", "dnsmasq", Need::Bench, "a peer of the resolver"),
     package("dnsperf", "dnsperf", Need::Bench, "questions for the resolver and its peers"),
+    package("dnsperf", "dnsperf", Need::Test, "a million queries for the log"),
     package("dhcpcd-base", "dhcpcd", Need::Test, "a DHCP client in the tests"),
     package("ethtool", "ethtool", Need::Run, "turns off offloads on test links"),
     package("iperf3", "iperf3", Need::Run, "bulk traffic of the benches"),

@@ -51,7 +51,7 @@ export default function DriftPage() {
       <Section title={t.selfTest} hint={verify.data ? t.generation(verify.data.data.generation) : undefined}>
         <Loaded query={verify} lines={4}>
           {(verification) => (
-            <ul className="checks">
+            <ul className="selftest">
               {verification.checks.map((check) => (
                 <li key={check.name}>
                   <span className="med">{check.name}</span>

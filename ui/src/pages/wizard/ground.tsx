@@ -44,7 +44,7 @@ export function GroundStep(props: StepProps) {
       {loading ? (
         <Skeleton lines={8} />
       ) : (
-        <ul className="checks">
+        <ul className="selftest">
           {checks.map((check) => (
             <li key={check.name}>
               <span className="med">{check.name}</span>

@@ -169,7 +169,6 @@ function Row({ entry, index, names, open, onOpen, filterBy }: RowProps) {
     <tr
       className={[blocked ? 'is-b' : '', open ? 'is-sel' : 'opens'].filter(Boolean).join(' ')}
       aria-rowindex={index + 2}
-      aria-expanded={open}
       tabIndex={0}
       onKeyDown={press}
       onClick={(event) => {

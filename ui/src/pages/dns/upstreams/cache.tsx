@@ -97,7 +97,7 @@ export function Cache() {
         {({ entries }) => (
           <>
             {entries.length >= LIMIT ? <p className="dim sm">{cache.first(LIMIT)}</p> : null}
-            <div className="scrollbox">
+            <div className="scrollbox" tabIndex={0} role="region" aria-label={cache.title}>
               <DataTable
                 dense
                 label={cache.title}
