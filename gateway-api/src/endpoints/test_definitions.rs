@@ -66,9 +66,7 @@ async fn run(cx: Cx, request: Req<Run>) -> Result<WithHeaders<Report>, ApiError>
     let policies = request.input.policies;
     let report = blocking(move || {
         if policies == Policies::Stored {
-            let mut draft = world.state.begin(world.now);
-            draft.freeze_applied();
-            world.state = std::sync::Arc::new(draft);
+            world.state = super::routing::views::with_stored_policies(&world);
         }
         let tests: Vec<&TestDefinition> = tests.iter().map(AsRef::as_ref).collect();
         let results = network_tests::run(&world.input(), &tests);

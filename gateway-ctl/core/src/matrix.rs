@@ -3,8 +3,11 @@
 //! Each state is compiled, and the fwmarks are followed through the rules, routes and guards of the resulting plan.
 
 mod cell;
+mod per_hop;
 mod reach;
 mod scenarios;
+
+use std::collections::BTreeMap;
 
 use gateway_common::wire::ChoiceKind;
 use gateway_model::id::Id;
@@ -15,6 +18,7 @@ use serde::Serialize;
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::route::{Exits, Kernel};
 pub use cell::{Cell, Cells, Outcome};
+pub use per_hop::{HopColumn, leak_matrix_per_hop};
 use reach::{DnsPath, Reach, is_bound};
 use scenarios::Scenarios;
 pub(crate) use scenarios::{Scenario, up_and_down};
@@ -22,8 +26,10 @@ pub(crate) use scenarios::{Scenario, up_and_down};
 /// Leak matrix: policies by states.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeakMatrix {
-    /// Names of the columns.
-    pub states: Vec<&'static str>,
+    /// Names of the columns, in order.
+    pub states: Vec<String>,
+    /// Columns of single hops; empty unless they were requested.
+    pub hops: Vec<HopColumn>,
     /// The policies in force, in order of evaluation.
     pub rows: Vec<LeakRow>,
     pub risk: Risk,
@@ -78,13 +84,13 @@ pub const STATES: [&str; 6] = ["up", "degraded", "down", "flapping", "daemon_dow
 
 /// The grid over the policies at work.
 pub fn leak_matrix(input: &Input<'_>) -> LeakMatrix {
-    rows_of(input, &Scenarios::of(input)).0
+    rows_of(input, &Scenarios::of(input)).matrix
 }
 
 /// Returns the behaviour of each policy in force, now and when hops fail. `compiled` is the plan of the present facts.
 pub fn fail_matrix(input: &Input<'_>, compiled: &Compiled) -> Vec<FailRow> {
     let worlds = Scenarios::of(input);
-    let (matrix, degraded) = rows_of(input, &worlds);
+    let Grid { matrix, degraded, .. } = rows_of(input, &worlds);
     let mut now = Exits::of(Kernel::new(compiled, input.facts));
     let mut up = worlds.up.exits();
     let mut nothing = worlds.nothing.exits();
@@ -133,18 +139,40 @@ fn exposed(reach: &[Reach; 2], usual: &[Reach; 2]) -> Outcome {
     four.max(six)
 }
 
-/// The rows, and of each policy the outcome without its first hop.
-fn rows_of(input: &Input<'_>, worlds: &Scenarios) -> (LeakMatrix, Vec<Outcome>) {
+/// Leak matrix, and what was computed on the way to it.
+struct Grid<'a> {
+    matrix: LeakMatrix,
+    /// Outcome of each row without the first hop of its policy.
+    degraded: Vec<Outcome>,
+    /// View of each row, with the rank of its policy.
+    views: Vec<(usize, View<'a>)>,
+}
+
+fn rows_of<'a>(input: &'a Input<'a>, worlds: &'a Scenarios) -> Grid<'a> {
     let mut rows = Rows::new(input, worlds);
-    let (mut list, mut degraded) = (Vec::new(), Vec::new());
+    let (mut list, mut degraded, mut views) = (Vec::new(), Vec::new(), Vec::new());
     for policy in &worlds.up.compiled.policies {
         let Some(stored) = input.policy(policy.id) else { continue };
-        let (row, outcome) = rows.row(policy, &stored);
+        let (row, outcome, view) = rows.row(policy, &stored);
         list.push(row);
         degraded.push(outcome);
+        views.push((rank_of(policy), view));
     }
-    let risk = list.iter().map(|row| row.risk).max().unwrap_or_default();
-    (LeakMatrix { states: STATES.to_vec(), rows: list, risk }, degraded)
+    let states = STATES.map(str::to_owned).to_vec();
+    let mut matrix = LeakMatrix { states, hops: Vec::new(), rows: list, risk: Risk::None };
+    matrix.note_risk();
+    Grid { matrix, degraded, views }
+}
+
+/// Index of a policy in the list of its plan.
+fn rank_of(policy: &CompiledPolicy) -> usize {
+    usize::try_from(policy.rank).unwrap_or(usize::MAX)
+}
+
+impl LeakMatrix {
+    fn note_risk(&mut self) {
+        self.risk = self.rows.iter().map(|row| row.risk).max().unwrap_or_default();
+    }
 }
 
 struct Rows<'a> {
@@ -173,12 +201,13 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn row(&mut self, policy: &CompiledPolicy, stored: &RoutingPolicy) -> (LeakRow, Outcome) {
-        let rank = usize::try_from(policy.rank).unwrap_or(usize::MAX);
+    fn row(&mut self, policy: &CompiledPolicy, stored: &RoutingPolicy) -> (LeakRow, Outcome, View<'a>) {
+        let rank = rank_of(policy);
         let bound = is_bound(policy);
         let dns = [false, true].map(|ipv6| DnsPath::of(self.input, &self.worlds.up.compiled, stored, ipv6));
         let usual = both(&mut self.up, policy);
-        let view = View { input: self.input, usual: &usual, dns: &dns, bound };
+        let by_choice = is_direct_by_choice(policy, stored);
+        let view = View { input: self.input, usual, dns, bound, by_choice };
         let up = view.cell(&mut self.up, rank);
         let down = view.cell(&mut self.down, rank);
         let first =
@@ -198,8 +227,9 @@ impl<'a> Rows<'a> {
             down,
             daemon_down: view.cell(&mut self.orphaned, rank),
             boot,
+            hops: BTreeMap::new(),
         };
-        let risk = risk(policy, stored, &cells);
+        let risk = risk(policy, by_choice, &cells);
         let row = LeakRow {
             policy_id: policy.id,
             name: policy.name.clone(),
@@ -207,7 +237,8 @@ impl<'a> Rows<'a> {
             cells,
             risk,
         };
-        (row, exposed(&without, &usual))
+        let degraded = exposed(&without, &view.usual);
+        (row, degraded, view)
     }
 }
 
@@ -221,16 +252,20 @@ fn severity(cell: &Cell) -> u8 {
     }
 }
 
-fn risk(policy: &CompiledPolicy, stored: &RoutingPolicy, cells: &Cells) -> Risk {
-    let at_all_times = cells.up.leak || cells.daemon_down.leak || cells.boot.leak;
-    let in_failure = cells.degraded.leak || cells.down.leak || cells.flapping.leak;
+/// Reports whether the policy sends traffic directly when hops fail because its author chose so.
+fn is_direct_by_choice(policy: &CompiledPolicy, stored: &RoutingPolicy) -> bool {
     let falls_back = stored.hop_mode == HopMode::Failover
         && stored.hops.iter().any(|hop| hop.r#type == HopType::Interface);
+    policy.fail_policy == FailPolicy::Open || falls_back
+}
+
+fn risk(policy: &CompiledPolicy, by_choice: bool, cells: &Cells) -> Risk {
+    let at_all_times = cells.up.leak || cells.daemon_down.leak || cells.boot.leak;
+    let in_failure = cells.degraded.leak || cells.down.leak || cells.flapping.leak;
     // What a proxy does not take, its policy fails open for at all times.
     let only_rest = [&cells.up, &cells.daemon_down, &cells.boot]
         .iter()
         .all(|cell| cell.outcome != Outcome::Direct && cell.ipv6 != Outcome::Direct);
-    let by_choice = policy.fail_policy == FailPolicy::Open || falls_back;
     match (at_all_times, in_failure) {
         (true, _) if only_rest && policy.fail_policy == FailPolicy::Open => Risk::Low,
         (true, _) => Risk::High,
@@ -243,9 +278,11 @@ fn risk(policy: &CompiledPolicy, stored: &RoutingPolicy, cells: &Cells) -> Risk 
 /// Common input of the cells of one row.
 struct View<'a> {
     input: &'a Input<'a>,
-    usual: &'a [Reach; 2],
-    dns: &'a [DnsPath; 2],
+    usual: [Reach; 2],
+    dns: [DnsPath; 2],
     bound: bool,
+    /// Leaks of failed hops are by choice.
+    by_choice: bool,
 }
 
 impl View<'_> {
@@ -255,7 +292,7 @@ impl View<'_> {
         let [outcome, ipv6] = [0, 1].map(|i| reach[i].outcome(&self.usual[i]));
         let mut dns = Outcome::Blocked;
         let mut dns_leaks = false;
-        for (ipv6, (way, usual)) in [false, true].into_iter().zip(self.dns.iter().zip(self.usual)) {
+        for (ipv6, (way, usual)) in [false, true].into_iter().zip(self.dns.iter().zip(&self.usual)) {
             let (outcome, meant_for_a_tunnel) = way.outcome(exits, usual, rank, ipv6);
             dns = dns.max(outcome);
             dns_leaks |= meant_for_a_tunnel && outcome == Outcome::Direct;

@@ -106,6 +106,32 @@ async fn a_fail_closed_policy_leaks_in_no_state_and_a_fail_open_one_does() {
 }
 
 #[tokio::test]
+async fn the_leak_matrix_shows_single_hops_and_stored_policies() {
+    let (client, _, policy) = testbed().await;
+    apply(&client).await;
+    let usual = client.get("/policy/leak-matrix").await.data();
+    assert_eq!(usual["hops"], json!([]));
+    let per_hop = client.get("/policy/leak-matrix?per_hop=true").await.data();
+    let hop = &per_hop["hops"][0];
+    let state = format!("{} down", hop["target"].as_str().expect("a tunnel"));
+    assert_eq!((&hop["type"], &hop["state"]), (&json!("vpn"), &json!(state)), "{per_hop}");
+    assert_eq!(per_hop["states"][6], json!(state));
+    assert_eq!(per_hop["rows"][0]["cells"][&state]["outcome"], "blocked", "{per_hop}");
+
+    // Nothing is pending yet.
+    assert_eq!(client.get("/policy/leak-matrix?pending=true").await.data(), usual);
+    let item = format!("/routing/policies/{}", policy["id"].as_str().expect("an id"));
+    let mut open = client.get(&item).await.data();
+    open["fail_policy"] = json!("fail-open");
+    assert_eq!(client.put(&item, open).await.status, 200);
+    assert_eq!(client.get("/policy/leak-matrix").await.data(), usual);
+    let pending = client.get("/policy/leak-matrix?pending=true&per_hop=true").await.data();
+    assert_eq!(pending["rows"][0]["cells"][&state]["outcome"], "direct", "{pending}");
+    assert_eq!(client.get("/policy/leak-matrix?per_hop=true").await.data(), per_hop);
+    assert_eq!(client.get("/policy/leak-matrix?per_hop=2").await.status, 400);
+}
+
+#[tokio::test]
 async fn the_plan_is_shown_and_changes_its_hash_with_its_content() {
     let (client, _, policy) = testbed().await;
     let empty = client.get("/render").await.data();

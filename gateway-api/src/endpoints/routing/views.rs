@@ -22,7 +22,7 @@ use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::{Audit, Effect, Table};
+use crate::table::{Audit, Effect, Placeholder, Table};
 use crate::view_cache::SharedView;
 
 pub fn rows(t: &mut Table) {
@@ -43,7 +43,9 @@ pub fn rows(t: &mut Table) {
         .access(Access::Check);
     t.view("/policy/leak-matrix", "get_leak_matrix", leak_matrix)
         .heavy()
-        .summary("Leak matrix: behaviour of each applied policy in each state of the tunnels");
+        .summary("Leak matrix: behaviour of each applied policy in each state of the tunnels")
+        .parameter("per_hop", Placeholder::Boolean, "Adds a column for each tunnel, proxy and uplink that policies use: only that one is down.")
+        .parameter("pending", Placeholder::Boolean, "Evaluates the stored policies, as they would steer traffic after an apply, in place of the applied ones.");
     t.view("/policy/fail-matrix", "get_fail_matrix", fail_matrix)
         .heavy()
         .summary("Behaviour of each applied policy now, without its first hop, and without any hop");
@@ -241,10 +243,28 @@ async fn conflicts(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<NamedConflict>>
     Ok(WithHeaders::counted(list))
 }
 
-async fn leak_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<LeakMatrix>, ApiError> {
+async fn leak_matrix(cx: Cx, request: Req<()>) -> Result<SharedView<LeakMatrix>, ApiError> {
     let open = cx.open()?;
-    let compute = |now: &World| matrix::leak_matrix(&now.input());
-    cx.api.view_cache.get("leak_matrix", || open.world(), compute, |_| None).await
+    let (pending, per_hop) = (request.query.flag("pending")?, request.query.flag("per_hop")?);
+    let name = match (pending, per_hop) {
+        (false, false) => "leak_matrix",
+        (false, true) => "leak_matrix_per_hop",
+        (true, false) => "leak_matrix_pending",
+        (true, true) => "leak_matrix_pending_per_hop",
+    };
+    let compute = move |now: &World| {
+        let state = if pending { with_stored_policies(now) } else { now.state.clone() };
+        let input = Input { state: &state, ..now.input() };
+        if per_hop { matrix::leak_matrix_per_hop(&input) } else { matrix::leak_matrix(&input) }
+    };
+    cx.api.view_cache.get(name, || open.world(), compute, |_| None).await
+}
+
+/// Returns the state in which the stored policies are the applied ones.
+pub fn with_stored_policies(world: &World) -> Arc<State> {
+    let mut draft = world.state.begin(world.now);
+    draft.freeze_applied();
+    Arc::new(draft)
 }
 
 async fn fail_matrix(cx: Cx, _: Req<()>) -> Result<SharedView<Vec<FailRow>>, ApiError> {

@@ -1,5 +1,7 @@
 //! Cell of the leak matrix: the treatment of one policy's traffic in one state.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,6 +20,9 @@ pub struct Cells {
     pub daemon_down: Cell,
     /// No plan is loaded yet.
     pub boot: Cell,
+    /// Cells of single hops, by the state in `hops` of the matrix.
+    #[serde(flatten)]
+    pub hops: BTreeMap<String, Cell>,
 }
 
 /// Treatment of a policy's traffic in one state.

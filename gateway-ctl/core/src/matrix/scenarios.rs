@@ -13,7 +13,7 @@ use crate::evaluate::route::{Exits, Kernel};
 use crate::facts::{Facts, Link, ProxyFact, TunnelFact};
 
 /// Facts and the plan they lead to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Scenario {
     pub facts: Facts,
     pub compiled: Compiled,
@@ -36,6 +36,13 @@ impl Scenario {
     fn of(input: &Input<'_>, facts: Facts) -> Scenario {
         let compiled = compile(&Input { facts: &facts, ..*input });
         Scenario { facts, compiled }
+    }
+
+    /// Returns the scenario in which one hop is down beside those that are.
+    pub fn without(&self, input: &Input<'_>, hop: &Hop) -> Scenario {
+        let mut facts = self.facts.clone();
+        take_down(input, &mut facts, hop.r#type, &hop.target);
+        Scenario::of(input, facts)
     }
 
     pub fn exits(&self) -> Exits<'_> {
@@ -86,11 +93,7 @@ impl Scenarios {
             .filter_map(|policy| policy.hops.first())
             .map(|hop| &hop.hop)
             .collect();
-        let without = first.into_iter().map(|hop| {
-            let mut facts = up.facts.clone();
-            take_down(input, &mut facts, hop.r#type, &hop.target);
-            (hop.clone(), Scenario::of(input, facts))
-        });
+        let without = first.into_iter().map(|hop| (hop.clone(), up.without(input, hop)));
         let without = without.collect();
         Scenarios { down: Scenario::of(input, all_down), nothing: Scenario::of(input, nothing), without, up }
     }

@@ -13,7 +13,7 @@ use gateway_core::conflicts::{ConflictKind, conflicts};
 use gateway_core::dns::Name;
 use gateway_core::evaluate::matching::{consider, device_behind};
 use gateway_core::fqdn_match::Domains;
-use gateway_core::matrix::{Cells, Outcome, leak_matrix};
+use gateway_core::matrix::{Cells, Outcome, leak_matrix_per_hop};
 use gateway_core::plan_maps::PlanMaps;
 use gateway_model::Id;
 use gateway_model::domain::DomainName;
@@ -646,14 +646,14 @@ proptest! {
     #[test]
     fn policies_of_tunnels_that_do_not_fail_open_are_direct_in_no_state(scene in scene()) {
         let fixture = scene.build();
-        for row in leak_matrix(&fixture.input()).rows {
+        for row in leak_matrix_per_hop(&fixture.input()).rows {
             let policy = fixture.state.applied.policies.get(row.policy_id).expect("a policy");
             let tunnels_only = policy.hops.iter().all(|hop| hop.r#type != HopType::Interface);
             if row.fail_policy == FailPolicy::Open || !tunnels_only {
                 continue;
             }
-            let Cells { up, degraded, down, flapping, daemon_down, boot } = &row.cells;
-            for cell in [up, degraded, down, flapping, daemon_down, boot] {
+            let Cells { up, degraded, down, flapping, daemon_down, boot, hops } = &row.cells;
+            for cell in [up, degraded, down, flapping, daemon_down, boot].into_iter().chain(hops.values()) {
                 prop_assert!(cell.outcome != Outcome::Direct && cell.ipv6 != Outcome::Direct, "{:?}", row);
             }
         }

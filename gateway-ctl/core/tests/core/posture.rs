@@ -2,7 +2,9 @@
 
 use gateway_core::evaluate::{Request, evaluate};
 use gateway_core::matrix::Outcome::{self, Blocked, Direct, NextHop, Tunnel};
-use gateway_core::matrix::{Cell, Cells, FailRow, LeakMatrix, Risk, fail_matrix, leak_matrix};
+use gateway_core::matrix::{
+    Cell, Cells, FailRow, LeakMatrix, Risk, fail_matrix, leak_matrix, leak_matrix_per_hop,
+};
 use gateway_core::render::{enforce, render};
 use serde_json::{Value, json};
 
@@ -107,6 +109,60 @@ fn failing_over_takes_the_next_tunnel_and_an_uplink_at_the_end_is_a_leak() {
     let fail = fail_rows(&fixture);
     assert_eq!((fail[0].if_first_fails, fail[0].if_all_fail), (Direct, Blocked));
     assert_eq!((fail[1].if_first_fails, fail[1].if_all_fail), (NextHop, Blocked));
+}
+
+#[test]
+fn each_hop_has_a_column_in_which_only_it_is_down() {
+    let fixture = world_with(&[
+        policy(&[("vpn", "a"), ("vpn", "b")], json!({"hop_mode": "failover", "name": "backup"})),
+        policy(
+            &[("vpn", "b"), ("interface", "wan0")],
+            json!({"hop_mode": "failover", "name": "direct", "source_type": "vlan", "source_value": "9"}),
+        ),
+        policy(
+            &[("vpn", "gone"), ("vpn", "a")],
+            json!({"hop_mode": "failover", "name": "missing", "source_type": "vlan", "source_value": "10"}),
+        ),
+    ]);
+    let plain = matrix(&fixture);
+    assert!(plain.hops.is_empty() && plain.rows.iter().all(|row| row.cells.hops.is_empty()));
+    let matrix = leak_matrix_per_hop(&fixture.input());
+    assert_eq!(
+        matrix.states[6..],
+        ["a down", "b down", "uplink wan0 down"],
+        "a hop without target cannot fail"
+    );
+    assert_eq!(matrix.hops.iter().map(|hop| hop.state.clone()).collect::<Vec<_>>(), matrix.states[6..]);
+    let cell = |name: &str, state: &str| {
+        let row = matrix.rows.iter().find(|row| row.name == name).expect("a row");
+        let cell = &row.cells.hops[state];
+        (cell.outcome, cell.via.clone(), cell.leak)
+    };
+    let via = |name: &str| Some(name.to_owned());
+    assert_eq!(cell("backup", "a down"), (NextHop, via("b"), false));
+    assert_eq!(cell("backup", "b down"), (Tunnel, via("a"), false));
+    assert_eq!(cell("direct", "b down"), (Direct, via("wan0"), true));
+    assert_eq!(cell("direct", "a down"), (Tunnel, via("b"), false));
+    assert_eq!(cell("missing", "a down"), (Blocked, None, false));
+    // Without its only uplink a tunnel may still be up: its health decides, not the route of its packets.
+    for row in &matrix.rows {
+        let same = plain.rows.iter().find(|other| other.policy_id == row.policy_id).expect("a row");
+        assert_eq!(Cells { hops: std::collections::BTreeMap::new(), ..row.cells.clone() }, same.cells);
+        assert_eq!(row.risk, same.risk, "{}", row.name);
+    }
+    let shown = serde_json::to_value(&matrix).expect("JSON");
+    assert_eq!(shown["rows"][0]["cells"].as_object().expect("cells").len(), matrix.states.len());
+}
+
+#[test]
+fn a_leak_without_one_hop_counts_in_the_risk() {
+    // The pool goes on without either tunnel alone; the last hop is reached through both.
+    let open = policy(&[("vpn", "a"), ("vpn", "b")], json!({"fail_policy": "fail-open"}));
+    let fixture = world_with(&[open]);
+    let matrix = leak_matrix_per_hop(&fixture.input());
+    let row = &matrix.rows[0];
+    assert!(row.cells.hops["b down"].leak, "b is carried inside a");
+    assert_eq!((row.risk, matrix.risk), (Risk::Low, Risk::Low));
 }
 
 #[test]
