@@ -13,6 +13,7 @@ use crate::auth::{self, Auth};
 use crate::authorization::{Access, Actor, Proof, check};
 use crate::blocking::blocking;
 use crate::effect::{Audit, Effect};
+use crate::endpoints::health::SavedChanges;
 use crate::error::ApiError;
 use crate::gateway::{Gateway, Open};
 use crate::heavy::Heavy;
@@ -52,6 +53,7 @@ pub struct Api {
     openapi: OnceLock<Bytes>,
     pub heavy: Heavy,
     pub view_cache: ViewCache,
+    pub last_saved: SavedChanges,
     pub started: Instant,
 }
 
@@ -71,6 +73,7 @@ impl Api {
             openapi: OnceLock::new(),
             heavy: Heavy::default(),
             view_cache: ViewCache::default(),
+            last_saved: SavedChanges::default(),
             started: Instant::now(),
         }))
     }

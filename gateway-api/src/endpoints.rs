@@ -17,7 +17,7 @@ mod diagnostics;
 mod dns;
 mod export;
 mod federation;
-mod health;
+pub mod health;
 mod interfaces;
 mod mesh;
 mod metrics;

@@ -88,7 +88,7 @@ pub fn read(attached: &'static str, facts: &Facts) -> Platform {
     let system = rustix::system::uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
     Platform {
-        hostname: text(system.nodename()),
+        hostname: hostname(),
         os: os_name(&read_text("/etc/os-release").unwrap_or_default()),
         kernel: text(system.release()),
         arch: text(system.machine()),
@@ -100,6 +100,11 @@ pub fn read(attached: &'static str, facts: &Facts) -> Platform {
         cpu_temp: cpu_temperature(Path::new("/sys/class")),
         uptime: read_text("/proc/uptime").and_then(|text| first_number(&text)).unwrap_or(0),
     }
+}
+
+/// Returns the name of this host.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Returns the names of the detected kernel features. The preflight checks use them too.

@@ -1,5 +1,6 @@
 //! Health, status, drift and host information.
 
+mod saved;
 mod verdict;
 
 use std::time::Duration;
@@ -27,6 +28,7 @@ use crate::host_info::{self, Platform};
 use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Placeholder, Table};
+pub use saved::{LastSaved, SavedChanges};
 use verdict::VerdictView;
 
 pub fn rows(t: &mut Table) {
@@ -126,6 +128,13 @@ pub struct ServiceStatus {
     pub applied_at: Option<Timestamp>,
     /// Stored policies differ from the applied ones, which steer traffic.
     pub pending_changes: bool,
+    /// Number of policies that differ: new, changed or deleted ones.
+    pub pending_policies: usize,
+    /// Last change of a stored policy, profile, chain or privacy class. Null if none is pending, or if the change is no
+    /// longer among the last entries of the audit trail.
+    pub last_saved: Option<LastSaved>,
+    /// Name of this host.
+    pub hostname: String,
     /// Does anything leak, in one sentence.
     pub verdict: VerdictView,
     /// Services that failed and have not yet recovered. Left out if there are none.
@@ -161,6 +170,8 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         state.privacy_classes.revision(),
     ];
     let stored = stored.into_iter().max().unwrap_or_default();
+    let pending = state.pending_policies();
+    let last_saved = if pending > 0 { cx.api.last_saved.of(&open.store, state.revision).await } else { None };
     Ok(ServiceStatus {
         version: env!("CARGO_PKG_VERSION"),
         ready: last.run > 0 && last.is_ok() && open.enforcement.loop_idle_time() < STALL_TIMEOUT,
@@ -174,7 +185,10 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         stored_revision: stored.0,
         applied_revision: state.applied.revision.0,
         applied_at: state.applied.at,
-        pending_changes: state.pending_policies() > 0,
+        pending_changes: pending > 0,
+        pending_policies: pending,
+        last_saved,
+        hostname: host_info::hostname(),
         verdict: verdict::show(open.enforcement.verdict().as_deref(), open.now()),
         failed_services: failed_services(open),
     })

@@ -38,11 +38,15 @@ async fn a_policy_counts_from_the_next_apply_on() {
     let before = client.post("/policy/evaluate", question.clone()).await.data();
     assert_eq!(before["matched_policies"], json!([]), "{before}");
     assert_eq!(before["pending_changes"], 1);
-    assert_eq!(client.get("/status").await.data()["pending_changes"], true);
+    let status = client.get("/status").await.data();
+    assert_eq!((&status["pending_changes"], &status["pending_policies"]), (&json!(true), &json!(1)));
+    assert_eq!(status["last_saved"]["action"], "create_routing_policy", "{status}");
+    assert!(status["hostname"].as_str().is_some_and(|name| !name.is_empty()), "{status}");
 
     let applied = apply(&client).await;
     assert_eq!((&applied["policies"], &applied["enforced"]), (&json!(1), &json!(false)), "{applied}");
     let status = client.get("/status").await.data();
+    assert_eq!((&status["pending_policies"], &status["last_saved"]), (&json!(0), &json!(null)), "{status}");
     assert_eq!(status["pending_changes"], false);
     assert_eq!(status["applied_revision"], applied["applied_revision"]);
     let after = client.post("/policy/evaluate", question).await.data();

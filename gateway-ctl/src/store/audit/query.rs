@@ -59,6 +59,25 @@ impl Store {
         Ok((page, if filter.is_empty() { all } else { total }))
     }
 
+    /// Returns the newest of the last entries for which `is_wanted` returns true. Reads at most `most` entries.
+    pub fn newest_audit(
+        &self,
+        most: usize,
+        is_wanted: impl Fn(&AuditEntry) -> bool,
+    ) -> Result<Option<AuditEntry>, Error> {
+        let txn = self.db.begin_read().map_err(Error::at("read the audit trail"))?;
+        let table = txn.open_table(AUDIT).map_err(Error::at("read the audit trail"))?;
+        for row in table.iter().map_err(Error::at("read the audit trail"))?.rev().take(most) {
+            let (_, value) = row.map_err(Error::at("read the audit trail"))?;
+            if let Ok((entry, _)) = show(value.value())
+                && is_wanted(&entry)
+            {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
     /// Verifies the whole chain.
     pub fn verify_audit(&self) -> Result<AuditReport, Error> {
         let txn = self.db.begin_read().map_err(Error::at("read the audit trail"))?;
