@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
+use gateway_core::paths::Paths;
 use gateway_ctl::store::{AuditResult, AuditTicket, CommitError};
 use gateway_model::settings::Bootstrap;
 use gateway_model::{EditError, State};
@@ -22,7 +23,7 @@ use crate::pages::Pages;
 use crate::peer::ConnectionInfo;
 use crate::request::Params;
 use crate::table::{Endpoint, Routes, Table};
-use crate::view_cache::ViewCache;
+use crate::view_cache::{ValueCache, ViewCache};
 
 /// Configuration of the HTTP server.
 #[derive(Clone, Debug)]
@@ -53,6 +54,8 @@ pub struct Api {
     openapi: OnceLock<Bytes>,
     pub heavy: Heavy,
     pub view_cache: ViewCache,
+    /// Paths of devices and policies.
+    pub paths: ValueCache<Paths>,
     pub last_saved: SavedChanges,
     pub started: Instant,
 }
@@ -73,6 +76,7 @@ impl Api {
             openapi: OnceLock::new(),
             heavy: Heavy::default(),
             view_cache: ViewCache::default(),
+            paths: ValueCache::default(),
             last_saved: SavedChanges::default(),
             started: Instant::now(),
         }))

@@ -62,7 +62,7 @@ impl Inputs {
     fn cover(&self, world: &World) -> bool {
         std::ptr::eq(self.state.as_ptr(), Arc::as_ptr(&world.state))
             && std::ptr::eq(self.compiled.as_ptr(), Arc::as_ptr(world.compiled()))
-            && *self.facts == *world.facts
+            && (Arc::ptr_eq(&self.facts, &world.facts) || *self.facts == *world.facts)
             && self.from <= world.now
             && self.until.is_none_or(|until| world.now < until)
     }
@@ -122,6 +122,34 @@ impl ViewCache {
     }
 }
 
+/// Cache of one value that is computed from a world, for endpoints that show parts of it.
+#[derive(Debug)]
+pub struct ValueCache<V>(tokio::sync::Mutex<Option<(Inputs, Arc<V>)>>);
+
+impl<V> Default for ValueCache<V> {
+    fn default() -> Self {
+        Self(tokio::sync::Mutex::default())
+    }
+}
+
+impl<V: Send + Sync + 'static> ValueCache<V> {
+    /// Returns the value of the world. Clients that request it while it is computed wait and share it.
+    pub async fn get(
+        &self,
+        world: World,
+        compute: impl FnOnce(&World) -> V + Send + 'static,
+    ) -> Result<Arc<V>, ApiError> {
+        let mut cached = self.0.lock().await;
+        if let Some((_, value)) = cached.as_ref().filter(|(inputs, _)| inputs.cover(&world)) {
+            return Ok(value.clone());
+        }
+        let computed = blocking(move || (Inputs::of(&world), Arc::new(compute(&world)))).await?;
+        let value = computed.1.clone();
+        *cached = Some(computed);
+        Ok(value)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -164,6 +192,19 @@ mod tests {
         read(with(&first, |world| world.state = Arc::default())).await;
         read(world(now)).await;
         assert_eq!(computed.load(Ordering::Relaxed), 5);
+    }
+
+    #[tokio::test]
+    async fn a_value_is_computed_once_for_a_world() {
+        let first = world("2026-11-22T10:00:00Z");
+        let (cache, computed) = (ValueCache::default(), Arc::new(AtomicUsize::new(0)));
+        let read = async |world: World| {
+            let computed = computed.clone();
+            let value = cache.get(world, move |_| computed.fetch_add(1, Ordering::Relaxed));
+            *value.await.expect("a value")
+        };
+        assert_eq!((read(first.clone()).await, read(at(&first, "2026-11-22T10:05:00Z")).await), (0, 0));
+        assert_eq!(read(with(&first, |world| world.state = Arc::default())).await, 1);
     }
 
     #[tokio::test]

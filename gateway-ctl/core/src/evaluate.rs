@@ -29,9 +29,9 @@ use matching::ConsideredPolicy;
 pub use request::{Family, Protocol, Refusal, Request};
 pub(crate) use subject::Subject;
 pub use test_packet::Entry;
+pub(crate) use test_packet::packets as test_packets;
 pub(crate) use test_packet::{entry, host_of, packet, public_address};
-use verdict::EvaluatedPacket;
-pub(crate) use verdict::{decide_on_behalf, decide_packet, evaluate_packet};
+pub(crate) use verdict::{EvaluatedPacket, decide_on_behalf, decide_packet, evaluate_packet};
 
 /// Maximum number of listed policies that do not match. All matching ones are listed.
 const MOST_UNMATCHED: usize = 1000;
@@ -52,12 +52,7 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
     let evaluated: Vec<EvaluatedPacket> =
         packets.iter().map(|packet| verdict::evaluate_packet(input, compiled, &subject, packet)).collect();
     let considered = consider(input, compiled, &subject, &packets, &evaluated, &mut trace);
-    let words: Vec<(&str, &explanation::Explanation)> = evaluated
-        .iter()
-        .map(|evaluated| (if evaluated.ipv6 { "IPv6" } else { "IPv4" }, &evaluated.words))
-        .collect();
-    let said = explanation::sentence(&subject.label(), &words);
-    let main = evaluated.iter().rev().max_by_key(|evaluated| evaluated.verdict.decision);
+    let (main, said) = summarised(&subject, &evaluated);
     let policy = main.and_then(|evaluated| evaluated.policy);
     for evaluated in &evaluated {
         trace.extend(evaluated.trace.iter().cloned());
@@ -109,6 +104,19 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
         pending_changes: pending,
         trace,
     })
+}
+
+/// Returns the family that exposes more, of equals the first; and the sentence on all families.
+pub(crate) fn summarised<'a, 'b>(
+    subject: &Subject<'_>,
+    evaluated: &'b [EvaluatedPacket<'a>],
+) -> (Option<&'b EvaluatedPacket<'a>>, String) {
+    let words: Vec<(&str, &explanation::Explanation)> = evaluated
+        .iter()
+        .map(|evaluated| (if evaluated.ipv6 { "IPv6" } else { "IPv4" }, &evaluated.words))
+        .collect();
+    let main = evaluated.iter().rev().max_by_key(|evaluated| evaluated.verdict.decision);
+    (main, explanation::sentence(&subject.label(), &words))
 }
 
 pub(crate) fn hop_view(hop: &crate::compile::HopState) -> HopView {

@@ -4,6 +4,7 @@ mod devices;
 mod sentence;
 mod word;
 
-pub use devices::{DeviceCounts, Devices, count};
+pub use devices::{DeviceCounts, Devices, Treatment, count};
+pub(crate) use devices::{internet, packets, treatment};
 pub use sentence::sentence;
 pub use word::{Observed, Word, word};

@@ -25,6 +25,7 @@ pub mod matrix;
 pub mod network;
 pub mod network_tests;
 pub mod ntp;
+pub mod paths;
 pub mod plan;
 pub mod plan_diff;
 pub mod plan_maps;

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::{Compiled, CompiledPolicy, Input};
+use crate::evaluate::Decision;
 use crate::evaluate::route::{Exits, Kernel};
 pub use cell::{Cell, Cells, Outcome};
 pub use per_hop::{HopColumn, leak_matrix_per_hop};
@@ -127,6 +128,25 @@ fn fail_hop(hop: &crate::compile::HopState) -> FailHop {
         healthy: hop.usable,
         reason: hop.reason.clone(),
     }
+}
+
+/// Returns the egress of a policy's traffic in the present, and of both families the more exposed decision.
+pub(crate) fn present_egress(
+    input: &Input<'_>,
+    exits: &mut Exits<'_>,
+    policy: &CompiledPolicy,
+) -> (Decision, Option<String>) {
+    let compiled = exits.kernel.compiled;
+    let families = both(exits, policy).map(|reach| {
+        let decision = match reach.outcome(&reach) {
+            Outcome::Blocked => Decision::Block,
+            Outcome::Tunnel | Outcome::NextHop => Decision::Tunnel,
+            Outcome::Direct => Decision::Direct,
+        };
+        (decision, reach.via(input, compiled))
+    });
+    let [four, six] = families;
+    if six.0 > four.0 { six } else { four }
 }
 
 fn both(exits: &mut Exits<'_>, policy: &CompiledPolicy) -> [Reach; 2] {

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use super::{Engine, Error, block, exit_addresses, leak_probes};
 use crate::os::bpf::{self, Counters};
+use crate::os::link_counters::{self, LinkTraffic};
 use crate::os::proxy::RelayStatus;
 use crate::reconcile::{Reason, Status, Stopped};
 use crate::service::Health;
@@ -78,6 +79,11 @@ pub trait Enforcement: Send + Sync {
     /// Returns the blocked packets by device, policy and reason.
     fn block_hits(&self) -> Result<BlockHits, bpf::Error> {
         Ok(BlockHits::default())
+    }
+
+    /// Returns the bytes through each interface; empty without a kernel, or if they cannot be read.
+    fn link_traffic(&self) -> BTreeMap<String, LinkTraffic> {
+        BTreeMap::new()
     }
 
     /// Returns the packets that left past the egress guard.
@@ -224,6 +230,10 @@ impl Enforcement for Engine {
     fn block_hits(&self) -> Result<BlockHits, bpf::Error> {
         self.dataplane
             .with(|programs| Ok(BlockHits { since: programs.counting_since(), hits: programs.block_hits()? }))
+    }
+
+    fn link_traffic(&self) -> BTreeMap<String, LinkTraffic> {
+        link_counters::traffic().unwrap_or_default()
     }
 
     fn escaped(&self) -> EscapeCounts {

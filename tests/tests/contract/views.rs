@@ -136,6 +136,60 @@ async fn the_leak_matrix_shows_single_hops_and_stored_policies() {
 }
 
 #[tokio::test]
+async fn paths_of_devices_agree_with_the_dry_run_and_are_paged() {
+    let (client, device, policy) = testbed().await;
+    for n in 2..=5 {
+        client.create("/devices", examples::device(n)).await;
+    }
+    apply(&client).await;
+    let answer = client.get("/policy/paths").await;
+    let list = answer.data();
+    let list = list.as_array().expect("a list");
+    assert_eq!((list.len(), answer.header("x-total-count")), (5, "5"));
+    for path in list {
+        let question = json!({"device_id": path["device_id"]});
+        let evaluation = client.post("/policy/evaluate", question).await.data();
+        assert_eq!(path["decision"], evaluation["decision"], "{path}");
+        assert_eq!(path["sentence"], evaluation["sentence"], "{path}");
+        assert_eq!(path["policy"], evaluation["effective"]["policy"], "{path}");
+    }
+    let own = client.get(&format!("/policy/paths?policy={}", policy["id"].as_str().expect("an id"))).await;
+    assert_eq!(
+        (own.data()[0]["device_id"].clone(), own.data().as_array().map(Vec::len)),
+        (device["id"].clone(), Some(1))
+    );
+    assert_eq!(own.data()[0]["treatment"], "blocked", "{}", own.text);
+    assert_eq!(client.get("/policy/paths?policy=none").await.header("x-total-count"), "4");
+
+    // Page by page.
+    let (mut seen, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = client.get(&format!("/policy/paths?limit=2{after}")).await.data();
+        let page = page.as_array().expect("a list").clone();
+        let Some(last) = page.last() else { break };
+        after = format!("&after={}", last["device_id"].as_str().expect("an id"));
+        seen.extend(page);
+    }
+    assert_eq!(&seen, list);
+    for wrong in ["limit=0", "decision=x", "treatment=x", "policy=x", "group=x", "after=x", "color=x"] {
+        client.get(&format!("/policy/paths?{wrong}")).await.error(400, "invalid_parameter");
+    }
+
+    let graph = client.get("/policy/paths/graph").await;
+    let (data, etag) = (graph.data(), graph.header("etag").to_owned());
+    assert_eq!((&data["devices"], &data["counts"]["blocked"]), (&json!(5), &json!(1)), "{data}");
+    let shown = &data["policies"][0];
+    assert_eq!((&shown["id"], &shown["devices"]), (&policy["id"], &json!(1)), "{shown}");
+    assert_eq!((&shown["decision"], &shown["when_down"]), (&json!("block"), &json!("block")), "{shown}");
+    assert_eq!((&shown["packets"], &shown["status"]), (&json!(null), &json!("error")), "nothing is enforced");
+    assert_eq!((&data["hops"][0]["target"], &data["hops"][0]["usable"]), (&json!("exit-1"), &json!(false)));
+    assert_eq!(data["hops"][0]["policies"], json!([policy["id"]]));
+    assert_eq!(data["unmatched"]["devices"], 4, "{data}");
+    let again = client.send("GET", "/policy/paths/graph", None, &[("if-none-match", &etag)]).await;
+    assert_eq!(again.status, 304, "{}", again.text);
+}
+
+#[tokio::test]
 async fn the_plan_is_shown_and_changes_its_hash_with_its_content() {
     let (client, _, policy) = testbed().await;
     let empty = client.get("/render").await.data();

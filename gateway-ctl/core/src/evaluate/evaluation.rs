@@ -5,12 +5,12 @@ use gateway_model::kinds::exception::ExceptionType;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hop};
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::matching::ConsideredPolicy;
 
 /// Destination of traffic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
     Block,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gateway_common::wire::{EgressAllowKey, Mark};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use crate::compile::{Compiled, Underlay};
+use crate::compile::{Compiled, Leg, LegKind, Underlay};
 use crate::facts::Facts;
 use crate::plan::{Attachment, Family, RouteKey, RouteValue, RuleAction, RuleValue, names};
 
@@ -48,6 +48,27 @@ impl<'a> Kernel<'a> {
             exit.out = Err(reason);
         }
         exit
+    }
+
+    /// Returns the interface by which the traffic of a leg leaves this host at last: its own for an uplink, that of the
+    /// outer packets for a tunnel. `None` if there is none at present.
+    pub fn uplink_of(&self, leg: &Leg) -> Option<String> {
+        let legs = &self.compiled.legs;
+        let mut leg = leg;
+        for _ in 0..=legs.by_number.len() {
+            if leg.kind == LegKind::Uplink {
+                return Some(leg.interface.clone());
+            }
+            match leg.underlay {
+                Underlay::Nowhere => return None,
+                Underlay::Leg(number) => leg = legs.get(number)?,
+                Underlay::Default => {
+                    let by_family = |ipv6| self.route(Underlay::Default.mark(), ipv6, false).out.ok();
+                    return [false, true].into_iter().find_map(by_family);
+                }
+            }
+        }
+        None
     }
 
     /// Follows the relay's own connection to a proxy, in the families that the proxy's address can have.

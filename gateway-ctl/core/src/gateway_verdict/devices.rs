@@ -8,7 +8,7 @@ use gateway_common::verdict::{Reason, Verdict};
 use gateway_model::Device;
 use gateway_model::kinds::routing_policy::FailPolicy;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::{
@@ -36,6 +36,20 @@ pub struct DeviceCounts {
     pub no_policy: usize,
 }
 
+impl DeviceCounts {
+    /// Counts a device.
+    pub(crate) fn add(&mut self, treatment: Treatment) {
+        *match treatment {
+            Treatment::Blocked => &mut self.blocked,
+            Treatment::ThroughPolicy => &mut self.through_policy,
+            Treatment::DirectByException => &mut self.direct_by_exception,
+            Treatment::FailedOpen => &mut self.failed_open,
+            Treatment::NoPolicy => &mut self.no_policy,
+        } += 1;
+        self.protected = self.blocked + self.through_policy;
+    }
+}
+
 /// Devices, and why some are blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Devices {
@@ -44,42 +58,46 @@ pub struct Devices {
     pub causes: BTreeMap<String, usize>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Treatment {
+/// Treatment of a device's packets to the internet, in order of exposure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Treatment {
+    /// They do not leave.
     Blocked,
-    Policy,
-    Exception,
+    /// They leave by the hops of a policy.
+    ThroughPolicy,
+    /// They leave by the default route because of an exception.
+    DirectByException,
+    /// They leave by the default route because no hop of their policy is usable and it fails open.
     FailedOpen,
-    Direct,
+    /// They leave by the default route because no policy is for them.
+    NoPolicy,
 }
 
 /// Counts the devices of a plan.
 pub fn count(input: &Input<'_>, compiled: &Compiled) -> Devices {
-    let to = [false, true].map(|ipv6| public_address(compiled, ipv6, HTTPS, &mut Vec::new()));
+    let to = internet(compiled);
     let mut devices = Devices::default();
     for device in input.state.devices.iter() {
         let packets = packets(input, device, to);
         let verdicts = packets.iter().map(|packet| decide_packet(compiled, packet, &[]));
         let treated = verdicts.map(|verdict| (treatment(compiled, &verdict), verdict));
         let Some((treatment, verdict)) = treated.max_by_key(|(treatment, _)| *treatment) else { continue };
-        let counts = &mut devices.counts;
-        match treatment {
-            Treatment::Blocked => {
-                counts.blocked += 1;
-                *devices.causes.entry(cause(input, compiled, device, &verdict)).or_default() += 1;
-            }
-            Treatment::Policy => counts.through_policy += 1,
-            Treatment::Exception => counts.direct_by_exception += 1,
-            Treatment::FailedOpen => counts.failed_open += 1,
-            Treatment::Direct => counts.no_policy += 1,
+        devices.counts.add(treatment);
+        if treatment == Treatment::Blocked {
+            *devices.causes.entry(cause(input, compiled, device, &verdict)).or_default() += 1;
         }
     }
-    devices.counts.protected = devices.counts.blocked + devices.counts.through_policy;
     devices
 }
 
+/// Returns an address for each family that stands for the internet.
+pub(crate) fn internet(compiled: &Compiled) -> [IpAddr; 2] {
+    [false, true].map(|ipv6| public_address(compiled, ipv6, HTTPS, &mut Vec::new()))
+}
+
 /// Returns a packet to the internet for each family of the device's LAN.
-fn packets(input: &Input<'_>, device: &Device, to: [IpAddr; 2]) -> Vec<IpPacket> {
+pub(crate) fn packets(input: &Input<'_>, device: &Device, to: [IpAddr; 2]) -> Vec<IpPacket> {
     let request = Request { device_id: Some(device.meta.id), ..Request::default() };
     let Ok(subject) = Subject::find(input, &request) else { return Vec::new() };
     let known = subject.addresses(input);
@@ -100,15 +118,15 @@ fn source(input: &Input<'_>, entry: &Entry, known: &[IpAddr], ipv6: bool) -> Opt
     Some(own.copied().unwrap_or(host))
 }
 
-fn treatment(compiled: &Compiled, verdict: &Verdict) -> Treatment {
+pub(crate) fn treatment(compiled: &Compiled, verdict: &Verdict) -> Treatment {
     match verdict.reason {
-        Reason::PolicyEgress | Reason::PolicyProxy => Treatment::Policy,
+        Reason::PolicyEgress | Reason::PolicyProxy => Treatment::ThroughPolicy,
         Reason::PolicyDirect => match compiled.policy(verdict.rank) {
-            Some(policy) if policy.exception_until.is_some() => Treatment::Exception,
+            Some(policy) if policy.exception_until.is_some() => Treatment::DirectByException,
             Some(policy) if policy.fail_policy == FailPolicy::Open => Treatment::FailedOpen,
-            _ => Treatment::Direct,
+            _ => Treatment::NoPolicy,
         },
-        Reason::NoPolicy => Treatment::Direct,
+        Reason::NoPolicy => Treatment::NoPolicy,
         _ => Treatment::Blocked,
     }
 }

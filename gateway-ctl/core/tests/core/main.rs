@@ -5,6 +5,7 @@ mod blocks;
 mod bridges;
 mod classes;
 mod conflict;
+mod device_paths;
 mod evaluation;
 mod exceptions;
 mod exit_addresses;

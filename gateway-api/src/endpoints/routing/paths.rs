@@ -1,0 +1,206 @@
+//! Paths of devices: where the traffic of each one goes now, and the graph from devices to uplinks.
+
+mod graph;
+
+use std::sync::Arc;
+
+use gateway_core::evaluate::Decision;
+use gateway_core::gateway_verdict::Treatment;
+use gateway_core::paths::{DevicePath, Paths, paths};
+use gateway_ctl::world::World;
+use gateway_model::Id;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::WithHeaders;
+use crate::request::{Query, Req};
+use crate::table::{Placeholder, Table};
+
+/// Value of the parameter `policy` for devices that no policy decides on.
+const NO_POLICY: &str = "none";
+
+pub fn rows(t: &mut Table) {
+    t.view("/policy/paths", "list_policy_paths", list)
+        .heavy()
+        .summary("Path of each device to the internet: policy, decision, egress")
+        .doc(
+            "Evaluates each device like /policy/evaluate, for the families that its LAN has, over the applied policies. Sorted by name. X-Total-Count counts all matches.",
+        )
+        .parameter("limit", Placeholder::Integer, "Maximum number of devices: 1 to 1000; 100 if it is not given.")
+        .parameter("after", Placeholder::Text, "Id of the last device of the page before.")
+        .parameter("decision", Placeholder::Text, "Only devices with this decision: block, tunnel or direct.")
+        .parameter(
+            "treatment",
+            Placeholder::Text,
+            "Only devices that the verdict of /status counts so: blocked, through_policy, direct_by_exception, failed_open or no_policy.",
+        )
+        .parameter("policy", Placeholder::Text, "Only devices that this policy or exception decides on, by id; none: no policy does.")
+        .parameter("group", Placeholder::Text, "Only members of this device group, by id.")
+        .parameter("egress", Placeholder::Text, "Only devices that leave by this tunnel, uplink or proxy, by name.")
+        .parameter("search", Placeholder::Text, "Only devices whose name, MAC address or address contains this text.");
+    t.view("/policy/paths/graph", "get_policy_path_graph", graph::show)
+        .heavy()
+        .summary("Graph of live paths: devices, policies, hops and uplinks with their states and counters")
+        .doc("The numbers of devices are those of /policy/paths. Counters begin when the object is made or the programs are loaded.");
+}
+
+/// Returns the paths of the current world, and that world.
+async fn current(cx: &Cx) -> Result<(World, Arc<Paths>), ApiError> {
+    let world = cx.open()?.world();
+    let paths = cx.api.paths.get(world.clone(), |now| paths(&now.input(), now.compiled())).await?;
+    Ok((world, paths))
+}
+
+async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<DevicePath>>, ApiError> {
+    let conditions = Conditions::of(&request.query)?;
+    let limit = request.query.limit(100, 1000)?;
+    let after = request.query.get("after").map(|text| parameter_id("after", text)).transpose()?;
+    let (_, paths) = current(&cx).await?;
+    blocking(move || {
+        let matching: Vec<&DevicePath> =
+            paths.devices.iter().filter(|device| conditions.hold_for(device)).collect();
+        let start = match after {
+            None => 0,
+            Some(id) => first_after(&paths, &matching, id),
+        };
+        let total = matching.len();
+        let page = matching.into_iter().skip(start).take(limit).cloned().collect();
+        let mut answer = WithHeaders::new(page);
+        answer.total = Some(total);
+        Ok(answer)
+    })
+    .await?
+}
+
+/// Returns the index of the first match behind a device, which itself need not match any more. 0 if the device is gone.
+fn first_after(paths: &Paths, matching: &[&DevicePath], id: Id) -> usize {
+    let key = |device: &DevicePath| (device.name.clone(), device.device_id);
+    let Some(last) = paths.devices.iter().find(|device| device.device_id == id).map(key) else { return 0 };
+    matching.partition_point(|device| key(device) <= last)
+}
+
+/// Conditions of a request; all must hold.
+#[derive(Default)]
+struct Conditions {
+    decision: Option<Decision>,
+    treatment: Option<Treatment>,
+    /// The inner value is `None` for devices without a policy.
+    policy: Option<Option<Id>>,
+    group: Option<Id>,
+    egress: Option<String>,
+    search: Option<String>,
+}
+
+impl Conditions {
+    fn of(query: &Query) -> Result<Self, ApiError> {
+        let policy = |text: &str| match text {
+            NO_POLICY => Ok(None),
+            text => parameter_id("policy", text).map(Some),
+        };
+        Ok(Self {
+            decision: query.get("decision").map(|text| word("decision", text)).transpose()?,
+            treatment: query.get("treatment").map(|text| word("treatment", text)).transpose()?,
+            policy: query.get("policy").map(policy).transpose()?,
+            group: query.get("group").map(|text| parameter_id("group", text)).transpose()?,
+            egress: query.get("egress").map(str::to_owned),
+            search: query.get("search").map(str::to_lowercase).filter(|text| !text.is_empty()),
+        })
+    }
+
+    fn hold_for(&self, device: &DevicePath) -> bool {
+        let leaves_by = |name: &String| {
+            let by_hop = device.hop.as_ref().is_some_and(|hop| hop.target == *name);
+            by_hop || device.egress.contains(name) || device.uplink.as_ref() == Some(name)
+        };
+        let contains = |text: &String| {
+            let mac = device.mac.map(|mac| mac.to_string());
+            let addresses = device.addresses.iter().map(ToString::to_string);
+            let texts = std::iter::once(device.name.to_lowercase()).chain(mac).chain(addresses);
+            texts.into_iter().any(|own| own.contains(text))
+        };
+        self.decision.is_none_or(|decision| decision == device.decision)
+            && self.treatment.is_none_or(|treatment| treatment == device.treatment)
+            && self.policy.is_none_or(|policy| policy == device.decided_by())
+            && self.group.is_none_or(|group| device.group_ids.contains(&group))
+            && self.egress.as_ref().is_none_or(leaves_by)
+            && self.search.as_ref().is_none_or(contains)
+    }
+}
+
+/// Reads a parameter that is one of some words.
+fn word<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ApiError> {
+    serde_json::from_value(Value::from(text))
+        .map_err(|error| ApiError::invalid_parameter(name, format!("{name}: {error}.")))
+}
+
+fn parameter_id(name: &str, text: &str) -> Result<Id, ApiError> {
+    text.parse().map_err(|_| ApiError::invalid_parameter(name, format!("{name} is no id: {text:?}.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_core::paths::FamilyDecisions;
+    use gateway_model::kinds::device::DeviceStatus;
+
+    use super::*;
+
+    fn device(n: u8, name: &str, decision: Decision) -> DevicePath {
+        DevicePath {
+            device_id: format!("0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4a{n:02x}").parse().expect("an id"),
+            name: name.to_owned(),
+            mac: None,
+            addresses: vec![std::net::Ipv4Addr::new(192, 168, 1, n).into()],
+            group_ids: Vec::new(),
+            status: DeviceStatus::Known,
+            decision,
+            treatment: Treatment::NoPolicy,
+            families: FamilyDecisions { ipv4: Some(decision), ipv6: None },
+            policy: None,
+            exception: None,
+            hop: None,
+            via: None,
+            egress: vec!["a".to_owned()],
+            uplink: Some("wan0".to_owned()),
+            sentence: String::new(),
+        }
+    }
+
+    fn holds(query: &str, device: &DevicePath) -> bool {
+        let query = Query::parse(Some(query)).expect("a query");
+        Conditions::of(&query).unwrap_or_else(|error| panic!("{query:?}: {error:?}")).hold_for(device)
+    }
+
+    #[test]
+    fn conditions_hold_all_or_the_device_is_left_out() {
+        let laptop = device(7, "Laptop", Decision::Tunnel);
+        for query in ["", "decision=tunnel", "treatment=no_policy&policy=none", "egress=a", "egress=wan0"] {
+            assert!(holds(query, &laptop), "{query}");
+        }
+        for query in ["search=lap", "search=LAPT", "search=1.7"] {
+            assert!(holds(query, &laptop), "{query}");
+        }
+        let other = "0193f3a8-0c5e-7cc2-8a0e-2f6d1b9f4aff";
+        for query in
+            ["decision=block", "treatment=blocked", "egress=b", "search=tv", "egress=a&decision=direct"]
+        {
+            assert!(!holds(query, &laptop), "{query}");
+        }
+        assert!(!holds(&format!("policy={other}"), &laptop) && !holds(&format!("group={other}"), &laptop));
+        for query in ["decision=x", "treatment=", "policy=x", "group=1"] {
+            assert!(Conditions::of(&Query::parse(Some(query)).expect("a query")).is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn the_next_page_begins_behind_the_last_device() {
+        let devices = ["a", "b", "c", "d"].iter().zip(1..);
+        let devices = devices.map(|(name, n)| device(n, name, Decision::Direct)).collect::<Vec<_>>();
+        let paths = Paths { devices, ..Paths::default() };
+        let matching: Vec<&DevicePath> = paths.devices.iter().filter(|device| device.name != "b").collect();
+        let after = |n: usize| first_after(&paths, &matching, paths.devices[n].device_id);
+        assert_eq!([after(0), after(1), after(2), after(3)], [1, 1, 2, 3], "b is listed no more");
+    }
+}

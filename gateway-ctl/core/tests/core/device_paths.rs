@@ -1,0 +1,172 @@
+//! Paths of devices and policies, against the dry run and the verdict on the gateway.
+
+use std::collections::BTreeMap;
+
+use gateway_core::evaluate::{Decision, Request, evaluate};
+use gateway_core::gateway_verdict::count;
+use gateway_core::paths::{DevicePath, Paths, PolicyOrigin, paths};
+use gateway_model::kinds::exception::ExceptionType;
+use serde_json::{Value, json};
+
+use crate::fixture::Fixture;
+
+fn mac(n: usize) -> String {
+    format!("02:00:00:{:02x}:{:02x}:{:02x}", n >> 16, n >> 8 & 255, n & 255)
+}
+
+fn devices(fixture: &mut Fixture, names: &[&str]) {
+    for (n, name) in names.iter().enumerate() {
+        fixture.device(name, &mac(n + 1));
+    }
+}
+
+/// A policy for one device.
+fn policy(fixture: &mut Fixture, device: &str, hops: &[(&str, &str)], more: Value) {
+    let hops: Vec<Value> =
+        hops.iter().map(|(kind, target)| json!({"type": kind, "target": target})).collect();
+    let source = fixture.ids[device].to_string();
+    let mut policy = json!({"name": format!("for {device}"), "source_type": "device", "source_value": source, "hops": hops});
+    policy.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    fixture.policy(policy);
+}
+
+/// One device for each treatment.
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new();
+    devices(&mut fixture, &["tv", "laptop", "phone", "printer", "nas", "guest", "office"]);
+    fixture.tunnel("a");
+    fixture.tunnel("b");
+    fixture.set_usable("b", false);
+    policy(&mut fixture, "tv", &[("vpn", "a")], json!({}));
+    policy(&mut fixture, "laptop", &[("vpn", "b")], json!({}));
+    policy(&mut fixture, "phone", &[("vpn", "b")], json!({"fail_policy": "fail-open"}));
+    policy(&mut fixture, "nas", &[("vpn", "a")], json!({}));
+    policy(&mut fixture, "office", &[("interface", "wan0")], json!({}));
+    for (device, kind) in [("nas", "temporary-direct"), ("guest", "quarantine")] {
+        let device = fixture.ids[device];
+        let input = json!({"type": kind, "device_id": device, "allow_direct": true, "duration_min": 30});
+        fixture.create("exception", input).expect("an exception");
+    }
+    fixture.facts.neighbours.insert([2, 0, 0, 0, 0, 1], ["192.168.1.77".parse().expect("an address")].into());
+    fixture.apply();
+    fixture
+}
+
+fn all(fixture: &Fixture) -> Paths {
+    paths(&fixture.input(), &fixture.compiled())
+}
+
+fn of<'a>(paths: &'a Paths, name: &str) -> &'a DevicePath {
+    paths.devices.iter().find(|device| device.name == name).expect("a device")
+}
+
+#[test]
+fn each_device_is_where_the_dry_run_and_the_verdict_have_it() {
+    let fixture = fixture();
+    let (input, compiled) = (fixture.input(), fixture.compiled());
+    let paths = all(&fixture);
+    assert_eq!(paths.devices.len(), input.state.devices.len());
+    for device in &paths.devices {
+        let request = Request { device_id: Some(device.device_id), ..Request::default() };
+        let evaluation = evaluate(&input, &compiled, &request).expect("an answer");
+        assert_eq!((device.decision, &device.sentence), (evaluation.decision, &evaluation.sentence));
+        let effective = &evaluation.effective;
+        assert_eq!(device.decided_by(), effective.policy.as_ref().map(|policy| policy.id), "{device:?}");
+        assert_eq!(device.hop, effective.hop);
+    }
+    let counts = paths.counts;
+    assert_eq!(counts, count(&input, &compiled).counts);
+    assert_eq!((counts.blocked, counts.through_policy, counts.no_policy), (2, 2, 1));
+    assert_eq!((counts.direct_by_exception, counts.failed_open), (1, 1));
+}
+
+#[test]
+fn a_path_names_policy_hop_egress_and_uplink() {
+    let fixture = fixture();
+    let paths = all(&fixture);
+    let tv = of(&paths, "tv");
+    assert_eq!((tv.via.as_deref(), tv.egress.as_slice()), (Some("vpn:a"), &["a".to_owned()][..]));
+    assert_eq!((tv.uplink.as_deref(), tv.decision), (Some("wan0"), Decision::Tunnel));
+    assert_eq!((tv.families.ipv4, tv.families.ipv6), (Some(Decision::Tunnel), Some(Decision::Tunnel)));
+    assert_eq!(tv.addresses, ["192.168.1.77".parse::<std::net::IpAddr>().expect("an address")]);
+    let laptop = of(&paths, "laptop");
+    assert_eq!((laptop.via.as_deref(), laptop.uplink.as_deref(), &laptop.hop), (None, None, &None));
+    let printer = of(&paths, "printer");
+    assert_eq!((&printer.policy, printer.via.as_deref()), (&None, Some("default")));
+    assert_eq!(printer.uplink.as_deref(), Some("wan0"));
+    assert_eq!(of(&paths, "office").uplink.as_deref(), Some("wan0"));
+    let kind = |name| of(&paths, name).exception.as_ref().map(|exception| exception.r#type);
+    assert_eq!(kind("nas"), Some(ExceptionType::TemporaryDirect));
+    assert_eq!(kind("guest"), Some(ExceptionType::Quarantine));
+    assert_eq!((kind("tv"), &of(&paths, "nas").policy), (None, &None));
+}
+
+#[test]
+fn policies_count_their_devices_and_show_their_egress_now() {
+    let paths = all(&fixture());
+    let shown: BTreeMap<&str, (usize, Decision, Option<&str>)> = paths
+        .policies
+        .iter()
+        .map(|policy| (policy.name.as_str(), (policy.devices, policy.decision, policy.via.as_deref())))
+        .collect();
+    assert_eq!(shown["for tv"], (1, Decision::Tunnel, Some("a")));
+    assert_eq!(shown["for laptop"], (1, Decision::Block, None));
+    assert_eq!(shown["for phone"], (1, Decision::Direct, Some("default")));
+    assert_eq!(shown["for nas"], (0, Decision::Tunnel, Some("a")), "an exception comes first");
+    assert_eq!(shown["temporary-direct of nas"], (1, Decision::Direct, Some("default")));
+    assert_eq!(shown["for office"], (1, Decision::Direct, Some("wan0")));
+    let origin = |name: &str| paths.policies.iter().find(|policy| policy.name == name).map(|p| p.origin);
+    assert_eq!(origin("for tv"), Some(PolicyOrigin::Policy));
+    assert_eq!(origin("temporary-direct of nas"), Some(PolicyOrigin::Exception));
+}
+
+#[test]
+fn a_lan_of_one_family_has_no_decision_for_the_other() {
+    let mut fixture = fixture();
+    fixture.facts.addresses.insert("lan0".into(), ["192.168.1.1/24".parse().expect("a network")].into());
+    let paths = all(&fixture);
+    let tv = of(&paths, "tv");
+    assert_eq!((tv.families.ipv4, tv.families.ipv6), (Some(Decision::Tunnel), None));
+    fixture.facts.addresses.remove("lan0");
+    assert_eq!(all(&fixture).devices.len(), paths.devices.len(), "each device is listed nevertheless");
+}
+
+#[test]
+fn an_inner_tunnel_leaves_by_the_uplink_of_the_outer_one() {
+    let mut fixture = Fixture::new();
+    devices(&mut fixture, &["tv"]);
+    fixture.tunnel("a");
+    fixture.tunnel("b");
+    policy(&mut fixture, "tv", &[("vpn", "a"), ("vpn", "b")], json!({}));
+    fixture.apply();
+    let paths = all(&fixture);
+    assert_eq!(of(&paths, "tv").via.as_deref(), Some("vpn:b"));
+    assert_eq!(of(&paths, "tv").uplink.as_deref(), Some("wan0"));
+    assert_eq!(paths.uplinks.values().filter(|uplink| *uplink == "wan0").count(), paths.uplinks.len());
+}
+
+#[test]
+fn ten_thousand_devices_have_paths() {
+    let mut fixture = Fixture::new();
+    fixture.tunnel("a");
+    let mut members = Vec::new();
+    for n in 0..10_000 {
+        members.push(fixture.device(&format!("d{n:05}"), &mac(n)).to_string());
+        let address = std::net::Ipv4Addr::from_bits(0xc0a8_0000 + 2 + u32::try_from(n).expect("small"));
+        let octets = n.to_be_bytes();
+        fixture.facts.neighbours.insert([2, 0, 0, octets[5], octets[6], octets[7]], [address.into()].into());
+    }
+    fixture.facts.addresses.insert("lan0".into(), ["192.168.0.1/16".parse().expect("a network")].into());
+    let group = json!({"name": "all", "members": members});
+    let group = fixture.create("device_group", group).expect("a group").to_string();
+    fixture.policy(json!({"name": "p", "source_type": "device_group", "source_value": group, "hops": [{"type": "vpn", "target": "a"}]}));
+    fixture.apply();
+    let compiled = fixture.compiled();
+    let start = std::time::Instant::now();
+    let paths = paths(&fixture.input(), &compiled);
+    println!("paths of 10 000 devices: {:?}", start.elapsed());
+    assert_eq!(paths.policies[0].devices, 10_000);
+    assert!(
+        paths.devices.iter().all(|device| device.decision == Decision::Tunnel && device.group_ids.len() == 1)
+    );
+}
