@@ -280,6 +280,11 @@ fn respond(
     {
         headers.insert(header::LOCATION, value);
     }
+    for (name, value) in reply.headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
     if let Some(cookie) = reply.cookie {
         headers.insert(header::SET_COOKIE, cookie);
     }

@@ -193,6 +193,9 @@ fn success(endpoint: &Endpoint, generators: &mut Generators) -> Value {
     if endpoint.status == 201 {
         headers.insert("Location".to_owned(), json!({"schema": {"type": "string"}}));
     }
+    for (name, doc) in &endpoint.headers {
+        headers.insert((*name).to_owned(), json!({"description": doc, "schema": {"type": "string"}}));
+    }
     success["headers"] = Value::Object(headers);
     success
 }

@@ -26,6 +26,8 @@ pub struct Reply {
     pub subject: Option<String>,
     /// Value of `Set-Cookie`.
     pub cookie: Option<HeaderValue>,
+    /// Further headers, by lower-case name.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 /// JSON body of every successful response.
@@ -66,6 +68,7 @@ impl Reply {
             location: None,
             subject: None,
             cookie: None,
+            headers: Vec::new(),
         }
     }
 
@@ -103,6 +106,8 @@ pub struct WithHeaders<O> {
     pub subject: Option<String>,
     /// Value of `Set-Cookie`.
     pub cookie: Option<HeaderValue>,
+    /// Further headers, by lower-case name.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 impl<O> WithHeaders<O> {
@@ -116,6 +121,7 @@ impl<O> WithHeaders<O> {
             location: None,
             subject: None,
             cookie: None,
+            headers: Vec::new(),
         }
     }
 }
@@ -142,6 +148,7 @@ impl<O: Serialize + JsonSchema> Answer for WithHeaders<O> {
         reply.location = self.location;
         reply.subject = self.subject;
         reply.cookie = self.cookie;
+        reply.headers = self.headers;
         Ok(reply)
     }
 }

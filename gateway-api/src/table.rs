@@ -78,6 +78,8 @@ pub struct Endpoint {
     pub parameters: Vec<Parameter>,
     /// If true, the endpoint answers with a file of the dashboard. It ignores the query, which a script of the page reads.
     pub page: bool,
+    /// Response headers that only this endpoint has, with their meaning.
+    pub headers: Vec<(&'static str, &'static str)>,
     /// The query may also name fields of the listed objects. The names come from the output schema.
     pub filters: bool,
     pub input: Option<SchemaFn>,
@@ -134,6 +136,12 @@ impl Endpoint {
 
     pub fn parameter(&mut self, name: &'static str, kind: Placeholder, doc: &'static str) -> &mut Self {
         self.parameters.push(Parameter { name, kind, doc });
+        self
+    }
+
+    /// Declares a response header that only this endpoint has.
+    pub fn header(&mut self, name: &'static str, doc: &'static str) -> &mut Self {
+        self.headers.push((name, doc));
         self
     }
 

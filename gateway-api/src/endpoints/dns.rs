@@ -15,6 +15,7 @@ use crate::table::{Collection, Ops, Table};
 
 mod extfilter;
 mod lists;
+mod log;
 mod resolver;
 
 pub fn rows(t: &mut Table) {
@@ -85,6 +86,7 @@ pub fn rows(t: &mut Table) {
     lists::rows::<DnsAllow>(t, "/dns/allowlist", "remove_from_dns_allowlist");
     lists::rows::<DnsBlock>(t, "/dns/blocklist", "remove_from_dns_blocklist");
     resolver::rows(t);
+    log::rows(t);
     extfilter::rows(t);
 }
 

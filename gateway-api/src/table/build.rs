@@ -278,6 +278,7 @@ impl Table {
             doc: "",
             parameters: Vec::new(),
             page: false,
+            headers: Vec::new(),
             filters: false,
             input: None,
             input_required: false,

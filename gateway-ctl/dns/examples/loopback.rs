@@ -101,7 +101,14 @@ impl Upstream for Omniscient {
         message.extend_from_slice(&query.qtype.to_be_bytes());
         message.extend_from_slice(b"\0\x01\xc0\x0c\0\x01\0\x01\0\0\x0e\x10\0\x04\xc0\0\x02\x01");
         let (upstream, elapsed) = ("192.0.2.53".into(), Duration::ZERO);
-        Ok(Reply { message: message.into(), upstream, elapsed, forwarder: None, secure: None })
+        Ok(Reply {
+            message: message.into(),
+            upstream,
+            egress: "auto".into(),
+            elapsed,
+            forwarder: None,
+            secure: None,
+        })
     }
 }
 

@@ -208,6 +208,8 @@ pub struct Reply {
     /// request.
     pub message: Bytes,
     pub upstream: Arc<str>,
+    /// Display name of the egress that was used.
+    pub egress: Arc<str>,
     pub elapsed: Duration,
     /// Stored forwarder that was used, if any.
     pub forwarder: Option<Id>,

@@ -24,6 +24,7 @@ use jiff::Timestamp;
 
 pub use filter::{ClientFilter, DomainFilter, Filter, PageStart};
 use journal::Journal;
+pub use journal::{Page, SearchEnd};
 pub use record::{DisplayRecord, QueryRecord};
 pub use settings::Settings;
 pub use stats::{ClientStats, RuleCounter, RuleCounters, Totals};
@@ -33,6 +34,9 @@ use crate::WallClock;
 
 /// Lanes are emptied this often.
 const TICK: Duration = Duration::from_millis(50);
+
+/// Bytes of files that one request searches at most: less than a second on a memory card.
+const SEARCHED_BYTES: u64 = 64 << 20;
 
 #[derive(Debug)]
 pub struct QueryLog {
@@ -99,13 +103,13 @@ impl QueryLog {
 
     /// Newest first, at most `limit`. What is not in memory is read from files block by block, so this may take a
     /// while: not to be called where nothing may wait. Blocks without any of the client, the outcome or the domain that
-    /// is looked for are left out; a text within names may be anywhere.
-    pub fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize) -> Vec<DisplayRecord> {
+    /// is looked for are left out; a text within names may be anywhere. The search ends after [`SEARCHED_BYTES`].
+    pub fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize) -> Page {
         self.collect(self.wall.now());
         let view = lock(&self.journal).view();
-        let page = view.read(filter, before, limit);
+        let page = view.read(filter, before, limit, SEARCHED_BYTES);
         tracing::debug!(rows = page.rows.len(), bytes = page.read, "read the DNS query log");
-        page.rows
+        page
     }
 
     /// Returns how often filter rules have decided since the start, and the last time. Rules that never decided are

@@ -190,6 +190,26 @@ async fn paths_of_devices_agree_with_the_dry_run_and_are_paged() {
 }
 
 #[tokio::test]
+async fn filters_of_the_dns_log_are_checked() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    let mac = device["mac"].as_str().expect("a MAC address");
+    for query in [
+        "type=AAAA",
+        "cached=true",
+        "slower_than=50",
+        "upstream=9.9",
+        "egress=auto",
+        "since=2026-11-20T12:00:00Z",
+    ] {
+        assert_eq!(client.get(&format!("/dns/log?{query}&client={mac}")).await.data(), json!([]), "{query}");
+    }
+    for query in ["type=$", "cached=x", "slower_than=x", "list=x", "since=x", "until=x", "client=nobody"] {
+        client.get(&format!("/dns/log?{query}")).await.error(400, "invalid_parameter");
+    }
+}
+
+#[tokio::test]
 async fn the_plan_is_shown_and_changes_its_hash_with_its_content() {
     let (client, _, policy) = testbed().await;
     let empty = client.get("/render").await.data();

@@ -1,25 +1,21 @@
-//! The resolver at run time: status, cache, query log and clients.
+//! The resolver at run time: status, cache and clients.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use gateway_core::dns::Cause;
 use gateway_ctl::services::dns::DnsService;
-use gateway_dns::query_log::{ClientFilter, DisplayRecord, DomainFilter, Filter, PageStart};
-use gateway_dns::serve::{Status as Outcome, Transport};
 use gateway_dns::wire::{code, rtype};
-use gateway_model::domain::DomainName;
 use gateway_model::settings::bootstrap::{DnsBackend, UpstreamMode};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::log::Client;
 use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::reply::WithHeaders;
-use crate::request::{Query, Req};
+use crate::request::Req;
 use crate::table::{Audit, Effect, Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
@@ -32,23 +28,6 @@ pub fn rows(t: &mut Table) {
     t.action("/dns/cache/flush", "flush_dns_cache", flushes, flush)
         .summary("Flush cache entries that match a glob, or all")
         .access(Access::Diagnose);
-    t.view("/dns/log", "list_dns_log", log)
-        .summary("DNS queries and their results, newest first")
-        .doc("The response has no X-Total-Count, because counting would read all records.")
-        .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 1000, default 100.")
-        .parameter("before", Placeholder::Text, "Only entries before this entry id or this time (RFC 3339).")
-        .parameter("client", Placeholder::Text, "Only this client: its address, or the id of its device.")
-        .parameter(
-            "domain",
-            Placeholder::Text,
-            "Only names with this text in them; =example.com for that name and all below it.",
-        )
-        .parameter(
-            "status",
-            Placeholder::Text,
-            "allowed, blocked, cached, rewritten, forwarded, refused or error.",
-        )
-        .access(Access::Private);
     t.view("/dns/clients", "list_dns_clients", clients)
         .summary("List the DNS clients by number of queries since the daemon started")
         .access(Access::Private);
@@ -262,141 +241,6 @@ async fn flush(cx: Cx, request: Req<FlushInput>) -> Result<FlushResult, ApiError
     let pattern = request.input.pattern;
     let flushed = names.map_or(0, |names: Arc<DnsService>| names.resolver.flush(pattern.as_deref()));
     Ok(FlushResult { flushed })
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct Entry {
-    id: u64,
-    time: Timestamp,
-    client: Option<Client>,
-    question: Question,
-    /// `allowed`, `blocked`, `cached`, `rewritten`, `forwarded`, `refused` or `error`.
-    status: &'static str,
-    /// Type of the match: `rule`, `allowlist`, `blocklist`, `threat_feed`, `rewrite` or `canary`; null if none matched.
-    reason: Option<&'static str>,
-    rule: Option<String>,
-    /// Id of the rule, list or feed.
-    list_id: Option<gateway_model::Id>,
-    /// Name that matched, if it differs from the name in the query.
-    through: Option<String>,
-    upstream: Option<String>,
-    rcode: String,
-    answers: Vec<Answer>,
-    /// Time to answer in milliseconds.
-    elapsed_ms: f64,
-    /// Transport of the query: `plain` (UDP or TCP), `dot` or `doh`.
-    proto: &'static str,
-    /// The answer was DNSSEC-validated; null if nothing validates.
-    dnssec: Option<bool>,
-    ede: Option<Ede>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct Client {
-    ip: IpAddr,
-    device_id: Option<gateway_model::Id>,
-    name: Option<String>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct Question {
-    name: String,
-    r#type: String,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct Answer {
-    r#type: String,
-    value: String,
-}
-
-/// Extended DNS error (RFC 8914).
-#[derive(Debug, Serialize, JsonSchema)]
-struct Ede {
-    code: u16,
-    text: &'static str,
-}
-
-async fn log(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Entry>>, ApiError> {
-    let query = &request.query;
-    let limit = query.limit(100, 1000)?;
-    let before = query.get("before").map(before).transpose()?;
-    let filter = filter(query)?;
-    let Some(names) = cx.open()?.names.clone() else { return Ok(WithHeaders::new(Vec::new())) };
-    let rows = blocking(move || names.resolver.log().read(&filter, before, limit)).await?;
-    Ok(WithHeaders::new(rows.into_iter().map(Entry::of).collect()))
-}
-
-fn before(text: &str) -> Result<PageStart, ApiError> {
-    if let Ok(id) = text.parse() {
-        return Ok(PageStart::Id(id));
-    }
-    text.parse().map(PageStart::Time).map_err(|_| {
-        let message = "before is the id of an entry or a time such as 2026-11-20T12:00:00Z.";
-        ApiError::invalid_parameter("before", message)
-    })
-}
-
-fn filter(query: &Query) -> Result<Filter, ApiError> {
-    let client = query.get("client").map(|text| match (text.parse(), text.parse()) {
-        (Ok(address), _) => Ok(ClientFilter::Address(address)),
-        (_, Ok(id)) => Ok(ClientFilter::Device(id)),
-        _ => Err(ApiError::invalid_parameter("client", "client is an address or the id of a device.")),
-    });
-    let domain = query.get("domain").map(|text| match text.strip_prefix('=') {
-        None => Ok(DomainFilter::Contains(text.to_ascii_lowercase())),
-        Some(name) => match DomainName::parse(name) {
-            Ok(name) => Ok(DomainFilter::Within((&name).into())),
-            Err(error) => Err(ApiError::invalid_parameter("domain", error.to_string())),
-        },
-    });
-    let status = query.get("status").map(|text| {
-        let message = "status is allowed, blocked, cached, rewritten, forwarded, refused or error.";
-        Outcome::parse(text).ok_or_else(|| ApiError::invalid_parameter("status", message))
-    });
-    Ok(Filter { client: client.transpose()?, domain: domain.transpose()?, status: status.transpose()? })
-}
-
-impl Entry {
-    fn of(row: DisplayRecord) -> Entry {
-        let answers = row.answers.into_iter();
-        Entry {
-            id: row.id,
-            time: row.time,
-            client: row.client.map(|who| Client { ip: who.address, device_id: who.device, name: who.name }),
-            question: Question { name: row.name.to_string(), r#type: rtype::text(row.qtype).into_owned() },
-            status: row.status.text(),
-            reason: row.reason.map(cause),
-            rule: row.rule,
-            list_id: row.list,
-            through: row.through,
-            upstream: row.upstream,
-            rcode: code::rcode::text(row.rcode).to_owned(),
-            answers: answers
-                .map(|(kind, value)| Answer { r#type: rtype::text(kind).into_owned(), value })
-                .collect(),
-            elapsed_ms: (row.elapsed.as_secs_f64() * 1e6).round() / 1e3,
-            proto: match row.transport {
-                Transport::Udp | Transport::Tcp => "plain",
-                Transport::Tls => "dot",
-                Transport::Https => "doh",
-            },
-            dnssec: row.secure,
-            ede: row.ede.map(|number| Ede { code: number, text: code::ede::text(number) }),
-        }
-    }
-}
-
-fn cause(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Rule => "rule",
-        Cause::Allowlist => "allowlist",
-        Cause::Blocklist => "blocklist",
-        Cause::Feed => "threat_feed",
-        Cause::Rewrite => "rewrite",
-        Cause::Canary => "canary",
-        Cause::Privacy => "privacy",
-    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -22,6 +22,8 @@ pub struct Entry {
     /// DNSSEC result: true is secure, false is insecure or bogus (RFC 4035, section 4.3). None: not validated.
     pub secure: Option<bool>,
     pub upstream: Arc<str>,
+    /// Display name of the egress of the query; empty if none was sent.
+    pub egress: Arc<str>,
     /// Extended DNS error (RFC 8914): code and text.
     pub ede: Option<(u16, Box<str>)>,
     /// Cached failure: no answer, or an RCODE other than NOERROR and NXDOMAIN.
@@ -102,6 +104,13 @@ impl Entry {
         entry
     }
 
+    /// Sets the egress of the query.
+    #[must_use]
+    pub fn sent_by(mut self, egress: Arc<str>) -> Entry {
+        self.egress = egress;
+        self
+    }
+
     fn new(
         key: &Key<'_>,
         stored: StoredAnswer,
@@ -121,6 +130,7 @@ impl Entry {
             rcode: rcode::NOERROR,
             secure: None,
             upstream,
+            egress: Arc::default(),
             ede: None,
             failed: false,
             stored_at: now,

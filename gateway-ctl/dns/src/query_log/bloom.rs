@@ -10,6 +10,7 @@ use gateway_core::dns::NameRef;
 
 use super::record::{ClientKey, RecordView};
 use super::{ClientFilter, DomainFilter, Filter};
+use crate::serve::Status;
 
 /// Words of each part.
 const CLIENTS: usize = 16;
@@ -65,7 +66,9 @@ impl BloomSummary {
 
     /// False: none of the records matches.
     pub fn may_match(&self, filter: &Filter, salt: u64) -> bool {
-        let outcome = filter.status.is_none_or(|status| self.outcomes & 1 << (status as u8 & 63) != 0);
+        let cached = filter.cached.and_then(|cached| cached.then_some(Status::Cached));
+        let mut statuses = filter.status.into_iter().chain(cached);
+        let outcome = statuses.all(|status| self.outcomes & 1 << (status as u8 & 63) != 0);
         let client = filter.client.as_ref().is_none_or(|whose| {
             let mark = match whose {
                 ClientFilter::Number(number) => ClientKey::Number(*number),

@@ -1,6 +1,7 @@
-//! Selection of records: by client, domain and status, and by page.
+//! Selection of records: by their properties, and by page.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use gateway_core::dns::Name;
 use gateway_model::Id;
@@ -14,6 +15,21 @@ pub struct Filter {
     pub client: Option<ClientFilter>,
     pub domain: Option<DomainFilter>,
     pub status: Option<Status>,
+    /// Answered from the cache, or not.
+    pub cached: Option<bool>,
+    /// Rule, list or feed that decided.
+    pub list: Option<Id>,
+    pub qtype: Option<u16>,
+    /// The name of the upstream contains this text.
+    pub upstream: Option<String>,
+    /// Display name of the egress.
+    pub egress: Option<String>,
+    /// The answer took longer.
+    pub slower_than: Option<Duration>,
+    /// Not before this time.
+    pub since: Option<Timestamp>,
+    /// Before this time.
+    pub until: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

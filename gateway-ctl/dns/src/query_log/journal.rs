@@ -281,6 +281,10 @@ impl Journal {
     }
 }
 
+fn nanoseconds(time: Timestamp) -> i64 {
+    i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX)
+}
+
 /// Begin and end of the day.
 fn day(now: Timestamp) -> (Timestamp, Timestamp) {
     let zoned = now.to_zoned(TimeZone::system());
@@ -304,20 +308,37 @@ pub struct Page {
     pub rows: Vec<DisplayRecord>,
     /// Bytes that were read from files.
     pub read: u64,
+    /// End of the search, if it ended before all records were searched.
+    pub ended_at: Option<SearchEnd>,
+}
+
+/// Record at which a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchEnd {
+    /// The search goes on before this id.
+    pub id: u64,
+    /// Time of the oldest record that was searched.
+    pub time: Timestamp,
 }
 
 impl Pages {
-    pub fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize) -> Page {
+    /// Returns the newest matches, at most `limit`. Reads at most `budget` bytes from files, but at least one block.
+    pub fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize, budget: u64) -> Page {
         let (mut rows, mut read) = (Vec::new(), 0);
+        // Of the last block that was searched.
+        let mut searched = i64::MAX;
         let mut floor = match before {
             Some(PageStart::Id(id)) => id.min(self.next),
             _ => self.next,
         };
         let time = match before {
-            Some(PageStart::Time(time)) => i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX),
+            Some(PageStart::Time(time)) => nanoseconds(time),
             _ => i64::MAX,
         };
-        let wanted = |view: &RecordView<'_>| view.time() < time && view.matches(filter);
+        let time = time.min(filter.until.map_or(i64::MAX, nanoseconds));
+        let since = filter.since.map_or(i64::MIN, nanoseconds);
+        let wanted =
+            |view: &RecordView<'_>| view.time() < time && view.time() >= since && view.matches(filter);
         let mut take = |first: u64, floor: u64, records: &[u8]| {
             let views: Vec<RecordView<'_>> =
                 views(records).take(floor.saturating_sub(first) as usize).collect();
@@ -328,23 +349,29 @@ impl Pages {
         };
         for chunk in &self.recent {
             if chunk.first < floor && take(chunk.first, floor, &chunk.bytes) {
-                return Page { rows, read };
+                return Page { rows, read, ended_at: None };
             }
             floor = floor.min(chunk.first);
         }
         for segment in self.segments.iter().rev() {
             for block in segment.blocks.iter().rev() {
-                if block.first >= floor || block.oldest >= time || !block.may_match(filter) {
+                let is_in_time = block.oldest < time && block.newest >= since;
+                if block.first >= floor || !is_in_time || !block.may_match(filter) {
                     continue;
+                }
+                if read > 0 && read + u64::from(block.length) > budget {
+                    let time = Timestamp::from_nanosecond(searched.into()).unwrap_or(Timestamp::MIN);
+                    return Page { rows, read, ended_at: Some(SearchEnd { id: floor, time }) };
                 }
                 let records = segment.read(block).unwrap_or_default();
                 read += u64::from(block.length);
+                searched = block.oldest;
                 if take(block.first, floor, &records) {
-                    return Page { rows, read };
+                    return Page { rows, read, ended_at: None };
                 }
                 floor = block.first;
             }
         }
-        Page { rows, read }
+        Page { rows, read, ended_at: None }
     }
 }

@@ -54,6 +54,8 @@ pub struct DisplayRecord {
     /// Name that was evaluated, if it is not the queried name.
     pub through: Option<String>,
     pub upstream: Option<String>,
+    /// Display name of the egress by which the query went to the upstream. `None` if no query was sent.
+    pub egress: Option<String>,
     pub rcode: u16,
     /// Type and data of each record of the answer, in text form.
     pub answers: Vec<(u16, String)>,
@@ -90,6 +92,7 @@ mod has {
     pub const EDE: u16 = 256;
     pub const SECURE: u16 = 512;
     pub const BOGUS: u16 = 1024;
+    pub const EGRESS: u16 = 2048;
 }
 
 const CAUSES: [Cause; 7] = [
@@ -125,6 +128,7 @@ pub fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
     let through = because.and_then(|because| because.through.as_deref());
     bit(through.is_some(), has::THROUGH);
     bit(trace.upstream.is_some(), has::UPSTREAM);
+    bit(trace.egress.is_some(), has::EGRESS);
     bit(trace.ede.is_some(), has::EDE);
     bit(trace.secure == Some(true), has::SECURE);
     bit(trace.secure == Some(false), has::BOGUS);
@@ -149,7 +153,8 @@ pub fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
     }
     device.iter().chain(id.iter()).for_each(|id| out.extend_from_slice(id.as_bytes()));
     let rule = because.map(|because| &*because.rule);
-    for text in [name, rule, through, trace.upstream.as_deref()].into_iter().flatten() {
+    let sent = [trace.upstream.as_deref(), trace.egress.as_deref()];
+    for text in [name, rule, through].into_iter().chain(sent).flatten() {
         let text = &text[..text.floor_char_boundary(255)];
         out.push(text.len() as u8);
         out.extend_from_slice(text.as_bytes());
@@ -199,6 +204,7 @@ struct VariablePart<'a> {
     rule: Option<&'a [u8]>,
     through: Option<&'a [u8]>,
     upstream: Option<&'a [u8]>,
+    egress: Option<&'a [u8]>,
     message: &'a [u8],
 }
 
@@ -254,6 +260,7 @@ impl<'a> RecordView<'a> {
             (has::CAUSE, &mut rest.rule),
             (has::THROUGH, &mut rest.through),
             (has::UPSTREAM, &mut rest.upstream),
+            (has::EGRESS, &mut rest.egress),
         ];
         for (bit, text) in texts {
             if bits & bit != 0 {
@@ -286,11 +293,39 @@ impl<'a> RecordView<'a> {
         Some(RecordClient { number, address: rest.address?, device: rest.device, name })
     }
 
+    /// Microseconds from reading the query to writing the reply.
+    fn elapsed(&self) -> u32 {
+        u32::from_le_bytes(self.array(8))
+    }
+
+    /// Returns the queried type.
+    fn qtype(&self) -> Option<u16> {
+        let message = self.rest()?.message;
+        let (_, end) = NameBuf::read(message, crate::wire::HEADER)?;
+        u16_at(message, end)
+    }
+
+    /// Reports whether the record meets all conditions but those on the time.
     pub fn matches(&self, filter: &Filter) -> bool {
-        if filter.status.is_some_and(|status| self.status() != Some(status)) {
+        if filter.status.is_some_and(|status| self.status() != Some(status))
+            || filter.cached.is_some_and(|cached| (self.status() == Some(Status::Cached)) != cached)
+            || filter.slower_than.is_some_and(|limit| u128::from(self.elapsed()) <= limit.as_micros())
+        {
             return false;
         }
-        let whose = match &filter.client {
+        self.is_of(filter.client.as_ref())
+            && filter.list.is_none_or(|list| self.rest().is_some_and(|rest| rest.id == Some(list)))
+            && filter.qtype.is_none_or(|qtype| self.qtype() == Some(qtype))
+            && filter.upstream.as_ref().is_none_or(|text| self.was_sent_to(text))
+            && filter
+                .egress
+                .as_ref()
+                .is_none_or(|name| self.rest().is_some_and(|rest| rest.egress == Some(name.as_bytes())))
+            && filter.domain.as_ref().is_none_or(|domain| self.is_about(domain))
+    }
+
+    fn is_of(&self, client: Option<&ClientFilter>) -> bool {
+        match client {
             None => true,
             Some(ClientFilter::Number(number)) => self.named() && self.client() == *number,
             Some(ClientFilter::Address(address)) => {
@@ -299,11 +334,15 @@ impl<'a> RecordView<'a> {
             Some(ClientFilter::Device(device)) => {
                 self.rest().is_some_and(|rest| rest.device == Some(*device))
             }
-        };
-        if !whose {
-            return false;
         }
-        let Some(domain) = &filter.domain else { return true };
+    }
+
+    /// Reports whether the name of the upstream contains a text.
+    fn was_sent_to(&self, part: &str) -> bool {
+        self.rest().and_then(|rest| rest.upstream).is_some_and(|upstream| text(upstream).contains(part))
+    }
+
+    fn is_about(&self, domain: &DomainFilter) -> bool {
         let name = self.name();
         let name = name.as_ref().and_then(NameBuf::as_ref);
         name.is_some_and(|name| match domain {
@@ -330,9 +369,10 @@ impl<'a> RecordView<'a> {
             list: rest.id,
             through: rest.through.map(text),
             upstream: rest.upstream.map(text),
+            egress: rest.egress.map(text),
             rcode: flags & 0xf | high_code(message),
             answers: answers(message),
-            elapsed: Duration::from_micros(u64::from(u32::from_le_bytes(self.array(8)))),
+            elapsed: Duration::from_micros(self.elapsed().into()),
             transport: match self.0[23] {
                 0 => Transport::Udp,
                 1 => Transport::Tcp,

@@ -10,6 +10,7 @@ use gateway_core::dns::{Cause, RuleSource};
 use gateway_model::Id;
 use jiff::{SignedDuration, Timestamp};
 
+use super::journal::Journal;
 use super::*;
 use crate::hooks::{Client, Logged};
 use crate::serve::test_doubles::{a, client, message, name};
@@ -29,6 +30,7 @@ fn write(buffer: &WorkerBuffer, number: usize, client: &Client, status: Status, 
     let mut trace = Trace::new(status);
     trace.because = (status == Status::Blocked).then_some(because);
     trace.upstream = (status == Status::Forwarded).then(|| "192.0.2.53".into());
+    trace.egress = (status == Status::Forwarded).then(|| "wg-a".into());
     let reply = QueryRecord {
         time,
         elapsed: Duration::from_micros(1500),
@@ -86,11 +88,12 @@ fn a_record_is_read_as_it_was_written() {
         Status::Cached,
         "secret.example",
     );
-    let rows = log.read(&Filter::default(), None, 10);
+    let rows = log.read(&Filter::default(), None, 10).rows;
     assert_eq!(rows.len(), 2);
-    let DisplayRecord { id, client, name, status, upstream, answers, .. } = &rows[0];
+    let DisplayRecord { id, client, name, status, upstream, egress, answers, .. } = &rows[0];
     assert_eq!((*id, client, name.to_string().as_str()), (2, &None, "www.example"));
     assert_eq!((*status, upstream.as_deref()), (Status::Forwarded, Some("192.0.2.53")));
+    assert_eq!((egress.as_deref(), &rows[1].egress), (Some("wg-a"), &None));
     assert_eq!(*answers, [(rtype::A, "192.0.2.1".to_owned())]);
     let who = rows[1].client.clone().expect("a client");
     assert_eq!((who.number, who.device, who.name.as_deref()), (5, Some(Id::from_u128(5)), Some("client 5")));
@@ -112,7 +115,7 @@ fn rows_are_found_by_client_name_and_status() {
         let text = if number % 4 < 2 { "a.example" } else { "b.test" };
         write(log.buffer(0), number, &client(number as u64 % 5, 0), status, text);
     }
-    let count = |filter: Filter| log.read(&filter, None, 100).len();
+    let count = |filter: Filter| log.read(&filter, None, 100).rows.len();
     assert_eq!(count(Filter { status: Some(Status::Blocked), ..Filter::default() }), 20);
     assert_eq!(count(Filter { client: Some(ClientFilter::Number(3)), ..Filter::default() }), 8);
     assert_eq!(
@@ -130,11 +133,72 @@ fn rows_are_found_by_client_name_and_status() {
     log.stop();
 }
 
+#[test]
+fn rows_are_found_by_what_decided_and_where_they_went() {
+    let log = start(Settings::default());
+    let statuses = [Status::Blocked, Status::Cached, Status::Forwarded, Status::Forwarded];
+    for number in 0..40 {
+        write(log.buffer(0), number, &client(1, 0), statuses[number % 4], "a.example");
+    }
+    let count = |filter: Filter| log.read(&filter, None, 100).rows.len();
+    let of = |list| count(Filter { list: Some(Id::from_u128(list)), ..Filter::default() });
+    assert_eq!((of(9), of(8)), (10, 0));
+    let cached = |cached| count(Filter { cached: Some(cached), ..Filter::default() });
+    assert_eq!((cached(true), cached(false)), (10, 30));
+    let upstream = |text: &str| count(Filter { upstream: Some(text.to_owned()), ..Filter::default() });
+    assert_eq!((upstream("192.0.2"), upstream("9.9.9.9")), (20, 0));
+    let egress = |name: &str| count(Filter { egress: Some(name.to_owned()), ..Filter::default() });
+    assert_eq!((egress("wg-a"), egress("wg")), (20, 0));
+    let qtype = |qtype| count(Filter { qtype: Some(qtype), ..Filter::default() });
+    assert_eq!((qtype(rtype::A), qtype(rtype::AAAA)), (40, 0));
+    let slower = |us| count(Filter { slower_than: Some(Duration::from_micros(us)), ..Filter::default() });
+    assert_eq!((slower(1499), slower(1500)), (40, 0));
+    let at = |second: i64| Some(Timestamp::from_second(1_800_000_000 + second).expect("an instant"));
+    let between = |since, until| count(Filter { since: at(since), until: at(until), ..Filter::default() });
+    assert_eq!((between(10, 20), between(39, 99), between(40, 99)), (10, 1, 0));
+    log.stop();
+}
+
+#[test]
+fn a_search_ends_after_its_budget_and_goes_on_from_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = Settings { directory: Some(folder.path().into()), recent: 1, ..Settings::default() };
+    let mut journal = Journal::new(settings, Timestamp::UNIX_EPOCH);
+    let buffer = WorkerBuffer::default();
+    for block in 0..5 {
+        for number in 0..100 {
+            write(&buffer, block * 100 + number, &client(1, 0), Status::Cached, "www.example");
+        }
+        journal.add(buffer.take(), Timestamp::UNIX_EPOCH);
+        journal.flush(Timestamp::UNIX_EPOCH);
+    }
+    let pages = journal.view();
+    let none = Filter { domain: Some(DomainFilter::Contains("nothing".into())), ..Filter::default() };
+    let page = pages.read(&none, None, 10, 1);
+    let SearchEnd { id, time } = page.ended_at.expect("it ended early");
+    assert_eq!(id % 100, 1, "at the begin of a block: {id}");
+    let first = 1_800_000_000 + i64::try_from(id).expect("small") - 1;
+    assert_eq!(time, Timestamp::from_second(first).expect("an instant"));
+    let (mut before, mut ends) = (id, 1);
+    while let Some(end) = pages.read(&none, Some(PageStart::Id(before)), 10, 1).ended_at {
+        assert!(end.id < before);
+        (before, ends) = (end.id, ends + 1);
+    }
+    assert!(ends >= 3, "each search reads one block: {ends}");
+    assert!(pages.read(&none, None, 10, u64::MAX).ended_at.is_none());
+    // Blocks outside of the time range are not read.
+    let at = |second: i64| Some(Timestamp::from_second(1_800_000_000 + second).expect("an instant"));
+    let range = Filter { since: at(210), until: at(220), ..Filter::default() };
+    let page = pages.read(&range, None, 100, u64::MAX);
+    assert_eq!(page.rows.iter().map(|row| row.id).collect::<Vec<_>>(), (211..=220).rev().collect::<Vec<_>>());
+    assert!(page.read < pages.read(&none, None, 10, u64::MAX).read / 3, "{} bytes", page.read);
+}
+
 /// All ids, page by page.
 fn pages(log: &QueryLog, filter: &Filter, size: usize) -> Vec<u64> {
     let (mut ids, mut before) = (Vec::new(), None);
     loop {
-        let rows = log.read(filter, before, size);
+        let rows = log.read(filter, before, size).rows;
         let Some(last) = rows.last() else { return ids };
         before = Some(PageStart::Id(last.id));
         ids.extend(rows.iter().map(|row| row.id));
@@ -156,16 +220,16 @@ fn pages_lead_through_memory_and_files_without_a_gap() {
     let expected: Vec<u64> = (1..=3000).rev().collect();
     assert!(pages(&log, &Filter::default(), 77) == expected);
     let before = Timestamp::from_second(1_800_000_000 + 10).expect("an instant");
-    let rows = log.read(&Filter::default(), Some(PageStart::Time(before)), 3);
+    let rows = log.read(&Filter::default(), Some(PageStart::Time(before)), 3).rows;
     assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [10, 9, 8]);
     log.stop();
     // Another run continues where this one ended.
     let log = start(keep);
     assert!(pages(&log, &Filter::default(), 1000) == expected);
     write(log.buffer(0), 3000, &client(1, 0), Status::Cached, "new.example");
-    assert_eq!(log.read(&Filter::default(), None, 1)[0].id, 3001);
+    assert_eq!(log.read(&Filter::default(), None, 1).rows[0].id, 3001);
     log.clear();
-    assert!(log.read(&Filter::default(), None, 1).is_empty());
+    assert!(log.read(&Filter::default(), None, 1).rows.is_empty());
     log.stop();
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }

@@ -166,9 +166,10 @@ fn understood(key: &Key<'_>, reply: &Reply, limits: &Limits, now: u64) -> Entry 
         Entry::answer(key, &answer, reply.upstream.clone(), reply.secure, limits, now)
             .ok_or_else(|| "the answer is too long".into())
     });
-    entry.unwrap_or_else(|why| {
+    let entry = entry.unwrap_or_else(|why| {
         Entry::failure(key, (ede::INVALID_DATA, why), reply.upstream.clone(), limits, now)
-    })
+    });
+    entry.sent_by(reply.egress.clone())
 }
 
 fn failure(key: &Key<'_>, failure: &Failure, limits: &Limits, now: u64) -> Entry {

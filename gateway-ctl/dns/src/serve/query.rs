@@ -242,8 +242,9 @@ impl<'a> QueryContext<'a> {
             (false, false) => Status::Forwarded,
         };
         let upstream = Some(entry.upstream.clone()).filter(|upstream| !upstream.is_empty());
-        let trace =
-            Trace { upstream, secure: entry.secure, ede: ede.map(|ede| ede.code), ..Trace::new(status) };
+        let egress = Some(entry.egress.clone()).filter(|egress| !cached && !egress.is_empty());
+        let (secure, ede_code) = (entry.secure, ede.map(|ede| ede.code));
+        let trace = Trace { upstream, egress, secure, ede: ede_code, ..Trace::new(status) };
         (ede, trace)
     }
 

@@ -56,6 +56,8 @@ pub struct Trace {
     /// Rule that decided, including an allow rule.
     pub because: Option<RuleSource>,
     pub upstream: Option<Arc<str>>,
+    /// Display name of the egress by which the upstream was asked for this answer. None: no query was sent.
+    pub egress: Option<Arc<str>>,
     /// DNSSEC result: true is secure, false is insecure or bogus (RFC 4035, section 4.3). None: not validated.
     pub secure: Option<bool>,
     /// Extended DNS error code (RFC 8914), even if the client could not receive it.
@@ -64,6 +66,6 @@ pub struct Trace {
 
 impl Trace {
     pub fn new(status: Status) -> Trace {
-        Trace { status, because: None, upstream: None, secure: None, ede: None }
+        Trace { status, because: None, upstream: None, egress: None, secure: None, ede: None }
     }
 }

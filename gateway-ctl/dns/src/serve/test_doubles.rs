@@ -247,6 +247,7 @@ impl Upstream for FakeUpstreamHandle {
         Ok(Reply {
             message: message.into(),
             upstream: "192.0.2.53".into(),
+            egress: "wg-a".into(),
             elapsed: Duration::from_millis(3),
             forwarder: None,
             secure: None,

@@ -82,6 +82,7 @@ pub struct UpstreamSelection {
 struct UpstreamReply {
     answer: Answer,
     upstream: Arc<str>,
+    egress: Arc<str>,
 }
 
 impl Upstreams {
@@ -169,6 +170,7 @@ impl Upstreams {
         Ok(Reply {
             message: Bytes::from(message),
             upstream: reply.upstream,
+            egress: reply.egress,
             elapsed: began.elapsed(),
             forwarder: group.group.forwarder,
             secure,
@@ -330,7 +332,7 @@ impl UpstreamGroup {
         let lines = self.choose(&path, client, turn as u64)?;
         let wide = self.common.rotation.mode == RotationMode::Parallel;
         let (answer, line) = fallback::send_query(lines, Arc::new(query), wide, until).await?;
-        Ok(UpstreamReply { answer, upstream: line.server.shown.clone() })
+        Ok(UpstreamReply { answer, upstream: line.server.shown.clone(), egress: line.egress.clone() })
     }
 
     /// Returns the validator of a route. A changed route gets a new one.

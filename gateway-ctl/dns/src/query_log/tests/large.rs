@@ -84,15 +84,15 @@ fn a_page_of_millions_of_rows_costs_what_is_on_it() {
         let all = Filter::default();
         for before in [ROWS, ROWS - RECENT - 7, ROWS / 2, ROWS / 3, 101] {
             let expected: Vec<u64> = (before as u64 - 100..before as u64).rev().collect();
-            let page = pages.read(&all, Some(PageStart::Id(before as u64)), 100);
+            let page = pages.read(&all, Some(PageStart::Id(before as u64)), 100, u64::MAX);
             assert!(ids(&page) == expected && page.read <= 2 * BLOCK, "{before}: {} bytes", page.read);
-            let page = pages.read(&all, Some(PageStart::Time(at(before - 1))), 100);
+            let page = pages.read(&all, Some(PageStart::Time(at(before - 1))), 100, u64::MAX);
             assert!(ids(&page) == expected && page.read <= 2 * BLOCK, "{before}: {} bytes", page.read);
         }
         // Page by page: no row is left out, and none is read for many pages.
         let (mut before, mut read) = (ROWS as u64 / 2, 0);
         for _ in 0..50 {
-            let page = pages.read(&all, Some(PageStart::Id(before)), 20);
+            let page = pages.read(&all, Some(PageStart::Id(before)), 20, u64::MAX);
             assert_eq!(ids(&page), (before - 20..before).rev().collect::<Vec<_>>());
             (before, read) = (before - 20, read + page.read);
         }
@@ -114,11 +114,11 @@ fn a_page_of_millions_of_rows_costs_what_is_on_it() {
             Filter { domain: Some(DomainFilter::Within(name("www.rare.test"))), ..Filter::default() },
         ];
         for filter in &filters {
-            let page = pages.read(filter, None, 100);
+            let page = pages.read(filter, None, 100, u64::MAX);
             assert_eq!(ids(&page), rare, "{filter:?}");
             // Five blocks contain it; few others are false positives.
             assert!(page.read <= 5 * BLOCK + written / 10, "{filter:?}: {} of {written}", page.read);
-            let page = pages.read(filter, Some(PageStart::Id(rare[1])), 2);
+            let page = pages.read(filter, Some(PageStart::Id(rare[1])), 2, u64::MAX);
             assert_eq!(ids(&page), rare[2..4], "{filter:?}");
         }
         // What every block has is found at once.
@@ -127,12 +127,12 @@ fn a_page_of_millions_of_rows_costs_what_is_on_it() {
             status: Some(Status::Blocked),
             ..Filter::default()
         };
-        let page = pages.read(&often, Some(PageStart::Id(ROWS as u64 / 2)), 10);
+        let page = pages.read(&often, Some(PageStart::Id(ROWS as u64 / 2)), 10, u64::MAX);
         assert_eq!(page.rows.len(), 10);
         assert!(page.read <= 4 * BLOCK, "{} bytes", page.read);
         let text = Filter { domain: Some(DomainFilter::Contains("common".into())), ..Filter::default() };
-        assert!(pages.read(&text, Some(PageStart::Id(ROWS as u64 / 2)), 100).read <= 2 * BLOCK);
+        assert!(pages.read(&text, Some(PageStart::Id(ROWS as u64 / 2)), 100, u64::MAX).read <= 2 * BLOCK);
         let text = Filter { domain: Some(DomainFilter::Contains("rare".into())), ..Filter::default() };
-        assert_eq!(ids(&pages.read(&text, None, 100)), rare);
+        assert_eq!(ids(&pages.read(&text, None, 100, u64::MAX)), rare);
     }
 }

@@ -210,7 +210,7 @@ async fn kernel_hits_are_logged() {
     }
     stage.kernel_cache.collect();
     assert_eq!((stage.kernel_cache.hits(), stage.log.today().blocked, stage.log.lost()), (5, 5, 0));
-    let rows = stage.log.read(&Filter::default(), None, 10);
+    let rows = stage.log.read(&Filter::default(), None, 10).rows;
     assert_eq!(rows.len(), 5);
     assert!(rows.iter().all(|row| row.client.as_ref().is_some_and(|who| who.address == client_address())));
     // A hit of an unknown entry counts as a lost record.

@@ -121,7 +121,7 @@ impl Site {
         loop {
             let domain = Some(crate::query_log::DomainFilter::Contains(name.to_owned()));
             let filter = crate::query_log::Filter { domain, ..Default::default() };
-            if let Some(record) = log.read(&filter, None, 10).first() {
+            if let Some(record) = log.read(&filter, None, 10).rows.first() {
                 return match record.transport {
                     crate::serve::Transport::Tls => "dot",
                     crate::serve::Transport::Https => "doh",

@@ -1,0 +1,283 @@
+//! `GET /dns/log`.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use gateway_core::dns::{Cause, rtype};
+use gateway_dns::query_log::{ClientFilter, DisplayRecord, DomainFilter, Filter, PageStart, SearchEnd};
+use gateway_dns::serve::{Status as Outcome, Transport};
+use gateway_dns::wire::code;
+use gateway_model::domain::DomainName;
+use gateway_model::kinds::dns_filter_rule::QueryType;
+use gateway_model::{Id, State, Warning};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::authorization::Access;
+use crate::blocking::blocking;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::reply::WithHeaders;
+use crate::request::{Query, Req};
+use crate::table::Placeholder::{Boolean, Integer, Text};
+use crate::table::Table;
+
+/// Response header: time of the oldest record that was searched, if not all were.
+const SEARCHED_BACK_TO: &str = "x-searched-back-to";
+/// Response header: value of `before` with which the search goes on.
+const NEXT_BEFORE: &str = "x-next-before";
+
+pub fn rows(t: &mut Table) {
+    t.view("/dns/log", "list_dns_log", log)
+        .summary("DNS queries and their results, newest first")
+        .doc(
+            "The response has no X-Total-Count, because counting would read all records. A search that would read very \
+             many records ends early, with a warning and the headers X-Searched-Back-To and X-Next-Before.",
+        )
+        .parameter("limit", Integer, "Maximum number of entries: 1 to 1000, default 100.")
+        .parameter("before", Text, "Only entries before this entry id or this time (RFC 3339).")
+        .parameter("client", Text, "Only this client: its address, or the id or MAC address of its device.")
+        .parameter(
+            "domain",
+            Text,
+            "Only names with this text in them; =example.com for that name and all below it.",
+        )
+        .parameter(
+            "status",
+            Text,
+            "allowed, blocked, cached, rewritten, forwarded, refused or error.",
+        )
+        .parameter("list", Text, "Only queries that this rule, list or feed decided, by id.")
+        .parameter("type", Text, "Only queries of this record type, such as AAAA.")
+        .parameter("upstream", Text, "Only queries to upstreams with this text in their name.")
+        .parameter("egress", Text, "Only queries that were sent by this tunnel, uplink or auto.")
+        .parameter("cached", Boolean, "true: only answers from the cache; false: only others.")
+        .parameter("slower_than", Integer, "Only answers that took longer, in milliseconds.")
+        .parameter("since", Text, "Not before this time (RFC 3339).")
+        .parameter("until", Text, "Before this time (RFC 3339).")
+        .header("X-Searched-Back-To", "Time of the oldest record that was searched, if the search ended early.")
+        .header("X-Next-Before", "Value of before with which the search goes on, if it ended early.")
+        .access(Access::Private);
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Entry {
+    id: u64,
+    time: Timestamp,
+    client: Option<Client>,
+    question: Question,
+    /// `allowed`, `blocked`, `cached`, `rewritten`, `forwarded`, `refused` or `error`.
+    status: &'static str,
+    /// Type of the match: `rule`, `allowlist`, `blocklist`, `threat_feed`, `rewrite` or `canary`; null if none matched.
+    reason: Option<&'static str>,
+    rule: Option<String>,
+    /// Id of the rule, list or feed.
+    list_id: Option<Id>,
+    /// The rule, list, feed or rewrite that decided; null if none did, or if it is deleted.
+    list: Option<ListSource>,
+    /// Name that matched, if it differs from the name in the query.
+    through: Option<String>,
+    upstream: Option<String>,
+    /// Egress by which the upstream was asked: the name of a tunnel or uplink, `auto` for the default route, or the proxy.
+    /// Null if no query was sent, and in records of earlier versions.
+    egress: Option<String>,
+    rcode: String,
+    answers: Vec<Answer>,
+    /// Time to answer in milliseconds.
+    elapsed_ms: f64,
+    /// Transport of the query: `plain` (UDP or TCP), `dot` or `doh`.
+    proto: &'static str,
+    /// The answer was DNSSEC-validated; null if nothing validates.
+    dnssec: Option<bool>,
+    ede: Option<Ede>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Client {
+    pub ip: IpAddr,
+    pub device_id: Option<Id>,
+    pub name: Option<String>,
+}
+
+/// Object whose entry decided.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+struct ListSource {
+    id: Id,
+    /// Its name; of a rule the pattern, of a single entry the domain.
+    name: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Question {
+    name: String,
+    r#type: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Answer {
+    r#type: String,
+    value: String,
+}
+
+/// Extended DNS error (RFC 8914).
+#[derive(Debug, Serialize, JsonSchema)]
+struct Ede {
+    code: u16,
+    text: &'static str,
+}
+
+async fn log(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Entry>>, ApiError> {
+    let query = &request.query;
+    let limit = query.limit(100, 1000)?;
+    let before = query.get("before").map(before).transpose()?;
+    let open = cx.open()?;
+    let state = open.store.current();
+    let filter = filter(query, &state)?;
+    let Some(names) = open.names.clone() else { return Ok(WithHeaders::new(Vec::new())) };
+    let page = blocking(move || names.resolver.log().read(&filter, before, limit)).await?;
+    let rows = page.rows.into_iter();
+    let mut answer = WithHeaders::new(rows.map(|row| Entry::of(row, &state)).collect());
+    if let Some(SearchEnd { id, time }) = page.ended_at {
+        answer.headers.push((SEARCHED_BACK_TO, time.to_string()));
+        answer.headers.push((NEXT_BEFORE, id.to_string()));
+        let message = format!("searched back to {time}; before={id} searches on");
+        answer.warnings.push(Warning::new("before", message));
+    }
+    Ok(answer)
+}
+
+fn before(text: &str) -> Result<PageStart, ApiError> {
+    if let Ok(id) = text.parse() {
+        return Ok(PageStart::Id(id));
+    }
+    text.parse().map(PageStart::Time).map_err(|_| {
+        let message = "before is the id of an entry or a time such as 2026-11-20T12:00:00Z.";
+        ApiError::invalid_parameter("before", message)
+    })
+}
+
+fn filter(query: &Query, state: &State) -> Result<Filter, ApiError> {
+    let client = query.get("client").map(|text| match (text.parse(), text.parse()) {
+        (Ok(address), _) => Ok(ClientFilter::Address(address)),
+        (_, Ok(id)) => Ok(ClientFilter::Device(id)),
+        _ => {
+            let device = text.parse().ok().and_then(|mac| state.device_by_mac(mac));
+            let device = device.map(|device| ClientFilter::Device(device.meta.id));
+            let message = "client is an address, or the id or MAC address of a device.";
+            device.ok_or_else(|| ApiError::invalid_parameter("client", message))
+        }
+    });
+    let domain = query.get("domain").map(|text| match text.strip_prefix('=') {
+        None => Ok(DomainFilter::Contains(text.to_ascii_lowercase())),
+        Some(name) => match DomainName::parse(name) {
+            Ok(name) => Ok(DomainFilter::Within((&name).into())),
+            Err(error) => Err(ApiError::invalid_parameter("domain", error.to_string())),
+        },
+    });
+    let status = query.get("status").map(|text| {
+        let message = "status is allowed, blocked, cached, rewritten, forwarded, refused or error.";
+        Outcome::parse(text).ok_or_else(|| ApiError::invalid_parameter("status", message))
+    });
+    let cached = query.get("cached").map(|_| query.flag("cached"));
+    let list = query.get("list").map(|text| {
+        text.parse()
+            .map_err(|_| ApiError::invalid_parameter("list", "list is the id of a rule, list or feed."))
+    });
+    let qtype = query.get("type").map(|text| {
+        let number = text.parse().ok().and_then(|qtype: QueryType| rtype::of_query(&qtype));
+        number.ok_or_else(|| ApiError::invalid_parameter("type", "type is a record type, such as AAAA."))
+    });
+    let slower_than = query.get("slower_than").map(|text| {
+        let message = "slower_than is a number of milliseconds.";
+        let limit = text.parse().map(Duration::from_millis);
+        limit.map_err(|_| ApiError::invalid_parameter("slower_than", message))
+    });
+    let time = |name: &str| {
+        let parse = |text: &str| {
+            let message = format!("{name} is a time such as 2026-11-20T12:00:00Z.");
+            text.parse().map_err(|_| ApiError::invalid_parameter(name, message))
+        };
+        query.get(name).map(parse).transpose()
+    };
+    Ok(Filter {
+        client: client.transpose()?,
+        domain: domain.transpose()?,
+        status: status.transpose()?,
+        cached: cached.transpose()?,
+        list: list.transpose()?,
+        qtype: qtype.transpose()?,
+        upstream: query.get("upstream").map(str::to_owned),
+        egress: query.get("egress").map(str::to_owned),
+        slower_than: slower_than.transpose()?,
+        since: time("since")?,
+        until: time("until")?,
+    })
+}
+
+impl Entry {
+    fn of(row: DisplayRecord, state: &State) -> Entry {
+        let answers = row.answers.into_iter();
+        Entry {
+            id: row.id,
+            time: row.time,
+            client: row.client.map(|who| Client { ip: who.address, device_id: who.device, name: who.name }),
+            question: Question {
+                name: row.name.to_string(),
+                r#type: gateway_dns::wire::rtype::text(row.qtype).into_owned(),
+            },
+            status: row.status.text(),
+            reason: row.reason.map(cause),
+            rule: row.rule,
+            list_id: row.list,
+            list: row.list.and_then(|id| list_source(state, id)),
+            through: row.through,
+            upstream: row.upstream,
+            egress: row.egress,
+            rcode: code::rcode::text(row.rcode).to_owned(),
+            answers: answers
+                .map(|(kind, value)| Answer {
+                    r#type: gateway_dns::wire::rtype::text(kind).into_owned(),
+                    value,
+                })
+                .collect(),
+            elapsed_ms: (row.elapsed.as_secs_f64() * 1e6).round() / 1e3,
+            proto: match row.transport {
+                Transport::Udp | Transport::Tcp => "plain",
+                Transport::Tls => "dot",
+                Transport::Https => "doh",
+            },
+            dnssec: row.secure,
+            ede: row.ede.map(|number| Ede { code: number, text: code::ede::text(number) }),
+        }
+    }
+}
+
+/// Returns the object with this id that can decide on a query.
+fn list_source(state: &State, id: Id) -> Option<ListSource> {
+    let rule = || state.dns_filter_rules.get(id).map(|rule| rule.pattern.clone());
+    let allowed = || {
+        let entry = state.dns_allowlist.get(id)?;
+        entry.name.clone().or_else(|| entry.domain.as_ref().map(ToString::to_string))
+    };
+    let blocked = || {
+        let entry = state.dns_blocklist.get(id)?;
+        entry.name.clone().or_else(|| entry.domain.as_ref().map(ToString::to_string))
+    };
+    let feed = || state.threat_feeds.get(id).map(|feed| feed.name.clone());
+    let rewrite = || state.dns_rewrites.get(id).map(|rewrite| rewrite.domain.to_string());
+    let name = rule().or_else(allowed).or_else(blocked).or_else(feed).or_else(rewrite)?;
+    Some(ListSource { id, name })
+}
+
+fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Rule => "rule",
+        Cause::Allowlist => "allowlist",
+        Cause::Blocklist => "blocklist",
+        Cause::Feed => "threat_feed",
+        Cause::Rewrite => "rewrite",
+        Cause::Canary => "canary",
+        Cause::Privacy => "privacy",
+    }
+}
