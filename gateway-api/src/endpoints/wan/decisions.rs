@@ -1,5 +1,8 @@
 //! The manager of uplinks: its decisions, and what the kernel has of them.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
 use gateway_common::wire::Mark;
 use gateway_core::compile::{LegKind, shared_uplinks};
 use gateway_core::plan::names;
@@ -34,6 +37,32 @@ pub struct WanManager {
     pub flap_pins: Vec<PinnedUplink>,
     pub timing: Timing,
     pub egress_legs: Vec<EgressLeg>,
+    /// Routing in the kernel, as the last run read it.
+    pub kernel: KernelRouting,
+}
+
+/// Default route in the kernel.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct KernelRouting {
+    /// Names of the uplinks that the plan in the kernel gives new connections. Empty if the main routing table decides,
+    /// and while no plan is in the kernel.
+    pub new_connections: Vec<String>,
+    /// Default routes of the main routing table, the preferred one of each family first.
+    pub default_routes: Vec<KernelRoute>,
+    /// Time of the run; null before the first.
+    pub read_at: Option<Timestamp>,
+    /// The kernel has the selection of the manager. Null if the manager selects nothing.
+    pub agrees: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct KernelRoute {
+    pub interface: String,
+    /// Name of the uplink on this interface; null if it is none.
+    pub uplink: Option<String>,
+    pub gateway: Option<IpAddr>,
+    pub metric: u32,
+    pub ipv6: bool,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -72,6 +101,33 @@ pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<WanManager, ApiError> {
     Ok(manager(&open.world(), on_leg))
 }
 
+fn kernel(world: &World, name: impl Fn(&str) -> String) -> KernelRouting {
+    let live = world.live();
+    let dataplane = world.status.subsystems.get("dataplane");
+    let is_installed = world.attached.is_some() && dataplane.is_some_and(|one| one.outcome.is_ok());
+    let shared = if is_installed { shared_uplinks(&live.plan.dataplane) } else { BTreeSet::new() };
+    let legs = shared.iter().filter_map(|number| live.legs.get(*number));
+    let uplinks = world.config.all_uplinks();
+    let is_uplink = |interface: &str| uplinks.iter().any(|wan| wan.interface.as_str() == interface);
+    let mut routes: Vec<_> = world.facts.default_routes.iter().collect();
+    routes.sort_by_key(|route| (route.ipv6, route.metric));
+    let routes = routes.into_iter().map(|route| KernelRoute {
+        interface: route.interface.clone(),
+        uplink: is_uplink(&route.interface).then(|| name(&route.interface)),
+        gateway: route.gateway,
+        metric: route.metric,
+        ipv6: route.ipv6,
+    });
+    let active = world.reports.uplinks.active.as_deref();
+    let carries = |interface: &str| legs.clone().any(|leg| leg.interface == interface);
+    KernelRouting {
+        agrees: active.filter(|_| world.facts.uplinks.active.is_some()).map(carries),
+        new_connections: legs.clone().map(|leg| name(&leg.interface)).collect(),
+        default_routes: routes.collect(),
+        read_at: (world.status.run > 0).then_some(world.status.started),
+    }
+}
+
 fn manager(world: &World, flows: impl Fn(u8) -> u64) -> WanManager {
     let report = &world.reports.uplinks;
     let uplinks = world.config.all_uplinks();
@@ -104,5 +160,6 @@ fn manager(world: &World, flows: impl Fn(u8) -> u64) -> WanManager {
             failback_delay_sec: FAILBACK_DELAY.as_secs(),
         },
         egress_legs: legs.collect(),
+        kernel: kernel(world, name),
     }
 }
