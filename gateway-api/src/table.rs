@@ -139,6 +139,15 @@ impl Endpoint {
         self
     }
 
+    /// Declares the parameters of a history ([`crate::request::Query::history`]).
+    pub fn with_history(&mut self) -> &mut Self {
+        self.parameter("history", Placeholder::Boolean, "Adds the history.").parameter(
+            "minutes",
+            Placeholder::Integer,
+            "Length of the history: 1 to 1440 minutes, by default all.",
+        )
+    }
+
     /// Declares a response header that only this endpoint has.
     pub fn header(&mut self, name: &'static str, doc: &'static str) -> &mut Self {
         self.headers.push((name, doc));

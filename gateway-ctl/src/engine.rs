@@ -40,6 +40,7 @@ use crate::services::flow_rate::FlowRates;
 use crate::services::foreign_routers::ForeignRouters;
 use crate::services::gateway_verdict::Verdicts;
 use crate::services::guard_tap::Escapes;
+use crate::services::history::History;
 use crate::services::ipv6_lan::RouterAnnouncements;
 use crate::services::proxies::Proxies;
 use crate::services::tunnels::{ExitAddresses, Tunnels};
@@ -76,6 +77,7 @@ pub struct Engine {
     escapes: Escapes,
     routers: ForeignRouters,
     verdicts: Verdicts,
+    history: History,
     dhcp: DhcpServer,
     dhcp_clients: DhcpControl,
     announcements: RouterAnnouncements,
@@ -153,7 +155,7 @@ impl Engine {
         let (recent, turns) = (Recent::default(), FlowRates::default());
         let (escapes, verdicts) = (Escapes::default(), Verdicts::default());
         let (routers, dhcp) = (ForeignRouters::default(), DhcpServer::default());
-        let dhcp_clients = DhcpControl::default();
+        let (dhcp_clients, history) = (DhcpControl::default(), History::default());
         let announcements = RouterAnnouncements::default();
         let parts = Parts {
             looping,
@@ -166,6 +168,7 @@ impl Engine {
             escapes: escapes.clone(),
             routers: routers.clone(),
             verdicts: verdicts.clone(),
+            history: history.clone(),
             dhcp: dhcp.clone(),
             dhcp_clients: dhcp_clients.clone(),
             announcements: announcements.clone(),
@@ -185,6 +188,7 @@ impl Engine {
             escapes,
             routers,
             verdicts,
+            history,
             dhcp,
             dhcp_clients,
             announcements,

@@ -17,6 +17,7 @@ pub mod flow_rate;
 pub mod foreign_routers;
 pub mod gateway_verdict;
 pub mod guard_tap;
+pub mod history;
 pub mod ipv6_lan;
 pub mod moved_flows;
 pub mod open_files;

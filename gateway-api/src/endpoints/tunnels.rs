@@ -21,6 +21,8 @@ use crate::table::Method::Post;
 use crate::table::collection::{Live, Object, expected, shown};
 use crate::table::{Audit, Collection, Effect, Ops, Placeholder, Table};
 
+mod history;
+
 const KIND: &Kind = &Kind::of::<Tunnel>();
 const NAME_PARAMETER: &str =
     "Name of the tunnel, for a body that is a file as text. Other fields need a form or JSON.";
@@ -70,6 +72,7 @@ pub fn rows(t: &mut Table) {
     .status(201)
     .tagged();
     t.view("/tunnels/egress", "list_tunnel_egress", egress).summary("Tunnel of each applied policy");
+    history::rows(t);
     t.action("/tunnels/upload-ovpn", "upload_ovpn_tunnel", stores("upload_ovpn_tunnel"), upload)
         .summary("Create a tunnel from an .ovpn file")
         .doc(

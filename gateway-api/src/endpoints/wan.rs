@@ -25,5 +25,6 @@ pub fn rows(t: &mut Table) {
     t.view("/system/wan-manager", "get_wan_manager", decisions::show)
         .summary("Active uplink, decisions with their reasons, and the legs of the uplinks");
     t.view("/system/wan-health", "get_wan_health", health::show)
-        .summary("Reachability of the internet by each uplink, as its probes measure it");
+        .summary("Reachability of the internet by each uplink, as its probes measure it")
+        .with_history();
 }

@@ -18,6 +18,7 @@ pub mod facts;
 pub mod fqdn_cache;
 pub mod fqdn_match;
 pub mod gateway_verdict;
+pub mod history;
 pub mod host_egress;
 pub mod interfaces;
 pub mod leak_check;

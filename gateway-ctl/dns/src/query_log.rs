@@ -138,6 +138,13 @@ impl QueryLog {
         lock(&self.journal).today()
     }
 
+    /// Returns the totals of the last minutes with the begin of each, oldest first. Minutes before the start are missing.
+    pub fn history(&self, minutes: usize) -> Vec<(Timestamp, Totals)> {
+        let now = self.wall.now();
+        self.collect(now);
+        lock(&self.journal).history(now, minutes)
+    }
+
     /// Returns the counters since the start, by number of queries. Clients that are not logged by name are left out.
     pub fn clients(&self) -> Vec<ClientStats> {
         self.collect(self.wall.now());

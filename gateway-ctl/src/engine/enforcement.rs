@@ -27,6 +27,7 @@ use crate::services::dhcp::DhcpServer;
 use crate::services::foreign_routers::ForeignRouter;
 use crate::services::gateway_verdict::GatewayVerdict;
 use crate::services::guard_tap::EscapeCounts;
+use crate::services::history::History;
 use crate::services::ipv6_lan::AnnouncementCounters;
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -113,6 +114,11 @@ pub trait Enforcement: Send + Sync {
 
     /// Returns the last verdict on the gateway.
     fn verdict(&self) -> Option<Arc<GatewayVerdict>> {
+        None
+    }
+
+    /// Returns the history of uplinks and tunnels. `None` without a kernel.
+    fn history(&self) -> Option<&History> {
         None
     }
 
@@ -258,6 +264,10 @@ impl Enforcement for Engine {
 
     fn verdict(&self) -> Option<Arc<GatewayVerdict>> {
         self.verdicts.borrow().clone()
+    }
+
+    fn history(&self) -> Option<&History> {
+        Some(&self.history)
     }
 
     fn send_probes(&self, plan: Arc<leak_check::Plan>) -> Pending<'_, leak_check::Run> {

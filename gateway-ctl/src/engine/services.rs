@@ -21,6 +21,7 @@ use crate::services::flow_rate::{self, FlowRates};
 use crate::services::foreign_routers::{self, ForeignRouters};
 use crate::services::gateway_verdict::{self, Verdicts};
 use crate::services::guard_tap::{self, Escapes};
+use crate::services::history::{self, History};
 use crate::services::ipv6_lan::RouterAnnouncements;
 use crate::services::prefix_delegation::Delegations;
 use crate::services::proxies::{Proxies, ProxyStates};
@@ -44,6 +45,7 @@ pub(super) struct Parts {
     pub escapes: Escapes,
     pub routers: ForeignRouters,
     pub verdicts: Verdicts,
+    pub history: History,
     pub dhcp: DhcpServer,
     pub dhcp_clients: DhcpControl,
     pub announcements: RouterAnnouncements,
@@ -61,6 +63,7 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         escapes,
         routers,
         verdicts,
+        history,
         dhcp,
         dhcp_clients,
         announcements,
@@ -132,6 +135,7 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         Service::new("gateway_verdict", context, move |context| {
             gateway_verdict::run(context, counted.clone(), verdicts.clone())
         }),
+        Service::new("history", context, move |context| history::run(context, history.clone())),
         Service::new("commit_confirm", &context.store, auto_rollback::run),
         Service::new("exception_ends", context, endings::run),
         Service::new("flow_rates", context, move |context| flow_rate::run(context, turns.clone())),

@@ -190,6 +190,24 @@ async fn paths_of_devices_agree_with_the_dry_run_and_are_paged() {
 }
 
 #[tokio::test]
+async fn histories_are_shown_on_request() {
+    let client = Client::new();
+    client.create("/tunnels", examples::tunnel(1)).await;
+    assert!(client.get("/dns/status").await.data()["history"].is_null());
+    assert_eq!(client.get("/dns/status?history=true").await.data()["history"], json!([]));
+    assert!(client.get("/system/wan-health").await.data()[0]["history"].is_null());
+    let health = client.get("/system/wan-health?history=true&minutes=5").await.data();
+    assert_eq!(health[0]["history"], json!({"spans": [], "minutes": []}), "{health}");
+    let tunnels = client.get("/tunnels/history").await.data();
+    assert_eq!((&tunnels[0]["name"], &tunnels[0]["minutes"]), (&json!("exit-1"), &json!([])), "{tunnels}");
+    client.get("/tunnels/history?minutes=0").await.error(400, "invalid_parameter");
+    client.get("/dns/status?history=maybe").await.error(400, "invalid_parameter");
+    let manager = client.get("/system/wan-manager").await.data();
+    assert_eq!(manager["kernel"]["new_connections"], json!([]), "{manager}");
+    assert_eq!((&manager["kernel"]["agrees"], &manager["kernel"]["read_at"]), (&json!(null), &json!(null)));
+}
+
+#[tokio::test]
 async fn filters_of_the_dns_log_are_checked() {
     let client = Client::new();
     let device = client.create("/devices", examples::device(1)).await;

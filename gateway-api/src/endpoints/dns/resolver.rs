@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gateway_ctl::services::dns::DnsService;
+use gateway_dns::query_log::Totals;
 use gateway_dns::wire::{code, rtype};
 use gateway_model::settings::bootstrap::{DnsBackend, UpstreamMode};
 use jiff::Timestamp;
@@ -19,7 +20,9 @@ use crate::request::Req;
 use crate::table::{Audit, Effect, Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
-    t.view("/dns/status", "get_dns_status", status).summary("The resolver, its upstreams and its cache");
+    t.view("/dns/status", "get_dns_status", status)
+        .summary("The resolver, its upstreams and its cache")
+        .with_history();
     t.view("/dns/cache", "list_dns_cache", cache)
         .summary("List the cache of the resolver, sorted by name")
         .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 1000, default 100.")
@@ -58,6 +61,18 @@ struct Status {
     /// Queries since the start that the dataplane answered from its packet cache, without the resolver.
     repeated: u64,
     log: LogState,
+    /// Queries by minute, oldest first. Minutes before the start of the daemon are missing. Left out unless `history` is true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Vec<DnsMinute>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct DnsMinute {
+    /// Begin of the minute.
+    at: Timestamp,
+    queries: u64,
+    blocked: u64,
+    cached: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -109,10 +124,25 @@ struct LogState {
     error: Option<String>,
 }
 
-async fn status(cx: Cx, _: Req<()>) -> Result<Status, ApiError> {
+async fn status(cx: Cx, request: Req<()>) -> Result<Status, ApiError> {
+    let minutes = request.query.history()?;
     let names = cx.open()?.names.clone();
-    let Some(names) = names else { return Ok(Status::absent()) };
-    blocking(move || Status::of(&names)).await
+    let Some(names) = names else {
+        return Ok(Status { history: minutes.map(|_| Vec::new()), ..Status::absent() });
+    };
+    blocking(move || {
+        let history = minutes.map(|minutes| names.resolver.log().history(minutes).into_iter());
+        let history = history.map(|history| history.map(DnsMinute::of).collect());
+        Status { history, ..Status::of(&names) }
+    })
+    .await
+}
+
+impl DnsMinute {
+    fn of((at, totals): (Timestamp, Totals)) -> DnsMinute {
+        let Totals { queries, blocked, cached } = totals;
+        DnsMinute { at, queries, blocked, cached }
+    }
 }
 
 impl Status {
@@ -133,6 +163,7 @@ impl Status {
             limited: 0,
             repeated: 0,
             log: LogState::default(),
+            history: None,
         }
     }
 
@@ -185,6 +216,7 @@ impl Status {
             limited: at_work.limited,
             repeated: at_work.repeated,
             log: LogState { lost: log.lost(), error: log.error() },
+            history: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use gateway_core::facts::Facts;
+use gateway_ctl::services::history::{History, UplinkHistory};
 use gateway_ctl::services::uplinks::{TargetReport, UplinkReport};
 use gateway_model::settings::uplink::{ProbeMethod, UplinkState, Wan};
 use gateway_outbound::reserved::is_reserved;
@@ -39,13 +40,23 @@ pub struct UplinkHealth {
     /// The same for `http`.
     pub http_ok: Option<bool>,
     pub checked_at: Option<Timestamp>,
+    /// States and measurements of the last day. Left out unless `history` is true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<UplinkHistory>,
 }
 
-pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<Vec<UplinkHealth>, ApiError> {
-    let world = cx.open()?.world();
+pub(super) async fn show(cx: Cx, request: Req<()>) -> Result<Vec<UplinkHealth>, ApiError> {
+    let minutes = request.query.history()?;
+    let open = cx.open()?;
+    let (world, recorded) = (open.world(), open.enforcement.history());
+    let history = |wan: &Wan, minutes| {
+        let of = |recorded: &History| recorded.uplink(wan.interface.as_str(), world.now, minutes);
+        recorded.map(of).unwrap_or_default()
+    };
     let health = |wan: &Wan| {
         let report = world.reports.uplinks.uplinks.get(wan.interface.as_str());
-        health_of(wan, report.cloned().unwrap_or_default(), &world.facts)
+        let health = health_of(wan, report.cloned().unwrap_or_default(), &world.facts);
+        UplinkHealth { history: minutes.map(|minutes| history(wan, minutes)), ..health }
     };
     Ok(world.config.all_uplinks().iter().map(health).collect())
 }
@@ -69,6 +80,7 @@ fn health_of(wan: &Wan, report: UplinkReport, facts: &Facts) -> UplinkHealth {
         targets,
         public_ip: public_address(wan, facts).map(|address| address.to_string()),
         checked_at,
+        history: None,
     }
 }
 

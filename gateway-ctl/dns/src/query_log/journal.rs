@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_core::history::MinuteRing;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -46,6 +47,8 @@ pub struct Journal {
     next: u64,
     counts: QueryCounts,
     today: Totals,
+    /// Queries by minute since the start.
+    history: MinuteRing<Totals>,
     tomorrow: Timestamp,
     lost: u64,
 }
@@ -63,6 +66,7 @@ impl Journal {
             next: 1,
             counts: QueryCounts::default(),
             today: Totals::default(),
+            history: MinuteRing::default(),
             tomorrow: day(now).1,
             lost: 0,
         };
@@ -130,9 +134,11 @@ impl Journal {
             self.today = Totals::default();
             self.tomorrow = day(now).1;
         }
-        self.today.queries += batch.queries;
-        self.today.blocked += batch.blocked;
-        self.today.cached += batch.cached;
+        for totals in [&mut self.today, self.history.slot(now)] {
+            totals.queries += batch.queries;
+            totals.blocked += batch.blocked;
+            totals.cached += batch.cached;
+        }
         self.lost += batch.lost;
         self.counts.hit(batch.hits);
         if batch.bytes.is_empty() {
@@ -162,6 +168,8 @@ impl Journal {
     }
 
     pub fn tick(&mut self, now: Timestamp) {
+        // A minute without queries is no gap.
+        self.history.slot(now);
         let old = |pending: &PendingBlock| now.duration_since(pending.since).unsigned_abs() >= RETRY_INTERVAL;
         if self.pending.as_ref().is_some_and(old) {
             self.flush(now);
@@ -250,6 +258,7 @@ impl Journal {
         self.open = false;
         self.segments.clear();
         (self.counts, self.today) = (QueryCounts::default(), Totals::default());
+        self.history = MinuteRing::default();
         match &self.settings.directory {
             Some(directory) => erase_files_of(directory),
             None => Ok(()),
@@ -262,6 +271,11 @@ impl Journal {
 
     pub fn today(&self) -> Totals {
         self.today
+    }
+
+    /// Returns the totals of the last minutes with the begin of each, oldest first.
+    pub fn history(&self, now: Timestamp, minutes: usize) -> Vec<(Timestamp, Totals)> {
+        self.history.last(now, minutes).map(|(begin, totals)| (begin, *totals)).collect()
     }
 
     pub fn clients(&self) -> Vec<ClientStats> {

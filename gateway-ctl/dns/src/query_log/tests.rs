@@ -194,6 +194,26 @@ fn a_search_ends_after_its_budget_and_goes_on_from_there() {
     assert!(page.read < pages.read(&none, None, 10, u64::MAX).read / 3, "{} bytes", page.read);
 }
 
+#[test]
+fn queries_are_counted_by_minute() {
+    let mut journal = Journal::new(Settings::default(), Timestamp::UNIX_EPOCH);
+    let buffer = WorkerBuffer::default();
+    let at = |second| Timestamp::from_second(second).expect("an instant");
+    for (second, status) in [(0, Status::Blocked), (30, Status::Cached), (130, Status::Cached)] {
+        write(&buffer, 0, &client(1, 0), status, "www.example");
+        journal.add(buffer.take(), at(second));
+        journal.tick(at(second));
+    }
+    journal.tick(at(60));
+    let history = journal.history(at(130), 1440);
+    assert_eq!(history.len(), 2, "the clock was set back to the second minute");
+    journal.tick(at(130));
+    let shown: Vec<_> = journal.history(at(130), 1440);
+    assert_eq!(shown[0], (at(0), Totals { queries: 2, blocked: 1, cached: 1 }));
+    assert_eq!(shown[2], (at(120), Totals::default()), "a minute without queries is no gap");
+    assert_eq!(journal.history(at(130), 1).len(), 1);
+}
+
 /// All ids, page by page.
 fn pages(log: &QueryLog, filter: &Filter, size: usize) -> Vec<u64> {
     let (mut ids, mut before) = (Vec::new(), None);
