@@ -93,6 +93,8 @@ pub struct Endpoint {
     /// If true, the output is a list of that schema.
     pub list: bool,
     pub status: u16,
+    /// Status of a success that changes nothing, if the endpoint can be asked for one.
+    pub dry_run_status: Option<u16>,
     /// Error codes that only the handler knows.
     pub answers: Vec<Code>,
     /// Media type of a response outside the JSON envelope.
@@ -137,6 +139,16 @@ impl Endpoint {
     pub fn parameter(&mut self, name: &'static str, kind: Placeholder, doc: &'static str) -> &mut Self {
         self.parameters.push(Parameter { name, kind, doc });
         self
+    }
+
+    /// Declares the parameter of a dry run, which responds with 200.
+    pub fn with_dry_run(&mut self) -> &mut Self {
+        self.dry_run_status = Some(200);
+        self.parameter(
+            DRY_RUN,
+            Placeholder::Boolean,
+            "Responds with the object as it would be created, and stores nothing.",
+        )
     }
 
     /// Declares the parameters of a history ([`crate::request::Query::history`]).
@@ -199,6 +211,9 @@ impl Endpoint {
         self
     }
 }
+
+/// Query parameter of a dry run.
+pub const DRY_RUN: &str = "dry_run";
 
 /// Root path of all endpoints that are not `outside`.
 pub const API_ROOT: &str = "/api/v1";

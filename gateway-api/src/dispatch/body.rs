@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::multipart;
 use crate::error::{ApiError, Code};
 use crate::request::{Body, Query};
-use crate::table::{Endpoint, Method};
+use crate::table::{DRY_RUN, Endpoint, Method};
 
 /// Timeout of a request body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -84,10 +84,15 @@ fn first_character(bytes: &[u8]) -> (usize, usize) {
     (1 + before.iter().filter(|byte| **byte == b'\n').count(), 1 + blank - line_start)
 }
 
+/// Returns the fields that the query provides.
+fn query_fields(query: &Query) -> Map<String, Value> {
+    let fields = query.0.iter().filter(|(name, _)| name != DRY_RUN);
+    fields.map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
+}
+
 fn text(field: &str, bytes: &[u8], query: &Query) -> Result<Body, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|_| ApiError::bad_request("The body is not UTF-8."))?;
-    let mut object: Map<String, Value> =
-        query.0.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
+    let mut object = query_fields(query);
     object.insert(field.to_owned(), Value::from(text));
     Ok(Body::Json(Value::Object(object)))
 }
@@ -97,8 +102,7 @@ fn form(field: &str, bytes: Bytes, content_type: &str, query: &Query) -> Result<
         .ok_or_else(|| ApiError::bad_request("The Content-Type names no boundary of the form."))?;
     let fields = multipart::fields(bytes, boundary, field)
         .map_err(|problem| ApiError::bad_request(format!("The form cannot be read: {problem}.")))?;
-    let mut object: Map<String, Value> =
-        query.0.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
+    let mut object = query_fields(query);
     object.extend(fields);
     Ok(Body::Json(Value::Object(object)))
 }

@@ -16,10 +16,10 @@ use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::gateway::Open;
 use crate::reply::WithHeaders;
-use crate::request::Req;
+use crate::request::{Query, Req};
 use crate::table::Method::Post;
 use crate::table::collection::{Live, Object, expected, shown};
-use crate::table::{Audit, Collection, Effect, Ops, Placeholder, Table};
+use crate::table::{Audit, Collection, DRY_RUN, Effect, Ops, Placeholder, Table};
 
 mod history;
 
@@ -69,6 +69,7 @@ pub fn rows(t: &mut Table) {
     .doc("Hooks and routing keys of the file are ignored; the warnings name them.")
     .accepts_text("config")
     .parameter("name", Placeholder::Text, NAME_PARAMETER)
+    .with_dry_run()
     .status(201)
     .tagged();
     t.view("/tunnels/egress", "list_tunnel_egress", egress).summary("Tunnel of each applied policy");
@@ -79,7 +80,8 @@ pub fn rows(t: &mut Table) {
             "Keys and certificates must be inline. Commands, plugins, routes and name servers of the file are ignored; the warnings name them.",
         )
         .accepts_text("config")
-    .parameter("name", Placeholder::Text, NAME_PARAMETER)
+        .parameter("name", Placeholder::Text, NAME_PARAMETER)
+        .with_dry_run()
         .status(201)
         .tagged();
     super::bridges::rows(t);
@@ -261,12 +263,25 @@ async fn import(cx: Cx, request: Req<Import>) -> Result<Object<Tunnel>, ApiError
     let Some(file) = file.filter(|_| problems.is_empty()) else {
         return Err(ApiError::validation(&problems));
     };
-    let input = input_of(&name, &file);
-    let written = cx.commit(move |draft| KIND.create(draft, input)).await?;
+    let ignored = file.ignored.iter().map(|key| Warning::new("config", format!("{key} was ignored.")));
+    let mut object = create(&cx, &request.query, input_of(&name, &file)).await?;
+    object.reply.warnings.extend(ignored);
+    Ok(object)
+}
+
+/// Creates a tunnel, or shows in a dry run how it would be.
+async fn create(cx: &Cx, query: &Query, input: Value) -> Result<Object<Tunnel>, ApiError> {
     let open = cx.open()?;
-    let mut warnings = written.warnings;
-    warnings.extend(file.ignored.iter().map(|key| Warning::new("config", format!("{key} was ignored."))));
-    let mut object = object(open, &written.id.to_string(), warnings)?;
+    if query.flag(DRY_RUN)? {
+        let mut draft = open.store.current().begin(open.now());
+        let written = KIND.create(&mut draft, input)?;
+        let (value, revision) = KIND.get(&draft, &written.id.to_string())?;
+        let mut reply = shown(open, &draft, LIVE, value, revision);
+        (reply.etag, reply.warnings) = (None, written.warnings);
+        return Ok(Object::new(reply));
+    }
+    let written = cx.commit(move |draft| KIND.create(draft, input)).await?;
+    let mut object = object(open, &written.id.to_string(), written.warnings)?;
     object.reply.status = http::StatusCode::CREATED;
     object.reply.location = Some(format!("/tunnels/{}", written.id));
     Ok(object)
@@ -293,11 +308,7 @@ async fn upload(cx: Cx, request: Req<Upload>) -> Result<Object<Tunnel>, ApiError
         "name": name, "type": "openvpn", "config": config,
         "username": username, "password": password, "key_passphrase": key_passphrase,
     });
-    let written = cx.commit(move |draft| KIND.create(draft, input)).await?;
-    let mut object = object(cx.open()?, &written.id.to_string(), written.warnings)?;
-    object.reply.status = http::StatusCode::CREATED;
-    object.reply.location = Some(format!("/tunnels/{}", written.id));
-    Ok(object)
+    create(&cx, &request.query, input).await
 }
 
 /// Returns the request body that creates the same tunnel.

@@ -15,6 +15,7 @@ pub fn statuses(endpoint: &Endpoint) -> BTreeSet<u16> {
         codes(endpoint).into_iter().map(|code| code.status().as_u16()).collect();
     if endpoint.needs().is_none() {
         statuses.insert(endpoint.status);
+        statuses.extend(endpoint.dry_run_status);
         if is_cached(endpoint) {
             statuses.insert(304);
         }
@@ -69,12 +70,16 @@ fn is_cached(endpoint: &Endpoint) -> bool {
     endpoint.method == Method::Get && (endpoint.media.is_none() || endpoint.page)
 }
 
+fn is_success(endpoint: &Endpoint, status: u16) -> bool {
+    status == endpoint.status || Some(status) == endpoint.dry_run_status
+}
+
 /// Returns the `responses` of an endpoint. The caller supplies the successful one.
 pub fn of(endpoint: &Endpoint, success: Value) -> Value {
     let mut responses = Map::new();
     for status in statuses(endpoint) {
         let response = match status {
-            _ if endpoint.needs().is_none() && status == endpoint.status => success.clone(),
+            _ if endpoint.needs().is_none() && is_success(endpoint, status) => success.clone(),
             304 => json!({"description": "Not modified: the ETag equals If-None-Match"}),
             _ => json!({"$ref": format!("#/components/responses/{status}")}),
         };

@@ -287,6 +287,7 @@ impl Table {
             output: None,
             list: false,
             status: 200,
+            dry_run_status: None,
             answers: Vec::new(),
             media: None,
             tagged: false,

@@ -278,6 +278,39 @@ async fn a_conf_file_becomes_a_tunnel_and_a_tunnel_a_conf_file() {
 }
 
 #[tokio::test]
+async fn a_dry_run_of_an_import_shows_the_tunnel_and_stores_nothing() {
+    let client = Client::new();
+    let revision = client.get("/status").await.data()["revision"].clone();
+    let body = json!({"name": "preview", "config": examples::WIREGUARD_CONF});
+    let answer = client.post("/tunnels/import-wireguard?dry_run=true", body.clone()).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let tunnel = answer.data();
+    assert_eq!((&tunnel["name"], &tunnel["has_private_key"]), (&json!("preview"), &json!(true)), "{tunnel}");
+    assert!(tunnel["private_key"].is_null() && tunnel["public_key"].is_string(), "{tunnel}");
+    assert!(answer.json()["warnings"].to_string().contains("PostUp"), "{}", answer.text);
+    let ovpn = json!({"name": "preview", "config": examples::OVPN});
+    let answer = client.post("/tunnels/upload-ovpn?dry_run=true", ovpn).await;
+    assert_eq!((answer.status, &answer.data()["type"]), (200, &json!("openvpn")), "{}", answer.text);
+    assert!(!answer.text.contains("SECRETKEYOFTHECLIENT"), "{}", answer.text);
+    let request = http::Request::post("/api/v1/tunnels/import-wireguard?name=as-text&dry_run=true")
+        .header("host", "localhost")
+        .header("content-type", "text/plain")
+        .body(axum::body::Body::from(examples::WIREGUARD_CONF))
+        .expect("request");
+    let answer = client.raw(request).await;
+    assert_eq!((answer.status, &answer.data()["name"]), (200, &json!("as-text")), "{}", answer.text);
+    assert!(!answer.json()["warnings"].to_string().contains("dry_run"), "{}", answer.text);
+    assert_eq!(client.get("/tunnels").await.data(), json!([]));
+    assert_eq!(client.get("/status").await.data()["revision"], revision);
+
+    // Faults are found as they would be.
+    assert_eq!(client.post("/tunnels/import-wireguard", body.clone()).await.status, 201);
+    client.post("/tunnels/import-wireguard?dry_run=true", body).await.error(409, "conflict");
+    let broken = json!({"name": "broken", "config": "[Interface]\nPrivateKey = x\n"});
+    client.post("/tunnels/import-wireguard?dry_run=true", broken).await.error(422, "validation_failed");
+}
+
+#[tokio::test]
 async fn an_ovpn_file_becomes_a_tunnel_and_a_tunnel_an_ovpn_file() {
     let client = Client::new();
     let answer = client.post("/tunnels/upload-ovpn", json!({"name": "up", "config": examples::OVPN})).await;
