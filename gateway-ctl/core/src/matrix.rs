@@ -3,7 +3,7 @@
 //! Each state is compiled, and the fwmarks are followed through the rules, routes and guards of the resulting plan.
 
 mod cell;
-mod per_hop;
+pub mod per_hop;
 mod reach;
 mod scenarios;
 
@@ -18,8 +18,7 @@ use serde::Serialize;
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::Decision;
 use crate::evaluate::route::{Exits, Kernel};
-pub use cell::{Cell, Cells, Outcome};
-pub use per_hop::{HopColumn, leak_matrix_per_hop};
+pub use cell::{Cell, Cells, HopColumn, Outcome};
 use reach::{DnsPath, Reach, is_bound};
 use scenarios::Scenarios;
 pub(crate) use scenarios::{Scenario, up_and_down};

@@ -103,7 +103,7 @@ impl QueryLog {
 
     /// Newest first, at most `limit`. What is not in memory is read from files block by block, so this may take a
     /// while: not to be called where nothing may wait. Blocks without any of the client, the outcome or the domain that
-    /// is looked for are left out; a text within names may be anywhere. The search ends after [`SEARCHED_BYTES`].
+    /// is looked for are left out; a text within names may be anywhere. The search ends after 64 MiB.
     pub fn read(&self, filter: &Filter, before: Option<PageStart>, limit: usize) -> Page {
         self.collect(self.wall.now());
         let view = lock(&self.journal).view();

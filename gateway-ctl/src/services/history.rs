@@ -261,7 +261,7 @@ mod tests {
         sample(0, 1000, TunnelStatus::Up, 0);
         sample(30, 1500, TunnelStatus::Up, 0);
         sample(65, 1700, TunnelStatus::Up, 0);
-        // The interface is made anew.
+        // The interface was created again.
         sample(70, 100, TunnelStatus::Degraded, 67);
         let shown = history.tunnel(id, at(80), MINUTES);
         let minutes: Vec<(u64, u64)> =

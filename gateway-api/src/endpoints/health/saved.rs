@@ -1,4 +1,4 @@
-//! Who changed the stored policies last, from the audit trail.
+//! Last change of the stored policies, from the audit trail.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

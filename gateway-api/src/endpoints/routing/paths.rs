@@ -1,13 +1,11 @@
 //! Paths of devices: where the traffic of each one goes now, and the graph from devices to uplinks.
 
+mod current;
 mod graph;
-
-use std::sync::Arc;
 
 use gateway_core::evaluate::Decision;
 use gateway_core::gateway_verdict::Treatment;
-use gateway_core::paths::{DevicePath, Paths, paths};
-use gateway_ctl::world::World;
+use gateway_core::paths::{DevicePath, Paths};
 use gateway_model::Id;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -47,18 +45,11 @@ pub fn rows(t: &mut Table) {
         .doc("The numbers of devices are those of /policy/paths. Counters begin when the object is made or the programs are loaded.");
 }
 
-/// Returns the paths of the current world, and that world.
-async fn current(cx: &Cx) -> Result<(World, Arc<Paths>), ApiError> {
-    let world = cx.open()?.world();
-    let paths = cx.api.paths.get(world.clone(), |now| paths(&now.input(), now.compiled())).await?;
-    Ok((world, paths))
-}
-
 async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<DevicePath>>, ApiError> {
     let conditions = Conditions::of(&request.query)?;
     let limit = request.query.limit(100, 1000)?;
     let after = request.query.get("after").map(|text| parameter_id("after", text)).transpose()?;
-    let (_, paths) = current(&cx).await?;
+    let (_, paths) = current::paths_now(&cx).await?;
     blocking(move || {
         let matching: Vec<&DevicePath> =
             paths.devices.iter().filter(|device| conditions.hold_for(device)).collect();

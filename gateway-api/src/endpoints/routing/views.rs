@@ -255,7 +255,7 @@ async fn leak_matrix(cx: Cx, request: Req<()>) -> Result<SharedView<LeakMatrix>,
     let compute = move |now: &World| {
         let state = if pending { with_stored_policies(now) } else { now.state.clone() };
         let input = Input { state: &state, ..now.input() };
-        if per_hop { matrix::leak_matrix_per_hop(&input) } else { matrix::leak_matrix(&input) }
+        if per_hop { matrix::per_hop::leak_matrix_per_hop(&input) } else { matrix::leak_matrix(&input) }
     };
     cx.api.view_cache.get(name, || open.world(), compute, |_| None).await
 }

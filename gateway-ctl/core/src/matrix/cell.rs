@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gateway_model::kinds::routing_policy::HopType;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,6 +24,15 @@ pub struct Cells {
     /// Cells of single hops, by the state in `hops` of the matrix.
     #[serde(flatten)]
     pub hops: BTreeMap<String, Cell>,
+}
+
+/// Column in which one hop is down and everything else works.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HopColumn {
+    /// Name of the column in `states` and `cells`: `wg-a down` for a tunnel, `proxy NAME down`, `uplink NAME down`.
+    pub state: String,
+    pub r#type: HopType,
+    pub target: String,
 }
 
 /// Treatment of a policy's traffic in one state.

@@ -3,23 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use gateway_model::kinds::proxy::Proxy;
-use gateway_model::kinds::routing_policy::{Hop, HopType};
-use schemars::JsonSchema;
-use serde::Serialize;
-
+use super::cell::HopColumn;
 use super::scenarios::Scenarios;
 use super::{Grid, LeakMatrix, Risk, rows_of};
 use crate::compile::Input;
-
-/// Column in which one hop is down and everything else works.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HopColumn {
-    /// Name of the column in `states` and `cells`: `wg-a down` for a tunnel, `proxy NAME down`, `uplink NAME down`.
-    pub state: String,
-    pub r#type: HopType,
-    pub target: String,
-}
+use gateway_model::kinds::proxy::Proxy;
+use gateway_model::kinds::routing_policy::{Hop, HopType};
 
 /// The leak matrix with a column for each tunnel, proxy and uplink that policies use as a hop.
 pub fn leak_matrix_per_hop(input: &Input<'_>) -> LeakMatrix {

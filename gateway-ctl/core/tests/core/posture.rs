@@ -2,9 +2,8 @@
 
 use gateway_core::evaluate::{Request, evaluate};
 use gateway_core::matrix::Outcome::{self, Blocked, Direct, NextHop, Tunnel};
-use gateway_core::matrix::{
-    Cell, Cells, FailRow, LeakMatrix, Risk, fail_matrix, leak_matrix, leak_matrix_per_hop,
-};
+use gateway_core::matrix::per_hop::leak_matrix_per_hop;
+use gateway_core::matrix::{Cell, Cells, FailRow, LeakMatrix, Risk, fail_matrix, leak_matrix};
 use gateway_core::render::{enforce, render};
 use serde_json::{Value, json};
 

@@ -137,7 +137,7 @@ pub struct PathUplink {
 }
 
 pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<PathGraph, ApiError> {
-    let (world, paths) = super::current(&cx).await?;
+    let (world, paths) = super::current::paths_now(&cx).await?;
     blocking(move || Ok(graph(cx.open()?, &world, &paths))).await?
 }
 
