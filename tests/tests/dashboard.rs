@@ -17,7 +17,7 @@ use serde_json::json;
 /// Timeout of a journey.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// What is there before a journey begins.
+/// State of the gateway before a journey.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
     /// A gateway that was set up just now, with sign-in.

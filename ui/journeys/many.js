@@ -10,6 +10,8 @@ const DEVICES = 10_000
 const QUERIES = 1_000_000
 /** A task that is shorter counts as this long, in milliseconds: the resolution of what the browser reports. */
 const SHORTEST = 50
+/** Rounds, of which the best counts: other programs of the machine lengthen tasks too. */
+const ROUNDS = 3
 /** How much longer the longest task may be than on an empty gateway. */
 const RATIO = 4
 
@@ -61,8 +63,15 @@ export default async function many({ daemon, context, open }) {
   }
 }
 
-/** Opens each page, scrolls through it and types a filter. Returns the longest task of each in milliseconds. */
+/** Returns the longest task of each page in the best of some rounds, in milliseconds. */
 async function longestTasks(open) {
+  const rounds = []
+  for (let round = 0; round < ROUNDS; round++) rounds.push(await longestTasksOnce(open))
+  return Object.fromEntries(PAGES.map((page) => [page, Math.min(...rounds.map((each) => each[page]))]))
+}
+
+/** Opens each page, scrolls through it and types a filter. Returns the longest task of each in milliseconds. */
+async function longestTasksOnce(open) {
   const longest = {}
   for (const address of PAGES) {
     const { page, watch, close } = await open({ path: address })

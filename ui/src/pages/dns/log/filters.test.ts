@@ -20,6 +20,8 @@ function entry(change: Partial<Entry> = {}): Entry {
     reason: null,
     rule: null,
     list_id: null,
+    list: null,
+    egress: null,
     through: null,
     upstream: '192.0.2.53',
     rcode: 'NOERROR',
