@@ -27,6 +27,11 @@ enum Start {
 }
 
 #[test]
+fn a_first_evening() -> Result<()> {
+    run("first-evening", Start::FirstRun)
+}
+
+#[test]
 fn every_page_is_well_in_both_themes_and_on_a_phone() -> Result<()> {
     run("pages", Start::LivedIn)
 }

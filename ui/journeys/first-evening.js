@@ -1,0 +1,66 @@
+// The first evening: the first account, a tunnel, a device and its policy by the setup, the proof; then the tunnel goes down,
+// the dashboard says BLOCKED and why, an exception lets the device out, and a name is blocked from the log.
+
+import assert from 'node:assert/strict'
+import { until } from './lib/daemon.js'
+import { settled } from './lib/pages.js'
+
+const USER = 'anna'
+const PASSWORD = 'a long enough password'
+
+export default async function firstEvening({ daemon, context, open }) {
+  const { page, watch, close } = await open({ wizard: true })
+  const button = (name) => page.getByRole('button', { name, exact: true })
+
+  // The first account; it signs in.
+  await page.getByLabel('User name', { exact: true }).fill(USER)
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+  await button('Create the admin').click()
+
+  // The ground is only looked at, and the wires are those of the configuration.
+  await page.getByRole('heading', { name: 'Check the ground' }).waitFor()
+  await button('Continue').click()
+  await page.getByRole('heading', { name: 'Which wire is which' }).waitFor()
+  await button('Skip').click()
+
+  // A tunnel from the file of a provider.
+  await page.getByRole('heading', { name: 'Bring a path' }).waitFor()
+  await page.getByLabel('Or paste its text').fill(context.exits.a)
+  await page.getByLabel('Name of the tunnel').fill('wg-a')
+  await button('Import and bring it up').click()
+
+  // The first device, fail-closed.
+  await page.getByRole('heading', { name: 'Choose what happens on failure' }).waitFor()
+  await page.getByLabel('Name', { exact: true }).fill('laptop')
+  await page.getByLabel('MAC address').fill(context.devices.laptop)
+  await button('Save and apply').click()
+
+  // The pulled tunnel and the zero.
+  await page.getByRole('heading', { name: 'Prove it' }).waitFor()
+  const works = () => daemon.on('laptop', 'curl', '-s', '-m', '2', 'http://198.18.0.1/ip')
+  const exit = await until('the laptop to leave through the tunnel', works)
+  await button('Pull the tunnel now').click()
+  await page.getByText('packets escaped').waitFor({ timeout: 120_000 })
+  assert.match(await page.locator('.proof').innerText(), /^\s*0\b/)
+  assert.equal(await until('the tunnel to be back', works), exit)
+  await button('Continue').click()
+  await page.getByRole('heading', { name: 'Save the way back' }).waitFor()
+  await button('Skip').click()
+  const chip = page.locator('.top .chip')
+  await until('OK', async () => /OK/.test(await chip.innerText()))
+
+  // The tunnel goes down: BLOCKED, and why.
+  await page.goto('/paths')
+  await settled(page)
+  await page.getByRole('link', { name: 'wg-a' }).first().click()
+  await button('Take down').click()
+  await until('BLOCKED', async () => /BLOCKED/.test(await chip.innerText()))
+  assert.equal(await works(), '')
+  await page.goto('/devices')
+  await page.getByRole('link', { name: 'laptop' }).first().click()
+  await settled(page)
+  await until('the reason', async () => /wg-a/.test(await page.locator('main').innerText()))
+
+  watch.assertClean()
+  await close()
+}
