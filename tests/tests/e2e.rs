@@ -8,6 +8,7 @@ mod classes;
 mod clients;
 mod connection_flood;
 mod cover;
+mod dashboard;
 mod dhcp;
 mod dns_policy;
 mod drift;

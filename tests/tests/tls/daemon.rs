@@ -129,3 +129,26 @@ fn the_mode_is_in_force_before_the_first_client_after_a_restart() {
     let said = testbed.daemon.last_words();
     assert!(said.contains("post-quantum mode is `required`, and the peer offers no post-quantum"), "{said}");
 }
+
+#[test]
+fn the_dashboard_is_served_over_tls() {
+    let testbed = Box::start();
+    let authority = testbed.authority();
+    let ask = |protocol: &str, path: &str| {
+        let url = format!("https://localhost:8080{path}");
+        let accept = ["-H", "Accept: text/html", "-H", "Accept-Encoding: gzip"];
+        let shown = ["--cacert", &authority, protocol, "--include", "--compressed", "--output", "-", &url];
+        let output = testbed.curl(&[&accept[..], &shown[..]].concat());
+        assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for protocol in ["--http1.1", "--http2"] {
+        for path in ["/", "/devices/7", "/api/docs"] {
+            let answer = ask(protocol, path).to_lowercase();
+            let (headers, body) = answer.split_once("\r\n\r\n").expect("headers and a body");
+            assert!(headers.contains("content-type: text/html; charset=utf-8"), "{path}: {headers}");
+            assert!(headers.contains("content-security-policy: default-src 'none'"), "{path}: {headers}");
+            assert!(body.starts_with("<!doctype html>"), "{path}: {body}");
+        }
+    }
+}
