@@ -83,7 +83,12 @@ fn dist() -> Result<Option<PathBuf>> {
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
-        let path = entry?.path();
+        let entry = entry?;
+        let path = entry.path();
+        // Notes of the build tool.
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
         if path.is_dir() {
             collect(&path, files)?;
         } else {
