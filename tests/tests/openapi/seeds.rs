@@ -7,7 +7,7 @@ use gateway_api::table::{Endpoint, Method};
 use gateway_tests::examples::{self, COLLECTIONS};
 use serde_json::{Value, json};
 
-use crate::openapi::server::Server;
+use crate::openapi::server::{ASSET, FILE, Server};
 
 /// Parameters and body of a request.
 #[derive(Default)]
@@ -53,6 +53,8 @@ pub fn of(server: &Server, row: &Endpoint) -> Option<Seed> {
             }
             parameters.push(("name", name));
         }
+        "/assets/{file}" => parameters.push(("file", ASSET.to_owned())),
+        "/{path}" => parameters.push(("path", FILE.to_owned())),
         "/auth/tokens/{id}" => {
             parameters.push(("id", session(server)));
         }
