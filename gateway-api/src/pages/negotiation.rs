@@ -96,6 +96,7 @@ fn thousandths(value: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -138,6 +139,39 @@ mod tests {
         let headers = headers(header::ACCEPT_ENCODING, &["br, gzip"]);
         assert_eq!(Coding::choose(&headers, |coding| coding != Coding::Brotli), Coding::Gzip);
         assert_eq!(Coding::choose(&headers, |coding| coding == Coding::Identity), Coding::Identity);
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_gives_a_coding_that_is_available(value in "[ -~]{0,60}", brotli: bool, gzip: bool) {
+            let mut headers = HeaderMap::new();
+            for name in [header::ACCEPT_ENCODING, header::ACCEPT] {
+                headers.insert(name, HeaderValue::from_str(&value).expect("visible characters"));
+            }
+            let is_available = |coding| match coding {
+                Coding::Brotli => brotli,
+                Coding::Gzip => gzip,
+                Coding::Identity => true,
+            };
+            let chosen = Coding::choose(&headers, is_available);
+            prop_assert!(is_available(chosen));
+            let is_named = value.contains('*') || value.to_lowercase().contains(chosen.name());
+            prop_assert!(chosen == Coding::Identity || is_named, "{chosen:?}");
+            prop_assert!(!takes_html(&headers) || value.to_lowercase().contains("text/html"));
+        }
+
+        #[test]
+        fn a_refused_coding_is_not_chosen(weights in proptest::array::uniform3(0_u16..=1000)) {
+            let names = ["br", "gzip", "identity"];
+            let item = |(name, weight): (&str, &u16)| format!("{name};q={}.{:03}", weight / 1000, weight % 1000);
+            let value = names.into_iter().zip(&weights).map(item).collect::<Vec<_>>().join(", ");
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_str(&value).expect("visible characters"));
+            let chosen = Coding::choose(&headers, |_| true);
+            let weight = |coding: Coding| weights[Coding::ALL.iter().position(|it| *it == coding).expect("listed")];
+            let best = weights.into_iter().max().unwrap_or_default();
+            prop_assert!(weight(chosen) == best, "{value}: {chosen:?}");
+        }
     }
 
     #[test]
