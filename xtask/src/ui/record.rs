@@ -40,20 +40,14 @@ impl Record {
         Ok(recorded == self.text(&self.sources()?)?)
     }
 
-    /// Returns the checksums of the current sources: the files that git tracks or would add.
+    /// Returns the checksums of the current sources.
     pub fn sources(&self) -> Result<String> {
-        let mut list = Command::new("git");
-        list.current_dir(paths::root()).args([
-            "ls-files",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-            "-z",
-        ]);
-        let listed = process::output(list.args(["--", "ui"])).context("the sources of the dashboard")?;
-        let listed = listed.split('\0').filter(|file| !file.is_empty()).map(PathBuf::from);
-        let others = OF_BUILD.iter().chain(self.others).map(PathBuf::from);
-        sums(listed.chain(others).filter(|file| !is_result(file)).collect())
+        let mut files = match paths::root().join(".git").exists() {
+            true => tracked()?,
+            false => unpacked()?,
+        };
+        files.extend(OF_BUILD.iter().chain(self.others).map(PathBuf::from));
+        sums(files.into_iter().filter(|file| !is_result(file)).collect())
     }
 
     /// Records these sources with the current results.
@@ -74,6 +68,32 @@ impl Record {
         }
         Ok(format!("# Sources\n{sources}# Results\n{}", sums(results)?))
     }
+}
+
+/// Returns the files of the dashboard that git tracks or would add.
+fn tracked() -> Result<Vec<PathBuf>> {
+    let mut list = Command::new("git");
+    // Root may list the files of another user: it runs their code anyway.
+    list.current_dir(paths::root()).args(["-c", "safe.directory=*", "ls-files", "-z"]);
+    list.args(["--cached", "--others", "--exclude-standard", "--", "ui"]);
+    let listed = process::output(&mut list).context("the sources of the dashboard")?;
+    Ok(listed.split('\0').filter(|file| !file.is_empty()).map(PathBuf::from).collect())
+}
+
+/// Returns the files of the dashboard in an unpacked archive.
+fn unpacked() -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let ui = paths::ui();
+    for entry in fs::read_dir(&ui).with_context(|| format!("cannot read {}", ui.display()))? {
+        let entry = entry?;
+        let path = Path::new("ui").join(entry.file_name());
+        match entry.path().is_dir() {
+            true if path.ends_with("node_modules") || path.ends_with("dist") => {}
+            true => collect(&path, &mut files)?,
+            false => files.push(path),
+        }
+    }
+    Ok(files)
 }
 
 fn is_result(file: &Path) -> bool {
