@@ -27,6 +27,7 @@ mod interfaces;
 mod ipv6_lan;
 mod leak_check;
 mod live_network;
+mod live_paths;
 mod metrics;
 mod openvpn;
 mod paths;

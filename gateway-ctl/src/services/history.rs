@@ -16,6 +16,7 @@ use crate::service::Context;
 use crate::services::uplinks::UplinkReport;
 use crate::world::World;
 
+/// Longest time between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// History that the service fills and the API reads.
@@ -166,32 +167,44 @@ impl History {
         }
     }
 
+    /// Notes states and measurements.
     fn sample(&self, world: &World, now: Timestamp) {
         let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        recorded.sample(world, now);
+        recorded.note_states(world, now);
+        recorded.measure(world, now);
     }
 }
 
 impl Recorded {
-    fn sample(&mut self, world: &World, now: Timestamp) {
+    fn note_states(&mut self, world: &World, now: Timestamp) {
         let report = &world.reports.uplinks;
         self.uplinks.retain(|interface, _| report.uplinks.contains_key(interface));
         for (interface, uplink) in &report.uplinks {
             let is_active = report.active.as_ref() == Some(interface);
-            self.uplinks.entry(interface.clone()).or_default().sample(uplink, is_active, now);
+            let record = self.uplinks.entry(interface.clone()).or_default();
+            // Becoming active is no change of the state, so its time is the present one.
+            record.spans.note(&(uplink.state, is_active), now);
         }
         let tunnels = &world.reports.tunnels.tunnels;
         self.tunnels.retain(|id, _| tunnels.contains_key(id));
         for (id, tunnel) in tunnels {
-            self.tunnels.entry(*id).or_default().sample(tunnel, now);
+            let record = self.tunnels.entry(*id).or_default();
+            record.spans.note(&tunnel.status, tunnel.last_change.unwrap_or(now).min(now));
+        }
+    }
+
+    fn measure(&mut self, world: &World, now: Timestamp) {
+        for (interface, uplink) in &world.reports.uplinks.uplinks {
+            self.uplinks.entry(interface.clone()).or_default().measure(uplink, now);
+        }
+        for (id, tunnel) in &world.reports.tunnels.tunnels {
+            self.tunnels.entry(*id).or_default().measure(tunnel, now);
         }
     }
 }
 
 impl UplinkRecord {
-    fn sample(&mut self, report: &UplinkReport, is_active: bool, now: Timestamp) {
-        // Becoming active is no change of the state, so it begins with the sample.
-        self.spans.note(&(report.state, is_active), now);
+    fn measure(&mut self, report: &UplinkReport, now: Timestamp) {
         if report.checked_at.is_some() {
             let samples = self.minutes.slot(now);
             samples.latency.add(report.latency_ms);
@@ -201,8 +214,7 @@ impl UplinkRecord {
 }
 
 impl TunnelRecord {
-    fn sample(&mut self, live: &TunnelLive, now: Timestamp) {
-        self.spans.note(&live.status, live.last_change.unwrap_or(now).min(now));
+    fn measure(&mut self, live: &TunnelLive, now: Timestamp) {
         let samples = self.minutes.slot(now);
         let counters = (live.rx_bytes, live.tx_bytes);
         if let Some((received, sent)) = self.counted.replace(counters) {
@@ -222,9 +234,15 @@ fn growth(before: u64, after: u64) -> u64 {
 pub async fn run(context: Context, history: History) {
     let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut published = context.worlds.watch();
     loop {
-        ticks.tick().await;
-        history.sample(&context.worlds.last(), context.store.clock().now());
+        // A state, and a tunnel with its counters, may last for less than the interval.
+        tokio::select! {
+            _ = ticks.tick() => {}
+            Ok(()) = published.changed() => {}
+        }
+        let world = published.borrow_and_update().clone();
+        history.sample(&world, context.store.clock().now());
     }
 }
 

@@ -70,6 +70,28 @@ fn pulled_cable_moves_traffic_and_flows_begin_again() {
         newest["reason"].as_str().is_some_and(|reason| reason.contains("link of fibre is down")),
         "{newest}"
     );
+    wait_ok(SOON, "the kernel to have the selection", || {
+        let kernel = testbed.api().get("/system/wan-manager")?["kernel"].clone();
+        anyhow::ensure!(
+            kernel["new_connections"] == json!(["cable"]) && kernel["agrees"] == true,
+            "{kernel}"
+        );
+        let preferred = &kernel["default_routes"][0];
+        anyhow::ensure!(preferred["uplink"] == "cable" && preferred["ipv6"] == false, "{kernel}");
+        Ok(())
+    })
+    .expect("agreement");
+    wait_ok(2 * SOON, "the history to have the failure", || {
+        let health = testbed.api().get("/system/wan-health?history=true")?;
+        let spans = health[0]["history"]["spans"].as_array().cloned().unwrap_or_default();
+        let was_active = spans.iter().any(|span| span["active"] == true && span["state"] == "online");
+        let last = spans.last().cloned().unwrap_or_default();
+        let has_failed = last["active"] == false && last["state"] == "offline";
+        anyhow::ensure!(was_active && has_failed, "{health}");
+        anyhow::ensure!(health[0]["history"]["minutes"][0]["at"].is_string(), "{health}");
+        Ok(())
+    })
+    .expect("the history");
 }
 
 #[test]
