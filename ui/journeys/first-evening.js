@@ -15,7 +15,7 @@ export default async function firstEvening({ daemon, context, open }) {
   // The first account; it signs in.
   await page.getByLabel('User name', { exact: true }).fill(USER)
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
-  await button('Create the admin').click()
+  await page.locator('[data-next]').click()
 
   // The ground is only looked at, and the wires are those of the configuration.
   await page.getByRole('heading', { name: 'Check the ground' }).waitFor()
@@ -45,7 +45,7 @@ export default async function firstEvening({ daemon, context, open }) {
   assert.equal(await until('the tunnel to be back', works), exit)
   await button('Continue').click()
   await page.getByRole('heading', { name: 'Save the way back' }).waitFor()
-  await button('Skip').click()
+  await button('Open the dashboard').click()
   const chip = page.locator('.top .chip')
   await until('OK', async () => /OK/.test(await chip.innerText()))
 
