@@ -3,9 +3,10 @@
 //! Each module is a suite of `cargo xtask test`, in its own process.
 
 mod backup;
-mod dashboard;
+
 mod dns_stress;
 mod e2e;
 mod harness;
+mod journeys;
 mod nothing_past;
 mod soak;

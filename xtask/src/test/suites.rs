@@ -148,7 +148,7 @@ pub const SUITES: &[Suite] = &[
         limit: minutes(20),
     },
     Suite {
-        name: "dashboard",
+        name: "journeys",
         what: "journeys through the dashboard in a real browser",
         work: Work::Module("network"),
         quick: Quick::No,
