@@ -3,7 +3,6 @@
 //! Each module is a suite of `cargo xtask test`, in its own process.
 
 mod backup;
-
 mod dns_stress;
 mod e2e;
 mod harness;
