@@ -1,4 +1,4 @@
-// Every operation of the REST API is used by a page, or stands in the list of those that are not, with the reason.
+// Every operation of the REST API is used by a page, or listed as unused with the reason.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

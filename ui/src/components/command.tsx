@@ -28,7 +28,7 @@ export async function copy(value: string): Promise<boolean> {
     const field = document.createElement('textarea')
     field.value = value
     field.className = 'sr'
-    // A dialog keeps the focus inside, so the field stands in it.
+    // A dialog keeps the focus inside, so the field is inside it.
     const place = document.querySelector('dialog[open]') ?? document.body
     place.append(field)
     field.select()

@@ -1,4 +1,4 @@
-// The draft of a form: what was typed survives a reload of the page, except secrets, and a change that somebody else made
+// The draft of a form: what was typed survives a reload of the page, except secrets, and a change that was made
 // meanwhile is merged field by field.
 
 import { useEffect, useState } from 'react'

@@ -112,7 +112,7 @@ interface EditOptions<T extends Values> {
   initial: Read<T>
   secrets?: readonly (keyof T)[]
   save: (value: T, etag: string | null) => Promise<Answer<unknown>>
-  /** Reads the object again, after somebody else changed it. */
+  /** Reads the object again, after another user changed it. */
   read?: () => Promise<Read<T>>
   onSaved: (answer: Answer<unknown>) => void
 }

@@ -1,4 +1,4 @@
-// A query about the path of a packet, as it stands in an address: /devices/<id>?to=203.0.113.7&port=443&protocol=udp.
+// A query about the path of a packet, as an address holds it: /devices/<id>?to=203.0.113.7&port=443&protocol=udp.
 
 import type { Schemas } from '@/api/client'
 import type { Search } from '@/app/search-params'

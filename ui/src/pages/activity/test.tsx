@@ -96,7 +96,7 @@ function Editor({ test, etag = null }: { test?: Test; etag?: string | null }) {
   const text = useText()
   const t = text.activity.tests
   const go = useGo()
-  // What the form was filled from; a later version of somebody else is merged with it.
+  // What the form was filled from; a later version of another user is merged with it.
   const [base, setBase] = useState({ form: test ? formOf(test) : EMPTY, etag })
   const draft = useDraft(`test.${test?.id ?? 'new'}`, base.form)
   const [clashes, setClashes] = useState<{ list: Clash[]; merged: Form; theirs: Form; etag: string | null }>()

@@ -1,4 +1,4 @@
-// Editing one object of the API: the draft, the version that it is based on, and the merge with a change that somebody
+// Editing one object of the API: the draft, the version that it is based on, and the merge with a change that another user
 // else saved meanwhile.
 
 import { useState } from 'react'

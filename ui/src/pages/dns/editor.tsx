@@ -1,5 +1,5 @@
 // A list of objects that can be added, changed, switched and deleted. The form that is open stands in the address; a change
-// that somebody else made meanwhile is merged field by field.
+// that another user made meanwhile is merged field by field.
 
 import { useEffect, useMemo, useState, type ReactNode } from 'react'
 import { useQuery, type UseQueryResult } from '@tanstack/react-query'

@@ -167,7 +167,7 @@ export function Using({ using, tunnel }: { using: Schemas['Egress'][]; tunnel: T
   )
 }
 
-/** The file of the tunnel. It is read when somebody wants to see it. */
+/** The file of the tunnel. It is read on demand. */
 export function ConfigFile({ tunnel }: { tunnel: Tunnel }) {
   const text = useText()
   const detail = text.paths.detail

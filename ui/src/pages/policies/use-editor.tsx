@@ -1,4 +1,4 @@
-// Editing one object of the API: a draft, saving it, and merging with what somebody else saved meanwhile.
+// Editing one object of the API: a draft, saving it, and merging with what another user saved meanwhile.
 
 import { useState, type ReactNode } from 'react'
 import { useQueryClient } from '@tanstack/react-query'
