@@ -1,5 +1,5 @@
 // Editing one object of the API: the draft, the version that it is based on, and the merge with a change that another user
-// else saved meanwhile.
+// saved meanwhile.
 
 import { useState } from 'react'
 import { useQueryClient } from '@tanstack/react-query'
