@@ -52,6 +52,11 @@ fn two_administrators_change_one_policy() -> Result<()> {
 }
 
 #[test]
+fn the_order_of_policies_is_changed_applied_undone_and_kept() -> Result<()> {
+    run("order", Start::LivedIn)
+}
+
+#[test]
 fn many_devices_and_queries_slow_no_page_down() -> Result<()> {
     run("many", Start::LivedIn)
 }

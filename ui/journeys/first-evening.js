@@ -1,5 +1,6 @@
 // The first evening: the first account, a tunnel, a device and its policy by the setup, the proof; then the tunnel goes down,
-// the dashboard says BLOCKED and why, an exception lets the device out, and a name is blocked from the log.
+// the dashboard says BLOCKED and why, an exception lets the device out, a name is blocked from the log, a
+// rollback takes that back, and the session ends over a form.
 
 import assert from 'node:assert/strict'
 import { until } from './lib/daemon.js'
@@ -7,6 +8,7 @@ import { settled } from './lib/pages.js'
 
 const USER = 'anna'
 const PASSWORD = 'a long enough password'
+const NAME = 'tracker.example'
 
 export default async function firstEvening({ daemon, context, open }) {
   const { page, watch, close } = await open({ wizard: true })
@@ -60,6 +62,59 @@ export default async function firstEvening({ daemon, context, open }) {
   await page.getByRole('link', { name: 'laptop' }).first().click()
   await settled(page)
   await until('the reason', async () => /wg-a/.test(await page.locator('main').innerText()))
+
+  // An exception lets the device out for a while, and ends early.
+  await button('Allow for 60 min').first().click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Reason', { exact: true }).fill('a film')
+  await dialog.getByRole('button', { name: 'Allow', exact: true }).click()
+  const outside = await until('the laptop to be let out', works)
+  assert.notEqual(outside, exit)
+  await page.goto('/policies/exceptions')
+  await button('End now').first().click()
+  await until('the end of the exception', async () => (await works()) === '')
+
+  // A name is blocked from the log.
+  await page.goto('/system/snapshots')
+  await page.getByLabel('Name', { exact: true }).fill('evening')
+  await button('Take a snapshot').click()
+  await page.getByRole('cell', { name: 'evening', exact: true }).waitFor()
+  const asked = () => daemon.on('laptop', 'dig', '+short', '+tries=1', '+time=2', '@192.168.10.1', NAME)
+  const answer = await until('an answer', asked)
+  await page.goto('/dns')
+  await settled(page)
+  await button(`Actions for ${NAME}.`).first().click()
+  await page.getByRole('menuitem', { name: 'Block this name' }).click()
+  await until('the name to be blocked', async () => (await asked()) !== answer)
+
+  // Back to the snapshot; the change waits for its confirmation.
+  await page.goto('/system/snapshots')
+  await page
+    .getByRole('row')
+    .filter({ has: page.getByRole('cell', { name: 'evening', exact: true }) })
+    .getByRole('button', { name: 'Roll back' })
+    .click()
+  await dialog.getByLabel('Type evening to confirm').fill('evening')
+  await dialog.getByRole('button', { name: 'Roll back' }).click()
+  await button('Keep').click()
+  await until('the name to be answered', async () => (await asked()) === answer)
+
+  // The session ends over a form: nothing that was typed is lost.
+  await page.goto('/policies')
+  await page.getByRole('link', { name: 'laptop' }).first().click()
+  await settled(page)
+  await page.getByLabel('Description', { exact: true }).fill('the first evening')
+  await page.context().clearCookies()
+  await button('Save').click()
+  await dialog.getByLabel('Password', { exact: true }).fill(PASSWORD)
+  await dialog.getByLabel('User name', { exact: true }).fill(USER)
+  await dialog.getByRole('button', { name: 'Sign in' }).click()
+  await dialog.waitFor({ state: 'hidden' })
+  await until('the form to be saved', async () => {
+    await page.reload()
+    await settled(page)
+    return page.getByText('the first evening').first().isVisible()
+  })
 
   watch.assertClean()
   await close()
