@@ -74,6 +74,12 @@ export default async function firstEvening({ daemon, context, open }) {
   await button('End now').first().click()
   await until('the end of the exception', async () => (await works()) === '')
 
+  // The tunnel is brought up again where the reason is shown.
+  await page.goto('/devices')
+  await page.getByRole('link', { name: 'laptop' }).first().click()
+  await button('Reconnect wg-a').click()
+  assert.equal(await until('the tunnel to be back', works), exit)
+
   // A name is blocked from the log.
   await page.goto('/system/snapshots')
   await page.getByLabel('Name', { exact: true }).fill('evening')
