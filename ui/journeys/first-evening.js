@@ -89,7 +89,7 @@ export default async function firstEvening({ daemon, context, open }) {
   const answer = await until('an answer', asked)
   await page.goto('/dns')
   await settled(page)
-  await button(`Actions for ${NAME}.`).first().click()
+  await button(`Actions for ${NAME}`).first().click()
   await page.getByRole('menuitem', { name: 'Block this name' }).click()
   await until('the name to be blocked', async () => (await asked()) !== answer)
 

@@ -2,6 +2,7 @@
 
 import createClient, { type Middleware } from 'openapi-fetch'
 import { ApiError, readError, Unreachable } from './errors'
+import { patiently } from './patience'
 import { session } from './session'
 import type { components, paths } from './schema'
 
@@ -15,20 +16,23 @@ const LONGEST_READ = 15_000
 /** A request that fails because the session has ended waits for a new sign-in and is sent again. */
 async function send(request: Request): Promise<Response> {
   const again = request.clone()
-  // A change may take its time; a read that is not answered soon is not answered at all.
-  const limit = request.method === 'GET' ? AbortSignal.timeout(LONGEST_READ) : null
-  let response: Response
-  try {
-    response = await fetch(request, limit ? { signal: AbortSignal.any([request.signal, limit]) } : {})
-  } catch (error) {
-    if (request.signal.aborted) throw error
-    throw new Unreachable()
-  }
+  const response = await patiently(request, once)
   if (response.status !== 401 || request.url.includes('/api/v1/auth/')) return response
   await session.signedInAgain()
   const headers = new Headers(again.headers)
   if (session.csrf) headers.set('X-CSRF-Token', session.csrf)
-  return fetch(new Request(again, { headers }))
+  return patiently(new Request(again, { headers }), fetch)
+}
+
+async function once(request: Request): Promise<Response> {
+  // A change may take its time; a read that is not answered soon is not answered at all.
+  const limit = request.method === 'GET' ? AbortSignal.timeout(LONGEST_READ) : null
+  try {
+    return await fetch(request, limit ? { signal: AbortSignal.any([request.signal, limit]) } : {})
+  } catch (error) {
+    if (request.signal.aborted) throw error
+    throw new Unreachable()
+  }
 }
 
 const middleware: Middleware = {
