@@ -111,16 +111,18 @@ export default async function firstEvening({ daemon, context, open }) {
   await settled(page)
   await page.getByLabel('Description', { exact: true }).fill('the first evening')
   await page.context().clearCookies()
+  const saved = page.waitForResponse(
+    (response) => response.request().method() === 'PUT' && response.status() === 200,
+  )
   await button('Save').click()
-  await dialog.getByLabel('Password', { exact: true }).fill(PASSWORD)
   await dialog.getByLabel('User name', { exact: true }).fill(USER)
+  await dialog.getByLabel('Password', { exact: true }).fill(PASSWORD)
   await dialog.getByRole('button', { name: 'Sign in' }).click()
+  await saved
   await dialog.waitFor({ state: 'hidden' })
-  await until('the form to be saved', async () => {
-    await page.reload()
-    await settled(page)
-    return page.getByText('the first evening').first().isVisible()
-  })
+  await page.reload()
+  await settled(page)
+  assert.equal(await page.getByLabel('Description', { exact: true }).inputValue(), 'the first evening')
 
   watch.assertClean()
   await close()
