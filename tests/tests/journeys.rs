@@ -11,7 +11,7 @@ use gateway_tests::dns::Upstream;
 use gateway_tests::process::Process;
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::wait::wait_until;
-use gateway_tests::{name_server, relay};
+use gateway_tests::{examples, name_server, relay};
 use serde_json::json;
 
 /// Timeout of a journey.
@@ -121,6 +121,40 @@ fn live_in(testbed: &Testbed) -> Result<()> {
     for name in ["www.example", "updates.example", "tracker.example"] {
         // Only that the query is in the log matters.
         let _ = network.laptop.namespace.run("dig", &["+tries=1", "+time=2", "@192.168.10.1", name]);
+    }
+    live_with_one_of_each_kind(testbed, &tv)
+}
+
+/// Makes one object of each kind that has a page.
+fn live_with_one_of_each_kind(testbed: &Testbed, tv: &str) -> Result<()> {
+    let api = testbed.api();
+    for (collection, object) in [
+        ("/device-groups", json!({"name": "family", "members": [tv]})),
+        ("/profiles", examples::profile(1)),
+        ("/chains", examples::chain(1)),
+        ("/bridges", examples::bridge(1)),
+        ("/proxies", examples::proxy(1)),
+        ("/test-definitions", examples::test_definition(1)),
+        ("/dns/zones", json!({"name": "home.example"})),
+        (
+            "/dns/records",
+            json!({"zone": "home.example", "name": "printer", "type": "A", "value": "192.168.10.9"}),
+        ),
+        ("/dns/filter-rules", json!({"pattern": "ads.example", "match": "suffix", "action": "block"})),
+        ("/dns/blocklist", json!({"domain": "tracker.example"})),
+        (
+            "/dhcp/reservations",
+            json!({"mac": "02:00:00:00:00:09", "ip": "192.168.10.9", "hostname": "printer"}),
+        ),
+        ("/auth/users", json!({"username": "ben", "password": "a long enough password", "role": "viewer"})),
+        (
+            "/exceptions",
+            json!({
+                "type": "temporary-direct", "device_id": tv, "allow_direct": true, "duration_min": 60, "reason": "a film",
+            }),
+        ),
+    ] {
+        api.post(collection, &object).with_context(|| format!("create one of {collection}"))?;
     }
     Ok(())
 }

@@ -9,10 +9,10 @@ import { addresses, fileOf, settled } from './lib/pages.js'
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 const VARIANTS = [
-  { theme: 'light', width: 1440, axe: true },
-  { theme: 'dark', width: 1440, axe: true },
-  { theme: 'light', width: 360, height: 740, axe: true },
-  { theme: 'light', width: 1440, language: 'de' },
+  { theme: 'light', width: 1440, details: true },
+  { theme: 'dark', width: 360, height: 740, language: 'de', details: true },
+  { theme: 'dark', width: 1440 },
+  { theme: 'light', width: 360, height: 740 },
 ]
 
 export default async function pages({ context, open }) {
@@ -20,10 +20,11 @@ export default async function pages({ context, open }) {
   const first = await open()
   const all = await addresses(first.page)
   await first.close()
-  assert.ok(all.length >= 8, `only ${all.length} pages`)
-  for (const { theme, width, height = 900, language = 'en', axe } of VARIANTS) {
+  assert.ok(all.tabs.length >= 30, `only ${all.tabs.length} pages`)
+  assert.ok(all.details.length >= 30, `only ${all.details.length} details`)
+  for (const { theme, width, height = 900, language = 'en', details } of VARIANTS) {
     const { page, watch, close } = await open({ theme, width, height, language })
-    for (const address of all) {
+    for (const address of details ? [...all.tabs, ...all.details] : all.tabs) {
       await page.goto(address)
       await settled(page)
       const picture = `${fileOf(address)}-${width}-${theme}${language === 'en' ? '' : `-${language}`}`
@@ -32,7 +33,7 @@ export default async function pages({ context, open }) {
         () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
       )
       if (over > 0) found.push(`${picture}: ${over} px wider than the window`)
-      if (axe) found.push(...(await violations(page)).map((each) => `${picture}: ${each}`))
+      found.push(...(await violations(page)).map((each) => `${picture}: ${each}`))
     }
     watch.assertClean()
     await close()
