@@ -15,8 +15,8 @@ export function Link({ to, search, children, ...rest }: Props) {
       {...(rest as object)}
       to={to as never}
       search={(search ?? {}) as never}
-      // Only the link to this very address is current, not those to the pages above it.
-      activeOptions={{ exact: true, includeSearch: false }}
+      // Only the link to this very address is current, not those to the pages above it or to other tabs of this one.
+      activeOptions={{ exact: true, includeSearch: true }}
     >
       {children}
     </RouterLink>
