@@ -1,6 +1,7 @@
 //! The scenario of the demonstration, step by step.
 
 mod drain;
+mod household;
 mod names;
 mod nest;
 mod privacy;
@@ -27,11 +28,14 @@ use gateway_tests::{name_server, relay};
 use serde_json::{Value, json};
 
 use crate::console::Console;
+use household::Traffic;
 
-const STEPS: usize = 14;
+const STEPS: usize = 15;
 const SOON: Duration = Duration::from_secs(20);
 
 pub struct Walk {
+    /// Traffic of the hosts after the scenario.
+    household: Vec<Traffic>,
     /// Remote end of the tunnel over TCP.
     far: Option<FarEnd>,
     /// Upstream of the resolver.
@@ -59,6 +63,7 @@ impl Walk {
         let console = Console::new(STEPS);
         let none = String::new;
         Ok(Self {
+            household: Vec::new(),
             far: None,
             upstream,
             testbed,
@@ -88,6 +93,7 @@ impl Walk {
             Self::pull_an_uplink,
             Self::nest,
             Self::cross_without_udp,
+            Self::go_on,
         ];
         for step in steps {
             if self.interrupted.load(Ordering::Relaxed) {
