@@ -154,8 +154,8 @@ pub const SUITES: &[Suite] = &[
         quick: Quick::No,
         place: Place::InTurn,
         root: true,
-        // A browser, its page and the daemon take both processors.
-        arguments: &["--test-threads=1"],
+        // A browser, its page and the daemon wait for each other.
+        arguments: &["--test-threads=2"],
         limit: minutes(20),
     },
     Suite {
