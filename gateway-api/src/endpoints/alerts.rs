@@ -4,6 +4,7 @@ use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, PageEnd};
 use gateway_model::capability::Capability;
 use gateway_model::kinds::AlertRule;
 use gateway_model::settings::groups::AlertWebhook;
+use serde_json::Value;
 
 use crate::authorization::Access;
 use crate::blocking::blocking;
@@ -18,6 +19,7 @@ pub fn rows(t: &mut Table) {
     t.group::<AlertWebhook>("/alerts/webhook", "replace_alert_webhook", Access::Operate);
     t.view("/audit", "list_audit", audit)
         .summary("Audit trail, newest first")
+        .doc("Only administrators see which values changed in accounts and keys.")
         .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 500, default 50.")
         .parameter("before", Placeholder::Text, "Only entries before this entry id or this time (RFC 3339).")
         .parameter("actor", Placeholder::Text, "Only entries of this actor.")
@@ -53,10 +55,24 @@ async fn audit(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<AuditEntry>>,
     let before = query.get("before").map(before).transpose()?;
     let filter = filter(query)?;
     let store = cx.open()?.store.clone();
-    let (entries, total) = blocking(move || store.audit(limit, before, &filter)).await??;
+    let (mut entries, total) = blocking(move || store.audit(limit, before, &filter)).await??;
+    if cx.require(Access::Administer).is_err() {
+        entries.iter_mut().for_each(hide_accounts);
+    }
     let mut answer = WithHeaders::new(entries);
     answer.total = Some(usize::try_from(total).unwrap_or(usize::MAX));
     Ok(answer)
+}
+
+/// Removes the values of accounts and keys, which only administrators may read.
+fn hide_accounts(entry: &mut AuditEntry) {
+    let changes = entry.details.get_mut("changes").and_then(Value::as_array_mut);
+    for change in changes.into_iter().flatten().filter_map(Value::as_object_mut) {
+        let kind = change.get("type").and_then(Value::as_str).and_then(gateway_model::registry::kind);
+        if kind.is_some_and(|kind| !kind.exported) {
+            change.shift_remove("diff");
+        }
+    }
 }
 
 fn before(text: &str) -> Result<PageEnd, ApiError> {

@@ -284,7 +284,7 @@ async fn take_in(
     plan::check_timeout(seconds)?;
     let edit = move |draft: &mut State| document.import(draft, mode).map_err(EditError::Invalid);
     if query.flag("dry_run")? {
-        return Ok(WithHeaders::new(plan::dry_run(cx, if_match, edit).await?));
+        return Ok(WithHeaders::new(plan::dry_run(cx, if_match, plan::Gate::Tests, edit).await?));
     }
     let safety =
         RollbackOptions { reason: SnapshotReason::PreImport, confirm: plan::confirm_within(seconds) };

@@ -15,6 +15,7 @@ use gateway_ctl::store::{
 use gateway_ctl::world::World;
 use gateway_model::bulk_edit::undo::Overlap;
 use gateway_model::bulk_edit::{self, ItemChange, Mode, Op, Order, Outcome};
+use gateway_model::field_diff::SettingChange;
 use gateway_model::problem::code;
 use gateway_model::{EditError, Problem, Problems, Revision, State, Warning};
 use jiff::Timestamp;
@@ -103,6 +104,8 @@ pub struct PlanResult {
     /// Revision of the store after the change; for a dry run the current one.
     pub revision: u64,
     pub changes: Vec<ItemChange>,
+    /// Changed settings; only a rollback changes any.
+    pub settings: Vec<SettingChange>,
     /// Number of objects per kind of change.
     pub counts: Counts,
     pub warnings: Vec<Warning>,
@@ -140,7 +143,7 @@ impl Counts {
 async fn validate(cx: Cx, request: Req<PlanInput>) -> Result<PlanResult, ApiError> {
     check_timeout(request.input.confirm_timeout_sec)?;
     let order = order(&request.input);
-    dry_run(&cx, request.if_match, carrying_out(order)).await
+    dry_run(&cx, request.if_match, Gate::Tests, carrying_out(order)).await
 }
 
 async fn apply(cx: Cx, request: Req<PlanInput>) -> Result<WithHeaders<PlanResult>, ApiError> {
@@ -149,7 +152,7 @@ async fn apply(cx: Cx, request: Req<PlanInput>) -> Result<WithHeaders<PlanResult
     let order = order(&input);
     may_change(&cx, &order)?;
     if input.dry_run {
-        return Ok(WithHeaders::new(dry_run(&cx, if_match, carrying_out(order)).await?));
+        return Ok(WithHeaders::new(dry_run(&cx, if_match, Gate::Tests, carrying_out(order)).await?));
     }
     let confirm = confirm_within(input.confirm_timeout_sec);
     let safety = RollbackOptions { reason: SnapshotReason::PreApply, confirm };
@@ -224,18 +227,39 @@ fn check_revision(state: &State, if_match: Option<&str>) -> Result<(), EditError
     Err(EditError::Stale { resource_type: "plan", expected, current: state.revision })
 }
 
+/// Checks of a draft beside those of its objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gate {
+    /// The gating tests must pass.
+    Tests,
+    /// None. Gating tests must not prevent a rollback, because they may have been added after the snapshot.
+    None,
+}
+
+impl Gate {
+    fn check(self, draft: &State, network: &Network, facts: &Facts) -> Result<(), EditError> {
+        match self {
+            Gate::Tests => gate(draft, network, facts),
+            Gate::None => Ok(()),
+        }
+    }
+}
+
 /// Computes the changes without applying them.
 pub(super) async fn dry_run(
     cx: &Cx,
     if_match: Option<String>,
+    checks: Gate,
     edit: impl FnOnce(&mut State) -> Result<Outcome, EditError> + Send + 'static,
 ) -> Result<PlanResult, ApiError> {
     let world = cx.open()?.world();
     blocking(move || {
         check_revision(&world.state, if_match.as_deref())?;
         let mut draft = world.state.begin(world.now);
-        let edited =
-            edit(&mut draft).and_then(|outcome| gate(&draft, &world.network, &world.facts).map(|()| outcome));
+        let edited = edit(&mut draft).and_then(|outcome| {
+            checks.check(&draft, &world.network, &world.facts)?;
+            Ok(outcome)
+        });
         let outcome = match edited {
             Ok(outcome) => Ok(outcome),
             Err(EditError::Invalid(problems)) => Err(problems),
@@ -249,11 +273,11 @@ pub(super) async fn dry_run(
             let input = world.input();
             plan_diff(&compile(&input), &compile(&Input { state: &draft, ..input }))
         });
-        let (changes, warnings, errors) = match outcome {
-            Ok(Outcome { changes, warnings }) => (changes, warnings, Vec::new()),
+        let (Outcome { changes, settings, warnings }, errors) = match outcome {
+            Ok(outcome) => (outcome, Vec::new()),
             Err(problems) => {
                 let (errors, warnings) = problems.into_parts();
-                (Vec::new(), warnings, errors)
+                (Outcome { warnings, ..Outcome::default() }, errors)
             }
         };
         Ok(PlanResult {
@@ -263,6 +287,7 @@ pub(super) async fn dry_run(
             revision: world.state.revision.0,
             counts: Counts::of(&changes),
             changes,
+            settings,
             warnings,
             errors,
             plan,
@@ -285,16 +310,13 @@ pub(super) async fn execute(
     let open = cx.open()?;
     let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
     let World { network, facts, .. } = open.world();
-    // Gating tests must not prevent a rollback, because they may have been added after the snapshot.
-    let gated = safety.reason != SnapshotReason::PreRollback;
+    let checks = if safety.reason == SnapshotReason::PreRollback { Gate::None } else { Gate::Tests };
     let (outcome, before, secured) = blocking(move || {
         let committed = store.commit_safely(ticket, safety, |draft, ticket| {
             let before = store.current();
             check_revision(&before, if_match.as_deref())?;
             let outcome = edit(draft)?;
-            if gated {
-                gate(draft, &network, &facts)?;
-            }
+            checks.check(draft, &network, &facts)?;
             note(ticket, &outcome);
             Ok((outcome, before))
         });
@@ -311,7 +333,7 @@ pub(super) async fn execute(
         plan_diff(&compile(&Input { state: &before, ..input }), &compile(&input))
     })
     .await?;
-    let Outcome { changes, mut warnings } = outcome;
+    let Outcome { changes, settings, mut warnings } = outcome;
     warnings.extend(failures(status.as_ref()));
     let ChangeRecords { snapshot, pending, .. } = secured;
     Ok(WithHeaders::new(PlanResult {
@@ -321,6 +343,7 @@ pub(super) async fn execute(
         revision: open.store.current().revision.0,
         counts: Counts::of(&changes),
         changes,
+        settings,
         warnings,
         errors: Vec::new(),
         plan: Some(plan),

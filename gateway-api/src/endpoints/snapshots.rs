@@ -2,8 +2,9 @@
 
 use gateway_ctl::store::{RollbackOptions, Snapshot, SnapshotReason, is_snapshot_name, restore};
 use gateway_model::bulk_edit::{Outcome, diff};
+use gateway_model::field_diff;
 use gateway_model::problem::code;
-use gateway_model::{EditError, Problems};
+use gateway_model::{EditError, Problems, State};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,7 +16,7 @@ use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::{Audit, Effect, Table};
+use crate::table::{Audit, DRY_RUN, Effect, Placeholder, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/snapshots", "list_snapshots", snapshots)
@@ -39,6 +40,11 @@ pub fn rows(t: &mut Table) {
         "Restores objects, settings and applied policies from the snapshot in one transaction, with a snapshot taken first. Users and keys stay unchanged, so a rollback never restores a revoked key.",
     )
     .access(Access::Administer)
+    .parameter(
+        DRY_RUN,
+        Placeholder::Boolean,
+        "Responds with the changes that the rollback would make now, by object, setting and field, and stores nothing.",
+    )
     .answers(&[Code::NotFound, Code::PreconditionFailed])
     .input_required = true;
 }
@@ -105,20 +111,29 @@ async fn rollback(cx: Cx, request: Req<RollbackInput>) -> Result<WithHeaders<Pla
     if !problems.is_empty() {
         return Err(ApiError::validation(&problems));
     }
+    let dry_run = request.query.flag(DRY_RUN)?;
     let store = cx.open()?.store.clone();
+    if let Some(pending) = store.pending() {
+        return Err(ApiError::apply_in_progress(&pending));
+    }
     let wanted = name.clone();
     let found = blocking(move || store.snapshot(&wanted)).await??;
     let (_, target) = found.ok_or_else(|| ApiError::not_found("snapshot", &name))?;
-    let confirm = plan::confirm_within(confirm_timeout_sec);
-    let safety = RollbackOptions { reason: SnapshotReason::PreRollback, confirm };
-    plan::execute(&cx, request.if_match, safety, move |draft| {
+    let edit = move |draft: &mut State| {
         let before = draft.clone();
         restore(draft, &target).map_err(|error| {
             let mut problems = Problems::new();
             problems.add(code::CONFLICT, "snapshot", error.to_string());
             EditError::Invalid(problems)
         })?;
-        Ok(Outcome { changes: diff(&before, draft), warnings: Vec::new() })
-    })
-    .await
+        let changes = diff(&before, draft);
+        Ok(Outcome { changes, settings: field_diff::settings(&before, draft), warnings: Vec::new() })
+    };
+    if dry_run {
+        let preview = plan::dry_run(&cx, request.if_match, plan::Gate::None, edit).await?;
+        return Ok(WithHeaders::new(preview));
+    }
+    let confirm = plan::confirm_within(confirm_timeout_sec);
+    let safety = RollbackOptions { reason: SnapshotReason::PreRollback, confirm };
+    plan::execute(&cx, request.if_match, safety, edit).await
 }

@@ -20,6 +20,7 @@ pub use names::Names;
 pub(crate) use ops::Ops;
 
 use crate::edit::EditError;
+use crate::field_diff::SettingChange;
 use crate::id::Id;
 use crate::kinds::RoutingPolicy;
 use crate::problem::{Problems, Warning, code};
@@ -61,6 +62,7 @@ pub struct Order {
 pub struct Outcome {
     /// Changes of all items by kind, then the changes that follow from them.
     pub changes: Vec<ItemChange>,
+    pub settings: Vec<SettingChange>,
     pub warnings: Vec<Warning>,
 }
 
@@ -98,7 +100,7 @@ pub fn change(draft: &mut State, order: &Order) -> Result<Outcome, Problems> {
         return Err(problems);
     }
     warnings.extend(more);
-    Ok(Outcome { changes: account(&before, draft, &items), warnings })
+    Ok(Outcome { changes: account(&before, draft, &items), settings: Vec::new(), warnings })
 }
 
 /// Applies the policies. Those that were pending before an order that does not name them stay pending.

@@ -12,6 +12,7 @@ pub mod domain;
 pub mod edit;
 pub mod ending;
 pub mod export;
+pub mod field_diff;
 pub mod filter;
 pub mod id;
 pub mod id_or_name;

@@ -1,12 +1,13 @@
 //! All kinds, and the operations on all of them: lists, edits, references, rows of the store, schemas.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::{Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::bulk_edit::{Names, Ops};
+use crate::bulk_edit::{FieldDiff, Names, Ops};
 use crate::decode::{self, Decoded};
 use crate::edit::{Deleted, EditError, Written};
 use crate::filter::Filter;
@@ -249,6 +250,11 @@ impl Kind {
     /// Returns the changes of the draft against `before` for the audit trail, at most `limit` entries.
     pub fn changes(&self, before: &State, draft: &State, limit: usize) -> Vec<Change> {
         (self.changes)(before, draft, limit)
+    }
+
+    /// Returns the field differences of a changed row for the audit trail, with values of limited length.
+    pub fn audited_fields(&self, before: &State, draft: &State, id: Id) -> BTreeMap<String, FieldDiff> {
+        (self.ops.audited)(before, draft, id)
     }
 
     /// For the store: takes over a stored row.

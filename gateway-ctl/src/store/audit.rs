@@ -4,6 +4,7 @@
 //! [`Store::verify_audit`](super::Store::verify_audit) therefore detects edited and removed entries. The number and
 //! the hash of the last entry are stored separately, which reveals a truncated end.
 
+mod changes;
 mod query;
 
 use std::net::IpAddr;
@@ -19,6 +20,7 @@ use sha2::{Digest, Sha256};
 use super::error::Error;
 use super::schema::{AUDIT, META, META_TEXT, meta};
 use super::values;
+pub(super) use changes::note_changes;
 
 type Hash = [u8; 32];
 
@@ -93,6 +95,10 @@ pub struct AuditEntry {
     pub action: String,
     pub resource_type: String,
     pub resource_id: Option<String>,
+    /// What is known of the action. `changes` lists changed objects and settings: `op`, `type`, `id`, `name`, for a
+    /// replaced object its `fields`, and as `diff` each changed field with its value before (`from`) and after (`to`).
+    /// Secrets are `set`, `changed` or `cleared` there, without values; long values are `truncated`; `diff` is missing
+    /// beyond a total length. `changes_total` counts all changes if not all are listed.
     pub details: Value,
     pub result: AuditResult,
     pub ip: Option<IpAddr>,

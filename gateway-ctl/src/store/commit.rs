@@ -3,10 +3,9 @@
 use std::sync::{Arc, PoisonError};
 
 use gateway_model::State;
-use gateway_model::registry::{Change, KINDS, stored_json};
+use gateway_model::registry::{KINDS, stored_json};
 use jiff::Timestamp;
 use redb::WriteTransaction;
-use serde_json::{Value, json};
 
 use super::Store;
 use super::audit::{self, AuditResult, AuditTicket};
@@ -14,9 +13,6 @@ use super::error::Error;
 use super::file::Writing;
 use super::schema::{APPLIED, META, META_TEXT, SETTINGS, meta, rows};
 use super::{time, vault};
-
-/// Maximum number of row changes that an audit entry lists; it counts the rest.
-const LISTED_CHANGES: usize = 20;
 
 /// Reason why a commit changed nothing.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +75,7 @@ impl Store {
         };
         vault::seal_changed(&mut draft, &self.sealing.load())?;
         let changed = has_changed(&before, &draft);
-        note_changes(&mut ticket, &before, &draft);
+        audit::note_changes(&mut ticket, &before, &draft);
         let vital = is_vital(&ticket.action);
         let entry = audit::Entry::new(&head, ticket, AuditResult::Success, now);
         let txn = self.begin(vital)?;
@@ -203,47 +199,4 @@ fn write_applied(txn: &WriteTransaction, before: &State, draft: &State) -> Resul
         None => drop(texts.remove(meta::APPLIED_AT).map_err(failed())?),
     }
     Ok(())
-}
-
-/// Adds the changed rows to the ticket: names of objects and fields, never values.
-fn note_changes(ticket: &mut AuditTicket, before: &State, draft: &State) {
-    let settings = draft.settings.dirty();
-    let total = KINDS.iter().map(|kind| kind.changed_count(draft)).sum::<usize>() + settings.len();
-    let mut changes: Vec<Change> = Vec::new();
-    for kind in KINDS {
-        changes.extend(kind.changes(before, draft, LISTED_CHANGES - changes.len()));
-    }
-    if ticket.resource_id.is_none() {
-        let mut of_type = changes.iter().filter(|change| change.noun == ticket.resource_type);
-        if let (Some(only), None, true) = (of_type.next(), of_type.next(), total <= LISTED_CHANGES) {
-            ticket.resource_id = Some(only.id.to_string());
-        }
-    }
-    if total == 0 {
-        return;
-    }
-    if !ticket.details.is_object() {
-        let given = ticket.details.take();
-        ticket.details = if given.is_null() { json!({}) } else { json!({ "note": given }) };
-    }
-    let Value::Object(details) = &mut ticket.details else { return };
-    let shown = changes.iter().map(|change| {
-        let mut shown =
-            json!({ "op": change.op.as_str(), "type": change.noun, "id": change.id, "name": change.label });
-        if !change.fields.is_empty() {
-            shown["fields"] = json!(change.fields);
-        }
-        shown
-    });
-    let mut shown: Vec<Value> = shown.collect();
-    let room = LISTED_CHANGES - shown.len();
-    shown.extend(settings.iter().take(room).map(|key| {
-        let op = if draft.settings.get(key).is_some() { "set" } else { "unset" };
-        json!({ "op": op, "type": "setting", "name": key })
-    }));
-    let listed = shown.len();
-    details.insert("changes".into(), shown.into());
-    if total > listed {
-        details.insert("changes_total".into(), total.into());
-    }
 }

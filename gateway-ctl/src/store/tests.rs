@@ -233,8 +233,45 @@ fn every_mutation_leaves_one_entry_that_tells_what_changed() {
     );
     let fields = change["fields"].as_array().unwrap();
     assert!(fields.contains(&json!("keepalive")) && fields.contains(&json!("private_key")));
+    let diff = &change["diff"];
+    assert_eq!(diff["keepalive"], json!({"from": 25, "to": 5}));
+    assert_eq!(diff["private_key"], json!({"secret": "changed"}));
+    assert!(diff.get("name").is_none() && diff.get("updated_at").is_none(), "{diff}");
+    let diff = &created.details["changes"][0]["diff"];
+    assert_eq!((&diff["name"], &diff["private_key"]), (&json!({"to": "home"}), &json!({"secret": "set"})));
     let text = serde_json::to_string(&entries).unwrap();
     assert!(!text.contains(KEY) && !text.contains("UFNLUFNL"), "a secret is in the trail");
+    assert!(store.verify_audit().unwrap().intact);
+}
+
+#[test]
+fn an_entry_has_the_values_of_settings_and_is_bounded() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let set = |level: &str| {
+        let edit = |draft: &mut State| {
+            draft.set("log.level", json!(level));
+            Ok::<_, Infallible>(())
+        };
+        store.commit(ticket("replace_setting", "setting"), edit).unwrap();
+        trail(&store)[0].details["changes"][0].clone()
+    };
+    assert_eq!(set("debug")["diff"], json!({"value": {"to": "debug"}}));
+    assert_eq!(set("info")["diff"], json!({"value": {"from": "debug", "to": "info"}}));
+    let load = |draft: &mut State| {
+        let note = "x".repeat(1000);
+        for n in 0..30 {
+            draft.create(Device { name: format!("d{n}"), notes: note.clone(), ..Device::default() })?;
+        }
+        Ok::<_, EditError>(())
+    };
+    store.commit(ticket("load", "plan"), load).unwrap();
+    let details = &trail(&store)[0].details;
+    let changes = details["changes"].as_array().unwrap();
+    let with_values = changes.iter().filter(|change| change.get("diff").is_some()).count();
+    assert!((10..20).contains(&with_values), "{with_values}");
+    assert!(changes.len() == 20 && details.to_string().len() < 20 * 1024, "{}", details.to_string().len());
+    assert!(store.verify_audit().unwrap().intact);
 }
 
 #[test]

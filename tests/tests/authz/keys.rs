@@ -44,6 +44,25 @@ async fn a_key_is_shown_once_works_and_is_revoked_at_once() {
 }
 
 #[tokio::test]
+async fn only_administrators_see_values_of_accounts_and_keys_in_the_audit_trail() {
+    let testbed = Testbed::new();
+    let admin = testbed.session(testbed.user("anna", Role::Admin));
+    let viewer = testbed.session(testbed.user("vera", Role::Viewer));
+    let body = json!({"name": "backup", "role": "diagnostics", "cidrs": ["203.0.113.0/24"]});
+    assert_eq!(testbed.send(&admin, "POST", "/auth/keys", Some(body)).await.status, 201);
+    assert_eq!(testbed.send(&admin, "POST", "/devices", Some(json!({"name": "tv"}))).await.status, 201);
+    let path = "/audit?limit=2";
+    for (caller, sees) in [(&admin, true), (&viewer, false)] {
+        let list = testbed.send(caller, "GET", path, None).await;
+        let change = |index: usize| list.data()[index]["details"]["changes"][0].clone();
+        assert_eq!((&change(0)["type"], &change(1)["type"]), (&json!("device"), &json!("api_key")));
+        assert_eq!(change(0)["diff"]["name"], json!({"to": "tv"}));
+        assert_eq!(change(1).get("diff").is_some(), sees, "{}", list.body);
+        assert_eq!(list.body.to_string().contains("203.0.113"), sees, "{}", list.body);
+    }
+}
+
+#[tokio::test]
 async fn a_revoked_key_is_anonymous() {
     let testbed = Testbed::new();
     let key = testbed.key(Role::Operator);

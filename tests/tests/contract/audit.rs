@@ -276,6 +276,59 @@ async fn the_entry_of_a_setting_names_its_key() {
     }
 }
 
+/// Returns the differences of the only change of the last entry.
+async fn last_diff(client: &Client) -> Value {
+    let entry = client.last_audit().await;
+    assert_eq!(entry["details"]["changes"].as_array().map(Vec::len), Some(1), "{entry}");
+    entry["details"]["changes"][0]["diff"].clone()
+}
+
+#[tokio::test]
+async fn an_entry_has_the_old_and_the_new_value_of_each_changed_field() {
+    let client = Client::new();
+    let mut policy = client.create("/routing/policies", examples::policy(1)).await;
+    let created = last_diff(&client).await;
+    assert_eq!(created["name"], json!({"to": policy["name"]}), "{created}");
+    let path = format!("/routing/policies/{}", policy["id"].as_str().expect("an id"));
+    let priority = policy["priority"].clone();
+    policy["priority"] = json!(7);
+    client.put(&path, policy.clone()).await.data();
+    assert_eq!(last_diff(&client).await, json!({"priority": {"from": priority, "to": 7}}));
+    client.post(&format!("{path}/toggle"), json!({})).await.data();
+    assert_eq!(last_diff(&client).await, json!({"enabled": {"from": true, "to": false}}));
+    client.delete(&path).await.data();
+    assert_eq!(last_diff(&client).await["priority"], json!({"from": 7}));
+    client.post("/dns/blocklist", json!({"domain": "ads.example"})).await.data();
+    assert_eq!(last_diff(&client).await["domain"], json!({"to": "ads.example"}));
+    client.put("/settings/log.level", json!({"value": "debug"})).await.data();
+    assert_eq!(last_diff(&client).await, json!({"value": {"to": "debug"}}));
+    let mut dhcp = client.get("/dhcp").await.data();
+    dhcp["lease_sec"] = json!(600);
+    client.put("/dhcp", dhcp.clone()).await.data();
+    dhcp["lease_sec"] = json!(1200);
+    client.put("/dhcp", dhcp).await.data();
+    assert_eq!(last_diff(&client).await, json!({"lease_sec": {"from": 600, "to": 1200}}));
+}
+
+#[tokio::test]
+async fn an_entry_names_changed_secrets_without_their_values() {
+    let client = Client::new();
+    let mut tunnel = client.create("/tunnels", examples::tunnel(1)).await;
+    assert_eq!(last_diff(&client).await["private_key"], json!({"secret": "set"}));
+    let path = format!("/tunnels/{}", tunnel["id"].as_str().expect("an id"));
+    let key = "QAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAHE=";
+    tunnel["private_key"] = json!(key);
+    client.put(&path, tunnel).await.data();
+    let diff = last_diff(&client).await;
+    assert_eq!(diff["private_key"], json!({"secret": "changed"}), "{diff}");
+    client
+        .put("/alerts/webhook", json!({"url": "https://hook.example/", "secret": "whsec_c2VjcmV0"}))
+        .await
+        .data();
+    let trail = client.get("/audit").await.text;
+    assert!(!trail.contains(key) && !trail.contains("whsec_c2VjcmV0"), "a secret is in the trail");
+}
+
 #[tokio::test]
 async fn every_failed_change_leaves_exactly_one_entry_that_says_so() {
     let client = Client::new();

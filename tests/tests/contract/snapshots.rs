@@ -41,6 +41,72 @@ async fn a_rollback_brings_objects_back_and_takes_a_snapshot_itself() {
 }
 
 #[tokio::test]
+async fn a_dry_run_of_a_rollback_has_its_differences_and_changes_nothing() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    client.create("/tunnels", examples::tunnel(1)).await;
+    client.create("/snapshots", json!({"name": "before"})).await;
+    let path = format!("/devices/{}", device["id"].as_str().expect("an id"));
+    let mut edited = device.clone();
+    edited["notes"] = json!("later");
+    client.put(&path, edited).await.data();
+    client.create("/devices", examples::device(2)).await;
+    client.put("/settings/log.level", json!({"value": "debug"})).await.data();
+    let state = async || {
+        let mut all = vec![json!(client.audit_count().await)];
+        for path in ["/devices", "/settings", "/snapshots"] {
+            all.push(client.get(path).await.data());
+        }
+        all
+    };
+    let before = state().await;
+    let answer = client.post("/rollback?dry_run=true", json!({"snapshot": "before"})).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let preview = answer.data();
+    assert_eq!((&preview["dry_run"], &preview["applied"]), (&json!(true), &json!(false)), "{preview}");
+    assert_eq!(
+        (&preview["counts"]["update"], &preview["counts"]["delete"]),
+        (&json!(1), &json!(1)),
+        "{preview}"
+    );
+    let updated =
+        preview["changes"].as_array().expect("a list").iter().find(|change| change["op"] == "update");
+    let diff = &updated.expect("an update")["diff"];
+    assert_eq!(diff["notes"], json!({"from": "later", "to": device["notes"]}), "{diff}");
+    let level = json!([{"key": "log.level", "diff": {"value": {"from": "debug"}}}]);
+    assert_eq!(preview["settings"], level, "{preview}");
+    assert_eq!(state().await, before);
+    let done = client.post("/rollback", json!({"snapshot": "before"})).await.data();
+    for field in ["changes", "settings", "counts", "plan"] {
+        assert_eq!(done[field], preview[field], "{field}");
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_of_a_rollback_is_refused_like_the_rollback() {
+    let client = Client::new();
+    let first = apply(&client, "one").await;
+    for (body, status, code) in [
+        (json!({"snapshot": "../x"}), 422, "validation_failed"),
+        (json!({"snapshot": "nothing"}), 404, "not_found"),
+        (json!({"snapshot": first, "confirm_timeout_sec": 100_000}), 422, "validation_failed"),
+    ] {
+        client.post("/rollback?dry_run=true", body.clone()).await.error(status, code);
+        client.post("/rollback", body).await.error(status, code);
+    }
+    let stale = [("if-match", "\"999999\"")];
+    for path in ["/rollback?dry_run=true", "/rollback"] {
+        let body = Some(json!({"snapshot": first}));
+        client.send("POST", path, body, &stale).await.error(412, "precondition_failed");
+    }
+    let plan = json!({"resources": {"devices": [{"name": "two"}]}, "confirm_timeout_sec": 60});
+    client.post("/apply", plan).await.data();
+    for path in ["/rollback?dry_run=true", "/rollback"] {
+        client.post(path, json!({"snapshot": first})).await.error(409, "apply_in_progress");
+    }
+}
+
+#[tokio::test]
 async fn a_rollback_can_wait_for_a_confirmation() {
     let client = Client::new();
     let first = apply(&client, "one").await;

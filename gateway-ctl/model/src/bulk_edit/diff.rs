@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::id::Id;
 use crate::registry::KINDS;
 use crate::resource::{Resource, to_shown};
+use crate::secret::Secret;
 use crate::state::State;
 use crate::state::planned::content;
 
@@ -48,6 +49,9 @@ pub struct FieldDiff {
     /// `set`, `changed` or `cleared`, instead of the values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<&'static str>,
+    /// The values are parts of long ones, as texts. Only in audit entries and settings.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// A row in two states.
@@ -78,7 +82,7 @@ pub(crate) fn diff_row<R: Resource>(before: &State, after: &State, id: Id) -> Op
         (Some(had), None) => (Op::Delete, had.label(), BTreeMap::new()),
         (Some(had), Some(has)) => {
             let mut fields = shown_fields(to_shown(had.as_ref(), before), to_shown(has.as_ref(), after));
-            secret_fields(had.as_ref(), has.as_ref(), &mut fields);
+            secret_fields(Some(had.as_ref()), Some(has.as_ref()), &mut fields);
             let op = if fields.is_empty() { Op::Unchanged } else { Op::Update };
             (op, has.label(), fields)
         }
@@ -94,7 +98,7 @@ fn shown_fields(had: Value, has: Value) -> BTreeMap<String, FieldDiff> {
     for (key, to) in has {
         let from = had.shift_remove(&key);
         if from.as_ref() != Some(&to) {
-            fields.insert(key, FieldDiff { from, to: Some(to), secret: None });
+            fields.insert(key, FieldDiff { from, to: Some(to), ..FieldDiff::default() });
         }
     }
     fields.extend(
@@ -104,28 +108,41 @@ fn shown_fields(had: Value, has: Value) -> BTreeMap<String, FieldDiff> {
 }
 
 /// Adds changed secrets by their paths, and removes the redundant `has_` fields.
-fn secret_fields<R: Resource>(had: &R, has: &R, fields: &mut BTreeMap<String, FieldDiff>) {
-    let (mut had, mut has) = (had.clone(), has.clone());
-    let had: BTreeMap<String, _> =
-        had.secrets().into_iter().map(|(at, secret)| (at, secret.clone())).collect();
-    let has: BTreeMap<String, _> =
-        has.secrets().into_iter().map(|(at, secret)| (at, secret.clone())).collect();
+pub(crate) fn secret_fields<R: Resource>(
+    had: Option<&R>,
+    has: Option<&R>,
+    fields: &mut BTreeMap<String, FieldDiff>,
+) {
+    let (had, has) = (secrets_of(had), secrets_of(has));
     for pointer in had.keys().chain(has.keys().filter(|pointer| !had.contains_key(*pointer))) {
-        let is_set = |secret: Option<&crate::Secret>| secret.is_some_and(crate::Secret::is_set);
-        let (from, to) = (had.get(pointer), has.get(pointer));
-        let secret = match (is_set(from), is_set(to)) {
-            (false, false) => continue,
-            (true, true) if from == to => continue,
-            (true, true) => "changed",
-            (false, true) => "set",
-            (true, false) => "cleared",
-        };
         let path = path_of(pointer);
-        if !path.contains('.') {
-            fields.remove(&format!("has_{path}"));
+        let mark = match path.rsplit_once('.') {
+            Some((parent, leaf)) => format!("{parent}.has_{leaf}"),
+            None => format!("has_{path}"),
+        };
+        fields.remove(&mark);
+        if let Some(diff) = secret_diff(had.get(pointer), has.get(pointer)) {
+            fields.insert(path, diff);
         }
-        fields.insert(path, FieldDiff { secret: Some(secret), ..FieldDiff::default() });
     }
+}
+
+fn secrets_of<R: Resource>(row: Option<&R>) -> BTreeMap<String, Secret> {
+    let Some(mut row) = row.cloned() else { return BTreeMap::new() };
+    row.secrets().into_iter().map(|(at, secret)| (at, secret.clone())).collect()
+}
+
+/// Compares a secret. Comparing two that are set may mean to open them.
+pub(crate) fn secret_diff(from: Option<&Secret>, to: Option<&Secret>) -> Option<FieldDiff> {
+    let is_set = |secret: Option<&Secret>| secret.is_some_and(Secret::is_set);
+    let secret = match (is_set(from), is_set(to)) {
+        (false, false) => return None,
+        (true, true) if from == to => return None,
+        (true, true) => "changed",
+        (false, true) => "set",
+        (true, false) => "cleared",
+    };
+    Some(FieldDiff { secret: Some(secret), ..FieldDiff::default() })
 }
 
 /// `/peers/0/preshared_key` as `peers[0].preshared_key`.

@@ -1,12 +1,15 @@
 //! Functions that each kind provides for a change of many objects.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
-use super::diff::{RowDiff, diff_row};
+use super::diff::{FieldDiff, RowDiff, diff_row};
 use super::names::Names;
 use super::undo;
 use crate::decode;
 use crate::edit::EditError;
+use crate::field_diff;
 use crate::id::{Id, Revision};
 use crate::problem::{Problems, Warning};
 use crate::resource::{Keys, META_KEYS, Resource, strip, strip_read_only, to_revealed};
@@ -33,6 +36,8 @@ pub(crate) struct Ops {
     pub remove: fn(&mut State, &State, Id, bool) -> Result<(), EditError>,
     pub take_over: fn(&mut State, &State) -> Result<(), KeyClash>,
     pub diff: fn(&State, &State, Id) -> Option<RowDiff>,
+    /// Returns the field differences of a row for the audit trail.
+    pub audited: fn(&State, &State, Id) -> BTreeMap<String, FieldDiff>,
     pub dirty: fn(&State) -> Vec<Id>,
     pub export: fn(&State, bool) -> Vec<Value>,
     /// Returns an object without its secrets.
@@ -71,6 +76,7 @@ impl Ops {
             remove: State::drop_detached::<R>,
             take_over: State::take_over::<R>,
             diff: diff_row::<R>,
+            audited: field_diff::row::<R>,
             dirty: |state| R::table(state).dirty().iter().copied().collect(),
             export: |state, secrets| R::table(state).iter().map(|row| form(row, secrets)).collect(),
             form: |state, id| R::table(state).get(id).map(|row| form(row.as_ref(), false)),
