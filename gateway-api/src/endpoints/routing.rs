@@ -19,6 +19,7 @@ use crate::table::{Audit, Collection, Effect, Endpoint, Ops, Table, Work};
 mod exceptions;
 mod objects;
 mod paths;
+mod pending;
 mod presets;
 pub mod views;
 
@@ -54,6 +55,7 @@ pub fn rows(t: &mut Table) {
     .summary("Apply the stored policies")
     .doc("Freezes the stored policies with their profiles and chains, compiles them, and responds after the kernel has the plan. A failing gating test definition rejects the apply, and nothing changes.");
     views::rows(t);
+    pending::rows(t);
     paths::rows(t);
     super::services::verify_rows(t);
     objects::rows(t);

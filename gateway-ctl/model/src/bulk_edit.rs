@@ -5,6 +5,7 @@
 //! among themselves; then they are written in the order of the kinds, and those that refer to a later one wait for it.
 
 pub mod diff;
+pub mod discard;
 mod names;
 mod ops;
 pub mod undo;

@@ -3,7 +3,6 @@
 //! A published state is never changed. An edit works on a clone (the draft, from [`State::begin`]) that
 //! the store writes down and publishes as a whole, or drops.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,12 +14,12 @@ use crate::id::{Id, MacAddr, Revision};
 use crate::kinds::*;
 use crate::problem::{Problems, Warning};
 use crate::references::{Hold, References};
-use crate::registry::{Kind, LoadError};
+use crate::registry::Kind;
 use crate::resource::{Meta, Resource, Stored, ref_key};
 use crate::secret::Secret;
 use crate::secrets::{self, Scope, SecretVisitor};
 use crate::settings::{Setting, Settings};
-use crate::table::{KeyClash, Table};
+use crate::table::Table;
 
 /// The state as its list of kinds: the tables, how a kind finds its own, and the list itself.
 macro_rules! state {
@@ -130,23 +129,6 @@ state! {
 /// Referring rows, by collection and id.
 type Found = BTreeMap<(&'static str, Id), BTreeSet<Hold>>;
 
-/// The frozen policies.
-#[derive(Clone, Debug, Default)]
-pub struct Applied {
-    /// Revision of the last apply that left no policy pending; 0 before the first.
-    pub revision: Revision,
-    pub at: Option<Timestamp>,
-    pub policies: Table<RoutingPolicy>,
-}
-
-impl Applied {
-    /// For the store: takes over a frozen policy that it read back.
-    pub fn load(&mut self, policy: RoutingPolicy) -> Result<(), LoadError> {
-        let clash = |clash: KeyClash| LoadError::Clash { noun: RoutingPolicy::NOUN, field: clash.field };
-        self.policies.put(policy).map_err(clash)
-    }
-}
-
 impl Default for State {
     fn default() -> State {
         State::new(Timestamp::UNIX_EPOCH)
@@ -194,66 +176,6 @@ impl State {
     /// Says who makes the draft, for objects that keep it.
     pub fn sign(&mut self, author: &str) {
         author.clone_into(&mut self.author);
-    }
-
-    /// Makes the present policies, enabled or not, those that steer traffic. What they take from profiles, chains and
-    /// classes is frozen with them.
-    pub fn freeze_applied(&mut self) {
-        let policies = self.frozen();
-        self.applied = Applied { revision: self.revision, at: Some(self.now), policies };
-    }
-
-    /// Applies one policy as stored; the others stay as they were applied.
-    pub fn freeze_policy(&mut self, id: Id) {
-        let Some(policy) = self.routing_policies.get(id) else { return };
-        let whole = self.resolved(policy).into_owned();
-        let mut policies = self.applied.policies.clone();
-        policies.put(whole).expect("policies have no unique keys");
-        self.set_applied(policies);
-    }
-
-    /// Returns the stored policies merged with their profiles, chains and classes.
-    fn frozen(&self) -> Table<RoutingPolicy> {
-        let mut policies = self.routing_policies.clone();
-        for policy in self.routing_policies.iter() {
-            if let Cow::Owned(whole) = self.resolved(policy) {
-                policies.put(whole).expect("policies have no unique keys");
-            }
-        }
-        policies
-    }
-
-    /// Replaces the applied policies. The applied revision advances only if no policy is pending afterwards, so that
-    /// it stays behind the stored one as long as they differ.
-    pub(crate) fn set_applied(&mut self, policies: Table<RoutingPolicy>) {
-        let revision = self.applied.revision;
-        self.applied = Applied { revision, at: Some(self.now), policies };
-        if self.pending_policies() == 0 {
-            self.applied.revision = self.revision;
-        }
-    }
-
-    /// Replaces the applied policies by the same ones with their ends recorded. That is no apply.
-    pub(crate) fn record_applied(&mut self, policies: Table<RoutingPolicy>) {
-        self.applied.policies = policies;
-        if self.pending_policies() == 0 {
-            self.applied.revision = self.revision;
-        }
-    }
-
-    /// Returns true if the stored form of a policy is its applied form. Revisions and the times at which their ends
-    /// were recorded do not count: an edit that was put back is no change.
-    pub fn is_applied(&self, id: Id) -> bool {
-        let (stored, applied) = (self.routing_policies.get(id), self.applied.policies.get(id));
-        let (Some(stored), Some(applied)) = (stored, applied) else { return false };
-        let whole = self.resolved(stored);
-        if matches!(whole, Cow::Borrowed(_)) && applied.meta.revision == stored.meta.revision {
-            return true;
-        }
-        let mut whole = whole.into_owned();
-        whole.meta = applied.meta.clone();
-        whole.ended_at = applied.ended_at;
-        **applied == whole
     }
 
     /// Stores a new row; its metadata is assigned here.
@@ -472,8 +394,10 @@ fn collect_references<R: Resource>(
     }
 }
 
+mod applied;
 mod unchanged;
 
+pub use applied::{Applied, MergedFrom};
 use unchanged::Unchanged;
 
 pub(crate) mod planned;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use gateway_model::State;
-use gateway_model::registry::{KINDS, stored_json};
+use gateway_model::registry::KINDS;
 use jiff::Timestamp;
 use redb::WriteTransaction;
 
@@ -186,7 +186,7 @@ fn write_applied(txn: &WriteTransaction, before: &State, draft: &State) -> Resul
     for policy in new.arcs() {
         if !old.get(policy.meta.id).is_some_and(|had| Arc::ptr_eq(had, policy)) {
             table
-                .insert(policy.meta.id.as_bytes(), stored_json(policy.as_ref()).as_slice())
+                .insert(policy.meta.id.as_bytes(), draft.applied.stored_json(policy).as_slice())
                 .map_err(failed())?;
         }
     }

@@ -5,8 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use gateway_model::kinds::RoutingPolicy;
-use gateway_model::registry::{KINDS, read_stored};
+use gateway_model::registry::KINDS;
 use gateway_model::settings::{Setting, keys};
 use gateway_model::{Revision, State};
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
@@ -191,8 +190,7 @@ fn read_applied(txn: &ReadTransaction, state: &mut State) -> Result<(), Error> {
     let table = txn.open_table(APPLIED).map_err(Error::at("read"))?;
     for row in table.iter().map_err(Error::at("read"))? {
         let (_, json) = row.map_err(Error::at("read"))?;
-        let policy: RoutingPolicy = read_stored(json.value())?;
-        state.applied.load(policy)?;
+        state.applied.load(json.value())?;
     }
     Ok(())
 }

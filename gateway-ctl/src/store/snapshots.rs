@@ -45,6 +45,8 @@ pub enum SnapshotReason {
     PreImport,
     Scheduled,
     PreRollback,
+    /// Before the discard of pending policies.
+    PreDiscard,
 }
 
 impl SnapshotReason {
@@ -55,6 +57,7 @@ impl SnapshotReason {
             SnapshotReason::PreImport => "pre-import",
             SnapshotReason::Scheduled => "scheduled",
             SnapshotReason::PreRollback => "pre-rollback",
+            SnapshotReason::PreDiscard => "pre-discard",
         }
     }
 }

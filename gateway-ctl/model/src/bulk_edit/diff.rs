@@ -90,6 +90,14 @@ pub(crate) fn diff_row<R: Resource>(before: &State, after: &State, id: Id) -> Op
     Some(RowDiff { op, label: label.to_owned(), fields })
 }
 
+/// Returns the fields that differ in two forms of a row, without those that follow from other rows.
+pub(crate) fn fields_of<R: Resource>(had: &R, has: &R) -> BTreeMap<String, FieldDiff> {
+    let plain = |row: &R| serde_json::to_value(row).expect("resources are structs with string keys");
+    let mut fields = shown_fields(plain(had), plain(has));
+    secret_fields(Some(had), Some(has), &mut fields);
+    fields
+}
+
 fn shown_fields(had: Value, has: Value) -> BTreeMap<String, FieldDiff> {
     let (Value::Object(mut had), Value::Object(has)) = (content(had), content(has)) else {
         return BTreeMap::new();

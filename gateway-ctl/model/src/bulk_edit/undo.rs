@@ -83,36 +83,47 @@ impl ChangeSet {
     }
 }
 
-/// An object of a change set at the time of the undo.
-struct Target<'a> {
-    kind: &'static Kind,
-    id: Id,
+/// An object that goes back.
+pub(super) struct Target<'a> {
+    pub kind: &'static Kind,
+    pub id: Id,
     /// Fields that go back; all of them where nothing else was written since.
-    fields: Option<&'a [String]>,
+    pub fields: Option<&'a [String]>,
 }
 
 /// Undoes a change on a fresh draft. `base` is the state before the change. Returns the objects that were written
 /// since as well, and those that later writes need.
 pub fn undo(draft: &mut State, base: &State, set: &ChangeSet) -> Vec<Overlap> {
     let mut overlaps = Vec::new();
-    let mut targets = targets(draft, set, &mut overlaps);
+    let targets = targets(draft, set, &mut overlaps);
+    let refused = restore_all(draft, base, &set.applied, targets);
+    overlaps.retain(|overlap| !refused.iter().any(|other| other.id == overlap.id));
+    overlaps.extend(refused);
+    undo_settings(draft, base, set, &mut overlaps);
+    overlaps
+}
+
+/// Puts objects and applied policies back as they are in `base`. Returns the objects that cannot go back.
+pub(super) fn restore_all(
+    draft: &mut State,
+    base: &State,
+    applied: &BTreeSet<Id>,
+    mut targets: Vec<Target<'_>>,
+) -> Vec<Overlap> {
     targets.sort_by_key(|target| position(target.kind));
+    let (mut stuck, mut all) = (BTreeSet::new(), Vec::new());
     // Objects that cannot be restored stay. That may keep others from being restored, so it starts over.
-    let mut stuck = BTreeSet::new();
-    let undone = loop {
+    loop {
         let mut attempt = draft.clone();
-        let refused = restore(&mut attempt, draft, base, set, &targets, &stuck);
+        let refused = restore(&mut attempt, draft, base, applied, &targets, &stuck);
         if refused.is_empty() {
-            break attempt;
+            *draft = attempt;
+            return all;
         }
         stuck.extend(refused.iter().filter_map(|overlap| overlap.id.parse::<Id>().ok()));
         targets.retain(|target| !stuck.contains(&target.id));
-        overlaps.retain(|overlap| !refused.iter().any(|other| other.id == overlap.id));
-        overlaps.extend(refused);
-    };
-    *draft = undone;
-    undo_settings(draft, base, set, &mut overlaps);
-    overlaps
+        all.extend(refused);
+    }
 }
 
 /// Picks the objects that go back, and reports those that were written since.
@@ -158,7 +169,7 @@ fn restore(
     draft: &mut State,
     current: &State,
     base: &State,
-    set: &ChangeSet,
+    applied: &BTreeSet<Id>,
     targets: &[Target<'_>],
     stuck: &BTreeSet<Id>,
 ) -> Vec<Overlap> {
@@ -176,7 +187,7 @@ fn restore(
             refuse(target, reason);
         }
     }
-    draft.restore_applied(base, set.applied.iter().filter(|id| !stuck.contains(id)));
+    draft.restore_applied(base, applied.iter().filter(|id| !stuck.contains(id)));
     for target in targets {
         let (kind, id) = (target.kind, target.id);
         if let Some(reason) = (kind.ops.obstacle)(draft, current, id) {
@@ -213,20 +224,20 @@ fn overlap(kind: &Kind, id: Id, name: String, outcome: OverlapOutcome, reason: &
 impl State {
     /// Makes the applied forms of these policies those of another state.
     fn restore_applied<'a>(&mut self, base: &State, ids: impl Iterator<Item = &'a Id>) {
-        let mut policies = self.applied.policies.clone();
+        let mut applied = self.applied.clone();
         let mut changed = false;
         for id in ids {
             changed = true;
             match base.applied.policies.get(*id) {
                 Some(policy) => {
                     let policy = policy.restored(self).unwrap_or_else(|| RoutingPolicy::clone(policy));
-                    policies.put(policy).expect("policies have no unique keys");
+                    applied.put(policy, base.applied.merged_from(*id).cloned());
                 }
-                None => drop(policies.take(*id, self.revision)),
+                None => applied.remove(*id, self.revision),
             }
         }
         if changed {
-            self.set_applied(policies);
+            self.set_applied(applied);
         }
     }
 }
@@ -261,7 +272,8 @@ pub(super) fn put_back<R: Resource>(
     draft.put(row).map_err(|error| format!("It cannot go back: {error}."))
 }
 
-fn merged<R: Resource>(base: &R, current: &R, fields: &[String]) -> Result<R, String> {
+/// Returns the current row with these fields of another one.
+pub(super) fn merged<R: Resource>(base: &R, current: &R, fields: &[String]) -> Result<R, String> {
     let (base, mut merged) = (crate::resource::to_stored(base), crate::resource::to_stored(current));
     if let (Some(from), Some(to)) = (base.as_object(), merged.as_object_mut()) {
         for field in fields {

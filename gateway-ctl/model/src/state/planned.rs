@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::State;
+use super::{Applied, State};
 use crate::edit::{Attempt, EditError};
 use crate::id::Id;
 use crate::problem::Warning;
@@ -150,16 +150,16 @@ impl State {
             self.freeze_applied();
             return;
         }
-        let mut policies = self.frozen();
+        let mut applied = self.frozen();
         for id in waiting {
             match self.applied.policies.get(*id) {
                 Some(policy) => {
-                    policies.put(policy.as_ref().clone()).expect("policies have no unique keys");
+                    applied.put(policy.as_ref().clone(), self.applied.merged_from(*id).cloned());
                 }
-                None => drop(policies.take(*id, self.revision)),
+                None => applied.remove(*id, self.revision),
             }
         }
-        self.set_applied(policies);
+        self.set_applied(applied);
     }
 
     /// Makes one setting that of another state.
@@ -176,17 +176,18 @@ impl State {
         if same_rows(&self.applied.policies, &wanted) {
             return;
         }
-        let mut frozen = self.clone();
-        frozen.freeze_applied();
+        let frozen = self.frozen();
         // Those that are like the stored ones are the stored ones, so that they do not count as edited since.
-        let mut policies = Table::default();
+        let mut applied = Applied::default();
         for policy in wanted.arcs() {
-            let stored = frozen.applied.policies.get(policy.meta.id);
+            let id = policy.meta.id;
+            let stored = frozen.policies.get(id);
             let stored = stored.filter(|stored| same_content(stored.as_ref(), policy.as_ref()));
-            let policy = stored.unwrap_or(policy).as_ref().clone();
-            policies.put(policy).expect("policies have no unique keys");
+            let merged_from =
+                if stored.is_some() { &frozen } else { &target.applied }.merged_from(id).cloned();
+            applied.put(stored.unwrap_or(policy).as_ref().clone(), merged_from);
         }
-        self.set_applied(policies);
+        self.set_applied(applied);
     }
 }
 

@@ -5,8 +5,7 @@ use std::io::{Read, Write};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use gateway_model::kinds::RoutingPolicy;
-use gateway_model::registry::{KINDS, read_stored};
+use gateway_model::registry::KINDS;
 use gateway_model::settings::{Setting, keys};
 use gateway_model::{Revision, State};
 use jiff::Timestamp;
@@ -110,7 +109,7 @@ impl Content {
             state.settings.load(key, setting);
         }
         for policy in &self.applied {
-            state.applied.load(read_stored::<RoutingPolicy>(policy.to_string().as_bytes())?)?;
+            state.applied.load(policy.to_string().as_bytes())?;
         }
         state.applied.revision = Revision(self.applied_revision);
         state.applied.at = self.applied_at;
