@@ -50,8 +50,8 @@ enum Command {
     Demo(demo::Options),
     /// Check, test and build the dashboard, which the daemon embeds; installs Node.js and its packages
     Ui(ui::Options),
-    /// Build the client for arm64, static, as an archive with completions and manual pages
-    Dist,
+    /// Build what is installed: a Debian package of the daemon, and an archive of the client for arm64
+    Dist(dist::Options),
     /// Measure against peers, side by side (as root)
     Bench(bench::Options),
 }
@@ -88,7 +88,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Tidy => return tidy::run(),
         Command::Demo(options) => demo::run(&options)?,
         Command::Ui(options) => ui::run(&options)?,
-        Command::Dist => dist::run()?,
+        Command::Dist(options) => dist::run(&options)?,
         Command::Bench(options) => bench::run(&options)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -15,7 +15,11 @@ use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{dependencies, paths, process, test::Counts};
+use crate::{
+    dependencies::{self, Dependency},
+    paths, process,
+    test::Counts,
+};
 use node::Npm;
 use record::Record;
 
@@ -86,6 +90,17 @@ fn build() -> Result<()> {
         paths::ui_dist().join("index.html").display()
     );
     Record::built().write(&sources)
+}
+
+/// Ensures that the packages of the dashboard are installed, even if it need not be built.
+pub fn ensure_packages() -> Result<()> {
+    let _lock = process::lock("ui")?;
+    node::ensure().map(drop)
+}
+
+/// Returns the packages whose code is part of the dashboard, each with its folder below `ui`.
+pub fn bundled_packages() -> Result<Vec<(String, Dependency)>> {
+    licenses::shipped(&lockfile::read()?)
 }
 
 /// Runs the tests, and returns their counts and the failure beside failed tests if any.
