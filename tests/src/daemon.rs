@@ -87,6 +87,11 @@ impl Daemon {
         fs::write(&file, text).context("write the configuration")
     }
 
+    /// Replaces the program, effective from the next start.
+    pub fn use_program(&mut self, program: PathBuf) {
+        self.program = program;
+    }
+
     /// Sets an environment variable of the daemon, effective from the next start.
     pub fn set_environment(&mut self, name: &str, value: PathBuf) {
         self.environment.retain(|(known, _)| known != name);

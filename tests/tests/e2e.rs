@@ -30,6 +30,7 @@ mod live_network;
 mod live_paths;
 mod metrics;
 mod openvpn;
+mod package;
 mod paths;
 mod prefix_delegation;
 mod privacy_blocks;
