@@ -53,6 +53,7 @@ export interface Answer<T> {
   data: T
   warnings: Schemas['Warning'][]
   etag: string | null
+  headers: Headers
 }
 
 interface Fetched {
@@ -72,6 +73,7 @@ export async function call<R extends Fetched>(request: Promise<R>): Promise<Answ
     data: body.data as Enveloped<R>,
     warnings: body.warnings ?? [],
     etag: response.headers.get('ETag'),
+    headers: response.headers,
   }
 }
 

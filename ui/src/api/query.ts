@@ -69,7 +69,7 @@ export function useGet<P extends GetPath>(
 }
 
 /** A change. Afterwards everything that is shown is read again. */
-export function useChange<I, T>(change: (input: I) => Promise<Answer<T>>) {
+export function useChange<I, A extends Answer<unknown>>(change: (input: I) => Promise<A>) {
   const queries = useQueryClient()
   return useMutation({
     mutationFn: change,

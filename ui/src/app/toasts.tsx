@@ -4,7 +4,7 @@ import { useEffect, useSyncExternalStore } from 'react'
 import { ApiError } from '@/api/client'
 import type { Schemas } from '@/api/client'
 import { Unreachable } from '@/api/errors'
-import { IconButton } from '@/components/button'
+import { Button, IconButton } from '@/components/button'
 import { useText } from '@/text'
 
 interface Toast {
@@ -12,6 +12,7 @@ interface Toast {
   message: string
   detail?: string
   lasting: boolean
+  undo?: () => void
 }
 
 let toasts: readonly Toast[] = []
@@ -27,10 +28,10 @@ function add(toast: Omit<Toast, 'id'>) {
   set([...toasts.slice(-3), { ...toast, id: next++ }])
 }
 
-/** Says that something was done, with the warnings of the daemon. */
-export function say(message: string, warnings: Schemas['Warning'][] = []) {
+/** Says that something was done, with the warnings of the daemon, and offers to undo it. */
+export function say(message: string, warnings: Schemas['Warning'][] = [], undo?: () => void) {
   const detail = warnings.map((warning) => warning.message).join(' ')
-  add({ message, detail: detail || undefined, lasting: detail !== '' })
+  add({ message, detail: detail || undefined, lasting: detail !== '', undo })
 }
 
 /** Says that something failed. */
@@ -54,17 +55,37 @@ export function Toasts() {
   return (
     <div className="toasts" role="status" aria-live="polite">
       {shown.map((toast) => (
-        <Shown key={toast.id} toast={toast} unreachable={text.common.unreachable} close={text.common.close} />
+        <Shown
+          key={toast.id}
+          toast={toast}
+          unreachable={text.common.unreachable}
+          close={text.common.close}
+          undo={text.common.undo}
+        />
       ))}
     </div>
   )
 }
 
-function Shown({ toast, unreachable, close }: { toast: Toast; unreachable: string; close: string }) {
+interface ShownProps {
+  toast: Toast
+  unreachable: string
+  close: string
+  undo: string
+}
+
+/** Time for which a message stays, in milliseconds; one that can be undone stays longer. */
+const STAYS = 6000
+const STAYS_UNDO = 12_000
+
+function Shown({ toast, unreachable, close, undo }: ShownProps) {
   const remove = () => set(toasts.filter((other) => other.id !== toast.id))
   useEffect(() => {
     if (toast.lasting) return
-    const timer = window.setTimeout(() => set(toasts.filter((other) => other.id !== toast.id)), 6000)
+    const timer = window.setTimeout(
+      () => set(toasts.filter((other) => other.id !== toast.id)),
+      toast.undo ? STAYS_UNDO : STAYS,
+    )
     return () => window.clearTimeout(timer)
   }, [toast])
   return (
@@ -73,6 +94,17 @@ function Shown({ toast, unreachable, close }: { toast: Toast; unreachable: strin
         <p className="med">{toast.message || unreachable}</p>
         {toast.detail ? <p className="sm">{toast.detail}</p> : null}
       </div>
+      {toast.undo ? (
+        <Button
+          size="small"
+          onClick={() => {
+            toast.undo?.()
+            remove()
+          }}
+        >
+          {undo}
+        </Button>
+      ) : null}
       <IconButton icon="x" label={close} small onClick={remove} />
     </div>
   )

@@ -8,6 +8,7 @@ export const common: Text['common'] = {
   retry: 'Erneut versuchen',
   lastGood: (age) => `Was unten steht, ist ${age} alt.`,
   notSupported: 'Auf diesem Gateway nicht vorhanden.',
+  undo: 'Rückgängig',
   close: 'Schließen',
   cancel: 'Abbrechen',
   save: 'Speichern',

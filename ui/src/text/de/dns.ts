@@ -22,38 +22,45 @@ export const dns: Text['dns'] = {
       `${until === null ? `Seit ${since}` : `Von ${since} bis ${until}`} ${clients === 1 ? 'stellte 1 Client' : `stellten ${group(clients)} Clients`} ${count(queries, 'Anfrage', 'Anfragen')}.`,
     noneBlocked: 'Keine wurde gesperrt.',
     blockedCount: (blocked) => (blocked === 1 ? '1 wurde gesperrt' : `${group(blocked)} wurden gesperrt`),
-    by: (reason, n) => {
+    by: (reason, name, n) => {
       const words: Record<string, string> = {
-        rule: n === 1 ? 'durch eine Regel' : 'durch Regeln',
-        blocklist: 'durch die Sperrliste',
-        threat_feed: 'durch Bedrohungslisten',
-        canary: 'als Canary-Name',
+        rule: name === null ? 'durch eine gelöschte Regel' : `durch Regel ${name}`,
+        blocklist: name === null ? 'durch einen gelöschten Eintrag der Sperrliste' : `durch ${name}`,
+        threat_feed: name === null ? 'durch eine gelöschte Bedrohungsliste' : `durch ${name}`,
+        canary: n === 1 ? 'als Canary-Name' : 'als Canary-Namen',
+        privacy: 'durch einen Privatsphäre-Schalter',
         rewrite: 'durch eine Umschreibung',
         none: 'ohne Treffer',
       }
       return `${group(n)} ${words[reason] ?? `durch ${reason}`}`
     },
+    byOthers: (n) => `${group(n)} durch andere`,
     live: 'Live',
     frozen: 'Angehalten',
     rangeEnds: 'Der gewählte Zeitraum hat ein Ende, darin erscheint nichts Neues.',
     download: 'Die gezeigten Einträge herunterladen',
     newRows: (n, more) => (more ? `Mehr als ${group(n)} neue` : `${group(n)} neue`),
+    none: 'Das Protokoll enthält keine Anfragen.',
+    unread: 'Das Protokoll konnte nicht gelesen werden.',
     empty:
-      'Das Protokoll enthält keine Anfragen. Geräte, deren Privatsphäre-Klasse kein Protokoll führt, erscheinen hier nicht.',
-    noMatch: 'Keine der geladenen Anfragen passt zu den Filtern.',
+      'Hier erscheinen die Anfragen der Geräte, die dieses Gateway für DNS benutzen. Geräte, deren Privatsphäre-Klasse kein Protokoll führt, erscheinen nicht.',
+    noMatch: (since) =>
+      since === null ? 'Keine Anfrage im Protokoll passt.' : `Seit ${since} passt keine Anfrage.`,
     older: 'Ältere',
-    searched: (time, loaded, shown, end) =>
-      `${time === null ? 'Nichts ist geladen.' : `Durchsucht bis ${time}: ${group(shown)} von ${count(loaded, 'geladenen Anfrage', 'geladenen Anfragen')} gezeigt.`} ${
-        end ? 'Das Protokoll enthält nichts Älteres.' : 'Älteres wurde noch nicht gelesen.'
-      }`,
+    searched: (time, matches) =>
+      `${time === null ? '' : `Durchsucht bis ${time}, `}${matches === 0 ? 'kein Treffer' : count(matches, 'Treffer', 'Treffer')}.`,
+    searchedEarly:
+      'Die Suche endete dort, weil sie sehr viele Einträge gelesen hatte; „Ältere“ setzt sie fort.',
+    nothingOlder: 'Das Protokoll enthält nichts Älteres.',
+    wholeRange: 'Das ist der ganze Zeitraum.',
+    notRead: 'Älteres wurde noch nicht gelesen.',
     most: (n) => `Die Seite hält ${group(n)} Anfragen im Speicher. Ältere ersetzen die neuesten.`,
     lost: (n) =>
       `${n === 1 ? '1 Eintrag ging' : `${group(n)} Einträge gingen`} seit dem Start verloren, weil sie schneller kamen, als sie geschrieben werden konnten.`,
-    onlyLoaded: (filters, loaded) =>
-      `${filters.join(', ')}: von dieser Seite auf ${count(loaded, 'geladene Anfrage', 'geladene Anfragen')} angewandt, nicht auf das ganze Protokoll.`,
     chart: (from, to, queries, blocked, most) =>
       `Anfragen von ${from} bis ${to}: ${group(queries)}, davon ${group(blocked)} gesperrt, höchstens ${group(most)} je Balken. Durch Ziehen wird ein Zeitraum gewählt; der Zeitfilter tut dasselbe mit der Tastatur.`,
-    brushHint: 'geladene Anfragen; ziehen wählt einen Zeitraum',
+    brushHint: 'alle Anfragen; hinterlegt: in der Liste; ziehen wählt einen Zeitraum',
+    brushNarrowed: 'blass: alle Anfragen; dunkel: die in der Liste; ziehen wählt einen Zeitraum',
     domain: 'Domain',
     domainHint: 'Domain oder ein Teil davon',
     time: 'Zeit',
@@ -61,14 +68,21 @@ export const dns: Text['dns'] = {
       domain: 'Domain',
       client: 'Client',
       status: 'Ergebnis',
-      reason: 'Treffer',
       list: 'Liste oder Regel',
       type: 'Typ',
       upstream: 'Upstream',
+      egress: 'Weg',
       cached: 'Aus dem Cache',
       slower: 'Langsamer als',
       from: 'Von',
       to: 'Bis',
+    },
+    others: (n) => (n === 1 ? '1 weitere' : `${group(n)} weitere`),
+    valueHints: {
+      client: 'Adresse oder MAC-Adresse',
+      type: 'Typ',
+      upstream: 'Teil seiner Adresse',
+      slower: 'Millisekunden',
     },
     removeFilter: (name) => `Filter entfernen: ${name}`,
     clear: 'Filter entfernen',
@@ -103,15 +117,6 @@ export const dns: Text['dns'] = {
       refused: 'Abgelehnt',
       error: 'Fehler',
     },
-    reasons: {
-      rule: 'Filterregel',
-      allowlist: 'Erlaubnisliste',
-      blocklist: 'Sperrliste',
-      threat_feed: 'Bedrohungsliste',
-      rewrite: 'Umschreibung',
-      canary: 'Canary-Name',
-      none: 'Kein Treffer',
-    },
     reasonOf: (reason, name) => {
       const words: Record<string, string> = {
         rule: 'Regel',
@@ -120,12 +125,15 @@ export const dns: Text['dns'] = {
         threat_feed: 'Bedrohungsliste',
         rewrite: 'Umschreibung',
         canary: 'Canary-Name',
+        privacy: 'Privatsphäre-Schalter',
       }
       return `${words[reason] ?? reason} ${name}`.trim()
     },
     noRule: 'keine Regel',
     unknownClient: 'unbekannt',
     noClient: 'nicht protokolliert',
+    via: (egress) => (egress === 'auto' ? 'über die Standardroute' : `über ${egress}`),
+    defaultRoute: 'Standardroute',
     fromCache: 'Cache',
     notAsked: 'nicht gefragt',
     local: 'lokal',
@@ -137,6 +145,8 @@ export const dns: Text['dns'] = {
       verb === 'allow' ? `${domain} und alles darunter erlauben` : `${domain} und alles darunter sperren`,
     onlyDevice: (verb, device) =>
       verb === 'allow' ? `Nur für ${device} erlauben` : `Nur für ${device} sperren`,
+    quick: (verb) => (verb === 'allow' ? 'Erlauben' : 'Sperren'),
+    quickFor: (verb, name) => `${name} ${verb === 'allow' ? 'erlauben' : 'sperren'}`,
     done: (verb, name, below) =>
       `${name}${below ? ' und alle Namen darunter sind' : ' ist'} jetzt ${verb === 'allow' ? 'erlaubt' : 'gesperrt'}.`,
     why: 'Warum',
@@ -153,6 +163,7 @@ export const dns: Text['dns'] = {
       list: 'Liste',
       through: 'Name, der passte',
       upstream: 'Upstream',
+      egress: 'Weg',
       rcode: 'Antwortcode',
       ede: 'Erweiterter Fehler',
       dnssec: 'DNSSEC',
@@ -168,5 +179,7 @@ export const dns: Text['dns'] = {
     sameName: 'Alle Anfragen nach diesem Namen',
     sameClient: 'Alle Anfragen dieses Clients',
     sameList: 'Alles, was diese Regel oder Liste traf',
+    sameEgress: (egress) =>
+      `Alles, was ${egress === 'auto' ? 'über die Standardroute' : `über ${egress}`} ging`,
   },
 }

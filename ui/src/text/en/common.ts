@@ -6,6 +6,7 @@ export const common = {
   retry: 'Retry',
   lastGood: (age: string) => `What stands below is ${age} old.`,
   notSupported: 'Not on this gateway.',
+  undo: 'Undo',
   close: 'Close',
   cancel: 'Cancel',
   save: 'Save',

@@ -21,37 +21,45 @@ export const dns = {
       `${until === null ? `Since ${since}` : `From ${since} to ${until}`}, ${count(clients, 'client', 'clients')} made ${count(queries, 'query', 'queries')}.`,
     noneBlocked: 'None was blocked.',
     blockedCount: (blocked: number) => (blocked === 1 ? '1 was blocked' : `${group(blocked)} were blocked`),
-    by: (reason: string, n: number) => {
+    /** `name` is null if the list is deleted, or if no list decided. */
+    by: (reason: string, name: string | null, n: number) => {
       const words: Record<string, string> = {
-        rule: n === 1 ? 'by a rule' : 'by rules',
-        blocklist: 'by the blocklist',
-        threat_feed: 'by threat feeds',
-        canary: 'as a canary name',
+        rule: name === null ? 'by a deleted rule' : `by rule ${name}`,
+        blocklist: name === null ? 'by a deleted entry of the blocklist' : `by ${name}`,
+        threat_feed: name === null ? 'by a deleted feed' : `by ${name}`,
+        canary: n === 1 ? 'as a canary name' : 'as canary names',
+        privacy: 'by a privacy switch',
         rewrite: 'by a rewrite',
         none: 'without a match',
       }
       return `${group(n)} ${words[reason] ?? `by ${reason}`}`
     },
+    byOthers: (n: number) => `${group(n)} by others`,
     live: 'Live',
     frozen: 'Frozen',
     rangeEnds: 'The chosen range has an end, so nothing new can appear in it.',
     download: 'Download the entries shown',
     newRows: (n: number, more: boolean) => (more ? `More than ${group(n)} new` : `${group(n)} new`),
-    empty: 'The log has no queries. Devices whose privacy class keeps no log do not appear.',
-    noMatch: 'None of the loaded queries matches the filters.',
+    none: 'The log has no queries.',
+    unread: 'The log could not be read.',
+    empty:
+      'Queries of devices that use this gateway for DNS appear here. Devices whose privacy class keeps no log do not.',
+    noMatch: (since: string | null) =>
+      since === null ? 'No query in the log matches.' : `Since ${since}, no query matches.`,
     older: 'Older',
-    searched: (time: string | null, loaded: number, shown: number, end: boolean) =>
-      `${time === null ? 'Nothing is loaded.' : `Searched back to ${time}: ${group(shown)} of ${count(loaded, 'loaded query', 'loaded queries')} shown.`} ${
-        end ? 'The log has nothing older.' : 'Nothing older was read yet.'
-      }`,
+    searched: (time: string | null, matches: number) =>
+      `${time === null ? '' : `Searched back to ${time}, `}${matches === 0 ? 'no match' : count(matches, 'match', 'matches')}.`,
+    searchedEarly: 'The search ended there because it had read very many records; “Older” goes on.',
+    nothingOlder: 'The log has nothing older.',
+    wholeRange: 'That is the whole range.',
+    notRead: 'Nothing older was read yet.',
     most: (n: number) => `The page keeps ${group(n)} queries in memory. Older ones replace the newest.`,
     lost: (n: number) =>
       `${count(n, 'record was', 'records were')} lost since the start because they arrived faster than they could be written.`,
-    onlyLoaded: (filters: string[], loaded: number) =>
-      `${filters.join(', ')}: applied by this page to the ${count(loaded, 'loaded query', 'loaded queries')}, not to the whole log.`,
     chart: (from: string, to: string, queries: number, blocked: number, most: number) =>
       `Queries from ${from} to ${to}: ${group(queries)}, of them ${group(blocked)} blocked, at most ${group(most)} in one bar. Drag to choose a range; the time filter does the same by keyboard.`,
-    brushHint: 'loaded queries; drag to choose a range',
+    brushHint: 'all queries; marked: in the list; drag to choose a range',
+    brushNarrowed: 'pale: all queries; dark: those in the list; drag to choose a range',
     domain: 'Domain',
     domainHint: 'Domain, or part of one',
     time: 'Time',
@@ -59,15 +67,22 @@ export const dns = {
       domain: 'Domain',
       client: 'Client',
       status: 'Verdict',
-      reason: 'Match',
       list: 'List or rule',
       type: 'Type',
       upstream: 'Upstream',
+      egress: 'Path',
       cached: 'Cached',
       slower: 'Slower than',
       from: 'From',
       to: 'To',
     },
+    others: (n: number) => (n === 1 ? '1 more' : `${group(n)} more`),
+    valueHints: {
+      client: 'address or MAC address',
+      type: 'type',
+      upstream: 'part of its address',
+      slower: 'milliseconds',
+    } as Partial<Record<string, string>>,
     removeFilter: (name: string) => `Remove filter: ${name}`,
     clear: 'Clear filters',
     range: (from: string | null, to: string | null) =>
@@ -96,15 +111,6 @@ export const dns = {
       refused: 'Refused',
       error: 'Error',
     } as Record<string, string>,
-    reasons: {
-      rule: 'Filter rule',
-      allowlist: 'Allowlist',
-      blocklist: 'Blocklist',
-      threat_feed: 'Threat feed',
-      rewrite: 'Rewrite',
-      canary: 'Canary name',
-      none: 'No match',
-    } as Record<string, string>,
     reasonOf: (reason: string, name: string) => {
       const words: Record<string, string> = {
         rule: 'rule',
@@ -113,12 +119,15 @@ export const dns = {
         threat_feed: 'feed',
         rewrite: 'rewrite',
         canary: 'canary name',
+        privacy: 'privacy switch',
       }
       return `${words[reason] ?? reason} ${name}`.trim()
     },
     noRule: 'no rule',
     unknownClient: 'unknown',
     noClient: 'not logged',
+    via: (egress: string) => (egress === 'auto' ? 'by the default route' : `via ${egress}`),
+    defaultRoute: 'Default route',
     fromCache: 'cache',
     notAsked: 'not asked',
     local: 'local',
@@ -130,6 +139,9 @@ export const dns = {
       verb === 'allow' ? `Allow ${domain} and all below` : `Block ${domain} and all below`,
     onlyDevice: (verb: 'allow' | 'block', device: string) =>
       verb === 'allow' ? `Allow for ${device} only` : `Block for ${device} only`,
+    /** The one action of a row. */
+    quick: (verb: 'allow' | 'block'): string => (verb === 'allow' ? 'Allow' : 'Block'),
+    quickFor: (verb: 'allow' | 'block', name: string) => `${verb === 'allow' ? 'Allow' : 'Block'} ${name}`,
     done: (verb: 'allow' | 'block', name: string, below: boolean) =>
       `${name}${below ? ' and all names below it are' : ' is'} ${verb === 'allow' ? 'allowed' : 'blocked'} now.`,
     why: 'Why',
@@ -146,6 +158,7 @@ export const dns = {
       list: 'List',
       through: 'Matched name',
       upstream: 'Upstream',
+      egress: 'Path',
       rcode: 'Response code',
       ede: 'Extended error',
       dnssec: 'DNSSEC',
@@ -161,5 +174,6 @@ export const dns = {
     sameName: 'All queries for this name',
     sameClient: 'All queries of this client',
     sameList: 'All that this rule or list matched',
+    sameEgress: (egress: string) => `All that ${egress === 'auto' ? 'the default route' : egress} carried`,
   },
 }

@@ -1,23 +1,29 @@
-// Queries over time, blocked ones at the foot of each bar. A drag chooses a range.
+// Queries over time, blocked ones at the foot of each bar. What the list below covers is marked; a drag chooses a range.
 
 import { useRef, useState } from 'react'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
-import { brushed, type Histogram } from './histogram'
+import { brushed, gapsOf, type Counts, type Histogram } from './histogram'
 
 interface Props {
   histogram: Histogram
-  from?: string
-  to?: string
-  live: boolean
-  onChange: (from: string | undefined, to: string | undefined) => void
+  /** The time that the list covers, in milliseconds. */
+  covered: { from: number; to: number } | null
+  /** Filters are set: of all queries only some are in the list. */
+  narrowed: boolean
+  /** The chart ends now. */
+  open: boolean
+  onChange: (from: string, to: string | undefined) => void
 }
 
 const WIDTH = 1168
 const HEIGHT = 56
+/** A gap that is narrower has no room for its words. */
+const WORDS = 52
 
-export function Brush({ histogram, from, to, live, onChange }: Props) {
+export function Brush({ histogram, covered, narrowed, open, onChange }: Props) {
   const text = useText()
+  const { log } = text.dns
   const box = useRef<SVGSVGElement>(null)
   const [drag, setDrag] = useState<[number, number] | null>(null)
   const { steps, most, step } = histogram
@@ -27,20 +33,15 @@ export function Brush({ histogram, from, to, live, onChange }: Props) {
   }
   const span = histogram.to - histogram.from
   const placeOf = (time: number) => Math.min(WIDTH, Math.max(0, ((time - histogram.from) / span) * WIDTH))
-  const chosen = drag ? brushed(histogram, ...drag) : null
-  const start = chosen?.from ?? (from === undefined ? undefined : Date.parse(from))
-  const end =
-    chosen?.to ?? (to === undefined ? (from === undefined ? undefined : histogram.to) : Date.parse(to))
+  const marked = drag ? brushed(histogram, ...drag) : covered
   const width = WIDTH / steps.length
-  const bar = Math.max(1, width - Math.min(2.7, width * 0.28))
-  const clock = (time: number) =>
-    formatTime(new Date(time).toISOString(), step < 60_000 ? 'seconds' : 'short')
-  const total = steps.reduce((sum, each) => sum + each.queries, 0)
-  const blocked = steps.reduce((sum, each) => sum + each.blocked, 0)
+  const clock = (time: number) => formatTime(new Date(time).toISOString())
+  const sum = (value: (counts: Counts) => number) =>
+    steps.reduce((total, each) => total + value(each.all ?? each.loaded), 0)
   const choose = (one: number, other: number) => {
     const range = brushed(histogram, one, other)
-    const open = range.to >= histogram.to && live
-    onChange(new Date(range.from).toISOString(), open ? undefined : new Date(range.to).toISOString())
+    const untilNow = open && range.to >= histogram.to
+    onChange(new Date(range.from).toISOString(), untilNow ? undefined : new Date(range.to).toISOString())
   }
   return (
     <figure className="brush">
@@ -50,7 +51,13 @@ export function Brush({ histogram, from, to, live, onChange }: Props) {
         viewBox={`0 0 ${WIDTH} ${HEIGHT + 1}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={text.dns.log.chart(clock(histogram.from), clock(histogram.to), total, blocked, most)}
+        aria-label={log.chart(
+          clock(histogram.from),
+          clock(histogram.to),
+          sum((each) => each.queries),
+          sum((each) => each.blocked),
+          most,
+        )}
         onPointerDown={(event) => {
           if (event.button !== 0) return
           event.preventDefault()
@@ -67,51 +74,84 @@ export function Brush({ histogram, from, to, live, onChange }: Props) {
         }}
         onPointerCancel={() => setDrag(null)}
       >
-        {start !== undefined && end !== undefined ? (
+        {marked ? (
           <rect
             className="c-sel"
-            x={placeOf(start)}
+            x={placeOf(marked.from)}
             y="0"
-            width={placeOf(end) - placeOf(start)}
+            width={placeOf(marked.to) - placeOf(marked.from)}
             height={HEIGHT}
           />
         ) : null}
         {steps.map((each, index) => {
-          const dim =
-            start !== undefined && (each.start + step <= start || (end !== undefined && each.start >= end))
-          const height = most > 0 ? (each.queries / most) * (HEIGHT - 6) : 0
-          const foot = most > 0 ? (each.blocked / most) * (HEIGHT - 6) : 0
-          const shade = dim ? ' c-bar--dim' : ''
-          return each.queries === 0 ? null : (
+          const inside = marked !== null && each.start + step > marked.from && each.start < marked.to
+          const bar = { x: index * width, width, most }
+          const counts = narrowed && inside ? each.loaded : (each.all ?? each.loaded)
+          return (
             <g key={each.start}>
-              {height > foot ? (
-                <rect
-                  className={`c-bar${shade}`}
-                  x={index * width}
-                  y={HEIGHT - height}
-                  width={bar}
-                  height={height - foot - (foot > 0 ? 0.8 : 0)}
-                />
-              ) : null}
-              {foot > 0 ? (
-                <rect
-                  className={`c-bar c-bar--b${shade}`}
-                  x={index * width}
-                  y={HEIGHT - foot}
-                  width={bar}
-                  height={foot}
-                />
-              ) : null}
+              {narrowed && inside && each.all ? <Bar {...bar} counts={each.all} dim /> : null}
+              <Bar {...bar} counts={counts} dim={!inside} />
             </g>
           )
         })}
+        {gapsOf(steps).map(([first, end]) =>
+          end - first > 1 ? (
+            <path
+              key={first}
+              className="brush__gap"
+              d={`M${first * width} 0V${HEIGHT}M${end * width} 0V${HEIGHT}`}
+            />
+          ) : null,
+        )}
         <path className="c-base c-base--s" d={`M0 ${HEIGHT + 0.5}H${WIDTH}`} />
       </svg>
+      <div className="brush__words" aria-hidden="true">
+        {gapsOf(steps).map(([first, end]) =>
+          (end - first) * width >= WORDS ? (
+            <span
+              key={first}
+              style={{
+                left: `${(first / steps.length) * 100}%`,
+                width: `${((end - first) / steps.length) * 100}%`,
+              }}
+            >
+              {text.common.noData}
+            </span>
+          ) : null,
+        )}
+      </div>
       <figcaption className="brush__foot">
         <span>{clock(histogram.from)}</span>
-        <span className="brush__hint">{text.dns.log.brushHint}</span>
-        <span>{live ? text.common.now : clock(histogram.to)}</span>
+        <span className="brush__hint">{narrowed ? log.brushNarrowed : log.brushHint}</span>
+        <span>{open ? text.common.now : clock(histogram.to)}</span>
       </figcaption>
     </figure>
+  )
+}
+
+interface BarProps {
+  x: number
+  width: number
+  most: number
+  counts: Counts
+  dim: boolean
+}
+
+function Bar({ x, width, most, counts, dim }: BarProps) {
+  if (counts.queries === 0 || most === 0) return null
+  const bar = Math.max(1, width - Math.min(2.7, width * 0.28))
+  const height = (counts.queries / most) * (HEIGHT - 6)
+  const foot = (counts.blocked / most) * (HEIGHT - 6)
+  const shade = dim ? ' c-bar--dim' : ''
+  const rest = height - foot - (foot > 0 ? 0.8 : 0)
+  return (
+    <>
+      {rest > 0 ? (
+        <rect className={`c-bar${shade}`} x={x} y={HEIGHT - height} width={bar} height={rest} />
+      ) : null}
+      {foot > 0 ? (
+        <rect className={`c-bar c-bar--b${shade}`} x={x} y={HEIGHT - foot} width={bar} height={foot} />
+      ) : null}
+    </>
   )
 }

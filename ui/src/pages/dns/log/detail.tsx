@@ -12,25 +12,23 @@ import { Failure } from '@/components/section'
 import { Actions } from '@/components/menu'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
-import type { Names } from '../names'
 import type { Entry } from './filters'
 import { tookOf } from './log-table'
 import { useNameActions } from './name-actions'
 
 interface Props {
   entry: Entry
-  names: Names
   filterBy: (change: Search) => void
 }
 
-export function Detail({ entry, names, filterBy }: Props) {
+export function Detail({ entry, filterBy }: Props) {
   const text = useText()
   const { log } = text.dns
   const actions = useNameActions(entry)
   const [direct, setDirect] = useState(false)
   const device = entry.client?.device_id
   const first = actions[0]
-  const list = entry.list_id ? (names.get(entry.list_id) ?? entry.list_id) : null
+  const list = entry.list?.name ?? entry.list_id
   return (
     <div className="log__detail">
       <div className="btns">
@@ -64,14 +62,14 @@ export function Detail({ entry, names, filterBy }: Props) {
       <dl className="kv">
         <Fact label={log.facts.rule} value={entry.rule} mono />
         <Fact label={log.facts.list} value={list} />
-        <Fact label={log.facts.through} value={entry.through} mono />
+        {entry.through ? <Fact label={log.facts.through} value={entry.through} mono /> : null}
         <Fact label={log.facts.upstream} value={entry.upstream} mono />
+        <Fact label={log.facts.egress} value={entry.egress === 'auto' ? log.defaultRoute : entry.egress} />
         <Fact label={log.facts.rcode} value={entry.rcode} mono />
         <Fact label={log.facts.ede} value={entry.ede ? `${entry.ede.code} ${entry.ede.text}` : null} />
-        <Fact
-          label={log.facts.dnssec}
-          value={entry.dnssec === null ? null : entry.dnssec ? log.validated : log.notValidated}
-        />
+        {entry.dnssec === null ? null : (
+          <Fact label={log.facts.dnssec} value={entry.dnssec ? log.validated : log.notValidated} />
+        )}
         <Fact label={log.facts.proto} value={log.protocols[entry.proto] ?? entry.proto} />
         <Fact label={log.facts.took} value={tookOf(entry.elapsed_ms)} />
         <Fact label={log.facts.time} value={formatTime(entry.time, 'long')} />
@@ -102,6 +100,15 @@ export function Detail({ entry, names, filterBy }: Props) {
             onClick={() => filterBy({ client: device ?? entry.client?.ip, open: undefined })}
           >
             {log.sameClient}
+          </button>
+        ) : null}
+        {entry.egress ? (
+          <button
+            type="button"
+            className="link"
+            onClick={() => filterBy({ egress: entry.egress ?? undefined, open: undefined })}
+          >
+            {log.sameEgress(entry.egress)}
           </button>
         ) : null}
         {entry.list_id ? (

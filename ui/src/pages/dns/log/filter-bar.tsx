@@ -7,29 +7,26 @@ import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
-import type { Names } from '../names'
-import { NAMES, REASONS, STATUSES, type Entry, type Filters, type Name } from './filters'
+import { useListNames } from '../names'
+import { NAMES, STATUSES, TYPES, type Entry, type Filters, type Name } from './filters'
 
 interface Props {
   filters: Filters
   change: (change: Search) => void
   setRange: (from: string | undefined, to: string | undefined) => void
   entries: readonly Entry[]
-  names: Names
 }
 
 type Shown = Exclude<Name, 'domain' | 'from' | 'to'> | 'time'
-const SHOWN: Shown[] = ['time', 'client', 'status', 'reason', 'list', 'type', 'upstream', 'cached', 'slower']
+const SHOWN: Shown[] = ['time', 'client', 'status', 'list', 'type', 'upstream', 'egress', 'cached', 'slower']
 
-export function FilterBar({ filters, change, setRange, entries, names }: Props) {
+export function FilterBar({ filters, change, setRange, entries }: Props) {
   const text = useText()
   const { log } = text.dns
   const [editing, setEditing] = useState<Shown | null>(null)
-  const clients = useGet('/dns/clients').data?.data ?? []
-  const clientName = (id: string) => {
-    const client = clients.find((each) => (each.client.device_id ?? each.client.ip) === id)?.client
-    return client?.name ?? client?.ip ?? id
-  }
+  const clients = useGet('/dns/clients', {}, { every: 60_000 }).data?.data ?? []
+  const names = useListNames()
+  const labelOf = (name: Shown) => (name === 'time' ? log.time : log.filters[name])
   const isSet = (name: Shown) =>
     name === 'time' ? filters.from !== undefined || filters.to !== undefined : filters[name] !== undefined
   const valueOf = (name: Shown): string => {
@@ -39,37 +36,27 @@ export function FilterBar({ filters, change, setRange, entries, names }: Props) 
         filters.to ? formatTime(filters.to) : null,
       )
     const value = filters[name] ?? ''
-    if (name === 'client') return clientName(value)
+    if (name === 'client') {
+      const client = clients.find((each) => (each.client.device_id ?? each.client.ip) === value)?.client
+      return client?.name ?? client?.ip ?? value
+    }
     if (name === 'status') return log.statuses[value] ?? value
-    if (name === 'reason') return log.reasons[value] ?? value
     if (name === 'list') return names.get(value) ?? value
+    if (name === 'egress' && value === 'auto') return log.defaultRoute
     if (name === 'cached') return value === 'yes' ? text.common.yes : text.common.no
     if (name === 'slower') return `${value} ms`
     return value
   }
+  const set = (name: Exclude<Shown, 'time'>, value: string) => {
+    change({ [name]: value, open: undefined })
+    setEditing(null)
+  }
   const remove = (name: Shown) => {
     if (name === 'time') setRange(undefined, undefined)
     else change({ [name]: undefined, open: undefined })
+    setEditing(null)
   }
-  const choices = (name: Shown): [string, string][] => {
-    const distinct = (values: (string | null)[]) =>
-      [...new Set(values.filter((each) => each !== null))].sort()
-    if (name === 'client')
-      return clients.map(({ client }) => [client.device_id ?? client.ip, client.name ?? client.ip])
-    if (name === 'status') return STATUSES.map((each) => [each, log.statuses[each] ?? each])
-    if (name === 'reason') return REASONS.map((each) => [each, log.reasons[each] ?? each])
-    if (name === 'list')
-      return distinct(entries.map((each) => each.list_id)).map((each) => [each, names.get(each) ?? each])
-    if (name === 'type')
-      return distinct(entries.map((each) => each.question.type)).map((each) => [each, each])
-    if (name === 'upstream') return distinct(entries.map((each) => each.upstream)).map((each) => [each, each])
-    if (name === 'cached')
-      return [
-        ['yes', text.common.yes],
-        ['no', text.common.no],
-      ]
-    return ['10', '50', '100', '500', '1000'].map((each) => [each, `${each} ms`])
-  }
+  const toggle = (name: Shown) => setEditing(editing === name ? null : name)
   return (
     <>
       <div className="filters" role="search">
@@ -83,14 +70,15 @@ export function FilterBar({ filters, change, setRange, entries, names }: Props) 
               <button
                 type="button"
                 className="flt__edit"
-                onClick={() => setEditing(editing === name ? null : name)}
+                aria-expanded={editing === name}
+                onClick={() => toggle(name)}
               >
-                {name === 'time' ? log.time : log.filters[name]} <b>{valueOf(name)}</b>
+                {labelOf(name)} <b title={valueOf(name)}>{valueOf(name)}</b>
               </button>
               <button
                 type="button"
                 className="x"
-                aria-label={log.removeFilter(name === 'time' ? log.time : log.filters[name])}
+                aria-label={log.removeFilter(labelOf(name))}
                 onClick={() => remove(name)}
               >
                 <Icon name="x" />
@@ -102,9 +90,9 @@ export function FilterBar({ filters, change, setRange, entries, names }: Props) 
               type="button"
               className="flt"
               aria-expanded={editing === name}
-              onClick={() => setEditing(editing === name ? null : name)}
+              onClick={() => toggle(name)}
             >
-              {name === 'time' ? log.time : log.filters[name]}
+              {labelOf(name)}
             </button>
           ),
         )}
@@ -113,8 +101,8 @@ export function FilterBar({ filters, change, setRange, entries, names }: Props) 
             kind="ghost"
             size="small"
             onClick={() => {
-              setRange(undefined, undefined)
               change(Object.fromEntries([...NAMES, 'open'].map((name) => [name, undefined])))
+              setEditing(null)
             }}
           >
             {log.clear}
@@ -130,26 +118,139 @@ export function FilterBar({ filters, change, setRange, entries, names }: Props) 
           }}
         />
       ) : editing ? (
-        <Chooser label={log.filters[editing]}>
-          {choices(editing).map(([value, name]) => (
-            <button
-              key={value}
-              type="button"
-              className="btn btn--s"
-              aria-pressed={filters[editing] === value}
-              onClick={() => {
-                change({ [editing]: value, open: undefined })
-                setEditing(null)
-              }}
-            >
-              {name}
-            </button>
-          ))}
-          {choices(editing).length === 0 ? <span className="dim">{text.common.noData}</span> : null}
-        </Chooser>
+        <Values
+          key={editing}
+          name={editing}
+          value={filters[editing]}
+          entries={entries}
+          onChoose={(value) => set(editing, value)}
+        />
       ) : null}
     </>
   )
+}
+
+type Choice = [value: string, name: string]
+
+/** Values that have a button each; the others are in a list. */
+const BUTTONS = 12
+/** Filters that take other values than those offered. */
+const FREE: readonly Shown[] = ['client', 'type', 'upstream', 'slower']
+
+interface ValuesProps {
+  name: Exclude<Shown, 'time'>
+  value: string | undefined
+  entries: readonly Entry[]
+  onChoose: (value: string) => void
+}
+
+/** The values that a filter can have: what the gateway knows, those of the loaded entries first. */
+function Values({ name, value, entries, onChoose }: ValuesProps) {
+  const text = useText()
+  const { log } = text.dns
+  const id = useId()
+  const [typed, setTyped] = useState('')
+  const choices = useChoices(name, entries)
+  const inList = choices.slice(BUTTONS)
+  return (
+    <Chooser label={log.filters[name]}>
+      {choices.slice(0, BUTTONS).map(([each, label]) => (
+        <button
+          key={each}
+          type="button"
+          className="btn btn--s"
+          aria-pressed={value === each}
+          onClick={() => onChoose(each)}
+        >
+          {label}
+        </button>
+      ))}
+      {inList.length > 0 ? (
+        <select
+          className="field field--s"
+          aria-label={log.filters[name]}
+          value={inList.some(([each]) => each === value) ? value : ''}
+          onChange={(event) => onChoose(event.target.value)}
+        >
+          <option value="" disabled>
+            {log.others(inList.length)}
+          </option>
+          {inList.map(([each, label]) => (
+            <option key={each} value={each}>
+              {label}
+            </option>
+          ))}
+        </select>
+      ) : null}
+      {choices.length === 0 && !FREE.includes(name) ? (
+        <span className="dim">{text.common.noData}</span>
+      ) : null}
+      {FREE.includes(name) ? (
+        <form
+          className="filters"
+          onSubmit={(event) => {
+            event.preventDefault()
+            if (typed.trim() !== '') onChoose(typed.trim())
+          }}
+        >
+          <label className="sr" htmlFor={id}>
+            {log.filters[name]}
+          </label>
+          <input
+            id={id}
+            className="field field--s"
+            type={name === 'slower' ? 'number' : 'text'}
+            min={0}
+            placeholder={log.valueHints[name]}
+            value={typed}
+            spellCheck={false}
+            autoCapitalize="none"
+            onChange={(event) => setTyped(event.target.value)}
+          />
+          <Button size="small" submit>
+            {log.set}
+          </Button>
+        </form>
+      ) : null}
+    </Chooser>
+  )
+}
+
+function useChoices(name: Exclude<Shown, 'time'>, entries: readonly Entry[]): Choice[] {
+  const text = useText()
+  const { log } = text.dns
+  const names = useListNames()
+  const clients = useGet('/dns/clients', {}, { every: 60_000 }).data?.data ?? []
+  const upstreams = useGet('/dns/status').data?.data.upstreams ?? []
+  const tunnels = useGet('/tunnels', {}, { every: 60_000 }).data?.data ?? []
+  const distinct = (values: (string | null | undefined)[]) => [
+    ...new Set(values.filter((each): each is string => typeof each === 'string' && each !== '')),
+  ]
+  const plain = (values: string[]): Choice[] => values.map((each) => [each, each])
+  if (name === 'client')
+    return clients.map(({ client }) => [client.device_id ?? client.ip, client.name ?? client.ip])
+  if (name === 'status') return STATUSES.map((each) => [each, log.statuses[each] ?? each])
+  if (name === 'list') {
+    const loaded = distinct(entries.map((each) => each.list_id))
+    const ids = distinct([...loaded, ...names.keys()])
+    const named = new Map(entries.map((each) => [each.list_id, each.list?.name]))
+    return ids.map((id) => [id, names.get(id) ?? named.get(id) ?? id])
+  }
+  if (name === 'type') return plain(distinct([...TYPES, ...entries.map((each) => each.question.type)]))
+  if (name === 'upstream')
+    return plain(
+      distinct([...upstreams.map((each) => each.address), ...entries.map((each) => each.upstream)]),
+    )
+  if (name === 'egress')
+    return distinct(['auto', ...tunnels.map((each) => each.name), ...entries.map((each) => each.egress)]).map(
+      (each) => [each, each === 'auto' ? log.defaultRoute : each],
+    )
+  if (name === 'cached')
+    return [
+      ['yes', text.common.yes],
+      ['no', text.common.no],
+    ]
+  return ['10', '50', '100', '500', '1000'].map((each) => [each, `${each} ms`])
 }
 
 function Chooser({ label, children }: { label: string; children: ReactNode }) {

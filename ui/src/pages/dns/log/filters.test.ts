@@ -1,14 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import {
-  domainsAbove,
-  forServer,
-  inRange,
-  loadedOnly,
-  passes,
-  readFilters,
-  summarise,
-  type Entry,
-} from './filters'
+import { domainsAbove, isNarrowed, readFilters, summarise, toQuery, type Entry } from './filters'
 
 function entry(change: Partial<Entry> = {}): Entry {
   return {
@@ -39,30 +30,39 @@ describe('filters of the query log', () => {
     expect(readFilters({ domain: 'a', type: '', open: '7' })).toEqual({ domain: 'a' })
   })
 
-  it('gives the daemon what it can apply', () => {
-    expect(forServer({ domain: 'a', client: 'c', type: 'A' })).toEqual({ domain: 'a', client: 'c' })
-    expect(forServer({ cached: 'yes' })).toEqual({ status: 'cached' })
-    expect(forServer({ cached: 'yes', status: 'blocked' })).toEqual({ status: 'blocked' })
+  it('gives all of them to the daemon', () => {
+    const filters = {
+      domain: '=a.example',
+      client: 'c',
+      status: 'blocked',
+      list: 'l',
+      type: 'aaaa',
+      upstream: '192.0.2.53',
+      egress: 'auto',
+      cached: 'no',
+      slower: '10',
+      from: '2026-11-25T03:00:00Z',
+      to: '2026-11-25T04:00:00Z',
+    }
+    expect(toQuery(filters)).toEqual({
+      domain: '=a.example',
+      client: 'c',
+      status: 'blocked',
+      list: 'l',
+      type: 'AAAA',
+      upstream: '192.0.2.53',
+      egress: 'auto',
+      cached: false,
+      slower_than: 10,
+      since: '2026-11-25T03:00:00Z',
+      until: '2026-11-25T04:00:00Z',
+    })
+    expect(toQuery({})).toEqual({})
   })
 
-  it('names the filters that only the loaded entries are searched by', () => {
-    expect(loadedOnly({ domain: 'a', from: 'x', type: 'A', slower: '10' })).toEqual(['type', 'slower'])
-    expect(loadedOnly({ cached: 'yes' })).toEqual([])
-    expect(loadedOnly({ cached: 'no' })).toEqual(['cached'])
-  })
-
-  it('applies the others to an entry', () => {
-    expect(passes(entry(), { reason: 'none' })).toBe(true)
-    expect(passes(entry({ reason: 'rule' }), { reason: 'none' })).toBe(false)
-    expect(passes(entry(), { type: 'aaaa' })).toBe(false)
-    expect(passes(entry(), { slower: '12' })).toBe(false)
-    expect(passes(entry({ elapsed_ms: 12.5 }), { slower: '12' })).toBe(true)
-    expect(passes(entry({ status: 'cached' }), { cached: 'no' })).toBe(false)
-  })
-
-  it('holds entries to a range with one end or two', () => {
-    expect(inRange(entry(), { from: '2026-11-25T03:00:00Z' })).toBe(true)
-    expect(inRange(entry(), { to: '2026-11-25T02:59:59Z' })).toBe(false)
+  it('tells a narrowed list from a range of time', () => {
+    expect(isNarrowed({ from: 'x', to: 'y' })).toBe(false)
+    expect(isNarrowed({ from: 'x', type: 'A' })).toBe(true)
   })
 
   it('lists the domains above a name', () => {
@@ -70,11 +70,12 @@ describe('filters of the query log', () => {
     expect(domainsAbove('example')).toEqual(['example'])
   })
 
-  it('counts clients once, and blocked queries by their match', () => {
+  it('counts clients once, and blocked queries by the list that decided', () => {
+    const list = { id: 'l', name: 'ads' }
     const sum = summarise([
-      entry({ status: 'blocked', reason: 'blocklist' }),
-      entry({ status: 'blocked', reason: 'rule' }),
-      entry({ status: 'blocked', reason: 'rule' }),
+      entry({ status: 'blocked', reason: 'canary' }),
+      entry({ status: 'blocked', reason: 'rule', list_id: 'l', list }),
+      entry({ status: 'blocked', reason: 'rule', list_id: 'l', list }),
       entry({ client: { ip: '192.0.2.2', device_id: 'd', name: 'tv' } }),
     ])
     expect(sum).toEqual({
@@ -82,8 +83,8 @@ describe('filters of the query log', () => {
       clients: 2,
       blocked: 3,
       by: [
-        ['rule', 2],
-        ['blocklist', 1],
+        { reason: 'rule', list: 'l', name: 'ads', count: 2 },
+        { reason: 'canary', list: null, name: null, count: 1 },
       ],
     })
   })

@@ -1,20 +1,23 @@
-// Filters of the query log: what the address says, what of it the daemon applies, and the rest.
+// Filters of the query log: what the address says, and the same as parameters of the API, which applies all of them.
 
 import type { Schemas } from '@/api/client'
+import type { QueryOf } from '@/api/query'
 import type { Search } from '@/app/search-params'
-import type { LogQuery } from './store'
 
 export type Entry = Schemas['Entry']
+
+/** Parameters of `GET /dns/log` that choose entries; those of the page are apart. */
+export type LogQuery = Omit<QueryOf<'/dns/log'>, 'limit' | 'before'>
 
 /** The filters by their names in the address. */
 export const NAMES = [
   'domain',
   'client',
   'status',
-  'reason',
   'list',
   'type',
   'upstream',
+  'egress',
   'cached',
   'slower',
   'from',
@@ -24,7 +27,6 @@ export const NAMES = [
 export type Name = (typeof NAMES)[number]
 export type Filters = Partial<Record<Name, string>>
 
-/** Statuses that the daemon can filter by. */
 export const STATUSES = [
   'allowed',
   'blocked',
@@ -34,8 +36,8 @@ export const STATUSES = [
   'refused',
   'error',
 ] as const
-/** What a query can match. `none` is no match. */
-export const REASONS = ['rule', 'allowlist', 'blocklist', 'threat_feed', 'rewrite', 'canary', 'none'] as const
+/** Record types that clients ask for most. */
+export const TYPES = ['A', 'AAAA', 'HTTPS', 'MX', 'NS', 'PTR', 'SOA', 'SRV', 'SVCB', 'TXT'] as const
 
 export function readFilters(search: Search): Filters {
   const filters: Filters = {}
@@ -46,42 +48,27 @@ export function readFilters(search: Search): Filters {
   return filters
 }
 
-/** The filters that the daemon applies. Only what is cached is a status of its own. */
-export function forServer(filters: Filters): LogQuery {
-  const status = filters.status ?? (filters.cached === 'yes' ? 'cached' : undefined)
+/** The filters as parameters of the API. What it cannot read it answers with an error, which the page shows. */
+export function toQuery(filters: Filters): LogQuery {
+  const { domain, client, status, list, type, upstream, egress, cached, slower, from, to } = filters
   return {
-    ...(filters.client ? { client: filters.client } : {}),
-    ...(filters.domain ? { domain: filters.domain } : {}),
-    ...(status ? { status } : {}),
+    ...(domain === undefined ? {} : { domain }),
+    ...(client === undefined ? {} : { client }),
+    ...(status === undefined ? {} : { status }),
+    ...(list === undefined ? {} : { list }),
+    ...(type === undefined ? {} : { type: type.toUpperCase() }),
+    ...(upstream === undefined ? {} : { upstream }),
+    ...(egress === undefined ? {} : { egress }),
+    ...(cached === undefined ? {} : { cached: cached === 'yes' }),
+    ...(slower === undefined ? {} : { slower_than: Number(slower) }),
+    ...(from === undefined ? {} : { since: from }),
+    ...(to === undefined ? {} : { until: to }),
   }
 }
 
-/** The names of the filters that only the loaded entries are searched by. */
-export function loadedOnly(filters: Filters): Name[] {
-  return NAMES.filter((name) => {
-    if (filters[name] === undefined) return false
-    if (name === 'cached') return filters.cached !== 'yes' || filters.status !== undefined
-    return !['domain', 'client', 'status', 'from', 'to'].includes(name)
-  })
-}
-
-/** Reports whether an entry passes the filters that the daemon does not apply; the time range apart. */
-export function passes(entry: Entry, filters: Filters): boolean {
-  const { reason, list, type, upstream, cached, slower } = filters
-  if (reason !== undefined && (entry.reason ?? 'none') !== reason) return false
-  if (list !== undefined && entry.list_id !== list) return false
-  if (type !== undefined && entry.question.type.toLowerCase() !== type.toLowerCase()) return false
-  if (upstream !== undefined && entry.upstream !== upstream) return false
-  if (cached !== undefined && (entry.status === 'cached') !== (cached === 'yes')) return false
-  if (slower !== undefined && !(entry.elapsed_ms > Number(slower))) return false
-  return true
-}
-
-/** Reports whether an entry is in the time range. */
-export function inRange(entry: Entry, filters: Filters): boolean {
-  const time = Date.parse(entry.time)
-  if (filters.from !== undefined && time < Date.parse(filters.from)) return false
-  return filters.to === undefined || time <= Date.parse(filters.to)
+/** Reports whether a filter other than the time is set. */
+export function isNarrowed(filters: Filters): boolean {
+  return NAMES.some((name) => name !== 'from' && name !== 'to' && filters[name] !== undefined)
 }
 
 /** The domain and those above it, of two labels at least: `a.b.example` gives itself and `b.example`. */
@@ -93,29 +80,41 @@ export function domainsAbove(name: string): string[] {
   return names
 }
 
+/** Blocked queries that one list, rule or reason decided. */
+export interface BlockedBy {
+  reason: string
+  /** Id of the list or rule; null if none decided. */
+  list: string | null
+  name: string | null
+  count: number
+}
+
 export interface Summary {
   queries: number
   clients: number
   blocked: number
-  /** Blocked queries by what they matched. */
-  by: [reason: string, count: number][]
+  /** The most frequent first. */
+  by: BlockedBy[]
 }
 
-export function summarise(entries: Entry[]): Summary {
+export function summarise(entries: readonly Entry[]): Summary {
   const clients = new Set<string>()
-  const by = new Map<string, number>()
+  const by = new Map<string, BlockedBy>()
   let blocked = 0
   for (const entry of entries) {
     if (entry.client) clients.add(entry.client.device_id ?? entry.client.ip)
     if (entry.status !== 'blocked') continue
     blocked += 1
     const reason = entry.reason ?? 'none'
-    by.set(reason, (by.get(reason) ?? 0) + 1)
+    const key = entry.list_id ?? reason
+    const known = by.get(key)
+    if (known) known.count += 1
+    else by.set(key, { reason, list: entry.list_id, name: entry.list?.name ?? null, count: 1 })
   }
   return {
     queries: entries.length,
     clients: clients.size,
     blocked,
-    by: [...by].sort((one, other) => other[1] - one[1]),
+    by: [...by.values()].sort((one, other) => other.count - one.count),
   }
 }

@@ -1,13 +1,21 @@
-// The loaded entries in steps of time.
+// Queries over time: all of them, minute by minute as the daemon counted them, and of a narrowed log those that are loaded.
 
 import type { Schemas } from '@/api/client'
+import type { Entry } from './filters'
 
-type Entry = Schemas['Entry']
+type Minute = Schemas['DnsMinute']
+
+export interface Counts {
+  queries: number
+  blocked: number
+}
 
 export interface Step {
   start: number
-  queries: number
-  blocked: number
+  /** All queries. Null where the daemon has no count. */
+  all: Counts | null
+  /** The loaded ones. */
+  loaded: Counts
 }
 
 export interface Histogram {
@@ -19,38 +27,71 @@ export interface Histogram {
   most: number
 }
 
-const LENGTHS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400]
+export const MINUTE = 60_000
+const LENGTHS = [1, 2, 5, 10, 15, 30, 60, 120, 360, 720, 1440]
+/** The chart shows at least these minutes. */
+const LEAST = 120
+const BARS = 120
 
-/** Length of a step, so that a span has at most so many. */
+/** Length of a step, so that a span has at most so many. Whole minutes: the daemon counts by these. */
 export function stepOf(span: number, most: number): number {
-  for (const seconds of LENGTHS) if (span / (seconds * 1000) <= most) return seconds * 1000
-  return Math.ceil(span / most / 86_400_000) * 86_400_000
+  const days = 1440 * MINUTE
+  const length = LENGTHS.find((minutes) => span / (minutes * MINUTE) <= most)
+  return length === undefined ? Math.ceil(span / most / days) * days : length * MINUTE
 }
 
-/** Entries are newest first. The last step holds the newest, or `to`. */
-export function histogramOf(entries: readonly Entry[], to: number | undefined, most = 120): Histogram | null {
-  const newest = entries[0]
-  const oldest = entries[entries.length - 1]
-  if (!newest || !oldest) return null
-  const first = Date.parse(oldest.time)
-  const last = Math.max(to ?? 0, Date.parse(newest.time))
-  const step = stepOf(Math.max(1000, last - first), most)
-  const from = Math.floor(first / step) * step
-  const count = Math.floor((last - from) / step) + 1
+/** The time that the chart shows: the range with what surrounds it, two hours at least and not after `now`. */
+export function windowOf(from: number | undefined, to: number | undefined, now: number) {
+  const end = Math.min(to ?? now, now)
+  const span = Math.max(LEAST * MINUTE, (end - (from ?? end)) * 1.5)
+  // An end in the past has some time after it as well.
+  const last = to === undefined ? now : Math.min(now, end + span / 4)
+  return { from: last - span, to: last }
+}
+
+function add(into: Counts, queries: number, blocked: number) {
+  into.queries += queries
+  into.blocked += blocked
+}
+
+export function histogramOf(
+  minutes: readonly Minute[],
+  entries: readonly Entry[],
+  window: { from: number; to: number },
+): Histogram {
+  const step = stepOf(window.to - window.from, BARS)
+  const from = Math.floor(window.from / step) * step
+  const count = Math.max(1, Math.ceil((window.to - from) / step))
   const steps: Step[] = Array.from({ length: count }, (_, index) => ({
     start: from + index * step,
-    queries: 0,
-    blocked: 0,
+    all: null,
+    loaded: { queries: 0, blocked: 0 },
   }))
-  let highest = 0
-  for (const entry of entries) {
-    const at = steps[Math.floor((Date.parse(entry.time) - from) / step)]
-    if (!at) continue
-    at.queries += 1
-    if (entry.status === 'blocked') at.blocked += 1
-    highest = Math.max(highest, at.queries)
+  const at = (time: string) => steps[Math.floor((Date.parse(time) - from) / step)]
+  for (const minute of minutes) {
+    const each = at(minute.at)
+    if (!each) continue
+    each.all ??= { queries: 0, blocked: 0 }
+    add(each.all, minute.queries, minute.blocked)
   }
-  return { from, to: from + count * step, step, steps, most: highest }
+  for (const entry of entries) {
+    const each = at(entry.time)
+    if (each) add(each.loaded, 1, entry.status === 'blocked' ? 1 : 0)
+  }
+  const most = Math.max(0, ...steps.map((each) => Math.max(each.all?.queries ?? 0, each.loaded.queries)))
+  return { from, to: from + count * step, step, steps, most }
+}
+
+/** Runs of steps without a count, as indices: first, and the one after the last. */
+export function gapsOf(steps: readonly Step[]): [first: number, end: number][] {
+  const gaps: [number, number][] = []
+  steps.forEach(({ all, loaded }, index) => {
+    if (all !== null || loaded.queries > 0) return
+    const last = gaps[gaps.length - 1]
+    if (last?.[1] === index) last[1] = index + 1
+    else gaps.push([index, index + 1])
+  })
+  return gaps
 }
 
 /** The whole steps that a drag from one place to another covers; places are shares of the width. */

@@ -4,20 +4,19 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent } from 'react'
 import { Link } from '@/app/link'
 import type { Search } from '@/app/search-params'
+import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Actions } from '@/components/menu'
 import { StateWord, type State } from '@/components/state'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
-import type { Names } from '../names'
 import type { Entry } from './filters'
 import { Detail } from './detail'
 import { useNameActions } from './name-actions'
 
 interface Props {
-  entries: Entry[]
-  names: Names
+  entries: readonly Entry[]
   /** Id of the entry whose detail is shown. */
   open: string | null
   onOpen: (id: string | null) => void
@@ -37,7 +36,7 @@ const COLUMNS = 9
 /** Height of a row in pixels, before it is measured. */
 const ROW = 40
 
-export function LogTable({ entries, names, open, onOpen, filterBy, dropped, onEnd }: Props) {
+export function LogTable({ entries, open, onOpen, filterBy, dropped, onEnd }: Props) {
   const text = useText()
   const { log } = text.dns
   const table = useRef<HTMLTableElement>(null)
@@ -115,7 +114,6 @@ export function LogTable({ entries, names, open, onOpen, filterBy, dropped, onEn
               <Row
                 entry={entry}
                 index={item.index}
-                names={names}
                 open={open === id}
                 onOpen={() => onOpen(open === id ? null : id)}
                 filterBy={filterBy}
@@ -124,7 +122,7 @@ export function LogTable({ entries, names, open, onOpen, filterBy, dropped, onEn
                 <tr className="det">
                   <td colSpan={2} aria-hidden="true" />
                   <td colSpan={COLUMNS - 2}>
-                    <Detail entry={entry} names={names} filterBy={filterBy} />
+                    <Detail entry={entry} filterBy={filterBy} />
                   </td>
                 </tr>
               ) : null}
@@ -150,13 +148,12 @@ function Gap({ height }: { height: number }) {
 interface RowProps {
   entry: Entry
   index: number
-  names: Names
   open: boolean
   onOpen: () => void
   filterBy: (change: Search) => void
 }
 
-function Row({ entry, index, names, open, onOpen, filterBy }: RowProps) {
+function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
   const text = useText()
   const { log } = text.dns
   const actions = useNameActions(entry)
@@ -165,6 +162,8 @@ function Row({ entry, index, names, open, onOpen, filterBy }: RowProps) {
     if (event.key === 'Enter' && event.target === event.currentTarget) onOpen()
   }
   const { client, question } = entry
+  const [quick] = actions
+  const verb = blocked ? 'allow' : 'block'
   return (
     <tr
       className={[blocked ? 'is-b' : '', open ? 'is-sel' : 'opens'].filter(Boolean).join(' ')}
@@ -212,11 +211,14 @@ function Row({ entry, index, names, open, onOpen, filterBy }: RowProps) {
         <Verdict entry={entry} />
       </td>
       <td className="mid log__because" data-l={log.columns.because}>
-        {becauseOf(entry, names, log)}
+        {becauseOf(entry, log)}
       </td>
-      <td className="nowrap log__by" data-l={log.columns.answered} title={entry.upstream ?? undefined}>
+      <td className="nowrap log__by" data-l={log.columns.answered} title={answeredBy(entry, log.via)}>
         {entry.upstream !== null && entry.status !== 'cached' ? (
-          entry.upstream
+          <>
+            {entry.upstream}
+            {entry.egress === null ? null : <span className="dim"> {log.via(entry.egress)}</span>}
+          </>
         ) : (
           <span className="dim">
             {entry.status === 'cached'
@@ -240,11 +242,27 @@ function Row({ entry, index, names, open, onOpen, filterBy }: RowProps) {
       </td>
       <td className="num">
         <span className="acts">
+          {quick ? (
+            <Button
+              kind="ghost"
+              size="small"
+              className="log__quick"
+              needs={quick.needs}
+              aria-label={log.quickFor(verb, question.name)}
+              onClick={quick.run}
+            >
+              {log.quick(verb)}
+            </Button>
+          ) : null}
           <Actions label={log.actionsFor(question.name)} actions={actions} />
         </span>
       </td>
     </tr>
   )
+}
+
+function answeredBy({ upstream, egress }: Entry, via: (egress: string) => string): string | undefined {
+  return upstream === null ? undefined : `${upstream}${egress === null ? '' : ` ${via(egress)}`}`
 }
 
 /** Ordinary verdicts are plain ink; only what was stopped or failed has a colour. */
@@ -266,12 +284,11 @@ const STATES: Partial<Record<string, State>> = { blocked: 'blocked', refused: 'b
 /** What decided, in words: `list OISD big`, `rule ads`, `no rule`. */
 export function becauseOf(
   entry: Entry,
-  names: Names,
   log: { reasonOf: (reason: string, name: string) => string; noRule: string },
 ): string {
   if (entry.ede && entry.reason === null) return entry.ede.text
   if (entry.reason === null) return log.noRule
-  const name = (entry.list_id ? names.get(entry.list_id) : undefined) ?? entry.rule ?? ''
+  const name = entry.list?.name ?? entry.rule ?? ''
   return log.reasonOf(entry.reason, name)
 }
 

@@ -1,78 +1,68 @@
 // The query log: who asked for what, and what became of it.
 
-import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from 'react'
+import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react'
 import { get, useGet } from '@/api/query'
 import { Link } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
 import { Answer, Tabs } from '@/components/answer'
 import { Button, IconButton } from '@/components/button'
-import { Failure, Skeleton } from '@/components/section'
+import { Empty, Failure, Skeleton } from '@/components/section'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { dns } from '../entry'
-import { useListNames } from '../names'
+import { LogChart } from './chart'
 import { FilterBar } from './filter-bar'
-import { forServer, inRange, loadedOnly, passes, readFilters, summarise, type Filters } from './filters'
-import { histogramOf } from './histogram'
-import { Brush } from './brush'
+import { readFilters, summarise, toQuery, type Filters, type LogQuery } from './filters'
 import { LogTable } from './log-table'
-import { LogStore, MOST, type ReadPage } from './store'
+import { LogStore, MOST, PAGE, type LogState, type ReadPage } from './store'
 import { saveEntries } from './save'
 
-const readPage: ReadPage = async (query, signal) => (await get('/dns/log', { query }, signal)).data
+const readPage: ReadPage = async (query, signal) => {
+  const { data, headers } = await get('/dns/log', { query }, signal)
+  const searchedTo = headers.get('X-Searched-Back-To')
+  const before = headers.get('X-Next-Before')
+  const at = Date.parse(headers.get('Date') ?? '')
+  return {
+    entries: data,
+    more: searchedTo !== null && before !== null ? { searchedTo, before } : null,
+    at: Number.isNaN(at) ? Date.now() : at,
+  }
+}
 
 /** Distance from the top of the page within which new rows do not move what is read, in pixels. */
 const AT_TOP = 80
+/** Entries of a range with a start that are read by themselves; older ones when they are scrolled to. */
+const AT_ONCE = 4 * PAGE
 
 export default function QueryLog() {
   const text = useText()
+  const { log } = text.dns
   const [search, change] = useSearchParams()
   const filters = readFilters(search)
   const live = search.live !== 'off' && filters.to === undefined
-  const server = forServer(filters)
-  const key = JSON.stringify(server)
-  // A range that ends in the past is read from its end; it stays where it is while the range is changed by the chart.
-  const [before, setBefore] = useState(() => startOf(filters))
-  const store = useMemo(() => new LogStore(JSON.parse(key) as typeof server, readPage, before), [key, before])
+  const key = JSON.stringify(toQuery(filters))
+  const store = useMemo(() => new LogStore(JSON.parse(key) as LogQuery, readPage), [key])
   const state = useSyncExternalStore(store.subscribe, store.snapshot)
-  const atTop = useAtTop()
+  const { entries } = state
   const open = search.open ?? null
-  const follows = live && atTop && open === null
+  const follows = useAtTop() && live && open === null
   useEffect(() => store.follow(follows, live ? 2000 : 15_000), [store, follows, live])
 
-  const matching = useMemo(() => {
-    const wanted = JSON.parse(JSON.stringify(readFilters(search))) as Filters
-    return state.entries.filter((entry) => passes(entry, wanted))
-  }, [state.entries, search])
-  const shown = matching.filter((entry) => inRange(entry, filters))
-  const histogram = histogramOf(matching, undefined)
-  const oldest = state.entries[state.entries.length - 1]
-  // The start of the range is not reached yet.
-  const short =
-    filters.from !== undefined &&
-    !state.end &&
-    oldest !== undefined &&
-    Date.parse(oldest.time) > Date.parse(filters.from) &&
-    state.entries.length < MOST
+  const more = !state.end && !state.loading && state.error === null && state.searchedTo === null
+  const short = more && filters.from !== undefined && entries.length < AT_ONCE
   useEffect(() => {
-    if (short && !state.loading && !state.error) void store.older()
-  }, [store, short, state.loading, state.error])
-
-  const setRange = (from: string | undefined, to: string | undefined) => {
-    if (to === undefined) setBefore(undefined)
-    change({ from, to, open: undefined })
-  }
-  const names = useListNames()
-  // Filters that only this page applies would go through the whole log by themselves; there the button reads on.
-  const byItself =
-    loadedOnly(filters).length === 0 && filters.from === undefined && !state.end && state.error === null
+    if (short) void store.older()
+  }, [store, short])
+  // A search that ended early goes on by the button only: it may read the whole log for nothing.
   const readOn = useCallback(() => {
-    if (byItself) void store.older()
-  }, [store, byItself])
+    if (more) void store.older()
+  }, [store, more])
+
+  const setRange = (from: string | undefined, to: string | undefined) => change({ from, to, open: undefined })
   return (
     <>
       <Answer
-        question={text.dns.log.question}
+        question={log.question}
         actions={
           <>
             <button
@@ -80,52 +70,30 @@ export default function QueryLog() {
               className="live"
               aria-pressed={live}
               disabled={filters.to !== undefined}
-              title={filters.to === undefined ? undefined : text.dns.log.rangeEnds}
+              title={filters.to === undefined ? undefined : log.rangeEnds}
               onClick={() => change({ live: live ? 'off' : undefined })}
             >
               <i aria-hidden="true" />
-              {live ? text.dns.log.live : text.dns.log.frozen}
+              {live ? log.live : log.frozen}
             </button>
             <IconButton
               icon="download"
-              label={text.dns.log.download}
-              disabled={shown.length === 0}
-              onClick={() => saveEntries(shown)}
+              label={log.download}
+              disabled={entries.length === 0}
+              onClick={() => saveEntries(entries)}
             />
           </>
         }
       >
-        <LogSentence filters={filters} entries={shown} ready={state.readAt !== null} />
+        <LogSentence filters={filters} state={state} />
       </Answer>
       <Tabs entry={dns} />
-      <section className="sec" aria-label={text.dns.log.label}>
-        <FilterBar
-          filters={filters}
-          change={change}
-          setRange={setRange}
-          entries={state.entries}
-          names={names}
-        />
-        <LogState />
-        {histogram ? (
-          <Brush
-            histogram={histogram}
-            from={filters.from}
-            to={filters.to}
-            live={live}
-            onChange={(from, to) => setRange(from, to)}
-          />
-        ) : null}
-        {loadedOnly(filters).length > 0 ? (
-          <p className="dim sm">
-            {text.dns.log.onlyLoaded(
-              loadedOnly(filters).map((name) => text.dns.log.filters[name]),
-              state.entries.length,
-            )}
-          </p>
-        ) : null}
+      <section className="sec" aria-label={log.label}>
+        <FilterBar filters={filters} change={change} setRange={setRange} entries={entries} />
+        <LostRecords />
+        <LogChart filters={filters} entries={entries} readTo={readTo(state, filters)} setRange={setRange} />
         {state.error ? (
-          <Failure error={state.error} since={state.readAt ?? undefined} retry={() => void store.older()} />
+          <Failure error={state.error} since={state.readAt ?? undefined} retry={() => store.retry()} />
         ) : null}
         {state.fresh.length > 0 && !follows ? (
           <div className="newrows">
@@ -137,16 +105,15 @@ export default function QueryLog() {
                 window.scrollTo({ top: 0 })
               }}
             >
-              {text.dns.log.newRows(state.fresh.length, state.freshMore)}
+              {log.newRows(state.fresh.length, state.freshMore)}
             </Button>
           </div>
         ) : null}
         {state.readAt === null && !state.error ? <Skeleton lines={8} /> : null}
-        {shown.length > 0 ? (
+        {entries.length > 0 ? (
           <div className={state.error ? 'stale' : undefined}>
             <LogTable
-              entries={shown}
-              names={names}
+              entries={entries}
               open={open}
               onOpen={(id) => change({ open: id ?? undefined })}
               filterBy={change}
@@ -154,32 +121,21 @@ export default function QueryLog() {
               onEnd={readOn}
             />
           </div>
-        ) : state.readAt !== null ? (
-          <div className="quiet">
-            <p>{Object.keys(filters).length > 0 ? text.dns.log.noMatch : text.dns.log.empty}</p>
-            <p className="dim sm">
-              <code>gateway-ctl dns</code>
-            </p>
-          </div>
+        ) : state.readAt !== null && Object.keys(filters).length === 0 ? (
+          <Empty command="dig @gateway example.com">{log.empty}</Empty>
         ) : null}
-        {state.readAt !== null ? (
+        {state.readAt !== null && (entries.length > 0 || Object.keys(filters).length > 0) ? (
           <div className="pager">
             <Button
               size="small"
               disabled={state.end || state.loading}
-              busy={state.loading && state.readAt === null}
+              busy={state.loading && !state.end && entries.length > 0 && !live}
               onClick={() => void store.older()}
             >
-              {text.dns.log.older}
+              {log.older}
             </Button>
             <span>
-              {text.dns.log.searched(
-                oldest ? formatTime(oldest.time, 'seconds') : null,
-                state.entries.length,
-                shown.length,
-                state.end,
-              )}{' '}
-              {state.entries.length >= MOST ? text.dns.log.most(MOST) : null}
+              <Searched state={state} filters={filters} />
             </span>
           </div>
         ) : null}
@@ -188,37 +144,55 @@ export default function QueryLog() {
   )
 }
 
-/** Where to begin to read: a while after the end of the range, so that the chart shows what surrounds it. */
-function startOf(filters: Filters): string | undefined {
-  if (filters.to === undefined) return undefined
-  const end = Date.parse(filters.to)
-  if (Number.isNaN(end)) return undefined
-  const start = filters.from === undefined ? end - 600_000 : Date.parse(filters.from)
-  const around = Math.max(60_000, end - start)
-  return new Date(Math.min(Date.now(), end + around)).toISOString()
+/** Time to which the list was read, in milliseconds. Null if that is not known. */
+function readTo(state: LogState, filters: Filters): number | null {
+  if (state.searchedTo !== null) return Date.parse(state.searchedTo)
+  const last = state.entries[state.entries.length - 1]
+  if (state.end && filters.from !== undefined) return Date.parse(filters.from)
+  return last ? Date.parse(last.time) : null
 }
 
-function LogSentence({
-  filters,
-  entries,
-  ready,
-}: {
-  filters: Filters
-  entries: Parameters<typeof summarise>[0]
-  ready: boolean
-}) {
+function Searched({ state, filters }: { state: LogState; filters: Filters }) {
+  const { log } = useText().dns
+  const to = readTo(state, filters)
+  return (
+    <>
+      {log.searched(
+        to === null ? null : formatTime(new Date(to).toISOString(), 'seconds'),
+        state.entries.length,
+      )}{' '}
+      {state.searchedTo !== null
+        ? log.searchedEarly
+        : state.end
+          ? filters.from === undefined
+            ? log.nothingOlder
+            : log.wholeRange
+          : log.notRead}{' '}
+      {state.entries.length >= MOST ? log.most(MOST) : null}
+    </>
+  )
+}
+
+/** Lists that the sentence names; the others are counted together. */
+const NAMED = 3
+
+function LogSentence({ filters, state }: { filters: Filters; state: LogState }) {
   const text = useText()
   const { log } = text.dns
-  if (!ready) return <>{text.common.loading}</>
-  const last = entries[entries.length - 1]
-  if (!last) return <>{Object.keys(filters).length > 0 ? log.noMatch : log.empty}</>
+  if (state.readAt === null) return <>{state.error ? log.unread : text.common.loading}</>
+  const to = readTo(state, filters)
+  const { entries } = state
+  if (entries.length === 0) {
+    if (Object.keys(filters).length === 0) return <>{log.none}</>
+    return <>{log.noMatch(to === null ? null : formatTime(new Date(to).toISOString()))}</>
+  }
   const sum = summarise(entries)
-  const kept = { ...filters }
+  const rest = sum.by.slice(NAMED).reduce((total, each) => total + each.count, 0)
   return (
     <>
       {log.made(
-        formatTime(filters.from ?? last.time),
-        filters.to ? formatTime(filters.to, 'seconds') : null,
+        to === null ? '' : formatTime(new Date(to).toISOString()),
+        filters.to ? formatTime(filters.to) : null,
         sum.clients,
         sum.queries,
       )}{' '}
@@ -226,19 +200,23 @@ function LogSentence({
         log.noneBlocked
       ) : (
         <>
-          <Link to="/dns" search={{ ...kept, status: 'blocked' }}>
+          <Link to="/dns" search={{ ...filters, status: 'blocked' }}>
             {log.blockedCount(sum.blocked)}
           </Link>
           {': '}
-          {sum.by.map(([reason, count], index) => (
-            <span key={reason}>
+          {sum.by.slice(0, NAMED).map(({ reason, list, name, count }, index) => (
+            <span key={list ?? reason}>
               {index > 0 ? ', ' : ''}
-              <Link to="/dns" search={{ ...kept, status: 'blocked', reason }}>
-                {log.by(reason, count)}
-              </Link>
+              {list === null ? (
+                log.by(reason, name, count)
+              ) : (
+                <Link to="/dns" search={{ ...filters, status: 'blocked', list }}>
+                  {log.by(reason, name, count)}
+                </Link>
+              )}
             </span>
           ))}
-          .
+          {rest > 0 ? `, ${log.byOthers(rest)}` : ''}.
         </>
       )}
     </>
@@ -246,7 +224,7 @@ function LogSentence({
 }
 
 /** Records that were lost, or are not written: the log is not complete then. */
-function LogState() {
+function LostRecords() {
   const text = useText()
   const state = useGet('/dns/status').data?.data.log
   if (!state || (state.lost === 0 && state.error === null)) return null

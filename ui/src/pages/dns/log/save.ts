@@ -5,7 +5,7 @@ import type { Schemas } from '@/api/client'
 type Entry = Schemas['Entry']
 
 /** One entry on each line, as the API gave it. */
-export function saveEntries(entries: Entry[]) {
+export function saveEntries(entries: readonly Entry[]) {
   const lines = entries.map((entry) => JSON.stringify(entry)).join('\n')
   const address = URL.createObjectURL(new Blob([lines, '\n'], { type: 'application/x-ndjson' }))
   const link = document.createElement('a')

@@ -1,17 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Schemas } from '@/api/client'
-import { LogStore, PAGE, type ReadPage } from './store'
+import { LogStore, PAGE, type Page, type ReadPage } from './store'
 
 type Entry = Schemas['Entry']
 
 const entries = (from: number, to: number) =>
   Array.from({ length: from - to + 1 }, (_, index) => ({ id: from - index }) as Entry)
 
+const page = (found: Entry[], more: Page['more'] = null): Page => ({ entries: found, more, at: Date.now() })
+
 /** A log whose newest entry can be moved on. */
 function logTo(newest: { id: number }): ReadPage {
   return ({ before, limit }) => {
     const first = before === undefined ? newest.id : Number(before) - 1
-    return Promise.resolve(entries(first, Math.max(1, first - limit + 1)))
+    return Promise.resolve(page(entries(first, Math.max(1, first - limit + 1))))
   }
 }
 
@@ -63,7 +65,7 @@ describe('LogStore', () => {
   })
 
   it('reads older pages without a gap, and lets the newest go for them', async () => {
-    const store = new LogStore({}, logTo({ id: 5000 }), undefined, 2 * PAGE)
+    const store = new LogStore({}, logTo({ id: 5000 }), 2 * PAGE)
     const stop = store.subscribe(() => undefined)
     await vi.advanceTimersByTimeAsync(10)
     await store.older()
@@ -89,6 +91,53 @@ describe('LogStore', () => {
     await vi.advanceTimersByTimeAsync(2100)
     expect(store.snapshot().error?.message).toBe('gone')
     expect(store.snapshot().entries).toHaveLength(5)
+    stop()
+  })
+
+  it('goes on where a search ended early', async () => {
+    const asked: (string | undefined)[] = []
+    const store = new LogStore({ domain: 'rare' }, ({ before }) => {
+      asked.push(before)
+      return Promise.resolve(
+        before === undefined
+          ? page(entries(9, 9), { searchedTo: '2026-11-25T03:00:00Z', before: '4' })
+          : page(entries(2, 2)),
+      )
+    })
+    const stop = store.subscribe(() => undefined)
+    await vi.advanceTimersByTimeAsync(10)
+    expect(store.snapshot()).toMatchObject({ end: false, searchedTo: '2026-11-25T03:00:00Z' })
+    await store.older()
+    expect(asked).toEqual([undefined, '4'])
+    expect(store.snapshot()).toMatchObject({ end: true, searchedTo: null })
+    expect(store.snapshot().entries.map(({ id }) => id)).toEqual([9, 2])
+    stop()
+  })
+
+  it('looks for new entries only in what came since the last look', async () => {
+    const asked: (string | undefined)[] = []
+    const store = new LogStore({ domain: 'rare' }, ({ since }) => {
+      asked.push(since)
+      return Promise.resolve(page([]))
+    })
+    const stop = store.subscribe(() => undefined)
+    await vi.advanceTimersByTimeAsync(2100)
+    expect(asked).toHaveLength(2)
+    expect(asked[0]).toBeUndefined()
+    expect(Date.parse(asked[1] ?? '')).toBeGreaterThan(Date.now() - 20_000)
+    stop()
+  })
+
+  it('reads a range with an end once', async () => {
+    let reads = 0
+    const store = new LogStore({ until: '2026-11-25T03:00:00Z' }, () => {
+      reads += 1
+      return Promise.resolve(page(entries(9, 8)))
+    })
+    const stop = store.subscribe(() => undefined)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(reads).toBe(1)
+    expect(store.snapshot().end).toBe(true)
     stop()
   })
 })

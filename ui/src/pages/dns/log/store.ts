@@ -1,21 +1,22 @@
 // The entries of the query log that are in memory: the newest are read again and again, older ones page by page. What a
 // reader looks at does not move: new entries wait until they are taken.
 
-import type { Schemas } from '@/api/client'
+import type { Entry, LogQuery } from './filters'
 
-type Entry = Schemas['Entry']
-
-export interface LogQuery {
-  client?: string
-  domain?: string
-  status?: string
+export interface Page {
+  /** Newest first. */
+  entries: Entry[]
+  /** The search ended early: how far it came, and where it goes on. */
+  more: { searchedTo: string; before: string } | null
+  /** Time of the answer by the clock of the gateway, in milliseconds since 1970. */
+  at: number
 }
 
 /** Reads a page, newest first. */
 export type ReadPage = (
   query: LogQuery & { before?: string; limit: number },
   signal: AbortSignal,
-) => Promise<Entry[]>
+) => Promise<Page>
 
 export interface LogState {
   /** Newest first. */
@@ -24,8 +25,10 @@ export interface LogState {
   fresh: readonly Entry[]
   /** There are more new ones than were read: taking them begins a new list. */
   freshMore: boolean
-  /** Nothing older is in the log. */
+  /** Nothing older is in the log, or in the range. */
   end: boolean
+  /** Time to which the last search came, if it ended before it found a whole page. */
+  searchedTo: string | null
   /** Newer entries were let go to make room. */
   trimmed: boolean
   /** Number of newer entries that were let go so far. */
@@ -44,12 +47,17 @@ export const PAGE = 500
 /** Entries that one look at the newest reads. */
 const NEWEST = 200
 const LONGEST = 30_000
+/** A look at the newest begins this much before the last one: records can be written out of order. In milliseconds. */
+const OVERLAP = 10_000
+/** Searches that one look at the newest makes at most. */
+const SEARCHES = 20
 
 const EMPTY: LogState = {
   entries: [],
   fresh: [],
   freshMore: false,
   end: false,
+  searchedTo: null,
   trimmed: false,
   dropped: 0,
   loading: true,
@@ -67,14 +75,21 @@ export class LogStore {
   /** New entries are shown at once. */
   private follows = true
   private every = 2000
+  /** Where the next page begins, if the last search ended early. */
+  private next: string | null = null
+  /** Time of the last look at the newest, by the clock of the gateway. */
+  private lookedAt = 0
 
-  /** With `before`, the list ends there and the newest are not read. */
+  /** A query with an end is read once; nothing new can appear in it. */
   constructor(
     private readonly query: LogQuery,
     private readonly read: ReadPage,
-    private readonly before?: string,
     private readonly most = MOST,
   ) {}
+
+  private get closed() {
+    return this.query.until !== undefined
+  }
 
   subscribe = (listener: () => void) => {
     this.listeners.add(listener)
@@ -100,27 +115,41 @@ export class LogStore {
   take() {
     const { fresh, freshMore, trimmed, entries } = this.state
     if (freshMore || trimmed) {
-      this.set({ entries: fresh, fresh: [], freshMore: false, trimmed: false, end: false })
+      this.next = null
+      this.set({
+        entries: fresh,
+        fresh: [],
+        freshMore: false,
+        trimmed: false,
+        end: false,
+        searchedTo: null,
+      })
       if (fresh.length === 0) void this.newest()
     } else this.set(this.cut([...fresh, ...entries], 'oldest', { fresh: [] }))
   }
 
   /** Reads the next page of older entries. */
   async older(): Promise<void> {
-    const last = this.state.entries[this.state.entries.length - 1]
-    if (this.busy || this.state.end) return
+    const { entries, end } = this.state
+    if (this.busy || end) return
     await this.run(async (signal) => {
-      const before = last ? String(last.id) : this.before
+      const last = entries[entries.length - 1]
+      const before = this.next ?? (last ? String(last.id) : undefined)
       const page = await this.read({ ...this.query, ...(before ? { before } : {}), limit: PAGE }, signal)
-      this.set(this.cut([...this.state.entries, ...page], 'newest', { end: page.length < PAGE }))
+      this.set(this.cut([...this.state.entries, ...page.entries], 'newest', this.ended(page, PAGE)))
     })
+  }
+
+  /** Reads again after an error. */
+  retry() {
+    if (this.state.readAt === null || this.state.entries.length === 0) void this.newest()
+    else void this.older()
   }
 
   private start() {
     this.abort = new AbortController()
     document.addEventListener('visibilitychange', this.seen)
-    if (this.before === undefined) void this.newest()
-    else if (this.state.entries.length === 0) void this.older()
+    if (this.state.readAt === null || !this.closed) void this.newest()
   }
 
   private stop() {
@@ -131,43 +160,72 @@ export class LogStore {
   }
 
   private seen = () => {
-    if (!document.hidden && this.before === undefined) void this.newest()
+    if (!document.hidden && !this.closed) void this.newest()
   }
 
   private async newest(): Promise<void> {
     if (this.busy) return this.wait(500)
     const first = this.state.readAt === null
     await this.run(async (signal) => {
-      const limit = first ? PAGE : NEWEST
-      const page = await this.read({ ...this.query, limit }, signal)
-      this.merge(page, first && page.length < limit)
+      if (first) {
+        const page = await this.read({ ...this.query, limit: PAGE }, signal)
+        this.lookedAt = page.at
+        this.set({ entries: page.entries, ...this.ended(page, PAGE) })
+      } else this.merge(await this.added(signal))
     })
     this.wait(
       this.failures > 0 ? Math.min(LONGEST, this.every * 2 ** Math.min(this.failures, 5)) : this.every,
     )
   }
 
-  private merge(page: Entry[], end: boolean) {
-    const { entries, fresh, readAt } = this.state
-    if (readAt === null) {
-      this.set({ entries: page, end })
-      return
+  /** Reads what came since the last look. A filter that nothing matches does not search the whole log each time. */
+  private async added(signal: AbortSignal): Promise<Entry[]> {
+    const from = this.lookedAt - OVERLAP
+    const { since } = this.query
+    const query =
+      since !== undefined && Date.parse(since) > from
+        ? this.query
+        : { ...this.query, since: new Date(from).toISOString() }
+    const entries: Entry[] = []
+    let before: string | undefined
+    for (let search = 0; search < SEARCHES && entries.length < NEWEST; search += 1) {
+      const page = await this.read({ ...query, ...(before ? { before } : {}), limit: NEWEST }, signal)
+      if (search === 0) this.lookedAt = page.at
+      entries.push(...page.entries)
+      if (page.more === null) break
+      before = page.more.before
     }
+    return entries
+  }
+
+  private merge(page: Entry[]) {
+    const { entries, fresh } = this.state
     const known = fresh[0]?.id ?? entries[0]?.id ?? -1
     const added = page.filter((entry) => entry.id > known)
     if (added.length === 0) return
     // All are new: between them and the known ones others may be missing.
-    const more = known !== -1 && added.length === page.length
+    const more = known !== -1 && added.length >= NEWEST
     if (more) this.set({ fresh: page, freshMore: true })
     else this.set({ fresh: [...added, ...fresh].slice(0, this.most) })
     if (this.follows && !this.state.trimmed) this.take()
   }
 
+  private ended(page: Page, limit: number): Pick<LogState, 'end' | 'searchedTo'> {
+    this.next = page.more?.before ?? null
+    return {
+      end: page.more === null && page.entries.length < limit,
+      searchedTo: page.more?.searchedTo ?? null,
+    }
+  }
+
   private cut(entries: Entry[], side: 'oldest' | 'newest', rest: Partial<LogState>): Partial<LogState> {
     const over = entries.length - this.most
     if (over <= 0) return { ...rest, entries }
-    if (side === 'oldest') return { ...rest, entries: entries.slice(0, this.most), end: false }
-    return { ...rest, entries: entries.slice(over), trimmed: true, dropped: this.state.dropped + over }
+    if (side === 'newest')
+      return { ...rest, entries: entries.slice(over), trimmed: true, dropped: this.state.dropped + over }
+    // Older ones are read again from the last that stays.
+    this.next = null
+    return { ...rest, entries: entries.slice(0, this.most), end: false, searchedTo: null }
   }
 
   private async run(work: (signal: AbortSignal) => Promise<void>) {
@@ -192,7 +250,8 @@ export class LogStore {
 
   private wait(pause: number) {
     window.clearTimeout(this.timer)
-    if (this.listeners.size === 0 || this.before !== undefined) return
+    // A closed range is read until the first answer; afterwards only its older pages.
+    if (this.listeners.size === 0 || (this.closed && this.state.readAt !== null)) return
     this.timer = window.setTimeout(() => {
       if (document.hidden) this.wait(this.every)
       else void this.newest()
