@@ -37,7 +37,7 @@ export function TimeChart({ summary, times, series, height = 120, format }: Prop
       {table ? (
         <ValueTable times={times} series={series} format={format} label={summary} />
       ) : (
-        <Plot times={times} series={series} height={height} format={format} describedBy={id} />
+        <Plot times={times} series={series} height={height} format={format} labelledBy={id} />
       )}
       <figcaption id={id} className={table ? 'sr' : 'dim sm'}>
         {summary}
@@ -72,10 +72,10 @@ interface PlotProps {
   series: Series[]
   height: number
   format: (value: number) => string
-  describedBy: string
+  labelledBy: string
 }
 
-function Plot({ times, series, height, format, describedBy }: PlotProps) {
+function Plot({ times, series, height, format, labelledBy }: PlotProps) {
   const element = useRef<HTMLDivElement>(null)
   const theme = useThemeChanges()
   const shape = series.map((each) => `${each.label} ${each.colour ?? ''}`).join()
@@ -146,7 +146,7 @@ function Plot({ times, series, height, format, describedBy }: PlotProps) {
       plot.current = null
     }
   }, [height, theme, shape])
-  return <div ref={element} className="timechart__plot" role="img" aria-describedby={describedBy} />
+  return <div ref={element} className="timechart__plot" role="img" aria-labelledby={labelledBy} />
 }
 
 /** Changes whenever the colours of the page change. */

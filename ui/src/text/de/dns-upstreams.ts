@@ -89,13 +89,14 @@ export const upstreams: Text['dns']['upstreams'] = {
   },
   chart: {
     title: 'Anfragen im Lauf der Zeit',
-    hint: 'Seit dieser Tab geöffnet ist; das Gateway führt noch keinen Verlauf darüber.',
+    hint: 'Je Minute, wie das Gateway sie gezählt hat. Es bewahrt einen Tag auf, von seinem Start an.',
+    span: 'Länge des Verlaufs',
+    hours: (n) => (n === 24 ? '1 Tag' : `${n} h`),
     queries: 'Anfragen',
     blocked: 'Gesperrt',
     cached: 'Treffer im Cache',
-    perSecond: (value) => `${value}/s`,
-    summary: (seconds, most) => `Anfragen je Sekunde in den letzten ${seconds}, höchstens ${most}.`,
-    waiting: 'Das Diagramm beginnt nach einigen Ablesungen, in wenigen Sekunden.',
+    summary: (since, total, most) => `Seit ${since}: ${total} Anfragen, höchstens ${most} in einer Minute.`,
+    waiting: 'Das Diagramm beginnt zwei Minuten nach dem Start des Gateways.',
   },
   cache: {
     title: 'Cache',

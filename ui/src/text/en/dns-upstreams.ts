@@ -91,13 +91,15 @@ export const upstreams = {
   },
   chart: {
     title: 'Queries over time',
-    hint: 'Since this tab opened; the gateway keeps no history of them yet.',
+    hint: 'Each minute, as the gateway counted them. It keeps one day, from its start on.',
+    span: 'Length of the history',
+    hours: (n: number) => (n === 24 ? '1 day' : `${n} h`),
     queries: 'Queries',
     blocked: 'Blocked',
     cached: 'Cache hits',
-    perSecond: (value: string) => `${value}/s`,
-    summary: (seconds: string, most: string) => `Queries a second over the last ${seconds}, at most ${most}.`,
-    waiting: 'The chart begins after a few readings, in some seconds.',
+    summary: (since: string, total: string, most: string) =>
+      `Since ${since}: ${total} queries, at most ${most} a minute.`,
+    waiting: 'The chart begins two minutes after the start of the gateway.',
   },
   cache: {
     title: 'Cache',

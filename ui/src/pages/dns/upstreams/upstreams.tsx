@@ -39,6 +39,15 @@ export default function Upstreams() {
   )
 }
 
+function keyOf({ protocol, address, egress }: Upstream): string {
+  return `${protocol} ${address} ${egress}`
+}
+
+/** An upstream that a forwarder uses too comes more than once, with the same figures. */
+function distinct(upstreams: readonly Upstream[]): Upstream[] {
+  return [...new Map(upstreams.map((each) => [keyOf(each), each])).values()]
+}
+
 function stateOf(upstream: Upstream): State {
   if (!upstream.ok) return 'down'
   return upstream.rtt_ms === null ? 'idle' : 'ok'
@@ -51,7 +60,8 @@ function UpstreamSentence() {
   if (query.error) return <StateWord state="unknown">{sentence.stale}</StateWord>
   const status = query.data?.data
   if (!status) return <>{text.common.loading}</>
-  const { upstreams, cache } = status
+  const { cache } = status
+  const upstreams = distinct(status.upstreams)
   const bad = upstreams.filter((each) => !each.ok).length
   const times = upstreams.flatMap((each) => (each.rtt_ms === null ? [] : [each.rtt_ms]))
   const looked = cache.hits + cache.misses
@@ -98,8 +108,8 @@ function UpstreamList() {
           <>
             <DataTable
               label={list.title}
-              rows={status.upstreams}
-              id={(row) => `${row.protocol} ${row.address} ${row.egress}`}
+              rows={distinct(status.upstreams)}
+              id={keyOf}
               columns={[
                 {
                   accessorKey: 'address',
