@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { controlOf, find, listOf, shown, typedOf, valueOf } from './settings-tree'
+import { controlOf, find, groupsOf, listOf, shown, typedOf, valueOf } from './settings-tree'
 
 const leaf = (value: unknown) => ({ value, source: 'default', apply: 'live', pending_restart: false })
 const tree = {
@@ -7,6 +7,19 @@ const tree = {
   dns: { backend: leaf('integrated'), rotation: leaf({ value: 1, mode: 'x' }) },
   network: { ipv6: { enabled: leaf(false) }, lan_iface: leaf(['eth1', 'eth2']) },
 }
+
+describe('groups of settings', () => {
+  it('have a heading for a part with several settings, whatever is shown of it', () => {
+    const all = listOf({ a: { x: leaf(1), y: leaf(2), z: leaf(3) }, b: leaf(4), c: { x: leaf(5) } })
+    const keys = (shown: typeof all) =>
+      groupsOf(shown, all).map(({ name, settings }) => [name, ...settings.map(({ key }) => key)])
+    expect(keys(all)).toEqual([
+      ['a', 'a.x', 'a.y', 'a.z'],
+      ['', 'b', 'c.x'],
+    ])
+    expect(keys(all.slice(2, 3))).toEqual([['a', 'a.z']])
+  })
+})
 
 describe('settings', () => {
   it('are a list of dotted keys', () => {

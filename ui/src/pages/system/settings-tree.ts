@@ -28,6 +28,32 @@ function isLeaf(node: Record<string, unknown>): boolean {
   return typeof node.source === 'string' && typeof node.apply === 'string' && 'value' in node
 }
 
+/** Settings of one part of the gateway. */
+export interface Group {
+  /** The first word of the keys; empty for parts with few settings, which are together. */
+  name: string
+  settings: Setting[]
+}
+
+/** A part with fewer settings has no heading of its own. */
+const FEW = 3
+
+/** Settings by the part they are of, in the order of the API; `all` decides which parts have a heading. */
+export function groupsOf(settings: readonly Setting[], all: readonly Setting[]): Group[] {
+  const partOf = (setting: Setting) => setting.key.split('.')[0] ?? ''
+  const sizes = new Map<string, number>()
+  for (const setting of all) sizes.set(partOf(setting), (sizes.get(partOf(setting)) ?? 0) + 1)
+  const groups = new Map<string, Setting[]>()
+  const rest: Setting[] = []
+  for (const setting of settings) {
+    const part = partOf(setting)
+    if ((sizes.get(part) ?? 0) < FEW) rest.push(setting)
+    else groups.set(part, [...(groups.get(part) ?? []), setting])
+  }
+  const named = [...groups].map(([name, each]) => ({ name, settings: each }))
+  return rest.length > 0 ? [...named, { name: '', settings: rest }] : named
+}
+
 /** Settings whose key or value has all words. */
 export function find(settings: Setting[], typed: string): Setting[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean)

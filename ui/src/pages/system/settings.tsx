@@ -2,6 +2,7 @@
 
 import { useGet } from '@/api/query'
 import { useSearchParams } from '@/app/search-params'
+import { Link } from '@/app/link'
 import { Answer, Tabs } from '@/components/answer'
 import { Command } from '@/components/command'
 import { DataTable, type ColumnDef } from '@/components/data-table'
@@ -11,7 +12,7 @@ import { StateWord } from '@/components/state'
 import { useText, type Text } from '@/text'
 import { system } from './entry'
 import { SettingEditor } from './setting-editor'
-import { find, listOf, shown, type Setting } from './settings-tree'
+import { find, groupsOf, listOf, shown, type Setting } from './settings-tree'
 
 export default function Settings() {
   const text = useText()
@@ -29,7 +30,10 @@ export default function Settings() {
       <Answer question={t.question}>
         {read.data ? (
           <>
-            {t.sentence(changed.length, all.length)} {t.restart(waiting.length)}
+            <Link to="/system/settings" search={{ only: 'changed' }}>
+              {t.differ(changed.length, all.length)}
+            </Link>{' '}
+            {t.fromDefaults(changed.length)} {t.restart(waiting.length)}
           </>
         ) : (
           text.common.loading
@@ -78,15 +82,22 @@ export default function Settings() {
             found.length === 0 ? (
               <Empty>{t.none}</Empty>
             ) : (
-              <DataTable
-                label={t.list}
-                rows={found}
-                columns={columns(text)}
-                id={(setting) => setting.key}
-                selected={selected ?? null}
-                open={(setting) => change({ key: selected === setting.key ? undefined : setting.key })}
-                detail={(setting) => <SettingEditor key={setting.key} setting={setting} />}
-              />
+              groupsOf(found, all).map(({ name, settings }) => (
+                <section key={name} className="settings" aria-label={t.groups[name] ?? name}>
+                  <h3>
+                    {t.groups[name] ?? name} <span className="dim">{settings.length}</span>
+                  </h3>
+                  <DataTable
+                    label={t.groups[name] ?? name}
+                    rows={settings}
+                    columns={columns(text)}
+                    id={(setting) => setting.key}
+                    selected={selected ?? null}
+                    open={(setting) => change({ key: selected === setting.key ? undefined : setting.key })}
+                    detail={(setting) => <SettingEditor key={setting.key} setting={setting} />}
+                  />
+                </section>
+              ))
             )
           }
         </Loaded>
@@ -101,6 +112,7 @@ function columns(text: Text): ColumnDef<Setting>[] {
     {
       accessorKey: 'key',
       header: t.key,
+      meta: { label: '' },
       cell: ({ row }) => <code className="med">{row.original.key}</code>,
     },
     {

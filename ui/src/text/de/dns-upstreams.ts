@@ -34,7 +34,10 @@ export const upstreams: Text['dns']['upstreams'] = {
     notValidated: 'Antworten werden nicht geprüft',
     listen: 'Lauscht auf',
     filter: 'Filter',
-    filterOn: (mode, ttl) => `an: gesperrte Namen erhalten ${mode}, TTL ${ttl} s`,
+    filterOn: (mode, ttl) => {
+      const words: Record<string, string> = { null_ip: '0.0.0.0', nxdomain: 'NXDOMAIN', refused: 'REFUSED' }
+      return `an: gesperrte Namen erhalten ${words[mode] ?? mode}, TTL ${ttl} s`
+    },
     filterOff: 'aus',
     filterPaused: (until) => `pausiert bis ${until}`,
     packetCache: 'Vom Kernel beantwortet',

@@ -90,7 +90,17 @@ export const system: Text['system'] = {
   hidePassword: 'Verbergen',
   settings: {
     question: 'Wie ist dieses Gateway eingestellt?',
-    sentence: (changed, all) => `${changed} von ${all} Einstellungen weichen von der Vorgabe ab.`,
+    differ: (changed, all) => `${changed} von ${all} Einstellungen`,
+    fromDefaults: (changed) => (changed === 1 ? 'weicht von der Vorgabe ab.' : 'weichen von der Vorgabe ab.'),
+    groups: {
+      '': 'Weitere',
+      network: 'Netzwerk',
+      listen: 'Erreichbarkeit',
+      dns: 'DNS',
+      auth: 'Anmeldung',
+      tls: 'TLS',
+      privacy: 'Privatsphäre',
+    },
     restart: (count) =>
       count === 0
         ? 'Keine wartet auf einen Neustart.'

@@ -33,7 +33,10 @@ export const upstreams = {
     notValidated: 'answers are not validated',
     listen: 'Listens on',
     filter: 'Filter',
-    filterOn: (mode: string, ttl: number) => `on: blocked names get ${mode}, TTL ${ttl} s`,
+    filterOn: (mode: string, ttl: number) => {
+      const words: Record<string, string> = { null_ip: '0.0.0.0', nxdomain: 'NXDOMAIN', refused: 'REFUSED' }
+      return `on: blocked names get ${words[mode] ?? mode}, TTL ${ttl} s`
+    },
     filterOff: 'off',
     filterPaused: (until: string) => `paused until ${until}`,
     packetCache: 'Answered by the kernel',

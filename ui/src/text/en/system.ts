@@ -88,7 +88,18 @@ export const system = {
   hidePassword: 'Hide',
   settings: {
     question: 'What is this gateway set to?',
-    sentence: (changed: number, all: number) => `${changed} of ${all} settings differ from their defaults.`,
+    differ: (changed: number, all: number) => `${changed} of ${all} settings`,
+    fromDefaults: (changed: number): string =>
+      changed === 1 ? 'differs from its default.' : 'differ from their defaults.',
+    groups: {
+      '': 'Others',
+      network: 'Network',
+      listen: 'Listening',
+      dns: 'DNS',
+      auth: 'Sign-in',
+      tls: 'TLS',
+      privacy: 'Privacy',
+    } as Record<string, string>,
     restart: (count: number) =>
       count === 0
         ? 'None waits for a restart.'

@@ -158,8 +158,20 @@ function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
   const { log } = text.dns
   const actions = useNameActions(entry)
   const blocked = entry.status === 'blocked' || entry.status === 'refused'
-  const press = (event: KeyboardEvent) => {
-    if (event.key === 'Enter' && event.target === event.currentTarget) onOpen()
+  const press = (event: KeyboardEvent<HTMLTableRowElement>) => {
+    if (event.target !== event.currentTarget) return
+    if (event.key === 'Enter') onOpen()
+    const row = event.currentTarget.closest('tbody')
+    const next =
+      event.key === 'ArrowDown'
+        ? row?.nextElementSibling
+        : event.key === 'ArrowUp'
+          ? row?.previousElementSibling
+          : null
+    const focusable = next?.querySelector<HTMLElement>('tr[tabindex]')
+    if (!focusable) return
+    event.preventDefault()
+    focusable.focus()
   }
   const { client, question } = entry
   const [quick] = actions

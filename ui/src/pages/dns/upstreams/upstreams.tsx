@@ -153,7 +153,15 @@ function UpstreamList() {
                   meta: { numeric: true },
                   cell: ({ row }) => formatNumber(row.original.failures),
                 },
-                { accessorKey: 'egress', header: columns.egress },
+                {
+                  accessorKey: 'egress',
+                  header: columns.egress,
+                  cell: ({ row: { original } }) => (
+                    <Link to="/dns" search={{ egress: original.egress }}>
+                      {original.egress === 'auto' ? text.dns.log.defaultRoute : original.egress}
+                    </Link>
+                  ),
+                },
                 {
                   accessorKey: 'last_error',
                   header: columns.last,

@@ -100,7 +100,12 @@ export function Forwarders() {
           header: zones.columns.protocol,
           cell: ({ row }) => words.protocols[row.original.protocol] ?? row.original.protocol,
         },
-        { accessorKey: 'egress', header: zones.columns.egress },
+        {
+          accessorKey: 'egress',
+          header: zones.columns.egress,
+          cell: ({ row }) =>
+            row.original.egress === 'auto' ? text.dns.log.defaultRoute : row.original.egress,
+        },
         {
           accessorKey: 'dnssec',
           header: zones.columns.dnssec,
