@@ -95,7 +95,7 @@ pub struct AuditEntry {
     pub action: String,
     pub resource_type: String,
     pub resource_id: Option<String>,
-    /// What is known of the action. `changes` lists changed objects and settings: `op`, `type`, `id`, `name`, for a
+    /// Facts of the action. `changes` lists changed objects and settings: `op`, `type`, `id`, `name`, for a
     /// replaced object its `fields`, and as `diff` each changed field with its value before (`from`) and after (`to`).
     /// Secrets are `set`, `changed` or `cleared` there, without values; long values are `truncated`; `diff` is missing
     /// beyond a total length. `changes_total` counts all changes if not all are listed.

@@ -48,7 +48,7 @@ impl Walk {
     }
 }
 
-/// What a host does, as commands: it looks names up and loads pages.
+/// Commands of a host: it looks names up and loads pages.
 fn commands(host: &Host) -> Vec<String> {
     let length: String = PAGE.to_be_bytes().iter().map(|byte| format!("\\{byte:03o}")).collect();
     let load = format!(
@@ -78,7 +78,7 @@ impl Traffic {
             for command in commands.iter().cycle() {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-                // A host without a way out goes on trying, as hosts do.
+                // A failed command is tried again, as hosts do.
                 let _ = shell.status();
                 if !matches!(ended.recv_timeout(PAUSE), Err(RecvTimeoutError::Timeout)) {
                     return;
