@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::edit::{Attempt, EditError};
+use crate::kinds::Device;
 use crate::problem::{Problems, code};
 use crate::references::{Hold, Ref};
 use crate::resource::Resource;
@@ -19,6 +20,19 @@ impl State {
             return Some(row);
         }
         table.by_key(id_or_name).filter(|row| row.alias() == Some(id_or_name))
+    }
+
+    /// Returns the device with this id or, if only one device has it, this name. The error is human-readable.
+    pub fn find_device(&self, id_or_name: &str) -> Result<&Device, &'static str> {
+        if let Some(device) = self.find(id_or_name) {
+            return Ok(device);
+        }
+        let mut named = self.devices.iter().filter(|device| device.name == id_or_name);
+        match (named.next(), named.next()) {
+            (Some(only), None) => Ok(only),
+            (None, _) => Err("No device has this id or name."),
+            (Some(_), Some(_)) => Err("Several devices have this name: give the id."),
+        }
     }
 
     /// The object that a field refers to.

@@ -20,9 +20,12 @@ async fn a_switch_toggles_or_sets_for_its_scope() {
     assert_eq!(client.post("/privacy/block-doh", json!({})).await.data()["enabled"], false);
     assert_eq!(client.get("/privacy/status").await.data()["block_doh"], false);
 
-    for scope in
-        [json!({"device_id": device["id"]}), json!({"group": "kids"}), json!({"privacy_class": "open"})]
-    {
+    for scope in [
+        json!({"device_id": device["id"]}),
+        json!({"device_id": client.create("/devices", examples::device(2)).await["name"]}),
+        json!({"group": "kids"}),
+        json!({"privacy_class": "open"}),
+    ] {
         let body = json!({"enabled": true, "scope": scope});
         let answer = client.post("/privacy/block-ipv6", body.clone()).await.data();
         assert_eq!((&answer["enabled"], &answer["scope"]), (&json!(true), &scope));
@@ -90,8 +93,16 @@ async fn a_leak_check_without_a_kernel_is_inconclusive() {
         "{report}"
     );
     assert_eq!(client.last_audit().await["action"], "run_leak_check");
+    let named = client.post("/privacy/leak-check", json!({"device_id": device["name"]})).await.data();
+    assert_eq!(named["device_id"], device["id"], "{named}");
+    let mut double = examples::device(2);
+    double["name"] = json!("double");
+    client.create("/devices", double.clone()).await;
+    double["mac"] = json!("02:00:00:00:01:99");
+    client.create("/devices", double).await;
     for (body, path) in [
         (json!({"device_id": "nothing"}), "device_id"),
+        (json!({"device_id": "double"}), "device_id"),
         (json!({"privacy_class": "nothing"}), "privacy_class"),
         (json!({"privacy_class": "isolated"}), "privacy_class"),
         (json!({"device_id": device["id"], "privacy_class": "open"}), "privacy_class"),

@@ -28,7 +28,7 @@ pub(super) const DOC: &str = "Packets enter the LAN interface with the addresses
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LeakCheckRequest {
-    /// ID or name of a device.
+    /// ID of a device, or its name if no other device has it.
     #[schemars(with = "String")]
     pub device_id: Option<String>,
     /// ID or name of a privacy class: checks the first of its devices, by name. Not with `device_id`.
@@ -106,13 +106,13 @@ fn device(state: &State, request: &LeakCheckRequest) -> Result<Option<Arc<Device
             problems.add(code::CONFLICT, "privacy_class", "Name a device or a class, not both.");
             None
         }
-        (Some(device), None) => {
-            let found = state.find::<Device>(device).map(|device| &**device);
-            if found.is_none() {
-                problems.add(code::UNKNOWN_REFERENCE, "device_id", "No device has this id or name.");
+        (Some(device), None) => match state.find_device(device) {
+            Ok(device) => Some(device),
+            Err(message) => {
+                problems.add(code::UNKNOWN_REFERENCE, "device_id", message);
+                None
             }
-            found
-        }
+        },
         (None, Some(class)) => match state.find::<PrivacyClass>(class) {
             None => {
                 let message = "No privacy class has this id or name.";

@@ -1,7 +1,7 @@
 //! Switches of single blocks, for a scope.
 
 use gateway_model::kinds::privacy_class::WebRtc;
-use gateway_model::kinds::{Device, DeviceGroup, PrivacyClass};
+use gateway_model::kinds::{DeviceGroup, PrivacyClass};
 use gateway_model::problem::code;
 use gateway_model::settings::groups::{BlockScope, HostBlocks};
 use gateway_model::{EditError, Id, Problems, Resource, State};
@@ -136,7 +136,7 @@ fn resolve(state: &State, scope: &SwitchScope) -> Result<BlockScope, EditError> 
     let mut problems = Problems::new();
     let mut scopes = Vec::new();
     let found = [
-        find::<Device>(state, "scope.device_id", &scope.device_id, &mut problems).map(BlockScope::Device),
+        find_device(state, &scope.device_id, &mut problems).map(BlockScope::Device),
         find::<DeviceGroup>(state, "scope.group", &scope.group, &mut problems).map(BlockScope::Group),
         find::<PrivacyClass>(state, "scope.privacy_class", &scope.privacy_class, &mut problems)
             .map(BlockScope::Class),
@@ -157,6 +157,16 @@ fn resolve(state: &State, scope: &SwitchScope) -> Result<BlockScope, EditError> 
                 );
             }
             Err(EditError::Invalid(problems))
+        }
+    }
+}
+
+fn find_device(state: &State, id_or_name: &Option<String>, problems: &mut Problems) -> Option<Id> {
+    match state.find_device(id_or_name.as_deref()?) {
+        Ok(device) => Some(device.meta.id),
+        Err(message) => {
+            problems.add(code::UNKNOWN_REFERENCE, "scope.device_id", message);
+            None
         }
     }
 }
