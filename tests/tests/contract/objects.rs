@@ -94,6 +94,26 @@ async fn secrets_are_never_shown_and_stay_when_omitted() {
     }
 }
 
+/// Without the observed fields in the description, generated clients do not know them.
+#[tokio::test]
+async fn every_field_of_a_tunnel_and_its_peers_is_described() {
+    let client = Client::new();
+    let made = client.create("/tunnels", examples::tunnel(1)).await;
+    let shown = client.get(&format!("/tunnels/{}", id(&made))).await.data();
+    let document = client.get("/openapi.json").await.json();
+    let schemas = &document["components"]["schemas"];
+    let items = &schemas["Tunnel"]["properties"]["peers"]["items"];
+    let name = items["$ref"].as_str().and_then(|path| path.rsplit('/').next()).expect("a reference");
+    for (schema, object) in [(&schemas["Tunnel"], &shown), (&schemas[name], &shown["peers"][0])] {
+        for field in object.as_object().expect("an object").keys() {
+            assert!(!schema["properties"][field].is_null(), "{field} is not described: {schema}");
+        }
+    }
+    for field in ["last_handshake", "rx", "tx"] {
+        assert!(shown["peers"][0].get(field).is_some(), "{field} is not in {shown}");
+    }
+}
+
 #[tokio::test]
 async fn unknown_keys_are_ignored_and_reported() {
     let client = Client::new();

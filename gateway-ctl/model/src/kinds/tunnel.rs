@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::bridge::{Bridge, TransportType};
 use super::hops::{Hop, HopType};
 use super::routing_policy::admit_uplink;
-use super::tunnel_health::{HealthCheck, LIVE_KEYS, TunnelLive};
+use super::tunnel_health::{HealthCheck, LIVE_KEYS, PeerLive, TunnelLive};
 use crate::edit::EditError;
 use crate::id::{FormatError, IfName, text_serde};
 use crate::id_or_name::{check_reference, reference};
@@ -546,6 +546,25 @@ impl Resource for Tunnel {
     }
 
     fn shown_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        describe_observed_peer(generator);
         Some(TunnelLive::json_schema(generator))
+    }
+}
+
+/// Adds the observed fields to the schema of a shown peer, which that of the tunnel refers to.
+fn describe_observed_peer(generator: &mut SchemaGenerator) {
+    let live = PeerLive::json_schema(generator);
+    let Some(Value::Object(peer)) = generator.definitions_mut().get_mut(&*Peer::schema_name()) else {
+        return;
+    };
+    for key in ["properties", "required"] {
+        match (peer.get_mut(key), live.get(key)) {
+            (Some(Value::Object(fields)), Some(Value::Object(more))) => fields.extend(more.clone()),
+            (Some(Value::Array(names)), Some(Value::Array(more))) => {
+                let missing: Vec<Value> = more.iter().filter(|name| !names.contains(name)).cloned().collect();
+                names.extend(missing);
+            }
+            _ => {}
+        }
     }
 }

@@ -224,7 +224,9 @@ pub struct TunnelLive {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PeerLive {
     pub last_handshake: Option<Timestamp>,
+    /// Bytes received from the peer.
     pub rx: u64,
+    /// Bytes sent to the peer.
     pub tx: u64,
 }
 
