@@ -3,7 +3,7 @@
 
 import { useEffect, useState } from 'react'
 
-type Fields = Record<string, unknown>
+export type Fields = Record<string, unknown>
 
 export interface Draft<T extends Fields> {
   value: T
@@ -14,43 +14,74 @@ export interface Draft<T extends Fields> {
   discard: () => void
 }
 
+/** A version of an object: its fields, and its entity tag. */
+export interface Version<T> {
+  value: T
+  etag: string | null
+}
+
+interface Stored {
+  value: Fields
+  /** What the draft was written over, if it is a version of an object. */
+  base?: Version<Fields>
+}
+
+/** Names of the fields that are never stored, which may depend on what is written. */
+export type Secrets<T> = readonly (keyof T)[] | ((value: T) => readonly (keyof T)[])
+
 /**
- * Keeps a draft under a key. `base` is the state that was read; secret fields are never stored.
+ * Keeps a draft under a key. `base` is the state that was read; secret fields are never stored. With an entity tag the
+ * version that the draft was written over is stored too.
  */
 export function useDraft<T extends Fields>(
   key: string,
   base: T,
-  secrets: readonly (keyof T)[] = [],
+  secrets: Secrets<T> = [],
+  etag?: string | null,
 ): Draft<T> {
-  const stored = `gateway.draft.${key}`
-  const [value, setValue] = useState<T>(() => ({ ...base, ...read(stored) }) as T)
+  const [value, setValue] = useState<T>(() => ({ ...base, ...readDraft(key)?.value }) as T)
   const dirty = !same(value, base)
+  const hidden = (typeof secrets === 'function' ? secrets(value) : secrets).join(' ')
+  const over = etag === undefined ? undefined : base
   useEffect(() => {
     if (!dirty) {
-      sessionStorage.removeItem(stored)
+      dropDraft(key)
       return
     }
-    const kept = Object.fromEntries(Object.entries(value).filter(([field]) => !secrets.includes(field)))
-    sessionStorage.setItem(stored, JSON.stringify(kept))
-  }, [stored, dirty, value, secrets])
+    const names = hidden.split(' ')
+    const stored: Stored = { value: without(value, names) }
+    if (over && etag !== undefined) stored.base = { value: without(over, names), etag }
+    sessionStorage.setItem(addressOf(key), JSON.stringify(stored))
+  }, [key, dirty, value, over, etag, hidden])
   return {
     value,
     set: (field, next) => setValue((before) => ({ ...before, [field]: next })),
     replace: setValue,
     dirty,
     discard: () => {
-      sessionStorage.removeItem(stored)
+      dropDraft(key)
       setValue(base)
     },
   }
 }
 
-function read(key: string): Fields {
+const addressOf = (key: string) => `gateway.draft.${key}`
+
+export function readDraft(key: string): Stored | null {
   try {
-    return JSON.parse(sessionStorage.getItem(key) ?? '{}') as Fields
+    const stored = JSON.parse(sessionStorage.getItem(addressOf(key)) ?? 'null') as Stored | null
+    return typeof stored?.value === 'object' ? stored : null
   } catch {
-    return {}
+    return null
   }
+}
+
+export function dropDraft(key: string) {
+  sessionStorage.removeItem(addressOf(key))
+}
+
+function without(fields: Fields, names: readonly string[]): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([field]) => !names.includes(field)))
 }
 
 export function same(one: unknown, other: unknown): boolean {

@@ -1,15 +1,13 @@
-// Forms of an object: its fields by a list, a draft, the errors of the daemon, and the merge of two changes.
+// Forms of an object: their frame with the errors of the gateway and the buttons, and fields by a list.
 
-import { useState, type FormEvent, type ReactNode } from 'react'
-import { ApiError, type Answer } from '@/api/client'
-import { useChange } from '@/api/query'
-import { say } from '@/app/toasts'
+import type { ReactNode } from 'react'
+import type { ApiError } from '@/api/client'
 import type { Role } from '@/app/roles'
 import { useText } from '@/text'
 import { Button } from './button'
-import { merge, useDraft, type Clash, type Draft } from './draft'
+import type { Draft, Fields } from './draft'
+import type { Edit } from './edit'
 import { Check, ErrorSummary, Select, TextArea, TextField } from './fields'
-import { MergeDialog } from './merge-dialog'
 import { Failure } from './section'
 
 /** The values of a form as they are typed: numbers and lists are text. */
@@ -100,93 +98,7 @@ function OneField<T extends Values>({ draft, spec, texts, error }: OneFieldProps
   )
 }
 
-interface Read<T> {
-  value: T
-  etag: string | null
-}
-
-interface EditOptions<T extends Values> {
-  /** Key of the draft. */
-  key: string
-  /** What was read when the form opened. */
-  initial: Read<T>
-  secrets?: readonly (keyof T)[]
-  save: (value: T, etag: string | null) => Promise<Answer<unknown>>
-  /** Reads the object again, after another user changed it. */
-  read?: () => Promise<Read<T>>
-  onSaved: (answer: Answer<unknown>) => void
-}
-
-export interface Edit<T extends Values> {
-  draft: Draft<T>
-  error: Error | null
-  problems: ApiError | null
-  busy: boolean
-  submit: () => void
-  dialog: ReactNode
-}
-
-interface Conflict<T> {
-  merged: T
-  clashes: Clash[]
-  theirs: Read<T>
-}
-
-/** A form that is saved as a whole. If the object was changed meanwhile, both changes are merged. */
-export function useEdit<T extends Values>(options: EditOptions<T>): Edit<T> {
-  const text = useText()
-  const [base, setBase] = useState(options.initial)
-  const [conflict, setConflict] = useState<Conflict<T> | null>(null)
-  const draft = useDraft(options.key, base.value, options.secrets)
-  const change = useChange(({ value, etag }: Read<T>) => options.save(value, etag))
-  const send = (value: T, etag: string | null) =>
-    change.mutate(
-      { value, etag },
-      {
-        onSuccess: (answer) => {
-          draft.discard()
-          say(text.common.saved, answer.warnings)
-          options.onSaved(answer)
-          // A form that stays open goes on from what is stored now.
-          void options.read?.().then((now) => {
-            setBase(now)
-            draft.replace(now.value)
-          })
-        },
-        onError: (error) => {
-          if (!(error instanceof ApiError) || error.status !== 412 || !options.read) return
-          void options.read().then((theirs) => {
-            setConflict({ ...merge(base.value, value, theirs.value), theirs })
-          })
-        },
-      },
-    )
-  const error = change.error
-  const mergeWith = ({ merged, theirs }: Conflict<T>, fields: string[]) => {
-    const value = { ...merged }
-    for (const field of fields) value[field as keyof T] = theirs.value[field as keyof T]
-    setConflict(null)
-    setBase(theirs)
-    draft.replace(value)
-    send(value, theirs.etag)
-  }
-  return {
-    draft,
-    error: error instanceof ApiError && error.status === 412 && options.read ? null : error,
-    problems: error instanceof ApiError ? error : null,
-    busy: change.isPending,
-    submit: () => send(draft.value, base.etag),
-    dialog: conflict ? (
-      <MergeDialog
-        clashes={conflict.clashes}
-        onClose={() => setConflict(null)}
-        onMerge={(fields) => mergeWith(conflict, fields)}
-      />
-    ) : null,
-  }
-}
-
-interface FormProps<T extends Values> {
+interface FormProps<T extends Fields> {
   edit: Edit<T>
   /** The word on the button that saves. */
   action?: string
@@ -194,59 +106,75 @@ interface FormProps<T extends Values> {
   onCancel?: () => void
   /** The form may be saved without a change, such as that of a new object. */
   isNew?: boolean
+  /** More buttons after those of the form. */
+  buttons?: ReactNode
   children: ReactNode
 }
 
 /** The frame of a form: errors at the top, the fields, and the buttons. Ctrl+Enter saves. */
-export function EditForm<T extends Values>({
+export function EditForm<T extends Fields>({
   edit,
   action,
   needs = 'operator',
   onCancel,
   isNew = false,
+  buttons,
   children,
 }: FormProps<T>) {
   const text = useText()
-  const { draft, error, problems } = edit
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    edit.submit()
-  }
+  const { dirty } = edit.draft
   return (
     // The keys are those of the fields inside it.
     // eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions
     <form
       className="form form--page"
-      onSubmit={submit}
+      onSubmit={(event) => {
+        event.preventDefault()
+        edit.submit()
+      }}
       onKeyDown={(event) => {
-        if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit()
+        if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
+        event.preventDefault()
+        event.currentTarget.requestSubmit()
       }}
     >
-      {problems && error && problems.fields.length > 0 ? <ErrorSummary error={problems} /> : null}
-      {error && (!problems || problems.fields.length === 0) ? <Failure error={error} /> : null}
+      <FormErrors edit={edit} />
       {children}
-      <div className="btns">
-        <Button kind="primary" submit needs={needs} busy={edit.busy} disabled={!isNew && !draft.dirty}>
-          {action ?? text.common.save}
+      <div className="btns formend">
+        <Button kind="primary" submit needs={needs} busy={edit.busy} disabled={!isNew && !dirty}>
+          {action ?? (isNew ? text.common.create : text.common.save)}
         </Button>
+        {dirty && !isNew ? (
+          <Button kind="ghost" onClick={edit.forget}>
+            {text.common.discardDraft}
+          </Button>
+        ) : null}
         {onCancel ? (
           <Button
             kind="ghost"
             onClick={() => {
-              draft.discard()
+              edit.forget()
               onCancel()
             }}
           >
             {text.common.cancel}
           </Button>
-        ) : draft.dirty ? (
-          <Button kind="ghost" onClick={draft.discard}>
-            {text.common.cancel}
-          </Button>
         ) : null}
+        {buttons}
+        {dirty ? <span className="dim sm">{text.common.draftKept}</span> : null}
       </div>
       {edit.dialog}
     </form>
+  )
+}
+
+/** What was wrong with the last save. */
+export function FormErrors<T extends Fields>({ edit: { error, problems } }: { edit: Edit<T> }) {
+  if (!error) return null
+  return problems && problems.fields.length > 0 ? (
+    <ErrorSummary error={problems} />
+  ) : (
+    <Failure error={error} />
   )
 }
 

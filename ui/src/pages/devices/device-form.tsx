@@ -3,11 +3,11 @@
 import { call, client, type Schemas } from '@/api/client'
 import { get, useGet } from '@/api/query'
 import { useGo } from '@/app/link'
-import { say } from '@/app/toasts'
+import { useEdit } from '@/components/edit'
 import { Select, TextArea, TextField } from '@/components/fields'
+import { EditForm } from '@/components/form'
 import { useText } from '@/text'
-import { EditForm, Picker, PrivacyClassChoice, ProfileChoice, TrustClassChoice, wordsOf } from './form-parts'
-import { useEdit, type Edit } from './use-edit'
+import { Picker, PrivacyClassChoice, ProfileChoice, TrustClassChoice, wordsOf } from './form-parts'
 
 type Device = Schemas['Device']
 
@@ -77,9 +77,9 @@ export function DeviceForm({ device, etag = null }: Props) {
   const words = text.devices
   const groups = useGet('/device-groups', {}, { every: 60_000 }).data?.data
   const id = device?.id
-  const edit = useEdit<DeviceFields>({
+  const edit = useEdit<DeviceFields, Device>({
     key: `device.${id ?? 'new'}`,
-    base: { value: device ? fieldsOf(device) : NEW_DEVICE, etag },
+    version: { value: device ? fieldsOf(device) : NEW_DEVICE, etag },
     save: (value, tag) =>
       id
         ? call(
@@ -89,97 +89,94 @@ export function DeviceForm({ device, etag = null }: Props) {
             }),
           )
         : call(client.POST('/devices', { body: inputOf(value) })),
-    reread: async () => {
+    read: async () => {
       const answer = await get('/devices/{id}', { path: { id: id ?? '' } })
       return { value: fieldsOf(answer.data), etag: answer.etag }
     },
-    onSaved: (answer) => {
-      say(text.common.saved, answer.warnings)
-      if (!id) go(`/devices/${(answer.data as Device).id}`)
+    onSaved: (saved) => {
+      if (!id) go(`/devices/${saved.id}`)
     },
   })
   const { value, set } = edit.draft
   return (
-    <EditForm
-      edit={edit as unknown as Edit<Record<string, unknown>>}
-      isNew={!id}
-      onCancel={id ? undefined : () => go('/devices')}
-    >
-      <TextField
-        label={text.common.name}
-        value={value.name}
-        error={edit.of('name')}
-        onChange={(typed) => set('name', typed)}
-        required
-      />
-      <TextField
-        label={words.mac}
-        value={value.mac}
-        error={edit.of('mac')}
-        placeholder="02:00:00:00:00:0a"
-        spellCheck={false}
-        onChange={(typed) => set('mac', typed)}
-      />
-      <TextField
-        label={words.macs}
-        hint={words.macsHint}
-        value={value.macs}
-        error={edit.of('macs')}
-        spellCheck={false}
-        onChange={(typed) => set('macs', typed)}
-      />
-      <TextField
-        label={words.hostname}
-        value={value.hostname}
-        error={edit.of('hostname')}
-        spellCheck={false}
-        onChange={(typed) => set('hostname', typed)}
-      />
-      <Select
-        label={words.status}
-        value={value.status as string}
-        options={Object.entries(words.statuses)}
-        hint={words.statusHints[value.status]}
-        error={edit.of('status')}
-        onChange={(chosen) => set('status', chosen as DeviceFields['status'])}
-      />
-      <TrustClassChoice
-        value={value.trust_class}
-        error={edit.of('trust_class')}
-        onChange={(chosen) => set('trust_class', chosen)}
-      />
-      <PrivacyClassChoice
-        value={value.privacy_class}
-        error={edit.of('privacy_class')}
-        onChange={(chosen) => set('privacy_class', chosen)}
-      />
-      <ProfileChoice
-        value={value.profile}
-        error={edit.of('profile')}
-        onChange={(chosen) => set('profile', chosen)}
-      />
-      <Picker
-        key={groups ? 'there' : 'loading'}
-        label={words.groups}
-        all={groups ?? []}
-        chosen={value.groups}
-        onChange={(chosen) => set('groups', chosen)}
-      />
-      <TextField
-        label={words.tags}
-        hint={words.commas}
-        value={value.tags}
-        error={edit.of('tags')}
-        onChange={(typed) => set('tags', typed)}
-      />
-      <div className="wide">
-        <TextArea
-          label={words.notes}
-          rows={3}
-          value={value.notes}
-          error={edit.of('notes')}
-          onChange={(typed) => set('notes', typed)}
+    <EditForm edit={edit} isNew={!id} onCancel={id ? undefined : () => go('/devices')}>
+      <div className="form form--2 form--fields">
+        <TextField
+          label={text.common.name}
+          value={value.name}
+          error={edit.of('name')}
+          onChange={(typed) => set('name', typed)}
+          required
         />
+        <TextField
+          label={words.mac}
+          value={value.mac}
+          error={edit.of('mac')}
+          placeholder="02:00:00:00:00:0a"
+          spellCheck={false}
+          onChange={(typed) => set('mac', typed)}
+        />
+        <TextField
+          label={words.macs}
+          hint={words.macsHint}
+          value={value.macs}
+          error={edit.of('macs')}
+          spellCheck={false}
+          onChange={(typed) => set('macs', typed)}
+        />
+        <TextField
+          label={words.hostname}
+          value={value.hostname}
+          error={edit.of('hostname')}
+          spellCheck={false}
+          onChange={(typed) => set('hostname', typed)}
+        />
+        <Select
+          label={words.status}
+          value={value.status as string}
+          options={Object.entries(words.statuses)}
+          hint={words.statusHints[value.status]}
+          error={edit.of('status')}
+          onChange={(chosen) => set('status', chosen as DeviceFields['status'])}
+        />
+        <TrustClassChoice
+          value={value.trust_class}
+          error={edit.of('trust_class')}
+          onChange={(chosen) => set('trust_class', chosen)}
+        />
+        <PrivacyClassChoice
+          value={value.privacy_class}
+          error={edit.of('privacy_class')}
+          onChange={(chosen) => set('privacy_class', chosen)}
+        />
+        <ProfileChoice
+          value={value.profile}
+          error={edit.of('profile')}
+          onChange={(chosen) => set('profile', chosen)}
+        />
+        <Picker
+          key={groups ? 'there' : 'loading'}
+          label={words.groups}
+          all={groups ?? []}
+          chosen={value.groups}
+          onChange={(chosen) => set('groups', chosen)}
+        />
+        <TextField
+          label={words.tags}
+          hint={words.commas}
+          value={value.tags}
+          error={edit.of('tags')}
+          onChange={(typed) => set('tags', typed)}
+        />
+        <div className="wide">
+          <TextArea
+            label={words.notes}
+            rows={3}
+            value={value.notes}
+            error={edit.of('notes')}
+            onChange={(typed) => set('notes', typed)}
+          />
+        </div>
       </div>
     </EditForm>
   )

@@ -1,69 +1,9 @@
 // Parts that the forms of devices, groups and trust classes share.
 
-import { useMemo, useState, type ReactNode } from 'react'
-import { ApiError } from '@/api/client'
+import { useMemo, useState } from 'react'
 import { useGet } from '@/api/query'
-import { Button } from '@/components/button'
-import { ErrorSummary, Select, TextField } from '@/components/fields'
-import { MergeDialog } from '@/components/merge-dialog'
-import { Failure } from '@/components/section'
+import { Select, TextField } from '@/components/fields'
 import { useText } from '@/text'
-import type { Edit } from './use-edit'
-
-interface FormProps {
-  edit: Edit<Record<string, unknown>>
-  isNew: boolean
-  onCancel?: () => void
-  children: ReactNode
-}
-
-export function EditForm({ edit, isNew, onCancel, children }: FormProps) {
-  const text = useText()
-  const { error } = edit
-  const fields = error instanceof ApiError && error.fields.length > 0 ? error : null
-  return (
-    // Ctrl+Enter saves from every field, also from one of several lines.
-    // eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions
-    <form
-      className="form form--2"
-      onSubmit={(event) => {
-        event.preventDefault()
-        edit.submit()
-      }}
-      onKeyDown={(event) => {
-        if (event.key === 'Enter' && event.ctrlKey) edit.submit()
-      }}
-    >
-      {error ? (
-        <div className="wide">{fields ? <ErrorSummary error={fields} /> : <Failure error={error} />}</div>
-      ) : null}
-      {children}
-      <div className="btns wide">
-        <Button
-          kind="primary"
-          submit
-          needs="operator"
-          busy={edit.busy}
-          disabled={!isNew && !edit.draft.dirty}
-        >
-          {isNew ? text.common.create : text.common.save}
-        </Button>
-        {onCancel ? (
-          <Button kind="ghost" onClick={onCancel}>
-            {text.common.cancel}
-          </Button>
-        ) : edit.draft.dirty ? (
-          <Button kind="ghost" onClick={edit.draft.discard}>
-            {text.devices.discard}
-          </Button>
-        ) : null}
-      </div>
-      {edit.clashes ? (
-        <MergeDialog clashes={edit.clashes} onClose={edit.cancelMerge} onMerge={edit.accept} />
-      ) : null}
-    </form>
-  )
-}
 
 interface ChoiceProps {
   value: string | null

@@ -1,21 +1,19 @@
 // A device group: its members and what they take from it.
 
 import { useParams } from '@tanstack/react-router'
-import { useMemo, useState } from 'react'
+import { useMemo } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
-import { get, useChange, useGet } from '@/api/query'
+import { get, useGet } from '@/api/query'
 import { useTitle } from '@/app/crumb'
 import { useGo } from '@/app/link'
 import { NotFound } from '@/app/not-found'
-import { say } from '@/app/toasts'
-import { Answer } from '@/components/answer'
-import { Button } from '@/components/button'
-import { Confirm } from '@/components/confirm'
+import { useEdit } from '@/components/edit'
 import { TextField } from '@/components/fields'
+import { EditForm } from '@/components/form'
+import { ObjectPage } from '@/components/object-page'
 import { Loaded } from '@/components/section'
 import { useText } from '@/text'
-import { EditForm, Picker, PrivacyClassChoice, ProfileChoice, TrustClassChoice } from './form-parts'
-import { useEdit, type Edit } from './use-edit'
+import { Picker, PrivacyClassChoice, ProfileChoice, TrustClassChoice } from './form-parts'
 
 type Group = Schemas['DeviceGroup']
 
@@ -64,7 +62,6 @@ function GroupForm({ group, etag = null }: { group?: Group; etag?: string | null
   const text = useText()
   const go = useGo()
   const words = text.devices.groupList
-  const [removing, setRemoving] = useState(false)
   const devices = useGet('/devices', {}, { every: 60_000 }).data?.data
   const all = useMemo(
     () =>
@@ -76,9 +73,9 @@ function GroupForm({ group, etag = null }: { group?: Group; etag?: string | null
     [devices],
   )
   const id = group?.id
-  const edit = useEdit<GroupFields>({
+  const edit = useEdit<GroupFields, Group>({
     key: `group.${id ?? 'new'}`,
-    base: { value: group ? fieldsOf(group) : NEW_GROUP, etag },
+    version: { value: group ? fieldsOf(group) : NEW_GROUP, etag },
     save: (value, tag) => {
       const body = { ...value, color: value.color || null }
       return id
@@ -90,107 +87,80 @@ function GroupForm({ group, etag = null }: { group?: Group; etag?: string | null
           )
         : call(client.POST('/device-groups', { body }))
     },
-    reread: async () => {
+    read: async () => {
       const answer = await get('/device-groups/{id}', { path: { id: id ?? '' } })
       return { value: fieldsOf(answer.data), etag: answer.etag }
     },
-    onSaved: (answer) => {
-      say(text.common.saved, answer.warnings)
-      if (!id) go(`/devices/groups/${(answer.data as Group).id}`)
+    onSaved: (saved) => {
+      if (!id) go(`/devices/groups/${saved.id}`)
     },
   })
   const { value, set } = edit.draft
   return (
-    <>
-      <Answer question={id ? words.questionOf(group?.name ?? '') : text.devices.tabs.groups}>
-        {id ? words.answerOf(value.members.length) : words.addSentence}
-      </Answer>
-      <EditForm
-        edit={edit as unknown as Edit<Record<string, unknown>>}
-        isNew={!id}
-        onCancel={id ? undefined : () => go('/devices/groups')}
-      >
-        <TextField
-          label={text.common.name}
-          value={value.name}
-          error={edit.of('name')}
-          onChange={(typed) => set('name', typed)}
-          required
-        />
-        <TextField
-          label={text.common.description}
-          value={value.description}
-          error={edit.of('description')}
-          onChange={(typed) => set('description', typed)}
-        />
-        <TrustClassChoice
-          value={value.trust_class}
-          error={edit.of('trust_class')}
-          onChange={(chosen) => set('trust_class', chosen)}
-        />
-        <PrivacyClassChoice
-          value={value.privacy_class}
-          error={edit.of('privacy_class')}
-          onChange={(chosen) => set('privacy_class', chosen)}
-        />
-        <ProfileChoice
-          value={value.profile}
-          error={edit.of('profile')}
-          onChange={(chosen) => set('profile', chosen)}
-        />
-        <TextField
-          label={words.color}
-          value={value.color}
-          placeholder="#3366cc"
-          error={edit.of('color')}
-          onChange={(typed) => set('color', typed)}
-        />
-        <Picker
-          key={devices ? 'there' : 'loading'}
-          label={words.members}
-          all={all}
-          chosen={value.members}
-          onChange={(chosen) => set('members', chosen)}
-        />
+    <ObjectPage
+      question={id ? words.questionOf(group?.name ?? '') : text.devices.tabs.groups}
+      answer={id ? words.answerOf(value.members.length) : words.addSentence}
+      deletion={
+        group
+          ? {
+              name: group.name,
+              title: words.removeTitle(group.name),
+              consequence: words.removeConsequence,
+              subject: { type: 'device_group', id: group.id },
+              remove: () =>
+                call(client.DELETE('/device-groups/{id}', { params: { path: { id: group.id } } })),
+              back: '/devices/groups',
+              draft: `group.${group.id}`,
+            }
+          : null
+      }
+    >
+      <EditForm edit={edit} isNew={!id} onCancel={id ? undefined : () => go('/devices/groups')}>
+        <div className="form form--2 form--fields">
+          <TextField
+            label={text.common.name}
+            value={value.name}
+            error={edit.of('name')}
+            onChange={(typed) => set('name', typed)}
+            required
+          />
+          <TextField
+            label={text.common.description}
+            value={value.description}
+            error={edit.of('description')}
+            onChange={(typed) => set('description', typed)}
+          />
+          <TrustClassChoice
+            value={value.trust_class}
+            error={edit.of('trust_class')}
+            onChange={(chosen) => set('trust_class', chosen)}
+          />
+          <PrivacyClassChoice
+            value={value.privacy_class}
+            error={edit.of('privacy_class')}
+            onChange={(chosen) => set('privacy_class', chosen)}
+          />
+          <ProfileChoice
+            value={value.profile}
+            error={edit.of('profile')}
+            onChange={(chosen) => set('profile', chosen)}
+          />
+          <TextField
+            label={words.color}
+            value={value.color}
+            placeholder="#3366cc"
+            error={edit.of('color')}
+            onChange={(typed) => set('color', typed)}
+          />
+          <Picker
+            key={devices ? 'there' : 'loading'}
+            label={words.members}
+            all={all}
+            chosen={value.members}
+            onChange={(chosen) => set('members', chosen)}
+          />
+        </div>
       </EditForm>
-      {group ? (
-        <>
-          <hr className="rule" />
-          <div className="btns">
-            <Button needs="operator" onClick={() => setRemoving(true)}>
-              {words.remove}
-            </Button>
-          </div>
-          <Remove group={group} open={removing} onClose={() => setRemoving(false)} />
-        </>
-      ) : null}
-    </>
-  )
-}
-
-function Remove({ group, open, onClose }: { group: Group; open: boolean; onClose: () => void }) {
-  const text = useText()
-  const go = useGo()
-  const words = text.devices.groupList
-  const remove = useChange(async () => {
-    const answer = await call(client.DELETE('/device-groups/{id}', { params: { path: { id: group.id } } }))
-    // The page of what is gone is left before anything is read again.
-    say(text.common.deleted(group.name), answer.warnings)
-    go('/devices/groups')
-    return answer
-  })
-  return (
-    <Confirm
-      open={open}
-      onClose={onClose}
-      title={words.removeTitle(group.name)}
-      consequence={words.removeConsequence}
-      name={group.name}
-      subject={{ type: 'device_group', id: group.id }}
-      action={text.common.delete}
-      busy={remove.isPending}
-      error={remove.error}
-      onConfirm={() => remove.mutate(undefined)}
-    />
+    </ObjectPage>
   )
 }

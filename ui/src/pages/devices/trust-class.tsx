@@ -1,21 +1,18 @@
 // A trust class: what its devices may reach.
 
 import { useParams } from '@tanstack/react-router'
-import { useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
-import { get, useChange, useGet } from '@/api/query'
+import { get, useGet } from '@/api/query'
 import { useTitle } from '@/app/crumb'
 import { useGo } from '@/app/link'
 import { NotFound } from '@/app/not-found'
-import { say } from '@/app/toasts'
-import { Answer } from '@/components/answer'
-import { Button } from '@/components/button'
-import { Confirm } from '@/components/confirm'
+import { useEdit } from '@/components/edit'
 import { Check, Select, TextField } from '@/components/fields'
+import { EditForm } from '@/components/form'
+import { ObjectPage } from '@/components/object-page'
 import { Loaded } from '@/components/section'
 import { useText } from '@/text'
-import { EditForm, PrivacyClassChoice, ProfileChoice } from './form-parts'
-import { useEdit, type Edit } from './use-edit'
+import { PrivacyClassChoice, ProfileChoice } from './form-parts'
 
 type TrustClass = Schemas['TrustClass']
 
@@ -81,11 +78,10 @@ function ClassForm({ known, etag = null }: { known?: TrustClass; etag?: string |
   const text = useText()
   const go = useGo()
   const words = text.devices.classList
-  const [removing, setRemoving] = useState(false)
   const id = known?.id
-  const edit = useEdit<ClassFields>({
+  const edit = useEdit<ClassFields, TrustClass>({
     key: `trust-class.${id ?? 'new'}`,
-    base: { value: known ? fieldsOf(known) : NEW_CLASS, etag },
+    version: { value: known ? fieldsOf(known) : NEW_CLASS, etag },
     save: (value, tag) => {
       const body = { ...value, level: Number(value.level) } as Schemas['TrustClassInput']
       return id
@@ -97,136 +93,109 @@ function ClassForm({ known, etag = null }: { known?: TrustClass; etag?: string |
           )
         : call(client.POST('/trust-classes', { body }))
     },
-    reread: async () => {
+    read: async () => {
       const answer = await get('/trust-classes/{id}', { path: { id: id ?? '' } })
       return { value: fieldsOf(answer.data), etag: answer.etag }
     },
-    onSaved: (answer) => {
-      say(text.common.saved, answer.warnings)
-      if (!id) go(`/devices/trust-classes/${(answer.data as TrustClass).id}`)
+    onSaved: (saved) => {
+      if (!id) go(`/devices/trust-classes/${saved.id}`)
     },
   })
   const { value, set } = edit.draft
   return (
-    <>
-      <Answer question={known ? words.questionOf(known.name) : text.devices.tabs.trustClasses}>
-        {words.answerOf(
-          words.lanValues[value.lan_access] ?? value.lan_access,
-          words.internetValues[value.internet] ?? value.internet,
-        )}
-      </Answer>
-      <EditForm
-        edit={edit as unknown as Edit<Record<string, unknown>>}
-        isNew={!id}
-        onCancel={id ? undefined : () => go('/devices/trust-classes')}
-      >
-        <TextField
-          label={text.common.name}
-          value={value.name}
-          error={edit.of('name')}
-          disabled={known?.builtin}
-          hint={known?.builtin ? words.builtinHint : undefined}
-          onChange={(typed) => set('name', typed)}
-          required
-        />
-        <TextField
-          label={text.common.description}
-          value={value.description}
-          error={edit.of('description')}
-          onChange={(typed) => set('description', typed)}
-        />
-        <TextField
-          label={words.level}
-          hint={words.levelHint}
-          type="number"
-          min={0}
-          max={100}
-          value={value.level}
-          error={edit.of('level')}
-          onChange={(typed) => set('level', typed)}
-        />
-        <Select
-          label={words.lan}
-          value={value.lan_access as string}
-          options={Object.entries(words.lanValues)}
-          error={edit.of('lan_access')}
-          onChange={(chosen) => set('lan_access', chosen as ClassFields['lan_access'])}
-        />
-        <Select
-          label={words.internet}
-          value={value.internet as string}
-          options={Object.entries(words.internetValues)}
-          hint={words.internetHints[value.internet]}
-          error={edit.of('internet')}
-          onChange={(chosen) => set('internet', chosen as ClassFields['internet'])}
-        />
-        <PrivacyClassChoice
-          value={value.privacy_class}
-          error={edit.of('privacy_class')}
-          onChange={(chosen) => set('privacy_class', chosen)}
-        />
-        <ProfileChoice
-          value={value.default_profile}
-          error={edit.of('default_profile')}
-          onChange={(chosen) => set('default_profile', chosen)}
-        />
-        <Check
-          label={words.admin}
-          hint={words.adminHint}
-          checked={value.admin_access}
-          onChange={(checked) => set('admin_access', checked)}
-        />
-        <Check
-          label={words.dnsLocal}
-          hint={words.dnsLocalHint}
-          checked={value.dns_local}
-          onChange={(checked) => set('dns_local', checked)}
-        />
-        <Check
-          label={words.mdns}
-          hint={words.mdnsHint}
-          checked={value.mdns}
-          onChange={(checked) => set('mdns', checked)}
-        />
+    <ObjectPage
+      question={known ? words.questionOf(known.name) : text.devices.tabs.trustClasses}
+      answer={words.answerOf(
+        words.lanValues[value.lan_access] ?? value.lan_access,
+        words.internetValues[value.internet] ?? value.internet,
+      )}
+      deletion={
+        known && !known.builtin
+          ? {
+              name: known.name,
+              title: words.removeTitle(known.name),
+              consequence: words.removeConsequence,
+              subject: { type: 'trust_class', id: known.id },
+              remove: () =>
+                call(client.DELETE('/trust-classes/{id}', { params: { path: { id: known.id } } })),
+              back: '/devices/trust-classes',
+              draft: `trust-class.${known.id}`,
+            }
+          : null
+      }
+    >
+      <EditForm edit={edit} isNew={!id} onCancel={id ? undefined : () => go('/devices/trust-classes')}>
+        <div className="form form--2 form--fields">
+          <TextField
+            label={text.common.name}
+            value={value.name}
+            error={edit.of('name')}
+            disabled={known?.builtin}
+            hint={known?.builtin ? words.builtinHint : undefined}
+            onChange={(typed) => set('name', typed)}
+            required
+          />
+          <TextField
+            label={text.common.description}
+            value={value.description}
+            error={edit.of('description')}
+            onChange={(typed) => set('description', typed)}
+          />
+          <TextField
+            label={words.level}
+            hint={words.levelHint}
+            type="number"
+            min={0}
+            max={100}
+            value={value.level}
+            error={edit.of('level')}
+            onChange={(typed) => set('level', typed)}
+          />
+          <Select
+            label={words.lan}
+            value={value.lan_access as string}
+            options={Object.entries(words.lanValues)}
+            error={edit.of('lan_access')}
+            onChange={(chosen) => set('lan_access', chosen as ClassFields['lan_access'])}
+          />
+          <Select
+            label={words.internet}
+            value={value.internet as string}
+            options={Object.entries(words.internetValues)}
+            hint={words.internetHints[value.internet]}
+            error={edit.of('internet')}
+            onChange={(chosen) => set('internet', chosen as ClassFields['internet'])}
+          />
+          <PrivacyClassChoice
+            value={value.privacy_class}
+            error={edit.of('privacy_class')}
+            onChange={(chosen) => set('privacy_class', chosen)}
+          />
+          <ProfileChoice
+            value={value.default_profile}
+            error={edit.of('default_profile')}
+            onChange={(chosen) => set('default_profile', chosen)}
+          />
+          <Check
+            label={words.admin}
+            hint={words.adminHint}
+            checked={value.admin_access}
+            onChange={(checked) => set('admin_access', checked)}
+          />
+          <Check
+            label={words.dnsLocal}
+            hint={words.dnsLocalHint}
+            checked={value.dns_local}
+            onChange={(checked) => set('dns_local', checked)}
+          />
+          <Check
+            label={words.mdns}
+            hint={words.mdnsHint}
+            checked={value.mdns}
+            onChange={(checked) => set('mdns', checked)}
+          />
+        </div>
       </EditForm>
-      {known && !known.builtin ? (
-        <>
-          <hr className="rule" />
-          <div className="btns">
-            <Button needs="operator" onClick={() => setRemoving(true)}>
-              {words.remove}
-            </Button>
-          </div>
-          <Remove known={known} open={removing} onClose={() => setRemoving(false)} />
-        </>
-      ) : null}
-    </>
-  )
-}
-
-function Remove({ known, open, onClose }: { known: TrustClass; open: boolean; onClose: () => void }) {
-  const text = useText()
-  const go = useGo()
-  const words = text.devices.classList
-  const remove = useChange(async () => {
-    const answer = await call(client.DELETE('/trust-classes/{id}', { params: { path: { id: known.id } } }))
-    // The page of what is gone is left before anything is read again.
-    say(text.common.deleted(known.name), answer.warnings)
-    go('/devices/trust-classes')
-    return answer
-  })
-  return (
-    <Confirm
-      open={open}
-      onClose={onClose}
-      title={words.removeTitle(known.name)}
-      consequence={words.removeConsequence}
-      name={known.name}
-      subject={{ type: 'trust_class', id: known.id }}
-      action={text.common.delete}
-      busy={remove.isPending}
-      error={remove.error}
-      onConfirm={() => remove.mutate(undefined)}
-    />
+    </ObjectPage>
   )
 }

@@ -1,15 +1,14 @@
 // The settings of the DHCP server.
 
-import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { get, useGet } from '@/api/query'
 import { Button } from '@/components/button'
+import { useEdit } from '@/components/edit'
 import {
   EditForm,
   FormFields,
   numberOf,
   textOf,
-  useEdit,
   wordsOf,
   type FieldTexts,
   type Values,
@@ -71,17 +70,15 @@ export function DhcpServer({ config, etag }: { config: Config; etag: string | nu
   const text = useText()
   const words = text.network.dhcp
   const interfaces = useGet('/interfaces', {}, { every: false }).data?.data ?? []
-  const [initial] = useState(() => ({ value: formOf(config), etag }))
   const edit = useEdit<Values>({
     key: 'dhcp.server',
-    initial,
+    version: { value: formOf(config), etag },
     save: (value, tag) =>
       call(client.PUT('/dhcp', { params: { header: tag ? { 'If-Match': tag } : {} }, body: inputOf(value) })),
     read: async () => {
       const now = await get('/dhcp')
       return { value: formOf(now.data), etag: now.etag }
     },
-    onSaved: () => undefined,
   })
   const { draft, problems } = edit
   const names = interfaces

@@ -1,6 +1,5 @@
 // One interface: its addresses, its configuration, and its DHCP client.
 
-import { useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { get, useChange, useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
@@ -9,7 +8,8 @@ import { say, sayError } from '@/app/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Facts } from '@/components/facts'
-import { EditForm, FormFields, numberOf, textOf, useEdit, wordsOf } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm, FormFields, numberOf, textOf, wordsOf } from '@/components/form'
 import { usePageId } from '@/components/page-id'
 import { Loaded, Section } from '@/components/section'
 import { StateWord, Tag } from '@/components/state'
@@ -200,10 +200,9 @@ function inputOf(form: ReturnType<typeof formOf>): Schemas['InterfaceConfigReque
 function Form({ view, etag }: { view: View; etag: string | null }) {
   const words = useText().network.interfaces
   const name = view.name
-  const [initial] = useState(() => ({ value: formOf(view), etag }))
   const edit = useEdit({
     key: `interface.${name}`,
-    initial,
+    version: { value: formOf(view), etag },
     save: (value, tag) =>
       call(
         client.PUT('/interfaces/{name}/config', {
@@ -215,7 +214,6 @@ function Form({ view, etag }: { view: View; etag: string | null }) {
       const now = await get('/interfaces/{name}/config', { path: { name } })
       return { value: formOf(now.data), etag: now.etag }
     },
-    onSaved: () => undefined,
   })
   const fixed = edit.draft.value.method === 'static'
   const isProtected = edit.error instanceof ApiError && edit.error.code === 'interface_protected'

@@ -1,10 +1,10 @@
 // IPv6 on the LAN: the prefix and its settings.
 
-import { useState } from 'react'
 import { call, client } from '@/api/client'
 import { get, useGet } from '@/api/query'
 import { Answer, Tabs } from '@/components/answer'
-import { EditForm, FormFields, numberOf, textOf, useEdit, wordsOf } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm, FormFields, numberOf, textOf, wordsOf } from '@/components/form'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
 import { network } from './entry'
@@ -82,10 +82,9 @@ function Now() {
 
 function Form({ value, etag }: { value: Ipv6Form; etag: string | null }) {
   const words = useText().network.ipv6
-  const [initial] = useState({ value, etag })
   const edit = useEdit({
     key: 'settings.ipv6',
-    initial,
+    version: { value, etag },
     save: (form, tag) =>
       call(
         client.PUT('/settings', {
@@ -104,7 +103,6 @@ function Form({ value, etag }: { value: Ipv6Form; etag: string | null }) {
       const now = await get('/settings')
       return { value: settingsForm(now.data), etag: now.etag }
     },
-    onSaved: () => undefined,
   })
   const path = (field: string) => `network.ipv6.${field}`
   return (

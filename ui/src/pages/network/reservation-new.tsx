@@ -1,12 +1,12 @@
 // A new reservation, empty or from a lease.
 
-import { useState } from 'react'
 import { call, client } from '@/api/client'
 import { useTitle } from '@/app/crumb'
 import { useGo } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
 import { Answer, Tabs } from '@/components/answer'
-import { EditForm, useEdit } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm } from '@/components/form'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
 import { network } from './entry'
@@ -18,7 +18,7 @@ export default function NewReservation() {
   const words = text.network.dhcp
   const [search] = useSearchParams()
   useTitle(words.newReservation)
-  const [initial] = useState(() => ({
+  const version = {
     value: {
       mac: search.mac ?? '',
       ip: search.ip ?? '',
@@ -27,10 +27,10 @@ export default function NewReservation() {
       comment: '',
     },
     etag: null,
-  }))
+  }
   const edit = useEdit<ReservationForm>({
     key: `reservation.new.${search.mac ?? ''}`,
-    initial,
+    version,
     save: (value) => call(client.POST('/dhcp/reservations', { body: reservationInput(value) })),
     onSaved: () => go('/network/dhcp'),
   })

@@ -1,15 +1,11 @@
 // One reservation.
 
-import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { get, useChange, useGet } from '@/api/query'
+import { get, useGet } from '@/api/query'
 import { useTitle } from '@/app/crumb'
-import { useGo } from '@/app/link'
-import { say } from '@/app/toasts'
-import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
-import { Confirm } from '@/components/confirm'
-import { EditForm, useEdit } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm } from '@/components/form'
+import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
@@ -18,59 +14,41 @@ import { ReservationFields, reservationForm, reservationInput } from './reservat
 
 export default function ReservationPage() {
   const text = useText()
-  const go = useGo()
   const mac = usePageId()
   const words = text.network.dhcp
   const reservation = useGet('/dhcp/reservations/{mac}', { path: { mac } })
-  const [deleting, setDeleting] = useState(false)
   const shown = reservation.data?.data
   useTitle(mac)
-  const change = useChange(() =>
-    call(client.DELETE('/dhcp/reservations/{mac}', { params: { path: { mac } } })),
-  )
   return (
-    <>
-      <Answer
-        question={words.reservationQuestion}
-        actions={
-          shown ? (
-            <Button needs="operator" onClick={() => setDeleting(true)}>
-              {text.common.delete}
-            </Button>
-          ) : null
-        }
-      >
-        {reservation.error
+    <ObjectPage
+      question={words.reservationQuestion}
+      answer={
+        reservation.error
           ? text.network.unknownAnswer
           : shown
             ? words.reservationAnswer(shown.hostname ?? mac, shown.ip ?? '-')
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={network} />
+            : text.common.loading
+      }
+      entry={network}
+      deletion={
+        shown
+          ? {
+              name: mac,
+              title: words.deleteTitle(mac),
+              consequence: words.deleteConsequence,
+              remove: () => call(client.DELETE('/dhcp/reservations/{mac}', { params: { path: { mac } } })),
+              back: '/network/dhcp',
+              draft: `reservation.${mac}`,
+            }
+          : null
+      }
+    >
       <Section title={words.reservationsTitle}>
         <Loaded query={reservation} lines={4}>
           {(read) => <Form key={mac} mac={mac} reservation={read} etag={reservation.data?.etag ?? null} />}
         </Loaded>
       </Section>
-      <Confirm
-        open={deleting}
-        onClose={() => setDeleting(false)}
-        title={words.deleteTitle(mac)}
-        consequence={words.deleteConsequence}
-        name={mac}
-        action={text.common.delete}
-        busy={change.isPending}
-        error={change.error}
-        onConfirm={() =>
-          change.mutate(undefined, {
-            onSuccess: () => {
-              say(text.common.deleted(mac))
-              go('/network/dhcp')
-            },
-          })
-        }
-      />
-    </>
+    </ObjectPage>
   )
 }
 
@@ -81,10 +59,9 @@ interface FormProps {
 }
 
 function Form({ mac, reservation, etag }: FormProps) {
-  const [initial] = useState(() => ({ value: reservationForm(reservation), etag }))
   const edit = useEdit({
     key: `reservation.${mac}`,
-    initial,
+    version: { value: reservationForm(reservation), etag },
     save: (value, tag) =>
       call(
         client.PUT('/dhcp/reservations/{mac}', {
@@ -96,7 +73,6 @@ function Form({ mac, reservation, etag }: FormProps) {
       const now = await get('/dhcp/reservations/{mac}', { path: { mac } })
       return { value: reservationForm(now.data), etag: now.etag }
     },
-    onSaved: () => undefined,
   })
   return (
     <EditForm edit={edit}>

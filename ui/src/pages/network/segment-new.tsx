@@ -1,11 +1,11 @@
 // A new segment.
 
-import { useState } from 'react'
 import { call, client } from '@/api/client'
 import { useTitle } from '@/app/crumb'
 import { useGo } from '@/app/link'
 import { Answer, Tabs } from '@/components/answer'
-import { EditForm, useEdit } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm } from '@/components/form'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
 import { network } from './entry'
@@ -16,10 +16,9 @@ export default function NewSegment() {
   const go = useGo()
   const words = text.network.segments
   useTitle(words.new)
-  const [initial] = useState(() => ({ value: segmentForm(null), etag: null }))
   const edit = useEdit({
     key: 'segment.new',
-    initial,
+    version: { value: segmentForm(null), etag: null },
     save: (value) => call(client.POST('/segments', { body: segmentInput(value) })),
     onSaved: () => go('/network/segments'),
   })

@@ -1,13 +1,13 @@
 // The editor of the uplinks. The list is saved as a whole.
 
-import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { get, useGet } from '@/api/query'
 import { useTitle } from '@/app/crumb'
 import { useGo } from '@/app/link'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
-import { EditForm, FormFields, useEdit, type Edit, type FieldTexts, type Values } from '@/components/form'
+import { useEdit, type Edit } from '@/components/edit'
+import { EditForm, FormFields, type FieldTexts, type Values } from '@/components/form'
 import { numbersOf, withoutNumber } from '@/components/numbered'
 import { Loaded } from '@/components/section'
 import { useText, type Text } from '@/text'
@@ -34,10 +34,9 @@ function Form({ uplinks, etag }: { uplinks: Schemas['WanUplinks']; etag: string 
   const text = useText()
   const go = useGo()
   const words = text.network.uplinks.editor
-  const [initial] = useState(() => ({ value: uplinksForm(uplinks), etag }))
   const edit = useEdit<Values>({
     key: 'wan.uplinks',
-    initial,
+    version: { value: uplinksForm(uplinks), etag },
     save: (value, tag) =>
       call(
         client.PUT('/system/wan-uplinks', {

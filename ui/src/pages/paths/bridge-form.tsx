@@ -2,7 +2,8 @@
 
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { FormFields, numberOf, type Edit } from '@/components/form'
+import type { Edit } from '@/components/edit'
+import { FormFields, numberOf } from '@/components/form'
 import { useText } from '@/text'
 
 // A type, not an interface: the form wants the index signature of an object.

@@ -1,11 +1,11 @@
 // A new bridge.
 
-import { useState } from 'react'
-import { call, client, type Schemas } from '@/api/client'
+import { call, client } from '@/api/client'
 import { useTitle } from '@/app/crumb'
 import { useGo } from '@/app/link'
 import { Answer, Tabs } from '@/components/answer'
-import { EditForm, useEdit } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm } from '@/components/form'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
 import { BridgeFields, bridgeForm, bridgeInput } from './bridge-form'
@@ -16,12 +16,11 @@ export default function NewBridge() {
   const go = useGo()
   const words = text.paths.bridges
   useTitle(words.new)
-  const [initial] = useState(() => ({ value: bridgeForm(null), etag: null }))
   const edit = useEdit({
     key: 'bridge.new',
-    initial,
+    version: { value: bridgeForm(null), etag: null },
     save: (value) => call(client.POST('/bridges', { body: bridgeInput(value) })),
-    onSaved: (answer) => go(`/paths/bridges/${(answer.data as Schemas['Bridge']).id}`),
+    onSaved: ({ id }) => go(`/paths/bridges/${id}`),
   })
   return (
     <>

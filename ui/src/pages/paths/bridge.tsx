@@ -4,13 +4,12 @@ import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { get, useChange, useGet } from '@/api/query'
 import { useTitle } from '@/app/crumb'
-import { useGo } from '@/app/link'
-import { say, sayError } from '@/app/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { sayError } from '@/app/toasts'
 import { Button } from '@/components/button'
-import { Confirm } from '@/components/confirm'
 import { Facts } from '@/components/facts'
-import { EditForm, useEdit } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm } from '@/components/form'
+import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
@@ -27,7 +26,6 @@ export default function BridgePage() {
   const words = text.paths.bridges
   const bridge = useGet('/bridges/{id}', { path: { id } }, { every: 5000 })
   const health = useGet('/bridges/status', {}, { every: 5000 })
-  const [deleting, setDeleting] = useState(false)
   const [outcome, setOutcome] = useState<Schemas['TestOutcome'] | null>(null)
   const test = useChange(() => call(client.POST('/bridges/{id}/test', { params: { path: { id } } })))
   const shown = bridge.data?.data
@@ -36,32 +34,39 @@ export default function BridgePage() {
   const status = seen?.status ?? shown?.status
   const named = words.states[status ?? ''] ?? status ?? text.paths.states.unknown ?? ''
   return (
-    <>
-      <Answer
-        question={shown ? words.detailQuestion(shown.name) : words.question}
-        actions={
-          shown ? (
-            <>
-              <Button
-                kind="primary"
-                needs="operator"
-                busy={test.isPending}
-                onClick={() =>
-                  test.mutate(undefined, { onSuccess: ({ data }) => setOutcome(data), onError: sayError })
-                }
-              >
-                {words.test}
-              </Button>
-              <Button needs="operator" onClick={() => setDeleting(true)}>
-                {text.common.delete}
-              </Button>
-            </>
-          ) : null
-        }
-      >
-        {bridge.error ? text.paths.unknownAnswer : shown ? words.is(named) : text.common.loading}
-      </Answer>
-      <Tabs entry={paths} />
+    <ObjectPage
+      question={shown ? words.detailQuestion(shown.name) : words.question}
+      answer={bridge.error ? text.paths.unknownAnswer : shown ? words.is(named) : text.common.loading}
+      actions={
+        shown ? (
+          <Button
+            kind="primary"
+            needs="operator"
+            busy={test.isPending}
+            onClick={() =>
+              test.mutate(undefined, { onSuccess: ({ data }) => setOutcome(data), onError: sayError })
+            }
+          >
+            {words.test}
+          </Button>
+        ) : null
+      }
+      entry={paths}
+      deletion={
+        shown
+          ? {
+              name: shown.name,
+              title: words.deleteTitle(shown.name),
+              consequence: words.deleteConsequence,
+              subject: { type: 'bridge', id },
+              remove: () =>
+                call(client.DELETE('/bridges/{id}', { params: { path: { id }, query: { force: true } } })),
+              back: '/paths/bridges',
+              draft: `bridge.${id}`,
+            }
+          : null
+      }
+    >
       {outcome ? (
         <Section title={words.testTitle(shown?.name ?? '')}>
           <Outcome outcome={outcome} />
@@ -94,17 +99,15 @@ export default function BridgePage() {
           </>
         )}
       </Loaded>
-      {shown ? <Deletion bridge={shown} open={deleting} onClose={() => setDeleting(false)} /> : null}
-    </>
+    </ObjectPage>
   )
 }
 
 function Edit({ bridge, etag }: { bridge: Bridge; etag: string | null }) {
   const id = bridge.id
-  const [initial] = useState(() => ({ value: bridgeForm(bridge), etag }))
   const edit = useEdit({
     key: `bridge.${id}`,
-    initial,
+    version: { value: bridgeForm(bridge), etag },
     save: (value, tag) =>
       call(
         client.PUT('/bridges/{id}', {
@@ -116,41 +119,10 @@ function Edit({ bridge, etag }: { bridge: Bridge; etag: string | null }) {
       const now = await get('/bridges/{id}', { path: { id } })
       return { value: bridgeForm(now.data), etag: now.etag }
     },
-    onSaved: () => undefined,
   })
   return (
     <EditForm edit={edit}>
       <BridgeFields edit={edit} />
     </EditForm>
-  )
-}
-
-function Deletion({ bridge, open, onClose }: { bridge: Bridge; open: boolean; onClose: () => void }) {
-  const text = useText()
-  const go = useGo()
-  const words = text.paths.bridges
-  const change = useChange(() =>
-    call(client.DELETE('/bridges/{id}', { params: { path: { id: bridge.id }, query: { force: true } } })),
-  )
-  return (
-    <Confirm
-      open={open}
-      onClose={onClose}
-      title={words.deleteTitle(bridge.name)}
-      consequence={words.deleteConsequence}
-      name={bridge.name}
-      subject={{ type: 'bridge', id: bridge.id }}
-      action={text.common.delete}
-      busy={change.isPending}
-      error={change.error}
-      onConfirm={() =>
-        change.mutate(undefined, {
-          onSuccess: () => {
-            say(text.common.deleted(bridge.name))
-            go('/paths/bridges')
-          },
-        })
-      }
-    />
   )
 }

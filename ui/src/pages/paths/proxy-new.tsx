@@ -1,11 +1,11 @@
 // A new proxy.
 
-import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useTitle } from '@/app/crumb'
 import { useGo } from '@/app/link'
 import { Answer, Tabs } from '@/components/answer'
-import { EditForm, useEdit } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm } from '@/components/form'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
 import { paths } from './entry'
@@ -16,13 +16,12 @@ export default function NewProxy() {
   const go = useGo()
   const words = text.paths.proxies
   useTitle(words.new)
-  const [initial] = useState(() => ({ value: proxyForm(null), etag: null }))
-  const edit = useEdit<ProxyForm>({
+  const edit = useEdit<ProxyForm, Schemas['Proxy']>({
     key: 'proxy.new',
-    initial,
+    version: { value: proxyForm(null), etag: null },
     secrets: ['password'],
     save: (value) => call(client.POST('/proxies', { body: proxyInput(value) })),
-    onSaved: (answer) => go(`/paths/proxies/${(answer.data as Schemas['Proxy']).id}`),
+    onSaved: ({ id }) => go(`/paths/proxies/${id}`),
   })
   return (
     <>

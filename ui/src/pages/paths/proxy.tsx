@@ -1,16 +1,12 @@
 // One proxy: whether it answers, and its settings.
 
-import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { get, useChange, useGet } from '@/api/query'
+import { get, useGet } from '@/api/query'
 import { useTitle } from '@/app/crumb'
-import { useGo } from '@/app/link'
-import { say } from '@/app/toasts'
-import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
-import { Confirm } from '@/components/confirm'
 import { Facts } from '@/components/facts'
-import { EditForm, useEdit } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm } from '@/components/form'
+import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
@@ -27,25 +23,31 @@ export default function ProxyPage() {
   const id = usePageId()
   const words = text.paths.proxies
   const proxy = useGet('/proxies/{id}', { path: { id } }, { every: 5000 })
-  const [deleting, setDeleting] = useState(false)
   const shown = proxy.data?.data
   useTitle(shown?.name)
   const named = (status: string | undefined) => words.states[status ?? 'unknown'] ?? status ?? ''
   return (
-    <>
-      <Answer
-        question={shown ? words.detailQuestion(shown.name) : words.question}
-        actions={
-          shown ? (
-            <Button needs="operator" onClick={() => setDeleting(true)}>
-              {text.common.delete}
-            </Button>
-          ) : null
-        }
-      >
-        {proxy.error ? text.paths.unknownAnswer : shown ? words.is(named(shown.status)) : text.common.loading}
-      </Answer>
-      <Tabs entry={paths} />
+    <ObjectPage
+      question={shown ? words.detailQuestion(shown.name) : words.question}
+      answer={
+        proxy.error ? text.paths.unknownAnswer : shown ? words.is(named(shown.status)) : text.common.loading
+      }
+      entry={paths}
+      deletion={
+        shown
+          ? {
+              name: shown.name,
+              title: words.deleteTitle(shown.name),
+              consequence: words.deleteConsequence,
+              subject: { type: 'proxy', id },
+              remove: () =>
+                call(client.DELETE('/proxies/{id}', { params: { path: { id }, query: { force: true } } })),
+              back: '/paths/proxies',
+              draft: `proxy.${id}`,
+            }
+          : null
+      }
+    >
       <Loaded query={proxy} lines={6}>
         {(read) => (
           <>
@@ -74,17 +76,15 @@ export default function ProxyPage() {
           </>
         )}
       </Loaded>
-      {shown ? <Deletion proxy={shown} open={deleting} onClose={() => setDeleting(false)} /> : null}
-    </>
+    </ObjectPage>
   )
 }
 
 function Edit({ proxy, etag }: { proxy: Proxy; etag: string | null }) {
   const id = proxy.id
-  const [initial] = useState(() => ({ value: proxyForm(proxy), etag }))
   const edit = useEdit<ProxyForm>({
     key: `proxy.${id}`,
-    initial,
+    version: { value: proxyForm(proxy), etag },
     secrets: ['password'],
     save: (value, tag) =>
       call(
@@ -97,41 +97,10 @@ function Edit({ proxy, etag }: { proxy: Proxy; etag: string | null }) {
       const now = await get('/proxies/{id}', { path: { id } })
       return { value: proxyForm(now.data), etag: now.etag }
     },
-    onSaved: () => undefined,
   })
   return (
     <EditForm edit={edit}>
       <ProxyFields edit={edit} />
     </EditForm>
-  )
-}
-
-function Deletion({ proxy, open, onClose }: { proxy: Proxy; open: boolean; onClose: () => void }) {
-  const text = useText()
-  const go = useGo()
-  const words = text.paths.proxies
-  const change = useChange(() =>
-    call(client.DELETE('/proxies/{id}', { params: { path: { id: proxy.id }, query: { force: true } } })),
-  )
-  return (
-    <Confirm
-      open={open}
-      onClose={onClose}
-      title={words.deleteTitle(proxy.name)}
-      consequence={words.deleteConsequence}
-      name={proxy.name}
-      subject={{ type: 'proxy', id: proxy.id }}
-      action={text.common.delete}
-      busy={change.isPending}
-      error={change.error}
-      onConfirm={() =>
-        change.mutate(undefined, {
-          onSuccess: () => {
-            say(text.common.deleted(proxy.name))
-            go('/paths/proxies')
-          },
-        })
-      }
-    />
   )
 }

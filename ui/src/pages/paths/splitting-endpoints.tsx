@@ -6,7 +6,8 @@ import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/app/toasts'
 import { Button, IconButton } from '@/components/button'
 import { Dialog } from '@/components/dialog'
-import { EditForm, FormFields, numberOf, textOf, useEdit } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm, FormFields, numberOf, textOf } from '@/components/form'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
@@ -113,13 +114,13 @@ function NewEndpoint({ onDone }: { onDone: () => void }) {
   const words = text.paths.splitting
   const tunnels = useGet('/tunnels', {}, { every: false }).data?.data ?? []
   const policies = useGet('/routing/policies', {}, { every: false }).data?.data ?? []
-  const [initial] = useState(() => ({
+  const version = {
     value: { tunnel: '', policy_id: '', weight: '1', enabled: true },
     etag: null,
-  }))
+  }
   const edit = useEdit({
     key: 'splitting.endpoint',
-    initial,
+    version,
     save: (value) =>
       call(
         client.POST('/splitting/endpoints', {

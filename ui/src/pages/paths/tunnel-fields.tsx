@@ -1,7 +1,8 @@
 // The fields of a tunnel, in parts.
 
 import { useGet } from '@/api/query'
-import { FormFields, type Edit, type FieldSpec, type FieldTexts, type Values } from '@/components/form'
+import type { Edit } from '@/components/edit'
+import { FormFields, type FieldSpec, type FieldTexts, type Values } from '@/components/form'
 import { Button } from '@/components/button'
 import { useText, type Text } from '@/text'
 import { peerField, PEER_FIELDS, peersOf, withoutPeer, withPeer } from './tunnel-form'

@@ -8,7 +8,8 @@ import { sayError } from '@/app/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Copyable } from '@/components/copyable'
-import { EditForm, useEdit, type Values } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm, type Values } from '@/components/form'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
 import { paths } from './entry'
@@ -19,16 +20,15 @@ export default function NewTunnel() {
   const text = useText()
   const go = useGo()
   const form = text.paths.form
-  const [initial] = useState(() => ({ value: emptyForm(), etag: null }))
   const [keys, setKeys] = useState<Schemas['GeneratedKeys'] | null>(null)
   useTitle(form.newTitle)
-  const edit = useEdit<Values>({
+  const edit = useEdit<Values, Schemas['Tunnel']>({
     key: 'tunnel.new',
-    initial,
-    secrets: secretsOf(initial.value),
+    version: { value: emptyForm(), etag: null },
+    secrets: secretsOf,
     save: (value) =>
       call(client.POST('/tunnels', { body: inputOf(value, 'wireguard') as Schemas['TunnelInput'] })),
-    onSaved: (answer) => go(`/paths/tunnels/${(answer.data as Schemas['Tunnel']).id}`),
+    onSaved: ({ id }) => go(`/paths/tunnels/${id}`),
   })
   const generate = async () => {
     try {

@@ -10,7 +10,8 @@ import { say } from '@/app/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
-import { EditForm, useEdit, type Values } from '@/components/form'
+import { useEdit } from '@/components/edit'
+import { EditForm, type Values } from '@/components/form'
 import { usePageId } from '@/components/page-id'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
@@ -178,11 +179,10 @@ interface EditProps {
 
 function Edit({ tunnel, etag, onDone }: EditProps) {
   const id = tunnel.id
-  const [initial] = useState(() => ({ value: formOf(tunnel), etag }))
   const edit = useEdit<Values>({
     key: `tunnel.${id}`,
-    initial,
-    secrets: secretsOf(initial.value),
+    version: { value: formOf(tunnel), etag },
+    secrets: secretsOf,
     save: (value, tag) =>
       call(
         client.PUT('/tunnels/{id}', {

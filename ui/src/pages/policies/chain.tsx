@@ -5,13 +5,15 @@ import { call, client, type Schemas } from '@/api/client'
 import { get, useGet } from '@/api/query'
 import { useTitle } from '@/app/crumb'
 import { useGo } from '@/app/link'
+import { useEdit } from '@/components/edit'
 import { Check, TextField } from '@/components/fields'
+import { EditForm } from '@/components/form'
+import { ObjectPage } from '@/components/object-page'
 import { Failure, Skeleton } from '@/components/section'
 import { useText } from '@/text'
+import { Back } from './back'
 import { HopEditor } from './hop-editor'
-import { ObjectPage } from './object-page'
 import { ChainState } from './profiles'
-import { useEditor } from './use-editor'
 
 type Chain = Schemas['Chain']
 type Draft = ReturnType<typeof inputOf>
@@ -31,64 +33,73 @@ export default function ChainPage() {
   const query = useGet('/chains/{id}', { path: { id } }, { enabled: !isNew })
   const chain = query.data?.data
   useTitle(isNew ? text.policies.createChain : chain?.name)
-  if (isNew) return <ChainForm key="new" chain={null} />
+  if (isNew) return <ChainForm key="new" chain={null} etag={null} />
   if (!chain) return query.error ? <Failure error={query.error} /> : <Skeleton lines={6} />
-  return <ChainForm key={chain.id} chain={chain} />
+  return <ChainForm key={chain.id} chain={chain} etag={query.data?.etag ?? null} />
 }
 
-function ChainForm({ chain }: { chain: Chain | null }) {
+function ChainForm({ chain, etag }: { chain: Chain | null; etag: string | null }) {
   const text = useText()
   const go = useGo()
-  const editor = useEditor<Draft, Chain>({
+  const edit = useEdit<Draft, Chain>({
     key: `chain.${chain?.id ?? 'new'}`,
-    existing: chain,
-    start: chain ? inputOf(chain) : EMPTY,
-    inputOf,
-    write: (body, etag) =>
+    version: { value: chain ? inputOf(chain) : EMPTY, etag },
+    save: (body, tag) =>
       chain
         ? call(
             client.PUT('/chains/{id}', {
-              params: { path: { id: chain.id }, header: { 'If-Match': etag ?? '' } },
+              params: { path: { id: chain.id }, header: { 'If-Match': tag ?? '' } },
               body,
             }),
           )
         : call(client.POST('/chains', { body })),
-    read: (id) => get('/chains/{id}', { path: { id } }),
-    said: () => text.common.saved,
+    read: async () => {
+      const now = await get('/chains/{id}', { path: { id: chain?.id ?? '' } })
+      return { value: inputOf(now.data), etag: now.etag }
+    },
     onSaved: (saved) => {
       if (!chain) go(`/policies/chains/${saved.id}`)
     },
   })
-  const { value, set } = editor.draft
-  const errorOf = (path: string) => editor.problem?.of(path)
+  const { value, set } = edit.draft
+  const errorOf = edit.of
   return (
     <ObjectPage
       question={text.policies.profileQuestion}
-      title={chain?.name ?? text.policies.createChain}
-      editor={editor}
-      existing={chain}
-      back="/policies/profiles"
-      backLabel={text.policies.profiles}
-      deleting={{
-        type: 'chain',
-        title: text.policies.deleteTitle(chain?.name ?? ''),
-        means: text.policies.deleteChainMeans,
-        action: text.policies.deleteChain,
-        remove: () => call(client.DELETE('/chains/{id}', { params: { path: { id: chain?.id ?? '' } } })),
-      }}
+      answer={chain?.name ?? text.policies.createChain}
+      deletion={
+        chain
+          ? {
+              name: chain.name,
+              title: text.policies.deleteTitle(chain.name),
+              consequence: text.policies.deleteChainMeans,
+              subject: { type: 'chain', id: chain.id },
+              action: text.policies.deleteChain,
+              remove: () => call(client.DELETE('/chains/{id}', { params: { path: { id: chain.id } } })),
+              back: '/policies/profiles',
+              draft: `chain.${chain.id}`,
+            }
+          : null
+      }
     >
-      {chain ? <ChainState status={chain.status} /> : null}
-      <TextField
-        label={text.common.name}
-        value={value.name}
-        error={errorOf('name')}
-        autoComplete="off"
-        onChange={(name) => set('name', name)}
-      />
-      <h3>{text.policies.columns.hops}</h3>
-      <p className="dim">{text.policies.chainsHint}</p>
-      <HopEditor hops={value.hops} errorOf={errorOf} most={MOST} onChange={(hops) => set('hops', hops)} />
-      <Check label={text.common.enabled} checked={value.enabled} onChange={(on) => set('enabled', on)} />
+      <EditForm
+        edit={edit}
+        isNew={!chain}
+        buttons={<Back to="/policies/profiles">{text.policies.profiles}</Back>}
+      >
+        {chain ? <ChainState status={chain.status} /> : null}
+        <TextField
+          label={text.common.name}
+          value={value.name}
+          error={errorOf('name')}
+          autoComplete="off"
+          onChange={(name) => set('name', name)}
+        />
+        <h3>{text.policies.columns.hops}</h3>
+        <p className="dim">{text.policies.chainsHint}</p>
+        <HopEditor hops={value.hops} errorOf={errorOf} most={MOST} onChange={(hops) => set('hops', hops)} />
+        <Check label={text.common.enabled} checked={value.enabled} onChange={(on) => set('enabled', on)} />
+      </EditForm>
     </ObjectPage>
   )
 }

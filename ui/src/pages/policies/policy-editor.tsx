@@ -7,9 +7,9 @@ import { useGo } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
 import { Answer } from '@/components/answer'
 import { Button } from '@/components/button'
-import { same } from '@/components/draft'
-import { ErrorSummary } from '@/components/fields'
-import { Failure } from '@/components/section'
+import { same, type Version } from '@/components/draft'
+import { useEdit } from '@/components/edit'
+import { FormErrors } from '@/components/form'
 import { Segmented } from '@/components/segmented'
 import { useText } from '@/text'
 import { useDryRun } from './data'
@@ -18,14 +18,14 @@ import { inputOf, type Draft, type Policy, type PolicyInput } from './model'
 import { Checked } from './policy-check'
 import { PolicyForm } from './policy-form'
 import { useSaveKey } from './save-key'
-import { useEditor } from './use-editor'
 import { PolicyJson } from './policy-json'
 import { PolicyPreview } from './policy-preview'
 
 interface Props {
   /** Null for a new one. */
   policy: Policy | null
-  start: Draft
+  /** What it starts with, and its entity tag. */
+  start: Version<Draft>
 }
 
 export function PolicyEditor({ policy, start }: Props) {
@@ -34,12 +34,10 @@ export function PolicyEditor({ policy, start }: Props) {
   const [search, setSearch] = useSearchParams()
   const form = useRef<HTMLFormElement>(null)
   const [deleting, setDeleting] = useState(false)
-  const { draft, error, problem, busy, submit, forget, dialog } = useEditor<Draft, Policy>({
+  const edit = useEdit<Draft, Policy>({
     key: `policy.${policy?.id ?? 'new'}`,
-    existing: policy,
-    start,
-    inputOf,
-    write: (value, etag) => {
+    version: start,
+    save: (value, etag) => {
       const body = value as PolicyInput
       return policy
         ? call(
@@ -50,12 +48,16 @@ export function PolicyEditor({ policy, start }: Props) {
           )
         : call(client.POST('/routing/policies', { body }))
     },
-    read: (id) => get('/routing/policies/{id}', { path: { id } }),
-    said: text.policies.savedSay,
+    read: async () => {
+      const now = await get('/routing/policies/{id}', { path: { id: policy?.id ?? '' } })
+      return { value: inputOf(now.data), etag: now.etag }
+    },
+    said: (saved) => text.policies.savedSay(saved.name),
     onSaved: (saved) => {
       if (!policy) go(`/policies/${saved.id}`)
     },
   })
+  const { draft } = edit
   useSaveKey(form)
   const settled = useSettled(draft.value)
   const check = useDryRun(
@@ -84,7 +86,7 @@ export function PolicyEditor({ policy, start }: Props) {
           className="sec policyform"
           onSubmit={(event) => {
             event.preventDefault()
-            submit()
+            edit.submit()
           }}
         >
           <div className="sec__h">
@@ -97,15 +99,15 @@ export function PolicyEditor({ policy, start }: Props) {
               ]}
               onChange={(as) => setSearch({ as: as === 'json' ? 'json' : undefined })}
             />
-            {draft.dirty ? <p>{text.policies.draftKept}</p> : null}
+            {draft.dirty ? <p>{text.common.draftKept}</p> : null}
           </div>
-          {problem ? <ErrorSummary error={problem} /> : error ? <Failure error={error} /> : null}
+          <FormErrors edit={edit} />
           {json ? (
             <PolicyJson value={draft.value} onChange={draft.replace} />
           ) : (
             <PolicyForm
               draft={draft}
-              errorOf={(path) => problem?.of(path) ?? fieldError(check.data?.data, path)}
+              errorOf={(path) => edit.of(path) ?? fieldError(check.data?.data, path)}
             />
           )}
           <div className="btns formend">
@@ -113,14 +115,14 @@ export function PolicyEditor({ policy, start }: Props) {
               kind="primary"
               submit
               needs="operator"
-              busy={busy}
+              busy={edit.busy}
               disabled={policy !== null && !draft.dirty}
             >
               {text.policies.saveNotActive}
             </Button>
             {draft.dirty && policy ? (
-              <Button kind="ghost" onClick={forget}>
-                {text.policies.discardDraft}
+              <Button kind="ghost" onClick={edit.forget}>
+                {text.common.discardDraft}
               </Button>
             ) : null}
             <Button kind="ghost" onClick={() => go('/policies')}>
@@ -149,7 +151,7 @@ export function PolicyEditor({ policy, start }: Props) {
           }}
         />
       ) : null}
-      {dialog}
+      {edit.dialog}
     </>
   )
 }

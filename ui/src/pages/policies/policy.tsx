@@ -25,7 +25,13 @@ function Existing({ id }: { id: string }) {
     ) : (
       <Skeleton lines={6} />
     )
-  return <PolicyEditor key={policy.id} policy={policy} start={inputOf(policy)} />
+  return (
+    <PolicyEditor
+      key={policy.id}
+      policy={policy}
+      start={{ value: inputOf(policy), etag: query.data?.etag ?? null }}
+    />
+  )
 }
 
 function NewPage() {
@@ -40,7 +46,7 @@ function NewPage() {
   const start: Draft = from
     ? { ...inputOf(from), name: `${from.name}-2`, priority: from.priority + 1 }
     : { ...EMPTY, priority: free(list), source_value: device ?? '' }
-  return <PolicyEditor key={search.from ?? ''} policy={null} start={start} />
+  return <PolicyEditor key={search.from ?? ''} policy={null} start={{ value: start, etag: null }} />
 }
 
 /** The priority behind the last policy that is no catch-all. */

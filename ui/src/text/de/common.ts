@@ -13,6 +13,8 @@ export const common: Text['common'] = {
   cancel: 'Abbrechen',
   save: 'Speichern',
   saved: 'Gespeichert.',
+  discardDraft: 'Entwurf verwerfen',
+  draftKept: 'Noch nicht gespeichert. Der Entwurf bleibt in diesem Tab.',
   delete: 'Löschen',
   deleted: (name) => `${name} ist gelöscht.`,
   edit: 'Bearbeiten',

@@ -89,7 +89,6 @@ export const devices: Text['devices'] = {
   tags: 'Schlagwörter',
   commas: 'Durch Kommas getrennt.',
   notes: 'Notizen',
-  discard: 'Änderungen verwerfen',
   noAnswer: (name) => `Wie ${name} hinausgeht, ist noch nicht bekannt.`,
   remove: 'Dieses Gerät löschen',
   removeTitle: (name) => `${name} löschen?`,

@@ -147,8 +147,6 @@ export const policies: Text['policies'] = {
   create: 'Neue Richtlinie',
   saveNotActive: 'Speichern',
   savedSay: (name) => `${name} ist gespeichert, noch nicht aktiv.`,
-  discardDraft: 'Entwurf verwerfen',
-  draftKept: 'Noch nicht gespeichert. Der Entwurf bleibt in diesem Tab.',
   backToOrder: 'Zur Reihenfolge',
   deleteTitle: (name) => `${name} löschen`,
   deleteMeans: (name) =>

@@ -11,6 +11,8 @@ export const common = {
   cancel: 'Cancel',
   save: 'Save',
   saved: 'Saved.',
+  discardDraft: 'Discard draft',
+  draftKept: 'Not saved yet. The draft stays in this tab.',
   delete: 'Delete',
   deleted: (name: string) => `${name} is deleted.`,
   edit: 'Edit',

@@ -105,7 +105,6 @@ export const devices = {
   tags: 'Tags',
   commas: 'Separated by commas.',
   notes: 'Notes',
-  discard: 'Discard changes',
   noAnswer: (name: string) => `How ${name} leaves is not known yet.`,
   remove: 'Delete this device',
   removeTitle: (name: string) => `Delete ${name}?`,

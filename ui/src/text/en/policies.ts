@@ -154,8 +154,6 @@ export const policies = {
   create: 'New policy',
   saveNotActive: 'Save',
   savedSay: (name: string) => `${name} is saved, not active yet.`,
-  discardDraft: 'Discard draft',
-  draftKept: 'Not saved yet. The draft stays in this tab.',
   backToOrder: 'Back to the order',
   deleteTitle: (name: string) => `Delete ${name}`,
   deleteMeans: (name: string) =>

@@ -1,0 +1,103 @@
+// The page of one object: its question and answer, its form and facts, and its deletion.
+
+import { useState, type ReactNode } from 'react'
+import type { Answer as Answered } from '@/api/client'
+import { useChange } from '@/api/query'
+import type { Entry } from '@/app/entries'
+import { useGo } from '@/app/link'
+import type { Role } from '@/app/roles'
+import { say } from '@/app/toasts'
+import { useText } from '@/text'
+import { Answer, Tabs } from './answer'
+import { Button } from './button'
+import { Confirm } from './confirm'
+import { dropDraft } from './draft'
+
+export interface Deletion {
+  /** The name that must be typed. */
+  name: string
+  title: string
+  /** What follows, in a sentence. */
+  consequence: ReactNode
+  /** Kind and id, to count what refers to the object. */
+  subject?: { type: string; id: string }
+  action?: string
+  needs?: Role
+  remove: () => Promise<Answered<unknown>>
+  /** The page that is shown afterwards. */
+  back: string
+  /** Key of the draft that goes with the object. */
+  draft?: string
+  /** More that is worth knowing before. */
+  about?: ReactNode
+}
+
+interface Props {
+  question: string
+  answer: ReactNode
+  actions?: ReactNode
+  /** The entry whose tabs are shown. */
+  entry?: Entry
+  /** Absent while it is read, of a new object, and of one that cannot be deleted. */
+  deletion?: Deletion | null
+  children: ReactNode
+}
+
+export function ObjectPage({ question, answer, actions, entry, deletion, children }: Props) {
+  const text = useText()
+  const [asking, setAsking] = useState(false)
+  return (
+    <>
+      <Answer
+        question={question}
+        actions={
+          actions || deletion ? (
+            <>
+              {actions}
+              {deletion ? (
+                <Button needs={deletion.needs ?? 'operator'} onClick={() => setAsking(true)}>
+                  {text.common.delete}
+                </Button>
+              ) : null}
+            </>
+          ) : undefined
+        }
+      >
+        {answer}
+      </Answer>
+      {entry ? <Tabs entry={entry} /> : null}
+      {children}
+      {deletion ? <Question {...deletion} open={asking} onClose={() => setAsking(false)} /> : null}
+    </>
+  )
+}
+
+function Question(deletion: Deletion & { open: boolean; onClose: () => void }) {
+  const { name, open, onClose } = deletion
+  const text = useText()
+  const go = useGo()
+  const change = useChange(async () => {
+    const answer = await deletion.remove()
+    // The page of what is gone is left before anything is read again.
+    if (deletion.draft) dropDraft(deletion.draft)
+    say(text.common.deleted(name), answer.warnings)
+    go(deletion.back)
+    return answer
+  })
+  return (
+    <Confirm
+      open={open}
+      onClose={onClose}
+      title={deletion.title}
+      consequence={deletion.consequence}
+      name={name}
+      subject={deletion.subject}
+      action={deletion.action ?? text.common.delete}
+      busy={change.isPending}
+      error={change.error}
+      onConfirm={() => change.mutate(undefined)}
+    >
+      {deletion.about}
+    </Confirm>
+  )
+}
