@@ -1,19 +1,17 @@
 // One test definition: create, change, delete.
 
-import { useState } from 'react'
 import { useParams } from '@tanstack/react-router'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { call, client, type ApiError, type Schemas } from '@/api/client'
+import { get, useGet } from '@/api/query'
 import { useTitle } from '@/app/crumb'
-import { Link, useGo } from '@/app/link'
-import { say, sayError } from '@/app/toasts'
-import { Button } from '@/components/button'
-import { Confirm } from '@/components/confirm'
-import { merge, useDraft, type Clash } from '@/components/draft'
-import { Check, ErrorSummary, Select, TextArea, TextField } from '@/components/fields'
-import { MergeDialog } from '@/components/merge-dialog'
+import { useGo } from '@/app/link'
+import { useEdit } from '@/components/edit'
+import { Check, Select, TextArea, TextField } from '@/components/fields'
+import { EditForm } from '@/components/form'
+import { ObjectPage } from '@/components/object-page'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
+import { activity } from './entry'
 
 type Test = Schemas['TestDefinition']
 type Kind = 'device' | 'group' | 'cidr'
@@ -96,195 +94,123 @@ function Editor({ test, etag = null }: { test?: Test; etag?: string | null }) {
   const text = useText()
   const t = text.activity.tests
   const go = useGo()
-  // What the form was filled from; a later version of another user is merged with it.
-  const [base, setBase] = useState({ form: test ? formOf(test) : EMPTY, etag })
-  const draft = useDraft(`test.${test?.id ?? 'new'}`, base.form)
-  const [clashes, setClashes] = useState<{ list: Clash[]; merged: Form; theirs: Form; etag: string | null }>()
-  const [deleting, setDeleting] = useState(false)
+  const key = `test.${test?.id ?? 'new'}`
+  const edit = useEdit<Form>({
+    key,
+    version: { value: test ? formOf(test) : EMPTY, etag },
+    save: (form, tag) =>
+      test
+        ? call(
+            client.PUT('/test-definitions/{id}', {
+              params: { path: { id: test.id }, header: tag ? { 'If-Match': tag } : {} },
+              body: inputOf(form, test),
+            }),
+          )
+        : call(client.POST('/test-definitions', { body: inputOf(form, undefined) })),
+    read: async () => {
+      const now = await get('/test-definitions/{id}', { path: { id: test?.id ?? '' } })
+      return { value: formOf(now.data), etag: now.etag }
+    },
+    onSaved: () => go('/activity/tests'),
+  })
   useTitle(test?.name ?? t.newTest)
-  const save = useChange(({ form, match }: { form: Form; match: string | null }) =>
-    test
-      ? call(
-          client.PUT('/test-definitions/{id}', {
-            params: { path: { id: test.id }, header: match ? { 'If-Match': match } : {} },
-            body: inputOf(form, test),
-          }),
-        )
-      : call(client.POST('/test-definitions', { body: inputOf(form, undefined) })),
-  )
-  const remove = useChange(() =>
-    call(client.DELETE('/test-definitions/{id}', { params: { path: { id: test?.id ?? '' } } })),
-  )
-  const submit = (form: Form, match: string | null) =>
-    save.mutate(
-      { form, match },
-      {
-        onSuccess: ({ warnings }) => {
-          draft.discard()
-          say(text.common.saved, warnings)
-          go('/activity/tests')
-        },
-        onError: (error) => void (error instanceof ApiError && error.status === 412 ? reread() : undefined),
-      },
-    )
-  const reread = async () => {
-    try {
-      const now = await call(
-        client.GET('/test-definitions/{id}', { params: { path: { id: test?.id ?? '' } } }),
-      )
-      const theirs = formOf(now.data)
-      const { merged, clashes: list } = merge(base.form, draft.value, theirs)
-      setClashes({ list, merged, theirs, etag: now.etag })
-    } catch (error) {
-      sayError(error as Error)
-    }
-  }
-  const error = save.error instanceof ApiError && save.error.status !== 412 ? save.error : undefined
-  const of = (path: string) => error?.of(path)
+  const { draft, of } = edit
   return (
-    <>
-      <section className="answer">
-        <p className="answer__q">
-          <Link to="/activity/tests">{t.back}</Link>
-        </p>
-        <h1>{test?.name ?? t.newTest}</h1>
-      </section>
-      <Section title={t.list} hint={t.what}>
-        <form
-          className="form"
-          onSubmit={(event) => {
-            event.preventDefault()
-            submit(draft.value, base.etag)
-          }}
-        >
-          {error ? <ErrorSummary error={error} /> : null}
-          <TextField
-            label={t.name}
-            value={draft.value.name}
-            error={of('name')}
-            onChange={(value) => draft.set('name', value)}
-            required
-          />
-          <Select<Kind>
-            label={t.sourceKind}
-            value={draft.value.kind}
-            options={[
-              ['device', t.kinds.device],
-              ['group', t.kinds.group],
-              ['cidr', t.kinds.cidr],
-            ]}
-            onChange={(kind) => draft.replace({ ...draft.value, kind, source: '' })}
-          />
-          <Source
-            kind={draft.value.kind}
-            value={draft.value.source}
-            error={of(`source.${draft.value.kind}`) ?? of('source')}
-            onChange={(value) => draft.set('source', value)}
-          />
-          <Select
-            label={t.proto}
-            value={draft.value.proto}
-            options={[
-              ['tcp', 'TCP'],
-              ['udp', 'UDP'],
-            ]}
-            onChange={(value) => draft.set('proto', value)}
-          />
-          <TextArea
-            label={t.accept}
-            hint={t.targetsHint}
-            rows={3}
-            value={draft.value.accept}
-            error={listError(error, 'accept')}
-            onChange={(value) => draft.set('accept', value)}
-          />
-          <TextArea
-            label={t.deny}
-            rows={3}
-            value={draft.value.deny}
-            error={listError(error, 'deny')}
-            onChange={(value) => draft.set('deny', value)}
-          />
-          <TextField
-            label={t.egressLabel}
-            hint={t.egressHint}
-            value={draft.value.egress}
-            error={of('expect_egress')}
-            onChange={(value) => draft.set('egress', value)}
-          />
-          <Check
-            label={t.gateLabel}
-            checked={draft.value.gate}
-            onChange={(value) => draft.set('gate', value)}
-          />
-          <Check
-            label={t.enabledLabel}
-            checked={draft.value.enabled}
-            onChange={(value) => draft.set('enabled', value)}
-          />
-          <div className="btns">
-            <Button kind="primary" submit needs="operator" busy={save.isPending}>
-              {test ? text.common.save : text.common.create}
-            </Button>
-            <Button
-              kind="ghost"
-              onClick={() => {
-                draft.discard()
-                go('/activity/tests')
-              }}
-            >
-              {text.common.cancel}
-            </Button>
-            {test ? (
-              <Button needs="operator" onClick={() => setDeleting(true)}>
-                {text.common.delete}
-              </Button>
-            ) : null}
+    <ObjectPage
+      question={t.what}
+      answer={test?.name ?? t.newTest}
+      entry={activity}
+      deletion={
+        test
+          ? {
+              name: test.name,
+              title: `${text.common.delete}: ${test.name}`,
+              consequence: t.consequence,
+
+              remove: () =>
+                call(client.DELETE('/test-definitions/{id}', { params: { path: { id: test.id } } })),
+              back: '/activity/tests',
+              draft: key,
+            }
+          : null
+      }
+    >
+      <Section title={test ? text.common.edit : text.common.create}>
+        <EditForm edit={edit} isNew={!test} onCancel={() => go('/activity/tests')}>
+          <div className="form">
+            <TextField
+              label={t.name}
+              value={draft.value.name}
+              error={of('name')}
+              onChange={(value) => draft.set('name', value)}
+              required
+            />
+            <Select<Kind>
+              label={t.sourceKind}
+              value={draft.value.kind}
+              options={[
+                ['device', t.kinds.device],
+                ['group', t.kinds.group],
+                ['cidr', t.kinds.cidr],
+              ]}
+              onChange={(kind) => draft.replace({ ...draft.value, kind, source: '' })}
+            />
+            <Source
+              kind={draft.value.kind}
+              value={draft.value.source}
+              error={of(`source.${draft.value.kind}`) ?? of('source')}
+              onChange={(value) => draft.set('source', value)}
+            />
+            <Select
+              label={t.proto}
+              value={draft.value.proto}
+              options={[
+                ['tcp', 'TCP'],
+                ['udp', 'UDP'],
+              ]}
+              onChange={(value) => draft.set('proto', value)}
+            />
+            <TextArea
+              label={t.accept}
+              hint={t.targetsHint}
+              rows={3}
+              value={draft.value.accept}
+              error={listError(edit.problems, 'accept')}
+              onChange={(value) => draft.set('accept', value)}
+            />
+            <TextArea
+              label={t.deny}
+              rows={3}
+              value={draft.value.deny}
+              error={listError(edit.problems, 'deny')}
+              onChange={(value) => draft.set('deny', value)}
+            />
+            <TextField
+              label={t.egressLabel}
+              hint={t.egressHint}
+              value={draft.value.egress}
+              error={of('expect_egress')}
+              onChange={(value) => draft.set('egress', value)}
+            />
+            <Check
+              label={t.gateLabel}
+              checked={draft.value.gate}
+              onChange={(value) => draft.set('gate', value)}
+            />
+            <Check
+              label={t.enabledLabel}
+              checked={draft.value.enabled}
+              onChange={(value) => draft.set('enabled', value)}
+            />
           </div>
-        </form>
+        </EditForm>
       </Section>
-      {test ? (
-        <Confirm
-          open={deleting}
-          onClose={() => setDeleting(false)}
-          title={`${text.common.delete}: ${test.name}`}
-          consequence={t.consequence}
-          name={test.name}
-          action={text.common.delete}
-          busy={remove.isPending}
-          error={remove.error}
-          onConfirm={() =>
-            remove.mutate(undefined, {
-              onSuccess: () => {
-                draft.discard()
-                say(text.common.deleted(test.name))
-                go('/activity/tests')
-              },
-            })
-          }
-        />
-      ) : null}
-      {clashes ? (
-        <MergeDialog
-          clashes={clashes.list}
-          onClose={() => setClashes(undefined)}
-          onMerge={(fields) => {
-            const merged = { ...clashes.merged }
-            for (const field of fields)
-              Object.assign(merged, { [field]: clashes.theirs[field as keyof Form] })
-            setClashes(undefined)
-            setBase({ form: clashes.theirs, etag: clashes.etag })
-            draft.replace(merged)
-            submit(merged, clashes.etag)
-          }}
-        />
-      ) : null}
-    </>
+    </ObjectPage>
   )
 }
 
 /** The first error of a list, or of one of its items. */
-function listError(error: ApiError | undefined, path: string): string | undefined {
+function listError(error: ApiError | null, path: string): string | undefined {
   return error?.fields.find((field) => field.path === path || field.path.startsWith(`${path}[`))?.message
 }
 

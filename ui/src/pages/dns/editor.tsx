@@ -11,10 +11,10 @@ import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Dialog } from '@/components/dialog'
-import { merge, useDraft, type Clash, type Draft } from '@/components/draft'
-import { ErrorSummary } from '@/components/fields'
+import type { Draft } from '@/components/draft'
+import { useEdit } from '@/components/edit'
+import { FormErrors } from '@/components/form'
 import { Actions, type Action } from '@/components/menu'
-import { MergeDialog } from '@/components/merge-dialog'
 import { Empty, Failure, Loaded, Section, Skeleton } from '@/components/section'
 import { useText } from '@/text'
 
@@ -231,14 +231,6 @@ function EditDialog<T extends { id: string }, F extends Fields>(props: EditProps
   )
 }
 
-interface Meeting<F> {
-  theirs: F
-  yours: F
-  merged: F
-  clashes: Clash[]
-  etag: string | null
-}
-
 function Form<T extends { id: string }, F extends Fields>({
   resource,
   id,
@@ -248,60 +240,42 @@ function Form<T extends { id: string }, F extends Fields>({
   etag,
 }: EditProps<T, F> & { base: F; etag: string | null }) {
   const text = useText()
-  const draft = useDraft(`dns.${resource.key}.${id}`, base, resource.secrets ?? [])
-  const [meeting, setMeeting] = useState<Meeting<F> | null>(null)
-  const save = useChange(async ({ fields, tag }: { fields: F; tag: string | null }) =>
-    id === 'new' ? resource.create(fields) : resource.update(id, fields, tag),
-  )
-  const error = save.error
-  const known = error instanceof ApiError ? error : null
-  const submit = (fields: F, tag: string | null) =>
-    save.mutate(
-      { fields, tag },
-      {
-        onSuccess: ({ warnings }) => {
-          draft.discard()
-          say(text.common.saved, warnings)
-          onClose()
-        },
-        onError: (failed) => {
-          if (!(failed instanceof ApiError) || failed.status !== 412) return
-          void resource.get(id).then((answer) => {
-            const theirs = resource.fields(answer.data)
-            const { merged, clashes } = merge(base, fields, theirs)
-            setMeeting({ theirs, yours: fields, merged, clashes, etag: answer.etag })
-          }, sayError)
-        },
-      },
-    )
-  useFocusFirstError(known)
+  const edit = useEdit<F>({
+    key: `dns.${resource.key}.${id}`,
+    version: { value: base, etag },
+    secrets: resource.secrets,
+    save: (fields, tag) => (id === 'new' ? resource.create(fields) : resource.update(id, fields, tag)),
+    read: async () => {
+      const now = await resource.get(id)
+      return { value: resource.fields(now.data), etag: now.etag }
+    },
+    onSaved: onClose,
+  })
+  const { draft, problems } = edit
+  useFocusFirstError(problems)
   return (
     <>
       <form
         className="form form--2"
         onSubmit={(event) => {
           event.preventDefault()
-          submit(draft.value, etag)
+          edit.submit()
         }}
       >
-        {known && known.status !== 412 && known.fields.length > 0 ? (
+        {edit.error ? (
           <div className="wide">
-            <ErrorSummary error={known} />
-          </div>
-        ) : error && known?.status !== 412 ? (
-          <div className="wide">
-            <Failure error={error} />
+            <FormErrors edit={edit} />
           </div>
         ) : null}
-        {form({ draft, error: (path) => known?.of(path) })}
+        {form({ draft, error: (path) => edit.of(path) })}
         <div className="btns wide">
-          <Button kind="primary" submit needs="operator" busy={save.isPending}>
+          <Button kind="primary" submit needs="operator" busy={edit.busy}>
             {id === 'new' ? text.common.create : text.common.save}
           </Button>
           <Button
             kind="ghost"
             onClick={() => {
-              draft.discard()
+              edit.forget()
               onClose()
             }}
           >
@@ -310,19 +284,7 @@ function Form<T extends { id: string }, F extends Fields>({
           {draft.dirty ? <span className="dim sm">{text.dns.editor.unsaved}</span> : null}
         </div>
       </form>
-      {meeting ? (
-        <MergeDialog
-          clashes={meeting.clashes}
-          onClose={() => setMeeting(null)}
-          onMerge={(theirs) => {
-            const chosen: Fields = { ...meeting.merged }
-            for (const field of theirs) chosen[field] = meeting.theirs[field]
-            setMeeting(null)
-            draft.replace(chosen as F)
-            submit(chosen as F, meeting.etag)
-          }}
-        />
-      ) : null}
+      {edit.dialog}
     </>
   )
 }

@@ -1,17 +1,14 @@
 // One tunnel: whether it is up, its facts, peers, traffic, and what uses it.
 
-import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { get, useChange, useGet } from '@/api/query'
+import { get, useGet } from '@/api/query'
 import { useTitle } from '@/app/crumb'
-import { Link, useGo } from '@/app/link'
+import { Link } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
-import { say } from '@/app/toasts'
-import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Confirm } from '@/components/confirm'
 import { useEdit } from '@/components/edit'
 import { EditForm, type Values } from '@/components/form'
+import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
@@ -35,7 +32,6 @@ export default function TunnelPage() {
   const tunnel = useGet('/tunnels/{id}', { path: { id } }, { every: 3000 })
   const egress = useGet('/tunnels/egress', {}, { every: 3000 })
   const [search, change] = useSearchParams()
-  const [deleting, setDeleting] = useState(false)
   const shown = tunnel.data?.data
   useTitle(shown?.name)
   useRecorded(shown ? [shown] : undefined, tunnel.dataUpdatedAt)
@@ -43,36 +39,52 @@ export default function TunnelPage() {
   const using = egress.data?.data.filter((each) => each.tunnel_id === id)
   const detail = text.paths.detail
   return (
-    <>
-      <Answer
-        question={shown ? detail.question(shown.name) : text.paths.question}
-        actions={
-          shown ? (
-            <>
-              <TunnelSwitch tunnel={shown} />
-              <Button
-                kind="primary"
-                needs="operator"
-                onClick={() => change({ edit: editing ? undefined : 'yes' })}
-              >
-                {editing ? text.common.close : text.common.edit}
-              </Button>
-              <Button needs="operator" onClick={() => setDeleting(true)}>
-                {text.common.delete}
-              </Button>
-            </>
-          ) : null
-        }
-      >
-        {tunnel.error ? (
+    <ObjectPage
+      question={shown ? detail.question(shown.name) : text.paths.question}
+      answer={
+        tunnel.error ? (
           text.paths.unknownAnswer
         ) : shown ? (
           <Sentence tunnel={shown} using={using} />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={paths} />
+        )
+      }
+      actions={
+        shown ? (
+          <>
+            <TunnelSwitch tunnel={shown} />
+            <Button
+              kind="primary"
+              needs="operator"
+              onClick={() => change({ edit: editing ? undefined : 'yes' })}
+            >
+              {editing ? text.common.close : text.common.edit}
+            </Button>
+          </>
+        ) : null
+      }
+      entry={paths}
+      deletion={
+        shown
+          ? {
+              name: shown.name,
+              title: detail.deleteTitle(shown.name),
+              consequence: detail.deleteConsequence,
+              subject: { type: 'tunnel', id },
+              remove: () =>
+                call(client.DELETE('/tunnels/{id}', { params: { path: { id }, query: { force: true } } })),
+              back: '/paths',
+              draft: `tunnel.${id}`,
+              about: (
+                <p>
+                  <State tunnel={shown} />
+                </p>
+              ),
+            }
+          : null
+      }
+    >
       {editing && tunnel.data ? (
         <Section title={detail.edit}>
           <Edit
@@ -111,8 +123,7 @@ export default function TunnelPage() {
           </>
         )}
       </Loaded>
-      {shown ? <Deletion tunnel={shown} open={deleting} onClose={() => setDeleting(false)} /> : null}
-    </>
+    </ObjectPage>
   )
 }
 
@@ -203,36 +214,8 @@ function Edit({ tunnel, etag, onDone }: EditProps) {
   )
 }
 
-function Deletion({ tunnel, open, onClose }: { tunnel: Tunnel; open: boolean; onClose: () => void }) {
+function State({ tunnel }: { tunnel: Tunnel }) {
   const text = useText()
-  const go = useGo()
   const { state, word } = stateOf(tunnel)
-  const change = useChange(() =>
-    call(client.DELETE('/tunnels/{id}', { params: { path: { id: tunnel.id }, query: { force: true } } })),
-  )
-  return (
-    <Confirm
-      open={open}
-      onClose={onClose}
-      title={text.paths.detail.deleteTitle(tunnel.name)}
-      consequence={text.paths.detail.deleteConsequence}
-      name={tunnel.name}
-      subject={{ type: 'tunnel', id: tunnel.id }}
-      action={text.common.delete}
-      busy={change.isPending}
-      error={change.error}
-      onConfirm={() =>
-        change.mutate(undefined, {
-          onSuccess: () => {
-            say(text.common.deleted(tunnel.name))
-            go('/paths')
-          },
-        })
-      }
-    >
-      <p>
-        <StateWord state={state}>{text.paths.states[word] ?? word}</StateWord>
-      </p>
-    </Confirm>
-  )
+  return <StateWord state={state}>{text.paths.states[word] ?? word}</StateWord>
 }

@@ -1,14 +1,11 @@
 // Schedule, target and passphrase of backups.
 
-import { useState } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange } from '@/api/query'
-import { say, sayError } from '@/app/toasts'
+import { call, client, type Schemas } from '@/api/client'
+import { get } from '@/api/query'
 import { Button } from '@/components/button'
-import { merge, useDraft, type Clash } from '@/components/draft'
-import { Check, ErrorSummary, Select, TextArea, TextField } from '@/components/fields'
-import { MergeDialog } from '@/components/merge-dialog'
-import { Failure } from '@/components/section'
+import { useEdit } from '@/components/edit'
+import { Check, Select, TextArea, TextField } from '@/components/fields'
+import { FormErrors } from '@/components/form'
 import { useText } from '@/text'
 
 type Config = Schemas['BackupConfig']
@@ -41,7 +38,7 @@ function formOf({ enabled, schedule, retain, target }: Config): Form {
   }
 }
 
-interface Secrets {
+type Secrets = {
   passphrase: string
   secret: string
   private_key: string
@@ -49,8 +46,10 @@ interface Secrets {
 
 const NO_SECRETS: Secrets = { passphrase: '', secret: '', private_key: '' }
 
-function inputOf(form: Form, secrets: Secrets, config: Config) {
-  const { enabled, schedule, retain, ...target } = form
+const SECRETS = ['passphrase', 'secret', 'private_key'] as const
+
+function inputOf(form: Form & Secrets, config: Config) {
+  const { enabled, schedule, retain, passphrase, secret, private_key, ...target } = form
   return {
     enabled,
     schedule,
@@ -58,10 +57,10 @@ function inputOf(form: Form, secrets: Secrets, config: Config) {
     include: config.include,
     target: {
       ...target,
-      ...(secrets.secret ? { secret: secrets.secret } : {}),
-      ...(secrets.private_key ? { private_key: secrets.private_key } : {}),
+      ...(secret ? { secret } : {}),
+      ...(private_key ? { private_key } : {}),
     },
-    ...(secrets.passphrase ? { passphrase: secrets.passphrase } : {}),
+    ...(passphrase ? { passphrase } : {}),
   }
 }
 
@@ -74,46 +73,27 @@ interface Props {
 export function BackupConfig({ config, etag, zone }: Props) {
   const text = useText()
   const t = text.system.backups
-  const [base, setBase] = useState({ form: formOf(config), etag })
-  const draft = useDraft('backup', base.form)
-  const [secrets, setSecrets] = useState(NO_SECRETS)
-  const [clashes, setClashes] = useState<{ list: Clash[]; merged: Form; theirs: Form; etag: string | null }>()
-  const save = useChange(({ form, match }: { form: Form; match: string | null }) =>
-    call(
-      client.PUT('/backup/config', {
-        params: { header: match ? { 'If-Match': match } : {} },
-        body: inputOf(form, secrets, config),
-      }),
-    ),
-  )
-  const reread = async () => {
-    try {
-      const now = await call(client.GET('/backup/config'))
-      const theirs = formOf(now.data)
-      const { merged, clashes: list } = merge(base.form, draft.value, theirs)
-      setClashes({ list, merged, theirs, etag: now.etag })
-    } catch (error) {
-      sayError(error as Error)
-    }
-  }
-  const submit = (form: Form, match: string | null) =>
-    save.mutate(
-      { form, match },
-      {
-        onSuccess: ({ data, etag: next, warnings }) => {
-          setBase({ form: formOf(data), etag: next })
-          draft.replace(formOf(data))
-          setSecrets(NO_SECRETS)
-          say(text.common.saved, warnings)
-        },
-        onError: (error) => void (error instanceof ApiError && error.status === 412 ? reread() : undefined),
-      },
-    )
-  const error = save.error instanceof ApiError && save.error.status !== 412 ? save.error : undefined
+  const edit = useEdit<Form & Secrets>({
+    key: 'backup',
+    version: { value: { ...formOf(config), ...NO_SECRETS }, etag },
+    secrets: SECRETS,
+    save: (form, tag) =>
+      call(
+        client.PUT('/backup/config', {
+          params: { header: tag ? { 'If-Match': tag } : {} },
+          body: inputOf(form, config),
+        }),
+      ),
+    read: async () => {
+      const now = await get('/backup/config')
+      return { value: { ...formOf(now.data), ...NO_SECRETS }, etag: now.etag }
+    },
+  })
+  const { draft, of } = edit
   const { type } = draft.value
   const target = (field: keyof Form) => ({
     value: String(draft.value[field]),
-    error: error?.of(`target.${field}`),
+    error: of(`target.${field}`),
     onChange: (value: string) => draft.set(field, value),
   })
   return (
@@ -121,15 +101,14 @@ export function BackupConfig({ config, etag, zone }: Props) {
       className="form form--2"
       onSubmit={(event) => {
         event.preventDefault()
-        submit(draft.value, base.etag)
+        edit.submit()
       }}
     >
-      {error ? (
+      {edit.error ? (
         <div className="wide">
-          <ErrorSummary error={error} />
+          <FormErrors edit={edit} />
         </div>
       ) : null}
-      {save.error && !(save.error instanceof ApiError) ? <Failure error={save.error} /> : null}
       <div className="wide">
         <Check
           label={t.enabled}
@@ -141,7 +120,7 @@ export function BackupConfig({ config, etag, zone }: Props) {
         label={t.schedule}
         hint={t.scheduleHint(zone)}
         value={draft.value.schedule}
-        error={error?.of('schedule')}
+        error={of('schedule')}
         onChange={(value) => draft.set('schedule', value)}
         spellCheck={false}
       />
@@ -151,13 +130,13 @@ export function BackupConfig({ config, etag, zone }: Props) {
         min={1}
         max={1000}
         value={draft.value.retain}
-        error={error?.of('retain')}
+        error={of('retain')}
         onChange={(value) => draft.set('retain', value)}
       />
       <Select
         label={t.type}
         value={type}
-        error={error?.of('target.type')}
+        error={of('target.type')}
         options={(['local', 'sftp', 'webdav', 's3'] as const).map(
           (each) => [each as Form['type'], t.types[each] ?? each] as const,
         )}
@@ -173,9 +152,9 @@ export function BackupConfig({ config, etag, zone }: Props) {
             type="password"
             autoComplete="new-password"
             hint={config.target.has_secret ? t.kept : undefined}
-            value={secrets.secret}
-            error={error?.of('target.secret')}
-            onChange={(secret) => setSecrets({ ...secrets, secret })}
+            value={draft.value.secret}
+            error={of('target.secret')}
+            onChange={(secret) => draft.set('secret', secret)}
           />
         </>
       )}
@@ -187,9 +166,9 @@ export function BackupConfig({ config, etag, zone }: Props) {
               label={t.privateKey}
               hint={config.target.has_private_key ? t.kept : undefined}
               rows={3}
-              value={secrets.private_key}
-              error={error?.of('target.private_key')}
-              onChange={(private_key) => setSecrets({ ...secrets, private_key })}
+              value={draft.value.private_key}
+              error={of('target.private_key')}
+              onChange={(private_key) => draft.set('private_key', private_key)}
             />
           </div>
         </>
@@ -205,30 +184,16 @@ export function BackupConfig({ config, etag, zone }: Props) {
         type="password"
         autoComplete="new-password"
         hint={config.has_passphrase ? `${t.passphraseHint} ${t.kept}` : t.passphraseHint}
-        value={secrets.passphrase}
-        error={error?.of('passphrase')}
-        onChange={(passphrase) => setSecrets({ ...secrets, passphrase })}
+        value={draft.value.passphrase}
+        error={of('passphrase')}
+        onChange={(passphrase) => draft.set('passphrase', passphrase)}
       />
       <div className="btns wide">
-        <Button submit needs="admin" busy={save.isPending}>
+        <Button submit needs="admin" busy={edit.busy}>
           {text.common.save}
         </Button>
       </div>
-      {clashes ? (
-        <MergeDialog
-          clashes={clashes.list}
-          onClose={() => setClashes(undefined)}
-          onMerge={(fields) => {
-            const merged = { ...clashes.merged }
-            for (const field of fields)
-              Object.assign(merged, { [field]: clashes.theirs[field as keyof Form] })
-            setClashes(undefined)
-            setBase({ form: clashes.theirs, etag: clashes.etag })
-            draft.replace(merged)
-            submit(merged, clashes.etag)
-          }}
-        />
-      ) : null}
+      {edit.dialog}
     </form>
   )
 }

@@ -1,28 +1,26 @@
 // One account: create, change, delete.
 
-import { useState } from 'react'
 import { useParams } from '@tanstack/react-router'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { call, client, type Schemas } from '@/api/client'
+import { get, useGet } from '@/api/query'
 import { useTitle } from '@/app/crumb'
-import { Link, useGo } from '@/app/link'
-import { say, sayError } from '@/app/toasts'
-import { Button } from '@/components/button'
-import { Confirm } from '@/components/confirm'
-import { merge, useDraft, type Clash } from '@/components/draft'
-import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
-import { MergeDialog } from '@/components/merge-dialog'
+import { useGo } from '@/app/link'
+import { useEdit } from '@/components/edit'
+import { Check, Select, TextField } from '@/components/fields'
+import { EditForm } from '@/components/form'
 import { PasswordField } from '@/components/password-field'
-import { Failure, Loaded, Section } from '@/components/section'
+import { ObjectPage } from '@/components/object-page'
+import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
+import { system } from './entry'
 
 type User = Schemas['UserView']
-type Form = { username: string; role: Schemas['RoleInput']; enabled: boolean }
+type Form = { username: string; role: Schemas['RoleInput']; enabled: boolean; password: string }
 
-const EMPTY: Form = { username: '', role: 'operator', enabled: true }
+const EMPTY: Form = { username: '', role: 'operator', enabled: true, password: '' }
 
 function formOf({ username, role, enabled }: User): Form {
-  return { username, role, enabled }
+  return { username, role, enabled, password: '' }
 }
 
 export default function UserPage() {
@@ -43,157 +41,86 @@ function Editor({ user, etag = null }: { user?: User; etag?: string | null }) {
   const text = useText()
   const t = text.system.accounts
   const go = useGo()
-  const [base, setBase] = useState({ form: user ? formOf(user) : EMPTY, etag })
-  const draft = useDraft(`user.${user?.id ?? 'new'}`, base.form)
-  // A password is never kept.
-  const [password, setPassword] = useState('')
-  const [clashes, setClashes] = useState<{ list: Clash[]; merged: Form; theirs: Form; etag: string | null }>()
-  const [deleting, setDeleting] = useState(false)
-  useTitle(user?.username ?? t.newUser)
-  const save = useChange(({ form, match }: { form: Form; match: string | null }) => {
-    const body = { ...form, ...(password ? { password } : {}) }
-    return user
-      ? call(
-          client.PUT('/auth/users/{id}', {
-            params: { path: { id: user.id }, header: match ? { 'If-Match': match } : {} },
-            body,
-          }),
-        )
-      : call(client.POST('/auth/users', { body }))
+  const edit = useEdit<Form>({
+    key: `user.${user?.id ?? 'new'}`,
+    version: { value: user ? formOf(user) : EMPTY, etag },
+    secrets: ['password'],
+    save: ({ password, ...form }, tag) => {
+      const body = { ...form, ...(password ? { password } : {}) }
+      return user
+        ? call(
+            client.PUT('/auth/users/{id}', {
+              params: { path: { id: user.id }, header: tag ? { 'If-Match': tag } : {} },
+              body,
+            }),
+          )
+        : call(client.POST('/auth/users', { body }))
+    },
+    read: async () => {
+      const now = await get('/auth/users/{id}', { path: { id: user?.id ?? '' } })
+      return { value: formOf(now.data), etag: now.etag }
+    },
+    onSaved: () => go('/system'),
   })
-  const remove = useChange(() =>
-    call(client.DELETE('/auth/users/{id}', { params: { path: { id: user?.id ?? '' } } })),
-  )
-  const reread = async () => {
-    try {
-      const now = await call(client.GET('/auth/users/{id}', { params: { path: { id: user?.id ?? '' } } }))
-      const theirs = formOf(now.data)
-      const { merged, clashes: list } = merge(base.form, draft.value, theirs)
-      setClashes({ list, merged, theirs, etag: now.etag })
-    } catch (error) {
-      sayError(error as Error)
-    }
-  }
-  const submit = (form: Form, match: string | null) =>
-    save.mutate(
-      { form, match },
-      {
-        onSuccess: ({ warnings }) => {
-          draft.discard()
-          say(text.common.saved, warnings)
-          go('/system')
-        },
-        onError: (error) => void (error instanceof ApiError && error.status === 412 ? reread() : undefined),
-      },
-    )
-  const error = save.error instanceof ApiError && save.error.status !== 412 ? save.error : undefined
+  useTitle(user?.username ?? t.newUser)
+  const { draft, of } = edit
   return (
-    <>
-      <section className="answer">
-        <p className="answer__q">
-          <Link to="/system">{text.system.tabs.accounts}</Link>
-        </p>
-        <h1>{user?.username ?? t.newUser}</h1>
-      </section>
+    <ObjectPage
+      question={text.system.tabs.accounts}
+      answer={user?.username ?? t.newUser}
+      entry={system}
+      deletion={
+        user
+          ? {
+              name: user.username,
+              title: `${text.common.delete}: ${user.username}`,
+              consequence: t.userConsequence,
+              needs: 'admin',
+              remove: () => call(client.DELETE('/auth/users/{id}', { params: { path: { id: user.id } } })),
+              back: '/system',
+              draft: `user.${user.id}`,
+            }
+          : null
+      }
+    >
       <Section title={user ? text.common.edit : text.common.create}>
-        <form
-          className="form"
-          onSubmit={(event) => {
-            event.preventDefault()
-            submit(draft.value, base.etag)
-          }}
-        >
-          {error ? <ErrorSummary error={error} /> : null}
-          {save.error && !(save.error instanceof ApiError) ? <Failure error={save.error} /> : null}
-          <TextField
-            label={t.user}
-            value={draft.value.username}
-            error={error?.of('username')}
-            onChange={(value) => draft.set('username', value)}
-            autoComplete="off"
-            required
-          />
-          <Select
-            label={t.role}
-            hint={t.rights[draft.value.role]}
-            value={draft.value.role}
-            error={error?.of('role')}
-            options={(['admin', 'operator', 'viewer'] as const).map(
-              (role) => [role as Form['role'], text.common.roles[role] ?? role] as const,
-            )}
-            onChange={(value) => draft.set('role', value)}
-          />
-          <PasswordField
-            label={t.password}
-            hint={user ? t.passwordKept : t.passwordHint}
-            value={password}
-            error={error?.of('password')}
-            onChange={setPassword}
-            fresh
-            required={!user}
-          />
-          <Check
-            label={t.enabled}
-            checked={draft.value.enabled}
-            onChange={(value) => draft.set('enabled', value)}
-          />
-          <div className="btns">
-            <Button kind="primary" submit needs="admin" busy={save.isPending}>
-              {user ? text.common.save : text.common.create}
-            </Button>
-            <Button
-              kind="ghost"
-              onClick={() => {
-                draft.discard()
-                go('/system')
-              }}
-            >
-              {text.common.cancel}
-            </Button>
-            {user ? (
-              <Button needs="admin" onClick={() => setDeleting(true)}>
-                {text.common.delete}
-              </Button>
-            ) : null}
+        <EditForm edit={edit} isNew={!user} needs="admin" onCancel={() => go('/system')}>
+          <div className="form">
+            <TextField
+              label={t.user}
+              value={draft.value.username}
+              error={of('username')}
+              onChange={(value) => draft.set('username', value)}
+              autoComplete="off"
+              required
+            />
+            <Select
+              label={t.role}
+              hint={t.rights[draft.value.role]}
+              value={draft.value.role}
+              error={of('role')}
+              options={(['admin', 'operator', 'viewer'] as const).map(
+                (role) => [role as Form['role'], text.common.roles[role] ?? role] as const,
+              )}
+              onChange={(value) => draft.set('role', value)}
+            />
+            <PasswordField
+              label={t.password}
+              hint={user ? t.passwordKept : t.passwordHint}
+              value={draft.value.password}
+              error={of('password')}
+              onChange={(value) => draft.set('password', value)}
+              fresh
+              required={!user}
+            />
+            <Check
+              label={t.enabled}
+              checked={draft.value.enabled}
+              onChange={(value) => draft.set('enabled', value)}
+            />
           </div>
-        </form>
+        </EditForm>
       </Section>
-      {user ? (
-        <Confirm
-          open={deleting}
-          onClose={() => setDeleting(false)}
-          title={`${text.common.delete}: ${user.username}`}
-          consequence={t.userConsequence}
-          name={user.username}
-          action={text.common.delete}
-          busy={remove.isPending}
-          error={remove.error}
-          onConfirm={() =>
-            remove.mutate(undefined, {
-              onSuccess: () => {
-                draft.discard()
-                say(text.common.deleted(user.username))
-                go('/system')
-              },
-            })
-          }
-        />
-      ) : null}
-      {clashes ? (
-        <MergeDialog
-          clashes={clashes.list}
-          onClose={() => setClashes(undefined)}
-          onMerge={(fields) => {
-            const merged = { ...clashes.merged }
-            for (const field of fields)
-              Object.assign(merged, { [field]: clashes.theirs[field as keyof Form] })
-            setClashes(undefined)
-            setBase({ form: clashes.theirs, etag: clashes.etag })
-            draft.replace(merged)
-            submit(merged, clashes.etag)
-          }}
-        />
-      ) : null}
-    </>
+    </ObjectPage>
   )
 }
