@@ -1,6 +1,6 @@
 // Icons and glyphs. They stand once in the page, and other parts refer to them.
 
-/** Draws nothing: it defines the symbols. */
+/** Draws nothing: it defines the symbols and the patterns. */
 export function Sprite() {
   return (
     <svg className="sprite" aria-hidden="true">
@@ -178,6 +178,12 @@ export function Sprite() {
           />
           <circle cx="10.6" cy="12" r="2.1" fill="currentColor" />
         </symbol>
+        <pattern id="hx" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+          <path className="hx" d="M0 0V6" strokeWidth="3" />
+        </pattern>
+        <pattern id="hoff" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">
+          <path className="hoff" d="M0 0V6" strokeWidth="1" />
+        </pattern>
       </defs>
     </svg>
   )

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Schemas } from '@/api/client'
-import { beginOf, spread, ticksOf, timelineOf, type TimelineInput } from './timeline'
+import { beginOf, firstKnown, timelineOf, troublesOf, type TimelineInput } from './timeline'
 
 const T = Date.parse('2026-01-01T10:00:00Z')
 const at = (minutes: number) => new Date(T + minutes * 60_000).toISOString()
@@ -32,7 +32,7 @@ function input(fields: Partial<TimelineInput>): TimelineInput {
     ],
     manager: { active: 'dsl', decisions: [], flap_pins: [], egress_legs: [] },
     health: [],
-    observed: [],
+    recorded: new Map(),
     from: ms(0),
     now: ms(60),
     ...fields,
@@ -91,19 +91,29 @@ describe('the timeline of uplinks', () => {
     ])
   })
 
-  it('takes earlier states from what this tab saw', () => {
+  it('takes earlier states and roles from the record', () => {
     const { rows } = timelineOf(
       input({
-        manager: manager({ active: 'fibre', decisions: [decision(0, null, 'fibre')] }),
-        observed: [
-          { at: ms(10), states: { fibre: 'degraded' } },
-          { at: ms(30), states: { fibre: 'online' } },
-        ],
-        health: [{ uplink: 'fibre', interface: 'eth0', state: 'online', since: at(29) }],
+        manager: manager({ active: 'fibre' }),
+        recorded: new Map([
+          [
+            'fibre',
+            [
+              { from: at(5), to: at(10), state: 'online' as const, active: false },
+              { from: at(10), to: at(30), state: 'degraded' as const, active: true },
+              { from: at(30), to: at(50), state: 'online' as const, active: true },
+            ],
+          ],
+        ]),
+        health: [{ uplink: 'fibre', interface: 'eth0', state: 'offline', since: at(55) }],
       }),
     )
-    expect(rows[0]?.spans.map((span) => span.kind)).toEqual(['active', 'degraded', 'active'])
-    expect(rows[0]?.spans[1]).toMatchObject({ from: ms(10), to: ms(29) })
+    expect(rows[0]?.spans).toEqual([
+      { from: ms(5), to: ms(10), kind: 'standby' },
+      { from: ms(10), to: ms(30), kind: 'degraded' },
+      { from: ms(30), to: ms(55), kind: 'active' },
+      { from: ms(55), to: ms(60), kind: 'offline' },
+    ])
   })
 
   it('holds a pinned uplink from the change away from it until the pin ends', () => {
@@ -138,33 +148,57 @@ describe('the timeline of uplinks', () => {
     expect(rows[1]?.spans).toEqual([{ from: ms(20), to: ms(30), kind: 'active' }])
   })
 
-  it('shows a single uplink by its route since this tab looks', () => {
+  it('knows a single uplink from the last decision on', () => {
     const leg = { uplink: 'eth0', table: 1, mark: '0x1', weight: 1, flows: 0, installed: true }
+    const none = decision(50, null, null, { applied: false, kernel_agrees_at: null })
     const { rows, kernel } = timelineOf(
       input({
         uplinks: [{ name: '', interface: 'eth0', enabled: true }],
-        manager: manager({ active: null, egress_legs: [leg] }),
-        observed: [{ at: ms(50), states: { eth0: 'connecting' } }],
+        manager: manager({ active: null, egress_legs: [leg], decisions: [none] }),
         health: [{ uplink: 'eth0', interface: 'eth0', state: 'connecting', since: null }],
       }),
     )
-    expect(rows[0]?.spans.at(-1)?.kind).toBe('only')
+    expect(rows[0]?.spans).toEqual([{ from: ms(50), to: ms(60), kind: 'only' }])
     expect(kernel).toEqual([{ from: ms(50), to: ms(60), uplink: 'eth0' }])
   })
 })
 
-it('ticks are round times', () => {
-  expect(ticksOf(ms(1), ms(59), 4).map((time) => (time - T) / 60_000)).toEqual([15, 30, 45])
-  expect(ticksOf(ms(0), ms(600), 6).length).toBeLessThanOrEqual(6)
-})
-
-it('markers are moved apart and stay inside', () => {
-  expect(spread([10, 11, 12, 90], 18, 8, 100)).toEqual([10, 28, 46, 90])
-  expect(spread([95, 97, 99], 18, 8, 100)).toEqual([64, 82, 100])
-})
-
 it('the drawing begins shortly before the first thing that is known', () => {
-  const rest = input({ manager: manager({ decisions: [decision(0, null, 'dsl')] }) })
-  expect(beginOf(rest, 86_400_000)).toBe(ms(0) - 60 * 60_000 * 0.03)
-  expect(beginOf(rest, 1_800_000)).toBe(ms(30))
+  const first = firstKnown(input({ manager: manager({ decisions: [decision(0, null, 'dsl')] }) }))
+  expect(first).toBe(ms(0))
+  expect(beginOf(first, 86_400_000, ms(60))).toBe(ms(0) - 60 * 60_000 * 0.03)
+  expect(beginOf(first, 1_800_000, ms(60))).toBe(ms(30))
+  expect(beginOf(null, 86_400_000, ms(60))).toBe(ms(50))
+})
+
+describe('the troubles of a line', () => {
+  const minute = (minutes: number, latency_ms: number | null, loss_pct: number | null = 0) => ({
+    at: at(minutes),
+    latency_ms,
+    loss_pct,
+  })
+  it('are slow, lossy and silent minutes, neighbours joined', () => {
+    expect(
+      troublesOf([
+        minute(0, 9),
+        minute(1, 330, 40),
+        minute(2, 120, 62),
+        minute(3, null, 100),
+        minute(4, null, 100),
+        minute(5, 9),
+        minute(6, 9, 20),
+        minute(9, 9, 20),
+        minute(10, 11),
+      ]),
+    ).toEqual([
+      { at: ms(1), latency: 330, loss: 62 },
+      { at: ms(3), latency: null, loss: 100 },
+      { at: ms(6), latency: 9, loss: 20 },
+      { at: ms(9), latency: 9, loss: 20 },
+    ])
+  })
+  it('are none on a steady line', () => {
+    expect(troublesOf([minute(0, 0.4), minute(1, 0.9), minute(2, 3)])).toEqual([])
+    expect(troublesOf([])).toEqual([])
+  })
 })

@@ -1,28 +1,25 @@
-// The layout of the timeline of uplinks: bands of time, and markers at the changes of the active uplink.
+// The timeline of uplinks: their states as bands, and the changes of the active uplink.
 
 import type { Schemas } from '@/api/client'
 
 export type BandKind =
   'active' | 'standby' | 'degraded' | 'offline' | 'captive' | 'held' | 'disabled' | 'only'
 
-/** State of an uplink at a read of this tab. */
-export interface Observation {
-  /** Time in milliseconds. */
-  at: number
-  states: Readonly<Record<string, string>>
-}
+type Span = Schemas['UplinkSpan']
 
 export interface TimelineInput {
   uplinks: readonly { name: string; interface: string; enabled: boolean }[]
   manager: Pick<Schemas['WanManager'], 'active' | 'decisions' | 'flap_pins' | 'egress_legs'>
+  /** Present state. */
   health: readonly Pick<Schemas['UplinkHealth'], 'uplink' | 'interface' | 'state' | 'since'>[]
-  observed: readonly Observation[]
+  /** States of the last day, by uplink. */
+  recorded: ReadonlyMap<string, readonly Span[]>
   /** Begin and end in milliseconds. */
   from: number
   now: number
 }
 
-export interface Span {
+export interface KindSpan {
   from: number
   to: number
   kind: BandKind
@@ -32,10 +29,10 @@ export interface Row {
   uplink: string
   /** It is one of the configured uplinks. */
   configured: boolean
-  spans: Span[]
+  spans: KindSpan[]
 }
 
-export interface KernelSpan {
+export interface UplinkSpan {
   from: number
   to: number
   uplink: string
@@ -48,7 +45,7 @@ export interface Numbered {
 
 export interface Timeline {
   rows: Row[]
-  kernel: KernelSpan[]
+  kernel: UplinkSpan[]
   /** Changes that were made, oldest first, from 1. */
   changes: Numbered[]
 }
@@ -56,6 +53,11 @@ export interface Timeline {
 /** The key of an uplink in the answers of the daemon: its name, else its interface. */
 export function nameOf(uplink: { name: string; interface: string }): string {
   return uplink.name || uplink.interface
+}
+
+/** The key of the health of an uplink. */
+export function nameOfHealth(health: { uplink: string; interface: string }): string {
+  return health.uplink || health.interface
 }
 
 export function numberChanges(decisions: readonly Schemas['UplinkDecision'][]): Numbered[] {
@@ -69,10 +71,7 @@ export function timelineOf(input: TimelineInput): Timeline {
   const changes = numberChanges(input.manager.decisions)
   const active = activeSpans(input, changes)
   const configured = input.uplinks.map(nameOf)
-  const former = [...new Set(active.map((span) => span.uplink))].filter(
-    (name) =>
-      !configured.includes(name) && active.some((span) => span.uplink === name && span.to > input.from),
-  )
+  const former = [...new Set(active.map((span) => span.uplink))].filter((name) => !configured.includes(name))
   const rows = [...configured, ...former].map((name) => ({
     uplink: name,
     configured: configured.includes(name),
@@ -81,84 +80,96 @@ export function timelineOf(input: TimelineInput): Timeline {
   return { rows, kernel: kernelSpans(input, changes), changes }
 }
 
-/** Spans in which an uplink was the active one. */
-function activeSpans({ manager, from, now }: TimelineInput, changes: readonly Numbered[]): KernelSpan[] {
-  const spans: KernelSpan[] = []
+/** Spans in which an uplink was the active one, by the decisions. */
+function activeSpans({ manager, from, now }: TimelineInput, changes: readonly Numbered[]): UplinkSpan[] {
+  const spans: UplinkSpan[] = []
   const first = changes[0]?.decision
   if (first?.from) spans.push({ from, to: Date.parse(first.time), uplink: first.from })
   changes.forEach(({ decision }, index) => {
     if (!decision.to) return
     const next = changes[index + 1]?.decision
     const start = Date.parse(decision.time)
-    const end = next ? Date.parse(next.time) : endOf(manager, decision, start, now)
+    const end = endOf(manager, decision, start, next ? Date.parse(next.time) : null, now)
     spans.push({ from: start, to: end, uplink: decision.to })
   })
   return clip(spans, from, now)
 }
 
-/** The last active uplink may not be it any more: then a later decision names none. */
+/** An uplink was active until the next change, or until a decision that names none. */
 function endOf(
   manager: TimelineInput['manager'],
   last: Schemas['UplinkDecision'],
   start: number,
+  next: number | null,
   now: number,
 ): number {
-  if (manager.active === last.to) return now
   const none = manager.decisions
-    .filter((decision) => !decision.to && Date.parse(decision.time) > start)
+    .filter((decision) => !decision.to)
     .map((decision) => Date.parse(decision.time))
-  return none.length > 0 ? Math.min(...none) : start
+    .filter((time) => time > start && (next === null || time < next))
+  if (none.length > 0) return Math.min(...none)
+  if (next !== null) return next
+  return manager.active === last.to ? now : start
 }
 
-function kernelSpans(input: TimelineInput, changes: readonly Numbered[]): KernelSpan[] {
-  const { manager, observed, from, now } = input
+function kernelSpans(input: TimelineInput, changes: readonly Numbered[]): UplinkSpan[] {
+  const { manager, from, now } = input
   const agreed = changes.filter(({ decision }) => decision.to && decision.kernel_agrees_at)
-  const spans: KernelSpan[] = agreed.map(({ decision }, index) => {
+  const spans: UplinkSpan[] = agreed.map(({ decision }, index) => {
     const start = Date.parse(decision.kernel_agrees_at ?? decision.time)
     const next = agreed[index + 1]?.decision.kernel_agrees_at
-    const end = next ? Date.parse(next) : endOf(manager, decision, start, now)
+    const end = endOf(manager, decision, start, next ? Date.parse(next) : null, now)
     return { from: start, to: end, uplink: decision.to ?? '' }
   })
-  // A single uplink has no decisions: its table shows that it has the default route, since this tab looks.
   const legs = manager.egress_legs.filter((leg) => leg.installed)
-  const since = observed[0]?.at
-  if (manager.active === null && legs.length === 1 && legs[0] && since !== undefined)
-    spans.push({ from: since, to: now, uplink: legs[0].uplink })
+  const since = singleSince(input)
+  if (since !== null && legs[0]) spans.push({ from: since, to: now, uplink: legs[0].uplink })
   return clip(spans, from, now)
+}
+
+/** Time since which there is one uplink only: that of the last decision, which was about several. */
+function singleSince({ manager, uplinks }: Pick<TimelineInput, 'manager' | 'uplinks'>): number | null {
+  if (manager.active !== null || uplinks.filter((each) => each.enabled).length !== 1) return null
+  const times = manager.decisions.map((decision) => Date.parse(decision.time))
+  return times.length > 0 ? Math.max(...times) : null
 }
 
 function spansOf(
   name: string,
   configured: boolean,
   input: TimelineInput,
-  active: readonly KernelSpan[],
-): Span[] {
-  const { from, now, manager, uplinks } = input
+  active: readonly UplinkSpan[],
+): KindSpan[] {
+  const { from, now, uplinks } = input
   const own = active.filter((span) => span.uplink === name)
   if (!configured) return own.map(({ from: start, to }) => ({ from: start, to, kind: 'active' as const }))
   const uplink = uplinks.find((each) => nameOf(each) === name)
   const states = statesOf(name, input)
   const held = heldSpan(name, input)
-  const only = manager.active === null && uplinks.filter((each) => each.enabled).length === 1
+  const single = singleSince(input)
   const cuts = new Set([from, now])
+  const add = (time: number) => (time > from && time < now ? cuts.add(time) : null)
   for (const span of [...active, ...states, ...(held ? [held] : [])]) {
-    if (span.from > from && span.from < now) cuts.add(span.from)
-    if (span.to > from && span.to < now) cuts.add(span.to)
+    add(span.from)
+    add(span.to)
   }
+  if (single !== null) add(single)
   const times = [...cuts].sort((one, other) => one - other)
-  const spans: Span[] = []
+  const spans: KindSpan[] = []
   for (let index = 1; index < times.length; index += 1) {
     const start = times[index - 1] ?? from
     const end = times[index] ?? now
     const middle = (start + end) / 2
     const within = (span: { from: number; to: number }) => span.from <= middle && middle < span.to
+    const state = states.find(within) ?? null
+    const decided = own.some(within) ? 'active' : active.some(within) ? 'standby' : null
     const kind = kindAt({
       enabled: uplink?.enabled ?? true,
-      // Before the first decision nobody knows which uplink was active.
-      role: own.some(within) ? 'active' : active.some(within) ? 'standby' : null,
-      state: states.find(within)?.state ?? null,
+      // The record knows the role; where it ends the decisions do, and before them nobody.
+      role: state?.role ?? decided,
+      state: state?.state ?? null,
       held: held !== null && within(held),
-      only,
+      only: single !== null && middle >= single && uplink?.enabled === true,
     })
     if (kind === null) continue
     const last = spans[spans.length - 1]
@@ -183,7 +194,7 @@ function kindAt({ enabled, role, state, held, only }: Facts): BandKind | null {
   if (state === 'degraded' || state === 'disconnecting') return 'degraded'
   if (role === 'active') return 'active'
   if (held) return 'held'
-  if (only && state !== null) return 'only'
+  if (only) return 'only'
   if (state === 'connecting' && role !== null) return 'offline'
   if (role === 'standby' || state === 'online') return 'standby'
   return null
@@ -193,80 +204,99 @@ interface StateSpan {
   from: number
   to: number
   state: string
+  role: 'active' | 'standby' | null
 }
 
-/** States that this tab saw, and the present one since the time that the daemon says. */
-function statesOf(name: string, { observed, health, now }: TimelineInput): StateSpan[] {
-  const spans: StateSpan[] = []
-  observed.forEach((each, index) => {
-    const state = each.states[name]
-    if (state !== undefined) spans.push({ from: each.at, to: observed[index + 1]?.at ?? now, state })
-  })
-  const present = health.find((each) => (each.uplink || each.interface) === name)
+/** The recorded states, and after them the present one since the time that the daemon says. */
+function statesOf(name: string, { recorded, health, now }: TimelineInput): StateSpan[] {
+  const spans: StateSpan[] = (recorded.get(name) ?? []).map((span) => ({
+    from: Date.parse(span.from),
+    to: Date.parse(span.to),
+    state: span.state,
+    role: span.active ? 'active' : 'standby',
+  }))
+  const present = health.find((each) => nameOfHealth(each) === name)
   if (!present) return spans
-  const since = present.since ? Date.parse(present.since) : (observed.at(-1)?.at ?? now)
-  return [
-    ...spans.map((span) => ({ ...span, to: Math.min(span.to, since) })).filter((span) => span.to > span.from),
-    { from: since, to: now, state: present.state },
-  ]
+  const end = spans.at(-1)?.to
+  const since = present.since ? Date.parse(present.since) : null
+  const from = since === null ? (end ?? now) : end === undefined ? since : Math.max(since, end)
+  const last = spans.at(-1)
+  // The record ends at its last read; until the present state began, its last state went on.
+  if (last && from > last.to) last.to = from
+  return [...spans, { from, to: now, state: present.state, role: null }]
 }
 
 /** A pinned uplink is held from the last change away from it. */
-function heldSpan(name: string, { manager, observed, now }: TimelineInput): StateSpan | null {
+function heldSpan(name: string, { manager, now }: TimelineInput): { from: number; to: number } | null {
   const pin = manager.flap_pins.find((each) => each.uplink === name)
   if (!pin) return null
   const left = manager.decisions
     .filter((decision) => decision.applied && decision.from === name)
     .map((decision) => Date.parse(decision.time))
-  const from = left.length > 0 ? Math.max(...left) : (observed[0]?.at ?? now)
-  return { from, to: Math.min(now, Date.parse(pin.pinned_until)), state: 'held' }
+  return { from: left.length > 0 ? Math.max(...left) : now, to: Math.min(now, Date.parse(pin.pinned_until)) }
 }
 
-function clip(spans: readonly KernelSpan[], from: number, now: number): KernelSpan[] {
+function clip(spans: readonly UplinkSpan[], from: number, now: number): UplinkSpan[] {
   return spans
     .map((span) => ({ ...span, from: Math.max(span.from, from), to: Math.min(span.to, now) }))
     .filter((span) => span.to > span.from)
 }
 
-const MINUTE = 60_000
-const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * MINUTE)
-
-/** Round times for the axis, at most so many. */
-export function ticksOf(from: number, now: number, most: number): number[] {
-  const step = STEPS.find((each) => (now - from) / each <= most) ?? 1440 * MINUTE
-  const offset = new Date(from).getTimezoneOffset() * MINUTE
-  const first = Math.ceil((from - offset) / step) * step + offset
-  const ticks: number[] = []
-  for (let time = first; time < now; time += step) ticks.push(time)
-  return ticks
-}
-
-/** Moves marks apart so that neighbours do not overlap, within an interval. */
-export function spread(marks: readonly number[], gap: number, least: number, most: number): number[] {
-  const placed = [...marks]
-  for (let index = 0; index < placed.length; index += 1) {
-    const before = placed[index - 1]
-    placed[index] = Math.max(placed[index] ?? 0, before === undefined ? least : before + gap)
-  }
-  for (let index = placed.length - 1; index >= 0; index -= 1) {
-    const after = placed[index + 1]
-    placed[index] = Math.min(placed[index] ?? 0, after === undefined ? most : after - gap)
-  }
-  return placed
-}
-
 /** Shortest time that is drawn, so that a change of this minute is no hairline. */
-const SHORTEST = 10 * MINUTE
+const SHORTEST = 10 * 60_000
+
+/** Time of the first thing that is known; null if nothing is. */
+export function firstKnown(input: Pick<TimelineInput, 'manager' | 'health' | 'recorded'>): number | null {
+  const known = [
+    ...input.manager.decisions.map((decision) => Date.parse(decision.time)),
+    ...input.health.flatMap((each) => (each.since ? [Date.parse(each.since)] : [])),
+    ...[...input.recorded.values()].flatMap((spans) => (spans[0] ? [Date.parse(spans[0].from)] : [])),
+  ]
+  return known.length > 0 ? Math.min(...known) : null
+}
 
 /** Begin of the drawing: the range, but not long before the first thing that is known. */
-export function beginOf(input: Omit<TimelineInput, 'from'>, range: number): number {
-  const { manager, health, observed, now } = input
-  const known = [
-    ...manager.decisions.map((decision) => Date.parse(decision.time)),
-    ...health.flatMap((each) => (each.since ? [Date.parse(each.since)] : [])),
-    ...observed.slice(0, 1).map((each) => each.at),
-  ]
-  const first = known.length > 0 ? Math.min(...known) : now
+export function beginOf(first: number | null, range: number, now: number): number {
+  if (first === null) return now - SHORTEST
   const begin = Math.max(now - range, first - (now - first) * 0.03)
   return Math.min(begin, now - SHORTEST)
+}
+
+type Minute = Schemas['UplinkMinute']
+
+/** Minutes in which a line was slow, lost packets, or did not answer. */
+export interface Trouble {
+  /** Begin in milliseconds. */
+  at: number
+  /** Highest latency; null if nothing answered. */
+  latency: number | null
+  /** Highest loss. */
+  loss: number | null
+}
+
+/** Loss in percent from which a minute is remarkable. */
+const LOSS = 5
+
+/** The troubles of a line: neighbouring minutes are one. */
+export function troublesOf(minutes: readonly Minute[]): Trouble[] {
+  const usual = median(minutes.flatMap((each) => (each.latency_ms === null ? [] : [each.latency_ms])))
+  const slow = Math.max(usual * 2, usual + 20)
+  const troubles: (Trouble & { last: number })[] = []
+  for (const { at, latency_ms, loss_pct } of minutes) {
+    const time = Date.parse(at)
+    const silent = latency_ms === null
+    if (!silent && latency_ms <= slow && (loss_pct ?? 0) < LOSS) continue
+    const before = troubles.at(-1)
+    if (before && time - before.last <= 60_000 && (before.latency === null) === silent) {
+      before.last = time
+      if (latency_ms !== null) before.latency = Math.max(before.latency ?? 0, latency_ms)
+      if (loss_pct !== null) before.loss = Math.max(before.loss ?? 0, loss_pct)
+    } else troubles.push({ at: time, last: time, latency: latency_ms, loss: loss_pct })
+  }
+  return troubles.map(({ at, latency, loss }) => ({ at, latency, loss }))
+}
+
+function median(values: number[]): number {
+  const sorted = [...values].sort((one, other) => one - other)
+  return sorted[Math.floor(sorted.length / 2)] ?? 0
 }

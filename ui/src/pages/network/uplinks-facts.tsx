@@ -4,11 +4,9 @@ import type { Schemas } from '@/api/client'
 import { Facts } from '@/components/facts'
 import { Icon } from '@/components/icons'
 import { StateWord, Tag, type State } from '@/components/state'
-import { TimeChart } from '@/components/time-chart'
 import { Age, Clock, useAge } from '@/components/time'
 import { useText } from '@/text'
 import { formatAge, formatNumber, formatTime } from '@/text/format'
-import type { Seen } from './observed'
 import { numberChanges } from './timeline'
 
 type Manager = Schemas['WanManager']
@@ -187,46 +185,6 @@ function HealthRow({ health }: { health: Health }) {
       <td data-l={columns.address}>{health.public_ip ?? '-'}</td>
       <td data-l={columns.checked}>{health.checked_at ? <Age time={health.checked_at} /> : '-'}</td>
     </tr>
-  )
-}
-
-export function Latencies({ health, seen }: { health: Health[]; seen: Seen }) {
-  const text = useText()
-  const words = text.network.uplinks
-  const probed = health.filter((each) => each.checked_at !== null)
-  const format = (value: number) => `${formatNumber(value, value < 10 ? 1 : 0)} ms`
-  if (probed.length === 0) return <p className="quiet">{words.latencyNone}</p>
-  return (
-    <div className="latencies">
-      {probed.map((each) => {
-        const name = each.uplink || each.interface
-        const own = seen.latencies[name] ?? []
-        if (own.every((sample) => sample.ms === null))
-          return (
-            <p key={name} className="mid">
-              {words.latencySummary(
-                name,
-                text.common.noData,
-                each.loss_pct === null ? '-' : `${formatNumber(each.loss_pct, 1)} %`,
-              )}
-            </p>
-          )
-        return (
-          <TimeChart
-            key={name}
-            height={90}
-            summary={words.latencySummary(
-              name,
-              each.latency_ms === null ? text.common.noData : format(each.latency_ms),
-              each.loss_pct === null ? '-' : `${formatNumber(each.loss_pct, 1)} %`,
-            )}
-            times={own.map((sample) => sample.at)}
-            series={[{ label: name, values: own.map((sample) => sample.ms) }]}
-            format={format}
-          />
-        )
-      })}
-    </div>
   )
 }
 

@@ -1,6 +1,5 @@
 // The uplinks: which one is used, since when, and why it changed.
 
-import { useState } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link, useGo } from '@/app/link'
@@ -10,38 +9,54 @@ import { Button } from '@/components/button'
 import { Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { useNow } from '@/components/time'
+import { clockOf } from '@/components/time-drawing'
 import { useText } from '@/text'
-import { formatNumber, formatTime } from '@/text/format'
+import { formatTime } from '@/text/format'
 import { CaptiveCheck } from './captive'
 import { network } from './entry'
-import { Decisions, HealthTable, Latencies, ManagerFacts } from './uplinks-facts'
-import { beginOf, nameOf, numberChanges, timelineOf } from './timeline'
-import { TimelineChart } from './timeline-chart'
-import { useSeen } from './observed'
+import { beginOf, firstKnown, nameOf, nameOfHealth, numberChanges } from './timeline'
+import { LatencySection, TimelineSection } from './timeline-section'
+import { Decisions, HealthTable, ManagerFacts } from './uplinks-facts'
 
 type Manager = Schemas['WanManager']
 type Uplinks = Schemas['WanUplinks']
+type Health = Schemas['UplinkHealth']
 
 const HOUR = 3_600_000
-const RANGES: Record<string, number> = { hour: HOUR, day: 24 * HOUR, week: 7 * 24 * HOUR }
+const DAY = 24 * HOUR
+const RANGES: Record<string, number> = { hour: HOUR, day: DAY, week: 7 * DAY }
 
 export default function UplinksPage() {
   const text = useText()
   const go = useGo()
   const words = text.network.uplinks
+  const [search, change] = useSearchParams()
+  const range = search.range !== undefined && search.range in RANGES ? search.range : 'day'
   const manager = useGet('/system/wan-manager', {}, { every: 5000 })
   const uplinks = useGet('/system/wan-uplinks', {}, { every: 15_000 })
   const health = useGet('/system/wan-health', {}, { every: 5000 })
-  const seen = useSeen(health.data?.data, health.dataUpdatedAt)
+  const recorded = useGet(
+    '/system/wan-health',
+    { query: range === 'hour' ? { history: true, minutes: 60 } : { history: true } },
+    { every: 60_000 },
+  )
   const failed = manager.error ?? uplinks.error
   return (
     <>
       <Answer
         question={words.question}
         actions={
-          <Button kind="primary" needs="operator" onClick={() => go('/network/uplinks/edit')}>
-            {words.edit}
-          </Button>
+          <>
+            <Segmented
+              label={words.range}
+              value={range}
+              options={Object.entries(words.ranges)}
+              onChange={(next) => change({ range: next === 'day' ? undefined : next })}
+            />
+            <Button kind="primary" needs="operator" onClick={() => go('/network/uplinks/edit')}>
+              {words.edit}
+            </Button>
+          </>
         }
       >
         {failed ? (
@@ -57,26 +72,26 @@ export default function UplinksPage() {
         {(read) => (
           <Loaded query={uplinks} lines={6}>
             {(list) => (
-              <>
-                <TimelineSection
-                  manager={read}
-                  uplinks={list}
-                  health={health.data?.data ?? []}
-                  observed={seen.states}
-                />
-                <Section title={words.decisions} hint={words.decisionsHint}>
-                  <Decisions manager={read} />
-                </Section>
-              </>
+              <Loaded query={recorded} lines={6}>
+                {(past) => (
+                  <Past
+                    manager={read}
+                    uplinks={list}
+                    health={health.data?.data ?? past}
+                    recorded={past}
+                    range={RANGES[range] ?? DAY}
+                  />
+                )}
+              </Loaded>
             )}
           </Loaded>
         )}
       </Loaded>
+      <Section title={words.decisions} hint={words.decisionsHint}>
+        <Loaded query={manager}>{(read) => <Decisions manager={read} />}</Loaded>
+      </Section>
       <Section title={words.health} hint={words.healthHint}>
         <Loaded query={health}>{(read) => <HealthTable health={read} />}</Loaded>
-      </Section>
-      <Section title={words.latency} hint={words.latencyHint}>
-        <Loaded query={health}>{(read) => <Latencies health={read} seen={seen} />}</Loaded>
       </Section>
       <Section title={words.manager}>
         <Loaded query={manager}>{(read) => <ManagerFacts manager={read} />}</Loaded>
@@ -110,7 +125,12 @@ function Sentence({ manager, uplinks }: { manager: Manager; uplinks: Uplinks }) 
   const since = last && last.to === manager.active ? last.time : null
   const switches = changes.filter(({ decision }) => decision.from !== null)
   const first = switches[0]?.decision.time
-  const [times, stop] = words.changed(switches.length)
+  const [before, times, after] = words.switched(
+    switches.length,
+    first ? formatTime(first) : '',
+    switches.at(-1)?.decision.reason ?? '',
+  )
+  const agrees = manager.kernel?.agrees ?? (last ? last.kernel_agrees_at !== null : null)
   return (
     <>
       {words.on}
@@ -119,66 +139,51 @@ function Sentence({ manager, uplinks }: { manager: Manager; uplinks: Uplinks }) 
       {manager.balanced ? words.balanced(manager.egress_legs.map((leg) => leg.uplink).join(', ')) : null}
       {first ? (
         <>
-          {words.switched(formatTime(first))}
+          {before}
           <a href="#decisions">{times}</a>
-          {stop}{' '}
+          {after}{' '}
         </>
       ) : null}
-      {last ? `${words.lastReason(last.reason)} ` : null}
-      {last ? (last.kernel_agrees_at ? words.agrees : words.agreesNot) : null}
+      {agrees === null ? null : agrees ? words.agrees : words.agreesNot}
       {observing}
     </>
   )
 }
 
-interface TimelineProps {
+interface PastProps {
   manager: Manager
   uplinks: Uplinks
-  health: Schemas['UplinkHealth'][]
-  observed: ReturnType<typeof useSeen>['states']
+  health: Health[]
+  /** With their history. */
+  recorded: Health[]
+  range: number
 }
 
-function TimelineSection({ manager, uplinks, health, observed }: TimelineProps) {
-  const text = useText()
-  const words = text.network.uplinks
-  const [search, change] = useSearchParams()
+/** The timeline and the latencies, on one axis. */
+function Past({ manager, uplinks, health, recorded, range }: PastProps) {
+  const words = useText().network.uplinks
   const second = useNow()
   // The drawing moves on every five seconds, not with each second.
   const now = Math.ceil(second / 5000) * 5000
-  const range = search.range !== undefined && search.range in RANGES ? search.range : 'day'
-  const [opened] = useState(() => Date.now())
-  const seen = observed.length > 0 ? observed : [{ at: opened, states: {} }]
-  const input = { uplinks: uplinks.uplinks, manager, health, observed: seen, now }
-  const from = beginOf(input, RANGES[range] ?? 24 * HOUR)
-  const timeline = timelineOf({ ...input, from })
+  const spans = new Map(recorded.map((each) => [nameOfHealth(each), each.history?.spans ?? []]))
+  const known = { manager, health, recorded: spans }
+  const first = firstKnown(known)
+  const from = beginOf(first, range, now)
+  const hint =
+    first !== null && first > now - range
+      ? words.knownSince(clockOf(first))
+      : range > DAY
+        ? words.olderStates
+        : null
   return (
-    <Section
-      title={words.timeline}
-      hint={words.timelineHint}
-      actions={
-        <Segmented
-          label={words.range}
-          value={range}
-          options={Object.entries(words.ranges)}
-          onChange={(next) => change({ range: next === 'day' ? undefined : next })}
-        />
-      }
-    >
-      <TimelineChart
-        timeline={timeline}
-        from={from}
-        now={now}
-        subOf={(name) => {
-          const uplink = uplinks.uplinks.find((each) => nameOf(each) === name)
-          return uplink ? words.priority(uplink.interface, uplink.priority, uplink.metered) : null
-        }}
-        noteOf={(name) => {
-          const own = health.find((each) => (each.uplink || each.interface) === name)
-          if (!own) return null
-          if (typeof own.latency_ms === 'number') return `${formatNumber(own.latency_ms)} ms`
-          return own.checked_at === null ? words.notProbed : null
-        }}
+    <>
+      <TimelineSection
+        input={{ ...known, uplinks: uplinks.uplinks, from, now }}
+        uplinks={uplinks}
+        health={health}
+        hint={hint}
       />
-    </Section>
+      <LatencySection recorded={recorded} health={health} from={from} now={now} />
+    </>
   )
 }

@@ -40,6 +40,8 @@ export const common: Text['common'] = {
   never: 'nie',
   noData: 'keine Daten',
   now: 'jetzt',
+  nowAt: (time) => `jetzt, ${time}`,
+  bands: { state: 'Zustand', from: 'Von', to: 'Bis', minute: 'Minute' },
   ago: (age) => `vor ${age}`,
   seconds: (s) => `${s} s`,
   minutes: (m, s) => (s > 0 ? `${m} min ${s} s` : `${m} min`),

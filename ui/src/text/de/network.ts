@@ -24,9 +24,10 @@ export const network: Text['network'] = {
     since: (time) => ` seit ${time}. `,
     onNow: '. ',
     balanced: (names) => `Neue Flüsse verteilen sich auf ${names}. `,
-    changed: (n) => [n === 1 ? 'einmal' : `${n}-mal`, ' gewechselt.'],
-    switched: (since) => `Seit ${since} hat die Leitung `,
-    lastReason: (reason) => `Letzter Grund: ${reason}.`,
+    switched: (n, since, reason) =>
+      n === 1
+        ? ['Die Leitung wurde ', 'einmal', ` gewechselt, um ${since}: ${reason}.`]
+        : [`Seit ${since} wurde die Leitung `, `${n}-mal`, ` gewechselt, zuletzt: ${reason}.`],
     agrees: 'Auswahl und Standardroute im Kernel stimmen überein.',
     agreesNot: 'Die Standardroute im Kernel stimmt noch nicht überein.',
     observing: 'Der Manager beobachtet nur.',
@@ -34,15 +35,17 @@ export const network: Text['network'] = {
     timeline: 'Zeitleiste',
     range: 'Zeitraum',
     ranges: { hour: '1 h', day: '24 h', week: '7 T' },
-    timelineHint: 'Entscheidungen des Managers; andere Zustände, seit dieser Tab offen ist',
+    knownSince: (time) => `bekannt seit ${time}`,
+    olderStates: 'Zustände des letzten Tages; davor nur die Entscheidungen des Managers',
+    timelineNone:
+      'Ein einziger Uplink wird nicht geprüft und nie gewechselt, also gibt es nichts zu zeichnen. Mit einem zweiten erscheint die Zeitleiste.',
     chart: (from, to, changes) =>
-      `Zeitleiste der Uplinks von ${from} bis ${to} mit ${count(changes, 'Wechsel', 'Wechseln')}, aufgeführt in der Tabelle darunter`,
+      `Zeitleiste der Uplinks von ${from} bis ${to} mit ${count(changes, 'Wechsel', 'Wechseln')}, darunter aufgeführt`,
     kernel: 'Kernel',
     kernelSub: 'Standardroute',
     former: 'nicht mehr eingerichtet',
     priority: (interfaceName, priority, metered) =>
-      `${interfaceName}, ${metered ? 'nach Volumen, ' : ''}${priority}`,
-    nowAt: (time) => `jetzt, ${time}`,
+      metered ? `${interfaceName}, Volumen, ${priority}` : `${interfaceName}, Priorität ${priority}`,
     bands: {
       active: 'aktiv',
       standby: 'bereit',
@@ -53,8 +56,6 @@ export const network: Text['network'] = {
       disabled: 'ausgeschaltet',
       only: 'einziger Uplink',
     },
-    legend: ['aktiv', 'bereit', 'beeinträchtigt', 'offline'],
-    spanTable: { uplink: 'Uplink', state: 'Zustand', from: 'Von', to: 'Bis' },
     decisions: 'Wechsel und zurückgestellte Entscheidungen',
     decisionsHint: 'neueste zuerst, Nummern wie in der Zeitleiste',
     decisionsEmpty: 'Der Manager hat seit dem Start des Dienstes nichts entschieden.',
@@ -90,8 +91,11 @@ export const network: Text['network'] = {
     notProbed: 'nicht geprüft',
     targets: (ok, all) => `${ok} von ${all} antworten`,
     latency: 'Laufzeit',
-    latencyHint: 'seit dieser Tab offen ist; eine Lücke ist eine Probe ohne Antwort, nie null',
-    latencySummary: (name, latency, loss) => `${name}: ${latency}, ${loss} Verlust`,
+    latencyHint: 'eine Lücke ist eine Probe ohne Antwort, nie null',
+    latencyChart: (from, to, now) => `Laufzeiten von ${from} bis ${to}. Jetzt: ${now}`,
+    latencySoon: 'Die erste Minute der Proben ist noch nicht um.',
+    loss: (percent) => `${percent} Verlust`,
+    noAnswer: 'keine Antwort',
     latencyNone:
       'Es gibt keine Proben: Ein einziger Uplink wird nicht geprüft, da es keinen anderen gibt, auf den gewechselt würde.',
     manager: 'Manager',

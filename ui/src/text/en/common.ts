@@ -38,6 +38,8 @@ export const common = {
   never: 'never',
   noData: 'no data',
   now: 'now',
+  nowAt: (time: string) => `now, ${time}`,
+  bands: { state: 'State', from: 'From', to: 'To', minute: 'Minute' },
   ago: (age: string) => `${age} ago`,
   seconds: (s: number) => `${s} s`,
   minutes: (m: number, s: number) => (s > 0 ? `${m}m ${s}s` : `${m}m`),

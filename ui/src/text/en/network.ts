@@ -26,12 +26,10 @@ export const network = {
     since: (time: string) => ` since ${time}. `,
     onNow: '. ',
     balanced: (names: string) => `New flows are shared among ${names}. `,
-    changed: (n: number): [link: string, rest: string] => [
-      n === 1 ? 'once' : `${n} times`,
-      n === 1 ? '.' : '.',
-    ],
-    switched: (since: string) => `Since ${since} the line switched `,
-    lastReason: (reason: string) => `Last reason: ${reason}.`,
+    switched: (n: number, since: string, reason: string): [before: string, link: string, after: string] =>
+      n === 1
+        ? ['The line switched ', 'once', ` at ${since}, because ${reason}.`]
+        : ['The line switched ', `${n} times`, ` since ${since}, last because ${reason}.`],
     agrees: 'Marked active and kernel default route agree.',
     agreesNot: 'The kernel default route does not agree yet.',
     observing: 'The manager only observes.',
@@ -39,15 +37,17 @@ export const network = {
     timeline: 'Timeline',
     range: 'Range',
     ranges: { hour: '1 h', day: '24 h', week: '7 d' },
-    timelineHint: 'decisions of the manager; other states since this tab opened',
+    knownSince: (time: string) => `known since ${time}`,
+    olderStates: 'states of the last day; before it only what the manager decided',
+    timelineNone:
+      'A single uplink is not probed and never switched, so there is nothing to draw. A second one brings the timeline.',
     chart: (from: string, to: string, changes: number) =>
-      `Uplink timeline from ${from} to ${to} with ${count(changes, 'switch', 'switches')}, listed in the table below`,
+      `Uplink timeline from ${from} to ${to} with ${count(changes, 'switch', 'switches')}, listed below`,
     kernel: 'kernel',
     kernelSub: 'default route',
     former: 'not configured any more',
     priority: (interfaceName: string, priority: number, metered: boolean) =>
-      `${interfaceName}, ${metered ? 'metered, ' : ''}${priority}`,
-    nowAt: (time: string) => `now, ${time}`,
+      metered ? `${interfaceName}, metered, ${priority}` : `${interfaceName}, priority ${priority}`,
     bands: {
       active: 'active',
       standby: 'standby',
@@ -58,8 +58,6 @@ export const network = {
       disabled: 'disabled',
       only: 'only uplink',
     },
-    legend: ['active', 'standby', 'degraded', 'offline'],
-    spanTable: { uplink: 'Uplink', state: 'State', from: 'From', to: 'To' },
     decisions: 'Switches and held decisions',
     decisionsHint: 'newest first, numbers match the timeline',
     decisionsEmpty: 'The manager has made no decision since the daemon started.',
@@ -95,8 +93,11 @@ export const network = {
     notProbed: 'not probed',
     targets: (ok: number, all: number) => `${ok} of ${all} answer`,
     latency: 'Latency',
-    latencyHint: 'since this tab opened; a gap is a probe without answer, never zero',
-    latencySummary: (name: string, latency: string, loss: string) => `${name}: ${latency}, ${loss} loss`,
+    latencyHint: 'a gap is a probe without answer, never zero',
+    latencyChart: (from: string, to: string, now: string) => `Latency from ${from} to ${to}. Now: ${now}`,
+    latencySoon: 'The first minute of probes is not over yet.',
+    loss: (percent: string) => `${percent} loss`,
+    noAnswer: 'no answer',
     latencyNone: 'There are no probes: a single uplink is not probed, since there is no other to switch to.',
     manager: 'Manager',
     mode: 'Mode',
