@@ -1,6 +1,6 @@
 // The head of a page: its question, small, and the answer, large; below them the tabs of the entry.
 
-import type { ReactNode } from 'react'
+import { useEffect, useRef, type ReactNode } from 'react'
 import { addressOf, available, type Entry } from '@/app/entries'
 import { Link, usePath } from '@/app/link'
 import { useText } from '@/text'
@@ -26,15 +26,22 @@ export function Answer({ question, children, actions }: Props) {
 export function Tabs({ entry }: { entry: Entry }) {
   const text = useText()
   const path = usePath()
+  const bar = useRef<HTMLElement>(null)
   const tabs = available([entry])[0]?.tabs ?? []
-  if (tabs.length < 2) return null
   // A detail page belongs to the tab whose address it continues: the longest one.
   const current = tabs
     .map((tab) => addressOf(entry, tab))
     .filter((address) => path === address || path.startsWith(`${address}/`))
     .sort((one, other) => other.length - one.length)[0]
+  // On a small screen the bar scrolls; the current tab is in view.
+  useEffect(() => {
+    const link = bar.current?.querySelector<HTMLElement>('[aria-current]')
+    if (bar.current && link)
+      bar.current.scrollLeft = link.offsetLeft + link.offsetWidth - bar.current.clientWidth + 48
+  }, [current])
+  if (tabs.length < 2) return null
   return (
-    <nav className="tabs" aria-label={entry.label(text)}>
+    <nav ref={bar} className="tabs" aria-label={entry.label(text)}>
       {tabs.map((tab) => {
         const address = addressOf(entry, tab)
         return (

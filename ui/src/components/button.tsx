@@ -1,6 +1,6 @@
 // Buttons. One that the role does not allow stays visible and says what it needs.
 
-import type { ComponentPropsWithoutRef, ReactNode } from 'react'
+import type { ComponentPropsWithoutRef, MouseEvent, ReactNode } from 'react'
 import { Icon, type IconName } from './icons'
 import { useText } from '@/text'
 import { useCaller } from '@/app/caller'
@@ -25,14 +25,18 @@ export function Button({ kind = 'plain', size, icon, needs, submit, busy, childr
   const text = useText()
   const { role } = useCaller()
   const forbidden = needs !== undefined && !mayDo(role, needs)
+  // A busy button keeps the focus, which a disabled one loses.
+  const wait = (event: MouseEvent<HTMLButtonElement>) => event.preventDefault()
   const sized = size === 'small' ? ' btn--s' : size === 'large' ? ' btn--lg' : ''
   return (
     <button
       {...rest}
       type={submit ? 'submit' : 'button'}
       className={`${KIND[kind]}${sized} ${rest.className ?? ''}`}
-      disabled={rest.disabled === true || forbidden || busy === true}
+      disabled={rest.disabled === true || forbidden}
       aria-busy={busy}
+      aria-disabled={busy === true ? true : undefined}
+      onClick={busy === true ? wait : rest.onClick}
       title={forbidden ? text.common.needsRole(needs) : rest.title}
     >
       {icon ? <Icon name={icon} /> : null}

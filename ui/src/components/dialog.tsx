@@ -1,6 +1,6 @@
 // A dialog over the page, by the element of the browser: it keeps the focus inside and closes by Esc.
 
-import { useEffect, useId, useRef, type ReactNode } from 'react'
+import { useEffect, useId, useLayoutEffect, useRef, type ReactNode } from 'react'
 import { useText } from '@/text'
 import { IconButton } from './button'
 
@@ -14,6 +14,8 @@ interface Props {
   children: ReactNode
 }
 
+const FIELD = ':is(input, select, textarea):not(:disabled, [type="hidden"], [type="file"])'
+
 export function Dialog({ open, onClose, title, firm = false, wide = false, children }: Props) {
   const text = useText()
   const id = useId()
@@ -21,9 +23,18 @@ export function Dialog({ open, onClose, title, firm = false, wide = false, child
   useEffect(() => {
     const dialog = element.current
     if (!dialog) return
-    if (open && !dialog.open) dialog.showModal()
+    if (open && !dialog.open) {
+      dialog.showModal()
+      // The browser would choose the button that closes it.
+      dialog.querySelector<HTMLElement>(FIELD)?.focus()
+    }
     if (!open && dialog.open) dialog.close()
   }, [open])
+  // One that goes away while it is open gives the focus back, too.
+  useLayoutEffect(() => {
+    const dialog = element.current
+    return () => dialog?.close()
+  }, [])
   return (
     <dialog
       ref={element}

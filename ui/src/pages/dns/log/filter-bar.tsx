@@ -1,6 +1,6 @@
 // The filters of the query log: those that are set, and those that can be.
 
-import { useId, useState, type ReactNode } from 'react'
+import { useId, useRef, useState, type ReactNode } from 'react'
 import { useGet } from '@/api/query'
 import type { Search } from '@/app/search-params'
 import { Button } from '@/components/button'
@@ -24,6 +24,7 @@ export function FilterBar({ filters, change, setRange, entries }: Props) {
   const text = useText()
   const { log } = text.dns
   const [editing, setEditing] = useState<Shown | null>(null)
+  const bar = useRef<HTMLDivElement>(null)
   const clients = useGet('/dns/clients', {}, { every: 60_000 }).data?.data ?? []
   const names = useListNames()
   const labelOf = (name: Shown) => (name === 'time' ? log.time : log.filters[name])
@@ -50,16 +51,20 @@ export function FilterBar({ filters, change, setRange, entries }: Props) {
   const set = (name: Exclude<Shown, 'time'>, value: string) => {
     change({ [name]: value, open: undefined })
     setEditing(null)
+    back(name)
   }
   const remove = (name: Shown) => {
     if (name === 'time') setRange(undefined, undefined)
     else change({ [name]: undefined, open: undefined })
     setEditing(null)
+    back(name)
   }
+  const back = (name: Shown) =>
+    requestAnimationFrame(() => bar.current?.querySelector<HTMLElement>(`[data-name="${name}"]`)?.focus())
   const toggle = (name: Shown) => setEditing(editing === name ? null : name)
   return (
     <>
-      <div className="filters" role="search">
+      <div ref={bar} className="filters" role="search">
         <DomainField
           value={filters.domain ?? ''}
           onChange={(domain) => change({ domain, open: undefined })}
@@ -70,6 +75,7 @@ export function FilterBar({ filters, change, setRange, entries }: Props) {
               <button
                 type="button"
                 className="flt__edit"
+                data-name={name}
                 aria-expanded={editing === name}
                 onClick={() => toggle(name)}
               >
@@ -89,6 +95,7 @@ export function FilterBar({ filters, change, setRange, entries }: Props) {
               key={name}
               type="button"
               className="flt"
+              data-name={name}
               aria-expanded={editing === name}
               onClick={() => toggle(name)}
             >
@@ -115,6 +122,7 @@ export function FilterBar({ filters, change, setRange, entries }: Props) {
           setRange={(from, to) => {
             setRange(from, to)
             setEditing(null)
+            back('time')
           }}
         />
       ) : editing ? (
@@ -288,6 +296,7 @@ function DomainField({ value, onChange }: { value: string; onChange: (value: str
         id={id}
         className="field"
         type="search"
+        data-filter
         placeholder={text.dns.log.domainHint}
         value={typed}
         spellCheck={false}
