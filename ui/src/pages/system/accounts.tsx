@@ -14,6 +14,7 @@ import { StateWord, Tag } from '@/components/state'
 import { Age } from '@/components/time'
 import { useText } from '@/text'
 import { system } from './entry'
+import { programOf } from './program'
 import { Keys } from './keys'
 
 export default function Accounts() {
@@ -204,7 +205,9 @@ function Sessions({ sessions }: { sessions: Schemas['SessionView'][] }) {
               {session.ip ?? '-'}
             </td>
             <td data-l={t.agent}>
-              <span className="value">{session.user_agent ?? '-'}</span>
+              <span title={session.user_agent ?? undefined}>
+                {session.user_agent ? programOf(session.user_agent) : '-'}
+              </span>
             </td>
             <td data-l={t.since}>
               <Age time={session.created_at} />

@@ -9,6 +9,7 @@ import { Button } from '@/components/button'
 import { Command } from '@/components/command'
 import { Confirm } from '@/components/confirm'
 import { ErrorSummary, Select, TextArea, TextField } from '@/components/fields'
+import { useFirstField } from '@/components/first-field'
 import { Empty, Failure, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age, Clock } from '@/components/time'
@@ -31,11 +32,9 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
       title={t.apiKeys}
       hint={t.keysHint}
       actions={
-        adding ? null : (
-          <Button icon="plus" needs="admin" onClick={() => setAdding(true)}>
-            {t.addKey}
-          </Button>
-        )
+        <Button icon="plus" needs="admin" aria-expanded={adding} onClick={() => setAdding(!adding)}>
+          {t.addKey}
+        </Button>
       }
     >
       {made ? (
@@ -136,6 +135,7 @@ interface NewKeyProps {
 function NewKey({ onClose, onMade }: NewKeyProps) {
   const text = useText()
   const t = text.system.accounts
+  const form = useFirstField()
   const [name, setName] = useState('')
   const [role, setRole] = useState<Role>('viewer')
   const [days, setDays] = useState('')
@@ -158,6 +158,7 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
   const error = create.error instanceof ApiError ? create.error : undefined
   return (
     <form
+      ref={form}
       className="form"
       onSubmit={(event) => {
         event.preventDefault()

@@ -8,6 +8,7 @@ import type { Search } from '@/app/search-params'
 import { say } from '@/app/toasts'
 import { Button } from '@/components/button'
 import { TextField } from '@/components/fields'
+import { useFirstField } from '@/components/first-field'
 import { Failure } from '@/components/section'
 import { Actions } from '@/components/menu'
 import { useText } from '@/text'
@@ -141,6 +142,7 @@ const MINUTES = 10
 function DirectForm({ entry, device, onDone }: { entry: Entry; device: string; onDone: () => void }) {
   const text = useText()
   const { direct } = text.dns.log
+  const form = useFirstField()
   const [reason, setReason] = useState('')
   const change = useChange(() =>
     call(
@@ -164,6 +166,7 @@ function DirectForm({ entry, device, onDone }: { entry: Entry; device: string; o
   )
   return (
     <form
+      ref={form}
       className="form"
       onSubmit={(event) => {
         event.preventDefault()
