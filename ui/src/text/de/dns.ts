@@ -51,6 +51,8 @@ export const dns: Text['dns'] = {
       `${time === null ? '' : `Durchsucht bis ${time}, `}${matches === 0 ? 'kein Treffer' : count(matches, 'Treffer', 'Treffer')}.`,
     searchedEarly:
       'Die Suche endete dort, weil sie sehr viele Einträge gelesen hatte; „Ältere“ setzt sie fort.',
+    linked: 'Die Anfrage, die dieser Link nennt; die Liste darunter reicht nicht bis zu ihr.',
+    linkedGone: 'Die Anfrage, die dieser Link nennt, steht nicht mehr im Protokoll.',
     nothingOlder: 'Das Protokoll enthält nichts Älteres.',
     wholeRange: 'Das ist der ganze Zeitraum.',
     notRead: 'Älteres wurde noch nicht gelesen.',

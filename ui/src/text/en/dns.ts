@@ -50,6 +50,8 @@ export const dns = {
     searched: (time: string | null, matches: number) =>
       `${time === null ? '' : `Searched back to ${time}, `}${matches === 0 ? 'no match' : count(matches, 'match', 'matches')}.`,
     searchedEarly: 'The search ended there because it had read very many records; “Older” goes on.',
+    linked: 'The query that this link names; the list below does not reach it.',
+    linkedGone: 'The query that this link names is not in the log any more.',
     nothingOlder: 'The log has nothing older.',
     wholeRange: 'That is the whole range.',
     notRead: 'Nothing older was read yet.',

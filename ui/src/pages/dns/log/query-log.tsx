@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react'
 import { get, useGet } from '@/api/query'
 import { Link } from '@/app/link'
-import { useSearchParams } from '@/app/search-params'
+import { useSearchParams, type Search } from '@/app/search-params'
 import { Answer, Tabs } from '@/components/answer'
 import { Button, IconButton } from '@/components/button'
 import { Empty, Failure, Skeleton } from '@/components/section'
@@ -109,6 +109,9 @@ export default function QueryLog() {
             </Button>
           </div>
         ) : null}
+        {open !== null && state.readAt !== null && !entries.some((each) => String(each.id) === open) ? (
+          <Linked id={open} onOpen={(id) => change({ open: id ?? undefined })} filterBy={change} />
+        ) : null}
         {state.readAt === null && !state.error ? <Skeleton lines={8} /> : null}
         {entries.length > 0 ? (
           <div className={state.error ? 'stale' : undefined}>
@@ -143,6 +146,36 @@ export default function QueryLog() {
     </>
   )
 }
+
+interface LinkedProps {
+  id: string
+  onOpen: (id: string | null) => void
+  filterBy: (change: Search) => void
+}
+
+/** The query that the address names, where the list does not reach it. */
+function Linked({ id, onOpen, filterBy }: LinkedProps) {
+  const { log } = useText().dns
+  const number = Number(id)
+  const known = Number.isSafeInteger(number) && number >= 0
+  const query = useGet(
+    '/dns/log',
+    { query: { before: String(number + 1), limit: 1 } },
+    { every: false, enabled: known },
+  )
+  const found = query.data?.data.filter((each) => each.id === number) ?? []
+  if (query.isLoading) return <Skeleton lines={2} />
+  return (
+    <div className="log__linked">
+      <p className="dim sm">{found.length > 0 ? log.linked : log.linkedGone}</p>
+      {found.length > 0 ? (
+        <LogTable entries={found} open={id} onOpen={onOpen} filterBy={filterBy} dropped={0} onEnd={nothing} />
+      ) : null}
+    </div>
+  )
+}
+
+const nothing = () => undefined
 
 /** Time to which the list was read, in milliseconds. Null if that is not known. */
 function readTo(state: LogState, filters: Filters): number | null {
