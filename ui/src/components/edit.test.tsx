@@ -8,7 +8,7 @@ import { revisionOf, useEdit } from './edit'
 type Form = { name: string; note: string; password: string }
 
 const form = (name: string, note = ''): Form => ({ name, note, password: '' })
-const answer = (etag: string): Answer<unknown> => ({ data: {}, warnings: [], etag })
+const answer = (etag: string): Answer<unknown> => ({ data: {}, warnings: [], etag, headers: new Headers() })
 const refused = (status: number) => new ApiError(status, 'refused', 'refused', [], null, {})
 
 interface Props {
