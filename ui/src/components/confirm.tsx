@@ -19,6 +19,8 @@ interface Props {
   /** Kind and id, to count what refers to the thing. */
   subject?: { type: string; id: string }
   action: string
+  /** Room for a list of what follows. */
+  wide?: boolean
   busy?: boolean
   error?: Error | null
   onConfirm: () => void
@@ -27,7 +29,7 @@ interface Props {
 
 export function Confirm(props: Props) {
   return (
-    <Dialog open={props.open} onClose={props.onClose} title={props.title}>
+    <Dialog open={props.open} onClose={props.onClose} title={props.title} wide={props.wide}>
       <Question {...props} />
     </Dialog>
   )

@@ -1,8 +1,9 @@
 // What one entry of the audit trail changed.
 
 import { Link } from '@/app/link'
+import { FieldDiffTable, valueText } from '@/components/field-diff'
 import { useText } from '@/text'
-import { changesOf, pageOf, words, type AuditEntry, type Changed } from './audit-entries'
+import { changesOf, fieldNames, pageOf, words, type AuditEntry, type Changed } from './audit-entries'
 
 export function AuditDetail({ entry }: { entry: AuditEntry }) {
   const text = useText()
@@ -16,7 +17,7 @@ export function AuditDetail({ entry }: { entry: AuditEntry }) {
       <dl className="entry__facts">
         <Fact name={t.number} value={String(entry.id)} />
         {rest.map(([name, value]) => (
-          <Fact key={name} name={name} value={show(value)} />
+          <Fact key={name} name={name} value={valueText(value)} />
         ))}
         {entry.resource_id ? (
           <div>
@@ -49,29 +50,16 @@ function Change({ change }: { change: Changed }) {
   const text = useText()
   const t = text.activity.audit
   const page = change.op === 'delete' ? undefined : pageOf(change.type, change.id)
+  const count = fieldNames(change).length
   return (
     <div>
       <p>
         <span className="dim">{words(change.type)}</span>{' '}
         <span className="med">{page ? <Link to={page}>{change.name}</Link> : change.name}</span>{' '}
         {t.ops[change.op] ?? change.op}
-        {change.fields.length > 0 ? `, ${t.fields(change.fields.length)}` : ''}
+        {count > 0 ? `, ${t.fields(count)}` : ''}
       </p>
-      {change.fields.length > 0 ? (
-        <ul className="entry__fields">
-          {change.fields.map((field) => (
-            <li key={field.name}>
-              <code>{field.name}</code>
-              {field.values ? (
-                <span className="change">
-                  <code className="dim">{show(field.values.from)}</code> →{' '}
-                  <code>{show(field.values.to)}</code>
-                </span>
-              ) : null}
-            </li>
-          ))}
-        </ul>
-      ) : null}
+      <FieldDiffTable name={change.name} diff={change.diff} others={change.others} />
     </div>
   )
 }
@@ -83,9 +71,4 @@ function Fact({ name, value }: { name: string; value: string }) {
       <dd className="mono">{value}</dd>
     </div>
   )
-}
-
-function show(value: unknown): string {
-  if (value === undefined || value === null) return '-'
-  return typeof value === 'string' ? value : JSON.stringify(value)
 }

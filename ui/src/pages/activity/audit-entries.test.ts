@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { brokenLink, changesOf, pageOf, queryOf, type AuditEntry } from './audit-entries'
+import { brokenLink, changesOf, fieldNames, pageOf, queryOf, type AuditEntry } from './audit-entries'
 
 function entry(id: number, prev_hash: string, hash: string): AuditEntry {
   return {
@@ -35,21 +35,35 @@ describe('audit', () => {
           type: 'tunnel',
           id: 'x',
           name: 'wg-a',
-          fields: ['mtu'],
-          diff: { mtu: { from: 1, to: 2 } },
+          fields: ['mtu', 'peers', 'notes'],
+          diff: { mtu: { from: 1, to: 2 }, 'peers[0].port': { from: 3, to: 4 }, key: { secret: 'changed' } },
         },
         { op: 'set', type: 'setting', name: 'dns.backend' },
       ],
       level: 'soft',
     })
-    expect(changes[0]?.fields).toEqual([{ name: 'mtu', values: { from: 1, to: 2 } }])
-    expect(changes[1]).toEqual({ op: 'set', type: 'setting', id: null, name: 'dns.backend', fields: [] })
+    expect(changes[0]?.diff).toEqual({
+      mtu: { from: 1, to: 2 },
+      'peers[0].port': { from: 3, to: 4 },
+      key: { secret: 'changed' },
+    })
+    expect(changes[0]?.others).toEqual(['notes'])
+    expect(changes[0] && fieldNames(changes[0])).toEqual(['mtu', 'peers', 'key', 'notes'])
+    expect(changes[1]).toEqual({
+      op: 'set',
+      type: 'setting',
+      id: null,
+      name: 'dns.backend',
+      diff: {},
+      others: [],
+    })
     expect(rest).toEqual([['level', 'soft']])
   })
   it('survives details of any shape', () => {
     expect(changesOf(null)).toEqual({ changes: [], rest: [] })
     expect(changesOf('text')).toEqual({ changes: [], rest: [] })
     expect(changesOf({ changes: [null, 3] }).changes).toEqual([])
+    expect(changesOf({ changes: [{ diff: { a: 3 }, fields: 'x' }] }).changes[0]?.diff).toEqual({})
   })
   it('finds the entry that does not follow the one before it', () => {
     expect(brokenLink([entry(3, 'b', 'c'), entry(2, 'a', 'b'), entry(1, '', 'a')])).toBeNull()

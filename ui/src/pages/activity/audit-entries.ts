@@ -2,6 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import type { Search } from '@/app/search-params'
+import type { FieldDiff } from '@/components/field-diff'
 
 export type AuditEntry = Schemas['AuditEntry']
 
@@ -27,13 +28,10 @@ export interface Changed {
   type: string
   id: string | null
   name: string
-  fields: ChangedField[]
-}
-
-export interface ChangedField {
-  name: string
-  /** Values before and after, where the entry has them. */
-  values: { from: unknown; to: unknown } | null
+  /** Fields with their values before and after, as far as the entry has them. */
+  diff: Record<string, FieldDiff>
+  /** Changed fields without values. */
+  others: string[]
 }
 
 /** Reads the changes of an entry. What is not known stays in `rest`. */
@@ -48,18 +46,27 @@ export function changesOf(details: unknown): { changes: Changed[]; rest: [string
 
 function changeOf(change: Record<string, unknown>): Changed {
   const diff = isObject(change.diff) ? change.diff : {}
+  const fields = Object.entries(diff).filter((field): field is [string, FieldDiff] => isObject(field[1]))
   const named = Array.isArray(change.fields) ? change.fields.map(String) : []
-  const fields = [...new Set([...named, ...Object.keys(diff)])].map((name) => {
-    const value = diff[name]
-    return { name, values: isObject(value) ? { from: value.from, to: value.to } : null }
-  })
   return {
     op: String(change.op ?? ''),
     type: String(change.type ?? ''),
     id: typeof change.id === 'string' ? change.id : null,
     name: String(change.name ?? change.id ?? ''),
-    fields,
+    diff: Object.fromEntries(fields),
+    others: named.filter((name) => !fields.some(([path]) => topOf(path) === name)),
   }
+}
+
+/** The field of an object that a path leads into: `peers[0].port` is in `peers`. */
+function topOf(path: string): string {
+  return path.split(/[.[]/, 1)[0] ?? path
+}
+
+/** Names of the fields that a change of an existing object or setting touched. */
+export function fieldNames(change: Changed): string[] {
+  if (change.op === 'create' || change.op === 'delete') return []
+  return [...new Set([...Object.keys(change.diff).map(topOf), ...change.others])]
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

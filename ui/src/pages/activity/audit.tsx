@@ -16,6 +16,7 @@ import { activity } from './entry'
 import {
   brokenLink,
   changesOf,
+  fieldNames,
   FILTERS,
   PAGE,
   pageOf,
@@ -278,7 +279,7 @@ function Resource({ entry }: { entry: AuditEntry }) {
 
 function Fields({ entry }: { entry: AuditEntry }) {
   const { changes } = changesOf(entry.details)
-  const names = changes.flatMap((change) => change.fields.map((field) => field.name))
+  const names = changes.flatMap(fieldNames)
   return names.length > 0 ? <span className="mono sm">{[...new Set(names)].join(', ')}</span> : <>-</>
 }
 

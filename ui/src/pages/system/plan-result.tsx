@@ -4,6 +4,7 @@ import type { Schemas } from '@/api/client'
 import { Section } from '@/components/section'
 import { Clock } from '@/components/time'
 import { useText } from '@/text'
+import { changedOf, PlanChanges } from './plan-changes'
 import { countsByKind, groupWarnings } from './plan-counts'
 
 /** Paths that are shown of one warning. */
@@ -11,10 +12,19 @@ const SHOWN = 3
 
 type Result = Schemas['PlanResult']
 
-export function PlanResult({ result, title }: { result: Result; title?: string }) {
+interface Props {
+  result: Result
+  title?: string
+  /** The changes are shown opened. */
+  preview?: boolean
+  /** Headings of the values before and after. */
+  headings?: readonly [string, string]
+}
+
+export function PlanResult({ result, title, preview = false, headings }: Props) {
   const text = useText()
   const t = text.system.plan
-  const changed = result.changes.filter((change) => change.op !== 'unchanged')
+  const changed = changedOf(result)
   return (
     <Section
       title={title ?? t.title}
@@ -49,26 +59,21 @@ export function PlanResult({ result, title }: { result: Result; title?: string }
           ))}
         </ul>
       ) : null}
-      {changed.length === 0 && result.valid ? <p>{t.nothing}</p> : null}
+      {changed.length + result.settings.length === 0 && result.valid ? <p>{t.nothing}</p> : null}
       {result.changes.length > 0 ? <Kinds result={result} /> : null}
-      {changed.length > 0 ? (
-        <details className="fold">
+      {changed.length + result.settings.length > 0 ? (
+        <details className="fold" open={preview}>
           <summary>
-            <span>{t.all(changed.length)}</span>
+            <span>
+              {[
+                changed.length > 0 ? t.all(changed.length) : '',
+                result.settings.length > 0 ? t.settings(result.settings.length) : '',
+              ]
+                .filter(Boolean)
+                .join(', ')}
+            </span>
           </summary>
-          <div className="planlist">
-            <ul className="rows">
-              {changed.map((change) => (
-                <li key={`${change.type} ${change.id} ${change.op}`}>
-                  <span>
-                    <span className="dim">{change.type}</span> <span className="med">{change.name}</span>{' '}
-                    {t.ops[change.op] ?? change.op}
-                  </span>
-                  {change.op === 'update' ? <Fields diff={change.diff} /> : null}
-                </li>
-              ))}
-            </ul>
-          </div>
+          <PlanChanges result={result} headings={headings} />
         </details>
       ) : null}
       {result.plan ? <Dataplane plan={result.plan} /> : null}
@@ -125,34 +130,6 @@ function Kinds({ result }: { result: Result }) {
       </tbody>
     </table>
   )
-}
-
-function Fields({ diff }: { diff: Record<string, Schemas['FieldDiff']> }) {
-  const text = useText()
-  const t = text.system.plan
-  return (
-    <ul className="entry__fields">
-      {Object.entries(diff).map(([field, { from, to, secret }]) => (
-        <li key={field}>
-          <code>{field}</code>{' '}
-          {secret ? (
-            <span className="dim">
-              {t.secret} {secret}
-            </span>
-          ) : (
-            <>
-              <code className="dim wrap">{show(from)}</code> → <code className="wrap">{show(to)}</code>
-            </>
-          )}
-        </li>
-      ))}
-    </ul>
-  )
-}
-
-function show(value: unknown): string {
-  if (value === undefined || value === null) return '-'
-  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function Dataplane({ plan }: { plan: Schemas['PlanDiff'] }) {

@@ -1,33 +1,31 @@
-// Snapshots of the configuration, and the way back to one.
+// Snapshots of the configuration, their differences to now, and the way back to one.
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
+import { useSearchParams } from '@/app/search-params'
 import { say, sayError } from '@/app/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Confirm } from '@/components/confirm'
-import { Check } from '@/components/fields'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Age, useAge } from '@/components/time'
 import { useText } from '@/text'
-import { formatBytes, formatTime } from '@/text/format'
+import { formatBytes } from '@/text/format'
 import { system } from './entry'
 import { PlanResult } from './plan-result'
+import { RollbackPreview } from './rollback'
 
 type Snapshot = Schemas['Snapshot']
-
-/** Seconds within which a rollback must be kept, if one asks for it. */
-const CONFIRM = 90
 
 export default function Snapshots() {
   const text = useText()
   const t = text.system.snapshots
   const read = useGet('/snapshots')
-  const [back, setBack] = useState<Snapshot>()
+  const [search, change] = useSearchParams()
   const [name, setName] = useState('')
   const take = useChange(() => call(client.POST('/snapshots', { body: { name: name.trim() || null } })))
   const [result, setResult] = useState<Schemas['PlanResult']>()
+  const chosen = read.data?.data.find((each) => each.name === search.snapshot)
   return (
     <>
       <Answer question={t.question}>
@@ -70,11 +68,28 @@ export default function Snapshots() {
           isEmpty={(list) => list.length === 0}
           empty={<Empty command="gateway-ctl snapshots">{t.none}</Empty>}
         >
-          {(list) => <List snapshots={list} onBack={setBack} />}
+          {(list) => (
+            <List
+              snapshots={list}
+              selected={search.snapshot}
+              onSelect={(name) => {
+                setResult(undefined)
+                change({ snapshot: name === search.snapshot ? undefined : name })
+              }}
+            />
+          )}
         </Loaded>
       </Section>
-      {back ? (
-        <Rollback snapshot={back} onClose={() => setBack(undefined)} onDone={(done) => setResult(done)} />
+      {chosen ? (
+        <RollbackPreview
+          key={chosen.name}
+          snapshot={chosen}
+          onClose={() => change({ snapshot: undefined })}
+          onDone={(done) => {
+            setResult(done)
+            change({ snapshot: undefined })
+          }}
+        />
       ) : null}
     </>
   )
@@ -92,7 +107,13 @@ function Sentence({ snapshots }: { snapshots: Snapshot[] }) {
   )
 }
 
-function List({ snapshots, onBack }: { snapshots: Snapshot[]; onBack: (snapshot: Snapshot) => void }) {
+interface ListProps {
+  snapshots: Snapshot[]
+  selected: string | undefined
+  onSelect: (name: string) => void
+}
+
+function List({ snapshots, selected, onSelect }: ListProps) {
   const text = useText()
   const t = text.system.snapshots
   return (
@@ -112,7 +133,7 @@ function List({ snapshots, onBack }: { snapshots: Snapshot[]; onBack: (snapshot:
       </thead>
       <tbody>
         {snapshots.map((snapshot) => (
-          <tr key={snapshot.name}>
+          <tr key={snapshot.name} className={snapshot.name === selected ? 'is-sel' : undefined}>
             <td className="med">{snapshot.name}</td>
             <td data-l={t.when} className="nowrap">
               <Age time={snapshot.created_at} />
@@ -131,56 +152,18 @@ function List({ snapshots, onBack }: { snapshots: Snapshot[]; onBack: (snapshot:
               {formatBytes(snapshot.size)}
             </td>
             <td className="num">
-              <Button size="small" needs="admin" onClick={() => onBack(snapshot)}>
-                {t.rollback}
+              <Button
+                size="small"
+                needs="admin"
+                aria-pressed={snapshot.name === selected}
+                onClick={() => onSelect(snapshot.name)}
+              >
+                {t.compare}
               </Button>
             </td>
           </tr>
         ))}
       </tbody>
     </table>
-  )
-}
-
-interface RollbackProps {
-  snapshot: Snapshot
-  onClose: () => void
-  onDone: (result: Schemas['PlanResult']) => void
-}
-
-function Rollback({ snapshot, onClose, onDone }: RollbackProps) {
-  const text = useText()
-  const t = text.system.snapshots
-  const age = useAge(snapshot.created_at)
-  const [confirmed, setConfirmed] = useState(true)
-  const rollback = useChange(() =>
-    call(
-      client.POST('/rollback', {
-        body: { snapshot: snapshot.name, confirm_timeout_sec: confirmed ? CONFIRM : 0 },
-      }),
-    ),
-  )
-  return (
-    <Confirm
-      open
-      onClose={onClose}
-      title={t.rollbackTo(snapshot.name)}
-      consequence={t.consequence(formatTime(snapshot.created_at, 'long'), age)}
-      name={snapshot.name}
-      action={t.rollback}
-      busy={rollback.isPending}
-      error={rollback.error}
-      onConfirm={() =>
-        rollback.mutate(undefined, {
-          onSuccess: ({ data, warnings }) => {
-            say(t.done(snapshot.name), warnings)
-            onDone(data)
-            onClose()
-          },
-        })
-      }
-    >
-      <Check label={t.confirm} checked={confirmed} onChange={setConfirmed} />
-    </Confirm>
   )
 }

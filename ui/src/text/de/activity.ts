@@ -54,6 +54,7 @@ export const activity: Text['activity'] = {
       delete: 'gelöscht',
       set: 'gesetzt',
       clear: 'zurückgesetzt',
+      unset: 'zurückgesetzt',
     },
   },
   drift: {

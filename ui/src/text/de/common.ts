@@ -52,5 +52,19 @@ export const common: Text['common'] = {
   roles: { admin: 'Administrator', operator: 'Bediener', viewer: 'Betrachter', diagnostics: 'Diagnose' },
   typeToConfirm: (name) => `Zum Bestätigen ${name} eingeben`,
   usedBy: (count) => (count === 1 ? 'Wird von 1 Objekt benutzt.' : `Wird von ${count} Objekten benutzt.`),
+  diff: {
+    of: (name) => `Geänderte Felder von ${name}`,
+    field: 'Feld',
+    before: 'Vorher',
+    after: 'Nachher',
+    secret: (how) =>
+      how === 'set'
+        ? 'Geheimnis, gesetzt'
+        : how === 'cleared'
+          ? 'Geheimnis, entfernt'
+          : 'Geheimnis, geändert',
+    noValues: 'geändert; die Werte sind nicht aufgezeichnet',
+    truncated: '(Teil eines langen Werts)',
+  },
   devices: (count) => (count === 1 ? '1 Gerät' : `${count} Geräte`),
 }

@@ -46,10 +46,14 @@ export const activity = {
     prevHash: 'Hash before',
     chainOk: (count: number) => `Each of these ${count} entries names the hash of the one before it.`,
     chainBroken: (id: number) => `Entry ${id} does not name the hash of the entry before it.`,
-    ops: { create: 'created', replace: 'changed', delete: 'deleted', set: 'set', clear: 'reset' } as Record<
-      string,
-      string
-    >,
+    ops: {
+      create: 'created',
+      replace: 'changed',
+      delete: 'deleted',
+      set: 'set',
+      clear: 'reset',
+      unset: 'reset',
+    } as Record<string, string>,
   },
   drift: {
     question: 'Does the kernel hold what was decided?',

@@ -55,5 +55,15 @@ export const common = {
   } as Record<string, string>,
   typeToConfirm: (name: string) => `Type ${name} to confirm`,
   usedBy: (count: number) => (count === 1 ? 'Used by 1 object.' : `Used by ${count} objects.`),
+  diff: {
+    of: (name: string) => `Changed fields of ${name}`,
+    field: 'Field',
+    before: 'Before',
+    after: 'After',
+    secret: (how: string): string =>
+      how === 'set' ? 'secret, set' : how === 'cleared' ? 'secret, removed' : 'secret, changed',
+    noValues: 'changed; the values are not recorded',
+    truncated: '(part of a long value)',
+  },
   devices: (count: number) => (count === 1 ? '1 device' : `${count} devices`),
 }
