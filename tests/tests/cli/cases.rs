@@ -212,6 +212,8 @@ pub const CASES: &[Case] = &[
     case("federation", &["federation"]),
     case("federation-peers", &["federation", "peers"]),
     case("federation-sync", &["federation", "sync", "--peer", "https://gateway2.example:8080"]),
+    case("pending", &["pending"]),
+    case("discard", &["discard"]),
     newest("audit", &["audit"]),
     case("alerts", &["alerts"]),
     case("anomalies", &["anomalies"]),

@@ -51,6 +51,21 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
                 .examples(["validate plan.json", "validate plan.json | jq .changes"]),
         ],
     );
+    let about = "Put stored policies back to their applied form";
+    kind(
+        "discard",
+        about,
+        vec![
+            command("", post("/routing/policies/discard"), about)
+                .examples(["discard", "discard | jq -r '.remaining[].reason'"]),
+        ],
+    );
+    let about = "Changes of policies that wait for an apply";
+    kind(
+        "pending",
+        about,
+        vec![command("", get("/routing/pending"), about).examples(["pending", "pending | jq -r '.[].name'"])],
+    );
     let about = "Conflicting policies and policies with missing targets";
     kind(
         "conflicts",
