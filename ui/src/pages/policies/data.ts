@@ -56,9 +56,9 @@ export const useStatus = () => useGet('/status', {}, { every: 3000 })
 export function usePending() {
   const policies = usePolicies().data?.data
   const enforced = useGet('/enforce').data?.data
-  const status = useStatus().data?.data
-  if (!policies || !enforced || !status) return undefined
-  return pendingOf(policies, enforced.policies, status)
+  const changes = useGet('/routing/pending').data?.data
+  if (!policies || !enforced || !changes) return undefined
+  return pendingOf(policies, enforced.policies, changes)
 }
 
 /** Names of devices and groups by their ids. */

@@ -1,79 +1,105 @@
-import { useState } from 'react'
-import { useQueryClient } from '@tanstack/react-query'
-import { call, client } from '@/api/client'
+// The discard of all saved changes of policies: what goes back, what cannot, and the discard itself.
+
+import { useQuery } from '@tanstack/react-query'
+import { call, client, type Schemas } from '@/api/client'
+import { useChange } from '@/api/query'
+import { say } from '@/app/toasts'
 import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
-import { Failure } from '@/components/section'
+import { FieldDiffTable } from '@/components/field-diff'
+import { Failure, Loaded } from '@/components/section'
 import { useText } from '@/text'
-import { restoring } from './discard'
-import type { ReviewItem } from './review-data'
-import { put } from './use-order'
 
-interface Props {
-  items: ReviewItem[]
-  /** The audit log says which fields were edited. */
-  known: boolean
-  onClose: () => void
-  onDone: () => void
-}
+type Result = Schemas['DiscardResult']
 
-/** Sets all saved policies back, or says for which ones that cannot be done. */
-export function DiscardDialog({ items, known, onClose, onDone }: Props) {
+const discard = (dry_run: boolean) =>
+  call(client.POST('/routing/policies/discard', { params: { query: { dry_run } } }))
+
+export function DiscardDialog({ onClose, onDone }: { onClose: () => void; onDone: () => void }) {
   const text = useText()
-  const queries = useQueryClient()
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<Error | null>(null)
-  const ways = items.map(({ pending, edit }) => ({
-    pending,
-    way: pending.kind === 'new' || known ? restoring(pending, edit) : null,
-  }))
-  const names = (list: typeof ways) => list.map(({ pending }) => pending.name).join(', ')
-  const lost = ways.filter(({ way }) => way === null)
-  const deleted = ways.filter(({ way }) => way === 'delete')
-  const restored = ways.filter(({ way }) => way !== null && way !== 'delete')
-  const possible = items.length > 0 && lost.length === 0
-  const discard = async () => {
-    setBusy(true)
-    setError(null)
-    try {
-      for (const { pending, way } of ways) {
-        if (!pending.stored || way === null) continue
-        if (way === 'delete')
-          await call(
-            client.DELETE('/routing/policies/{id}', {
-              params: {
-                path: { id: pending.id },
-                header: { 'If-Match': `"${pending.stored.revision}"` },
-              },
-            }),
-          )
-        else await put(pending.stored, way as Partial<Parameters<typeof put>[1]>)
-      }
-      onDone()
-    } catch (failed) {
-      setError(failed as Error)
-      await queries.invalidateQueries()
-    }
-    setBusy(false)
-  }
+  const t = text.policies
+  const preview = useQuery({
+    queryKey: ['/routing/policies/discard'],
+    queryFn: () => discard(true),
+  })
+  const change = useChange(() => discard(false))
+  const found = preview.data?.data
   return (
-    <Dialog open onClose={onClose} title={text.policies.discardTitle}>
-      {possible ? (
-        <p>{text.policies.discardMeans(names(deleted), names(restored))}</p>
-      ) : (
-        <p>{items.length === 0 ? text.policies.fedChange : text.policies.cannotDiscard(names(lost))}</p>
-      )}
-      {error ? <Failure error={error} /> : null}
+    <Dialog open wide onClose={onClose} title={t.discardTitle}>
+      <Loaded query={preview}>{(result) => <Preview result={result} />}</Loaded>
+      {change.error ? <Failure error={change.error} /> : null}
       <div className="btns">
-        {possible ? (
-          <Button kind="primary" needs="operator" busy={busy} onClick={() => void discard()}>
-            {text.policies.discard}
-          </Button>
-        ) : null}
-        <Button kind={possible ? 'ghost' : 'plain'} onClick={onClose}>
+        <Button
+          kind="primary"
+          needs="operator"
+          busy={change.isPending}
+          disabled={!found || found.changes.length === 0}
+          onClick={() =>
+            change.mutate(undefined, {
+              onSuccess: ({ data, warnings }) => {
+                say(
+                  data.remaining.length > 0 ? t.discardedPart(data.remaining.length) : t.discarded,
+                  warnings,
+                )
+                onDone()
+              },
+            })
+          }
+        >
+          {t.discard}
+        </Button>
+        <Button kind="ghost" onClick={onClose}>
           {text.common.cancel}
         </Button>
       </div>
     </Dialog>
+  )
+}
+
+function Preview({ result: { changes, remaining } }: { result: Result }) {
+  const text = useText()
+  const t = text.policies
+  const ops = { create: t.discardCreates, update: t.discardUpdates, delete: t.discardDeletes, unchanged: '' }
+  return (
+    <>
+      <p>{changes.length > 0 ? t.discardMeans(changes.length) : t.discardNothing}</p>
+      {changes.length > 0 ? (
+        // The list scrolls, so it must be reachable by the keyboard.
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+        <div className="planlist" tabIndex={0} role="group" aria-label={t.discardTitle}>
+          <ul className="rows">
+            {changes.map((change) => (
+              <li key={`${change.type} ${change.id}`}>
+                <span>
+                  <span className="dim">{change.type.replaceAll('_', ' ')}</span>{' '}
+                  <span className="med">{change.name}</span> {ops[change.op]}
+                </span>
+                {change.op === 'update' ? (
+                  <FieldDiffTable
+                    name={change.name}
+                    diff={change.diff}
+                    headings={[t.fieldColumns.after, t.fieldColumns.before]}
+                  />
+                ) : null}
+              </li>
+            ))}
+          </ul>
+        </div>
+      ) : null}
+      {remaining.length > 0 ? (
+        <>
+          <p className="med">{t.discardRemaining(remaining.length)}</p>
+          <ul className="rows">
+            {remaining.map((each) => (
+              <li key={each.id}>
+                <span>
+                  <span className="med">{each.name}</span> <span className="dim">{each.reason}</span>
+                </span>
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : null}
+    </>
   )
 }

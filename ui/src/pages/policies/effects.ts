@@ -7,6 +7,7 @@ import { cellWords, stateLabel } from './cell-words'
 import {
   cellOf,
   hopColumns,
+  isIdle,
   readRule,
   sameCell,
   stateOf,
@@ -44,6 +45,7 @@ interface Given {
 /** The differences that an apply makes for one policy. */
 export function effectsOf(pending: Pending, given: Given): Effect[] {
   const { running, later, text } = given
+  if (isIdle(pending)) return []
   const before = running?.rows.find((row) => row.policy_id === pending.id)
   if (pending.kind === 'removed' || pending.kind === 'off') return [gone(pending, before, given)]
   if (later) {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import {
   devicesOf,
+  fieldsOf,
+  isIdle,
   pendingOf,
   readRule,
   stateOf,
@@ -49,49 +51,42 @@ describe('stateOf', () => {
 
 describe('pendingOf', () => {
   const policy = (id: string, change: Partial<Policy>): Policy =>
-    ({
-      id,
-      name: id,
-      priority: 10,
-      created_at: '',
-      enabled: true,
-      revision: 1,
-      status: 'active',
-      ...change,
-    }) as Policy
-  const applied = (id: string, until: string | null = null): Enforced =>
-    ({ id, name: id, exception_until: until }) as Enforced
+    ({ id, name: id, priority: 10, created_at: '', enabled: true, ...change }) as Policy
+  const applied = (id: string): Enforced => ({ id, name: id }) as Enforced
+  const change = (id: string, op: string, diff = {}) => ({ id, name: id, op, diff }) as never
   it('tells new, edited, switched off and removed ones apart', () => {
     const found = pendingOf(
       [
-        policy('new', { status: 'pending', revision: 9 }),
-        policy('edited', { revision: 8 }),
-        policy('off', { enabled: false, revision: 7 }),
+        policy('new', { priority: 4 }),
+        policy('edited', { priority: 3 }),
+        policy('off', { enabled: false, priority: 2 }),
+        policy('on', { priority: 1 }),
         policy('same', {}),
+        policy('idle', { enabled: false, priority: 5 }),
       ],
+      [applied('edited'), applied('off'), applied('same'), applied('gone'), applied('exception')],
       [
-        applied('edited'),
-        applied('off'),
-        applied('same'),
-        applied('gone'),
-        applied('exception', '2030-01-01'),
+        change('gone', 'delete'),
+        change('new', 'create'),
+        change('edited', 'update', { priority: { from: 9, to: 3 } }),
+        change('off', 'update'),
+        change('on', 'update'),
+        change('idle', 'create'),
       ],
-      { pending_changes: true, applied_revision: 5 },
     )
-    expect(found.map((each) => `${each.id} ${each.kind}`).sort()).toEqual([
-      'edited edited',
-      'gone removed',
-      'new new',
+    expect(found.map((each) => `${each.id} ${each.kind}`)).toEqual([
+      'on new',
       'off off',
+      'edited edited',
+      'new new',
+      'idle new',
+      'gone removed',
     ])
+    expect(found.filter(isIdle).map((each) => each.id)).toEqual(['idle'])
+    expect(found[2] && fieldsOf(found[2])).toEqual([{ field: 'priority', from: 9, to: 3 }])
   })
   it('is empty while all is applied', () => {
-    expect(
-      pendingOf([policy('a', { revision: 9 })], [applied('a')], {
-        pending_changes: false,
-        applied_revision: 5,
-      }),
-    ).toEqual([])
+    expect(pendingOf([policy('a', {})], [applied('a')], [])).toEqual([])
   })
 })
 

@@ -111,49 +111,43 @@ export interface Pending {
   name: string
   kind: Waiting
   stored: Policy | undefined
+  /** The policy at work; undefined if it is disabled or not applied. */
   applied: Enforced | undefined
+  /** Fields from the applied value to the stored one. */
+  diff: Schemas['ItemChange']['diff']
 }
 
-/** The policies that the next apply changes. */
+/** The policies that the next apply changes, in the order in which they are tried. */
 export function pendingOf(
   policies: readonly Policy[],
   enforced: readonly Enforced[],
-  status: Pick<Schemas['ServiceStatus'], 'pending_changes' | 'applied_revision'>,
+  changes: readonly Schemas['ItemChange'][],
 ): Pending[] {
-  if (!status.pending_changes) return []
-  const applied = new Map(enforced.map((each) => [each.id, each]))
-  const found: Pending[] = []
-  for (const stored of inOrder(policies)) {
-    const at = applied.get(stored.id)
-    const pending = { id: stored.id, name: stored.name, stored, applied: at }
-    if (at && !stored.enabled) found.push({ ...pending, kind: 'off' })
-    else if (at && stored.revision > status.applied_revision) found.push({ ...pending, kind: 'edited' })
-    else if (!at && stored.status === 'pending') found.push({ ...pending, kind: 'new' })
-  }
-  const ids = new Set(policies.map((policy) => policy.id))
-  for (const each of enforced)
-    if (!ids.has(each.id) && each.exception_until === null)
-      found.push({ id: each.id, name: each.name, kind: 'removed', stored: undefined, applied: each })
-  return found
+  const order = inOrder(policies)
+  const found = changes.map(({ id, name, op, diff }): Pending => {
+    const stored = policies.find((policy) => policy.id === id)
+    const applied = enforced.find((each) => each.id === id)
+    return { id, name, kind: kindOf(op, stored, applied), stored, applied, diff }
+  })
+  const place = ({ stored }: Pending) => (stored ? order.indexOf(stored) : order.length)
+  return found.sort((one, other) => place(one) - place(other))
 }
 
-/** Fields that differ between the stored policy and the one at work, as far as the daemon shows the latter. */
-export function fieldsOf({ stored, applied }: Pending): { field: string; from: unknown; to: unknown }[] {
-  if (!stored || !applied) return []
-  const fields: { field: string; from: unknown; to: unknown }[] = []
-  const add = (field: string, from: unknown, to: unknown) => {
-    if (JSON.stringify(from) !== JSON.stringify(to)) fields.push({ field, from, to })
-  }
-  add('name', applied.name, stored.name)
-  add('priority', applied.priority, stored.priority)
-  add('enabled', true, stored.enabled)
-  add('fail_policy', applied.fail_policy, (stored.effective ?? stored).fail_policy ?? 'fail-closed')
-  add(
-    'hops',
-    applied.hops.map((hop) => hop.target),
-    (stored.effective ?? stored).hops.map((hop) => hop.target),
-  )
-  return fields
+function kindOf(op: string, stored: Policy | undefined, applied: Enforced | undefined): Waiting {
+  if (op === 'delete') return 'removed'
+  if (op === 'create') return 'new'
+  if (applied && stored?.enabled === false) return 'off'
+  return !applied && stored?.enabled === true ? 'new' : 'edited'
+}
+
+/** Reports whether a policy neither steers traffic now nor after an apply. */
+export function isIdle({ stored, applied }: Pending): boolean {
+  return !applied && stored?.enabled !== true
+}
+
+/** Fields that differ between the applied policy and the stored one. */
+export function fieldsOf({ diff }: Pending): { field: string; from: unknown; to: unknown }[] {
+  return Object.entries(diff).map(([field, { from, to }]) => ({ field, from, to }))
 }
 
 /** The action of a policy in the compiled rules. */

@@ -6,7 +6,7 @@ import { usePending } from './data'
 
 export function RemovedPolicies() {
   const text = useText()
-  const removed = usePending()?.filter((each) => each.kind === 'removed') ?? []
+  const removed = usePending()?.filter((each) => each.kind === 'removed' && each.applied) ?? []
   if (removed.length === 0) return null
   return (
     <ul className="removed">

@@ -10,13 +10,12 @@ import {
   useMatrix,
   useNames,
   usePending,
-  usePolicies,
   useProfiles,
   useStatus,
 } from './data'
-import { editsSince, isSame } from './discard'
+import { editorsSince } from './editors'
 import { effectsOf, opening } from './effects'
-import { devicesOf, fieldsOf, type Pending } from './model'
+import { devicesOf, type Pending } from './model'
 import { resolve } from './predict'
 
 /** Entries of the audit log that are read. */
@@ -26,7 +25,6 @@ export function useReview() {
   const text = useText()
   const status = useStatus().data?.data
   const pending = usePending()
-  const policies = usePolicies().data?.data
   const dryRun = useDryRun({})
   const running = useMatrix(false)
   const later = useMatrix(true, EVALUATES_PENDING)
@@ -40,13 +38,7 @@ export function useReview() {
     list: T[] | undefined,
     key: string | null | undefined,
   ) => (key ? list?.find((each) => each.id === key || each.name === key) : undefined)
-  const entries = audit.data?.data
-  // Older edits would be missing if the log has more entries than were read.
-  const oldest = entries?.[entries.length - 1]
-  const whole =
-    entries !== undefined &&
-    (entries.length < ENTRIES || Date.parse(oldest?.timestamp ?? '') <= Date.parse(status?.applied_at ?? ''))
-  const edits = whole ? editsSince(entries, status?.applied_at ?? null) : null
+  const editors = editorsSince(audit.data?.data ?? [], status?.applied_at ?? null)
 
   const resolved = ({ stored }: Pending) =>
     stored &&
@@ -56,9 +48,6 @@ export function useReview() {
       find(chains, stored.chain),
       find(classes, stored.privacy_class)?.fail_policy_floor,
     )
-  const waiting = (pending ?? []).filter(
-    (each) => each.kind !== 'edited' || !isSame(fieldsOf(each).length, edits?.get(each.id)),
-  )
   const effects = (each: Pending) =>
     effectsOf(each, {
       running: running.data?.data,
@@ -68,20 +57,7 @@ export function useReview() {
       resolved,
       text,
     })
-  // Policies that were not edited change too, by their profile, chain or privacy class.
-  const fed = (policies ?? [])
-    .filter((policy) => policy.enabled && !waiting.some((each) => each.id === policy.id))
-    .map((stored): Pending => {
-      const applied = enforced?.policies.find((each) => each.id === stored.id)
-      return { id: stored.id, name: stored.name, kind: 'edited', stored, applied }
-    })
-    .filter(
-      (each) =>
-        status?.pending_changes === true &&
-        each.applied !== undefined &&
-        (fieldsOf(each).length > 0 || (EVALUATES_PENDING && later.data && effects(each).length > 0)),
-    )
-  const items = [...waiting, ...fed].map((each) => {
+  const items = (pending ?? []).map((each) => {
     const found = effects(each)
     const ids = each.stored ? devicesOf(each.stored, names.groups) : null
     return {
@@ -89,7 +65,7 @@ export function useReview() {
       effects: found,
       opens: opening(found),
       devices: ids?.map(names.device) ?? null,
-      edit: edits?.get(each.id),
+      editors: editors.get(each.id) ?? [],
     }
   })
   /** All that the review rests on is there. */
@@ -99,7 +75,7 @@ export function useReview() {
     dryRun.data !== undefined &&
     enforced !== undefined &&
     (!EVALUATES_PENDING || later.data !== undefined)
-  return { status, items, dryRun, ready, edits, error: running.error ?? dryRun.error }
+  return { status, items, dryRun, ready, error: running.error ?? dryRun.error }
 }
 
 export type ReviewItem = ReturnType<typeof useReview>['items'][number]

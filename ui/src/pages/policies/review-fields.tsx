@@ -2,8 +2,7 @@
 
 import { useText, type Text } from '@/text'
 import { useNames, sourceWords } from './data'
-import { SHOWN } from './discard'
-import { fieldsOf, inputOf } from './model'
+import { fieldsOf } from './model'
 import type { ReviewItem } from './review-data'
 
 /** A value of a field as text. */
@@ -35,9 +34,9 @@ export function FieldTable({ items }: { items: ReviewItem[] }) {
   const names = useNames()
   const words = text.policies.fieldColumns
   const rows = items.flatMap((item): Row[] => {
-    const { pending, edit } = item
+    const { pending, editors } = item
     const { stored, kind, name, id } = pending
-    const by = edit?.actors.join(', ') ?? '-'
+    const by = editors.join(', ') || '-'
     const row = (field: string, before: string, after: string): Row => ({
       key: `${id} ${field}`,
       policy: name,
@@ -48,25 +47,14 @@ export function FieldTable({ items }: { items: ReviewItem[] }) {
     })
     if (kind === 'removed') return [row('-', name, text.policies.removed)]
     if (!stored) return []
-    if (kind === 'new')
+    if (Object.keys(pending.diff).length === 0)
       return [
         row('source', '-', sourceWords(stored, names, text)),
         row('priority', '-', String(stored.priority)),
         row('hops', '-', wordsOf((stored.effective ?? stored).hops, text)),
         row('fail_policy', '-', wordsOf((stored.effective ?? stored).fail_policy, text)),
       ]
-    const known = fieldsOf(pending)
-    const others = (edit?.fields ?? []).filter((field) => !SHOWN.includes(field))
-    return [
-      ...known.map(({ field, from, to }) => row(field, wordsOf(from, text), wordsOf(to, text))),
-      ...others.map((field) =>
-        row(
-          field,
-          text.policies.beforeUnknown,
-          wordsOf((inputOf(stored) as Record<string, unknown>)[field], text),
-        ),
-      ),
-    ]
+    return fieldsOf(pending).map(({ field, from, to }) => row(field, wordsOf(from, text), wordsOf(to, text)))
   })
   if (rows.length === 0) return <p className="quiet">{text.policies.fedChange}</p>
   return (

@@ -1,7 +1,6 @@
 // The review of saved policies before they are applied: what changes in words, in fields, and in the dataplane.
 
 import { useState } from 'react'
-import { useQueryClient } from '@tanstack/react-query'
 import { call, client } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/app/toasts'
@@ -23,12 +22,11 @@ type Shown = 'effect' | 'policies' | 'dataplane'
 
 export default function Review({ onClose }: { onClose: () => void }) {
   const text = useText()
-  const queries = useQueryClient()
   const [shown, setShown] = useState<Shown>('effect')
   const [undo, setUndo] = useState(true)
   const [typed, setTyped] = useState('')
   const [discarding, setDiscarding] = useState(false)
-  const { status, items, dryRun, ready, edits, error } = useReview()
+  const { status, items, dryRun, ready, error } = useReview()
   const generation = useGet('/render', {}, { every: 60_000 }).data?.data.generation
   const opened = items.filter((item) => item.opens.length > 0)
   const onlyDevice =
@@ -172,12 +170,9 @@ export default function Review({ onClose }: { onClose: () => void }) {
       </div>
       {discarding ? (
         <DiscardDialog
-          items={items}
-          known={edits !== null}
           onClose={() => setDiscarding(false)}
           onDone={() => {
-            say(text.policies.discarded)
-            void queries.invalidateQueries()
+            setDiscarding(false)
             onClose()
           }}
         />

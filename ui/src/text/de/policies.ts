@@ -519,7 +519,6 @@ export const policies: Text['policies'] = {
   sameEffect: 'in allen Zuständen dieselbe Wirkung',
   fieldChange: (field, from, to) => `${field}: ${from} wird ${to}`,
   fedChange: 'Ein Profil, eine Kette oder eine Schutzklasse, die Richtlinien benutzen, ist geändert.',
-  beforeUnknown: 'Den aktiven Wert zeigt das Gateway nicht.',
   fieldColumns: { policy: 'Richtlinie', field: 'Feld', before: 'Aktiv', after: 'Gespeichert', by: 'Von' },
   dataplaneSame: 'Die kompilierten Regeln bleiben gleich.',
   dataplaneMore: (n) => `und ${n} weitere Zeilen`,
@@ -538,12 +537,18 @@ export const policies: Text['policies'] = {
   appliedSay: (snapshot) => (snapshot ? `Angewendet. Schnappschuss ${snapshot}.` : 'Angewendet.'),
   discard: 'Verwerfen',
   discardTitle: 'Alle ausstehenden Änderungen verwerfen',
-  discardMeans: (deleted, restored) =>
-    [deleted ? `Gelöscht: ${deleted}.` : '', restored ? `Zurück auf die aktiven Werte: ${restored}.` : '']
-      .filter(Boolean)
-      .join(' '),
+  discardMeans: (changes) =>
+    `${changes === 1 ? '1 Objekt geht' : `${changes} Objekte gehen`} auf den angewandten Stand zurück. Der Verkehr ändert sich nicht. Vorher entsteht ein Schnappschuss.`,
+  discardNothing: 'Hier lässt sich nichts zurückholen.',
+  discardCreates: 'kommt zurück',
+  discardUpdates: 'bekommt die angewandten Werte',
+  discardDeletes: 'wird gelöscht',
+  discardRemaining: (policies) =>
+    policies === 1 ? '1 Richtlinie bleibt ausstehend:' : `${policies} Richtlinien bleiben ausstehend:`,
+  discardedPart: (policies) =>
+    policies === 1
+      ? 'Verworfen; 1 Richtlinie bleibt ausstehend.'
+      : `Verworfen; ${policies} Richtlinien bleiben ausstehend.`,
   discarded: 'Die gespeicherten Richtlinien sind wieder die aktiven.',
-  cannotDiscard: (names) =>
-    `Die aktive Fassung von ${names} zeigt das Gateway nicht, also lässt sie sich hier nicht zurückholen. Ein Schnappschuss kann es (System, Sicherungen).`,
   waitsConfirm: 'Die letzte Änderung wartet auf ihre Bestätigung. Erst behalten oder zurücknehmen.',
 }

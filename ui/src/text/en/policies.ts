@@ -539,7 +539,6 @@ export const policies = {
   sameEffect: 'same effect in all states',
   fieldChange: (field: string, from: string, to: string) => `${field}: ${from} to ${to}`,
   fedChange: 'A profile, a chain or a privacy class that policies use has changed.',
-  beforeUnknown: 'The gateway does not show the active value.',
   fieldColumns: { policy: 'Policy', field: 'Field', before: 'Active', after: 'Saved', by: 'By' },
   dataplaneSame: 'The compiled rules stay the same.',
   dataplaneMore: (n: number) => `and ${n} more lines`,
@@ -558,12 +557,15 @@ export const policies = {
   appliedSay: (snapshot: string | null) => (snapshot ? `Applied. Snapshot ${snapshot}.` : 'Applied.'),
   discard: 'Discard',
   discardTitle: 'Discard all pending changes',
-  discardMeans: (deleted: string, restored: string) =>
-    [deleted ? `Deleted: ${deleted}.` : '', restored ? `Set back to the active values: ${restored}.` : '']
-      .filter(Boolean)
-      .join(' '),
+  discardMeans: (changes: number) =>
+    `${count(changes, 'object goes', 'objects go')} back to what was applied. Traffic does not change. A snapshot is made first.`,
+  discardNothing: 'Nothing can be put back here.',
+  discardCreates: 'comes back',
+  discardUpdates: 'gets its applied values',
+  discardDeletes: 'is deleted',
+  discardRemaining: (policies: number) => `${count(policies, 'policy stays', 'policies stay')} pending:`,
+  discardedPart: (policies: number) =>
+    `Discarded, except for ${count(policies, 'policy', 'policies')}, which stay pending.`,
   discarded: 'The saved policies are the active ones again.',
-  cannotDiscard: (names: string) =>
-    `The gateway does not show the active form of ${names}, so it cannot be set back from here. A snapshot can (System, Backups).`,
   waitsConfirm: 'The last change waits for its confirmation. Keep or undo it first.',
 }
