@@ -123,18 +123,23 @@ struct Plan {
 
 impl Plan {
     fn add_policy(&mut self, draft: &State, id: Id) {
-        let is_new = draft.applied.policies.get(id).is_none();
-        match draft.applied.unmerged(id) {
-            Some(policy) => {
+        let (stored, unmerged) = (draft.routing_policies.get(id), draft.applied.unmerged(id));
+        match (stored, unmerged) {
+            // Another object that feeds it was changed.
+            (Some(stored), Some(policy)) if same_content(stored.as_ref(), policy) => {}
+            (_, Some(policy)) => {
                 self.base.routing_policies.put(policy.clone()).expect("policies have no unique keys");
+                self.add_target::<RoutingPolicy>(id);
             }
-            None if is_new => drop(self.base.routing_policies.take(id, draft.revision)),
-            None => {
+            (_, None) if draft.applied.policies.get(id).is_none() => {
+                self.base.routing_policies.take(id, draft.revision);
+                self.add_target::<RoutingPolicy>(id);
+            }
+            (_, None) => {
                 self.reasons.insert(id, UNRECORDED.to_owned());
                 return;
             }
         }
-        self.add_target::<RoutingPolicy>(id);
         let Some(from) = draft.applied.merged_from(id).cloned() else { return };
         self.add_feeding(draft, from.profile.as_ref(), PROFILE, |from| from.profile.as_ref());
         self.add_feeding(draft, from.chain.as_ref(), CHAIN, |from| from.chain.as_ref());
