@@ -71,7 +71,7 @@ export function RollbackPreview({ snapshot, onClose, onDone }: Props) {
         {(result) => (
           <>
             <p className="med">{wordsOf(result, t)}</p>
-            <PlanResult result={result} preview headings={[text.common.now, t.afterwards]} />
+            <PlanResult result={result} preview headings={[t.before, t.afterwards]} />
           </>
         )}
       </Loaded>
@@ -143,7 +143,7 @@ function Question({ snapshot, preview, onClose, onDone }: QuestionProps) {
     >
       <p className="med">{wordsOf(preview, t)}</p>
       {changedOf(preview).length + preview.settings.length > 0 ? (
-        <PlanChanges result={preview} headings={[text.common.now, t.afterwards]} />
+        <PlanChanges result={preview} headings={[t.before, t.afterwards]} />
       ) : null}
       <Check label={t.confirm} checked={confirmed} onChange={setConfirmed} />
     </Confirm>

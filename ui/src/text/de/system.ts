@@ -269,6 +269,7 @@ export const system: Text['system'] = {
     compare: 'Vergleichen',
     compared: (name) => `Von jetzt zurück zu ${name}`,
     comparedHint: 'Was sich dabei ändern würde. Noch ist nichts geändert.',
+    before: 'Jetzt',
     afterwards: 'Danach',
     impossible: 'Zu diesem Schnappschuss führt kein Weg zurück.',
     same: 'Objekte und Einstellungen sind dieselben.',

@@ -274,6 +274,7 @@ export const system = {
     compare: 'Compare',
     compared: (name: string) => `From now back to ${name}`,
     comparedHint: 'What a rollback would change. Nothing is changed yet.',
+    before: 'Now',
     afterwards: 'After the rollback',
     impossible: 'A rollback to this snapshot is not possible.',
     same: 'Objects and settings are the same.',
