@@ -189,7 +189,7 @@ fn subsystems(status: &Status) -> Check {
     let failed: Vec<&str> =
         status.subsystems.iter().filter(|(_, last)| !last.outcome.is_ok()).map(|(name, _)| *name).collect();
     let detail = match failed.as_slice() {
-        [] => format!("All subsystems match the plan since the run at {}.", status.started),
+        [] => format!("All subsystems match the plan since the run at {:.0}.", status.started),
         names => format!("These differ from the plan: {}; /observer shows the reasons.", names.join(", ")),
     };
     Check { name: "kernel", ok: Some(failed.is_empty()), detail }

@@ -47,7 +47,7 @@ pub fn sentence(who: &str, families: &[(&str, &Explanation)]) -> String {
 /// `policy "vpn-only" (priority 10, fail-closed) matched`
 pub fn policy_matched(policy: &CompiledPolicy) -> String {
     if let Some(end) = policy.exception_until {
-        return format!("the exception {:?} holds until {end}", policy.name);
+        return format!("the exception {:?} holds until {end:.0}", policy.name);
     }
     format!("policy {:?} (priority {}, {}) matched", policy.name, policy.priority, policy.fail_policy)
 }

@@ -113,7 +113,7 @@ fn answer(input: &Input<'_>, policy: &RoutingPolicy, sight: &PacketProperties<'_
         return Err("it is disabled".to_owned());
     }
     if let Some(end) = policy.expires_at.filter(|_| !policy.in_force(input.now)) {
-        return Err(format!("it ended at {end}"));
+        return Err(format!("it ended at {end:.0}"));
     }
     if let Some(only) = input.only_for(policy.meta.id) {
         matches(input, &Source::Device(only), sight)?;

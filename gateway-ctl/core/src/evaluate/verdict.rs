@@ -102,7 +102,7 @@ pub fn evaluate_packet<'a>(
     let quarantine = device.and_then(|device| input.state.quarantine_of(device.meta.id, input.now));
     let because = match (quarantine.and_then(|exception| exception.expires_at), verdict.reason) {
         (Some(end), Reason::TrustLanDenied | Reason::TrustInternetDenied) => {
-            format!("an exception keeps the device in quarantine until {end}")
+            format!("an exception keeps the device in quarantine until {end:.0}")
         }
         _ => explanation::reason(verdict.reason, class.map(|class| class.name.as_str())),
     };

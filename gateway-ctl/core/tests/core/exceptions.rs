@@ -57,6 +57,31 @@ fn quarantine_outranks_every_bypass_and_policy() {
     assert_eq!(decision(&fixture, laptop), Decision::Tunnel);
 }
 
+/// Fields keep the exact time; words do not.
+#[test]
+fn ends_of_exceptions_are_explained_in_whole_seconds() {
+    for (kind, words) in [
+        (
+            "temporary-direct",
+            r#"the exception "temporary-direct of laptop" holds until 2026-11-20T12:10:00Z"#,
+        ),
+        ("quarantine", "an exception keeps the device in quarantine until 2026-11-20T12:10:00Z"),
+    ] {
+        let (mut fixture, laptop) = fixture();
+        fixture.now += SignedDuration::from_nanos(987_654_321);
+        fixture.state = fixture.state.begin(fixture.now);
+        exception(&mut fixture, kind, laptop, 10);
+        let request = Request { device_id: Some(laptop), ..Request::default() };
+        let evaluation = evaluate(&fixture.input(), &fixture.compiled(), &request).expect("an answer");
+        assert!(evaluation.sentence.contains(words), "{}", evaluation.sentence);
+        let mut shown = json!(evaluation);
+        for exception in shown["effective"]["exceptions"].as_array_mut().expect("exceptions") {
+            assert_eq!(exception["expires_at"].take(), "2026-11-20T12:10:00.987654321Z");
+        }
+        assert!(!shown.to_string().contains("987654321"), "{shown}");
+    }
+}
+
 #[test]
 fn a_bypass_without_leave_to_go_directly_changes_nothing() {
     let (mut fixture, laptop) = fixture();

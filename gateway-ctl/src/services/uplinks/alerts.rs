@@ -25,7 +25,7 @@ pub fn report(alerts: &ActiveAlerts, states: &UplinkStates) {
     }
     for pin in &states.pins {
         let message =
-            format!("the uplink {} flaps, and is in standby until {}", pin.uplink, pin.pinned_until);
+            format!("the uplink {} flaps, and is in standby until {:.0}", pin.uplink, pin.pinned_until);
         alerts.raise(AlertKind::WanFlapping, &pin.uplink, message);
     }
     alerts.keep(AlertKind::WanFlapping, |uplink| states.pins.iter().any(|pin| pin.uplink == uplink));
