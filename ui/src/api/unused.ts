@@ -49,5 +49,4 @@ export const unused: Record<string, string> = {
   'POST /backup/export-encrypted': 'the same as /config/export-encrypted, which the page of backups uses',
   'GET /policy/paths': 'the list of devices does not use it yet: it asks for the rows in view',
   'GET /policy/paths/graph': 'the graph of live paths does not use it yet: it is drawn from the policies',
-  'GET /tunnels/history': 'no page uses it yet: charts of tunnels begin when the tab is opened',
 }

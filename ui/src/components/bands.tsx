@@ -36,6 +36,7 @@ export interface Mark {
 interface Props {
   title: string
   hint?: ReactNode
+  actions?: ReactNode
   /** What it shows, in a sentence. */
   label: string
   /** Heading of the names in the table. */
@@ -59,7 +60,7 @@ const CLASS: Record<Paint, string> = {
 const ROW = 40
 
 export function BandSection(props: Props) {
-  const { title, hint, legend } = props
+  const { title, hint, actions, legend } = props
   const [table, setTable] = useState(false)
   return (
     <Section
@@ -68,6 +69,7 @@ export function BandSection(props: Props) {
       actions={
         <>
           <Legend legend={legend} />
+          {actions}
           <TableSwitch table={table} onChange={setTable} />
         </>
       }

@@ -12,17 +12,16 @@ import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
-import { TimeChart } from '@/components/time-chart'
 import { useAge } from '@/components/time'
 import { useText } from '@/text'
-import { formatRate } from '@/text/format'
 import { paths } from './entry'
-import { latest, ratesOf, useRecorded, useSamples } from './rates'
 import { TunnelSwitch } from './tunnel-actions'
 import { ConfigFile, Peers, TunnelFacts, Using } from './tunnel-facts'
 import { TunnelFields } from './tunnel-fields'
+import { TunnelHistory } from './tunnel-past'
 import { formOf, inputOf, secretsOf } from './tunnel-form'
 import { lastHandshake, remoteOf, stateOf } from './tunnel-state'
+import { useTunnelCounters } from './tunnels'
 
 type Tunnel = Schemas['Tunnel']
 
@@ -34,7 +33,7 @@ export default function TunnelPage() {
   const [search, change] = useSearchParams()
   const shown = tunnel.data?.data
   useTitle(shown?.name)
-  useRecorded(shown ? [shown] : undefined, tunnel.dataUpdatedAt)
+  useTunnelCounters(shown ? [shown] : undefined, tunnel.dataUpdatedAt)
   const editing = search.edit !== undefined
   const using = egress.data?.data.filter((each) => each.tunnel_id === id)
   const detail = text.paths.detail
@@ -98,14 +97,10 @@ export default function TunnelPage() {
       <Loaded query={tunnel} lines={8}>
         {(read) => (
           <>
-            <div className="cols cols--2">
-              <Section title={detail.facts}>
-                <TunnelFacts tunnel={read} />
-              </Section>
-              <Section title={detail.traffic} hint={detail.trafficHint}>
-                <Traffic id={read.id} />
-              </Section>
-            </div>
+            <TunnelHistory tunnel={read} />
+            <Section title={detail.facts}>
+              <TunnelFacts tunnel={read} />
+            </Section>
             {read.type === 'wireguard' ? (
               <Section title={detail.peers}>
                 <Peers tunnel={read} />
@@ -157,28 +152,6 @@ function Sentence({ tunnel, using }: { tunnel: Tunnel; using: Schemas['Egress'][
         detail.unused
       )}
     </>
-  )
-}
-
-function Traffic({ id }: { id: string }) {
-  const text = useText()
-  const detail = text.paths.detail
-  const rates = ratesOf(useSamples(id))
-  const received = latest(rates.received)
-  const sent = latest(rates.sent)
-  if (rates.times.length < 2) return <p className="quiet">{detail.waiting}</p>
-  const words = (rate: number | null) => (rate === null ? text.common.noData : formatRate(rate))
-  return (
-    <TimeChart
-      summary={detail.trafficSummary(words(received), words(sent))}
-      times={rates.times}
-      series={[
-        { label: text.paths.list.received, values: rates.received, filled: true },
-        { label: text.paths.list.sent, values: rates.sent, colour: '--ink-3' },
-      ]}
-      height={190}
-      format={formatRate}
-    />
   )
 }
 

@@ -4,18 +4,22 @@ import { useGet } from '@/api/query'
 import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
+import { BandSection } from '@/components/bands'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { DataTable, type ColumnDef } from '@/components/data-table'
+import { useCounters, useRates } from '@/components/history'
 import { Empty, Loaded, Section } from '@/components/section'
+import { Segmented } from '@/components/segmented'
 import { Sparkline } from '@/components/sparkline'
 import { StateWord } from '@/components/state'
-import { Age } from '@/components/time'
+import { Age, useNow } from '@/components/time'
+import { clockOf } from '@/components/time-drawing'
 import { useText } from '@/text'
 import { formatBytes, formatRate, formatTime } from '@/text/format'
 import { paths } from './entry'
-import { latest, ratesOf, useRecorded, useSamples } from './rates'
 import { TunnelActions } from './tunnel-actions'
+import { bandsOf, beginOf, RANGES, recentRates, type Recorded } from './tunnel-history'
 import { lastHandshake, remoteOf, stateOf } from './tunnel-state'
 
 type Tunnel = Schemas['Tunnel']
@@ -27,7 +31,9 @@ export default function Tunnels() {
   const tunnels = useGet('/tunnels', {}, { every: 3000 })
   const egress = useGet('/tunnels/egress', {}, { every: 3000 })
   const [search, change] = useSearchParams()
-  useRecorded(tunnels.data?.data, tunnels.dataUpdatedAt)
+  const range = search.range === 'day' ? 'day' : 'hour'
+  const history = useGet('/tunnels/history', { query: minutesOf(range) }, { every: 60_000 })
+  useTunnelCounters(tunnels.data?.data, tunnels.dataUpdatedAt)
   const wanted = search.state
   const shownBy = (tunnel: Tunnel) =>
     wanted === undefined ||
@@ -75,10 +81,21 @@ export default function Tunnels() {
           {(all) => {
             const shown = all.filter(shownBy)
             if (shown.length === 0) return <p className="quiet">{list.noMatch}</p>
-            return <List tunnels={shown} egress={egress.data?.data} />
+            return <List tunnels={shown} egress={egress.data?.data} history={history.data?.data} />
           }}
         </Loaded>
       </Section>
+      {tunnels.data?.data.length === 0 ? null : (
+        <Loaded query={history}>
+          {(recorded) => (
+            <States
+              recorded={recorded}
+              range={range}
+              onRange={(next) => change({ range: next === 'hour' ? undefined : next })}
+            />
+          )}
+        </Loaded>
+      )}
     </>
   )
 }
@@ -131,7 +148,65 @@ function Sentence({ tunnels, failed, egress }: SentenceProps) {
   }
 }
 
-function List({ tunnels, egress }: { tunnels: Tunnel[]; egress: Egress[] | undefined }) {
+/** Rates of tunnels are computed from their counters. */
+export function useTunnelCounters(tunnels: readonly Tunnel[] | undefined, readAt: number) {
+  useCounters(readAt, () =>
+    (tunnels ?? []).flatMap((tunnel) =>
+      tunnel.rx_bytes === undefined || tunnel.tx_bytes === undefined
+        ? []
+        : [[`tunnel.${tunnel.id}`, [tunnel.rx_bytes, tunnel.tx_bytes]] as const],
+    ),
+  )
+}
+
+export function minutesOf(range: string) {
+  return range === 'day' ? {} : { minutes: 60 }
+}
+
+interface StatesProps {
+  recorded: Recorded[]
+  range: string
+  onRange: (range: string) => void
+}
+
+/** The states of all tunnels over time. */
+function States({ recorded, range, onRange }: StatesProps) {
+  const text = useText()
+  const now = Math.ceil(useNow() / 5000) * 5000
+  const words = text.paths.history
+  const from = beginOf(recorded, RANGES[range] ?? 0, now)
+  return (
+    <BandSection
+      title={words.states}
+      actions={
+        <Segmented
+          label={words.range}
+          value={range}
+          options={Object.entries(words.ranges)}
+          onChange={onRange}
+        />
+      }
+      label={words.chart(clockOf(from), clockOf(now))}
+      subject={text.paths.list.tunnel}
+      rows={recorded.map((each) => ({
+        name: each.name,
+        sub: null,
+        bands: bandsOf(each, from, now, (status) => text.paths.states[status] ?? status),
+      }))}
+      from={from}
+      now={now}
+      legend={words.legend}
+    />
+  )
+}
+
+interface ListProps {
+  tunnels: Tunnel[]
+  egress: Egress[] | undefined
+  history: Recorded[] | undefined
+}
+
+function List({ tunnels, egress, history }: ListProps) {
   const text = useText()
   const go = useGo()
   const list = text.paths.list
@@ -174,7 +249,9 @@ function List({ tunnels, egress }: { tunnels: Tunnel[]; egress: Egress[] | undef
       header: list.rate,
       enableSorting: false,
       meta: { wide: true },
-      cell: ({ row: { original: tunnel } }) => <Traffic tunnel={tunnel} />,
+      cell: ({ row: { original: tunnel } }) => (
+        <Traffic recorded={history?.find((each) => each.tunnel_id === tunnel.id)} />
+      ),
     },
     {
       id: 'received',
@@ -247,13 +324,9 @@ export function TunnelState({ tunnel }: { tunnel: Tunnel }) {
   )
 }
 
-function Traffic({ tunnel }: { tunnel: Tunnel }) {
-  const rates = ratesOf(useSamples(tunnel.id))
-  return <Sparkline values={rates.times.map((_, index) => sum(rates.received[index], rates.sent[index]))} />
-}
-
-function sum(one: number | null | undefined, other: number | null | undefined): number | null {
-  return typeof one === 'number' && typeof other === 'number' ? one + other : null
+function Traffic({ recorded }: { recorded: Recorded | undefined }) {
+  const now = useNow()
+  return recorded ? <Sparkline values={recentRates(recorded, now, 60)} /> : <>-</>
 }
 
 interface CounterProps {
@@ -263,7 +336,7 @@ interface CounterProps {
 }
 
 function Counter({ tunnel, bytes, which }: CounterProps) {
-  const rate = latest(ratesOf(useSamples(tunnel.id))[which])
+  const rate = useRates()(`tunnel.${tunnel.id}`)?.[which === 'received' ? 0 : 1] ?? null
   return (
     <span className="two">
       <span>{bytes === undefined || !tunnel.interface ? '-' : formatBytes(bytes)}</span>

@@ -1,3 +1,5 @@
+import type { Paint } from '@/components/bands'
+
 type Pair = readonly [label: string, hint: string]
 const count = (n: number, one: string, many: string) => (n === 1 ? `1 ${one}` : `${n} ${many}`)
 
@@ -57,7 +59,7 @@ export const paths = {
     endpoint: 'Endpoint, exit',
     received: 'Received',
     sent: 'Sent',
-    rate: 'Rate since this tab opened',
+    rate: 'Rate in the last hour',
     policies: 'Policies',
     handshakeWord: 'handshake',
     noHandshake: 'no handshake yet',
@@ -66,6 +68,25 @@ export const paths = {
     noPolicies: 'no policy',
     active: 'in use',
     inactive: 'not in use',
+  },
+  history: {
+    states: 'States',
+    range: 'Range',
+    ranges: { hour: '1 h', day: '24 h' },
+    chart: (from: string, to: string) => `States of the tunnels from ${from} to ${to}`,
+    legend: [
+      ['active', 'up'],
+      ['degraded', 'degraded'],
+      ['offline', 'not up'],
+    ] as [Paint, string][],
+    state: 'State',
+    stateOf: (name: string, from: string, to: string) => `States of ${name} from ${from} to ${to}`,
+    traffic: 'Traffic',
+    trafficHint: 'mean of each minute; a gap is a minute without a record, never zero',
+    trafficOf: (name: string, from: string, to: string, received: string, sent: string) =>
+      `Traffic of ${name} from ${from} to ${to}. Now ${received} received, ${sent} sent`,
+    peak: (rate: string) => `at most ${rate}`,
+    soon: 'The first minute is not over yet.',
   },
   actions: {
     up: 'Bring up',
@@ -86,11 +107,6 @@ export const paths = {
     noReason: 'the health check fails',
     used: (n: number) => `${count(n, 'applied policy uses', 'applied policies use')} it.`,
     unused: 'No applied policy uses it.',
-    traffic: 'Traffic',
-    trafficHint: 'since this tab opened',
-    trafficSummary: (received: string, sent: string) =>
-      `Received ${received}, sent ${sent} in the last reads.`,
-    waiting: 'The rate appears after the second read.',
     facts: 'Facts',
     status: 'Status',
     health: 'Health check',
