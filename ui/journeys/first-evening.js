@@ -27,8 +27,8 @@ export default async function firstEvening({ daemon, context, open }) {
 
   // A tunnel from the file of a provider.
   await page.getByRole('heading', { name: 'Bring a path' }).waitFor()
-  await page.getByLabel('Or paste its text').fill(context.exits.a)
-  await page.getByLabel('Name of the tunnel').fill('wg-a')
+  await page.getByLabel('Or paste the text of the file').fill(context.exits.a)
+  await page.getByLabel('Name', { exact: true }).fill('wg-a')
   await button('Import and bring it up').click()
 
   // The first device, fail-closed.

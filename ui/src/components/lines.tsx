@@ -38,7 +38,7 @@ interface Props {
 
 const HALF = 30_000
 /** Room above the highest value, for notes. */
-const AIR = 12
+const AIR = 16
 
 export function LineSection(props: Props) {
   const { title, hint, actions, label, rows, from, now, least, height = 46, format } = props
@@ -116,7 +116,7 @@ function Row({ row, top, height, least, scale }: RowProps) {
         )
       })}
       {notes.map((note) => (
-        <text key={note.at} x={note.x} y={top + 12}>
+        <text key={note.at} x={note.x} y={top + 11}>
           {note.text}
         </text>
       ))}

@@ -95,7 +95,7 @@ export function RowName({ top, name, sub, scale }: NameProps) {
   const cut = (word: string) => (word.length > most ? `${word.slice(0, most - 1)}…` : word)
   return (
     <>
-      <text className="nm" x="0" y={top + 15}>
+      <text className="nm" x="0" y={top + (sub ? 15 : 22)}>
         <title>{name}</title>
         {cut(name)}
       </text>

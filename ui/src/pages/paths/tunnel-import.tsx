@@ -1,104 +1,76 @@
-// Import of a tunnel from a file: it is dropped or pasted, shown without its keys, and sent to the daemon.
+// Import of a tunnel from a file: it is dropped or pasted, shown as the gateway reads it, and imported.
 
-import { useState } from 'react'
-import { call, client, ApiError } from '@/api/client'
+import { ApiError } from '@/api/client'
 import { useChange } from '@/api/query'
 import { useTitle } from '@/app/crumb'
 import { useGo } from '@/app/link'
 import { say } from '@/app/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
-import { ErrorSummary, TextField } from '@/components/fields'
+import { ErrorSummary } from '@/components/fields'
 import { Failure, Section } from '@/components/section'
+import { ImportFields } from '@/components/tunnel-import/fields'
+import { FileDrop } from '@/components/tunnel-import/file-drop'
+import { TunnelPreview } from '@/components/tunnel-import/preview'
+import { useTunnelImport, type TunnelImport } from '@/components/tunnel-import/use-import'
 import { useText } from '@/text'
 import { paths } from './entry'
-import { FileDrop } from './file-drop'
-import { nameFromFile, parseFile, type ParsedFile } from './import-file'
-import { Preview } from './import-preview'
-
-interface Chosen {
-  text: string
-  file: ParsedFile | null
-  name: string
-}
+import { remoteOf } from './tunnel-state'
 
 export default function ImportTunnel() {
   const text = useText()
-  const [chosen, setChosen] = useState<Chosen | null>(null)
+  const chosen = useTunnelImport()
   const words = text.paths.import
   useTitle(words.title)
-  const parsed = chosen?.file ?? null
-  const remote = parsed?.peers.find((peer) => peer.endpoint)?.endpoint ?? parsed?.remotes[0]
-  const kind = parsed ? (text.paths.types[parsed.kind] ?? parsed.kind) : ''
+  const { kind, preview } = chosen
+  const read = kind === null ? undefined : preview.data?.data
+  const named = kind === null ? '' : (text.paths.types[kind] ?? kind)
   return (
     <>
       <Answer question={words.question}>
-        {chosen === null
+        {kind === null
           ? words.answerEmpty
-          : parsed === null
-            ? words.notKnown
-            : remote
-              ? words.answer(kind, remote)
-              : words.answerNone(kind)}
+          : read
+            ? words.answer(named, remoteOf(read))
+            : preview.error
+              ? words.answerRefused(named)
+              : text.common.loading}
       </Answer>
       <Tabs entry={paths} />
-      {chosen === null || parsed === null ? (
+      {kind === null ? (
         <Section title={words.title}>
-          <FileDrop
-            onFile={(content, name) =>
-              setChosen({ text: content, file: parseFile(content), name: nameFromFile(name) })
-            }
-          />
+          <FileDrop onFile={chosen.choose} />
         </Section>
       ) : (
-        <>
+        <div className="cols cols--2">
           <Section
             title={words.preview}
             hint={words.previewHint}
             actions={
-              <Button size="small" onClick={() => setChosen(null)}>
+              <Button size="small" onClick={chosen.clear}>
                 {words.again}
               </Button>
             }
           >
-            <Preview file={parsed} />
+            <TunnelPreview of={chosen} />
           </Section>
-          <Submit key={chosen.text} chosen={chosen} parsed={parsed} />
-        </>
+          <Submit chosen={chosen} />
+        </div>
       )}
     </>
   )
 }
 
-function Submit({ chosen, parsed }: { chosen: Chosen; parsed: ParsedFile }) {
+function Submit({ chosen }: { chosen: TunnelImport }) {
   const text = useText()
   const go = useGo()
   const words = text.paths.import
-  const [name, setName] = useState(chosen.name)
-  const [username, setUsername] = useState('')
-  const [password, setPassword] = useState('')
-  const [passphrase, setPassphrase] = useState('')
-  const change = useChange(() =>
-    parsed.kind === 'wireguard'
-      ? call(client.POST('/tunnels/import-wireguard', { body: { name, config: chosen.text } }))
-      : call(
-          client.POST('/tunnels/upload-ovpn', {
-            body: {
-              name,
-              config: chosen.text,
-              username: username || null,
-              password: password || null,
-              key_passphrase: passphrase || null,
-            },
-          }),
-        ),
-  )
+  const change = useChange(chosen.save)
   const problem = change.error instanceof ApiError ? change.error : null
-  const wantsPassphrase = parsed.problems.some((each) => each.code === 'needs_passphrase')
   return (
     <Section title={words.title}>
       <form
-        className="form form--page"
+        className="form"
         onSubmit={(event) => {
           event.preventDefault()
           change.mutate(undefined, {
@@ -114,41 +86,15 @@ function Submit({ chosen, parsed }: { chosen: Chosen; parsed: ParsedFile }) {
         ) : change.error ? (
           <Failure error={change.error} />
         ) : null}
-        <div className="form form--2 form--fields">
-          <TextField
-            label={words.name}
-            hint={words.nameHint}
-            error={problem?.of('name')}
-            value={name}
-            onChange={setName}
-            required
-            pattern="[a-z0-9_\-]{1,32}"
-            autoComplete="off"
-          />
-          {parsed.needsPassword ? (
-            <>
-              <TextField label={words.username} value={username} onChange={setUsername} autoComplete="off" />
-              <TextField
-                label={words.password}
-                type="password"
-                value={password}
-                onChange={setPassword}
-                autoComplete="new-password"
-              />
-            </>
-          ) : null}
-          {wantsPassphrase ? (
-            <TextField
-              label={words.passphrase}
-              type="password"
-              value={passphrase}
-              onChange={setPassphrase}
-              autoComplete="new-password"
-            />
-          ) : null}
-        </div>
+        <ImportFields of={chosen} error={problem} />
         <div className="btns">
-          <Button kind="primary" submit needs="operator" busy={change.isPending}>
+          <Button
+            kind="primary"
+            submit
+            needs="operator"
+            busy={change.isPending}
+            disabled={chosen.preview.error !== null}
+          >
             {words.submit}
           </Button>
           <Button kind="ghost" onClick={() => go('/paths')}>

@@ -98,17 +98,19 @@ export default function TunnelPage() {
         {(read) => (
           <>
             <TunnelHistory tunnel={read} />
-            <Section title={detail.facts}>
-              <TunnelFacts tunnel={read} />
-            </Section>
+            <div className="cols cols--2">
+              <Section title={detail.facts}>
+                <TunnelFacts tunnel={read} />
+              </Section>
+              <Section title={detail.policies} hint={detail.policiesHint}>
+                <Loaded query={egress}>{() => <Using using={using ?? []} tunnel={read} />}</Loaded>
+              </Section>
+            </div>
             {read.type === 'wireguard' ? (
               <Section title={detail.peers}>
                 <Peers tunnel={read} />
               </Section>
             ) : null}
-            <Section title={detail.policies} hint={detail.policiesHint}>
-              <Loaded query={egress}>{() => <Using using={using ?? []} tunnel={read} />}</Loaded>
-            </Section>
             {read.pushed && read.pushed.length > 0 ? (
               <Section title={detail.pushed}>
                 <p className="mono sm">{read.pushed.join(', ')}</p>

@@ -1,16 +1,18 @@
 // Step 4: a tunnel from the file of a VPN provider.
 
-import { useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say } from '@/app/toasts'
 import { Button } from '@/components/button'
-import { ErrorSummary, Field, TextArea, TextField } from '@/components/fields'
+import { ErrorSummary } from '@/components/fields'
 import { Failure, Loaded, Section } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
+import { ImportFields } from '@/components/tunnel-import/fields'
+import { FileDrop } from '@/components/tunnel-import/file-drop'
+import { TunnelPreview } from '@/components/tunnel-import/preview'
+import { useTunnelImport } from '@/components/tunnel-import/use-import'
 import { useText } from '@/text'
 import { StepPage, type StepProps } from './step'
-import { readVpnFile, tunnelName, type VpnFile } from './vpn-file'
 
 type Tunnel = Schemas['Tunnel']
 
@@ -37,47 +39,26 @@ export function PathStep(props: StepProps) {
   const text = useText()
   const t = text.wizard.path
   const tunnels = useGet('/tunnels', {}, { every: 3000 })
-  const [content, setContent] = useState('')
-  const [name, setName] = useState('')
-  const [login, setLogin] = useState({ username: '', password: '', key_passphrase: '' })
-  const file = readVpnFile(content)
-  const bring = useChange(async (chosen: VpnFile) => {
-    const added =
-      chosen.kind === 'wireguard'
-        ? await call(client.POST('/tunnels/import-wireguard', { body: { name, config: content } }))
-        : await call(
-            client.POST('/tunnels/upload-ovpn', {
-              body: {
-                name,
-                config: content,
-                username: login.username || null,
-                password: login.password || null,
-                key_passphrase: login.key_passphrase || null,
-              },
-            }),
-          )
+  const chosen = useTunnelImport()
+  const bring = useChange(async () => {
+    const added = await chosen.save()
     await call(client.POST('/tunnels/{id}/up', { params: { path: { id: added.data.id } } }))
     return added
   })
   const have = tunnels.data?.data ?? []
   const taken = have.find((tunnel) => tunnel.id === props.progress.tunnel)
-  const error = bring.error instanceof ApiError ? bring.error : undefined
+  const error = bring.error instanceof ApiError ? bring.error : null
+  const isFile = chosen.kind !== null
   const submit = () => {
-    if (file)
-      bring.mutate(file, {
+    if (isFile)
+      bring.mutate(undefined, {
         onSuccess: ({ data, warnings }) => {
-          setContent('')
-          setLogin({ username: '', password: '', key_passphrase: '' })
+          chosen.clear()
           say(t.imported(data.name), warnings)
           props.finish(data.name, { tunnel: data.id })
         },
       })
     else if (taken) props.finish(taken.name)
-  }
-  const read = async (chosen: File | undefined) => {
-    if (!chosen) return
-    setContent(await chosen.text())
-    setName(tunnelName(chosen.name))
   }
   return (
     <StepPage
@@ -85,10 +66,10 @@ export function PathStep(props: StepProps) {
       step="path"
       title={t.title}
       lead={t.lead}
-      action={file ? t.import : text.wizard.next}
+      action={isFile ? t.import : text.wizard.next}
       onAction={submit}
       busy={bring.isPending}
-      disabled={file ? name === '' : taken === undefined}
+      disabled={isFile ? chosen.name === '' || chosen.preview.error !== null : taken === undefined}
     >
       {have.length > 0 ? (
         <Section title={t.have}>
@@ -130,134 +111,31 @@ export function PathStep(props: StepProps) {
           </Loaded>
         </Section>
       ) : null}
-      <div className="pair">
-        <div className="form">
-          {error ? <ErrorSummary error={error} /> : bring.error ? <Failure error={bring.error} /> : null}
-          <Field label={t.file}>
-            {(id) => (
-              <div
-                className="dropzone"
-                onDragOver={(event) => event.preventDefault()}
-                onDrop={(event) => {
-                  event.preventDefault()
-                  void read(event.dataTransfer.files[0])
-                }}
-              >
-                <p className="mid">{t.drop}</p>
-                <input
-                  id={id}
-                  type="file"
-                  accept=".conf,.ovpn,.txt"
-                  onChange={(event) => void read(event.target.files?.[0])}
-                />
-              </div>
-            )}
-          </Field>
-          {file ? null : (
-            <TextArea
-              label={t.paste}
-              rows={5}
-              value={content}
-              error={content.trim() !== '' ? t.unknown : undefined}
-              onChange={setContent}
-              autoComplete="off"
-              spellCheck={false}
-            />
-          )}
-          {file ? (
-            <>
-              <TextField
-                label={t.name}
-                value={name}
-                error={error?.of('name')}
-                onChange={setName}
-                autoComplete="off"
-                required
-              />
-              {file.kind === 'openvpn' ? (
-                <Login
-                  value={login}
-                  onChange={setLogin}
-                  hint={file.needsLogin ? undefined : t.ifAny}
-                  error={error}
-                />
-              ) : null}
-            </>
-          ) : null}
+      {isFile ? (
+        <div className="pair">
+          <div className="form">
+            {error && error.fields.length > 0 ? (
+              <ErrorSummary error={error} />
+            ) : bring.error ? (
+              <Failure error={bring.error} />
+            ) : null}
+            <ImportFields of={chosen} error={error} />
+          </div>
+          <Section
+            title={t.preview}
+            hint={text.paths.import.previewHint}
+            actions={
+              <Button size="small" onClick={chosen.clear}>
+                {text.paths.import.again}
+              </Button>
+            }
+          >
+            <TunnelPreview of={chosen} />
+          </Section>
         </div>
-        {file ? <Preview file={file} onDrop={() => setContent('')} /> : null}
-      </div>
+      ) : (
+        <FileDrop onFile={chosen.choose} />
+      )}
     </StepPage>
-  )
-}
-
-interface LoginValue {
-  username: string
-  password: string
-  key_passphrase: string
-}
-
-interface LoginProps {
-  value: LoginValue
-  onChange: (value: LoginValue) => void
-  hint: string | undefined
-  error: ApiError | undefined
-}
-
-function Login({ value, onChange, hint, error }: LoginProps) {
-  const text = useText()
-  const t = text.wizard.path
-  return (
-    <>
-      <TextField
-        label={t.username}
-        hint={hint}
-        value={value.username}
-        error={error?.of('username')}
-        onChange={(username) => onChange({ ...value, username })}
-        autoComplete="off"
-      />
-      <TextField
-        label={t.password}
-        type="password"
-        value={value.password}
-        error={error?.of('password')}
-        onChange={(password) => onChange({ ...value, password })}
-        autoComplete="new-password"
-      />
-      <TextField
-        label={t.keyPassphrase}
-        hint={t.ifAny}
-        type="password"
-        value={value.key_passphrase}
-        error={error?.of('key_passphrase')}
-        onChange={(key_passphrase) => onChange({ ...value, key_passphrase })}
-        autoComplete="new-password"
-      />
-    </>
-  )
-}
-
-function Preview({ file, onDrop }: { file: VpnFile; onDrop: () => void }) {
-  const text = useText()
-  const t = text.wizard.path
-  return (
-    <Section
-      title={t.preview}
-      hint={t.kinds[file.kind]}
-      actions={
-        <Button size="small" kind="ghost" onClick={onDrop}>
-          {text.common.cancel}
-        </Button>
-      }
-    >
-      <div className="diff">
-        {file.lines.map((line, index) => (
-          <span key={`${index} ${line.text}`}>
-            {line.text} {line.hidden ? <em className="dim">{t.hidden}</em> : null}
-          </span>
-        ))}
-      </div>
-    </Section>
   )
 }

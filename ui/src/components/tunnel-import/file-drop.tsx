@@ -1,9 +1,10 @@
-// A place for a file: it is dropped, chosen or pasted. The file stays in this tab.
+// A place for a file: it is dropped, chosen or pasted.
 
 import { useRef, useState } from 'react'
 import { Button } from '@/components/button'
 import { TextArea } from '@/components/fields'
 import { useText } from '@/text'
+import { kindOf } from './file'
 
 /** Size in bytes above which a file is no tunnel file. */
 const LARGEST = 256 * 1024
@@ -15,10 +16,14 @@ export function FileDrop({ onFile }: { onFile: (content: string, name: string) =
   const [over, setOver] = useState(false)
   const [tooLarge, setTooLarge] = useState(false)
   const [pasted, setPasted] = useState('')
+  const [unknown, setUnknown] = useState(false)
   const take = async (file: File | undefined) => {
     if (!file) return
     setTooLarge(file.size > LARGEST)
-    if (file.size <= LARGEST) onFile(await file.text(), file.name)
+    if (file.size > LARGEST) return
+    const content = await file.text()
+    setUnknown(kindOf(content) === null)
+    if (kindOf(content) !== null) onFile(content, file.name)
   }
   return (
     <>
@@ -53,6 +58,10 @@ export function FileDrop({ onFile }: { onFile: (content: string, name: string) =
           <p className="med" role="alert">
             {words.tooLarge}
           </p>
+        ) : unknown ? (
+          <p className="med" role="alert">
+            {words.notKnown}
+          </p>
         ) : null}
       </div>
       <TextArea
@@ -63,7 +72,12 @@ export function FileDrop({ onFile }: { onFile: (content: string, name: string) =
         spellCheck={false}
         onChange={(value) => {
           setPasted(value)
-          if (/\[peer\]|<\/ca>|^\s*remote\s+\S+/im.test(value)) onFile(value, '')
+          // What is pasted comes at once; what is typed is taken when the field is left.
+          if (value.length - pasted.length > 20 && kindOf(value) !== null) onFile(value, '')
+        }}
+        onBlur={() => {
+          setUnknown(pasted.trim() !== '' && kindOf(pasted) === null)
+          if (kindOf(pasted) !== null) onFile(pasted, '')
         }}
       />
     </>
