@@ -130,15 +130,22 @@ function Drawing({ label, rows, marks = [], from, now }: Props) {
 
 function Marks({ marks, scale, height }: { marks: Mark[]; scale: Scale; height: number }) {
   const places = marks.map((mark) => scale.x(mark.at))
-  const spaced = spread(places, 18, scale.left, scale.width - 9)
+  // On a small drawing the oldest have a line only.
+  const room = Math.floor((scale.width - 9 - scale.left) / 18)
+  const plain = Math.max(0, marks.length - room)
+  const spaced = spread(places.slice(plain), 18, scale.left, scale.width - 9)
   return marks.map(({ number }, index) => (
     <g key={number}>
       <path className="mk" d={`M${places[index]} 40V${height}`} />
-      <path className="mk" d={`M${places[index]} 40L${spaced[index]} 34`} />
-      <circle className="mkc" cx={spaced[index]} cy="28" r="8" />
-      <text className="mkt" x={spaced[index]} y="32">
-        {number}
-      </text>
+      {index < plain ? null : (
+        <>
+          <path className="mk" d={`M${places[index]} 40L${spaced[index - plain]} 34`} />
+          <circle className="mkc" cx={spaced[index - plain]} cy="28" r="8" />
+          <text className="mkt" x={spaced[index - plain]} y="32">
+            {number}
+          </text>
+        </>
+      )}
     </g>
   ))
 }

@@ -1,5 +1,6 @@
 // What a file does not say: the name of the tunnel, and the credentials that its server asks for.
 
+import { useEffect, useRef } from 'react'
 import type { ApiError } from '@/api/client'
 import { TextField } from '@/components/fields'
 import { useText } from '@/text'
@@ -14,13 +15,16 @@ interface Props {
 export function ImportFields({ of, error }: Props) {
   const text = useText()
   const words = text.paths.import
-  const { name, setName, login, setLogin, kind, problem, preview } = of
+  const { name, setName, login, setLogin, kind, problem, read } = of
   // Another tunnel of this name is a conflict and names no field.
   const taken = problem?.details.field === 'name' ? problem.message : undefined
-  const asked = preview.data?.warnings.some((each) => each.path === 'username') ?? false
+  const asked = read?.warnings.some((each) => each.path === 'username') ?? false
   const hint = asked ? undefined : words.ifAny
+  const first = useRef<HTMLDivElement>(null)
+  // The place of the file is gone, so the next field has the focus.
+  useEffect(() => first.current?.querySelector('input')?.focus(), [])
   return (
-    <>
+    <div className="form" ref={first}>
       <TextField
         label={words.name}
         hint={words.nameHint}
@@ -62,6 +66,6 @@ export function ImportFields({ of, error }: Props) {
           />
         </>
       ) : null}
-    </>
+    </div>
   )
 }

@@ -9,10 +9,9 @@ import type { TunnelImport } from './use-import'
 
 type Tunnel = Schemas['Tunnel']
 
-export function TunnelPreview({ of: { preview, problem, login } }: { of: TunnelImport }) {
+export function TunnelPreview({ of: { read: data, error, problem, login } }: { of: TunnelImport }) {
   const text = useText()
   const words = text.paths.import
-  const { data, error } = preview
   if (!data) {
     if (!error) return <Skeleton lines={6} />
     if (!problem || problem.fields.length === 0) return <Failure error={error} />

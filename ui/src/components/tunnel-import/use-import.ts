@@ -35,6 +35,14 @@ export function useTunnelImport() {
     retry: false,
     meta: { costly: true },
   })
+  const problem = preview.error instanceof ApiError ? preview.error : null
+  // The file is read all the same if only its name is not free.
+  const onlyName =
+    problem !== null &&
+    (problem.details.field === 'name' ||
+      (problem.fields.length > 0 && problem.fields.every((each) => each.path === 'name')))
+  const [last, setLast] = useState(preview.data)
+  if (preview.data && preview.data !== last) setLast(preview.data)
   return {
     content,
     kind,
@@ -42,9 +50,11 @@ export function useTunnelImport() {
     setName,
     login,
     setLogin,
-    preview,
+    /** The tunnel as it would be, with warnings. */
+    read: preview.data ?? (onlyName ? last : undefined),
+    error: preview.error,
     /** Error of the preview, if the daemon answered one. */
-    problem: preview.error instanceof ApiError ? preview.error : null,
+    problem,
     choose: (text: string, file: string) => {
       const known = nameFromFile(file) || (kindOf(text) ?? '')
       setContent(text)

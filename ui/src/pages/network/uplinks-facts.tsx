@@ -1,5 +1,6 @@
 // What the manager of uplinks decided and measured.
 
+import { useState } from 'react'
 import type { Schemas } from '@/api/client'
 import { Facts } from '@/components/facts'
 import { Icon } from '@/components/icons'
@@ -22,69 +23,79 @@ const STATES: Record<string, State> = {
   disabled: 'idle',
 }
 
-/** Decisions that are listed. */
-const MOST = 50
+/** Decisions that are listed at first. */
+const FEW = 12
 
 export function Decisions({ manager }: { manager: Manager }) {
   const text = useText()
   const words = text.network.uplinks
   const { columns } = words
+  const [all, setAll] = useState(false)
   if (manager.decisions.length === 0) return <p className="quiet">{words.decisionsEmpty}</p>
   const numbers = new Map(numberChanges(manager.decisions).map(({ number, decision }) => [decision, number]))
   // A pin belongs to the last change away from its uplink.
   const newestFrom = (uplink: string) =>
     manager.decisions.find((decision) => decision.applied && decision.from === uplink)
   return (
-    <table className="tbl tbl--card" id="decisions">
-      <thead>
-        <tr>
-          <th scope="col">{columns.number}</th>
-          <th scope="col">{columns.time}</th>
-          <th scope="col">{columns.change}</th>
-          <th scope="col">{columns.reason}</th>
-          <th scope="col">{columns.kernel}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {manager.decisions.slice(0, MOST).map((decision) => {
-          const number = numbers.get(decision)
-          const pin = manager.flap_pins.find(
-            (each) => each.uplink === decision.from && newestFrom(each.uplink) === decision,
-          )
-          return (
-            <tr key={`${decision.time} ${decision.uplink}`}>
-              <td>
-                {number === undefined ? (
-                  <span className="swn swn--o">
-                    <Icon name="clock" />
-                  </span>
-                ) : (
-                  <span className="swn">{number}</span>
-                )}
-              </td>
-              <td className="nowrap mono dim">
-                <Clock time={decision.time} seconds />
-              </td>
-              <td className="nowrap">
-                <Change decision={decision} />
-              </td>
-              <td data-l={columns.reason}>
-                {decision.reason}{' '}
-                {pin && decision.applied ? (
-                  <Tag>
-                    <Icon name="pin" />
-                    {words.pin(formatTime(pin.pinned_until))}
-                  </Tag>
-                ) : null}
-              </td>
-              <td className="nowrap" data-l={columns.kernel}>
-                <Kernel decision={decision} />
-              </td>
-            </tr>
-          )
-        })}
-      </tbody>
-    </table>
+    <>
+      <table className="tbl tbl--card" id="decisions">
+        <thead>
+          <tr>
+            <th scope="col">{columns.number}</th>
+            <th scope="col">{columns.time}</th>
+            <th scope="col">{columns.change}</th>
+            <th scope="col">{columns.reason}</th>
+            <th scope="col">{columns.kernel}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {manager.decisions.slice(0, all ? undefined : FEW).map((decision) => {
+            const number = numbers.get(decision)
+            const pin = manager.flap_pins.find(
+              (each) => each.uplink === decision.from && newestFrom(each.uplink) === decision,
+            )
+            return (
+              <tr key={`${decision.time} ${decision.uplink}`}>
+                <td>
+                  {number === undefined ? (
+                    <span className="swn swn--o">
+                      <Icon name="clock" />
+                    </span>
+                  ) : (
+                    <span className="swn">{number}</span>
+                  )}
+                </td>
+                <td className="nowrap mono dim">
+                  <Clock time={decision.time} seconds />
+                </td>
+                <td className="nowrap">
+                  <Change decision={decision} />
+                </td>
+                <td data-l={columns.reason}>
+                  {decision.reason}{' '}
+                  {pin && decision.applied ? (
+                    <Tag>
+                      <Icon name="pin" />
+                      {words.pin(formatTime(pin.pinned_until))}
+                    </Tag>
+                  ) : null}
+                </td>
+                <td className="nowrap" data-l={columns.kernel}>
+                  <Kernel decision={decision} />
+                </td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+      {manager.decisions.length > FEW ? (
+        <div>
+          <button type="button" className="link" aria-expanded={all} onClick={() => setAll(!all)}>
+            {all ? words.fewer : words.allOf(manager.decisions.length)}
+          </button>
+        </div>
+      ) : null}
+    </>
   )
 }
 

@@ -22,8 +22,8 @@ export default function ImportTunnel() {
   const chosen = useTunnelImport()
   const words = text.paths.import
   useTitle(words.title)
-  const { kind, preview } = chosen
-  const read = kind === null ? undefined : preview.data?.data
+  const { kind, error } = chosen
+  const read = kind === null ? undefined : chosen.read?.data
   const named = kind === null ? '' : (text.paths.types[kind] ?? kind)
   return (
     <>
@@ -32,7 +32,7 @@ export default function ImportTunnel() {
           ? words.answerEmpty
           : read
             ? words.answer(named, remoteOf(read))
-            : preview.error
+            : error
               ? words.answerRefused(named)
               : text.common.loading}
       </Answer>
@@ -93,7 +93,7 @@ function Submit({ chosen }: { chosen: TunnelImport }) {
             submit
             needs="operator"
             busy={change.isPending}
-            disabled={chosen.preview.error !== null}
+            disabled={chosen.error !== null}
           >
             {words.submit}
           </Button>

@@ -69,7 +69,7 @@ export function PathStep(props: StepProps) {
       action={isFile ? t.import : text.wizard.next}
       onAction={submit}
       busy={bring.isPending}
-      disabled={isFile ? chosen.name === '' || chosen.preview.error !== null : taken === undefined}
+      disabled={isFile ? chosen.name === '' || chosen.error !== null : taken === undefined}
     >
       {have.length > 0 ? (
         <Section title={t.have}>

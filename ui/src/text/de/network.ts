@@ -59,6 +59,8 @@ export const network: Text['network'] = {
     decisions: 'Wechsel und zurückgestellte Entscheidungen',
     decisionsHint: 'neueste zuerst, Nummern wie in der Zeitleiste',
     decisionsEmpty: 'Der Manager hat seit dem Start des Dienstes nichts entschieden.',
+    allOf: (n) => `Alle ${n} zeigen`,
+    fewer: 'Weniger zeigen',
     columns: { number: 'Nr.', time: 'Zeit', change: 'Von, nach', reason: 'Grund', kernel: 'Kernelroute' },
     stay: (name) => `bleibt auf ${name}`,
     noSwitch: 'kein Wechsel',

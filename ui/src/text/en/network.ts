@@ -61,6 +61,8 @@ export const network = {
     decisions: 'Switches and held decisions',
     decisionsHint: 'newest first, numbers match the timeline',
     decisionsEmpty: 'The manager has made no decision since the daemon started.',
+    allOf: (n: number) => `Show all ${n}`,
+    fewer: 'Show fewer',
     columns: { number: 'No.', time: 'Time', change: 'From, to', reason: 'Reason', kernel: 'Kernel route' },
     stay: (name: string) => `stay on ${name}`,
     noSwitch: 'no switch',
