@@ -92,7 +92,12 @@ interface NameProps {
 /** The name of a row, and below it what belongs to it. */
 export function RowName({ top, name, sub, scale }: NameProps) {
   const most = scale.narrow ? 13 : 24
-  const cut = (word: string) => (word.length > most ? `${word.slice(0, most - 1)}…` : word)
+  // Of several words those are left out that have no room.
+  const cut = (words: string): string => {
+    if (words.length <= most) return words
+    const comma = words.lastIndexOf(', ')
+    return comma > 0 ? cut(words.slice(0, comma)) : `${words.slice(0, most - 1)}…`
+  }
   return (
     <>
       <text className="nm" x="0" y={top + (sub ? 15 : 22)}>
