@@ -21,7 +21,7 @@ export function SideBar() {
   const path = usePath()
   return (
     <header className="side">
-      <Link className="brand" to="/">
+      <Link className="brand" to="/" aria-label={text.shell.home}>
         <Logo />
         <span>{text.shell.product}</span>
       </Link>

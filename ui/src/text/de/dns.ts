@@ -60,7 +60,10 @@ export const dns: Text['dns'] = {
     lost: (n) =>
       `${n === 1 ? '1 Eintrag ging' : `${group(n)} Einträge gingen`} seit dem Start verloren, weil sie schneller kamen, als sie geschrieben werden konnten.`,
     chart: (from, to, queries, blocked, most) =>
-      `Anfragen von ${from} bis ${to}: ${group(queries)}, davon ${group(blocked)} gesperrt, höchstens ${group(most)} je Balken. Durch Ziehen wird ein Zeitraum gewählt; der Zeitfilter tut dasselbe mit der Tastatur.`,
+      `Anfragen von ${from} bis ${to}: ${group(queries)}, davon ${group(blocked)} gesperrt, höchstens ${group(most)} je Balken. Durch Ziehen wird ein Zeitraum gewählt; die Tabelle und der Zeitfilter tun dasselbe mit der Tastatur.`,
+    bars: 'Anfragen im Lauf der Zeit',
+    allQueries: 'Alle Anfragen',
+    inList: 'In der Liste',
     brushHint: 'alle Anfragen; hinterlegt: in der Liste; ziehen wählt einen Zeitraum',
     brushNarrowed: 'blass: alle Anfragen; dunkel: die in der Liste; ziehen wählt einen Zeitraum',
     domain: 'Domain',

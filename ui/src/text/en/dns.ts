@@ -59,7 +59,10 @@ export const dns = {
     lost: (n: number) =>
       `${count(n, 'record was', 'records were')} lost since the start because they arrived faster than they could be written.`,
     chart: (from: string, to: string, queries: number, blocked: number, most: number) =>
-      `Queries from ${from} to ${to}: ${group(queries)}, of them ${group(blocked)} blocked, at most ${group(most)} in one bar. Drag to choose a range; the time filter does the same by keyboard.`,
+      `Queries from ${from} to ${to}: ${group(queries)}, of them ${group(blocked)} blocked, at most ${group(most)} in one bar. Drag to choose a range; the table and the time filter do the same by keyboard.`,
+    bars: 'Queries over time',
+    allQueries: 'All queries',
+    inList: 'In the list',
     brushHint: 'all queries; marked: in the list; drag to choose a range',
     brushNarrowed: 'pale: all queries; dark: those in the list; drag to choose a range',
     domain: 'Domain',

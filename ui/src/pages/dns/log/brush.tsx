@@ -2,7 +2,7 @@
 
 import { useRef, useState } from 'react'
 import { useText } from '@/text'
-import { formatTime } from '@/text/format'
+import { formatNumber, formatTime } from '@/text/format'
 import { brushed, gapsOf, type Counts, type Histogram } from './histogram'
 
 interface Props {
@@ -26,6 +26,7 @@ export function Brush({ histogram, covered, narrowed, open, onChange }: Props) {
   const { log } = text.dns
   const box = useRef<SVGSVGElement>(null)
   const [drag, setDrag] = useState<[number, number] | null>(null)
+  const [table, setTable] = useState(false)
   const { steps, most, step } = histogram
   const share = (x: number) => {
     const rect = box.current?.getBoundingClientRect()
@@ -122,10 +123,71 @@ export function Brush({ histogram, covered, narrowed, open, onChange }: Props) {
       </div>
       <figcaption className="brush__foot">
         <span>{clock(histogram.from)}</span>
-        <span className="brush__hint">{narrowed ? log.brushNarrowed : log.brushHint}</span>
+        <span className="brush__hint">
+          {narrowed ? log.brushNarrowed : log.brushHint}{' '}
+          <button type="button" className="link" aria-expanded={table} onClick={() => setTable(!table)}>
+            {text.common.showAsTable}
+          </button>
+        </span>
         <span>{open ? text.common.now : clock(histogram.to)}</span>
       </figcaption>
+      {table ? <Steps histogram={histogram} clock={clock} onChange={onChange} /> : null}
     </figure>
+  )
+}
+
+interface StepsProps {
+  histogram: Histogram
+  clock: (time: number) => string
+  onChange: Props['onChange']
+}
+
+/** The bars as a table, newest first; the time of each is a button that chooses it. */
+function Steps({ histogram, clock, onChange }: StepsProps) {
+  const text = useText()
+  const { log } = text.dns
+  const counted = histogram.steps.filter((each) => each.all !== null || each.loaded.queries > 0)
+  const value = (count: number | undefined) =>
+    count === undefined ? text.common.noData : formatNumber(count)
+  return (
+    <div className="timechart__table">
+      <table className="tbl tbl--dense" aria-label={log.bars}>
+        <thead>
+          <tr>
+            <th scope="col">{log.columns.time}</th>
+            <th scope="col" className="num">
+              {log.allQueries}
+            </th>
+            <th scope="col" className="num">
+              {log.statuses.blocked}
+            </th>
+            <th scope="col" className="num">
+              {log.inList}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {counted.reverse().map(({ start, all, loaded }) => (
+            <tr key={start}>
+              <th scope="row">
+                <button
+                  type="button"
+                  className="plainlink"
+                  onClick={() =>
+                    onChange(new Date(start).toISOString(), new Date(start + histogram.step).toISOString())
+                  }
+                >
+                  {clock(start)}
+                </button>
+              </th>
+              <td className="num">{value(all?.queries)}</td>
+              <td className="num">{value(all?.blocked)}</td>
+              <td className="num">{value(loaded.queries)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   )
 }
 
