@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseAlert, withAlert, type LiveAlert } from './live'
+import { isQuiet, parseAlert, withAlert, type LiveAlert } from './live'
 
 const down: LiveAlert = {
   kind: 'tunnel_down',
@@ -25,5 +25,14 @@ describe('alerts of the stream', () => {
     expect(parseAlert(JSON.stringify({ ...down, active: true }))).toEqual({ ...down, active: true })
     expect(parseAlert('{')).toBeNull()
     expect(parseAlert('{}')).toBeNull()
+  })
+})
+
+describe('isQuiet', () => {
+  it('is a periodic run without trouble, and nothing else', () => {
+    expect(isQuiet('{"run":1,"revision":3,"reason":"interval","ok":true}')).toBe(true)
+    expect(isQuiet('{"reason":"interval","ok":false}')).toBe(false)
+    expect(isQuiet('{"reason":"facts","ok":true}')).toBe(false)
+    expect(isQuiet('?')).toBe(false)
   })
 })

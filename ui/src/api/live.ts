@@ -43,6 +43,16 @@ export function parseAlert(data: unknown): (LiveAlert & { active: boolean }) | n
   }
 }
 
+/** Reports whether a `status` event tells of a periodic run without trouble, after which nothing is new. */
+export function isQuiet(data: unknown): boolean {
+  try {
+    const read = JSON.parse(String(data)) as { reason?: unknown; ok?: unknown }
+    return read.reason === 'interval' && read.ok === true
+  } catch {
+    return false
+  }
+}
+
 /** The list after an alert became active or ended. */
 export function withAlert(
   list: readonly LiveAlert[],
@@ -99,7 +109,10 @@ class Live {
       revised = true
       read()
     })
-    source.addEventListener('status', read)
+    source.addEventListener('status', (event) => {
+      // A periodic run that found nothing to do is read with the next poll.
+      if (!isQuiet(event.data)) read()
+    })
     source.addEventListener('alert', (event) => {
       const alert = parseAlert(event.data)
       if (alert) this.setAlerts({ known: this.alerts.known, list: withAlert(this.alerts.list, alert) })

@@ -47,6 +47,4 @@ export const unused: Record<string, string> = {
   'GET /exceptions/{id}': 'the list has each of them whole',
   'GET /secrets': 'the list has each of them whole',
   'POST /backup/export-encrypted': 'the same as /config/export-encrypted, which the page of backups uses',
-  'GET /policy/paths': 'the list of devices does not use it yet: it asks for the rows in view',
-  'GET /policy/paths/graph': 'the graph of live paths does not use it yet: it is drawn from the policies',
 }

@@ -17,7 +17,7 @@ const Context = createContext<Caller | null>(null)
 
 /** Reads the status of sign-in and gives it to the parts inside it. */
 export function CallerProvider({ children }: { children: ReactNode }) {
-  const query = useGet('/auth/status')
+  const query = useGet('/auth/status', {}, { every: 60_000 })
   const status = query.data?.data
   useEffect(() => {
     if (status) session.csrf = status.csrf_token ?? null

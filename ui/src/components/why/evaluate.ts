@@ -3,8 +3,6 @@
 import { useQuery, type UseQueryResult } from '@tanstack/react-query'
 import { call, client, type Answer, type Schemas } from '@/api/client'
 import { live } from '@/api/live'
-import { useGet } from '@/api/query'
-import { useVerdict } from '@/app/verdict'
 import type { State } from '@/components/state'
 import type { PacketQuery } from './query'
 
@@ -24,26 +22,6 @@ export function useEvaluation(query: PacketQuery): UseQueryResult<Answer<Evaluat
     placeholderData: (before, old) =>
       (old?.queryKey[1] as PacketQuery | undefined)?.device_id === query.device_id ? before : undefined,
   })
-}
-
-/** Changes when paths may have changed, so that the paths of a list are read again only then. */
-export function usePathStamp(): string {
-  const { last } = useVerdict()
-  const revision = useGet('/status', {}, { every: 3000 }).data?.data.applied_revision
-  const tunnels = useGet('/tunnels').data?.data
-  const states = (tunnels ?? []).map((tunnel) => `${tunnel.name}:${tunnel.status ?? ''}`).join()
-  return `${revision ?? ''} ${JSON.stringify(last?.counts ?? {})} ${states}`
-}
-
-/** What is read for one row of a list. */
-export function rowQuery(device: string, stamp: string) {
-  return {
-    queryKey: ['/policy/evaluate', 'row', device, stamp],
-    queryFn: () => evaluate({ device_id: device }),
-    staleTime: Infinity,
-    gcTime: 60_000,
-    meta: { costly: true },
-  }
 }
 
 /** The state of a decision. A decision that is not known is shown as unknown. */

@@ -1,36 +1,53 @@
 // How a device leaves now, in a cell.
 
-import { useRef } from 'react'
+import { Link } from '@/app/link'
 import { HopChip, Path } from '@/components/path'
 import { StateWord } from '@/components/state'
 import { decisionState, egressOf } from '@/components/why/evaluate'
 import { DecisionWord } from '@/components/why/ladder'
 import { useText } from '@/text'
-import { useInView, usePath } from './use-paths'
+import { policyOf } from './filters'
+import type { DevicePath } from './use-paths'
 
-export function CurrentPath({ id }: { id: string }) {
+interface Props {
+  path: DevicePath | undefined
+  /** The paths cannot be read, or are older than the last error. */
+  failed: boolean
+}
+
+export function CurrentPath({ path, failed }: Props) {
   const text = useText()
-  const element = useRef<HTMLDivElement>(null)
-  const path = usePath(id, useInView(element))
-  const evaluation = path.data?.data
-  const family = evaluation?.families.ipv4 ?? evaluation?.families.ipv6
-  const policy = evaluation?.effective.policy
+  if (!path)
+    return failed ? (
+      <StateWord state="unknown">{text.common.noData}</StateWord>
+    ) : (
+      <span className="dim">-</span>
+    )
+  const names = path.egress.length > 1 ? path.egress : path.via ? [egressOf(path.via).name] : []
+  const kind = path.egress.length > 1 || !path.via ? undefined : egressOf(path.via).kind
+  const policy = policyOf(path)
   return (
-    <div ref={element} className="two" title={evaluation?.sentence}>
-      {evaluation ? (
-        family?.via && evaluation.decision === 'tunnel' ? (
-          <Path joining="line">
-            <HopChip state={decisionState(evaluation.decision)} {...egressOf(family.via)} />
-          </Path>
-        ) : (
-          <DecisionWord decision={evaluation.decision} />
-        )
-      ) : path.error ? (
-        <StateWord state="unknown">{text.common.noData}</StateWord>
+    <div className={failed ? 'two stale' : 'two'} title={path.sentence}>
+      {path.decision === 'tunnel' && names.length > 0 ? (
+        <Path joining={names.length > 1 ? 'split' : 'line'}>
+          {names.map((name) => (
+            <HopChip key={name} state={decisionState(path.decision)} name={name} kind={kind} />
+          ))}
+        </Path>
       ) : (
-        <span className="dim">-</span>
+        <DecisionWord decision={path.decision} />
       )}
-      {policy ? <small>{policy.name}</small> : null}
+      {policy ? (
+        <small>
+          <Link to="/devices" search={{ policy: policy.id }}>
+            {path.exception
+              ? (text.exception.types[path.exception.type] ?? path.exception.type)
+              : policy.name}
+          </Link>
+        </small>
+      ) : (
+        <small>{text.devices.noPolicy}</small>
+      )}
     </div>
   )
 }

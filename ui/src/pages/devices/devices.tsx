@@ -9,15 +9,24 @@ import { useVerdict } from '@/app/verdict'
 import { Answer, Tabs } from '@/components/answer'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Icon } from '@/components/icons'
-import { Empty, Loaded } from '@/components/section'
+import { Empty, Loaded, Skeleton } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Age } from '@/components/time'
 import { useText, type Text } from '@/text'
 import { formatNumber } from '@/text/format'
 import { CurrentPath } from './current-path'
 import { devices as entry } from './entry'
-import { addressKey, decides, filtersOf, passes, trustClassOf } from './filters'
-import { MOST_ASKED, useDecisions } from './use-paths'
+import {
+  addressKey,
+  choicesOf,
+  filtersOf,
+  passes,
+  passesPath,
+  pathFiltersOf,
+  pathKey,
+  trustClassOf,
+} from './filters'
+import { usePaths, type DevicePath } from './use-paths'
 
 type Device = Schemas['Device']
 
@@ -91,27 +100,35 @@ function List({ all }: { all: Device[] }) {
   const [search, change] = useSearchParams()
   const groups = useGet('/device-groups', {}, { every: 60_000 }).data?.data
   const groupById = useMemo(() => new Map((groups ?? []).map((group) => [group.id, group])), [groups])
-  const { q, status, group, class: trustClass, decision } = search
+  const { q, status, group, class: trustClass, decision, policy, egress } = search
+  const paths = usePaths()
   const filtered = useMemo(() => {
     const filters = filtersOf({ q, status, group, class: trustClass })
     const list = all.filter((device) => passes(device, filters, groupById))
     return list.length > 0 ? list : NO_DEVICES
   }, [all, q, status, group, trustClass, groupById])
-  const ids = useMemo(() => filtered.map((device) => device.id), [filtered])
-  const { decisions, pending } = useDecisions(ids, decision !== undefined)
-  const rows = decision ? filtered.filter((device) => decides(decision, decisions.get(device.id))) : filtered
-  const columns = useMemo(() => columnsOf(text, groupById), [text, groupById])
+  const rows = useMemo(() => {
+    const filters = pathFiltersOf({ decision, policy, egress })
+    const list = filtered.filter((device) => passesPath(paths.byId.get(device.id), filters))
+    return list.length > 0 ? list : NO_DEVICES
+  }, [filtered, paths.byId, decision, policy, egress])
+  const failed = paths.error !== null
+  const columns = useMemo(
+    () => columnsOf(text, groupById, paths.byId, failed),
+    [text, groupById, paths.byId, failed],
+  )
+  const asked = decision !== undefined || policy !== undefined || egress !== undefined
   return (
     <div className="sec">
-      <FilterBar />
+      <FilterBar paths={paths.list ?? []} />
       <p className="dim sm" role="status">
         {text.devices.shown(formatNumber(rows.length), formatNumber(all.length))}
-        {decision && pending > 0 ? ` ${text.devices.asking(pending)}` : ''}
-        {decision && filtered.length > MOST_ASKED
-          ? ` ${text.devices.askedFirst(MOST_ASKED, filtered.length)}`
-          : ''}
+        {asked && paths.pending ? ` ${text.devices.asking}` : ''}
+        {failed ? ` ${text.devices.pathsFailed(paths.error?.message ?? '')}` : ''}
       </p>
-      {rows.length === 0 ? (
+      {rows.length === 0 && asked && paths.pending ? (
+        <Skeleton lines={6} />
+      ) : rows.length === 0 ? (
         <Empty
           action={
             <button
@@ -124,6 +141,8 @@ function List({ all }: { all: Device[] }) {
                   group: undefined,
                   class: undefined,
                   decision: undefined,
+                  policy: undefined,
+                  egress: undefined,
                 })
               }
             >
@@ -146,11 +165,12 @@ function List({ all }: { all: Device[] }) {
   )
 }
 
-function FilterBar() {
+function FilterBar({ paths }: { paths: readonly DevicePath[] }) {
   const text = useText()
   const [search, change] = useSearchParams()
   const groups = useGet('/device-groups', {}, { every: 60_000 }).data?.data
   const classes = useGet('/trust-classes', {}, { every: 60_000 }).data?.data
+  const choices = useMemo(() => choicesOf(paths), [paths])
   const selects: [string, string, string, (readonly [string, string])[]][] = [
     ['status', text.devices.status, text.devices.anyStatus, Object.entries(text.devices.statuses)],
     [
@@ -166,6 +186,13 @@ function FilterBar() {
       (classes ?? []).map((each) => [each.name, each.name] as const),
     ],
     ['decision', text.devices.path, text.devices.anyPath, Object.entries(text.devices.decisions)],
+    [
+      'policy',
+      text.devices.policy,
+      text.devices.anyPolicy,
+      [...choices.policies, ['none', text.devices.noPolicy]],
+    ],
+    ['egress', text.devices.egress, text.devices.anyEgress, choices.egresses],
   ]
   return (
     <div className="filters" role="search">
@@ -227,6 +254,8 @@ export function DeviceStatusWord({ status }: { status: string }) {
 function columnsOf(
   text: Text,
   groups: ReadonlyMap<string, Schemas['DeviceGroup']>,
+  paths: ReadonlyMap<string, DevicePath>,
+  failed: boolean,
   // Columns of any type of cell.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
 ): ColumnDef<Device, any>[] {
@@ -278,8 +307,8 @@ function columnsOf(
     {
       id: 'path',
       header: text.devices.path,
-      enableSorting: false,
-      cell: ({ row: { original: device } }) => <CurrentPath id={device.id} />,
+      accessorFn: (device) => pathKey(paths.get(device.id)),
+      cell: ({ row: { original: device } }) => <CurrentPath path={paths.get(device.id)} failed={failed} />,
     },
     {
       id: 'seen',

@@ -1,55 +1,43 @@
-// The current paths of devices, for a list.
+// The current path of each device, for the list.
 
-import { useQueries, useQuery } from '@tanstack/react-query'
-import { useEffect, useState, type RefObject } from 'react'
-import { evaluate, rowQuery, usePathStamp } from '@/components/why/evaluate'
+import { useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import type { Schemas } from '@/api/client'
+import { live } from '@/api/live'
+import { get } from '@/api/query'
 
-/** Devices whose path is asked for while a filter needs it. */
-export const MOST_ASKED = 200
+export type DevicePath = Schemas['DevicePath']
 
-/** Decisions of the first devices, by id. Those that have not arrived are missing. */
-export function useDecisions(ids: readonly string[], enabled: boolean) {
-  const stamp = usePathStamp()
-  return useQueries({
-    queries: enabled ? ids.slice(0, MOST_ASKED).map((id) => rowQuery(id, stamp)) : [],
-    combine: (results) => ({
-      pending: results.filter((result) => result.isPending).length,
-      decisions: new Map(
-        results.flatMap((result) =>
-          result.data?.data.device.id
-            ? [[result.data.data.device.id, result.data.data.decision as string] as const]
-            : [],
-        ),
+/** Devices of one page; the most that the daemon returns. */
+const PAGE = 1000
+
+/** Reads the paths of all devices, page by page. */
+export async function readPaths(
+  page: (after: string | undefined) => Promise<readonly DevicePath[]>,
+  size: number,
+): Promise<DevicePath[]> {
+  const all: DevicePath[] = []
+  for (;;) {
+    const read = await page(all.at(-1)?.device_id)
+    all.push(...read)
+    if (read.length < size) return all
+  }
+}
+
+/** The path of each device, by its id. */
+export function usePaths() {
+  const query = useQuery({
+    queryKey: ['/policy/paths', 'all'],
+    queryFn: ({ signal }) =>
+      readPaths(
+        async (after) =>
+          (await get('/policy/paths', { query: { limit: PAGE, ...(after ? { after } : {}) } }, signal)).data,
+        PAGE,
       ),
-    }),
+    // An event makes it read at once; many devices are not evaluated again more often than that.
+    refetchInterval: ({ state }) =>
+      live.pause((state.data?.length ?? 0) < PAGE ? 15_000 : 60_000, state.fetchFailureCount),
   })
-}
-
-/** The path of one device, asked for while its row is in view. */
-export function usePath(id: string, inView: boolean) {
-  const stamp = usePathStamp()
-  return useQuery({
-    ...rowQuery(id, stamp),
-    queryFn: () => evaluate({ device_id: id }),
-    enabled: inView,
-    placeholderData: (before, old) => (old?.queryKey[2] === id ? before : undefined),
-  })
-}
-
-/** Reports whether an element has been in view. */
-export function useInView(element: RefObject<HTMLElement | null>): boolean {
-  const [seen, setSeen] = useState(false)
-  useEffect(() => {
-    const target = element.current
-    if (!target) return
-    const observer = new IntersectionObserver(
-      (entries) => setSeen(entries.some((entry) => entry.isIntersecting)),
-      {
-        rootMargin: '100px',
-      },
-    )
-    observer.observe(target)
-    return () => observer.disconnect()
-  }, [element])
-  return seen
+  const byId = useMemo(() => new Map((query.data ?? []).map((path) => [path.device_id, path])), [query.data])
+  return { byId, list: query.data, pending: query.isPending, error: query.error }
 }

@@ -1,12 +1,15 @@
-// DNS in figures, and the queries per minute since this tab was opened.
+// DNS in figures, and the queries per minute: of the last hours as the daemon recorded them, else since this tab opened.
 
+import { useMemo } from 'react'
+import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/app/link'
 import { useCounters, useHistory } from '@/components/history'
-import { Loaded, Section } from '@/components/section'
+import { Loaded, Section, Skeleton } from '@/components/section'
 import { TimeChart } from '@/components/time-chart'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
+import { buckets } from './minutes'
 
 /** A share in whole percent. Null without a whole. */
 export function percent(part: number, whole: number): number | null {
@@ -16,7 +19,7 @@ export function percent(part: number, whole: number): number | null {
 export function DnsPanel() {
   const text = useText()
   const words = text.overview.dns
-  const query = useGet('/dns/status')
+  const query = useGet('/dns/status', {}, { every: 30_000 })
   useCounters(query.dataUpdatedAt, () => {
     const status = query.data?.data
     return status ? [['dns', [status.queries_today, status.blocked_today]]] : []
@@ -68,18 +71,61 @@ export function DnsPanel() {
   )
 }
 
+/** Minutes of the chart, and those that one point of it stands for. */
+const MINUTES = 12 * 60
+const STEP = 5
+
 function Queries() {
+  const { data, error, dataUpdatedAt } = useGet(
+    '/dns/status',
+    { query: { history: true, minutes: MINUTES } },
+    { every: 60_000 },
+  )
+  if (!data && !error) return <Skeleton lines={2} />
+  const minutes = data?.data.history ?? []
+  return minutes.length > 2 ? <Recorded minutes={minutes} now={dataUpdatedAt} /> : <SinceOpened />
+}
+
+function Recorded({ minutes, now }: { minutes: readonly Schemas['DnsMinute'][]; now: number }) {
+  const text = useText()
+  const words = text.overview.dns
+  const points = useMemo(
+    () => buckets(minutes, minutes.length > 60 ? STEP : 1, now, (minute) => [minute.queries, minute.blocked]),
+    [minutes, now],
+  )
+  const most = Math.max(...minutes.map((minute) => minute.queries))
+  return (
+    <TimeChart
+      summary={words.perMinute(formatTime(minutes[0]?.at ?? ''), formatNumber(most))}
+      times={points.map((point) => point.time)}
+      height={84}
+      format={formatRounded}
+      series={[
+        { label: words.all, values: points.map((point) => point.means[0] ?? null), filled: true },
+        {
+          label: text.overview.flow.blocked,
+          values: points.map((point) => point.means[1] ?? null),
+          colour: '--blocked-mark',
+        },
+      ]}
+    />
+  )
+}
+
+const formatRounded = (value: number) => formatNumber(value, value < 10 ? 1 : 0)
+
+/** Without a recorded history. */
+function SinceOpened() {
   const text = useText()
   const points = useHistory('dns')
   if (points.length < 2) return <p className="sm dim">{text.overview.dns.soon}</p>
   const all = points.map((point) => (point.rates[0] ?? 0) * 60)
-  const format = (value: number) => formatNumber(value, value < 10 ? 1 : 0)
   return (
     <TimeChart
-      summary={text.overview.dns.perMinute(format(Math.max(...all)))}
+      summary={text.overview.dns.sinceOpened(formatRounded(Math.max(...all)))}
       times={points.map((point) => point.time / 1000)}
       height={84}
-      format={format}
+      format={formatRounded}
       series={[
         { label: text.overview.dns.all, values: all, filled: true },
         {

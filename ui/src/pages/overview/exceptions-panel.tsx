@@ -10,7 +10,7 @@ import { useText } from '@/text'
 export function ExceptionsPanel() {
   const text = useText()
   const [composing, setComposing] = useState(false)
-  const query = useGet('/exceptions/active')
+  const query = useGet('/exceptions/active', {}, { every: 30_000 })
   const devices = useGet('/devices', {}, { every: 60_000 }).data?.data
   return (
     <Section

@@ -1,5 +1,5 @@
 // What the graph of paths shows: sources of traffic, policies in their order, hops, uplinks, and how they are joined.
-// It is built from the policies, so it is as large as they are, whatever the number of devices.
+// The daemon evaluates the paths and counts the devices; the stored policies and devices only name the sources.
 
 import type { Schemas } from '@/api/client'
 import type { State } from '@/components/state'
@@ -32,7 +32,7 @@ export interface Flow {
   rows: PolicyRow[]
   hops: (FlowNode & { uplink: string | null; edge: Edge; rate: number | null })[]
   uplinks: FlowNode[]
-  /** Policies that are not drawn: disabled ones, and those beyond the most that fit. */
+  /** Policies that are not drawn: those beyond the most that fit, first those without devices. */
   hidden: number
 }
 
@@ -41,31 +41,27 @@ export interface Words {
   deviceList: (names: string[], more: number) => string
   everything: string
   source: (type: string, value: string) => string
-  exception: (type: string) => string
   exceptionUntil: (time: string | null | undefined) => string
   noPolicy: string
   noPolicyName: string
   noPolicyDetail: string
-  failPolicy: (policy: string) => string
+  origin: (origin: string) => string
   blocked: string
+  policyDevices: (count: number) => string
   usableHops: (usable: number, all: number) => string
   noHops: string
-  tunnelDown: (reason: string | null) => string
-  tunnelIdle: string
+  hopDown: (reason: string) => string
   rate: (bytesPerSecond: number) => string
   uplink: (state: string, active: boolean) => string
-  unknownTarget: string
 }
 
 export interface FlowInput {
+  graph: Schemas['PathGraph']
+  /** Stored policies, which name the sources. */
   policies: readonly Schemas['RoutingPolicy'][]
   devices: ReadonlyMap<string, Schemas['Device']>
   groups: ReadonlyMap<string, Schemas['DeviceGroup']>
   exceptions: readonly Schemas['Exception'][]
-  tunnels: readonly Schemas['Tunnel'][]
-  uplinks: readonly Schemas['UplinkHealth'][]
-  activeUplink: string | null
-  noPolicyDevices: number
   rate: (counter: string) => number | null
   words: Words
 }
@@ -75,6 +71,7 @@ export const MOST_ROWS = 14
 
 type Policy = Schemas['RoutingPolicy']
 type Hop = Schemas['Hop']
+type PathPolicy = Schemas['PathPolicy']
 
 export function hopsOf(policy: Policy): readonly Hop[] {
   return policy.effective?.hops ?? policy.hops
@@ -97,110 +94,119 @@ export function tunnelState(tunnel: Pick<Schemas['Tunnel'], 'status' | 'enabled'
   }
 }
 
-export function buildFlow(input: FlowInput): Flow {
-  const { words } = input
-  const active =
-    input.activeUplink ?? (input.uplinks.length === 1 ? input.uplinks[0]?.uplink : undefined) ?? null
-  const tunnels = new Map(input.tunnels.map((tunnel) => [tunnel.name, tunnel]))
-  const uplinkByInterface = new Map(input.uplinks.map((uplink) => [uplink.interface, uplink.uplink]))
-  const hops = new Map<string, Flow['hops'][number]>()
-
-  const hopNode = (hop: Hop) => {
-    const id = `${hop.type}:${hop.target}`
-    const known = hops.get(id)
-    if (known) return known
-    const tunnel = hop.type === 'vpn' ? tunnels.get(hop.target) : undefined
-    const uplinkName = (name: string | undefined) =>
-      !name || name === 'auto' ? active : (uplinkByInterface.get(name) ?? name)
-    let node: Flow['hops'][number]
-    if (tunnel) {
-      const state = tunnelState(tunnel)
-      const rate = input.rate(`tunnel.${tunnel.id}`)
-      const detail =
-        state === 'down'
-          ? words.tunnelDown(tunnel.last_error ?? null)
-          : state === 'idle'
-            ? words.tunnelIdle
-            : rate === null
-              ? String(tunnel.type)
-              : words.rate(rate)
-      node = {
-        id,
-        name: tunnel.name,
-        detail,
-        state,
-        to: `/paths/tunnels/${tunnel.id}`,
-        uplink: uplinkName(tunnel.uplink),
-        edge: state === 'ok' || state === 'degraded' ? 'ok' : 'none',
-        rate,
-      }
-    } else {
-      const isInterface = hop.type === 'interface'
-      node = {
-        id,
-        name: hop.target,
-        detail: hop.type === 'vpn' ? words.unknownTarget : hop.type,
-        state: hop.type === 'vpn' ? 'down' : 'unknown',
-        to: '/paths',
-        uplink: isInterface ? uplinkName(hop.target) : active,
-        edge: isInterface ? 'direct' : hop.type === 'vpn' ? 'none' : 'ok',
-        rate: null,
-      }
-    }
-    hops.set(id, node)
-    return node
-  }
-
-  const enabled = input.policies
-    .filter((policy) => policy.enabled && policy.routing === true)
-    .sort((one, other) => one.priority - other.priority || one.created_at.localeCompare(other.created_at))
-  const rows: PolicyRow[] = []
-  for (const exception of input.exceptions) rows.push(exceptionRow(exception, input, active))
-  for (const policy of enabled.slice(0, Math.max(0, MOST_ROWS - rows.length)))
-    rows.push(policyRow(policy, input, active, hopNode))
-  if (input.noPolicyDevices > 0) {
-    const count = input.noPolicyDevices
-    rows.push({
-      source: {
-        id: 'none',
-        name: words.devices(count),
-        detail: words.noPolicy,
-        state: 'direct',
-        to: '/devices',
-        search: { decision: 'direct' },
-      },
-      policy: {
-        id: 'p-none',
-        name: words.noPolicyName,
-        detail: words.noPolicyDetail,
-        state: 'direct',
-        to: '/policies',
-      },
-      edge: 'direct',
-      hops: [],
-      direct: active,
-      rate: null,
-    })
-  }
-  const uplinks = input.uplinks.map((uplink): FlowNode => {
-    const isActive = uplink.uplink === active
-    return {
-      id: uplink.uplink,
-      name: uplink.uplink,
-      detail: words.uplink(uplink.state, isActive),
-      state: uplinkState(uplink, isActive),
-      to: '/network',
-    }
-  })
-  // An uplink that a tunnel names and that is not monitored is drawn too.
-  for (const name of new Set([...hops.values()].map((hop) => hop.uplink)))
-    if (name !== null && !uplinks.some((uplink) => uplink.id === name))
-      uplinks.push({ id: name, name, detail: '', state: 'unknown', to: '/network' })
-  const shown = rows.filter((row) => row.policy.id.startsWith('policy.')).length
-  return { rows, hops: [...hops.values()], uplinks, hidden: input.policies.length - shown }
+/** Name of the counter of a hop, a policy or an uplink. */
+export const counterOf = {
+  hop: (hop: Hop) => `hop.${hop.type}:${hop.target}`,
+  policy: (id: string) => `policy.${id}`,
+  uplink: (name: string) => `uplink.${name}`,
 }
 
-export function uplinkState(uplink: Schemas['UplinkHealth'], active: boolean): State {
+/** The counters of a graph, for their rates. */
+export function countersOf(graph: Schemas['PathGraph']): [name: string, counters: number[]][] {
+  const both = (name: string, of: { rx_bytes: number | null; tx_bytes: number | null }) =>
+    of.rx_bytes === null || of.tx_bytes === null
+      ? []
+      : [[name, [of.rx_bytes, of.tx_bytes]] as [string, number[]]]
+  return [
+    ...graph.policies.flatMap((policy) =>
+      policy.bytes === null ? [] : [[counterOf.policy(policy.id), [policy.bytes]] as [string, number[]]],
+    ),
+    ...graph.hops.flatMap((hop) => both(counterOf.hop(hop), hop)),
+    ...graph.uplinks.flatMap((uplink) => both(counterOf.uplink(uplink.name), uplink)),
+  ]
+}
+
+/** The state of a hop: one that policies cannot use is down, or idle when a user took it down. */
+export function hopState(hop: Pick<Schemas['PathHop'], 'usable' | 'status'>): State {
+  if (hop.usable) return hop.status === 'degraded' ? 'degraded' : 'ok'
+  return hop.status === 'disabled' ? 'idle' : 'down'
+}
+
+export function buildFlow(input: FlowInput): Flow {
+  const { graph, words } = input
+  const active = graph.uplinks.find((uplink) => uplink.active)?.name ?? null
+  const uplinkOf = new Map(graph.uplinks.map((uplink) => [uplink.interface, uplink.name]))
+  const uplinkName = (name: string | null) => (name === null ? null : (uplinkOf.get(name) ?? name))
+
+  const shown = shownPolicies(graph.policies)
+  const rows = shown.map((policy) => policyRow(policy, input, active, uplinkName))
+  if (graph.unmatched.direct > 0) rows.push(unmatchedRow(graph.unmatched.direct, 'direct', active, words))
+  if (graph.unmatched.blocked > 0) rows.push(unmatchedRow(graph.unmatched.blocked, 'blocked', null, words))
+
+  const used = new Set(rows.flatMap((row) => row.hops.map((hop) => hop.id)))
+  const hops = graph.hops
+    .filter((hop) => used.has(hopId(hop)))
+    .map((hop): Flow['hops'][number] => {
+      const state = hopState(hop)
+      const rate = input.rate(counterOf.hop(hop))
+      return {
+        id: hopId(hop),
+        name: hop.target,
+        detail: hop.usable ? (rate === null ? hop.type : words.rate(rate)) : words.hopDown(hop.reason),
+        state: hop.usable && hop.type === 'interface' ? 'direct' : state,
+        ...hopAddress(hop),
+        uplink: uplinkName(hop.uplink),
+        edge: !hop.usable ? 'none' : hop.type === 'interface' ? 'direct' : 'ok',
+        rate: hop.usable ? rate : null,
+      }
+    })
+  const uplinks = graph.uplinks.map((uplink): FlowNode => {
+    const rate = input.rate(counterOf.uplink(uplink.name))
+    return {
+      id: uplink.name,
+      name: uplink.name,
+      detail: [words.uplink(uplink.state, uplink.active), rate === null ? '' : words.rate(rate)]
+        .filter(Boolean)
+        .join(', '),
+      state: uplinkState(uplink, uplink.active),
+      to: `/network/interfaces/${encodeURIComponent(uplink.interface)}`,
+    }
+  })
+  // An uplink that a hop names and that is not monitored is drawn too.
+  for (const name of new Set(hops.map((hop) => hop.uplink)))
+    if (name !== null && !uplinks.some((uplink) => uplink.id === name))
+      uplinks.push({ id: name, name, detail: '', state: 'unknown', to: '/network' })
+  return { rows, hops, uplinks, hidden: graph.policies.length - shown.length }
+}
+
+/** The policies that are drawn. If not all fit, those without devices are left out first; the order stays. */
+function shownPolicies(policies: readonly PathPolicy[]): PathPolicy[] {
+  if (policies.length <= MOST_ROWS) return [...policies]
+  const busy = policies.filter((policy) => policy.devices > 0).slice(0, MOST_ROWS)
+  const rest = policies.filter((policy) => policy.devices === 0).slice(0, MOST_ROWS - busy.length)
+  const kept = new Set([...busy, ...rest])
+  return policies.filter((policy) => kept.has(policy))
+}
+
+function hopId(hop: Hop): string {
+  return `${hop.type}:${hop.target}`
+}
+
+/** Page of a hop. */
+function hopAddress(hop: Schemas['PathHop']): { to: string } {
+  if (hop.type === 'vpn') return { to: hop.id ? `/paths/tunnels/${hop.id}` : '/paths' }
+  if (hop.type === 'proxy') return { to: hop.id ? `/paths/proxies/${hop.id}` : '/paths/proxies' }
+  if (hop.type === 'interface') return { to: `/network/interfaces/${encodeURIComponent(hop.target)}` }
+  return { to: '/paths' }
+}
+
+/** Page of what makes a policy. */
+function policyAddress(policy: PathPolicy, device: string | undefined): Pick<FlowNode, 'to' | 'search'> {
+  switch (policy.origin) {
+    case 'exception':
+      return device
+        ? { to: `/devices/${device}`, search: { tab: 'exceptions' } }
+        : { to: '/policies/exceptions' }
+    case 'profile':
+      return { to: `/policies/profiles/${policy.id}` }
+    case 'bridge':
+      return { to: `/paths/bridges/${policy.id}` }
+    default:
+      return { to: `/policies/${policy.id}` }
+  }
+}
+
+export function uplinkState(uplink: Pick<Schemas['UplinkHealth'], 'state'>, active: boolean): State {
   switch (uplink.state) {
     case 'online':
       return active ? 'ok' : 'idle'
@@ -217,76 +223,85 @@ export function uplinkState(uplink: Schemas['UplinkHealth'], active: boolean): S
 }
 
 function policyRow(
-  policy: Policy,
+  policy: PathPolicy,
   input: FlowInput,
   active: string | null,
-  hopNode: (hop: Hop) => Flow['hops'][number],
+  uplinkName: (name: string | null) => string | null,
 ): PolicyRow {
   const { words } = input
-  const list = hopsOf(policy)
-  const failPolicy = policy.effective?.fail_policy ?? policy.fail_policy ?? 'fail-closed'
-  const blocked = policy.status === 'blocked' || policy.status === 'error'
-  const chosen = policy.active_hop ?? null
-  const nodes = list.map(hopNode)
-  const usable = nodes.filter((node) => node.edge !== 'none').length
-  const direct = !blocked && (policy.status === 'fallback' || list.length === 0)
-  const edge: Edge = blocked ? 'blocked' : direct ? 'direct' : 'ok'
-  const shared = policy.effective?.splitting ?? policy.splitting
-  const hops = nodes.map((node, index) => {
-    const hop = list[index]
+  const states = new Map(input.graph.hops.map((hop) => [hopId(hop), hop]))
+  const usable = policy.hops.filter((hop) => hop.usable).length
+  const edge: Edge =
+    policy.decision === 'block' || policy.status === 'error'
+      ? 'blocked'
+      : policy.decision === 'direct'
+        ? 'direct'
+        : 'ok'
+  const chosen = policy.active_hop
+  const via = new Set((policy.via ?? '').split(/\s*[,+]\s*/))
+  const hops = policy.hops.map((hop) => {
     const inUse =
-      edge === 'ok' &&
-      node.edge !== 'none' &&
-      (shared || chosen === null || (hop?.type === chosen.type && hop.target === chosen.target))
-    return { id: node.id, edge: inUse ? (node.edge === 'direct' ? 'direct' : 'ok') : ('none' as Edge) }
+      edge !== 'blocked' &&
+      hop.usable &&
+      (via.has(hop.target) || (chosen?.type === hop.type && chosen.target === hop.target))
+    return {
+      id: hopId(hop),
+      edge: inUse ? (hop.type === 'interface' ? 'direct' : 'ok') : ('none' as Edge),
+    }
   })
-  const rate = input.rate(`policy.${policy.id}`)
-  const details = [words.failPolicy(failPolicy)]
-  if (list.length === 0) details.push(words.noHops)
-  else if (!blocked && usable < list.length && list.length > 1)
-    details.push(words.usableHops(usable, list.length))
-  else if (blocked) details.push(words.blocked)
-  else if (rate !== null && rate > 0) details.push(words.rate(rate))
+  // Traffic by an interface hop is direct, and goes through that hop.
+  const past = edge === 'direct' && hops.every((hop) => hop.edge === 'none')
+  const rate = input.rate(counterOf.policy(policy.id))
+  const exception = policy.origin === 'exception'
+  const device = exception ? input.exceptions.find((each) => each.id === policy.id)?.device_id : undefined
+  const details: string[] = []
+  if (exception) details.push(words.exceptionUntil(policy.expires_at))
+  else {
+    details.push(policy.fail_policy)
+    if (policy.origin !== 'policy') details.push(words.origin(policy.origin))
+    if (policy.hops.length === 0) details.push(words.noHops)
+    else if (edge === 'blocked') details.push(words.blocked)
+    else if (usable < policy.hops.length) details.push(words.usableHops(usable, policy.hops.length))
+    else if (policy.devices === 0) details.push(words.policyDevices(0))
+    else if (rate !== null && rate > 0) details.push(words.rate(rate))
+  }
+  const uplinkOfHop = states.get(hops[0]?.id ?? '')?.uplink ?? null
   return {
-    source: sourceNode(policy, input, edge),
+    source: sourceNode(policy, input, edge, device),
     policy: {
-      id: `policy.${policy.id}`,
-      name: `${policy.priority}  ${policy.name}`,
-      detail: details.join(', '),
-      state: edge === 'ok' && usable < list.length && shared ? 'degraded' : stateOf(edge),
-      to: `/policies/${policy.id}`,
+      id: exception ? `exception.${policy.id}` : `policy.${policy.id}`,
+      name: exception ? policy.name : `${policy.priority}  ${policy.name}`,
+      detail: details.filter(Boolean).join(', '),
+      state: edge === 'ok' && policy.status === 'degraded' ? 'degraded' : stateOf(edge),
+      ...policyAddress(policy, device),
     },
     edge,
     hops,
-    direct: direct ? active : null,
+    direct: past ? (active ?? uplinkName(uplinkOfHop)) : null,
     rate,
   }
 }
 
-function exceptionRow(exception: Schemas['Exception'], input: FlowInput, active: string | null): PolicyRow {
-  const { words } = input
-  const cut = exception.type === 'quarantine'
-  const edge: Edge = cut ? 'blocked' : 'direct'
-  const device = input.devices.get(exception.device_id)
+function unmatchedRow(count: number, edge: Edge, active: string | null, words: Words): PolicyRow {
   return {
     source: {
-      id: `exception-source.${exception.id}`,
-      name: device?.name ?? words.devices(1),
-      detail: device?.ips?.[0] ?? '',
+      id: `none-${edge}`,
+      name: words.devices(count),
+      detail: words.noPolicy,
       state: stateOf(edge),
-      to: `/devices/${exception.device_id}`,
+      to: '/devices',
+      search: { policy: 'none' },
     },
     policy: {
-      id: `exception.${exception.id}`,
-      name: words.exception(exception.type),
-      detail: words.exceptionUntil(exception.expires_at),
+      id: `p-none-${edge}`,
+      name: words.noPolicyName,
+      detail: edge === 'blocked' ? words.blocked : words.noPolicyDetail,
       state: stateOf(edge),
-      to: `/devices/${exception.device_id}`,
-      search: { tab: 'exceptions' },
+      to: '/policies',
     },
     edge,
     hops: [],
-    direct: cut ? null : active,
+    direct: active,
     rate: null,
   }
 }
@@ -295,9 +310,28 @@ function stateOf(edge: Edge): State {
   return edge === 'none' ? 'unknown' : edge
 }
 
-function sourceNode(policy: Policy, input: FlowInput, edge: Edge): FlowNode {
+/** The devices that a policy decides on, by the words of its source. The number is that of the daemon. */
+function sourceNode(
+  path: PathPolicy,
+  input: FlowInput,
+  edge: Edge,
+  exceptionDevice: string | undefined,
+): FlowNode {
   const { words } = input
-  const base = { id: `source.${policy.id}`, state: stateOf(edge) }
+  const base = {
+    id: `source.${path.id}`,
+    state: stateOf(edge),
+    to: '/devices',
+    search: { policy: path.id },
+  }
+  if (path.origin === 'exception') {
+    const device = exceptionDevice ? input.devices.get(exceptionDevice) : undefined
+    return device
+      ? { ...base, name: device.name, detail: device.ips?.[0] ?? '', to: `/devices/${device.id}`, search: {} }
+      : { ...base, name: words.devices(path.devices), detail: '' }
+  }
+  const policy = input.policies.find((each) => each.id === path.id)
+  if (!policy) return { ...base, name: words.devices(path.devices), detail: '' }
   const values = policy.source_value
     .split(',')
     .map((value) => value.trim())
@@ -312,7 +346,13 @@ function sourceNode(policy: Policy, input: FlowInput, edge: Edge): FlowNode {
     const group = groups.length === 1 ? input.groups.get(groups[0] ?? '') : undefined
     const only = ids.length === 1 ? input.devices.get(ids[0] ?? '') : undefined
     if (only && !group)
-      return { ...base, name: only.name, detail: only.ips?.[0] ?? only.mac ?? '', to: `/devices/${only.id}` }
+      return {
+        ...base,
+        name: only.name,
+        detail: only.ips?.[0] ?? only.mac ?? '',
+        to: `/devices/${only.id}`,
+        search: {},
+      }
     return {
       ...base,
       name: group?.name ?? words.devices(ids.length),
@@ -320,14 +360,13 @@ function sourceNode(policy: Policy, input: FlowInput, edge: Edge): FlowNode {
         ids.length > 2 && group
           ? words.devices(ids.length)
           : words.deviceList(named, ids.length - named.length),
-      to: group ? `/devices/groups/${group.id}` : `/policies/${policy.id}`,
     }
   }
-  if (policy.source_type === 'all') return { ...base, name: words.everything, detail: '', to: '/devices' }
+  const count = words.devices(path.devices)
+  if (policy.source_type === 'all') return { ...base, name: words.everything, detail: count }
   return {
     ...base,
     name: values.length > 1 ? `${values[0]} +${values.length - 1}` : (values[0] ?? '-'),
-    detail: words.source(policy.source_type, policy.source_value),
-    to: `/policies/${policy.id}`,
+    detail: `${words.source(policy.source_type, policy.source_value)}, ${count}`,
   }
 }

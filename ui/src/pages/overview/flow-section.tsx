@@ -2,7 +2,6 @@
 
 import { useMemo, useState } from 'react'
 import { useGet } from '@/api/query'
-import { useVerdict } from '@/app/verdict'
 import { Link } from '@/app/link'
 import { useCounters, useRates } from '@/components/history'
 import { Icon } from '@/components/icons'
@@ -11,19 +10,15 @@ import { Empty, Loaded, Section } from '@/components/section'
 import { Glyph, StateWord, type State } from '@/components/state'
 import { useText, type Text } from '@/text'
 import { formatRate, formatTime } from '@/text/format'
-import { buildFlow, type Flow, type PolicyRow, type Words } from './flow-model'
+import { buildFlow, countersOf, type Flow, type PolicyRow, type Words } from './flow-model'
 import { layOut, type Placed } from './flow-layout'
 
 export function FlowSection() {
   const text = useText()
   const [table, setTable] = useState(false)
-  const policies = useGet('/routing/policies', {}, { every: 5000 })
+  const graph = useGraph()
   const flow = useFlow()
-  useCounters(policies.dataUpdatedAt, () =>
-    (policies.data?.data ?? []).flatMap((policy) =>
-      policy.hits ? [[`policy.${policy.id}`, [policy.hits.bytes]] as const] : [],
-    ),
-  )
+  useCounters(graph.dataUpdatedAt, () => (graph.data ? countersOf(graph.data.data) : []))
   const rates = flow?.rows.some((row) => row.rate !== null) ?? false
   return (
     <Section
@@ -43,7 +38,7 @@ export function FlowSection() {
         </>
       }
     >
-      <Loaded query={policies} lines={8}>
+      <Loaded query={graph} lines={8}>
         {() =>
           flow === null ? null : flow.rows.length === 0 ? (
             <Empty
@@ -93,30 +88,29 @@ function Legend() {
   )
 }
 
+/** The paths as the daemon evaluates them, one read for the graph and what stands around it. */
+export function useGraph() {
+  return useGet('/policy/paths/graph', {}, { every: 6000 })
+}
+
 /** Everything that the graph is built from. Null until it is there. */
 function useFlow(): Flow | null {
   const text = useText()
-  const policies = useGet('/routing/policies', {}, { every: 5000 }).data?.data
+  const graph = useGraph().data?.data
+  const policies = useGet('/routing/policies', {}, { every: 60_000 }).data?.data
   const devices = useGet('/devices', {}, { every: 60_000 }).data?.data
   const groups = useGet('/device-groups', {}, { every: 60_000 }).data?.data
-  const exceptions = useGet('/exceptions/active').data?.data
-  const tunnels = useGet('/tunnels', {}, { every: 3000 }).data?.data
-  const uplinks = useGet('/system/wan-health', {}, { every: 5000 }).data?.data
-  const manager = useGet('/system/wan-manager', {}, { every: 15_000 }).data?.data
-  const { last } = useVerdict()
+  const exceptions = useGet('/exceptions/active', {}, { every: 30_000 }).data?.data
   const rates = useRates()
   const byId = useMemo(() => new Map((devices ?? []).map((device) => [device.id, device])), [devices])
   const groupById = useMemo(() => new Map((groups ?? []).map((group) => [group.id, group])), [groups])
-  if (!policies || !tunnels) return null
+  if (!graph) return null
   return buildFlow({
-    policies,
+    graph,
+    policies: policies ?? [],
     devices: byId,
     groups: groupById,
     exceptions: exceptions ?? [],
-    tunnels,
-    uplinks: uplinks ?? [],
-    activeUplink: manager?.active ?? null,
-    noPolicyDevices: last?.counts.no_policy ?? 0,
     rate: (counter) => {
       const found = rates(counter)
       return found ? found.reduce((sum, each) => sum + each, 0) : null
@@ -132,17 +126,16 @@ function wordsOf(text: Text): Words {
     deviceList: flow.deviceList,
     everything: flow.everything,
     source: (type) => flow.sources[type] ?? type,
-    exception: (type) => text.exception.types[type] ?? type,
     exceptionUntil: (time) => (time ? flow.exceptionUntil(formatTime(time)) : ''),
     noPolicy: flow.noPolicy,
     noPolicyName: flow.noPolicyName,
     noPolicyDetail: flow.noPolicyDetail,
-    failPolicy: (policy) => policy,
+    origin: (origin) => flow.origins[origin] ?? origin,
     blocked: flow.blocked,
+    policyDevices: (count) => text.common.devices(count),
     usableHops: flow.usableHops,
     noHops: flow.noHops,
-    tunnelDown: (reason) => reason ?? flow.tunnelDown,
-    tunnelIdle: flow.tunnelIdle,
+    hopDown: (reason) => reason || flow.hopDown,
     rate: formatRate,
     uplink: (state, active) =>
       active
@@ -150,7 +143,6 @@ function wordsOf(text: Text): Words {
         : state === 'online'
           ? uplinks.standby.toLowerCase()
           : (uplinks.words[state] ?? state).toLowerCase(),
-    unknownTarget: flow.missing,
   }
 }
 

@@ -1,71 +1,129 @@
 import { describe, expect, it } from 'vitest'
 import type { Schemas } from '@/api/client'
 import { bandWidth, layOut, NODE, portOffset, spread } from './flow-layout'
-import { buildFlow, MOST_ROWS, tunnelState, type FlowInput, type Words } from './flow-model'
+import {
+  buildFlow,
+  countersOf,
+  hopState,
+  MOST_ROWS,
+  tunnelState,
+  type FlowInput,
+  type Words,
+} from './flow-model'
 
 const words: Words = {
   devices: (count) => `${count} devices`,
   deviceList: (names, more) => [...names, more > 0 ? `+${more}` : ''].filter(Boolean).join(', '),
   everything: 'all',
   source: (type) => type,
-  exception: (type) => type,
   exceptionUntil: () => 'until',
   noPolicy: 'without',
   noPolicyName: 'no policy',
   noPolicyDetail: 'direct',
-  failPolicy: (policy) => policy,
+  origin: (origin) => origin,
   blocked: 'blocked',
+  policyDevices: (count) => `${count} devices`,
   usableHops: (usable, all) => `${usable} of ${all}`,
   noHops: 'no hops',
-  tunnelDown: (reason) => reason ?? 'down',
-  tunnelIdle: 'idle',
+  hopDown: (reason) => reason || 'down',
   rate: (rate) => `${rate} B/s`,
   uplink: (state) => state,
-  unknownTarget: 'missing',
 }
 
-function policy(id: string, priority: number, change: Partial<Schemas['RoutingPolicy']> = {}) {
+type Path = Schemas['PathPolicy']
+type Graph = Schemas['PathGraph']
+
+const vpn = (target: string, usable = true): Schemas['PolicyHop'] => ({
+  type: 'vpn',
+  target,
+  usable,
+  reason: usable ? '' : 'no handshake',
+})
+
+function path(id: string, priority: number, change: Partial<Path> = {}): Path {
   return {
     id,
+    origin: 'policy',
     name: id,
     priority,
-    created_at: '2026-01-01T00:00:00Z',
-    enabled: true,
-    routing: true,
-    status: 'active',
-    source_type: 'device',
-    source_value: 'd1',
-    hops: [{ type: 'vpn', target: 'wg-a' }],
-    active_hop: { type: 'vpn', target: 'wg-a' },
     fail_policy: 'fail-closed',
-    splitting: false,
-    effective: null,
+    status: 'active',
+    devices: 1,
+    decision: 'tunnel',
+    via: 'wg-a',
+    when_down: 'block',
+    hops: [vpn('wg-a')],
+    active_hop: { type: 'vpn', target: 'wg-a' },
+    expires_at: null,
+    packets: 0,
+    bytes: 0,
     ...change,
-  } as Schemas['RoutingPolicy']
+  }
 }
 
-function tunnel(name: string, status: Schemas['TunnelStatus'] = 'up') {
+function hop(target: string, change: Partial<Schemas['PathHop']> = {}): Schemas['PathHop'] {
   return {
-    id: name,
-    name,
-    type: 'wireguard',
-    status,
-    enabled: true,
-    admin_state: 'up',
-    uplink: 'auto',
-  } as Schemas['Tunnel']
+    type: 'vpn',
+    target,
+    id: target,
+    status: 'up',
+    usable: true,
+    reason: '',
+    since: null,
+    policies: [],
+    devices: 1,
+    uplink: 'eth0',
+    last_handshake: null,
+    latency_ms: null,
+    rx_bytes: 1,
+    tx_bytes: 2,
+    ...change,
+  }
 }
 
-function input(change: Partial<FlowInput> = {}): FlowInput {
+const uplink: Schemas['PathUplink'] = {
+  name: 'fibre',
+  interface: 'eth0',
+  state: 'online',
+  since: null,
+  active: true,
+  direct_devices: 0,
+  devices: 1,
+  rx_bytes: 5,
+  tx_bytes: 6,
+  addresses: [],
+}
+
+function graph(policies: Path[], change: Partial<Graph> = {}): Graph {
   return {
+    devices: 1,
+    counts: {
+      protected: 1,
+      through_policy: 1,
+      blocked: 0,
+      direct_by_exception: 0,
+      failed_open: 0,
+      no_policy: 0,
+    },
+    policies,
+    unmatched: { devices: 0, blocked: 0, direct: 0 },
+    hops: [hop('wg-a'), hop('wg-b')],
+    uplinks: [uplink],
+    ...change,
+  }
+}
+
+function stored(id: string, change: Partial<Schemas['RoutingPolicy']> = {}) {
+  return { id, source_type: 'device', source_value: 'd1', ...change } as Schemas['RoutingPolicy']
+}
+
+function input(of: Graph, change: Partial<FlowInput> = {}): FlowInput {
+  return {
+    graph: of,
     policies: [],
     devices: new Map([['d1', { id: 'd1', name: 'laptop', ips: ['192.0.2.1'] } as Schemas['Device']]]),
     groups: new Map(),
     exceptions: [],
-    tunnels: [tunnel('wg-a'), tunnel('wg-b')],
-    uplinks: [{ uplink: 'fibre', interface: 'eth0', state: 'online' } as Schemas['UplinkHealth']],
-    activeUplink: 'fibre',
-    noPolicyDevices: 0,
     rate: () => null,
     words,
     ...change,
@@ -73,74 +131,127 @@ function input(change: Partial<FlowInput> = {}): FlowInput {
 }
 
 describe('buildFlow', () => {
-  it('orders policies by priority and leaves out those that do not steer', () => {
-    const flow = buildFlow(
-      input({ policies: [policy('b', 20), policy('a', 10), policy('off', 5, { enabled: false })] }),
-    )
+  it('keeps the order of evaluation and draws only hops that a drawn policy names', () => {
+    const flow = buildFlow(input(graph([path('a', 10), path('b', 20)])))
     expect(flow.rows.map((row) => row.policy.id)).toEqual(['policy.a', 'policy.b'])
-    expect(flow.hidden).toBe(1)
-    expect(flow.hops.map((hop) => [hop.id, hop.uplink])).toEqual([['vpn:wg-a', 'fibre']])
+    expect(flow.hops.map((each) => [each.id, each.uplink])).toEqual([['vpn:wg-a', 'fibre']])
+    expect(flow.hidden).toBe(0)
+  })
+  it('names the source by the stored policy, else by the number of devices', () => {
+    const flow = buildFlow(
+      input(graph([path('a', 10), path('b', 20, { devices: 3 })]), { policies: [stored('a')] }),
+    )
+    expect(flow.rows.map((row) => row.source.name)).toEqual(['laptop', '3 devices'])
+    expect(flow.rows[0]?.source.to).toBe('/devices/d1')
+    expect(flow.rows[1]?.source).toMatchObject({ to: '/devices', search: { policy: 'b' } })
   })
   it('draws a blocked policy to its hop, unusable', () => {
     const flow = buildFlow(
-      input({
-        policies: [policy('a', 10, { status: 'blocked', active_hop: null })],
-        tunnels: [tunnel('wg-a', 'degraded')],
-      }),
+      input(
+        graph(
+          [
+            path('a', 10, {
+              status: 'blocked',
+              decision: 'block',
+              via: null,
+              active_hop: null,
+              hops: [vpn('wg-a', false)],
+            }),
+          ],
+          { hops: [hop('wg-a', { usable: false, status: 'degraded', reason: 'no handshake' })] },
+        ),
+      ),
     )
     expect(flow.rows[0]).toMatchObject({ edge: 'blocked', direct: null, hops: [{ edge: 'none' }] })
+    expect(flow.hops[0]).toMatchObject({ state: 'down', detail: 'no handshake', edge: 'none' })
     const layout = layOut(flow)
     expect(layout.stops).toHaveLength(1)
     expect(layout.lines.filter((line) => line.edge === 'blocked')).toHaveLength(2)
   })
-  it('draws a policy that fails open as direct', () => {
-    const flow = buildFlow(input({ policies: [policy('a', 10, { status: 'fallback', active_hop: null })] }))
-    expect(flow.rows[0]).toMatchObject({ edge: 'direct', direct: 'fibre' })
+  it('blocks a policy whose plan is not in the kernel, whatever it decides', () => {
+    expect(buildFlow(input(graph([path('a', 10, { status: 'error' })]))).rows[0]?.edge).toBe('blocked')
+  })
+  it('draws a policy that fails open as direct past its hop', () => {
+    const flow = buildFlow(
+      input(
+        graph([
+          path('a', 10, {
+            status: 'fallback',
+            decision: 'direct',
+            via: 'default',
+            active_hop: null,
+            hops: [vpn('wg-a', false)],
+          }),
+        ]),
+      ),
+    )
+    expect(flow.rows[0]).toMatchObject({ edge: 'direct', direct: 'fibre', hops: [{ edge: 'none' }] })
   })
   it('uses only the active hop of a failover, and all of a split', () => {
-    const hops = [
-      { type: 'vpn', target: 'wg-a' },
-      { type: 'vpn', target: 'wg-b' },
-    ] as Schemas['Hop'][]
-    const one = buildFlow(input({ policies: [policy('a', 10, { hops })] }))
-    expect(one.rows[0]?.hops.map((hop) => hop.edge)).toEqual(['ok', 'none'])
-    const split = buildFlow(input({ policies: [policy('a', 10, { hops, splitting: true })] }))
-    expect(split.rows[0]?.hops.map((hop) => hop.edge)).toEqual(['ok', 'ok'])
+    const hops = [vpn('wg-a'), vpn('wg-b')]
+    const one = buildFlow(input(graph([path('a', 10, { hops })])))
+    expect(one.rows[0]?.hops.map((each) => each.edge)).toEqual(['ok', 'none'])
+    const split = buildFlow(input(graph([path('a', 10, { hops, via: 'wg-a + wg-b' })])))
+    expect(split.rows[0]?.hops.map((each) => each.edge)).toEqual(['ok', 'ok'])
   })
-  it('folds very many devices and policies', () => {
-    const members = Array.from({ length: 10_000 }, (_, index) => `d${index}`)
+  it('folds very many policies, those without devices first', () => {
     const policies = Array.from({ length: 500 }, (_, index) =>
-      policy(`p${index}`, index, { source_type: 'device', source_value: members.join(',') }),
+      path(`p${index}`, index, { devices: index % 50 === 49 ? 10_000 : 0 }),
     )
+    const unmatched = { devices: 9, blocked: 0, direct: 9 }
     const started = performance.now()
-    const flow = buildFlow(input({ policies, noPolicyDevices: 9 }))
+    const flow = buildFlow(input(graph(policies, { unmatched })))
     layOut(flow)
     expect(performance.now() - started).toBeLessThan(500)
     expect(flow.rows).toHaveLength(MOST_ROWS + 1)
-    expect(flow.rows[0]?.source.name).toBe('10000 devices')
+    expect(flow.rows.filter((row) => row.source.name === '10000 devices')).toHaveLength(10)
     expect(flow.hidden).toBe(500 - MOST_ROWS)
   })
-  it('puts exceptions first and devices without a policy last', () => {
-    const exception = {
-      id: 'e',
-      type: 'temporary-direct',
-      device_id: 'd1',
-      expires_at: null,
-    } as Schemas['Exception']
-    const flow = buildFlow(input({ policies: [policy('a', 1)], exceptions: [exception], noPolicyDevices: 3 }))
-    expect(flow.rows.map((row) => row.edge)).toEqual(['direct', 'ok', 'direct'])
+  it('leads from an exception to its device, and draws devices without a policy last', () => {
+    const exception = { id: 'e', type: 'temporary-direct', device_id: 'd1' } as Schemas['Exception']
+    const flow = buildFlow(
+      input(
+        graph(
+          [
+            path('e', 0, {
+              origin: 'exception',
+              decision: 'direct',
+              via: 'default',
+              hops: [],
+              active_hop: null,
+            }),
+            path('a', 1),
+          ],
+          { unmatched: { devices: 5, blocked: 2, direct: 3 } },
+        ),
+        { exceptions: [exception] },
+      ),
+    )
+    expect(flow.rows.map((row) => row.edge)).toEqual(['direct', 'ok', 'direct', 'blocked'])
+    expect(flow.rows[0]?.policy.to).toBe('/devices/d1')
+    expect(flow.rows[2]?.source).toMatchObject({ name: '3 devices', search: { policy: 'none' } })
+  })
+  it('counts hops, policies and uplinks, and leaves out what is not counted', () => {
+    const of = graph([path('a', 1, { bytes: null })], { hops: [hop('p', { rx_bytes: null })] })
+    expect(countersOf(of)).toEqual([['uplink.fibre', [5, 6]]])
+  })
+  it('never shows a hop that policies cannot use as working', () => {
+    expect(hopState({ usable: false, status: 'up' })).toBe('down')
+    expect(hopState({ usable: false, status: 'disabled' })).toBe('idle')
+    expect(hopState({ usable: true, status: 'up' })).toBe('ok')
   })
 })
 
 describe('layOut', () => {
   it('keeps nodes of a column apart', () => {
+    const names = ['wg-a', 'wg-b', 'wg-c', 'wg-d']
     const flow = buildFlow(
-      input({
-        policies: ['wg-a', 'wg-b', 'wg-c', 'wg-d'].map((name, index) =>
-          policy(name, index, { hops: [{ type: 'vpn', target: name }], source_value: 'd1' }),
+      input(
+        graph(
+          names.map((name, index) => path(name, index, { hops: [vpn(name)], via: name })),
+          { hops: names.map((name) => hop(name)) },
         ),
-        tunnels: ['wg-a', 'wg-b', 'wg-c', 'wg-d'].map((name) => tunnel(name)),
-      }),
+      ),
     )
     const { nodes } = layOut(flow)
     for (const column of new Set(nodes.map((node) => node.x))) {
@@ -158,9 +269,9 @@ describe('layOut', () => {
     expect(bandWidth(0, 100)).toBe(0)
     expect(bandWidth(100, 100)).toBe(20)
     expect(bandWidth(1, 10_000)).toBeLessThan(4)
-    const without = layOut(buildFlow(input({ policies: [policy('a', 1)] })))
+    const without = layOut(buildFlow(input(graph([path('a', 1)]))))
     expect(without.lines.every((line) => line.band === 0)).toBe(true)
-    const rates = layOut(buildFlow(input({ policies: [policy('a', 1)], rate: () => 1000 })))
+    const rates = layOut(buildFlow(input(graph([path('a', 1)]), { rate: () => 1000 })))
     expect(rates.lines.some((line) => line.band === 20)).toBe(true)
   })
   it('moves what is wished to one position apart', () => {

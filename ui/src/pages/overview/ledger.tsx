@@ -18,14 +18,14 @@ export function Ledger() {
     ? counts.protected + counts.direct_by_exception + counts.failed_open + counts.no_policy
     : 0
   const shown: [label: string, count: number | undefined, state: State, decision: string][] = [
-    [text.overview.through, counts?.through_policy, 'ok', 'tunnel'],
+    [text.overview.through, counts?.through_policy, 'ok', 'through_policy'],
     [text.overview.blocked, counts?.blocked, 'blocked', 'block'],
-    [text.overview.byException, counts?.direct_by_exception, 'direct', 'direct'],
+    [text.overview.byException, counts?.direct_by_exception, 'direct', 'direct_by_exception'],
     // Without a policy that fails open, the place belongs to the devices without any.
     ...((counts?.failed_open ?? 0) > 0
-      ? ([[text.overview.failedOpen, counts?.failed_open, 'direct', 'direct']] as typeof shown)
+      ? ([[text.overview.failedOpen, counts?.failed_open, 'direct', 'failed_open']] as typeof shown)
       : []),
-    [text.overview.noPolicy, counts?.no_policy, 'direct', 'direct'],
+    [text.overview.noPolicy, counts?.no_policy, 'direct', 'no_policy'],
   ]
   return (
     <ul

@@ -22,11 +22,11 @@ describe('the sentence of the verdict', () => {
       parts.filter((part) => part.to).map((part) => [part.text, part.search?.decision ?? part.to]),
     ).toEqual([
       ['7 protected devices', 'protected'],
-      ['5 leave through their policy', 'tunnel'],
+      ['5 leave through their policy', 'through_policy'],
       ['2 are cut off on purpose', 'block'],
       ['wg-a', '/paths/tunnels/t1'],
       ['1 device leaves directly', 'direct'],
-      ['1 without a policy', 'direct'],
+      ['1 without a policy', 'no_policy'],
     ])
     expect(parts.map((part) => part.text).join('')).toContain('cut off on purpose: vpn:wg-a is down')
   })

@@ -29,7 +29,7 @@ export function shortList(all: readonly Observation[]): Observation[] {
 export function SubsystemsPanel() {
   const text = useText()
   const [all, setAll] = useState(false)
-  const query = useGet('/observer')
+  const query = useGet('/observer', {}, { every: 30_000 })
   const { reachable } = useVerdict()
   const words = text.overview.subsystems
   const fine = query.data?.data.filter((each) => each.state === 'ok').length

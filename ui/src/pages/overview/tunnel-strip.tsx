@@ -10,17 +10,25 @@ import { StateWord } from '@/components/state'
 import { useAge, useNow } from '@/components/time'
 import { useText } from '@/text'
 import { formatAge, formatRate } from '@/text/format'
-import { hopsOf, tunnelState } from './flow-model'
+import { counterOf, hopsOf, tunnelState } from './flow-model'
+import { useGraph } from './flow-section'
+import { lastMinutes } from './minutes'
 
 type Tunnel = Schemas['Tunnel']
+
+/** Length of the small charts. */
+const MINUTES = 60
 
 /** Tunnels that are shown here. Those with trouble come first. */
 const MOST = 6
 
 export function TunnelStrip() {
   const text = useText()
-  const query = useGet('/tunnels', {}, { every: 3000 })
-  const policies = useGet('/routing/policies', {}, { every: 5000 }).data?.data
+  const query = useGet('/tunnels')
+  const policies = useGet('/routing/policies', {}, { every: 60_000 }).data?.data
+  const graph = useGraph().data?.data
+  const recorded = useGet('/tunnels/history', { query: { minutes: MINUTES + 1 } }, { every: 60_000 }).data
+    ?.data
   useCounters(query.dataUpdatedAt, () =>
     (query.data?.data ?? []).flatMap((tunnel) =>
       tunnel.rx_bytes === undefined || tunnel.tx_bytes === undefined
@@ -51,6 +59,8 @@ export function TunnelStrip() {
                   <TunnelRow
                     key={tunnel.id}
                     tunnel={tunnel}
+                    hop={graph?.hops.find((each) => each.id === tunnel.id)}
+                    recorded={recorded?.find((each) => each.tunnel_id === tunnel.id)}
                     users={(policies ?? [])
                       .filter(
                         (policy) =>
@@ -85,11 +95,27 @@ function rank(tunnel: Tunnel): number {
   return { down: 0, degraded: 1, unknown: 2, ok: 3, idle: 4 }[tunnelState(tunnel) as string] ?? 5
 }
 
-function TunnelRow({ tunnel, users }: { tunnel: Tunnel; users: string[] }) {
+interface RowProps {
+  tunnel: Tunnel
+  /** The same in the graph of paths, which is read more often. */
+  hop: Schemas['PathHop'] | undefined
+  recorded: Schemas['RecordedTunnel'] | undefined
+  users: string[]
+}
+
+function TunnelRow({ tunnel, hop, recorded, users }: RowProps) {
   const text = useText()
   const words = text.overview.tunnels
-  const points = useHistory(`tunnel.${tunnel.id}`)
-  const rates = latest(points, useNow())
+  const now = useNow()
+  const counted = useHistory(`tunnel.${tunnel.id}`)
+  const seen = useHistory(hop ? counterOf.hop(hop) : '')
+  const points = hop && seen.length > 0 ? seen : counted
+  const minutes = recorded?.minutes ?? []
+  const values =
+    minutes.length > 0 ? lastMinutes(minutes, MINUTES, now, (each) => each.rx_bytes + each.tx_bytes) : null
+  // Before two reads, the mean of the last whole minute.
+  const minute = minutes.at(-2)
+  const rates = latest(points, now, 45_000) ?? (minute ? [minute.rx_bytes / 60, minute.tx_bytes / 60] : null)
   const state = tunnelState(tunnel)
   const status = tunnel.status ?? ''
   const word = !tunnel.enabled
@@ -110,13 +136,23 @@ function TunnelRow({ tunnel, users }: { tunnel: Tunnel; users: string[] }) {
         </Link>
         <small>{[tunnel.type, address].filter(Boolean).join(', ')}</small>
       </div>
-      <Sparkline
-        values={points.slice(-40).map((point) => point.rates.reduce((sum, rate) => sum + rate, 0))}
-      />
+      {values ? (
+        <span className="sparkbox" title={words.lastHour}>
+          <Sparkline values={values} most={MINUTES} />
+          <span className="sr">{words.lastHour}</span>
+        </span>
+      ) : (
+        <span className="sparkbox" title={words.sinceOpened}>
+          <Sparkline
+            values={points.slice(-40).map((point) => point.rates.reduce((sum, rate) => sum + rate, 0))}
+          />
+          <span className="sr">{words.sinceOpened}</span>
+        </span>
+      )}
       <div className="two num">
         <StateWord state={state}>{word}</StateWord>
         <small>
-          <Liveness tunnel={tunnel} />
+          <Liveness tunnel={tunnel} newer={hop?.last_handshake ?? null} />
         </small>
       </div>
       <small className="dim sm">
@@ -131,13 +167,13 @@ function TunnelRow({ tunnel, users }: { tunnel: Tunnel; users: string[] }) {
   )
 }
 
-function Liveness({ tunnel }: { tunnel: Tunnel }) {
+function Liveness({ tunnel, newer }: { tunnel: Tunnel; newer: string | null }) {
   const text = useText()
   // The peers of a tunnel carry the time of their last handshake, which the OpenAPI document leaves out.
   const handshakes = tunnel.peers
     .map((peer) => ('last_handshake' in peer ? peer.last_handshake : null))
     .filter((time) => typeof time === 'string')
-  const newest = handshakes.sort()[handshakes.length - 1]
+  const newest = [...handshakes, ...(newer ? [newer] : [])].sort().at(-1)
   const age = useAge(newest)
   if (newest) return <>{text.overview.tunnels.handshake(age)}</>
   if (typeof tunnel.uptime_sec === 'number')

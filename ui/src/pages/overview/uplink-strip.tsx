@@ -1,5 +1,6 @@
-// The uplinks: which one is active, what the probes say, and the last decision.
+// The uplinks: which one is active, what the probes say, the states of the last hours, and the last decision.
 
+import { useId } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/app/link'
@@ -7,13 +8,22 @@ import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import { useText } from '@/text'
-import { formatNumber, formatTime } from '@/text/format'
+import { formatAge, formatNumber, formatTime } from '@/text/format'
 import { uplinkState } from './flow-model'
+import { bandsOf } from './minutes'
+
+/** Time that the strips of states show. */
+const HOURS = 12
 
 export function UplinkStrip() {
   const text = useText()
-  const query = useGet('/system/wan-health', {}, { every: 5000 })
-  const manager = useGet('/system/wan-manager', {}, { every: 15_000 }).data?.data
+  const query = useGet('/system/wan-health', {}, { every: 15_000 })
+  const manager = useGet('/system/wan-manager', {}, { every: 30_000 }).data?.data
+  const recorded = useGet(
+    '/system/wan-health',
+    { query: { history: true, minutes: HOURS * 60 } },
+    { every: 60_000 },
+  ).data?.data
   const decision = manager?.decisions[0]
   return (
     <Section
@@ -38,6 +48,7 @@ export function UplinkStrip() {
                 // A single uplink has no manager: the main routing table decides.
                 active={uplink.uplink === manager?.active || uplinks.length === 1}
                 manager={manager}
+                spans={recorded?.find((each) => each.uplink === uplink.uplink)?.history?.spans ?? []}
               />
             ))}
           </ul>
@@ -56,9 +67,10 @@ interface RowProps {
   uplink: Schemas['UplinkHealth']
   active: boolean
   manager: Schemas['WanManager'] | undefined
+  spans: readonly Schemas['UplinkSpan'][]
 }
 
-function UplinkRow({ uplink, active, manager }: RowProps) {
+function UplinkRow({ uplink, active, manager, spans }: RowProps) {
   const text = useText()
   const words = text.overview.uplinks
   const chosen = manager?.active === uplink.uplink
@@ -87,14 +99,55 @@ function UplinkRow({ uplink, active, manager }: RowProps) {
   return (
     <li>
       <div className="sec__h">
-        <Link className="med" to="/network">
+        <Link className="med" to={`/network/interfaces/${encodeURIComponent(uplink.interface)}`}>
           {uplink.uplink}
         </Link>
         <span className="r">
           <StateWord state={uplinkState(uplink, active)}>{word}</StateWord>
         </span>
       </div>
+      <Bands spans={spans} />
       <span className="sm dim">{facts.join(', ')}</span>
     </li>
+  )
+}
+
+/** The states of the last hours in a strip, as long as the daemon has recorded them. */
+function Bands({ spans }: { spans: readonly Schemas['UplinkSpan'][] }) {
+  const text = useText()
+  const id = useId()
+  const first = spans[0]
+  const last = spans.at(-1)
+  if (!first || !last) return null
+  const [from, to] = [Date.parse(first.from), Date.parse(last.to)]
+  const bands = bandsOf(spans, from, to, 240)
+  const words = text.overview.uplinks.band(formatTime(first.from), formatAge((to - from) / 1000, text))
+  return (
+    <svg
+      className="chart wan band"
+      viewBox="0 0 240 10"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={words}
+    >
+      <title>{words}</title>
+      <defs>
+        <pattern id={id} width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+          <path className="hx" d="M0 0V5" strokeWidth="2" />
+        </pattern>
+      </defs>
+      {bands.map((band) => (
+        <rect
+          key={band.x}
+          className={`seg-${band.kind}`}
+          x={band.x.toFixed(1)}
+          y="1"
+          width={band.width.toFixed(1)}
+          height="8"
+          rx="2"
+          style={band.kind === 'dg' ? { fill: `url(#${id})` } : undefined}
+        />
+      ))}
+    </svg>
   )
 }

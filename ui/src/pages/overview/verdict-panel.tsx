@@ -12,25 +12,19 @@ import { Glyph } from '@/components/state'
 import { useAge } from '@/components/time'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
-import { tunnelState } from './flow-model'
+import { useGraph } from './flow-section'
 import { bareSentence, partsOf } from './sentence'
 
 export function VerdictPanel() {
   const text = useText()
   const verdict = useVerdict()
   const [allowing, setAllowing] = useState(false)
-  const tunnels = useGet('/tunnels', {}, { every: 3000 }).data?.data
-  const egress = useGet('/tunnels/egress', {}, { every: 15_000 }).data?.data
+  const hops = useGraph().data?.data.hops
   const { last } = verdict
   const blocked = (last?.counts.blocked ?? 0) > 0
   // The tunnel to reconnect is one that a policy needs.
-  const down = tunnels?.filter(
-    (tunnel) =>
-      tunnelState(tunnel) !== 'ok' &&
-      tunnel.enabled &&
-      (last?.sentence.includes(tunnel.name) === true || egress?.some((each) => each.tunnel === tunnel.name)),
-  )
-  const first = down?.find((tunnel) => last?.sentence.includes(tunnel.name)) ?? down?.[0]
+  const down = hops?.filter((hop) => hop.type === 'vpn' && !hop.usable && hop.status !== 'disabled')
+  const first = down?.find((hop) => last?.sentence.includes(hop.target)) ?? down?.[0]
   return (
     <section
       className={`verdict v-${verdict.state}`}
@@ -40,7 +34,7 @@ export function VerdictPanel() {
       <Sentence />
       <div className="verdict__meta">
         <div className="btns">
-          {first ? <Reconnect id={first.id} name={first.name} /> : null}
+          {first?.id ? <Reconnect id={first.id} name={first.target} /> : null}
           <Button size="small" icon="clock" needs="operator" onClick={() => setAllowing(true)}>
             {text.overview.allow}
           </Button>
@@ -63,8 +57,8 @@ function Sentence() {
   const text = useText()
   const { word, last, checkedAt } = useVerdict()
   const age = useAge(checkedAt)
-  const tunnels = useGet('/tunnels', {}, { every: 3000 }).data?.data
-  const policies = useGet('/routing/policies', {}, { every: 5000 }).data?.data
+  const tunnels = useGet('/tunnels').data?.data
+  const policies = useGet('/routing/policies', {}, { every: 60_000 }).data?.data
   const devices = useGet('/devices', {}, { every: 60_000 }).data?.data
   const fresh = last !== undefined && word === last.word
   const parts = useMemo(
