@@ -14,8 +14,8 @@ export interface Tab {
   /** What the page reads. Without one of these operations the tab does not appear. */
   needs: Operation[]
   page: Lazy
-  /** Number beside the label. */
-  count?: () => number | undefined
+  /** Hook that returns the number beside the label; undefined while it is not known. */
+  useCount?: () => number | undefined
 }
 
 /** A page of one thing, with an address of its own: `/devices/$id`. */

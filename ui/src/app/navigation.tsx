@@ -2,6 +2,7 @@
 
 import { useState } from 'react'
 import { entries } from '@/pages'
+import { useAlerts } from '@/api/live'
 import { useGet } from '@/api/query'
 import { Dialog } from '@/components/dialog'
 import { Icon, Logo } from '@/components/icons'
@@ -36,6 +37,7 @@ export function SideBar() {
               >
                 <Icon name={entry.icon} />
                 {entry.label(text)}
+                {entry.path === '/activity' ? <AlertCount /> : null}
               </Link>
             </li>
           ))}
@@ -44,6 +46,12 @@ export function SideBar() {
       <SideFoot />
     </header>
   )
+}
+
+/** The active alerts beside the entry that lists them. */
+function AlertCount() {
+  const { known, list } = useAlerts()
+  return known && list.length > 0 ? <span className="count">{list.length}</span> : null
 }
 
 function SideFoot() {

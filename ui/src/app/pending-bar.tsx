@@ -4,9 +4,17 @@ import { lazy, Suspense, useState } from 'react'
 import { useGet } from '@/api/query'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
+import { useAge } from '@/components/time'
 import { useText } from '@/text'
 
 const Review = lazy(() => import('@/pages/policies/review'))
+
+/** Who saved last, and when. */
+function Saved({ by, at }: { by: string; at: string }) {
+  const text = useText()
+  const age = useAge(at)
+  return <>{text.shell.savedBy(by, age)}</>
+}
 
 export function PendingBar() {
   const text = useText()
@@ -23,8 +31,13 @@ export function PendingBar() {
         <div className="dock__bar">
           <Icon name="clock" />
           <p>
-            {text.shell.pendingSentence}{' '}
-            <span>{text.shell.pendingRevisions(status.stored_revision, status.applied_revision)}</span>
+            {status.pending_policies > 0
+              ? text.shell.pendingCount(status.pending_policies)
+              : text.shell.pendingSentence}{' '}
+            <span>
+              {text.shell.pendingRevisions(status.stored_revision, status.applied_revision)}{' '}
+              {status.last_saved ? <Saved by={status.last_saved.by} at={status.last_saved.at} /> : null}
+            </span>
           </p>
           <div className="btns">
             <Button kind="primary" size="small" onClick={() => setOpen(true)}>

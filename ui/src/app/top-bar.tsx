@@ -1,6 +1,7 @@
 // The bar over each page: where one is, the verdict, the palette, the account.
 
 import { useState } from 'react'
+import { useAlerts } from '@/api/live'
 import { entries } from '@/pages'
 import { Icon, Logo } from '@/components/icons'
 import { Glyph } from '@/components/state'
@@ -31,10 +32,27 @@ export function TopBar() {
           {text.shell.find}
           <kbd>Ctrl K</kbd>
         </button>
+        <Bell />
         <Account />
       </div>
       <Palette open={open} onOpen={setOpen} />
     </div>
+  )
+}
+
+/** The active alerts. Without the event stream their number is not known, and none is shown. */
+function Bell() {
+  const text = useText()
+  const { known, list } = useAlerts()
+  return (
+    <Link className="icobtn" to="/activity" aria-label={text.shell.alerts(known ? list.length : null)}>
+      <Icon name="bell" />
+      {known && list.length > 0 ? (
+        <span className="dot" aria-hidden="true">
+          {list.length > 99 ? '99+' : list.length}
+        </span>
+      ) : null}
+    </Link>
   )
 }
 

@@ -4,6 +4,7 @@ import { useEffect, useRef, type ReactNode } from 'react'
 import { addressOf, available, type Entry } from '@/app/entries'
 import { Link, usePath } from '@/app/link'
 import { useText } from '@/text'
+import { formatNumber } from '@/text/format'
 
 interface Props {
   question: string
@@ -47,9 +48,15 @@ export function Tabs({ entry }: { entry: Entry }) {
         return (
           <Link key={address} to={address} aria-current={address === current ? 'page' : undefined}>
             {tab.label(text)}
+            {tab.useCount ? <Count useCount={tab.useCount} /> : null}
           </Link>
         )
       })}
     </nav>
   )
+}
+
+function Count({ useCount }: { useCount: () => number | undefined }) {
+  const count = useCount()
+  return count === undefined ? null : <span className="n">{formatNumber(count)}</span>
 }

@@ -1,3 +1,4 @@
+import { useGet } from '@/api/query'
 import type { Entry } from '@/app/entries'
 
 export const devices: Entry = {
@@ -10,18 +11,21 @@ export const devices: Entry = {
     {
       path: '',
       label: (text) => text.devices.tabs.devices,
+      useCount: () => useGet('/devices', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /devices'],
       page: () => import('./devices'),
     },
     {
       path: 'groups',
       label: (text) => text.devices.tabs.groups,
+      useCount: () => useGet('/device-groups', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /device-groups'],
       page: () => import('./groups'),
     },
     {
       path: 'trust-classes',
       label: (text) => text.devices.tabs.trustClasses,
+      useCount: () => useGet('/trust-classes', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /trust-classes'],
       page: () => import('./trust-classes'),
     },

@@ -39,6 +39,17 @@ export const shell: Text['shell'] = {
   undone: 'Die Änderung ist zurückgenommen.',
   pending: 'Ausstehende Änderungen',
   pendingSentence: 'Änderungen an Richtlinien sind gespeichert, aber nicht aktiv.',
+  pendingCount: (count) =>
+    count === 1
+      ? '1 Änderung an Richtlinien gespeichert, nicht aktiv.'
+      : `${count} Änderungen an Richtlinien gespeichert, nicht aktiv.`,
+  savedBy: (name, age) => `Gespeichert von ${name}, vor ${age}.`,
+  alerts: (count) =>
+    count === null
+      ? 'Meldungen, nicht bekannt'
+      : count === 1
+        ? 'Meldungen, 1 aktiv'
+        : `Meldungen, ${count} aktiv`,
   pendingRevisions: (stored, applied) => `Gespeichert ist Stand ${stored}, angewandt ${applied}.`,
   review: 'Prüfen',
   keys: {

@@ -36,6 +36,11 @@ export const shell = {
   undone: 'The change is undone.',
   pending: 'Pending changes',
   pendingSentence: 'Policy changes are saved, not active.',
+  pendingCount: (count: number) =>
+    count === 1 ? '1 policy change saved, not active.' : `${count} policy changes saved, not active.`,
+  savedBy: (name: string, age: string) => `Saved by ${name}, ${age} ago.`,
+  alerts: (count: number | null) =>
+    count === null ? 'Alerts, not known' : count === 1 ? 'Alerts, 1 active' : `Alerts, ${count} active`,
   pendingRevisions: (stored: number, applied: number) => `Stored revision ${stored}, applied ${applied}.`,
   review: 'Review',
   keys: {
