@@ -37,8 +37,8 @@ describe('requests of the overview', () => {
     expect(pauses.get('/tunnels/history query: { minutes: MINUTES + 1 }')).toBe(60)
     expect(pauses.size).toBeGreaterThan(12)
   })
-  it('are fewer than 60 in a minute', () => {
+  it('are far fewer than 60 in a minute', () => {
     const perMinute = [...pauses.values()].reduce((sum, seconds) => sum + 60 / seconds, 0)
-    expect(perMinute).toBeLessThan(60)
+    expect(perMinute).toBeLessThanOrEqual(52)
   })
 })

@@ -17,7 +17,7 @@ const HOURS = 12
 
 export function UplinkStrip() {
   const text = useText()
-  const query = useGet('/system/wan-health', {}, { every: 15_000 })
+  const query = useGet('/system/wan-health', {}, { every: 30_000 })
   const manager = useGet('/system/wan-manager', {}, { every: 30_000 }).data?.data
   const recorded = useGet(
     '/system/wan-health',
