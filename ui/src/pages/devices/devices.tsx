@@ -155,6 +155,7 @@ function List({ all }: { all: Device[] }) {
       ) : (
         <DataTable
           label={text.devices.label}
+          className="tbl--devices"
           rows={rows}
           columns={columns}
           id={(device) => device.id}

@@ -69,13 +69,8 @@ export interface FlowInput {
 /** Rows that the graph shows. */
 export const MOST_ROWS = 14
 
-type Policy = Schemas['RoutingPolicy']
 type Hop = Schemas['Hop']
 type PathPolicy = Schemas['PathPolicy']
-
-export function hopsOf(policy: Policy): readonly Hop[] {
-  return policy.effective?.hops ?? policy.hops
-}
 
 /** The state of a tunnel as people read it: a degraded one is down. */
 export function tunnelState(tunnel: Pick<Schemas['Tunnel'], 'status' | 'enabled' | 'admin_state'>): State {

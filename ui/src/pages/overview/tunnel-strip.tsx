@@ -10,7 +10,7 @@ import { StateWord } from '@/components/state'
 import { useAge, useNow } from '@/components/time'
 import { useText } from '@/text'
 import { formatAge, formatRate } from '@/text/format'
-import { counterOf, hopsOf, tunnelState } from './flow-model'
+import { counterOf, tunnelState } from './flow-model'
 import { useGraph } from './flow-section'
 import { lastMinutes } from './minutes'
 
@@ -25,7 +25,6 @@ const MOST = 6
 export function TunnelStrip() {
   const text = useText()
   const query = useGet('/tunnels')
-  const policies = useGet('/routing/policies', {}, { every: 60_000 }).data?.data
   const graph = useGraph().data?.data
   const recorded = useGet('/tunnels/history', { query: { minutes: MINUTES + 1 } }, { every: 60_000 }).data
     ?.data
@@ -61,11 +60,9 @@ export function TunnelStrip() {
                     tunnel={tunnel}
                     hop={graph?.hops.find((each) => each.id === tunnel.id)}
                     recorded={recorded?.find((each) => each.tunnel_id === tunnel.id)}
-                    users={(policies ?? [])
-                      .filter(
-                        (policy) =>
-                          policy.enabled &&
-                          hopsOf(policy).some((hop) => hop.type === 'vpn' && hop.target === tunnel.name),
+                    users={(graph?.policies ?? [])
+                      .filter((policy) =>
+                        policy.hops.some((hop) => hop.type === 'vpn' && hop.target === tunnel.name),
                       )
                       .map((policy) => policy.name)}
                   />
