@@ -110,10 +110,11 @@ function TunnelRow({ tunnel, hop, recorded, users }: RowProps) {
   const minutes = recorded?.minutes ?? []
   const values =
     minutes.length > 0 ? lastMinutes(minutes, MINUTES, now, (each) => each.rx_bytes + each.tx_bytes) : null
-  // Before two reads, the mean of the last whole minute.
-  const minute = minutes.at(-2)
-  const rates = latest(points, now, 45_000) ?? (minute ? [minute.rx_bytes / 60, minute.tx_bytes / 60] : null)
   const state = tunnelState(tunnel)
+  // Before two reads, the mean of the last whole minute. A tunnel that is not up has no rate.
+  const minute = minutes.at(-2)
+  const recent = minute ? [minute.rx_bytes / 60, minute.tx_bytes / 60] : null
+  const rates = state === 'ok' || state === 'degraded' ? (latest(points, now, 45_000) ?? recent) : null
   const status = tunnel.status ?? ''
   const word = !tunnel.enabled
     ? words.disabled
@@ -158,7 +159,7 @@ function TunnelRow({ tunnel, hop, recorded, users }: RowProps) {
         {users.length > 4 ? ` +${users.length - 4}` : ''}
       </small>
       <small className="dim sm num">
-        {rates ? ratePair(rates[0] ?? 0, rates[1] ?? 0) : state === 'idle' ? '-' : words.noRates}
+        {rates ? ratePair(rates[0] ?? 0, rates[1] ?? 0) : state === 'ok' ? words.noRates : '-'}
       </small>
     </li>
   )
