@@ -23,14 +23,6 @@ export const unused: Record<string, string> = {
   'DELETE /dns/allowlist': 'for scripts that change many names at once; the pages change one each',
   'DELETE /dns/blocklist': 'for scripts that change many names at once; the pages change one each',
   'GET /metrics': 'linked as files, for programs',
-  'DELETE /presets/{id}':
-    'no page yet: presets of resources are applied by the command-line client or the API',
-  'GET /presets': 'no page yet: presets of resources are applied by the command-line client or the API',
-  'GET /presets/{id}': 'no page yet: presets of resources are applied by the command-line client or the API',
-  'POST /presets': 'no page yet: presets of resources are applied by the command-line client or the API',
-  'POST /presets/{id}/apply':
-    'no page yet: presets of resources are applied by the command-line client or the API',
-  'PUT /presets/{id}': 'no page yet: presets of resources are applied by the command-line client or the API',
   'GET /': 'the dashboard itself',
   'GET /assets/{file}': 'the dashboard itself',
   'GET /{path}': 'the dashboard itself',

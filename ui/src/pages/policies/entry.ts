@@ -32,6 +32,12 @@ export const policies: Entry = {
       page: () => import('./classes'),
     },
     {
+      path: 'presets',
+      label: (text) => text.policies.tabs.presets,
+      needs: ['GET /presets'],
+      page: () => import('./presets'),
+    },
+    {
       path: 'matrix',
       label: (text) => text.policies.tabs.matrix,
       needs: ['GET /policy/leak-matrix'],
@@ -49,6 +55,7 @@ export const policies: Entry = {
     { path: '/policies/new', page: () => import('./policy') },
     { path: '/policies/profiles/$id', page: () => import('./profile') },
     { path: '/policies/chains/$id', page: () => import('./chain') },
+    { path: '/policies/presets/$id', page: () => import('./preset') },
     { path: '/policies/classes/$id', page: () => import('./class') },
   ],
 }

@@ -21,8 +21,7 @@ export function Checked({ query, name, pending, started }: Props) {
   if (!started) return null
   const lines = result?.plan?.parts.rules?.added ?? []
   // Others say which policies stay pending.
-  const warnings =
-    result?.warnings.filter((warning) => warning.path.startsWith('resources.policies[0]')) ?? []
+  const warnings = result?.warnings.filter((warning) => /^resources\.\w+\[0\]/.test(warning.path)) ?? []
   const rule = lines.map(readRule).find((each) => each?.name === name)
   return (
     <section className="sec check-result" aria-live="polite">
@@ -40,8 +39,7 @@ export function Checked({ query, name, pending, started }: Props) {
             <li key={`${problem.path} ${problem.message}`}>
               <Glyph state="down" />
               <span>
-                <code>{problem.path.replace(/^resources\.policies\[0\]\.?/, '') || '-'}</code>{' '}
-                {problem.message}
+                <code>{problem.path.replace(/^resources\.\w+\[0\]\.?/, '') || '-'}</code> {problem.message}
               </span>
             </li>
           ))}

@@ -1,6 +1,6 @@
 // The editor of a policy: a form and its JSON over one draft, checked by the gateway while it is written.
 
-import { useEffect, useRef, useState } from 'react'
+import { useRef, useState } from 'react'
 import { call, client } from '@/api/client'
 import { get } from '@/api/query'
 import { useGo } from '@/app/link'
@@ -20,6 +20,7 @@ import { PolicyForm } from './policy-form'
 import { useSaveKey } from './save-key'
 import { PolicyJson } from './policy-json'
 import { PolicyPreview } from './policy-preview'
+import { useSettled } from './use-settled'
 
 interface Props {
   /** Null for a new one. */
@@ -179,14 +180,4 @@ function fieldError(
 
 export function stripped(path: string): string {
   return path.replace(/^resources\.policies\[0\]\.?/, '')
-}
-
-/** A value that is written is passed on once it rests. */
-function useSettled<T>(value: T): T {
-  const [settled, setSettled] = useState(value)
-  useEffect(() => {
-    const timer = window.setTimeout(() => setSettled(value), 400)
-    return () => window.clearTimeout(timer)
-  }, [value])
-  return settled
 }

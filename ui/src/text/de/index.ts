@@ -9,6 +9,7 @@ import { network } from './network'
 import { overview } from './overview'
 import { paths } from './paths'
 import { policies } from './policies'
+import { presets } from './presets'
 import { shell } from './shell'
 import { system } from './system'
 import { why } from './why'
@@ -25,6 +26,7 @@ export const de: Text = {
   overview,
   paths,
   policies,
+  presets,
   shell,
   system,
   why,

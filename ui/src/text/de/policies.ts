@@ -10,6 +10,7 @@ export const policies: Text['policies'] = {
     exceptions: 'Ausnahmen',
     profiles: 'Profile',
     classes: 'Schutzklassen',
+    presets: 'Vorlagen',
     matrix: 'Leck-Matrix',
     compiled: 'Kompiliert',
   },

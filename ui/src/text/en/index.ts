@@ -8,6 +8,7 @@ import { network } from './network'
 import { overview } from './overview'
 import { paths } from './paths'
 import { policies } from './policies'
+import { presets } from './presets'
 import { shell } from './shell'
 import { system } from './system'
 import { why } from './why'
@@ -24,6 +25,7 @@ export const en = {
   overview,
   paths,
   policies,
+  presets,
   shell,
   system,
   why,

@@ -12,6 +12,7 @@ export const policies = {
     exceptions: 'Exceptions',
     profiles: 'Profiles',
     classes: 'Privacy classes',
+    presets: 'Presets',
     matrix: 'Leak matrix',
     compiled: 'Compiled',
   },

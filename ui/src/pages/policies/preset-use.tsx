@@ -1,0 +1,191 @@
+// Using a preset: what it leaves open, what would be made, and making it.
+
+import { useState, type ReactNode } from 'react'
+import { ApiError, call, client } from '@/api/client'
+import { useChange } from '@/api/query'
+import { useGo } from '@/app/link'
+import { say } from '@/app/toasts'
+import { Button } from '@/components/button'
+import { Dialog } from '@/components/dialog'
+import { useDraft, same } from '@/components/draft'
+import { ErrorSummary, TextField } from '@/components/fields'
+import { Failure } from '@/components/section'
+import { useText } from '@/text'
+import { sourceWords, useDryRun, useNames } from './data'
+import { HopEditor } from './hop-editor'
+import { Checked } from './policy-check'
+import { PolicyPreview } from './policy-preview'
+import { bodyOf, draftOf, fieldsOf, kindOf, useOf, type Preset, type Use } from './preset-model'
+import { SourcePicker } from './source-picker'
+import { useSettled } from './use-settled'
+
+export function PresetUse({ preset }: { preset: Preset }) {
+  const text = useText()
+  const words = text.presets
+  const kind = kindOf(preset)
+  const draft = useDraft<Use>(`preset.use.${preset.id}`, useOf(preset))
+  const [asking, setAsking] = useState(false)
+  const { value, set, replace } = draft
+  const settled = useSettled(value)
+  const check = useDryRun({
+    [kind === 'policy' ? 'policies' : 'profiles']: [{ ...bodyOf(preset), ...fieldsOf(kind, settled) }],
+  })
+  const problemOf = (path: string) =>
+    check.data?.data.errors.find((problem) => problem.path.replace(/^resources\.\w+\[0\]\.?/, '') === path)
+      ?.message
+  const shown = draftOf(preset, value)
+  return (
+    <div className="cols cols--why">
+      <form
+        className="sec policyform form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          setAsking(true)
+        }}
+      >
+        <div className="sec__h">
+          <h2>{words.useTitle}</h2>
+          <p>{preset.description}</p>
+        </div>
+        <div className="form form--2">
+          <TextField
+            label={text.common.name}
+            value={value.name}
+            error={problemOf('name')}
+            autoComplete="off"
+            required
+            onChange={(name) => set('name', name)}
+          />
+          {kind === 'policy' ? (
+            <TextField
+              label={text.policies.priority}
+              hint={text.policies.priorityHint}
+              type="number"
+              min={0}
+              max={1_000_000}
+              value={value.priority}
+              error={problemOf('priority')}
+              onChange={(priority) => set('priority', priority)}
+            />
+          ) : null}
+        </div>
+        {kind === 'policy' ? (
+          <>
+            <h3>{text.policies.sectionWho}</h3>
+            <SourcePicker
+              type={value.source_type}
+              value={value.source_value}
+              errorOf={problemOf}
+              onChange={(source_type, source_value) => replace({ ...value, source_type, source_value })}
+            />
+          </>
+        ) : null}
+        <h3>{text.policies.sectionWhere}</h3>
+        <HopEditor hops={value.hops} errorOf={problemOf} onChange={(hops) => set('hops', hops)} />
+        {value.hops.length === 0 ? (
+          <p className="strong">{text.policies.noHops[shown.fail_policy ?? 'fail-closed']}</p>
+        ) : null}
+        <div className="btns formend">
+          <Button kind="primary" submit needs="operator">
+            {words.create[kind]}
+          </Button>
+          {draft.dirty ? (
+            <Button kind="ghost" onClick={draft.discard}>
+              {text.common.discardDraft}
+            </Button>
+          ) : null}
+        </div>
+      </form>
+      <div className="sec">
+        <PolicyPreview policy={null} draft={shown} />
+        <Checked query={check} name={settled.name} pending={!same(settled, value)} started />
+      </div>
+      <Dialog open={asking} onClose={() => setAsking(false)} title={words.confirmTitle[kind](value.name)}>
+        <Make preset={preset} use={value} onClose={() => setAsking(false)} onMade={draft.discard} />
+      </Dialog>
+    </div>
+  )
+}
+
+interface MakeProps {
+  preset: Preset
+  use: Use
+  onClose: () => void
+  onMade: () => void
+}
+
+/** What is made, in words, and the button that makes it. */
+function Make({ preset, use, onClose, onMade }: MakeProps) {
+  const text = useText()
+  const words = text.presets
+  const go = useGo()
+  const names = useNames()
+  const kind = kindOf(preset)
+  const shown = draftOf(preset, use)
+  const fail = shown.fail_policy ?? 'fail-closed'
+  const make = useChange(() =>
+    call(
+      client.POST('/presets/{id}/apply', {
+        params: { path: { id: preset.id } },
+        body: fieldsOf(kind, use),
+      }),
+    ),
+  )
+  const problem = make.error instanceof ApiError && make.error.fields.length > 0 ? make.error : null
+  return (
+    <div className="form">
+      <dl className="facts">
+        {kind === 'policy' ? (
+          <>
+            <Fact label={text.policies.priority}>{use.priority}</Fact>
+            <Fact label={text.policies.sectionWho}>{sourceWords(shown, names, text)}</Fact>
+          </>
+        ) : null}
+        <Fact label={text.policies.columns.hops}>
+          {use.hops.length > 0
+            ? use.hops.map((hop) => hop.target).join(', ')
+            : (text.policies.noHops[fail] ?? fail)}
+        </Fact>
+        <Fact label={text.policies.failLabel}>
+          {text.policies.failWords[fail] ?? fail}: {text.policies.failSentences[fail]}
+        </Fact>
+      </dl>
+      <p className="mid">{words.confirmMeans[kind]}</p>
+      {make.error ? problem ? <ErrorSummary error={problem} /> : <Failure error={make.error} /> : null}
+      <div className="btns">
+        <Button
+          kind="primary"
+          needs="operator"
+          busy={make.isPending}
+          onClick={() =>
+            make.mutate(undefined, {
+              onSuccess: ({ data, warnings }) => {
+                const made = data.created[0]
+                onMade()
+                say(
+                  kind === 'policy' ? text.policies.savedSay(made?.name ?? use.name) : text.common.saved,
+                  warnings,
+                )
+                go(kind === 'policy' ? `/policies/${made?.id ?? ''}` : `/policies/profiles/${made?.id ?? ''}`)
+              },
+            })
+          }
+        >
+          {words.create[kind]}
+        </Button>
+        <Button kind="ghost" onClick={onClose}>
+          {text.common.cancel}
+        </Button>
+      </div>
+    </div>
+  )
+}
+
+function Fact({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div className="facts__row">
+      <dt>{label}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
