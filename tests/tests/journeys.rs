@@ -56,6 +56,11 @@ fn two_administrators_change_one_policy() -> Result<()> {
 }
 
 #[test]
+fn every_page_is_reached_by_keys() -> Result<()> {
+    run("keyboard", Start::LivedIn)
+}
+
+#[test]
 fn the_order_of_policies_is_changed_applied_undone_and_kept() -> Result<()> {
     run("order", Start::LivedIn)
 }

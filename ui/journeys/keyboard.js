@@ -11,7 +11,7 @@ const MOST = 200
 export default async function keyboard({ open }) {
   const { page, watch, close } = await open()
   const found = []
-  for (const address of await addresses(page)) {
+  for (const address of (await addresses(page)).tabs) {
     await page.goto(address)
     await settled(page)
     found.push(...(await walk(page)).map((each) => `${address}: ${each}`))

@@ -13,6 +13,7 @@ const FORMS = [
   '/policies/chains/new',
   '/policies/classes/new',
   '/policies/new',
+  '/policies/presets/new',
   '/policies/profiles/new',
   '/system/users/new',
 ]

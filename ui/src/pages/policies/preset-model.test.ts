@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { draftOf, fieldsOf, presetForm, presetInput, templateError, useOf, type Preset } from './preset-model'
+import {
+  draftOf,
+  fieldsOf,
+  presetForm,
+  presetInput,
+  templateError,
+  startOf,
+  type Preset,
+} from './preset-model'
 
 const preset = (template: Partial<Preset['template']>): Preset => ({
   id: 'p',
@@ -18,7 +26,7 @@ const POLICY = { name: 'appliances', priority: 500, source_type: 'device_group',
 describe('a preset', () => {
   it('fills in what a policy leaves open', () => {
     const made = preset({ policy: POLICY })
-    const use = { ...useOf(made), source_value: 'g1', hops: [{ type: 'vpn' as const, target: 'wg-a' }] }
+    const use = { ...startOf(made), source_value: 'g1', hops: [{ type: 'vpn' as const, target: 'wg-a' }] }
     expect(fieldsOf('policy', use)).toEqual({
       name: 'appliances',
       priority: 500,
@@ -33,7 +41,7 @@ describe('a preset', () => {
     })
   })
   it('sends no fields of a policy for a profile', () => {
-    const use = useOf(preset({ profile: { splitting: true } }))
+    const use = startOf(preset({ profile: { splitting: true } }))
     expect(fieldsOf('profile', use)).toEqual({ name: 'iot', hops: [] })
   })
   it('keeps fields of a template that the form does not know', () => {

@@ -24,7 +24,7 @@ export type Use = {
   hops: readonly Hop[]
 }
 
-export function useOf(preset: Preset): Use {
+export function startOf(preset: Preset): Use {
   const body: Partial<PolicyInput> = bodyOf(preset)
   return {
     name: body.name ?? preset.name,
@@ -79,7 +79,8 @@ export function presetForm(preset: Preset): PresetForm {
 /** The input of the API. Fails if the template is no object in JSON. */
 export function presetInput({ kind, template, ...rest }: PresetForm): Schemas['PresetInput'] {
   const body = readTemplate(template)
-  return { ...rest, template: { policy: null, profile: null, [kind]: body } }
+  // Whether it is built in is read only.
+  return { ...rest, template: { policy: null, profile: null, [kind]: body } } as Schemas['PresetInput']
 }
 
 /** Reads a template. Fails with a sentence of the browser if it is no JSON. */

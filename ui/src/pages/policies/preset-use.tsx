@@ -15,7 +15,7 @@ import { sourceWords, useDryRun, useNames } from './data'
 import { HopEditor } from './hop-editor'
 import { Checked } from './policy-check'
 import { PolicyPreview } from './policy-preview'
-import { bodyOf, draftOf, fieldsOf, kindOf, useOf, type Preset, type Use } from './preset-model'
+import { bodyOf, draftOf, fieldsOf, kindOf, startOf, type Preset, type Use } from './preset-model'
 import { SourcePicker } from './source-picker'
 import { useSettled } from './use-settled'
 
@@ -23,7 +23,7 @@ export function PresetUse({ preset }: { preset: Preset }) {
   const text = useText()
   const words = text.presets
   const kind = kindOf(preset)
-  const draft = useDraft<Use>(`preset.use.${preset.id}`, useOf(preset))
+  const draft = useDraft<Use>(`preset.use.${preset.id}`, startOf(preset))
   const [asking, setAsking] = useState(false)
   const { value, set, replace } = draft
   const settled = useSettled(value)

@@ -10,7 +10,7 @@ import { Tag } from '@/components/state'
 import { useText } from '@/text'
 import { policies as entry } from './entry'
 import { Hops } from './hops'
-import { bodyOf, draftOf, kindOf, useOf, type Preset } from './preset-model'
+import { bodyOf, draftOf, kindOf, startOf, type Preset } from './preset-model'
 
 export const usePresets = () => useGet('/presets')
 
@@ -58,7 +58,7 @@ export default function Presets() {
     {
       id: 'fail',
       header: text.policies.failLabel,
-      accessorFn: (preset) => draftOf(preset, useOf(preset)).fail_policy ?? '',
+      accessorFn: (preset) => draftOf(preset, startOf(preset)).fail_policy ?? '',
       cell: ({ getValue }) => text.policies.failWords[getValue() as string] ?? (getValue() as string),
     },
     {
@@ -108,7 +108,7 @@ export default function Presets() {
 /** The hops of a template, or that they are left open. */
 function TemplateHops({ preset }: { preset: Preset }) {
   const text = useText()
-  const { hops, splitting, hop_mode, fail_policy } = draftOf(preset, useOf(preset))
+  const { hops, splitting, hop_mode, fail_policy } = draftOf(preset, startOf(preset))
   if (hops.length > 0) return <Hops way={{ hops, splitting, hop_mode }} />
   const { chain, profile } = bodyOf(preset)
   if (typeof chain === 'string') return <>{text.policies.chainHops(chain)}</>
