@@ -93,13 +93,16 @@ export default async function firstEvening({ daemon, context, open }) {
   await page.getByRole('menuitem', { name: 'Block this name' }).click()
   await until('the name to be blocked', async () => (await asked()) !== answer)
 
-  // Back to the snapshot; the change waits for its confirmation.
+  // Back to the snapshot, which says before what would change; the change waits for its confirmation.
   await page.goto('/system/snapshots')
   await page
     .getByRole('row')
     .filter({ has: page.getByRole('cell', { name: 'evening', exact: true }) })
-    .getByRole('button', { name: 'Roll back' })
+    .getByRole('button', { name: 'Compare' })
     .click()
+  await page.getByText('From now back to evening').waitFor()
+  await page.getByText(NAME).first().waitFor()
+  await button('Roll back').click()
   await dialog.getByLabel('Type evening to confirm').fill('evening')
   await dialog.getByRole('button', { name: 'Roll back' }).click()
   await button('Keep').click()
