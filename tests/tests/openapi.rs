@@ -24,6 +24,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 /// Endpoints whose success is impossible here, with the reason. They are tested regardless.
 const REFUSED: &[(&str, &str)] = &[
+    ("POST /apply/confirm", "succeeds only while a change waits for it: contract apply"),
     ("POST /apply/revert", "a change that waits for it would bar the others: contract apply"),
     ("POST /backup/run", "backups are off, so that no folder is written to: the suite backup"),
     (
