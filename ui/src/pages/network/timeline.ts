@@ -165,7 +165,7 @@ function spansOf(
     const decided = own.some(within) ? 'active' : active.some(within) ? 'standby' : null
     const kind = kindAt({
       enabled: uplink?.enabled ?? true,
-      // The record knows the role; where it ends the decisions do, and before them nobody.
+      // The record has the role, the decisions have it for the time before, and before them it is unknown.
       role: state?.role ?? decided,
       state: state?.state ?? null,
       held: held !== null && within(held),

@@ -128,7 +128,7 @@ function Sentence({ manager, uplinks }: { manager: Manager; uplinks: Uplinks }) 
   const [before, times, after] = words.switched(
     switches.length,
     first ? formatTime(first) : '',
-    // The evidence of the reason stands in the list below.
+    // The list below has the evidence of the reason.
     (switches.at(-1)?.decision.reason ?? '').split(': ')[0] ?? '',
   )
   const agrees = manager.kernel?.agrees ?? (last ? last.kernel_agrees_at !== null : null)
