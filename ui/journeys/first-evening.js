@@ -127,6 +127,13 @@ export default async function firstEvening({ daemon, context, open }) {
   await settled(page)
   assert.equal(await page.getByLabel('Description', { exact: true }).inputValue(), 'the first evening')
 
+  // On a phone one signs out by the menu.
+  await page.setViewportSize({ width: 360, height: 740 })
+  await button('More').click()
+  await dialog.getByText(USER).waitFor()
+  await dialog.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+
   watch.assertClean()
   await close()
 }

@@ -1,4 +1,4 @@
-// The menu of the account: role, language, sign out.
+// The account of the caller: role, sign in, sign out.
 
 import { useState } from 'react'
 import {
@@ -13,19 +13,18 @@ import {
 } from 'react-aria-components'
 import { useQueryClient } from '@tanstack/react-query'
 import { call, client } from '@/api/client'
+import { Button } from '@/components/button'
 import { useText } from '@/text'
 import { useCaller } from './caller'
 import { useGo } from './link'
 import { SignInDialog } from './sign-in'
 import { sayError } from './toasts'
 
-export function Account() {
+/** The caller, and what they can do about their session. */
+function useAccount() {
   const text = useText()
-  const go = useGo()
   const queries = useQueryClient()
   const { status } = useCaller()
-  const [signIn, setSignIn] = useState(false)
-  const name = status?.user ?? (status?.enabled === false ? text.shell.signInOff : text.shell.guest)
   const signOut = async () => {
     try {
       const sessions = await call(client.GET('/auth/tokens'))
@@ -36,6 +35,49 @@ export function Account() {
     }
     await queries.resetQueries()
   }
+  return {
+    status,
+    name: status?.user ?? (status?.enabled === false ? text.shell.signInOff : text.shell.guest),
+    /** `null` while sign-in is off. */
+    session: status?.enabled ? (status.auth === 'session' ? 'signed-in' : 'signed-out') : null,
+    signOut,
+  }
+}
+
+/** The caller and the session, for the menu of small screens. */
+export function AccountButtons({ onDone }: { onDone: () => void }) {
+  const text = useText()
+  const { status, name, session, signOut } = useAccount()
+  const [signIn, setSignIn] = useState(false)
+  const leave = async () => {
+    await signOut()
+    onDone()
+  }
+  return (
+    <div className="btns">
+      <span>
+        {name}
+        {status?.role ? <span className="dim"> {text.common.roles[status.role]}</span> : null}
+      </span>
+      {session === 'signed-in' ? (
+        <Button size="small" onClick={() => void leave()}>
+          {text.shell.signOut}
+        </Button>
+      ) : session === 'signed-out' ? (
+        <Button size="small" onClick={() => setSignIn(true)}>
+          {text.shell.signIn}
+        </Button>
+      ) : null}
+      <SignInDialog open={signIn} firm={false} onClose={() => setSignIn(false)} />
+    </div>
+  )
+}
+
+export function Account() {
+  const text = useText()
+  const go = useGo()
+  const { status, name, session, signOut } = useAccount()
+  const [signIn, setSignIn] = useState(false)
   return (
     <>
       <MenuTrigger>
@@ -58,13 +100,9 @@ export function Account() {
               </Header>
               <MenuItem id="accounts">{text.shell.accounts}</MenuItem>
             </MenuSection>
-            {status?.enabled ? <Separator /> : null}
-            {status?.enabled && status.auth === 'session' ? (
-              <MenuItem id="out">{text.shell.signOut}</MenuItem>
-            ) : null}
-            {status?.enabled && status.auth !== 'session' ? (
-              <MenuItem id="in">{text.shell.signIn}</MenuItem>
-            ) : null}
+            {session ? <Separator /> : null}
+            {session === 'signed-in' ? <MenuItem id="out">{text.shell.signOut}</MenuItem> : null}
+            {session === 'signed-out' ? <MenuItem id="in">{text.shell.signIn}</MenuItem> : null}
           </Menu>
         </Popover>
       </MenuTrigger>

@@ -8,6 +8,7 @@ import { Dialog } from '@/components/dialog'
 import { Icon, Logo } from '@/components/icons'
 import { useText } from '@/text'
 import { formatAge } from '@/text/format'
+import { AccountButtons } from './account'
 import type { Entry } from './entries'
 import { Link, usePath } from './link'
 import { ThemeChoice } from './theme'
@@ -104,6 +105,7 @@ export function BottomBar() {
             </li>
           ))}
         </ul>
+        <AccountButtons onDone={() => setOpen(false)} />
         <ThemeChoice />
         <LanguageChoice />
       </Dialog>

@@ -1,32 +1,14 @@
 // An active exception: how long it holds, and its end.
 
-import { call, client, type Schemas } from '@/api/client'
+import { call, client } from '@/api/client'
 import { useChange } from '@/api/query'
 import { Link } from '@/app/link'
 import { say, sayError } from '@/app/toasts'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { Button } from './button'
+import { effectOf, extending, type Exception } from './exceptions'
 import { Ring } from './ring'
-
-type Exception = Schemas['Exception']
-
-/** The longest duration of an exception in minutes. */
-const LONGEST = 1440
-
-/** The exception again, to hold longer from now on. */
-export function prolonged(exception: Exception, minutes: number): Schemas['ExceptionInput'] {
-  const left = Math.ceil((exception.remaining_sec ?? 0) / 60)
-  return {
-    type: exception.type,
-    device_id: exception.device_id,
-    allow_direct: exception.allow_direct,
-    duration_min: Math.min(LONGEST, left + minutes),
-    reason: exception.reason,
-    targets: exception.targets,
-    profile: exception.profile,
-  } as Schemas['ExceptionInput']
-}
 
 export function ExceptionRow({ exception, device }: { exception: Exception; device?: string }) {
   const text = useText()
@@ -34,16 +16,15 @@ export function ExceptionRow({ exception, device }: { exception: Exception; devi
   const end = useChange(() => remove(exception.id))
   // The API does not change exceptions. The longer one begins before the shorter one ends, so there is no gap.
   const extend = useChange(async () => {
-    const longer = await call(client.POST('/exceptions', { body: prolonged(exception, 30) }))
+    const longer = await call(
+      client.POST('/exceptions', {
+        body: extending(exception, exception.remaining_sec ?? 0, 30),
+      }),
+    )
     await remove(exception.id)
     return longer
   })
-  const effect =
-    exception.type === 'quarantine'
-      ? text.overview.exceptions.cut
-      : exception.type === 'service-allowlist'
-        ? text.overview.exceptions.some
-        : text.overview.exceptions.direct
+  const effect = text.overview.exceptions.effects[effectOf(exception)](exception.profile ?? '')
   return (
     <div className="exc">
       <Ring from={exception.starts_at} until={exception.expires_at} />

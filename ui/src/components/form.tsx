@@ -196,3 +196,11 @@ export function textOf(typed: string | boolean): string | null {
   const trimmed = String(typed).trim()
   return trimmed === '' ? null : trimmed
 }
+
+/** The lines of a text field without empty ones. */
+export function linesOf(written: string): string[] {
+  return written
+    .split(/[\n,]/)
+    .map((line) => line.trim())
+    .filter(Boolean)
+}

@@ -10,7 +10,8 @@ import { Check, ErrorSummary, Select, TextArea, TextField } from '@/components/f
 import { Failure } from '@/components/section'
 import { useText } from '@/text'
 import { useNames, useProfiles } from './data'
-import { linesOf, LONGEST, type Exception, type ExceptionInput } from './exceptions-model'
+import { LONGEST, type Exception, type ExceptionInput } from '@/components/exceptions'
+import { linesOf } from '@/components/form'
 
 type Kind = Exception['type']
 

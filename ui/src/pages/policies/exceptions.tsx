@@ -10,14 +10,14 @@ import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
-import { Clock } from '@/components/time'
+import { Clock, useNow } from '@/components/time'
 import { useText } from '@/text'
 import { formatAge, formatTime } from '@/text/format'
-import { Countdown, useLeft } from './countdown'
 import { useNames } from './data'
 import { policies as entry } from './entry'
 import { ExceptionForm } from './exception-form'
-import { extending, letsOut, type Exception } from './exceptions-model'
+import { effectOf, extending, letsOut, type Exception } from '@/components/exceptions'
+import { Ring } from '@/components/ring'
 
 export default function Exceptions() {
   const text = useText()
@@ -82,8 +82,14 @@ export default function Exceptions() {
   )
 }
 
+/** Seconds until an exception ends. */
+function useLeft({ expires_at, remaining_sec }: Exception): number {
+  const now = useNow()
+  return expires_at ? Math.max(0, (Date.parse(expires_at) - now) / 1000) : (remaining_sec ?? 0)
+}
+
 function stateOf(exception: Exception): State {
-  return exception.type === 'quarantine' ? 'blocked' : letsOut(exception) ? 'direct' : 'idle'
+  return effectOf(exception) === 'cut' ? 'blocked' : letsOut(exception) ? 'direct' : 'idle'
 }
 
 function Active({ exception }: { exception: Exception }) {
@@ -106,7 +112,7 @@ function Active({ exception }: { exception: Exception }) {
   })
   return (
     <li>
-      <Countdown exception={exception} />
+      <Ring from={exception.starts_at} until={exception.expires_at} />
       <span className="two">
         <span className="named">
           <StateWord state={stateOf(exception)}>

@@ -13,7 +13,7 @@ import { Failure, Skeleton } from '@/components/section'
 import { useText } from '@/text'
 import { Back } from './back'
 import { useChains, useClasses } from './data'
-import { linesOf } from './exceptions-model'
+import { linesOf } from '@/components/form'
 import { FailChoice } from './fail-choice'
 import { HopEditor, HopUseChoice } from './hop-editor'
 

@@ -132,9 +132,14 @@ export const overview: Text['overview'] = {
     create: 'Neue Ausnahme',
     empty: 'Keine Ausnahme ist aktiv.',
     kernel: 'Endet im Kernel, auch wenn der Dienst nicht läuft.',
-    direct: 'geht direkt hinaus',
-    cut: 'ist vom Netz getrennt',
-    some: 'erreicht einige Ziele direkt',
+    effects: {
+      cut: () => 'ist vom Netz getrennt',
+      direct: () => 'geht direkt hinaus',
+      some: () => 'erreicht einige Ziele direkt',
+      portal: () => 'erreicht DNS und das Web direkt',
+      nothing: () => 'folgt weiter seinen Richtlinien',
+      profile: (profile) => `geht über das Profil ${profile}`,
+    },
   },
   alerts: {
     title: 'Warnungen',

@@ -1,3 +1,5 @@
+import type { Effect } from '@/components/exceptions'
+
 export const overview = {
   label: 'Overview',
   question: 'Is anything leaking right now?',
@@ -131,9 +133,14 @@ export const overview = {
     create: 'New exception',
     empty: 'No exception is active.',
     kernel: 'Ends in the kernel, also when the daemon is stopped.',
-    direct: 'goes out directly',
-    cut: 'is cut off',
-    some: 'reaches some destinations directly',
+    effects: {
+      cut: () => 'is cut off',
+      direct: () => 'goes out directly',
+      some: () => 'reaches some destinations directly',
+      portal: () => 'reaches DNS and the web directly',
+      nothing: () => 'goes on by its policies',
+      profile: (profile: string) => `goes by the profile ${profile}`,
+    } as Record<Effect, (profile: string) => string>,
   },
   alerts: {
     title: 'Alerts',
