@@ -9,7 +9,7 @@ use gateway_model::id::MacAddr;
 use gateway_model::kinds::Proxy;
 
 use crate::compile::{Compiled, Input, by_leg, named_leg, proxy_address, proxy_login};
-use crate::evaluate::{Entry, Protocol, decide_on_behalf, packet, public_address};
+use crate::evaluate::{Entry, Protocol, decide_on_behalf, hop_words, packet, public_address};
 use crate::plan::ProxyLogin;
 
 /// Port for hosts that may not query resolvers.
@@ -125,7 +125,14 @@ pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> HostEgress {
             None => HostEgress::Blocked(format!("the policy {:?} has no proxy", policy.name)),
         },
         ChoiceKind::Drop | ChoiceKind::Reject => {
-            HostEgress::Blocked(format!("no way of the policy {:?} is usable", policy.name))
+            let down: Vec<String> =
+                policy.hops.iter().filter(|hop| !hop.usable).map(|hop| hop_words(&hop.hop)).collect();
+            // No reason and no time: each text is a route of its own, with a part of the cache.
+            HostEgress::Blocked(match down.as_slice() {
+                [] => format!("the policy {:?} blocks", policy.name),
+                [one] => format!("the policy {:?} blocks: {one} is down", policy.name),
+                several => format!("the policy {:?} blocks: {} are down", policy.name, several.join(", ")),
+            })
         }
     }
 }

@@ -226,7 +226,7 @@ async fn a_change_puts_the_new_before_the_flip_and_takes_the_old_away_after_it()
         ],
     );
     let last_nft = journal.iter().rposition(|line| line.starts_with("nft put")).unwrap();
-    assert!(last_nft > position(&journal, &["dataplane"]), "the old way out is closed after the flip");
+    assert!(last_nft > position(&journal, &["dataplane"]), "the old egress is closed after the flip");
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ fn a_blocked_name_is_blocked_with_its_reason() {
     };
     assert!(about("www.ads.example").starts_with("blocked by the blocklist ads.example"));
     assert!(about("pests.example:443").starts_with("blocked by the filter rule pests.example"));
-    assert_eq!(about("www.example"), format!("{} by the default way", name_server::ADDRESS));
+    assert_eq!(about("www.example"), format!("{} by the default route", name_server::ADDRESS));
     let asked = upstream.askers("www.ads.example").len();
     laptop.ask("www.ads.example", A).expect("an answer");
     assert_eq!(upstream.askers("www.ads.example").len(), asked);

@@ -145,7 +145,7 @@ fn the_verdict_tells_who_is_cut_off_and_why() {
     testbed.bring_down(&tunnel).expect("down");
     wait_for(
         "BLOCKED",
-        "Of 1 protected device 0 leave through their policy, 1 is cut off on purpose: vpn:wg-a is down",
+        "Of 1 protected device 0 leave through their policy, 1 is cut off on purpose: tunnel wg-a is down",
     );
     testbed.bring_up(&tunnel).expect("up");
     wait_for("OK", "leaves through its policy");

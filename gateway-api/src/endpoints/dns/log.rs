@@ -125,6 +125,8 @@ struct Answer {
 struct Ede {
     code: u16,
     text: &'static str,
+    /// Cause of a failure, such as the policy whose hops are down.
+    detail: Option<String>,
 }
 
 async fn log(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Entry>>, ApiError> {
@@ -248,7 +250,7 @@ impl Entry {
                 Transport::Https => "doh",
             },
             dnssec: row.secure,
-            ede: row.ede.map(|number| Ede { code: number, text: code::ede::text(number) }),
+            ede: row.ede.map(|code| Ede { code, text: code::ede::text(code), detail: row.detail }),
         }
     }
 }

@@ -92,7 +92,7 @@ fn check_underlay(state: &mut HopState, under: u8, anyhow: bool, legs: &Legs) {
     }
     let mut underlay = legs.get(state.leg).map_or(Underlay::Nowhere, |leg| leg.underlay);
     let by = match underlay {
-        Underlay::Default => "the default way".to_owned(),
+        Underlay::Default => "the default route".to_owned(),
         Underlay::Nowhere => "nothing".to_owned(),
         Underlay::Leg(number) => legs.get(number).map_or_else(String::new, |leg| leg.interface.clone()),
     };

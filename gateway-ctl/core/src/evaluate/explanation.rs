@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, UDP};
 use gateway_common::verdict::Reason;
 use gateway_common::wire::Choice;
+use gateway_model::kinds::hops::{Hop, HopType};
 use gateway_model::kinds::routing_policy::FailPolicy;
 
 use super::evaluation::{Decision, FamilyVerdict};
@@ -54,10 +55,32 @@ pub fn policy_matched(policy: &CompiledPolicy) -> String {
 
 /// `vpn:wg-a is down (no handshake for 192 s)`
 pub fn hop_down(hop: &HopState) -> String {
+    down(hop, &hop_name(hop))
+}
+
+/// `tunnel wg-a is down (no handshake for 192 s)`
+pub fn hop_down_in_words(hop: &HopState) -> String {
+    down(hop, &hop_words(&hop.hop))
+}
+
+fn down(hop: &HopState, name: &str) -> String {
     let state = if hop.leg == 0 && hop.proxy == 0 { "unavailable" } else { "down" };
-    let reason = hop.reason.strip_prefix("it is ").unwrap_or(&hop.reason);
+    let repeated = format!("it is {state} ");
+    let short = hop.reason.strip_prefix(&repeated).or_else(|| hop.reason.strip_prefix("it is "));
+    let reason = short.unwrap_or(&hop.reason);
     let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-    format!("{} is {state}{reason}", hop_name(hop))
+    format!("{name} is {state}{reason}")
+}
+
+/// Kind and name of a hop as prose has them: `tunnel wg-a`.
+pub fn hop_words(hop: &Hop) -> String {
+    let kind = match hop.r#type {
+        HopType::Vpn => "tunnel",
+        HopType::Interface => "interface",
+        HopType::Proxy => "proxy",
+        HopType::MeshPeer => "mesh peer",
+    };
+    format!("{kind} {}", hop.target)
 }
 
 pub fn hop_name(hop: &HopState) -> String {
@@ -98,7 +121,7 @@ pub fn failure(policy: &CompiledPolicy, ipv6: bool) -> String {
     let family = if ipv6 { "IPv6" } else { "IPv4" };
     let down: Vec<&HopState> = policy.hops.iter().filter(|hop| !hop.usable).collect();
     if policy.exception_until.is_some() && policy.hops.is_empty() {
-        return "the device goes out by the default way, past its policies".to_owned();
+        return "the device leaves by the default route, past its policies".to_owned();
     }
     let text = match (policy.hops.as_slice(), down.as_slice()) {
         ([], _) => "it has no hops".to_owned(),

@@ -128,7 +128,7 @@ impl<'a> Kernel<'a> {
         let last = RouteKey { table, destination, metric: u32::MAX };
         self.compiled.plan.routes.range(first..=last).find_map(|(_, route)| match route {
             RouteValue::Unicast { interface, .. } => self.is_up(interface).then(|| Ok(interface.clone())),
-            RouteValue::Unreachable => Some(Err(format!("table {table} has no way out at present"))),
+            RouteValue::Unreachable => Some(Err(format!("table {table} has no route at present"))),
             RouteValue::Prohibit => Some(Err(format!("table {table} prohibits it"))),
             RouteValue::Local => Some(Err("the gateway itself takes it".to_owned())),
         })

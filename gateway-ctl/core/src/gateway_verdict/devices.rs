@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::{
-    self, Entry, Protocol, Request, Subject, blocking_reason, decide_packet, hop_down, host_of, packet,
-    public_address,
+    self, Entry, Protocol, Request, Subject, blocking_reason, decide_packet, hop_down_in_words, host_of,
+    packet, public_address,
 };
 use gateway_model::problem::Problems;
 
@@ -134,7 +134,7 @@ pub(crate) fn treatment(compiled: &Compiled, verdict: &Verdict) -> Treatment {
 /// Returns why a device is blocked.
 fn cause(input: &Input<'_>, compiled: &Compiled, device: &Device, verdict: &Verdict) -> String {
     let down = |policy: &CompiledPolicy| {
-        let down: Vec<String> = policy.hops.iter().filter(|hop| !hop.usable).map(hop_down).collect();
+        let down: Vec<String> = policy.hops.iter().filter(|hop| !hop.usable).map(hop_down_in_words).collect();
         (!down.is_empty()).then(|| down.join(", "))
     };
     match (verdict.reason, compiled.policy(verdict.rank)) {

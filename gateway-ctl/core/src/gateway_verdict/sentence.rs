@@ -95,7 +95,7 @@ mod tests {
         let protected = through_policy + blocked;
         let counts =
             DeviceCounts { protected, through_policy, blocked, no_policy, ..DeviceCounts::default() };
-        let causes = BTreeMap::from([("vpn:wg-a is down (no handshake for 192 s)".to_owned(), blocked)]);
+        let causes = BTreeMap::from([("tunnel wg-a is down (no handshake for 192 s)".to_owned(), blocked)]);
         Devices { counts, causes: if blocked == 0 { BTreeMap::new() } else { causes } }
     }
 
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(
             said(&devices(5, 2, 1), &quiet),
             "BLOCKED, no leaks. Of 7 protected devices 5 leave through their policy, 2 are cut off on purpose: \
-             vpn:wg-a is down (no handshake for 192 s). 1 device leaves directly: 1 without a policy."
+             tunnel wg-a is down (no handshake for 192 s). 1 device leaves directly: 1 without a policy."
         );
     }
 

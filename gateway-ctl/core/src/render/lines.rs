@@ -22,7 +22,7 @@ pub fn rank(compiled: &Compiled, rank: u32) -> String {
 pub fn header(compiled: &Compiled) -> String {
     let header = &compiled.plan.dataplane.header;
     let unmatched =
-        if header.flags & plan_flags::UNMATCHED_REJECT != 0 { "rejected" } else { "the default way" };
+        if header.flags & plan_flags::UNMATCHED_REJECT != 0 { "rejected" } else { "the default route" };
     format!(
         "all traffic -> {}; unmatched: {unmatched}; one of {} new flows reported",
         rank(compiled, header.all),
@@ -83,7 +83,7 @@ pub fn choice(compiled: &Compiled, choice: &Choice) -> String {
                 .map(|number| {
                     let interface = compiled.legs.get(*number).map_or("?", |leg| leg.interface.as_str());
                     if *number == 0 {
-                        "the default way".to_owned()
+                        "the default route".to_owned()
                     } else {
                         format!("leg {number} ({interface})")
                     }

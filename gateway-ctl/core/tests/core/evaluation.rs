@@ -79,11 +79,7 @@ fn a_link_that_went_down_after_the_plan_is_reported_as_blocked() {
     fixture.facts.links.get_mut("wg-wg-a").expect("a link").up = false;
     let result = ask(&fixture, &of(laptop));
     assert_eq!(result.decision, Decision::Block, "{}", result.sentence);
-    assert!(
-        result.sentence.contains("wg-a is chosen, but table 47016 has no way out"),
-        "{}",
-        result.sentence
-    );
+    assert!(result.sentence.contains("wg-a is chosen, but table 47016 has no route"), "{}", result.sentence);
 }
 
 #[test]

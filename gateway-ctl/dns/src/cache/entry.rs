@@ -25,7 +25,7 @@ pub struct Entry {
     /// Display name of the egress of the query; empty if none was sent.
     pub egress: Arc<str>,
     /// Extended DNS error (RFC 8914): code and text.
-    pub ede: Option<(u16, Box<str>)>,
+    pub ede: Option<(u16, Arc<str>)>,
     /// Cached failure: no answer, or an RCODE other than NOERROR and NXDOMAIN.
     pub failed: bool,
     /// Time of insertion. It and the next two times are milliseconds of the cache clock.

@@ -66,6 +66,8 @@ pub struct DisplayRecord {
     pub secure: Option<bool>,
     /// Code of RFC 8914; `wire::code::ede::text` is its text.
     pub ede: Option<u16>,
+    /// Cause of a failure in words.
+    pub detail: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +95,7 @@ mod has {
     pub const SECURE: u16 = 512;
     pub const BOGUS: u16 = 1024;
     pub const EGRESS: u16 = 2048;
+    pub const DETAIL: u16 = 4096;
 }
 
 const CAUSES: [Cause; 7] = [
@@ -130,6 +133,7 @@ pub fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
     bit(trace.upstream.is_some(), has::UPSTREAM);
     bit(trace.egress.is_some(), has::EGRESS);
     bit(trace.ede.is_some(), has::EDE);
+    bit(trace.detail.is_some(), has::DETAIL);
     bit(trace.secure == Some(true), has::SECURE);
     bit(trace.secure == Some(false), has::BOGUS);
     let cause = because.and_then(|because| CAUSES.iter().position(|cause| *cause == because.cause));
@@ -153,7 +157,7 @@ pub fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
     }
     device.iter().chain(id.iter()).for_each(|id| out.extend_from_slice(id.as_bytes()));
     let rule = because.map(|because| &*because.rule);
-    let sent = [trace.upstream.as_deref(), trace.egress.as_deref()];
+    let sent = [trace.upstream.as_deref(), trace.egress.as_deref(), trace.detail.as_deref()];
     for text in [name, rule, through].into_iter().chain(sent).flatten() {
         let text = &text[..text.floor_char_boundary(255)];
         out.push(text.len() as u8);
@@ -205,6 +209,7 @@ struct VariablePart<'a> {
     through: Option<&'a [u8]>,
     upstream: Option<&'a [u8]>,
     egress: Option<&'a [u8]>,
+    detail: Option<&'a [u8]>,
     message: &'a [u8],
 }
 
@@ -261,6 +266,7 @@ impl<'a> RecordView<'a> {
             (has::THROUGH, &mut rest.through),
             (has::UPSTREAM, &mut rest.upstream),
             (has::EGRESS, &mut rest.egress),
+            (has::DETAIL, &mut rest.detail),
         ];
         for (bit, text) in texts {
             if bits & bit != 0 {
@@ -381,6 +387,7 @@ impl<'a> RecordView<'a> {
             },
             secure: (secure != 0).then_some(secure == has::SECURE),
             ede: (bits & has::EDE != 0).then(|| u16::from_le_bytes(self.array(25))),
+            detail: rest.detail.map(|detail| text(detail).chars().filter(|c| !c.is_control()).collect()),
         })
     }
 }

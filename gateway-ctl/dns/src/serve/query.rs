@@ -1,6 +1,7 @@
 //! Query in progress: filter decisions, and answers that need no upstream.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::dns::{Action, Cause, Decision, Local, Question, Record, RuleSource};
@@ -244,7 +245,11 @@ impl<'a> QueryContext<'a> {
         let upstream = Some(entry.upstream.clone()).filter(|upstream| !upstream.is_empty());
         let egress = Some(entry.egress.clone()).filter(|egress| !cached && !egress.is_empty());
         let (secure, ede_code) = (entry.secure, ede.map(|ede| ede.code));
-        let trace = Trace { upstream, egress, secure, ede: ede_code, ..Trace::new(status) };
+        let detail = match (&entry.ede, age) {
+            (Some((_, text)), AnswerAge::Fresh(_)) if entry.failed && !text.is_empty() => Some(text.clone()),
+            _ => None,
+        };
+        let trace = Trace { upstream, egress, secure, ede: ede_code, detail, ..Trace::new(status) };
         (ede, trace)
     }
 
@@ -284,7 +289,8 @@ impl<'a> QueryContext<'a> {
 
     pub fn failed(&self, out: &mut Vec<u8>, ede: Ede<'_>) -> Trace {
         self.envelope.with(rcode::SERVFAIL, Some(ede)).empty(out, self.request);
-        Trace { ede: Some(ede.code), ..Trace::new(Status::Error) }
+        let detail = Some(ede.text).filter(|text| !text.is_empty()).map(Arc::from);
+        Trace { ede: Some(ede.code), detail, ..Trace::new(Status::Error) }
     }
 }
 

@@ -62,10 +62,12 @@ pub struct Trace {
     pub secure: Option<bool>,
     /// Extended DNS error code (RFC 8914), even if the client could not receive it.
     pub ede: Option<u16>,
+    /// Cause of a failure in words: the text of its extended DNS error.
+    pub detail: Option<Arc<str>>,
 }
 
 impl Trace {
     pub fn new(status: Status) -> Trace {
-        Trace { status, because: None, upstream: None, egress: None, secure: None, ede: None }
+        Trace { status, because: None, upstream: None, egress: None, secure: None, ede: None, detail: None }
     }
 }

@@ -116,14 +116,14 @@ fn builtin(now: Timestamp) -> Vec<Preset> {
         preset(
             1,
             PresetCategory::Streaming,
-            "The default way, whatever the rest of the network does: services refuse the exits of tunnels.",
+            "The default route, whatever the rest of the network does: services refuse the exits of tunnels.",
             true,
             json!({"name": "streaming", "priority": 400, "source_type": "device_group", "source_value": "", "hops": [], "fail_policy": "fail-open"}),
         ),
         preset(
             2,
             PresetCategory::Gaming,
-            "The default way for the least delay, ahead of other policies.",
+            "The default route for the least delay, ahead of other policies.",
             true,
             json!({"name": "gaming", "priority": 300, "source_type": "device_group", "source_value": "", "hops": [], "fail_policy": "fail-open", "sticky": "source"}),
         ),

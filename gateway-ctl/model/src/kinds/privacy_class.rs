@@ -224,7 +224,7 @@ fn builtin(now: Timestamp) -> Vec<PrivacyClass> {
             webrtc: WebRtc::Tunnel,
             fail_policy_floor: FailPolicy::Degraded,
             query_log: QueryLog::Anonymous,
-            ..class(3, "strict", "No resolver but the gateway's, and no plain way out when a tunnel fails.")
+            ..class(3, "strict", "No resolver but the gateway's, and no plain exit when a tunnel fails.")
         },
         PrivacyClass {
             dns_mode: ClassDnsMode::Device,

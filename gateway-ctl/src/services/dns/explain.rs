@@ -19,7 +19,7 @@ impl DnsService {
         };
         match self.upstreams.select(name.map_or(NameRef::ROOT, Name::as_ref), &route) {
             Ok(UpstreamSelection { servers, routes }) => {
-                let called = |route| if route == DnsForwarder::AUTO { "the default way" } else { route };
+                let called = |route| if route == DnsForwarder::AUTO { "the default route" } else { route };
                 let routes: Vec<&str> = routes.iter().map(|route| called(route)).collect();
                 format!("{} by {}", servers.join(", "), routes.join(", "))
             }
