@@ -110,10 +110,14 @@ function Plot({ times, series, height, format, labelledBy }: PlotProps) {
             font: '11px system-ui',
             space: 72,
             // Ticks less than a minute apart have seconds.
-            values: (_, ticks, _axis, _space, step) =>
-              ticks.map((tick) =>
-                formatTime(new Date(tick * 1000).toISOString(), step < 60 ? 'seconds' : 'short'),
-              ),
+            values: (chart, ticks, _axis, _space, step) => {
+              const seconds = step < 60
+              return ticks.map((tick) =>
+                roomAfter(chart, tick) < (seconds ? 28 : 18)
+                  ? ''
+                  : formatTime(new Date(tick * 1000).toISOString(), seconds ? 'seconds' : 'short'),
+              )
+            },
           },
           {
             ...axis,
@@ -147,6 +151,13 @@ function Plot({ times, series, height, format, labelledBy }: PlotProps) {
     }
   }, [height, theme, shape])
   return <div ref={element} className="timechart__plot" role="img" aria-labelledby={labelledBy} />
+}
+
+/** Pixels from a time to the right edge, over which a label would be cut. */
+function roomAfter(chart: uPlot, time: number): number {
+  const { min, max } = chart.scales.x ?? {}
+  if (min === undefined || max === undefined || max <= min || chart.bbox.width === 0) return Infinity
+  return ((max - time) / (max - min)) * (chart.bbox.width / devicePixelRatio)
 }
 
 /** Changes whenever the colours of the page change. */

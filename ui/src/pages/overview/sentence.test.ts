@@ -15,7 +15,7 @@ describe('the sentence of the verdict', () => {
   })
   it('links counts and the tunnel', () => {
     const parts = partsOf(
-      'Of 7 protected devices 5 leave through their policy, 2 are cut off on purpose: vpn:wg-a is down (no handshake for 192 s). 1 device leaves directly: 1 without a policy.',
+      'Of 7 protected devices 5 leave through their policy, 2 are cut off on purpose: tunnel wg-a is down (no handshake for 192 s). 1 device leaves directly: 1 without a policy.',
       names,
     )
     expect(
@@ -28,7 +28,7 @@ describe('the sentence of the verdict', () => {
       ['1 device leaves directly', 'direct'],
       ['1 without a policy', 'no_policy'],
     ])
-    expect(parts.map((part) => part.text).join('')).toContain('cut off on purpose: vpn:wg-a is down')
+    expect(parts.map((part) => part.text).join('')).toContain('cut off on purpose: tunnel wg-a is down')
   })
   it('finds names only as words of their own', () => {
     expect(partsOf('wg-ab is down', names)).toEqual([{ text: 'wg-ab is down' }])

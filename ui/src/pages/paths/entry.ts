@@ -1,3 +1,4 @@
+import { useGet } from '@/api/query'
 import type { Entry } from '@/app/entries'
 
 export const paths: Entry = {
@@ -10,18 +11,21 @@ export const paths: Entry = {
     {
       path: '',
       label: (text) => text.paths.tabs.tunnels,
+      useCount: () => useGet('/tunnels', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /tunnels'],
       page: () => import('./tunnels'),
     },
     {
       path: 'bridges',
       label: (text) => text.paths.tabs.bridges,
+      useCount: () => useGet('/bridges', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /bridges', 'GET /bridges/status'],
       page: () => import('./bridges'),
     },
     {
       path: 'proxies',
       label: (text) => text.paths.tabs.proxies,
+      useCount: () => useGet('/proxies', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /proxies'],
       page: () => import('./proxies'),
     },

@@ -1,3 +1,4 @@
+import { useGet } from '@/api/query'
 import type { Entry } from '@/app/entries'
 
 export const policies: Entry = {
@@ -10,30 +11,35 @@ export const policies: Entry = {
     {
       path: '',
       label: (text) => text.policies.tabs.order,
+      useCount: () => useGet('/routing/policies', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /routing/policies'],
       page: () => import('./order'),
     },
     {
       path: 'exceptions',
       label: (text) => text.policies.tabs.exceptions,
+      useCount: () => useGet('/exceptions/active', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /exceptions'],
       page: () => import('./exceptions'),
     },
     {
       path: 'profiles',
       label: (text) => text.policies.tabs.profiles,
+      useCount: () => useGet('/profiles', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /profiles', 'GET /chains'],
       page: () => import('./profiles'),
     },
     {
       path: 'classes',
       label: (text) => text.policies.tabs.classes,
+      useCount: () => useGet('/privacy-classes', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /privacy-classes'],
       page: () => import('./classes'),
     },
     {
       path: 'presets',
       label: (text) => text.policies.tabs.presets,
+      useCount: () => useGet('/presets', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /presets'],
       page: () => import('./presets'),
     },

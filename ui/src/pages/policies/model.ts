@@ -186,7 +186,7 @@ const FIRST_TUNNEL = 16
 
 /** The state of an action: `leg 16 (wg-a)`, `reject`, `drop`, `direct`. */
 export function stateOfAction(action: string): State {
-  if (action.startsWith('direct') || action.includes('default way')) return 'direct'
+  if (action.startsWith('direct') || action.includes('default route')) return 'direct'
   const legs = [...action.matchAll(/leg (\d+)/g)].map((found) => Number(found[1]))
   if (legs.length > 0 && !action.includes('proxy') && legs.every((leg) => leg < FIRST_TUNNEL)) return 'direct'
   return action.startsWith('reject') || action.startsWith('drop') ? 'blocked' : 'ok'

@@ -1,6 +1,7 @@
 // The policies in the order in which they are tried.
 
 import { useState } from 'react'
+import { available } from '@/app/entries'
 import { Link } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
 import { Answer, Tabs } from '@/components/answer'
@@ -11,16 +12,23 @@ import { useText } from '@/text'
 import { DropAnswer } from './answer'
 import { sourceWords, useMatrix, useNames, usePending, usePolicies } from './data'
 import { policies as entry } from './entry'
+import { LeakMatrix } from './leak-matrix'
 import { inOrder, type Policy } from './model'
 import { OrderTable } from './order-table'
 import { NewPolicy } from './new-link'
 import { RemovedPolicies } from './removed'
+
+/** Policies up to which the matrix is on this page as well. */
+const MATRIX_HERE = 30
 
 export default function Order() {
   const text = useText()
   const query = usePolicies()
   const [search, setSearch] = useSearchParams()
   const [selecting, setSelecting] = useState(false)
+  const count = query.data?.data.length ?? 0
+  const few =
+    count > 0 && count <= MATRIX_HERE && available([entry])[0]?.tabs.some((tab) => tab.path === 'matrix')
   return (
     <>
       <Answer
@@ -87,6 +95,7 @@ export default function Order() {
         </Loaded>
         <RemovedPolicies />
       </Section>
+      {few ? <LeakMatrix /> : null}
     </>
   )
 }

@@ -250,7 +250,7 @@ export const system = {
     sentence: (count: number) => (count === 1 ? '1 snapshot is kept' : `${count} snapshots are kept`),
     last: 'the last is',
     old: 'old.',
-    none: 'No snapshot is there yet. One is taken before each apply, import and rollback.',
+    none: 'No snapshot is there yet. One is taken before each apply of this dashboard, each import, rollback and discard.',
     list: 'Snapshots',
     hint: 'The last fifty are kept. Accounts and keys are not in them.',
     take: 'Take a snapshot',

@@ -67,7 +67,7 @@ export function Detail({ entry, filterBy }: Props) {
         <Fact label={log.facts.upstream} value={entry.upstream} mono />
         <Fact label={log.facts.egress} value={entry.egress === 'auto' ? log.defaultRoute : entry.egress} />
         <Fact label={log.facts.rcode} value={entry.rcode} mono />
-        <Fact label={log.facts.ede} value={entry.ede ? `${entry.ede.code} ${entry.ede.text}` : null} />
+        <Fact label={log.facts.ede} value={entry.ede ? edeWords(entry.ede) : null} />
         {entry.dnssec === null ? null : (
           <Fact label={log.facts.dnssec} value={entry.dnssec ? log.validated : log.notValidated} />
         )}
@@ -139,6 +139,10 @@ function Fact({ label, value, mono }: { label: string; value: string | null; mon
 const MINUTES = 10
 
 /** An exception that lets the device reach the name past its policy. It lifts no filter. */
+function edeWords({ code, text, detail }: NonNullable<Entry['ede']>) {
+  return `${code} ${text}${detail ? `: ${detail}` : ''}`
+}
+
 function DirectForm({ entry, device, onDone }: { entry: Entry; device: string; onDone: () => void }) {
   const text = useText()
   const { direct } = text.dns.log

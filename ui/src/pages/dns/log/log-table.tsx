@@ -298,7 +298,7 @@ export function becauseOf(
   entry: Entry,
   log: { reasonOf: (reason: string, name: string) => string; noRule: string },
 ): string {
-  if (entry.ede && entry.reason === null) return entry.ede.text
+  if (entry.ede && entry.reason === null) return entry.ede.detail ?? entry.ede.text
   if (entry.reason === null) return log.noRule
   const name = entry.list?.name ?? entry.rule ?? ''
   return log.reasonOf(entry.reason, name)
