@@ -1,4 +1,4 @@
-// Lines above a page: sign-in is off, the caller may only read, a change waits for its confirmation, no daemon.
+// Lines above a page: a leak, sign-in is off, the caller may only read, a change waits for its confirmation, no daemon.
 
 import { useGet, useChange } from '@/api/query'
 import { call, client } from '@/api/client'
@@ -6,17 +6,40 @@ import { Button } from '@/components/button'
 import { Glyph } from '@/components/state'
 import { useNow } from '@/components/time'
 import { useText } from '@/text'
-import { formatAge } from '@/text/format'
+import { formatAge, formatTime } from '@/text/format'
 import { useCaller } from './caller'
+import { Link, usePath } from './link'
 import { say, sayError } from './toasts'
+import { bareSentence, useVerdict } from './verdict'
 
 export function Banners() {
   return (
     <div className="banners">
+      <Leak />
       <SignInOff />
       <ReadOnly />
       <Unreachable />
       <Confirmation />
+    </div>
+  )
+}
+
+/** A leak shows on each page; the overview says it by itself. */
+function Leak() {
+  const text = useText()
+  const path = usePath()
+  const verdict = useVerdict()
+  if (verdict.word !== 'LEAK' || path === '/') return null
+  return (
+    <div className="banner banner--leak" role="alert">
+      <Glyph state="leak" />
+      <span>
+        <b>LEAK</b>
+        {verdict.last ? bareSentence(verdict.last) : null}
+      </span>
+      <Link className="link" to="/">
+        {text.shell.showLeak}
+      </Link>
     </div>
   )
 }
@@ -48,11 +71,21 @@ function ReadOnly() {
 function Unreachable() {
   const text = useText()
   const query = useGet('/status', {}, { every: 3000 })
+  const now = useNow()
   if (!query.error) return null
+  const last = query.data ? query.dataUpdatedAt : null
   return (
     <div className="banner banner--unknown">
       <Glyph state="unknown" />
-      <span>{text.shell.unreachable}</span>
+      <span>
+        <b>
+          {last === null
+            ? text.shell.unreachable
+            : text.shell.silentFor(formatAge(Math.max(0, now - last) / 1000, text))}
+        </b>{' '}
+        {last === null ? null : text.shell.lastKnown(formatTime(new Date(last).toISOString(), 'seconds'))}{' '}
+        {text.shell.kernelGoesOn}
+      </span>
       <Button size="small" icon="refresh" onClick={() => void query.refetch()}>
         {text.common.retry}
       </Button>

@@ -38,3 +38,11 @@ export function useVerdict(): Verdict {
     reachable: query.error === null,
   }
 }
+
+/** The sentence without its word and its age, which are drawn apart. */
+export function bareSentence(verdict: Pick<Schemas['GatewayVerdict'], 'word' | 'sentence'>): string {
+  const rest = verdict.sentence.startsWith(verdict.word)
+    ? verdict.sentence.slice(verdict.word.length)
+    : ` ${verdict.sentence}`
+  return rest.replace(/\s*Checked [^.]* ago\.\s*$/, '')
+}

@@ -80,7 +80,10 @@ function Page({ device, etag }: { device: Device; etag: string | null }) {
           <span className="answer__q">{text.why.question(device.name)}</span>
           <h1 className={`sentence sentence--${evaluation?.decision ?? 'none'}`}>
             {sentence
-              ? sentence.split(WORDS).map((part, index) => (index === 1 ? <b key={index}>{part}</b> : part))
+              ? sentence
+                  .replace(' -> ', ' → ')
+                  .split(WORDS)
+                  .map((part, index) => (index === 1 ? <b key={index}>{part}</b> : part))
               : text.devices.noAnswer(device.name)}
           </h1>
         </div>

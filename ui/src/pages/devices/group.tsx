@@ -14,6 +14,7 @@ import { ObjectPage } from '@/components/object-page'
 import { Loaded } from '@/components/section'
 import { useText } from '@/text'
 import { Picker, PrivacyClassChoice, ProfileChoice, TrustClassChoice } from './form-parts'
+import { devices as entry } from './entry'
 
 type Group = Schemas['DeviceGroup']
 
@@ -98,6 +99,7 @@ function GroupForm({ group, etag = null }: { group?: Group; etag?: string | null
   const { value, set } = edit.draft
   return (
     <ObjectPage
+      entry={entry}
       question={id ? words.questionOf(group?.name ?? '') : text.devices.tabs.groups}
       answer={id ? words.answerOf(value.members.length) : words.addSentence}
       deletion={

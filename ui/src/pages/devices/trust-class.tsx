@@ -13,6 +13,7 @@ import { ObjectPage } from '@/components/object-page'
 import { Loaded } from '@/components/section'
 import { useText } from '@/text'
 import { PrivacyClassChoice, ProfileChoice } from './form-parts'
+import { devices as entry } from './entry'
 
 type TrustClass = Schemas['TrustClass']
 
@@ -104,6 +105,7 @@ function ClassForm({ known, etag = null }: { known?: TrustClass; etag?: string |
   const { value, set } = edit.draft
   return (
     <ObjectPage
+      entry={entry}
       question={known ? words.questionOf(known.name) : text.devices.tabs.trustClasses}
       answer={words.answerOf(
         words.lanValues[value.lan_access] ?? value.lan_access,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { bareSentence, partsOf } from './sentence'
+import { bareSentence } from '@/app/verdict'
+import { partsOf } from './sentence'
 
 const names = {
   tunnels: [{ id: 't1', name: 'wg-a' }],

@@ -1,7 +1,5 @@
 // The sentence of the verdict, with links where its words are recognised.
 
-import type { Schemas } from '@/api/client'
-
 export interface Part {
   text: string
   /** Where the words lead. */
@@ -40,14 +38,6 @@ const COUNTS: readonly (readonly [pattern: RegExp, decision: string])[] = [
 
 /** Names beyond this many are not looked for. */
 const MOST_NAMES = 2000
-
-/** The sentence without its word and its age, which are drawn apart. */
-export function bareSentence(verdict: Pick<Schemas['GatewayVerdict'], 'word' | 'sentence'>): string {
-  const rest = verdict.sentence.startsWith(verdict.word)
-    ? verdict.sentence.slice(verdict.word.length)
-    : ` ${verdict.sentence}`
-  return rest.replace(/\s*Checked [^.]* ago\.\s*$/, '')
-}
 
 /** Splits a sentence into text and links. */
 export function partsOf(sentence: string, names: Names): Part[] {

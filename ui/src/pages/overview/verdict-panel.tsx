@@ -5,7 +5,7 @@ import { call, client } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/app/toasts'
 import { Link } from '@/app/link'
-import { useVerdict } from '@/app/verdict'
+import { bareSentence, useVerdict } from '@/app/verdict'
 import { Button } from '@/components/button'
 import { ExceptionDialog } from '@/components/exception-dialog'
 import { Glyph } from '@/components/state'
@@ -13,7 +13,7 @@ import { useAge } from '@/components/time'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { useGraph } from './flow-section'
-import { bareSentence, partsOf } from './sentence'
+import { partsOf } from './sentence'
 
 export function VerdictPanel() {
   const text = useText()

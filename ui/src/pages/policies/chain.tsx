@@ -14,6 +14,7 @@ import { useText } from '@/text'
 import { Back } from './back'
 import { HopEditor } from './hop-editor'
 import { ChainState } from './profiles'
+import { policies as entry } from './entry'
 
 type Chain = Schemas['Chain']
 type Draft = ReturnType<typeof inputOf>
@@ -65,6 +66,7 @@ function ChainForm({ chain, etag }: { chain: Chain | null; etag: string | null }
   const errorOf = edit.of
   return (
     <ObjectPage
+      entry={entry}
       question={text.policies.profileQuestion}
       answer={chain?.name ?? text.policies.createChain}
       deletion={

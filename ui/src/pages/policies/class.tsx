@@ -13,6 +13,7 @@ import { Failure, Skeleton } from '@/components/section'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
 import { Back } from './back'
+import { policies as entry } from './entry'
 
 type PrivacyClass = Schemas['PrivacyClass']
 type Draft = ReturnType<typeof inputOf>
@@ -123,6 +124,7 @@ function ClassForm({ found, etag }: { found: PrivacyClass | null; etag: string |
   )
   return (
     <ObjectPage
+      entry={entry}
       question={text.policies.classQuestion}
       answer={
         <>

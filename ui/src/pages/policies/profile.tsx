@@ -16,6 +16,7 @@ import { useChains, useClasses } from './data'
 import { linesOf } from '@/components/form'
 import { FailChoice } from './fail-choice'
 import { HopEditor, HopUseChoice } from './hop-editor'
+import { policies as entry } from './entry'
 
 type Profile = Schemas['Profile']
 type Draft = ReturnType<typeof inputOf>
@@ -85,6 +86,7 @@ function ProfileForm({ profile, etag }: { profile: Profile | null; etag: string 
   ]
   return (
     <ObjectPage
+      entry={entry}
       question={text.policies.profileQuestion}
       answer={profile?.name ?? text.policies.createProfile}
       deletion={

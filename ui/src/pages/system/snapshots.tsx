@@ -66,7 +66,7 @@ export default function Snapshots() {
         <Loaded
           query={read}
           isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl snapshots">{t.none}</Empty>}
+          empty={<Empty command="gateway-ctl snapshots">{t.noneHint}</Empty>}
         >
           {(list) => (
             <List

@@ -245,7 +245,9 @@ export const system: Text['system'] = {
       count === 1 ? '1 Schnappschuss ist aufbewahrt' : `${count} Schnappschüsse sind aufbewahrt`,
     last: 'der letzte ist',
     old: 'alt.',
-    none: 'Noch gibt es keinen Schnappschuss. Vor jedem Anwenden in diesem Dashboard, jedem Import, Zurücknehmen und Verwerfen entsteht einer.',
+    none: 'Noch gibt es keinen Schnappschuss.',
+    noneHint:
+      'Vor jedem Anwenden in diesem Dashboard, jedem Import, Zurücknehmen und Verwerfen entsteht einer.',
     list: 'Schnappschüsse',
     hint: 'Die letzten fünfzig bleiben. Konten und Schlüssel sind nicht enthalten.',
     take: 'Schnappschuss machen',
