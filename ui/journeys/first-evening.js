@@ -11,30 +11,37 @@ const PASSWORD = 'a long enough password'
 const NAME = 'tracker.example'
 
 export default async function firstEvening({ daemon, context, open }) {
-  const { page, watch, close } = await open({ wizard: true })
+  const { page, watch, shot, close } = await open({ wizard: true })
   const button = (name) => page.getByRole('button', { name, exact: true })
 
   // The first account; it signs in.
+  await shot('wizard-1')
   await page.getByLabel('User name', { exact: true }).fill(USER)
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
   await page.locator('[data-next]').click()
 
   // The ground is only looked at, and the wires are those of the configuration.
   await page.getByRole('heading', { name: 'Check the ground' }).waitFor()
+  await settled(page)
+  await shot('wizard-2')
   await button('Continue').click()
   await page.getByRole('heading', { name: 'Which wire is which' }).waitFor()
+  await settled(page)
+  await shot('wizard-3')
   await button('Skip').click()
 
   // A tunnel from the file of a provider.
   await page.getByRole('heading', { name: 'Bring a path' }).waitFor()
   await page.getByLabel('Or paste the text of the file').fill(context.exits.a)
   await page.getByLabel('Name', { exact: true }).fill('wg-a')
+  await shot('wizard-4')
   await button('Import and bring it up').click()
 
   // The first device, fail-closed.
   await page.getByRole('heading', { name: 'Choose what happens on failure' }).waitFor()
   await page.getByLabel('Name', { exact: true }).fill('laptop')
   await page.getByLabel('MAC address').fill(context.devices.laptop)
+  await shot('wizard-5')
   await button('Save and apply').click()
 
   // The pulled tunnel and the zero.
@@ -43,10 +50,12 @@ export default async function firstEvening({ daemon, context, open }) {
   const exit = await until('the laptop to leave through the tunnel', works)
   await button('Pull the tunnel now').click()
   await page.getByText('packets escaped').waitFor({ timeout: 120_000 })
+  await shot('wizard-6')
   assert.match(await page.locator('.proof').innerText(), /^\s*0\b/)
   assert.equal(await until('the tunnel to be back', works), exit)
   await button('Continue').click()
   await page.getByRole('heading', { name: 'Save the way back' }).waitFor()
+  await shot('wizard-7')
   await button('Open the dashboard').click()
   const chip = page.locator('.top .chip')
   await until('OK', async () => /OK/.test(await chip.innerText()))
@@ -62,6 +71,7 @@ export default async function firstEvening({ daemon, context, open }) {
   await page.getByRole('link', { name: 'laptop' }).first().click()
   await settled(page)
   await until('the reason', async () => /wg-a/.test(await page.locator('main').innerText()))
+  await shot('devices-why-blocked')
 
   // An exception lets the device out for a while, and ends early.
   await button('Allow for 60 min').first().click()
@@ -133,6 +143,7 @@ export default async function firstEvening({ daemon, context, open }) {
   await dialog.getByText(USER).waitFor()
   await dialog.getByRole('button', { name: 'Sign out' }).click()
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await shot('sign-in-360')
 
   watch.assertClean()
   await close()

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { until } from './lib/daemon.js'
 
 export default async function stopped({ daemon, open }) {
-  const { page, close } = await open()
+  const { page, shot, close } = await open()
   const chip = page.locator('.top .chip')
   await until('a verdict', async () => /OK|BLOCKED/.test(await chip.innerText()))
   daemon.pause()
@@ -14,6 +14,7 @@ export default async function stopped({ daemon, open }) {
     assert.equal(await page.locator('.chip--ok, .v-ok').count(), 0)
     assert.match(await chip.getAttribute('class'), /chip--unknown/)
     await page.locator('.banner--unknown').waitFor()
+    await shot('overview-stopped')
     assert.ok((await page.locator('main').innerText()).length > 50, 'the last data stays')
   } finally {
     daemon.resume()

@@ -64,5 +64,7 @@ async function open(
   const watch = new Watch(page, context.base)
   await page.goto(path)
   await page.locator('main').waitFor()
-  return { page, watch, close: () => session.close() }
+  /** Keeps a picture of the page. */
+  const shot = (picture) => page.screenshot({ path: `${context.artefacts}/${picture}.png`, fullPage: true })
+  return { page, watch, shot, close: () => session.close() }
 }
