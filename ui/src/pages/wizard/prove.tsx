@@ -112,7 +112,8 @@ export function ProveStep(props: StepProps) {
           : start()
       }
       busy={busy}
-      disabled={!done && (!ready || !up)}
+      // While the tunnel is down for the proof the button keeps the focus.
+      disabled={!busy && !done && (!ready || !up)}
       extra={
         busy ? (
           <Button
