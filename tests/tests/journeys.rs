@@ -66,6 +66,11 @@ fn the_order_of_policies_is_changed_applied_undone_and_kept() -> Result<()> {
 }
 
 #[test]
+fn the_setup_and_the_sign_in_need_no_mouse() -> Result<()> {
+    run("setup-by-keys", Start::FirstRun)
+}
+
+#[test]
 fn many_devices_and_queries_slow_no_page_down() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)
