@@ -28,7 +28,9 @@ export function useReview() {
   const dryRun = useDryRun({})
   const running = useMatrix(false)
   const later = useMatrix(true, EVALUATES_PENDING)
-  const enforced = useGet('/enforce').data?.data
+  const enforcement = useGet('/enforce')
+  const enforced = enforcement.data?.data
+  const waiting = useGet('/routing/pending')
   const audit = useGet('/audit', { query: { limit: ENTRIES, resource_type: 'routing_policy' } as never })
   const names = useNames()
   const profiles = useProfiles().data?.data
@@ -75,7 +77,8 @@ export function useReview() {
     dryRun.data !== undefined &&
     enforced !== undefined &&
     (!EVALUATES_PENDING || later.data !== undefined)
-  return { status, items, dryRun, ready, error: running.error ?? dryRun.error }
+  const error = [running, dryRun, enforcement, waiting, later].find((read) => read.error)?.error ?? null
+  return { status, items, dryRun, ready, error }
 }
 
 export type ReviewItem = ReturnType<typeof useReview>['items'][number]
