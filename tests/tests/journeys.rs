@@ -71,6 +71,16 @@ fn the_setup_and_the_sign_in_need_no_mouse() -> Result<()> {
 }
 
 #[test]
+fn a_preset_is_chosen_applied_and_discarded() -> Result<()> {
+    run("presets", Start::LivedIn)
+}
+
+#[test]
+fn policies_move_to_a_position_and_as_a_block() -> Result<()> {
+    run("positions", Start::LivedIn)
+}
+
+#[test]
 fn many_devices_and_queries_slow_no_page_down() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

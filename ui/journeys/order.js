@@ -8,8 +8,8 @@ export default async function order({ daemon, open }) {
   const { page, watch, close } = await open({ path: '/policies' })
   await settled(page)
   const [first, second] = await names(daemon)
-  const row = (name) =>
-    page.locator('tr[data-row]').filter({ has: page.getByRole('link', { name, exact: true }) })
+  const table = page.locator('table.policies')
+  const row = (name) => table.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) })
   const stored = (...expected) =>
     until(`the order ${expected.join(', ')}`, async () => {
       const found = await names(daemon)
