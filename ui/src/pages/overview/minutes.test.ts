@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { bandsOf, buckets, lastMinutes } from './minutes'
+import { bandsOf, untilNow, buckets, lastMinutes } from './minutes'
 
 const at = (minute: number) => new Date(minute * 60_000).toISOString()
 
@@ -57,8 +57,46 @@ describe('bandsOf', () => {
       ['sb', 160, 39],
     ])
   })
+  it('draws an uplink that is not probed yet as one that is off', () => {
+    const [band] = bandsOf([span(0, 1, 'connecting', true)], 0, 60_000, 200)
+    expect(band?.kind).toBe('off')
+  })
   it('keeps a short span visible and inside', () => {
     const [band] = bandsOf([span(99.99, 100, 'offline')], 0, 100 * 60_000, 200)
     expect(band).toMatchObject({ x: 198, width: 2 })
+  })
+})
+
+describe('untilNow', () => {
+  const span = (from: number, to: number, state: string, active: boolean) => ({
+    from: at(from),
+    to: at(to),
+    state,
+    active,
+  })
+  const known = [span(0, 10, 'connecting', false), span(10, 60, 'online', true)]
+  it('does not let a line that is down look as it was at the last read of its history', () => {
+    const present = { state: 'offline', active: false, since: at(59), at: at(62) }
+    expect(untilNow(known, present)).toEqual([
+      span(0, 10, 'connecting', false),
+      span(10, 59, 'online', true),
+      span(59, 62, 'offline', false),
+    ])
+  })
+  it('goes on with the same state', () => {
+    const present = { state: 'online', active: true, since: at(10), at: at(62) }
+    expect(untilNow(known, present)).toEqual([
+      known[0],
+      span(10, 60, 'online', true),
+      span(60, 62, 'online', true),
+    ])
+  })
+  it('shows another role from the last read on', () => {
+    const present = { state: 'online', active: false, since: at(10), at: at(62) }
+    expect(untilNow(known, present).at(-1)).toEqual(span(60, 62, 'online', false))
+  })
+  it('needs a history and a time', () => {
+    expect(untilNow([], { state: 'online', active: true, since: null, at: at(1) })).toEqual([])
+    expect(untilNow(known, { state: 'online', active: true, since: null, at: null })).toEqual(known)
   })
 })

@@ -70,11 +70,32 @@ export interface Band {
   kind: 'ok' | 'sb' | 'dg' | 'off'
 }
 
-interface Span {
+export interface Span {
   from: string
   to: string
   state: string
   active: boolean
+}
+
+interface Present {
+  state: string
+  active: boolean
+  /** Time since which the state is the same. */
+  since: string | null
+  /** Time of the last probe. */
+  at: string | null
+}
+
+/** The recorded states and, after them, the present one, which is read more often. */
+export function untilNow(recorded: readonly Span[], { state, active, since, at }: Present): Span[] {
+  const last = recorded.at(-1)
+  if (!last || at === null || Date.parse(at) <= Date.parse(last.from)) return [...recorded]
+  const changed = last.state !== state && since !== null && Date.parse(since) < Date.parse(last.to)
+  const from = changed ? since : last.to
+  const before = recorded
+    .filter((span) => Date.parse(span.from) < Date.parse(from))
+    .map((span) => (Date.parse(span.to) > Date.parse(from) ? { ...span, to: from } : span))
+  return Date.parse(at) > Date.parse(from) ? [...before, { from, to: at, state, active }] : before
 }
 
 /** The states of an uplink as bands of a strip. A span that is too short to see is drawn 2 wide. */
@@ -96,7 +117,8 @@ export function bandsOf(spans: readonly Span[], from: number, to: number, width:
 }
 
 function kindOf({ state, active }: Span): Band['kind'] {
-  if (state === 'offline' || state === 'disabled') return 'off'
+  // One that no probe has reached yet is not known to work, and not degraded either.
+  if (state === 'offline' || state === 'disabled' || state === 'connecting') return 'off'
   if (state !== 'online') return 'dg'
   return active ? 'ok' : 'sb'
 }

@@ -10,7 +10,7 @@ import { Age } from '@/components/time'
 import { useText } from '@/text'
 import { formatAge, formatNumber, formatTime } from '@/text/format'
 import { uplinkState } from './flow-model'
-import { bandsOf } from './minutes'
+import { bandsOf, untilNow, type Span } from './minutes'
 
 /** Time that the strips of states show. */
 const HOURS = 12
@@ -67,7 +67,7 @@ interface RowProps {
   uplink: Schemas['UplinkHealth']
   active: boolean
   manager: Schemas['WanManager'] | undefined
-  spans: readonly Schemas['UplinkSpan'][]
+  spans: readonly Span[]
 }
 
 function UplinkRow({ uplink, active, manager, spans }: RowProps) {
@@ -106,14 +106,21 @@ function UplinkRow({ uplink, active, manager, spans }: RowProps) {
           <StateWord state={uplinkState(uplink, active)}>{word}</StateWord>
         </span>
       </div>
-      <Bands spans={spans} />
+      <Bands
+        spans={untilNow(spans, {
+          state: uplink.state,
+          active,
+          since: uplink.since,
+          at: uplink.checked_at,
+        })}
+      />
       <span className="sm dim">{facts.join(', ')}</span>
     </li>
   )
 }
 
 /** The states of the last hours in a strip, as long as the daemon has recorded them. */
-function Bands({ spans }: { spans: readonly Schemas['UplinkSpan'][] }) {
+function Bands({ spans }: { spans: readonly Span[] }) {
   const text = useText()
   const id = useId()
   const first = spans[0]
