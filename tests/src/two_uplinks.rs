@@ -66,7 +66,11 @@ pub struct TwoUplinks {
 impl TwoUplinks {
     /// Returns a running daemon whose uplinks are online; fibre is active.
     pub fn start(balance: bool, weights: [u32; 2]) -> Result<Self> {
-        let testbed = Testbed::start()?;
+        Self::add_to(Testbed::start()?, balance, weights)
+    }
+
+    /// Adds the second uplink to a network with a running daemon.
+    pub fn add_to(testbed: Testbed, balance: bool, weights: [u32; 2]) -> Result<Self> {
         let tap = testbed.network.add_uplink()?;
         let uplinks = Self { tap, testbed };
         uplinks.keep_addresses()?;

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use gateway_tests::dns::Upstream;
 use gateway_tests::process::Process;
 use gateway_tests::testbed::{Testbed, policy};
+use gateway_tests::two_uplinks::TwoUplinks;
 use gateway_tests::wait::wait_until;
 use gateway_tests::{examples, name_server, relay};
 use serde_json::json;
@@ -28,6 +29,8 @@ enum Start {
     FirstRun,
     /// Two tunnels, two devices, a policy of each kind, queries in the log.
     LivedIn,
+    /// Two probed uplinks, a device that leaves directly and one that leaves by a tunnel.
+    TwoUplinks,
 }
 
 #[test]
@@ -81,6 +84,11 @@ fn policies_move_to_a_position_and_as_a_block() -> Result<()> {
 }
 
 #[test]
+fn two_uplinks_and_what_leaves_directly_are_in_the_overview() -> Result<()> {
+    run("uplinks", Start::TwoUplinks)
+}
+
+#[test]
 fn many_devices_and_queries_slow_no_page_down() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)
@@ -101,9 +109,20 @@ fn walk(journey: &str, start: Start) -> Result<()> {
         testbed.daemon.configure(&json!({"auth": {"enabled": true}}))?;
     }
     testbed.daemon.start()?;
-    if start == Start::LivedIn {
-        live_in(&testbed)?;
-    }
+    let outcome = match start {
+        Start::FirstRun => play(journey, &testbed),
+        Start::LivedIn => live_in(&testbed).and_then(|()| play(journey, &testbed)),
+        Start::TwoUplinks => {
+            let uplinks = TwoUplinks::add_to(testbed, false, [1, 1])?;
+            live_with_two_uplinks(&uplinks.testbed).and_then(|()| play(journey, &uplinks.testbed))
+        }
+    };
+    drop(upstream);
+    outcome
+}
+
+/// Runs the journey in the browser against the daemon as it is.
+fn play(journey: &str, testbed: &Testbed) -> Result<()> {
     let door = relay::open_anywhere(testbed.network.gateway.entrance())?;
     let directory =
         tempfile::Builder::new().prefix("gateway-journey-").tempdir().context("temporary directory")?;
@@ -119,6 +138,7 @@ fn walk(journey: &str, start: Start) -> Result<()> {
         "directory": directory.path(),
         "namespaces": {
             "laptop": network.laptop.namespace.name(), "tv": network.tv.namespace.name(), "gateway": network.gateway.name(),
+            "internet": network.internet.name(),
         },
         "devices": {"laptop": network.laptop.mac, "tv": network.tv.mac},
         "exits": {"a": network.exit_a.configuration_file(), "b": network.exit_b.configuration_file()},
@@ -129,7 +149,6 @@ fn walk(journey: &str, start: Start) -> Result<()> {
     command.arg("journeys/lib/run.js").arg(journey).arg(&file).current_dir(&folder);
     let mut process = Process::spawn(command)?;
     let status = wait_until(LONGEST, &format!("the end of the journey {journey}"), || process.ended())?;
-    drop(upstream);
     ensure!(status.success(), "the journey {journey} failed; pictures are in {}", artefacts.display());
     Ok(())
 }
@@ -153,6 +172,23 @@ fn live_in(testbed: &Testbed) -> Result<()> {
         let _ = network.laptop.namespace.run("dig", &["+tries=1", "+time=2", "@192.168.10.1", name]);
     }
     live_with_one_of_each_kind(testbed, &tv)
+}
+
+/// Lets one device leave by a tunnel and another one directly, and both send something.
+fn live_with_two_uplinks(testbed: &Testbed) -> Result<()> {
+    let network = &testbed.network;
+    let laptop = testbed.device(&network.laptop)?;
+    let tv = testbed.device(&network.tv)?;
+    testbed.tunnel("wg-a", &network.exit_a)?;
+    testbed.store_policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"]))?;
+    let mut direct = policy("tv-direct", 20, ("device", &tv), &[]);
+    direct["fail_policy"] = json!("fail-open");
+    testbed.policy(&direct)?;
+    for host in [&network.laptop, &network.tv] {
+        // Only that there is traffic matters.
+        let _ = host.namespace.run("curl", &["-s", "-m", "2", "http://198.18.0.1/ip"]);
+    }
+    Ok(())
 }
 
 /// Makes one object of each kind that has a page.
