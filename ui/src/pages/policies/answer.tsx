@@ -3,9 +3,11 @@
 import type { ReactNode } from 'react'
 import { Link } from '@/app/link'
 import { useText } from '@/text'
-import { countOf, EVALUATES_PENDING, useMatrix, usePolicies, useStatus } from './data'
+import { EVALUATES_PENDING, useMatrix, useOrigins, usePolicies, useStatus } from './data'
+import { dropOf } from './drop'
 import { Parts } from './hops'
 import { cellOf } from './model'
+import { originOf, type Origins } from './origin'
 
 export function DropAnswer() {
   const text = useText()
@@ -15,12 +17,13 @@ export function DropAnswer() {
   const waits = EVALUATES_PENDING && status?.pending_changes === true
   const pending = useMatrix(true, waits).data?.data
   const matrix = running.data?.data
-  if (running.error && !matrix) return <>{text.common.unreachable}</>
-  if (!matrix || !policies) return <>{text.common.loading}</>
+  const origins = useOrigins()
+  if ((running.error && !matrix) || origins === null) return <>{text.common.unreachable}</>
+  if (!matrix || !policies || !origins) return <>{text.common.loading}</>
   if (policies.length === 0 && matrix.rows.length === 0) return <>{text.policies.noneYet}</>
   if (matrix.rows.length === 0) return <>{text.policies.noneApplied}</>
-  const { blocked, direct, other } = countOf(matrix, 'down')
-  const total = matrix.rows.length
+  const { policies: counts, exceptions, profiles } = dropOf(matrix, origins)
+  const { total, blocked, direct, other } = counts
   const link = (which: string, words: string, shown: number): ReactNode =>
     shown === 0 ? null : (
       <Link to="/policies" search={{ down: which }}>
@@ -29,28 +32,48 @@ export function DropAnswer() {
     )
   return (
     <>
-      <Parts
-        parts={text.policies.ifAllDrop(
-          total,
-          link('blocked', text.policies.policiesBlock(blocked, total), blocked),
-          link('direct', text.policies.letOut(direct, total), direct),
-        )}
-      />
-      {other > 0 ? text.policies.othersRun(other) : null}
-      {waits && pending ? <Afterwards running={matrix} pending={pending} /> : null}
+      {total === 0 ? (
+        text.policies.noneInForce
+      ) : (
+        <Parts
+          parts={text.policies.ifAllDrop(
+            total,
+            link('blocked', text.policies.policiesBlock(blocked, total), blocked),
+            link('direct', text.policies.letOut(direct, total), direct),
+          )}
+        />
+      )}
+      {other > 0 && other < total ? text.policies.othersRun(other) : null}
+      {profiles.total > 0 ? ` ${text.policies.profilesDrop(profiles)}` : null}
+      {Object.values(exceptions).some((count) => count > 0) ? (
+        <>
+          {' '}
+          <Link to="/policies/exceptions">{text.policies.exceptionsDrop(exceptions)}</Link>.
+        </>
+      ) : null}
+      {waits && pending ? <Afterwards running={matrix} pending={pending} origins={origins} /> : null}
     </>
   )
 }
 
 type Matrix = NonNullable<ReturnType<typeof useMatrix>['data']>['data']
 
-function Afterwards({ running, pending }: { running: Matrix; pending: Matrix }) {
+interface AfterwardsProps {
+  running: Matrix
+  pending: Matrix
+  origins: Origins
+}
+
+function Afterwards({ running, pending, origins }: AfterwardsProps) {
   const text = useText()
   const before = running.rows
     .filter((row) => cellOf(row, 'down')?.outcome === 'direct')
     .map((row) => row.policy_id)
   const opened = pending.rows.filter(
-    (row) => cellOf(row, 'down')?.outcome === 'direct' && !before.includes(row.policy_id),
+    (row) =>
+      cellOf(row, 'down')?.outcome === 'direct' &&
+      !before.includes(row.policy_id) &&
+      originOf(row.policy_id, origins) === 'policy',
   )
   if (opened.length === 0) return <>{text.policies.pendingNoDirect}</>
   const names = opened.flatMap((row, at) => [
@@ -60,6 +83,8 @@ function Afterwards({ running, pending }: { running: Matrix; pending: Matrix }) 
     </Link>,
   ])
   return (
-    <Parts parts={text.policies.pendingMakesIt(countOf(pending, 'down').direct, <Parts parts={names} />)} />
+    <Parts
+      parts={text.policies.pendingMakesIt(dropOf(pending, origins).policies.direct, <Parts parts={names} />)}
+    />
   )
 }

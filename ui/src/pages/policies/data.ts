@@ -7,7 +7,8 @@ import { live } from '@/api/live'
 import { SLOW, useGet } from '@/api/query'
 import type { State } from '@/components/state'
 import { useText, type Text } from '@/text'
-import { type Hop, type LeakMatrix, pendingOf, type Policy, valuesOf } from './model'
+import { type Hop, pendingOf, type Policy, valuesOf } from './model'
+import type { Origins } from './origin'
 
 export const ALL = {}
 
@@ -48,6 +49,15 @@ export function useDryRun(resources: Record<string, unknown>, enabled = true) {
     placeholderData: (before) => before,
     enabled,
   })
+}
+
+/** What makes the rows of the leak matrix; undefined while that is not known, null if it cannot be read. */
+export function useOrigins(): Origins | null | undefined {
+  const exceptions = useGet('/exceptions/active')
+  const graph = useGet('/policy/paths/graph', {}, { every: 6000 })
+  if (exceptions.data && graph.data)
+    return { exceptions: exceptions.data.data, graph: graph.data.data.policies }
+  return exceptions.error || graph.error ? null : undefined
 }
 
 export const useStatus = () => useGet('/status', {}, { every: 3000 })
@@ -114,14 +124,5 @@ export function useHopState(): (hop: Hop) => HopState {
       }
     }
     return { state: 'unknown', reason: '' }
-  }
-}
-
-export function countOf(matrix: LeakMatrix | undefined, state: string) {
-  const cells = matrix?.rows.map((row) => row.cells[state as 'down'])
-  return {
-    blocked: cells?.filter((cell) => cell.outcome === 'blocked').length ?? 0,
-    direct: cells?.filter((cell) => cell.outcome === 'direct').length ?? 0,
-    other: cells?.filter((cell) => cell.outcome !== 'direct' && cell.outcome !== 'blocked').length ?? 0,
   }
 }

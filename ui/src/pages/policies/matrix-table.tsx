@@ -4,7 +4,9 @@ import { Link } from '@/app/link'
 import { StateWord, Tag } from '@/components/state'
 import { useText } from '@/text'
 import { cellWords, stateLabel } from './cell-words'
+import { useOrigins } from './data'
 import { cellOf, hopColumns, sameCell, stateOf, type Cell, type LeakMatrix, type LeakRow } from './model'
+import { addressOf } from './origin'
 
 interface Props {
   matrix: LeakMatrix
@@ -28,6 +30,7 @@ function columnsOf(matrix: LeakMatrix): string[] {
 
 export function MatrixTable({ matrix, before, pending = [], only, narrow = false }: Props) {
   const text = useText()
+  const origins = useOrigins()
   const columns = columnsOf(matrix)
   const rows = only === undefined ? matrix.rows : matrix.rows.filter((row) => row.policy_id === only)
   return (
@@ -49,7 +52,7 @@ export function MatrixTable({ matrix, before, pending = [], only, narrow = false
             return (
               <tr key={row.policy_id}>
                 <th scope="row">
-                  <Link to={`/policies/${row.policy_id}`}>{row.name}</Link>{' '}
+                  <Link to={addressOf(row.policy_id, origins)}>{row.name}</Link>{' '}
                   {before && pending.includes(row.policy_id) ? (
                     <Tag kind="pending">{text.policies.pendingTag}</Tag>
                   ) : null}

@@ -42,6 +42,30 @@ export const policies: Text['policies'] = {
   othersRun: (n) => ` ${n === 1 ? 'Die andere behält' : `Die anderen ${n} behalten`} einen Pfad.`,
   pendingMakesIt: (n, names) => [' Mit den ausstehenden Änderungen wären ', n, ' direkt: ', names, '.'],
   pendingNoDirect: ' Ausstehende Änderungen öffnen keinen direkten Pfad.',
+  exceptionsDrop: (n) =>
+    [
+      n.direct > 0
+        ? `${zahl(n.direct, 'Ausnahme lässt ihr Gerät', 'Ausnahmen lassen ihre Geräte')} direkt hinaus`
+        : '',
+      n.some > 0
+        ? `${zahl(n.some, 'Ausnahme lässt einen Teil des Verkehrs ihres Geräts', 'Ausnahmen lassen einen Teil des Verkehrs ihrer Geräte')} direkt hinaus`
+        : '',
+      n.blocked > 0 ? zahl(n.blocked, 'Ausnahme sperrt ihr Gerät', 'Ausnahmen sperren ihre Geräte') : '',
+      n.other > 0 ? zahl(n.other, 'Ausnahme behält einen Pfad', 'Ausnahmen behalten einen Pfad') : '',
+    ]
+      .filter(Boolean)
+      .join(', '),
+  profilesDrop: (n) =>
+    `Wo keine Richtlinie passt: ${[
+      n.blocked > 0 ? zahl(n.blocked, 'Profil sperrt', 'Profile sperren') : '',
+      n.direct > 0
+        ? zahl(n.direct, 'Profil lässt Verkehr direkt hinaus', 'Profile lassen Verkehr direkt hinaus')
+        : '',
+      n.other > 0 ? zahl(n.other, 'Profil behält einen Pfad', 'Profile behalten einen Pfad') : '',
+    ]
+      .filter(Boolean)
+      .join(', ')}.`,
+  noneInForce: 'Keine Richtlinie ist aktiv.',
   noneApplied: 'Keine Richtlinie ist aktiv: Geräte nehmen die Standardroute.',
   noneYet: 'Es gibt noch keine Richtlinie: Geräte nehmen die Standardroute.',
 

@@ -45,6 +45,30 @@ export const policies = {
     '.',
   ],
   pendingNoDirect: ' Pending changes open no direct path.',
+  exceptionsDrop: (n: { direct: number; some: number; blocked: number; other: number }): string =>
+    [
+      n.direct > 0
+        ? `${count(n.direct, 'exception lets its device', 'exceptions let their devices')} out directly`
+        : '',
+      n.some > 0
+        ? `${count(n.some, 'exception lets some traffic of its device', 'exceptions let some traffic of their devices')} out directly`
+        : '',
+      n.blocked > 0 ? count(n.blocked, 'exception blocks its device', 'exceptions block their devices') : '',
+      n.other > 0 ? count(n.other, 'exception keeps a path', 'exceptions keep a path') : '',
+    ]
+      .filter(Boolean)
+      .join(', '),
+  profilesDrop: (n: { blocked: number; direct: number; other: number }): string =>
+    `Where no policy matches, ${[
+      n.blocked > 0 ? count(n.blocked, 'profile blocks', 'profiles block') : '',
+      n.direct > 0
+        ? count(n.direct, 'profile lets traffic out directly', 'profiles let traffic out directly')
+        : '',
+      n.other > 0 ? count(n.other, 'profile keeps a path', 'profiles keep a path') : '',
+    ]
+      .filter(Boolean)
+      .join(', ')}.`,
+  noneInForce: 'No policy is active.',
   noneApplied: 'No policy is active: devices take the default route.',
   noneYet: 'There is no policy yet: devices take the default route.',
 
