@@ -6,11 +6,12 @@ import { useText } from '@/text'
 import { useCaller } from '@/app/caller'
 import { mayDo, type Role } from '@/app/roles'
 
-type Kind = 'primary' | 'plain' | 'ghost'
+export type Kind = 'primary' | 'plain' | 'ghost'
+export type Size = 'small' | 'large'
 
 interface Props extends Omit<ComponentPropsWithoutRef<'button'>, 'type'> {
   kind?: Kind
-  size?: 'small' | 'large'
+  size?: Size
   icon?: IconName
   /** Role that the action needs. */
   needs?: Role
@@ -21,18 +22,22 @@ interface Props extends Omit<ComponentPropsWithoutRef<'button'>, 'type'> {
 
 const KIND: Record<Kind, string> = { primary: 'btn btn--pri', plain: 'btn', ghost: 'btn btn--ghost' }
 
+export function classOf(kind: Kind, size: Size | undefined): string {
+  const sized = size === 'small' ? ' btn--s' : size === 'large' ? ' btn--lg' : ''
+  return `${KIND[kind]}${sized}`
+}
+
 export function Button({ kind = 'plain', size, icon, needs, submit, busy, children, ...rest }: Props) {
   const text = useText()
   const { role } = useCaller()
   const forbidden = needs !== undefined && !mayDo(role, needs)
   // A busy button keeps the focus, which a disabled one loses.
   const wait = (event: MouseEvent<HTMLButtonElement>) => event.preventDefault()
-  const sized = size === 'small' ? ' btn--s' : size === 'large' ? ' btn--lg' : ''
   return (
     <button
       {...rest}
       type={submit ? 'submit' : 'button'}
-      className={`${KIND[kind]}${sized} ${rest.className ?? ''}`}
+      className={`${classOf(kind, size)} ${rest.className ?? ''}`}
       disabled={rest.disabled === true || forbidden}
       aria-busy={busy}
       aria-disabled={busy === true ? true : undefined}

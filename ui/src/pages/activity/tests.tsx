@@ -3,10 +3,11 @@
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { Link, useGo } from '@/app/link'
+import { Link } from '@/app/link'
 import { sayError } from '@/app/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { StateWord, Tag } from '@/components/state'
@@ -19,7 +20,6 @@ type Policies = 'stored' | 'applied'
 export default function Tests() {
   const text = useText()
   const t = text.activity.tests
-  const go = useGo()
   const [policies, setPolicies] = useState<Policies>('stored')
   const read = useGet('/test-definitions')
   const tests = read.data?.data
@@ -30,9 +30,9 @@ export default function Tests() {
       <Answer
         question={t.question}
         actions={
-          <Button kind="primary" icon="plus" needs="operator" onClick={() => go('/activity/tests/new')}>
+          <LinkButton kind="primary" icon="plus" needs="operator" to="/activity/tests/new">
             {t.add}
-          </Button>
+          </LinkButton>
         }
       >
         {tests ? <Sentence tests={tests} report={report} /> : text.common.loading}

@@ -5,7 +5,7 @@ import { useGet } from '@/api/query'
 import { Link, useGo } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
 import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Check } from '@/components/fields'
 import { Empty, Loaded, Section } from '@/components/section'
@@ -28,7 +28,6 @@ const STATES: Record<string, State> = {
 
 export default function Dhcp() {
   const text = useText()
-  const go = useGo()
   const words = text.network.dhcp
   const config = useGet('/dhcp')
   const leases = useGet('/dhcp/leases')
@@ -40,9 +39,9 @@ export default function Dhcp() {
       <Answer
         question={words.question}
         actions={
-          <Button kind="primary" needs="operator" onClick={() => go('/network/dhcp/new')}>
+          <LinkButton kind="primary" needs="operator" to="/network/dhcp/new">
             {words.newReservation}
-          </Button>
+          </LinkButton>
         }
       >
         {config.error ? (

@@ -5,7 +5,7 @@ import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { Link, useGo } from '@/app/link'
 import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
@@ -16,7 +16,6 @@ type Segment = Schemas['Segment']
 
 export default function Segments() {
   const text = useText()
-  const go = useGo()
   const words = text.network.segments
   const segments = useGet('/segments')
   return (
@@ -24,9 +23,9 @@ export default function Segments() {
       <Answer
         question={words.question}
         actions={
-          <Button kind="primary" needs="operator" onClick={() => go('/network/segments/new')}>
+          <LinkButton kind="primary" needs="operator" to="/network/segments/new">
             {words.new}
-          </Button>
+          </LinkButton>
         }
       >
         {segments.error ? (

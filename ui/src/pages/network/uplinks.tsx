@@ -2,10 +2,10 @@
 
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Link, useGo } from '@/app/link'
+import { Link } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
 import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { useNow } from '@/components/time'
@@ -28,7 +28,6 @@ const RANGES: Record<string, number> = { hour: HOUR, day: DAY, week: 7 * DAY }
 
 export default function UplinksPage() {
   const text = useText()
-  const go = useGo()
   const words = text.network.uplinks
   const [search, change] = useSearchParams()
   const range = search.range !== undefined && search.range in RANGES ? search.range : 'day'
@@ -53,9 +52,9 @@ export default function UplinksPage() {
               options={Object.entries(words.ranges)}
               onChange={(next) => change({ range: next === 'day' ? undefined : next })}
             />
-            <Button kind="primary" needs="operator" onClick={() => go('/network/uplinks/edit')}>
+            <LinkButton kind="primary" needs="operator" to="/network/uplinks/edit">
               {words.edit}
-            </Button>
+            </LinkButton>
           </>
         }
       >

@@ -6,7 +6,7 @@ import { useChange, useGet } from '@/api/query'
 import { Link, useGo } from '@/app/link'
 import { say, sayError } from '@/app/toasts'
 import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { Dialog } from '@/components/dialog'
 import { Actions } from '@/components/menu'
 import { Empty, Loaded, Section } from '@/components/section'
@@ -33,7 +33,6 @@ export function bridgeState(status: string | undefined): State {
 
 export default function Bridges() {
   const text = useText()
-  const go = useGo()
   const bridges = useGet('/bridges', {}, { every: 5000 })
   const health = useGet('/bridges/status', {}, { every: 5000 })
   const words = text.paths.bridges
@@ -42,9 +41,9 @@ export default function Bridges() {
       <Answer
         question={words.question}
         actions={
-          <Button kind="primary" needs="operator" onClick={() => go('/paths/bridges/new')}>
+          <LinkButton kind="primary" needs="operator" to="/paths/bridges/new">
             {words.new}
-          </Button>
+          </LinkButton>
         }
       >
         {health.error ? text.paths.unknownAnswer : <Sentence health={health.data?.data} />}

@@ -3,9 +3,9 @@
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
-import { Link, useGo } from '@/app/link'
+import { Link } from '@/app/link'
 import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { Facts } from '@/components/facts'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
@@ -24,7 +24,6 @@ export function proxyState(status: string | undefined): State {
 
 export default function Proxies() {
   const text = useText()
-  const go = useGo()
   const words = text.paths.proxies
   const proxies = useGet('/proxies', {}, { every: 5000 })
   const relay = useGet('/tproxy/status', {}, { every: 5000, enabled: isSupported('GET /tproxy/status') })
@@ -33,9 +32,9 @@ export default function Proxies() {
       <Answer
         question={words.question}
         actions={
-          <Button kind="primary" needs="operator" onClick={() => go('/paths/proxies/new')}>
+          <LinkButton kind="primary" needs="operator" to="/paths/proxies/new">
             {words.new}
-          </Button>
+          </LinkButton>
         }
       >
         {proxies.error ? (

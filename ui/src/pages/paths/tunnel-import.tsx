@@ -7,6 +7,7 @@ import { useGo } from '@/app/link'
 import { say } from '@/app/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { ErrorSummary } from '@/components/fields'
 import { Failure, Section } from '@/components/section'
 import { ImportFields } from '@/components/tunnel-import/fields'
@@ -97,9 +98,9 @@ function Submit({ chosen }: { chosen: TunnelImport }) {
           >
             {words.submit}
           </Button>
-          <Button kind="ghost" onClick={() => go('/paths')}>
+          <LinkButton kind="ghost" to="/paths">
             {text.common.cancel}
-          </Button>
+          </LinkButton>
         </div>
       </form>
     </Section>

@@ -6,7 +6,7 @@ import { Link, useGo } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
 import { BandSection } from '@/components/bands'
 import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { useCounters, useRates } from '@/components/history'
 import { Empty, Loaded, Section } from '@/components/section'
@@ -27,7 +27,6 @@ type Egress = Schemas['Egress']
 
 export default function Tunnels() {
   const text = useText()
-  const go = useGo()
   const tunnels = useGet('/tunnels', {}, { every: 3000 })
   const egress = useGet('/tunnels/egress', {}, { every: 3000 })
   const [search, change] = useSearchParams()
@@ -46,12 +45,12 @@ export default function Tunnels() {
         question={text.paths.question}
         actions={
           <>
-            <Button needs="operator" onClick={() => go('/paths/tunnels/new')}>
+            <LinkButton needs="operator" to="/paths/tunnels/new">
               {list.new}
-            </Button>
-            <Button kind="primary" needs="operator" onClick={() => go('/paths/tunnels/import')}>
+            </LinkButton>
+            <LinkButton kind="primary" needs="operator" to="/paths/tunnels/import">
               {list.import}
-            </Button>
+            </LinkButton>
           </>
         }
       >

@@ -1,12 +1,10 @@
-import { useGo } from '@/app/link'
-import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 
-/** A button that leads to the list of an object. */
+/** Back to the list. */
 export function Back({ to, children }: { to: string; children: string }) {
-  const go = useGo()
   return (
-    <Button kind="ghost" onClick={() => go(to)}>
+    <LinkButton kind="ghost" to={to}>
       {children}
-    </Button>
+    </LinkButton>
   )
 }

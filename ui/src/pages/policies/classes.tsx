@@ -3,7 +3,7 @@
 import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/app/link'
 import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Loaded, Section } from '@/components/section'
 import { Tag } from '@/components/state'
@@ -81,9 +81,9 @@ export default function Classes() {
       <Answer
         question={text.policies.classQuestion}
         actions={
-          <Button kind="primary" icon="plus" needs="operator" onClick={() => go('/policies/classes/new')}>
+          <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/classes/new">
             {text.policies.newClass}
-          </Button>
+          </LinkButton>
         }
       >
         {list

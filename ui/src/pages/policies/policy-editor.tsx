@@ -7,6 +7,7 @@ import { useGo } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
 import { Answer } from '@/components/answer'
 import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { same, type Version } from '@/components/draft'
 import { useEdit } from '@/components/edit'
 import { FormErrors } from '@/components/form'
@@ -126,9 +127,9 @@ export function PolicyEditor({ policy, start }: Props) {
                 {text.common.discardDraft}
               </Button>
             ) : null}
-            <Button kind="ghost" onClick={() => go('/policies')}>
+            <LinkButton kind="ghost" to="/policies">
               {text.policies.backToOrder}
-            </Button>
+            </LinkButton>
           </div>
         </form>
         <div className="sec">

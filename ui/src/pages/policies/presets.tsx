@@ -1,9 +1,9 @@
 // Presets: templates of policies and profiles.
 
 import { useGet } from '@/api/query'
-import { Link, useGo } from '@/app/link'
+import { Link } from '@/app/link'
 import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Tag } from '@/components/state'
@@ -17,7 +17,6 @@ export const usePresets = () => useGet('/presets')
 export default function Presets() {
   const text = useText()
   const words = text.presets
-  const go = useGo()
   const query = usePresets()
   const list = query.data?.data
   const columns: ColumnDef<Preset, unknown>[] = [
@@ -78,9 +77,9 @@ export default function Presets() {
       <Answer
         question={words.question}
         actions={
-          <Button kind="primary" icon="plus" needs="operator" onClick={() => go('/policies/presets/new')}>
+          <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/presets/new">
             {words.new}
-          </Button>
+          </LinkButton>
         }
       >
         {list

@@ -3,7 +3,7 @@
 import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/app/link'
 import { Answer, Tabs } from '@/components/answer'
-import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
@@ -18,18 +18,17 @@ type Chain = Schemas['Chain']
 
 export default function Profiles() {
   const text = useText()
-  const go = useGo()
   const profiles = useProfiles()
   const chains = useChains()
   const newProfile = (
-    <Button kind="primary" icon="plus" needs="operator" onClick={() => go('/policies/profiles/new')}>
+    <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/profiles/new">
       {text.policies.newProfile}
-    </Button>
+    </LinkButton>
   )
   const newChain = (
-    <Button icon="plus" needs="operator" onClick={() => go('/policies/chains/new')}>
+    <LinkButton icon="plus" needs="operator" to="/policies/chains/new">
       {text.policies.newChain}
-    </Button>
+    </LinkButton>
   )
   const failed = profiles.error ?? chains.error
   return (

@@ -4,10 +4,11 @@ import { useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { useCaller } from '@/app/caller'
-import { Link, useGo } from '@/app/link'
+import { Link } from '@/app/link'
 import { say, sayError } from '@/app/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
+import { LinkButton } from '@/components/link-button'
 import { PasswordField } from '@/components/password-field'
 import { Empty, Failure, Loaded, Section } from '@/components/section'
 import { StateWord, Tag } from '@/components/state'
@@ -20,7 +21,6 @@ import { Keys } from './keys'
 export default function Accounts() {
   const text = useText()
   const t = text.system.accounts
-  const go = useGo()
   const { status } = useCaller()
   const users = useGet('/auth/users')
   const keys = useGet('/auth/keys')
@@ -30,9 +30,9 @@ export default function Accounts() {
       <Answer
         question={t.question}
         actions={
-          <Button kind="primary" icon="plus" needs="admin" onClick={() => go('/system/users/new')}>
+          <LinkButton kind="primary" icon="plus" needs="admin" to="/system/users/new">
             {t.addUser}
-          </Button>
+          </LinkButton>
         }
       >
         <Sentence users={users.data?.data} keys={keys.data?.data} />
