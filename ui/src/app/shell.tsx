@@ -10,6 +10,7 @@ import { Banners } from './banners'
 import { BottomBar, SideBar } from './navigation'
 import { PendingBar } from './pending-bar'
 import { Shortcuts } from './shortcuts'
+import { Silence } from './silence'
 import { SignInAgain } from './sign-in'
 import { Toasts } from './toasts'
 import { TopBar } from './top-bar'
@@ -29,6 +30,7 @@ export function Shell() {
         <div className="main">
           <TopBar />
           <Banners />
+          <Silence />
           <main className="page" id="main" tabIndex={-1}>
             <Outlet />
           </main>

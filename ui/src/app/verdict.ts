@@ -14,6 +14,8 @@ export interface Verdict {
   last: Schemas['GatewayVerdict'] | undefined
   /** Time of the last check, as the daemon said it. */
   checkedAt: string | null
+  /** The last answer is young enough to say something. */
+  fresh: boolean
   /** The daemon answers. */
   reachable: boolean
 }
@@ -35,6 +37,7 @@ export function useVerdict(): Verdict {
     state: STATES[word],
     last,
     checkedAt: last?.checked_at ?? null,
+    fresh,
     reachable: query.error === null,
   }
 }
