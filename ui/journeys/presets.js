@@ -47,9 +47,7 @@ export default async function presets({ daemon, open }) {
   assert.equal(await enforced('iot'), false)
 
   // Applied for a while, and undone.
-  await dock.getByRole('button', { name: 'Review' }).click()
-  await dock.getByText('iot').first().waitFor()
-  await button('Apply with snapshot').click()
+  await dock.getByRole('button', { name: 'Apply', exact: true }).click()
   await page.getByText(/undoes itself in/).waitFor()
   assert.equal(await enforced('iot'), true)
   await button('Undo now').click()
@@ -58,8 +56,7 @@ export default async function presets({ daemon, open }) {
 
   // What is stored goes, too, by the discard, which lists it before.
   assert.notEqual(await stored('iot'), undefined)
-  await dock.getByRole('button', { name: 'Review' }).click()
-  await button('Discard').click()
+  await dock.getByRole('button', { name: 'Discard', exact: true }).click()
   await dialog.getByText('iot').first().waitFor()
   await dialog.getByRole('button', { name: 'Discard' }).click()
   await dialog.waitFor({ state: 'hidden' })
@@ -98,6 +95,18 @@ export default async function presets({ daemon, open }) {
     (await daemon.api('GET', '/presets')).every((preset) => preset.name !== 'mine'),
   )
   assert.notEqual(await stored('of-mine'), undefined)
+
+  // One that would let devices out directly is not applied by the bar: the review asks for its name.
+  await use('gaming')
+  await page.getByLabel('family', { exact: true }).check()
+  await button('Add hop').click()
+  await button('Create policy').click()
+  await dialog.getByRole('button', { name: 'Create policy' }).click()
+  await page.waitForURL(/\/policies\/[0-9a-f-]{36}$/)
+  await dock.getByRole('button', { name: 'Apply', exact: true }).click()
+  await dock.getByLabel(/^Type .* to confirm$/).waitFor()
+  assert.ok(await button('Apply with snapshot').isDisabled())
+  assert.equal(await enforced('gaming'), false)
 
   watch.assertClean()
   await close()

@@ -1,6 +1,6 @@
 // The bar at the bottom of every page while stored policies differ from the applied ones.
 
-import { lazy, Suspense, useState } from 'react'
+import { lazy, Suspense, useCallback, useState } from 'react'
 import { useGet } from '@/api/query'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
@@ -8,6 +8,10 @@ import { useAge } from '@/components/time'
 import { useText } from '@/text'
 
 const Review = lazy(() => import('@/pages/policies/review'))
+const ApplyNow = lazy(() => import('@/pages/policies/apply-now'))
+const Discard = lazy(async () => ({
+  default: (await import('@/pages/policies/discard-dialog')).DiscardDialog,
+}))
 
 /** Who saved last, and when. */
 function Saved({ by, at }: { by: string; at: string }) {
@@ -18,14 +22,16 @@ function Saved({ by, at }: { by: string; at: string }) {
 
 export function PendingBar() {
   const text = useText()
-  const [open, setOpen] = useState(false)
+  const [shown, setShown] = useState<'bar' | 'review' | 'apply' | 'discard'>('bar')
+  const review = useCallback(() => setShown('review'), [])
+  const close = useCallback(() => setShown('bar'), [])
   const status = useGet('/status', {}, { every: 3000 }).data?.data
   if (!status?.pending_changes) return null
   return (
     <aside className="dock" aria-label={text.shell.pending}>
-      {open ? (
+      {shown === 'review' ? (
         <Suspense fallback={null}>
-          <Review onClose={() => setOpen(false)} />
+          <Review onClose={close} />
         </Suspense>
       ) : (
         <div className="dock__bar">
@@ -40,12 +46,34 @@ export function PendingBar() {
             </span>
           </p>
           <div className="btns">
-            <Button kind="primary" size="small" onClick={() => setOpen(true)}>
+            <Button size="small" onClick={review}>
               {text.shell.review}
+            </Button>
+            <Button
+              kind="primary"
+              size="small"
+              needs="operator"
+              busy={shown === 'apply'}
+              onClick={() => setShown('apply')}
+            >
+              {text.policies.apply}
+            </Button>
+            <Button
+              size="small"
+              needs="operator"
+              className="only-wide"
+              disabled={shown === 'apply'}
+              onClick={() => setShown('discard')}
+            >
+              {text.policies.discard}
             </Button>
           </div>
         </div>
       )}
+      <Suspense fallback={null}>
+        {shown === 'apply' ? <ApplyNow onReview={review} onDone={close} /> : null}
+        {shown === 'discard' ? <Discard onClose={close} onDone={close} /> : null}
+      </Suspense>
     </aside>
   )
 }

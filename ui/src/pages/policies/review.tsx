@@ -14,9 +14,7 @@ import { useReview, type ReviewItem } from './review-data'
 import { Dataplane } from './review-dataplane'
 import { EffectList } from './review-effect'
 import { FieldTable } from './review-fields'
-
-/** Time in seconds after which a change undoes itself. */
-const UNDO_AFTER = 90
+import { useSafeApply } from './safe-apply'
 
 type Shown = 'effect' | 'policies' | 'dataplane'
 
@@ -40,19 +38,7 @@ export default function Review({ onClose }: { onClose: () => void }) {
     say(text.policies.appliedSay(snapshot))
     onClose()
   }
-  const safely = useChange(() =>
-    call(
-      client.POST('/apply', {
-        body: {
-          resources: {},
-          dry_run: false,
-          mode: 'merge',
-          force: false,
-          confirm_timeout_sec: undo ? UNDO_AFTER : 0,
-        },
-      }),
-    ),
-  )
+  const safely = useSafeApply(undo)
   const plainly = useChange(() => call(client.POST('/routing/policies/apply')))
   const busy = safely.isPending || plainly.isPending
 
