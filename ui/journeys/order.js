@@ -13,7 +13,10 @@ export default async function order({ daemon, open }) {
   const stored = (...expected) =>
     until(`the order ${expected.join(', ')}`, async () => {
       const found = await names(daemon)
-      return found.join() === expected.join() ? found : undefined
+      // The next move waits for the end of this one.
+      if (found.join() !== expected.join()) return undefined
+      const busy = table.and(page.locator('[aria-busy="true"]'))
+      return (await busy.count()) === 0
     })
 
   await drag(page, page.getByRole('button', { name: `Drag ${second}` }), row(first))

@@ -54,8 +54,10 @@ export function useOrder(policies: Policy[]) {
       say(text.policies.moveFailed(name))
       sayError(error as Error)
     }
-    await queries.invalidateQueries()
+    await queries.invalidateQueries({ queryKey: keyOf('/routing/policies', ALL) })
+    // The next move need not wait for what else the page shows.
     setWanted(null)
+    void queries.invalidateQueries()
   }
 
   const place = new Map((wanted ?? []).map((id, at) => [id, at]))
