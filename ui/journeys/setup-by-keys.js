@@ -14,10 +14,11 @@ export default async function setupByKeys({ daemon, context, open }) {
   const keys = new Keys(page)
   const found = []
   /** A step has its heading, which has the focus; all its controls are reached. */
-  const step = async (heading) => {
+  const step = async (heading, ready = async () => true) => {
     await page.getByRole('heading', { name: heading, exact: true, level: 1 }).waitFor()
     await until(`the focus on ${heading}`, async () => (await keys.focused()) === `H1  ${heading}`)
     await page.locator('.wiz__body .loading').waitFor({ state: 'detached' })
+    await until(`${heading} to be ready`, ready)
     found.push(...(await keys.walk('.wiz')).map((each) => `${heading}: ${each}`))
   }
 
@@ -73,7 +74,8 @@ export default async function setupByKeys({ daemon, context, open }) {
   await keys.type(context.devices.laptop)
   await keys.press('Enter')
 
-  await step('Prove it')
+  // The tunnel can be pulled once it is up.
+  await step('Prove it', () => page.getByRole('button', { name: 'Pull the tunnel now' }).isEnabled())
   const works = () => daemon.on('laptop', 'curl', '-s', '-m', '2', 'http://198.18.0.1/ip')
   await until('the laptop to leave through the tunnel', works)
   await keys.reach(/^BUTTON\s+Pull the tunnel now/)

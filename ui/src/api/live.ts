@@ -10,6 +10,9 @@ const LONGEST = 30_000
 /** Time in milliseconds in which the active alerts arrive after the stream has opened. */
 const FIRST_ALERTS = 400
 
+/** Pause before the stream is opened again where the browser gives up, in milliseconds. */
+const REOPEN = 2_000
+
 /** An alert as the stream sends it. */
 export interface LiveAlert {
   kind: string
@@ -66,17 +69,39 @@ export function withAlert(
 class Live {
   open = false
   private source: EventSource | null = null
+  private reopening: number | undefined
+  private refusals = 0
   private timer: number | undefined
   private opening: number | undefined
   private alerts: LiveAlerts = { known: false, list: [] }
   private listeners = new Set<() => void>()
 
-  /** Follows the stream until the returned function is called. The browser connects again by itself. */
+  /** Follows the stream until the returned function is called. */
   follow(queries: QueryClient): () => void {
+    const refused = () => {
+      // A refusal is for good to a browser, such as one of a session that has just ended.
+      window.clearTimeout(this.reopening)
+      const pause = Math.min(LONGEST, REOPEN * 2 ** this.refusals)
+      this.refusals = Math.min(this.refusals + 1, 5)
+      this.reopening = window.setTimeout(() => {
+        close()
+        close = this.connect(queries, refused)
+      }, pause)
+    }
+    let close = this.connect(queries, refused)
+    return () => {
+      window.clearTimeout(this.reopening)
+      close()
+    }
+  }
+
+  /** Opens the stream. The browser connects again by itself unless the daemon refuses. */
+  private connect(queries: QueryClient, refused: () => void): () => void {
     const source = new EventSource('/api/v1/events')
     this.source = source
     source.onopen = () => {
       this.open = true
+      this.refusals = 0
       // The active alerts are sent again; those that ended meanwhile are not.
       this.setAlerts({ known: false, list: [] })
       window.clearTimeout(this.opening)
@@ -89,6 +114,7 @@ class Live {
       this.open = false
       window.clearTimeout(this.opening)
       this.setAlerts({ known: false, list: this.alerts.list })
+      if (source.readyState === source.CLOSED) refused()
     }
     let revised = false
     const read = () => {
