@@ -1,8 +1,10 @@
 //! Takes the carrier of the active uplink away while a download runs through a tunnel.
 
-use std::time::Instant;
+use std::io;
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use gateway_tests::topology::{other_wan, server, wan};
 use gateway_tests::traffic::{ask_server, transfer};
 use gateway_tests::two_uplinks::two_uplinks;
@@ -39,22 +41,10 @@ impl Walk {
         self.console.claim("tv is seen as (fibre)", wan(false), seen(wan(false))?);
         let internet = &network.internet;
         internet.sysctl("net.ipv6.conf.up0.keep_addr_on_down", "1")?;
-        network.tap.reset();
-        let (download, took) = std::thread::scope(|scope| -> Result<_> {
-            let download = scope.spawn(|| transfer(&network.laptop, server(false), BYTES));
-            wait_for(SOON, "the download to run", || network.tap.counts().tunnel.total() > BEGIN)?;
-            ensure!(!download.is_finished(), "the download was over before the cable was pulled");
-            self.console.run(&internet.shown("ip link set up0 down"))?;
-            let pulled = Instant::now();
-            wait_ok(SOON, "the other uplink to be active", || {
-                let manager = self.testbed.api().get("/system/wan-manager")?;
-                ensure!(manager["active"] == "cable", "{manager}");
-                Ok(())
-            })?;
-            let took = pulled.elapsed();
-            Ok((download.join(), took))
-        })?;
-        let download = download.ok().context("the download")?;
+        // A download that is over before the cable is pulled shows nothing: a larger one follows.
+        let sizes = [BYTES, 2 * BYTES, 4 * BYTES];
+        let pulled = sizes.into_iter().find_map(|bytes| self.pull_during(bytes).transpose());
+        let (download, took) = pulled.context("each download was over before the cable was pulled")??;
         self.console.say(format!("cable is active after {:.1} s", took.as_secs_f64()));
         let completed = download.as_ref().map_or_else(ToString::to_string, |_| "yes".to_owned());
         self.console.claim("the laptop's download through the tunnel completed", "yes", completed);
@@ -76,4 +66,33 @@ impl Walk {
         network.tap.reset();
         Ok(())
     }
+
+    /// Pulls the cable of the first uplink while the laptop transfers so many bytes. Returns the result of the transfer and
+    /// the time until the other uplink was active; `None` if the transfer was over before.
+    fn pull_during(&self, bytes: u64) -> Result<Option<(io::Result<Duration>, Duration)>> {
+        let network = &self.testbed.network;
+        network.tap.reset();
+        std::thread::scope(|scope| {
+            let download = scope.spawn(|| transfer(&network.laptop, server(false), bytes));
+            let runs = || network.tap.counts().tunnel.total() > BEGIN || download.is_finished();
+            wait_for(SOON, "the download to run", runs)?;
+            if download.is_finished() {
+                joined(download)?.context("the download")?;
+                return Ok(None);
+            }
+            self.console.run(&network.internet.shown("ip link set up0 down"))?;
+            let pulled = Instant::now();
+            wait_ok(SOON, "the other uplink to be active", || {
+                let manager = self.testbed.api().get("/system/wan-manager")?;
+                ensure!(manager["active"] == "cable", "{manager}");
+                Ok(())
+            })?;
+            let took = pulled.elapsed();
+            Ok(Some((joined(download)?, took)))
+        })
+    }
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> Result<T> {
+    thread.join().map_err(|_| anyhow!("the download panicked"))
 }
