@@ -13,7 +13,7 @@ interface Props {
   kind?: Kind
   size?: Size
   icon?: IconName
-  /** Role that what the page is for needs. Without it there is nothing to go to. */
+  /** Role that the page needs. Without it the control is a disabled button. */
   needs?: Role
   children: ReactNode
 }

@@ -125,7 +125,7 @@ struct Answer {
 struct Ede {
     code: u16,
     text: &'static str,
-    /// Cause of a failure, such as the policy whose hops are down.
+    /// Cause of a failure, such as the policy whose hops are down. Null for an anonymous client.
     detail: Option<String>,
 }
 

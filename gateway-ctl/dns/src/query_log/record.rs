@@ -66,7 +66,7 @@ pub struct DisplayRecord {
     pub secure: Option<bool>,
     /// Code of RFC 8914; `wire::code::ede::text` is its text.
     pub ede: Option<u16>,
-    /// Cause of a failure in words.
+    /// Cause of a failure in words. `None` for an anonymous client.
     pub detail: Option<String>,
 }
 
@@ -133,7 +133,9 @@ pub fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
     bit(trace.upstream.is_some(), has::UPSTREAM);
     bit(trace.egress.is_some(), has::EGRESS);
     bit(trace.ede.is_some(), has::EDE);
-    bit(trace.detail.is_some(), has::DETAIL);
+    // It names a policy, which may have the name of its device.
+    let detail = trace.detail.as_deref().filter(|_| named);
+    bit(detail.is_some(), has::DETAIL);
     bit(trace.secure == Some(true), has::SECURE);
     bit(trace.secure == Some(false), has::BOGUS);
     let cause = because.and_then(|because| CAUSES.iter().position(|cause| *cause == because.cause));
@@ -157,7 +159,7 @@ pub fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
     }
     device.iter().chain(id.iter()).for_each(|id| out.extend_from_slice(id.as_bytes()));
     let rule = because.map(|because| &*because.rule);
-    let sent = [trace.upstream.as_deref(), trace.egress.as_deref(), trace.detail.as_deref()];
+    let sent = [trace.upstream.as_deref(), trace.egress.as_deref(), detail];
     for text in [name, rule, through].into_iter().chain(sent).flatten() {
         let text = &text[..text.floor_char_boundary(255)];
         out.push(text.len() as u8);

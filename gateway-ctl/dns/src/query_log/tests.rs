@@ -31,6 +31,7 @@ fn write(buffer: &WorkerBuffer, number: usize, client: &Client, status: Status, 
     trace.because = (status == Status::Blocked).then_some(because);
     trace.upstream = (status == Status::Forwarded).then(|| "192.0.2.53".into());
     trace.egress = (status == Status::Forwarded).then(|| "wg-a".into());
+    trace.detail = (status == Status::Error).then(|| "the policy \"anna\" blocks\u{1b}".into());
     let reply = QueryRecord {
         time,
         elapsed: Duration::from_micros(1500),
@@ -104,6 +105,20 @@ fn a_record_is_read_as_it_was_written() {
     assert_eq!(clients.len(), 1, "only who is logged by name");
     assert_eq!((clients[0].queries, clients[0].blocked), (1, 1));
     assert_eq!(clients[0].top[0].0.to_string(), "x.ads.example");
+    log.stop();
+}
+
+#[test]
+fn the_cause_of_a_failure_is_read_where_the_client_is_named() {
+    let log = start(Settings::default());
+    write(log.buffer(0), 0, &client(5, 0), Status::Error, "www.example");
+    // A cause names a policy, and a policy may have the name of its device.
+    let anonymous = Client { logged: Logged::Anonymous, ..client(6, 0) };
+    write(log.buffer(0), 1, &anonymous, Status::Error, "www.example");
+    write(log.buffer(0), 2, &client(5, 0), Status::Cached, "www.example");
+    let rows = log.read(&Filter::default(), None, 10).rows;
+    let details: Vec<_> = rows.iter().map(|row| row.detail.as_deref()).collect();
+    assert_eq!(details, [None, None, Some("the policy \"anna\" blocks")]);
     log.stop();
 }
 

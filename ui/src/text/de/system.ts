@@ -247,7 +247,7 @@ export const system: Text['system'] = {
     old: 'alt.',
     none: 'Noch gibt es keinen Schnappschuss.',
     noneHint:
-      'Vor jedem Anwenden in diesem Dashboard, jedem Import, Zurücknehmen und Verwerfen entsteht einer.',
+      'Vor jedem Anwenden mit Schnappschuss, jedem Import, Zurücknehmen und Verwerfen entsteht einer.',
     list: 'Schnappschüsse',
     hint: 'Die letzten fünfzig bleiben. Konten und Schlüssel sind nicht enthalten.',
     take: 'Schnappschuss machen',

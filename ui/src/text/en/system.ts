@@ -251,7 +251,7 @@ export const system = {
     last: 'the last is',
     old: 'old.',
     none: 'No snapshot is there yet.',
-    noneHint: 'One is taken before each apply of this dashboard, each import, rollback and discard.',
+    noneHint: 'One is taken before each apply with a snapshot, each import, rollback and discard.',
     list: 'Snapshots',
     hint: 'The last fifty are kept. Accounts and keys are not in them.',
     take: 'Take a snapshot',
