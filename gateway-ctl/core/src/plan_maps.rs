@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 
 use gateway_common::policy_maps::PolicyMaps;
 use gateway_common::wire::*;
@@ -59,12 +60,39 @@ impl<'a> PlanMaps<'a> {
 
 /// The longest stored prefix of an address.
 pub fn longest<V: Copy>(prefixes: &BTreeMap<IpNet, V>, address: IpAddr) -> Option<V> {
-    longest_with(address, |net| prefixes.get(net).copied())
+    longest_with(address, |keys| value_of(prefixes.range(keys).next_back()))
 }
 
-fn longest_with<V>(address: IpAddr, find: impl Fn(&IpNet) -> Option<V>) -> Option<V> {
-    let longest = IpNet::from(address).prefix_len();
-    (0..=longest).rev().find_map(|length| find(&IpNet::new(address, length).ok()?.trunc()))
+fn value_of<K: Copy, V: Copy>(entry: Option<(&K, &V)>) -> Option<(K, V)> {
+    entry.map(|(key, value)| (*key, *value))
+}
+
+/// Finds the longest prefix of an address in an ordered map without host bits. `last` returns the last entry in a range
+/// of prefixes.
+///
+/// A prefix follows those that contain it. So if the last entry before an address does not contain it, those that do
+/// contain what both have in common, and the search goes on there.
+fn longest_with<V>(address: IpAddr, last: impl Fn(RangeInclusive<IpNet>) -> Option<(IpNet, V)>) -> Option<V> {
+    let prefix = |length| IpNet::new(address, length).map(|net| net.trunc()).ok();
+    let first = prefix(0)?;
+    let mut end = IpNet::from(address);
+    loop {
+        let (net, value) = last(first..=end)?;
+        if net.contains(&address) {
+            return Some(value);
+        }
+        end = prefix(common_bits(net.network(), address))?;
+    }
+}
+
+/// Returns the number of leading bits that two addresses of one family have in common.
+fn common_bits(one: IpAddr, other: IpAddr) -> u8 {
+    let bits = match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => 0,
+    };
+    u8::try_from(bits).unwrap_or(0)
 }
 
 /// The plan's own destinations, or those of the list that the slot names.
@@ -73,17 +101,21 @@ fn destination(plan: &Dataplane, slot: u32, address: IpAddr) -> Option<u32> {
         0 => longest(&plan.destinations, address),
         list => {
             let list = u16::try_from(list).ok()?;
-            longest_with(address, |net| plan.list_destinations.get(&(list, *net)).copied())
+            longest_of(&plan.list_destinations, list, address)
         }
     }
 }
 
 fn destination_port(plan: &Dataplane, slot: u16, port: u16, address: IpAddr) -> Option<u32> {
     match list_of_slot(u32::from(slot)).1 {
-        0 => longest_with(address, |net| plan.destination_ports.get(&(port, *net)).copied()),
+        0 => longest_of(&plan.destination_ports, port, address),
         list => {
             let list = u16::try_from(list).ok()?;
-            longest_with(address, |net| plan.list_ports.get(&(list, port, *net)).copied())
+            let ports = &plan.list_ports;
+            longest_with(address, |keys| {
+                let keys = (list, port, *keys.start())..=(list, port, *keys.end());
+                value_of(ports.range(keys).next_back()).map(|((.., net), rank)| (net, rank))
+            })
         }
     }
 }
@@ -93,7 +125,15 @@ fn lan_source(plan: &Dataplane, slot: u32, address: IpAddr) -> Option<u32> {
     if scope == ABSENT_SCOPE {
         return Some(SourceKind::Lan as u32);
     }
-    longest_with(address, |net| plan.lan_sources.get(&(scope, *net)).copied())
+    longest_of(&plan.lan_sources, scope, address)
+}
+
+/// The longest prefix of an address that is stored for a list, port or scope.
+pub fn longest_of<V: Copy>(prefixes: &BTreeMap<(u16, IpNet), V>, of: u16, address: IpAddr) -> Option<V> {
+    longest_with(address, |keys| {
+        let entry = prefixes.range((of, *keys.start())..=(of, *keys.end())).next_back();
+        value_of(entry).map(|((_, net), value)| (net, value))
+    })
 }
 
 fn four(word: u32) -> IpAddr {

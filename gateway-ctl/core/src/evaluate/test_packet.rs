@@ -16,7 +16,7 @@ use crate::dns::name::Name;
 use crate::doh_servers;
 use crate::facts::Facts;
 use crate::network::Network;
-use crate::plan_maps::longest;
+use crate::plan_maps::{longest, longest_of};
 
 /// Port of HTTPS, the most likely destination of a device.
 const PORT: u16 = 443;
@@ -247,16 +247,12 @@ fn is_link_local(address: IpAddr) -> bool {
 /// A public address for which there is no policy of its own.
 pub fn public_address(compiled: &Compiled, ipv6: bool, port: u16, trace: &mut Vec<String>) -> IpAddr {
     let plan = &compiled.plan.dataplane;
-    let has_port = |address: &IpAddr| {
-        let nets = (0..=128).filter_map(|length| IpNet::new(*address, length).ok());
-        nets.into_iter().any(|net| plan.destination_ports.contains_key(&(port, net.trunc())))
-    };
     let covered = |address: &IpAddr| {
         longest(&plan.locals, *address).is_some()
             || longest(&plan.destinations, *address).is_some()
             || doh_servers::networks().any(|network| network.contains(address))
             || longest(&plan.doh_servers, *address).is_some()
-            || has_port(address)
+            || longest_of(&plan.destination_ports, port, *address).is_some()
     };
     let family = if ipv6 { "IPv6" } else { "IPv4" };
     match candidates(ipv6).find(|address| !covered(address)) {

@@ -5,6 +5,8 @@ use gateway_common::classify::{Classified, IpPacket, TCP, UDP};
 use gateway_common::decide::{decide, flow_key};
 use gateway_common::verdict::Verdict;
 
+use proptest::prelude::*;
+
 use super::*;
 
 const TABLET: u8 = 1;
@@ -197,4 +199,37 @@ fn flow_beyond_the_budget_goes_on_under_what_its_client_learned() {
     open(&environment, TABLET, 0..2 * FLOW_BUDGET);
     let beyond = IpPacket { source_port: 9, ..flow };
     assert_eq!(verdict(&environment, beyond).leg, 18);
+}
+
+/// Networks and addresses in a small space, so that they meet.
+fn any_net() -> impl Strategy<Value = IpNet> {
+    (any::<[u8; 2]>(), 0..=32u8, any::<bool>()).prop_map(|([low, lower], length, ipv6)| {
+        let net = if ipv6 {
+            let address = u128::from(low & 3) << 126 | u128::from(lower);
+            IpNet::new(IpAddr::V6(address.into()), length * 4)
+        } else {
+            IpNet::new(Ipv4Addr::new(low & 0x81, 0, low & 3, lower).into(), length)
+        };
+        net.expect("a valid length").trunc()
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_longest_prefix_is_found_as_by_trying_each_length(
+        nets in prop::collection::btree_map((0..3u16, any_net()), any::<u32>(), 0..60),
+        probe in any_net(),
+    ) {
+        let address = probe.addr();
+        let of = |net: IpNet| nets.get(&(1, net)).copied();
+        let lengths = (0..=probe.max_prefix_len()).rev();
+        let expected = lengths.filter_map(|length| IpNet::new(address, length).ok()).find_map(|net| of(net.trunc()));
+        prop_assert_eq!(longest_of(&nets, 1, address), expected);
+        let plain = nets.iter().filter(|((of, _), _)| *of == 1).map(|((_, net), value)| (*net, *value)).collect();
+        prop_assert_eq!(longest(&plain, address), expected);
+        let lists = nets.iter().map(|((list, net), value)| ((*list, 443, *net), *value)).collect();
+        let plan = Dataplane { list_ports: lists, ..Dataplane::default() };
+        let slot = slot_of_list(SLOT, 1) as u16;
+        prop_assert_eq!(destination_port(&plan, slot, 443, address), expected);
+    }
 }
