@@ -25,7 +25,7 @@ pub use evaluation::{
     HopView, KernelView, MatchedPolicy, PolicyRef,
 };
 pub(crate) use explanation::{hop_down_in_words, hop_words, leg_name, legs_of, reason as blocking_reason};
-use matching::ConsideredPolicy;
+use matching::Considered;
 pub use request::{Family, Protocol, Refusal, Request};
 pub(crate) use subject::Subject;
 pub use test_packet::Entry;
@@ -63,29 +63,20 @@ pub fn evaluate(input: &Input<'_>, compiled: &Compiled, request: &Request) -> Re
             "{pending} policy changes are saved and not applied: they are not considered here"
         ));
     }
-    let matched = considered.iter().filter(|policy| policy.matched).map(|policy| MatchedPolicy {
+    let matched = considered.listed.iter().filter(|policy| policy.matched).map(|policy| MatchedPolicy {
         id: policy.id.clone(),
         name: policy.name.clone(),
         priority: policy.priority,
         reason: policy.reason.clone(),
     });
     let matched_policies = matched.collect();
-    let all = considered.len();
-    let mut unmatched = 0;
-    let considered: Vec<ConsideredPolicy> = considered
-        .into_iter()
-        .filter(|policy| {
-            unmatched += usize::from(!policy.matched);
-            policy.matched || unmatched <= MOST_UNMATCHED
-        })
-        .collect();
     Ok(Evaluation {
         sentence: said,
         decision: main.map_or(Decision::Block, |evaluated| evaluated.verdict.decision),
         device: subject.shown(input),
         matched_policies,
-        considered_omitted: all - considered.len(),
-        considered,
+        considered_omitted: considered.omitted,
+        considered: considered.listed,
         effective: EffectiveSettings {
             policy: policy.map(|policy| PolicyRef { id: policy.id, name: policy.name.clone() }),
             hop: main.and_then(|evaluated| evaluated.hop.clone()),
@@ -128,8 +119,7 @@ pub(crate) fn hop_view(hop: &crate::compile::HopState) -> HopView {
     }
 }
 
-/// Returns the list for the first address family with the matches that only the other has, and whether it agrees with
-/// the plan.
+/// Returns the policies that were tried, and reports in the trace whether they agree with the plan.
 fn consider(
     input: &Input<'_>,
     compiled: &Compiled,
@@ -137,33 +127,18 @@ fn consider(
     packets: &[gateway_common::classify::IpPacket],
     evaluated: &[EvaluatedPacket<'_>],
     trace: &mut Vec<String>,
-) -> Vec<ConsideredPolicy> {
-    let list = |packet| matching::consider(input, packet, &subject.names);
-    let mut lists = packets.iter().map(list).collect::<Vec<_>>();
-    for (list, evaluated) in lists.iter().zip(evaluated) {
-        let first = list.iter().find(|policy| policy.matched).map(|policy| policy.id.as_str());
-        let won = compiled.policy(evaluated.rank).map(|policy| policy.id.to_string());
-        if won.is_some() && won.as_deref() != first {
+) -> Considered {
+    let considered = matching::consider_packets(input, packets, &subject.names, MOST_UNMATCHED);
+    for (first, evaluated) in considered.first.iter().zip(evaluated) {
+        let won = compiled.policy(evaluated.rank).map(|policy| policy.id);
+        if won.is_some() && won != *first {
             trace.push(
                 "the plan at work was compiled from other policies than these: the verdict is the plan's"
                     .to_owned(),
             );
         }
     }
-    let mut lists = lists.drain(..);
-    let mut list = lists.next().unwrap_or_default();
-    for other in lists {
-        for (policy, other) in list.iter_mut().zip(other) {
-            match (policy.matched, other.matched) {
-                (false, true) => {
-                    *policy = ConsideredPolicy { reason: format!("IPv6: {}", other.reason), ..other }
-                }
-                (true, false) => policy.reason = format!("IPv4: {}", policy.reason),
-                _ => {}
-            }
-        }
-    }
-    list
+    considered
 }
 
 /// Returns only the verdicts, one for each address family of the request.

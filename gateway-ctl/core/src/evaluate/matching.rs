@@ -3,9 +3,11 @@
 //! The kernel finds the policy in maps that hold the folded list. Here each policy is evaluated in order, so that both
 //! results can be compared.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use gateway_common::classify::IpPacket;
+use gateway_model::id::Id;
 use gateway_model::kinds::device::Device;
 use gateway_model::kinds::policy_source::Source;
 use gateway_model::kinds::routing_policy::RoutingPolicy;
@@ -29,24 +31,69 @@ pub struct ConsideredPolicy {
     pub reason: String,
 }
 
+/// Policies that were tried for the packets of one request.
+#[derive(Clone, Debug)]
+pub struct Considered {
+    /// All that match a packet, and the first ones of those that match none.
+    pub listed: Vec<ConsideredPolicy>,
+    /// Number of those that are not listed.
+    pub omitted: usize,
+    /// First matching policy of each packet.
+    pub first: Vec<Option<Id>>,
+}
+
 /// The applied policies in the order in which they are tried, disabled ones included; before them the exceptions,
 /// behind them the profiles of devices.
 pub fn consider(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Vec<ConsideredPolicy> {
-    let sight = PacketProperties { names, ..PacketProperties::of(input, packet) };
-    input
-        .in_trial()
-        .iter()
-        .map(|policy| {
-            let answer = answer(input, policy, &sight);
-            ConsideredPolicy {
-                id: policy.meta.id.to_string(),
-                name: policy.name.clone(),
-                priority: policy.priority,
-                matched: answer.is_ok(),
-                reason: answer.unwrap_or_else(|reason| reason),
+    consider_packets(input, std::slice::from_ref(packet), names, usize::MAX).listed
+}
+
+/// Tries the policies for packets of both address families, or of one. Reasons are for the first family, or for the
+/// only one that matches. Of the policies that match no packet, only `most_unmatched` are listed, because a reason in
+/// words costs far more than the match.
+pub fn consider_packets(
+    input: &Input<'_>,
+    packets: &[IpPacket],
+    names: &[Name],
+    most_unmatched: usize,
+) -> Considered {
+    let of = |packet| PacketProperties { names, ..PacketProperties::of(input, packet) };
+    let sights: Vec<PacketProperties<'_>> = packets.iter().map(of).collect();
+    let mut considered = Considered { listed: Vec::new(), omitted: 0, first: vec![None; sights.len()] };
+    let mut unmatched = 0;
+    for policy in input.in_trial() {
+        let sources = input.sources(&policy);
+        let (mut by, mut by_all) = (None, true);
+        for (place, sight) in sights.iter().enumerate() {
+            if answer::<()>(input, &policy, &sources, sight).is_ok() {
+                considered.first[place].get_or_insert(policy.meta.id);
+                by.get_or_insert(place);
+            } else {
+                by_all = false;
             }
-        })
-        .collect()
+        }
+        unmatched += usize::from(by.is_none());
+        if by.is_none() && unmatched > most_unmatched {
+            considered.omitted += 1;
+            continue;
+        }
+        let Some(sight) = sights.get(by.unwrap_or(0)) else { continue };
+        let answer = answer::<String>(input, &policy, &sources, sight);
+        let matched = answer.is_ok();
+        let reason = answer.unwrap_or_else(|reason| reason);
+        considered.listed.push(ConsideredPolicy {
+            id: policy.meta.id.to_string(),
+            name: policy.name.clone(),
+            priority: policy.priority,
+            matched,
+            reason: match (matched && !by_all, sight.packet.ipv6) {
+                (false, _) => reason,
+                (true, false) => format!("IPv4: {reason}"),
+                (true, true) => format!("IPv6: {reason}"),
+            },
+        });
+    }
+    considered
 }
 
 /// The device that a packet of this MAC and IP address comes from.
@@ -108,88 +155,136 @@ fn address(packet: &IpPacket, address: gateway_common::wire::Address) -> IpAddr 
     if packet.ipv6 { IpAddr::V6(address.octets().into()) } else { address.into() }
 }
 
-fn answer(input: &Input<'_>, policy: &RoutingPolicy, sight: &PacketProperties<'_>) -> Result<String, String> {
+/// Reason of a result. Without words, only the result is computed.
+trait Reason: Sized {
+    fn of(words: fmt::Arguments<'_>) -> Self;
+    /// Returns the reason for which none of the elements of a policy matches.
+    fn none_of(reasons: Vec<Self>) -> Self;
+}
+
+impl Reason for () {
+    fn of(_: fmt::Arguments<'_>) {}
+
+    fn none_of(_: Vec<()>) {}
+}
+
+impl Reason for String {
+    fn of(words: fmt::Arguments<'_>) -> String {
+        words.to_string()
+    }
+
+    fn none_of(mut reasons: Vec<String>) -> String {
+        let more = reasons.len().saturating_sub(3);
+        reasons.truncate(3);
+        if more > 0 {
+            reasons.push(format!("nor do {more} more"));
+        }
+        if reasons.is_empty() { "it names nothing to match".to_owned() } else { reasons.join("; ") }
+    }
+}
+
+fn answer<R: Reason>(
+    input: &Input<'_>,
+    policy: &RoutingPolicy,
+    sources: &[Source],
+    sight: &PacketProperties<'_>,
+) -> Result<R, R> {
     if !policy.enabled {
-        return Err("it is disabled".to_owned());
+        return Err(R::of(format_args!("it is disabled")));
     }
     if let Some(end) = policy.expires_at.filter(|_| !policy.in_force(input.now)) {
-        return Err(format!("it ended at {end:.0}"));
+        return Err(R::of(format_args!("it ended at {end:.0}")));
     }
     if let Some(only) = input.only_for(policy.meta.id) {
-        matches(input, &Source::Device(only), sight)?;
+        matches::<R>(input, &Source::Device(only), sight)?;
     }
     let mut reasons = Vec::new();
-    for source in input.sources(policy) {
-        match matches(input, &source, sight) {
+    for source in sources {
+        match matches(input, source, sight) {
             Ok(reason) => return Ok(reason),
             Err(reason) => reasons.push(reason),
         }
     }
-    let more = reasons.len().saturating_sub(3);
-    reasons.truncate(3);
-    if more > 0 {
-        reasons.push(format!("nor do {more} more"));
-    }
-    Err(if reasons.is_empty() { "it names nothing to match".to_owned() } else { reasons.join("; ") })
+    Err(R::none_of(reasons))
 }
 
-fn matches(input: &Input<'_>, source: &Source, sight: &PacketProperties<'_>) -> Result<String, String> {
+/// Name of a device, else its identifier.
+struct DeviceName<'a>(&'a Input<'a>, Id);
+
+impl fmt::Display for DeviceName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DeviceName(input, id) = self;
+        match input.state.devices.get(*id) {
+            Some(device) => device.name.fmt(f),
+            None => id.fmt(f),
+        }
+    }
+}
+
+fn matches<R: Reason>(input: &Input<'_>, source: &Source, sight: &PacketProperties<'_>) -> Result<R, R> {
     match source {
-        Source::All => Ok("it matches all traffic".to_owned()),
+        Source::All => Ok(R::of(format_args!("it matches all traffic"))),
         Source::Interface(name) => match sight.interface {
-            Some(entered) if entered == name.as_str() => Ok(format!("it entered by {name}")),
-            Some(entered) => Err(format!("it entered by {entered}, not by {name}")),
-            None => Err(format!("it did not enter by {name}")),
+            Some(entered) if entered == name.as_str() => Ok(R::of(format_args!("it entered by {name}"))),
+            Some(entered) => Err(R::of(format_args!("it entered by {entered}, not by {name}"))),
+            None => Err(R::of(format_args!("it did not enter by {name}"))),
         },
         Source::Vlan(id) => match sight.vlan {
-            vlan if vlan == *id => Ok(format!("it is of VLAN {id}")),
-            0 => Err(format!("it is untagged, not of VLAN {id}")),
-            vlan => Err(format!("it is of VLAN {vlan}, not of VLAN {id}")),
+            vlan if vlan == *id => Ok(R::of(format_args!("it is of VLAN {id}"))),
+            0 => Err(R::of(format_args!("it is untagged, not of VLAN {id}"))),
+            vlan => Err(R::of(format_args!("it is of VLAN {vlan}, not of VLAN {id}"))),
         },
         Source::Subnet(net) => within("source", net, sight.source),
         Source::Device(id) => {
-            let name = input.state.devices.get(*id).map_or_else(|| id.to_string(), |d| d.name.clone());
+            let name = DeviceName(input, *id);
             match sight.device {
-                Some(device) if device.meta.id == *id => Ok(format!("it comes from the device {name}")),
-                _ => Err(format!("it does not come from the device {name}")),
+                Some(device) if device.meta.id == *id => {
+                    Ok(R::of(format_args!("it comes from the device {name}")))
+                }
+                _ => Err(R::of(format_args!("it does not come from the device {name}"))),
             }
         }
         Source::DeviceGroup(id) => {
             let Some(group) = input.state.device_groups.get(*id) else {
-                return Err(format!("the device group {id} does not exist"));
+                return Err(R::of(format_args!("the device group {id} does not exist")));
             };
             match sight.device {
-                Some(device) if group.members.contains(&device.meta.id) => {
-                    Ok(format!("it comes from {}, a member of the group {}", device.name, group.name))
-                }
-                _ => Err(format!("it comes from no member of the group {}", group.name)),
+                Some(device) if group.members.contains(&device.meta.id) => Ok(R::of(format_args!(
+                    "it comes from {}, a member of the group {}",
+                    device.name, group.name
+                ))),
+                _ => Err(R::of(format_args!("it comes from no member of the group {}", group.name))),
             }
         }
         Source::Destination { net, port: None } => within("destination", net, sight.destination),
         Source::Destination { net, port: Some(port) } => {
-            within("destination", net, sight.destination)?;
+            within::<R>("destination", net, sight.destination)?;
             match (sight.packet.has_ports(), sight.packet.destination_port) {
-                (true, have) if have == *port => Ok(format!("the destination is {source}")),
-                (true, have) => Err(format!("the destination port is {have}, not {port}")),
-                (false, _) => Err(format!("it has no port that could be {port}")),
+                (true, have) if have == *port => Ok(R::of(format_args!("the destination is {source}"))),
+                (true, have) => Err(R::of(format_args!("the destination port is {have}, not {port}"))),
+                (false, _) => Err(R::of(format_args!("it has no port that could be {port}"))),
             }
         }
         Source::Domain(pattern) => {
             match sight.names.iter().find(|name| fqdn_match::matches(pattern, name.as_ref())) {
-                Some(name) => Ok(format!("the destination was asked for as {name}, which {source} matches")),
-                None if sight.names.is_empty() => {
-                    Err(format!("the destination was not asked for by a name that {source} could match"))
+                Some(name) => {
+                    Ok(R::of(format_args!("the destination was asked for as {name}, which {source} matches")))
                 }
-                None => Err(format!("the destination was asked for by no name that {source} matches")),
+                None if sight.names.is_empty() => Err(R::of(format_args!(
+                    "the destination was not asked for by a name that {source} could match"
+                ))),
+                None => {
+                    Err(R::of(format_args!("the destination was asked for by no name that {source} matches")))
+                }
             }
         }
     }
 }
 
-fn within(what: &str, net: &IpNet, address: IpAddr) -> Result<String, String> {
+fn within<R: Reason>(what: &str, net: &IpNet, address: IpAddr) -> Result<R, R> {
     if net.contains(&address) {
-        Ok(format!("the {what} {address} is in {net}"))
+        Ok(R::of(format_args!("the {what} {address} is in {net}")))
     } else {
-        Err(format!("the {what} {address} is not in {net}"))
+        Err(R::of(format_args!("the {what} {address} is not in {net}")))
     }
 }

@@ -101,6 +101,31 @@ fn without_a_policy_traffic_goes_directly() {
 }
 
 #[test]
+fn policies_that_do_not_match_are_listed_up_to_a_limit_and_matches_always() {
+    let mut fixture = Fixture::new();
+    fixture.device("laptop", LAPTOP);
+    let none = json!({"source_type": "subnet", "source_value": "10.9.0.0/16"});
+    for priority in 1..=1002 {
+        let mut policy = none.clone();
+        policy["priority"] = priority.into();
+        fixture.policy(policy);
+    }
+    fixture.policy(
+        json!({"name": "last", "priority": 2000, "source_type": "subnet", "source_value": "192.168.1.0/24"}),
+    );
+    fixture.apply();
+    let mac = LAPTOP.parse().expect("an address");
+    let result = ask(&fixture, &Request { mac: Some(mac), ..Request::default() });
+    assert_eq!((result.considered.len(), result.considered_omitted), (1001, 2));
+    let last = result.considered.last().expect("a policy");
+    assert!(last.matched && last.reason.starts_with("IPv4: the source 192.168.1."), "{last:?}");
+    let matched: Vec<_> = result.matched_policies.iter().map(|policy| policy.name.as_str()).collect();
+    assert_eq!(matched, ["last"]);
+    let first = &result.considered[0];
+    assert!(!first.matched && first.reason.ends_with("is not in 10.9.0.0/16"), "{first:?}");
+}
+
+#[test]
 fn families_that_differ_are_both_reported() {
     let mut fixture = Fixture::new();
     fixture.device("laptop", LAPTOP);
