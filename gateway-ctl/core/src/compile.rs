@@ -60,7 +60,6 @@ pub use proxies::{by_leg, proxy_address, proxy_login};
 pub fn compile(input: &Input<'_>) -> Compiled {
     let mut compiled = Compiled { legs: legs::lower(input), ..Compiled::default() };
     let ranks = policies::lower(input, &mut compiled);
-    compiled.findings.extend(attachments::unsupported_lans(input.network, input.facts));
     let dataplane = &mut compiled.plan.dataplane;
     dataplane.header = header(input, &ranks);
     devices::lower(input, &ranks, dataplane);
@@ -68,8 +67,24 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     blocks::lower(input, dataplane);
     lan_sources::lower(input, dataplane);
     sources_and_destinations(ranks, dataplane);
+    lower_paths(input, &mut compiled);
+    compiled
+}
+
+/// Compiles the policies, marks, rules and routes, and nothing that matches packets or depends on it. Such a plan says
+/// where the traffic of each policy leaves, and is for views only.
+pub fn compile_egress(input: &Input<'_>) -> Compiled {
+    let mut compiled = Compiled { legs: legs::lower(input), ..Compiled::default() };
+    policies::lower_egress(input, &mut compiled);
+    lower_paths(input, &mut compiled);
+    compiled
+}
+
+/// Lowers what follows the decision on a packet.
+fn lower_paths(input: &Input<'_>, compiled: &mut Compiled) {
+    compiled.findings.extend(attachments::unsupported_lans(input.network, input.facts));
     let legs: Vec<Leg> = compiled.legs.by_number.values().cloned().collect();
-    let needed = needed_legs(input, &compiled, &legs);
+    let needed = needed_legs(input, compiled, &legs);
     let plan = &mut compiled.plan;
     wireguard::lower(input, &legs, plan);
     openvpn::lower(input, &legs, plan);
@@ -85,9 +100,8 @@ pub fn compile(input: &Input<'_>) -> Compiled {
     rules::lower(input, &legs, &needed, plan);
     sysctls::lower(input, &legs, plan);
     nft::lower(input, &legs, plan);
-    proxies::lower(input, &mut compiled);
-    compiled.plan.valid_until = valid_until(input, &compiled);
-    compiled
+    proxies::lower(input, compiled);
+    compiled.plan.valid_until = valid_until(input, compiled);
 }
 
 fn header(input: &Input<'_>, ranks: &Ranks) -> PlanValue {

@@ -19,7 +19,7 @@ use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::Decision;
 use crate::evaluate::route::{Exits, Kernel};
 pub use cell::{Cell, Cells, HopColumn, Outcome};
-use reach::{DnsPath, Reach, is_bound};
+use reach::{DnsPath, ExternalQueries, Reach, is_bound};
 use scenarios::Scenarios;
 pub(crate) use scenarios::{Scenario, up_and_down};
 
@@ -95,11 +95,11 @@ pub fn fail_matrix(input: &Input<'_>, compiled: &Compiled) -> Vec<FailRow> {
     let mut up = worlds.up.exits();
     let mut nothing = worlds.nothing.exits();
     let mut rows = Vec::new();
+    let by_id: BTreeMap<Id, &CompiledPolicy> =
+        compiled.policies.iter().map(|policy| (policy.id, policy)).collect();
     for (rank, row) in matrix.rows.into_iter().enumerate() {
         // The plan may come from other policies than the state has.
-        let Some(policy) = compiled.policies.iter().find(|policy| policy.id == row.policy_id) else {
-            continue;
-        };
+        let Some(policy) = by_id.get(&row.policy_id).copied() else { continue };
         let usual = both(&mut up, &worlds.up.compiled.policies[rank]);
         let current = both(&mut now, policy);
         let all = both(&mut nothing, &worlds.nothing.compiled.policies[rank]);
@@ -202,6 +202,7 @@ struct Rows<'a> {
     degraded: Vec<Exits<'a>>,
     orphaned: Exits<'a>,
     boot: Cell,
+    queries: ExternalQueries<'a>,
 }
 
 impl<'a> Rows<'a> {
@@ -217,13 +218,14 @@ impl<'a> Rows<'a> {
             degraded: worlds.without.values().map(Scenario::exits).collect(),
             orphaned: Exits::of(orphaned),
             boot: reach::without_plan(&worlds.up),
+            queries: ExternalQueries::new(input, &worlds.up.compiled),
         }
     }
 
     fn row(&mut self, policy: &CompiledPolicy, stored: &RoutingPolicy) -> (LeakRow, Outcome, View<'a>) {
         let rank = rank_of(policy);
         let bound = is_bound(policy);
-        let dns = [false, true].map(|ipv6| DnsPath::of(self.input, &self.worlds.up.compiled, stored, ipv6));
+        let dns = [false, true].map(|ipv6| DnsPath::of(&self.queries, stored, policy.rank, ipv6));
         let usual = both(&mut self.up, policy);
         let by_choice = is_direct_by_choice(policy, stored);
         let view = View { input: self.input, usual, dns, bound, by_choice };

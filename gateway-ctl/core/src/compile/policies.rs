@@ -1,5 +1,6 @@
 //! The ordered list of policies to winners per key of each dimension, and to one action per rank.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use gateway_common::leg_selection::{spread, spread_over};
@@ -57,33 +58,49 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
         domains: Vec::new(),
         lists: BTreeMap::new(),
     };
-    let order = input.in_trial();
-    for (rank, policy) in order.iter().filter(|policy| policy.in_force(input.now)).enumerate() {
-        let Ok(rank) = u32::try_from(rank) else { break };
+    for (rank, policy) in in_force(input) {
         let only = input.only_for(policy.meta.id);
         let is_exception = input.exception_end(policy.meta.id).is_some();
-        for source in input.sources(policy) {
+        for source in input.sources(&policy) {
             match only {
                 Some(device) => ranks.note_of(input, device, &source, rank),
-                None => ranks.note(input, policy, &source, rank, &mut compiled.findings),
+                None => ranks.note(input, &policy, &source, rank, &mut compiled.findings),
             }
             if !is_exception {
                 ranks.note_after(input, &source, rank);
             }
         }
-        let end = input.exception_end(policy.meta.id).or(policy.expires_at);
-        let (mut policy, mut action) = policy_at_work(input, policy, rank, &compiled.legs);
-        policy.exception_until = input.exception_end(policy.id);
-        action.until = end.map_or(0, |end| input.deadline(end));
-        if is_exception {
-            // Whether a class allows exceptions is decided when they are made.
-            (action.fallback4, action.fallback6, action.fallback_rest) = (0, 0, 0);
-        }
-        compiled.policies.push(policy);
-        compiled.plan.dataplane.actions.push(action);
+        put_to_work(input, &policy, rank, compiled);
     }
     ranks.number_lists(&mut compiled.findings);
     ranks
+}
+
+/// Lowers only the egress of the policies, and not what they match.
+pub fn lower_egress(input: &Input<'_>, compiled: &mut Compiled) {
+    for (rank, policy) in in_force(input) {
+        put_to_work(input, &policy, rank, compiled);
+    }
+}
+
+/// Returns the policies in force with their ranks.
+fn in_force<'a>(input: &Input<'a>) -> impl Iterator<Item = (u32, Cow<'a, RoutingPolicy>)> + use<'a> {
+    let now = input.now;
+    (0u32..).zip(input.in_trial().into_iter().filter(move |policy| policy.in_force(now)))
+}
+
+/// Adds a policy and its action.
+fn put_to_work(input: &Input<'_>, policy: &RoutingPolicy, rank: u32, compiled: &mut Compiled) {
+    let exception_until = input.exception_end(policy.meta.id);
+    let end = exception_until.or(policy.expires_at);
+    let (policy, mut action) = policy_at_work(input, policy, rank, &compiled.legs);
+    action.until = end.map_or(0, |end| input.deadline(end));
+    if exception_until.is_some() {
+        // Whether a class allows exceptions is decided when they are made.
+        (action.fallback4, action.fallback6, action.fallback_rest) = (0, 0, 0);
+    }
+    compiled.policies.push(CompiledPolicy { exception_until, ..policy });
+    compiled.plan.dataplane.actions.push(action);
 }
 
 /// The LAN interfaces; those of VLANs whose parent is a LAN interface too are evaluated at the parent.

@@ -132,25 +132,25 @@ pub enum DnsPath {
 impl DnsPath {
     /// Returns the treatment of the query. The matching policy does not depend on the state of the tunnels, so one
     /// verdict serves all states.
-    pub fn of(input: &Input<'_>, compiled: &Compiled, policy: &RoutingPolicy, ipv6: bool) -> DnsPath {
-        let mut questions = input.sources(policy).into_iter();
-        let Some(mut packet) = questions.find_map(|source| question(input, compiled, &source, ipv6)) else {
+    ///
+    /// `rank` is the rank of the policy.
+    pub fn of(queries: &ExternalQueries<'_>, policy: &RoutingPolicy, rank: u32, ipv6: bool) -> DnsPath {
+        let ExternalQueries { input, compiled, .. } = queries;
+        let mut packets = input.sources(policy).into_iter();
+        let Some(mut packet) = packets.find_map(|source| queries.packet(&source, ipv6)) else {
             return DnsPath::Blocked;
         };
         let only = input.only_for(policy.meta.id).and_then(|device| input.state.devices.get(device));
         if let Some(mac) = only.and_then(mac_of) {
             packet.mac = Mac::new(mac.0);
         }
-        let Verdict { rank, action, reason, .. } = decide_packet(compiled, &packet, &[]);
-        match (rank, action, reason) {
+        let Verdict { rank: winner, action, reason, .. } = decide_packet(compiled, &packet, &[]);
+        match (winner, action, reason) {
             // The resolver of the gateway uses the route of the client.
-            (RANK_NONE, _, Reason::ForcedDns) => {
-                let place = compiled.policies.iter().find(|compiled| compiled.id == policy.meta.id);
-                place.map_or(DnsPath::Blocked, |place| DnsPath::Policy(place.rank))
-            }
+            (RANK_NONE, _, Reason::ForcedDns) => DnsPath::Policy(rank),
             (RANK_NONE, Action::Mark, Reason::NoPolicy) => DnsPath::Direct,
             (RANK_NONE, ..) => DnsPath::Blocked,
-            (rank, ..) => DnsPath::Policy(rank),
+            (winner, ..) => DnsPath::Policy(winner),
         }
     }
 
@@ -177,44 +177,64 @@ pub fn is_bound(policy: &CompiledPolicy) -> bool {
     policy.hops.iter().any(|hop| hop.hop.r#type != HopType::Interface)
 }
 
-/// UDP to port 53 of a server outside, as a source would send it.
-fn question(input: &Input<'_>, compiled: &Compiled, source: &Source, ipv6: bool) -> Option<IpPacket> {
-    let lan = || input.network.lan.first().cloned().unwrap_or_default();
-    let mut entry = Entry::at(input, &lan());
-    let mut mac = None;
-    let mut from = None;
-    let mut to = public_address(compiled, ipv6, 53, &mut Vec::new());
-    match source {
-        // Any client may query the domain.
-        Source::All | Source::Domain(_) => {}
-        Source::Interface(name) => entry = Entry::at(input, name.as_str()),
-        Source::Vlan(id) => {
-            let is_it = |name: &&String| {
-                let link = input.facts.links.get(*name);
-                link.and_then(|link| link.vlan.as_ref()).is_some_and(|(_, have)| have == id)
-            };
-            match input.network.lan.iter().find(is_it) {
-                Some(name) => entry = Entry::at(input, name),
-                None => entry.vlan = *id,
-            }
-        }
-        Source::Subnet(net) => {
-            let leads_there =
-                |name: &&String| lan_prefixes(input, name).any(|lan| lan.contains(net) || net.contains(&lan));
-            if let Some(name) = input.network.lan.iter().find(leads_there) {
-                entry = Entry::at(input, name);
-            }
-            from = Some(of_family(net, ipv6)?);
-        }
-        Source::Device(id) => mac = Some(mac_of(input.state.devices.get(*id)?)?),
-        Source::DeviceGroup(id) => {
-            let members = &input.state.device_groups.get(*id)?.members;
-            mac = Some(members.iter().find_map(|id| mac_of(input.state.devices.get(*id)?))?);
-        }
-        Source::Destination { net, .. } => to = of_family(net, ipv6)?,
+/// DNS queries to a server outside, as the sources of policies would send them.
+pub struct ExternalQueries<'a> {
+    input: &'a Input<'a>,
+    /// Plan that matches packets.
+    compiled: &'a Compiled,
+    /// A server outside for each address family. Finding one takes longer than a verdict.
+    servers: [IpAddr; 2],
+    /// The first LAN interface.
+    entry: Entry,
+}
+
+impl<'a> ExternalQueries<'a> {
+    pub fn new(input: &'a Input<'a>, compiled: &'a Compiled) -> ExternalQueries<'a> {
+        let servers = [false, true].map(|ipv6| public_address(compiled, ipv6, 53, &mut Vec::new()));
+        let lan = input.network.lan.first().map_or("", String::as_str);
+        ExternalQueries { input, compiled, servers, entry: Entry::at(input, lan) }
     }
-    let from = from.or_else(|| host_of(input, &entry, ipv6))?;
-    Some(packet(mac, &entry, from, to, Protocol::Udp, 53))
+
+    /// Returns the packet of a source: UDP to port 53.
+    fn packet(&self, source: &Source, ipv6: bool) -> Option<IpPacket> {
+        let input = self.input;
+        let mut entry = self.entry.clone();
+        let mut mac = None;
+        let mut from = None;
+        let mut to = self.servers[usize::from(ipv6)];
+        match source {
+            // Any client may query the domain.
+            Source::All | Source::Domain(_) => {}
+            Source::Interface(name) => entry = Entry::at(input, name.as_str()),
+            Source::Vlan(id) => {
+                let is_it = |name: &&String| {
+                    let link = input.facts.links.get(*name);
+                    link.and_then(|link| link.vlan.as_ref()).is_some_and(|(_, have)| have == id)
+                };
+                match input.network.lan.iter().find(is_it) {
+                    Some(name) => entry = Entry::at(input, name),
+                    None => entry.vlan = *id,
+                }
+            }
+            Source::Subnet(net) => {
+                let leads_there = |name: &&String| {
+                    lan_prefixes(input, name).any(|lan| lan.contains(net) || net.contains(&lan))
+                };
+                if let Some(name) = input.network.lan.iter().find(leads_there) {
+                    entry = Entry::at(input, name);
+                }
+                from = Some(of_family(net, ipv6)?);
+            }
+            Source::Device(id) => mac = Some(mac_of(input.state.devices.get(*id)?)?),
+            Source::DeviceGroup(id) => {
+                let members = &input.state.device_groups.get(*id)?.members;
+                mac = Some(members.iter().find_map(|id| mac_of(input.state.devices.get(*id)?))?);
+            }
+            Source::Destination { net, .. } => to = of_family(net, ipv6)?,
+        }
+        let from = from.or_else(|| host_of(input, &entry, ipv6))?;
+        Some(packet(mac, &entry, from, to, Protocol::Udp, 53))
+    }
 }
 
 fn of_family(net: &IpNet, ipv6: bool) -> Option<IpAddr> {

@@ -8,11 +8,14 @@ use gateway_model::kinds::routing_policy::{Hop, HopType};
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 
-use crate::compile::{Compiled, Input, LegKind, compile, tunnel_interface};
+use crate::compile::{Compiled, Input, LegKind, compile, compile_egress, tunnel_interface};
 use crate::evaluate::route::{Exits, Kernel};
 use crate::facts::{Facts, Link, ProxyFact, TunnelFact};
 
 /// Facts and the plan they lead to.
+///
+/// Only the plan of [`Scenarios::up`] and of [`up_and_down`] matches packets. The state of hops does not change which
+/// policy matches, so the plans of the other scenarios say only where traffic leaves.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub facts: Facts,
@@ -38,11 +41,16 @@ impl Scenario {
         Scenario { facts, compiled }
     }
 
+    fn egress_of(input: &Input<'_>, facts: Facts) -> Scenario {
+        let compiled = compile_egress(&Input { facts: &facts, ..*input });
+        Scenario { facts, compiled }
+    }
+
     /// Returns the scenario in which one hop is down beside those that are.
     pub fn without(&self, input: &Input<'_>, hop: &Hop) -> Scenario {
         let mut facts = self.facts.clone();
         take_down(input, &mut facts, hop.r#type, &hop.target);
-        Scenario::of(input, facts)
+        Scenario::egress_of(input, facts)
     }
 
     pub fn exits(&self) -> Exits<'_> {
@@ -95,7 +103,8 @@ impl Scenarios {
             .collect();
         let without = first.into_iter().map(|hop| (hop.clone(), up.without(input, hop)));
         let without = without.collect();
-        Scenarios { down: Scenario::of(input, all_down), nothing: Scenario::of(input, nothing), without, up }
+        let down = Scenario::egress_of(input, all_down);
+        Scenarios { down, nothing: Scenario::egress_of(input, nothing), without, up }
     }
 }
 

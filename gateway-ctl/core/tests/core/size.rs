@@ -1,9 +1,12 @@
 //! The same input gives the same plan, and many policies give one as well.
 
-use gateway_core::compile::Compiled;
+use gateway_core::compile::{Compiled, compile_egress};
 use gateway_core::conflicts::conflicts;
+use gateway_core::evaluate::{Request, evaluate};
 use gateway_core::matrix::leak_matrix;
+use gateway_core::plan::{Dataplane, Plan};
 use gateway_core::render::render;
+use gateway_model::MacAddr;
 use serde_json::json;
 
 use crate::fixture::Fixture;
@@ -45,6 +48,27 @@ fn the_same_input_gives_the_same_plan() {
 }
 
 #[test]
+fn a_plan_of_egresses_says_what_the_whole_plan_says_of_them() {
+    let mut fixture = large(40);
+    fixture.policy(json!({"source_type": "all", "fail_policy": "fail-open", "hops": [{"type": "vpn", "target": "a"}, {"type": "vpn", "target": "b"}]}));
+    fixture.apply();
+    fixture.facts.links.remove("wg-b");
+    let (mut whole, egress) = (fixture.compiled(), compile_egress(&fixture.input()));
+    assert_eq!(format!("{:?}", whole.policies), format!("{:?}", egress.policies));
+    assert_eq!(format!("{:?}", whole.legs), format!("{:?}", egress.legs));
+    // What matches packets is left out.
+    let matching = std::mem::take(&mut whole.plan.dataplane);
+    let rest = egress.plan.dataplane.clone();
+    assert_eq!(matching.actions, rest.actions);
+    assert_eq!((matching.authorised, matching.egress_legs), (rest.authorised, rest.egress_legs));
+    assert_eq!(matching.locals, rest.locals);
+    // Redirections of nftables follow from flags of devices.
+    let nft = whole.plan.nft.clone();
+    let egress = Plan { dataplane: Dataplane::default(), nft, ..egress.plan };
+    assert_eq!(format!("{:?}", whole.plan), format!("{egress:?}"));
+}
+
+#[test]
 fn ten_thousand_policies_compile_to_a_plan_of_their_size() {
     let time = |what: &str, run: &mut dyn FnMut()| {
         let start = std::time::Instant::now();
@@ -70,6 +94,13 @@ fn ten_thousand_policies_compile_to_a_plan_of_their_size() {
         let mut rows = 0;
         time(&format!("leak matrix {count}"), &mut || rows = leak_matrix(&fixture.input()).rows.len());
         assert_eq!(rows, count);
+        let request = Request { mac: Some(MacAddr([2, 0, 0, 0, 0, 3])), ..Request::default() };
+        let mut all = 0;
+        time(&format!("evaluate {count}"), &mut || {
+            let evaluation = evaluate(&fixture.input(), &compiled, &request).expect("an answer");
+            all = evaluation.considered.len() + evaluation.considered_omitted;
+        });
+        assert_eq!(all, count);
         time(&format!("render {count}"), &mut || assert_eq!(render(&compiled, 1).hash.len(), 64));
     }
 }
