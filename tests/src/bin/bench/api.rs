@@ -108,7 +108,7 @@ pub fn be_bare(address: &str, file: &Path) -> Result<()> {
 }
 
 /// A persistent connection and the request that is sent over it.
-struct Client {
+pub struct Client {
     connection: BufReader<TcpStream>,
     request: Vec<u8>,
     body: Vec<u8>,
@@ -116,14 +116,27 @@ struct Client {
 
 impl Client {
     fn open(place: &Namespace, at: SocketAddr, path: &str) -> Result<Client> {
+        Client::of_request(place, at, format!("GET {path} HTTP/1.1\r\nHost: {at}\r\n\r\n"))
+    }
+
+    /// Opens a connection for a whole request.
+    pub fn of_request(place: &Namespace, at: SocketAddr, request: String) -> Result<Client> {
         let stream = place.within(|| TcpStream::connect(at)).context("connect")?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(SOON))?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {at}\r\n\r\n").into_bytes();
-        Ok(Client { connection: BufReader::with_capacity(1 << 16, stream), request, body: Vec::new() })
+        let connection = BufReader::with_capacity(1 << 16, stream);
+        Ok(Client { connection, request: request.into_bytes(), body: Vec::new() })
     }
 
-    fn ask(&mut self) -> Result<&[u8]> {
+    /// Sends the request and returns after the first byte of the response. The connection is of no further use.
+    pub fn first_byte(&mut self) -> Result<()> {
+        self.connection.get_mut().write_all(&self.request).context("send")?;
+        let begun = std::io::BufRead::fill_buf(&mut self.connection).context("the response")?;
+        ensure!(begun.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(begun));
+        Ok(())
+    }
+
+    pub fn ask(&mut self) -> Result<&[u8]> {
         self.connection.get_mut().write_all(&self.request).context("send")?;
         let mut head = Vec::with_capacity(1024);
         while !head.ends_with(b"\r\n\r\n") {

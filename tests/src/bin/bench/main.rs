@@ -21,6 +21,7 @@ mod start;
 mod tcp;
 mod topology;
 mod verdict;
+mod views;
 mod wireguard;
 
 use std::process::ExitCode;
@@ -48,6 +49,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["wireguard_vs_wireguard_go", "wireguard_small"], |_| wireguard::run()),
     (&["socks_vs_native"], |_| socks::run()),
     (&["api_get_vs_axum", "api_list_10k"], |_| api::run()),
+    (&["evaluate_5k", "leak_matrix_5k"], |_| views::run()),
     (&["start_1000_secrets"], |_| start::run()),
     (&["dns_blocked", "dns_cached", "dns_mix", "dns_once"], dns::serving),
     (&["dns_load", "dns_memory"], dns::lists),
