@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 14;
+pub const ABI_VERSION: u32 = 15;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -43,4 +43,10 @@ const _: () = {
     same(size_of::<DnsCacheKey>(), 128);
     same(size_of::<DnsCacheValue>(), 608);
     same(size_of::<DnsHit>(), 16);
+    same(size_of::<FastLink>(), 4);
+    same(size_of::<FastKey4>(), 16);
+    same(size_of::<FastKey6>(), 40);
+    same(size_of::<FastValue4>(), 80);
+    same(size_of::<FastValue6>(), 104);
+    same(size_of::<FastPending>(), 104);
 };

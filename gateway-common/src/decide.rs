@@ -133,6 +133,7 @@ fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict:
     let key = flow_key(packet);
     let establishes = packet.protocol == TCP && !packet.opening;
     let held = if verdict.reason as u8 == Reason::QuicHeld as u8 { flow_flags::HELLO_OPEN } else { 0 };
+    let inspected = if verdict.inspected { flow_flags::INSPECTED } else { 0 };
     let mut value = FlowValue {
         seen: now,
         generation: plan.generation,
@@ -142,7 +143,11 @@ fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict:
         action: verdict.action as u8,
         reason: verdict.reason as u8,
         leg: verdict.leg,
-        shown: shown | packet.payload | if establishes { flow_flags::ESTABLISHED } else { 0 } | held,
+        shown: (shown & !flow_flags::INSPECTED)
+            | packet.payload
+            | if establishes { flow_flags::ESTABLISHED } else { 0 }
+            | held
+            | inspected,
         until: verdict.until,
         digest: 0,
     };
@@ -173,8 +178,10 @@ fn known(flow: &FlowValue, verdict: &mut Verdict) {
     verdict.policy = flow.policy;
     verdict.device = flow.device;
     verdict.leg = flow.leg;
+    verdict.until = flow.until;
     verdict.new = false;
     verdict.shown = flow.shown;
+    verdict.inspected = flow.shown & flow_flags::INSPECTED != 0;
 }
 
 /// Evaluates a packet by the plan, without the flow table.
@@ -246,6 +253,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
     let continued = input.continued || v.admission.is_refused();
     let rank = best_rank(input, continued, &device, &interface, environment);
     let blocks = (plan.flags | device.flags) & block_flags::ALL;
+    v.inspected = blocks != 0;
     let blocked = blocks::blocked(input, blocks, device.flags, environment);
     if blocked != 0 {
         // For the counters only.

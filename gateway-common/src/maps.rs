@@ -113,6 +113,20 @@ maps! {
     DnsEpoch "gw_dns_epoch" [1] u32 => u64;
     /// Ring buffer of datagrams with Initial packets of QUIC, in bytes.
     Initials "gw_initials" [524_288] u32 => QuicInitial;
+    /// Array of one: the epoch of the fast path, [`FAST_OFF`] while it is off.
+    FastEpoch "gw_fast_epoch" [1] u32 => u32;
+    /// Interfaces that the fast path may use, by index.
+    FastLinks "gw_fast_links" [1024] u32 => FastLink;
+    /// IPv4 flows of the fast path, two entries each. Evicts the least recently used entry.
+    FastFlows4 "gw_fast4" [262_144] FastKey4 => FastValue4;
+    /// IPv6 flows of the fast path, two entries each. Evicts the least recently used entry.
+    FastFlows6 "gw_fast6" [65_536] FastKey6 => FastValue6;
+    /// Array by traffic control index: packets between ingress and the egress guard.
+    FastPackets "gw_fast_pending" [65_536] u32 => FastPending;
+    /// Per-CPU array of one: the next index of this processor in `gw_fast_pending`.
+    FastNext "gw_fast_next" [1] u32 => u32;
+    /// Per-CPU array by [`FastCounter`].
+    FastCounts "gw_fast_count" [16] u32 => CounterValue;
     /// Ring buffer of cache hits, in bytes.
     DnsHits "gw_dns_hits" [2_097_152] u32 => DnsHit;
 }

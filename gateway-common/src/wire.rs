@@ -5,6 +5,7 @@ mod action;
 mod address;
 mod dns_cache;
 mod event;
+mod fast_path;
 mod flow;
 mod flow_budget;
 mod fqdn;
@@ -17,6 +18,10 @@ pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, Fallback, PROXY_
 pub use address::{Address, Mac};
 pub use dns_cache::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
 pub use event::{BlockKey, COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
+pub use fast_path::{
+    FAST_OFF, FastAction, FastCounter, FastEnd, FastKey4, FastKey6, FastLink, FastPending, FastState,
+    FastValue4, FastValue6, fast_flags,
+};
 pub use flow::{
     DEADLINE_SHIFT, FLOW_TICK_SHIFT, FlowKey, FlowValue, Fragment, ShortFlowKey, deadline, earlier,
     flow_flags,

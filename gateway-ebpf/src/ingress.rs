@@ -5,19 +5,22 @@ use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{DNS_PORT, Headers, IpPacket, UDP, read_headers};
+use gateway_common::fast_path::entry::Validity;
 use gateway_common::inspect::decide_inspected;
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{BlockKey, CounterPage, CounterValue, Fragment, counter_place};
 
 use crate::context::{Buffer, interface, pull_headers};
 use crate::policy_maps::Kernel;
-use crate::{events, maps, quic};
+use crate::{events, fast_path, maps, quic};
 
 /// Data that does not fit on the stack. In a map it also shortens verification: the verifier does
 /// not track map values, so paths merge after each step.
 pub struct Scratch {
     packet: IpPacket,
     verdict: Verdict,
+    /// Validity of entries of the fast path before the evaluation.
+    fast: Validity,
 }
 
 #[map(name = "gw_scratch")]
@@ -28,7 +31,12 @@ pub fn run(context: &TcContext) -> i32 {
     // A program is not interrupted by itself on one processor, so the place is its own.
     let Some(scratch) = SCRATCH.get_ptr_mut(0) else { return TC_ACT_SHOT };
     // SAFETY: the pointer is to a value of the map, valid while the program runs; all zeroes are valid.
-    let Scratch { packet, verdict } = unsafe { &mut *scratch };
+    let Scratch { packet, verdict, fast } = unsafe { &mut *scratch };
+    fast_path::clear_index(context);
+    *fast = fast_path::validity();
+    if let Some(action) = fast_path::forward(context, fast, false) {
+        return action;
+    }
     pull_headers(context);
     let length = context.len();
     match read_headers(&Buffer(context), interface(context), packet) {
@@ -60,6 +68,7 @@ pub fn run(context: &TcContext) -> i32 {
     if verdict.new {
         events::sample(packet, verdict);
     }
+    fast_path::note(context, packet, verdict, fast);
     match verdict.action {
         Action::Drop => TC_ACT_SHOT,
         Action::Pass => TC_ACT_UNSPEC,
@@ -99,7 +108,7 @@ pub fn count(counters: &PerCpuArray<CounterValue>, index: u32, length: u32) {
 }
 
 #[inline(always)]
-fn count_in_page(counters: &PerCpuArray<CounterPage>, number: u32, length: u32) {
+pub fn count_in_page(counters: &PerCpuArray<CounterPage>, number: u32, length: u32) {
     let (page, place) = counter_place(number);
     if let Some(page) = counters.get_ptr_mut(page) {
         // SAFETY: as above.

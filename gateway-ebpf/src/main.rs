@@ -8,6 +8,7 @@
 mod context;
 mod dns_reply;
 mod events;
+mod fast_path;
 mod guard;
 mod ingress;
 mod inject;

@@ -130,6 +130,26 @@ pub static DNS_EPOCH: Array<Value<spec::DnsEpoch>> = Array::with_max_entries(siz
 pub static INITIALS: RingBuf = RingBuf::with_byte_size(size::<spec::Initials>(), 0);
 #[map(name = "gw_dns_hits")]
 pub static DNS_HITS: RingBuf = RingBuf::with_byte_size(size::<spec::DnsHits>(), 0);
+#[map(name = "gw_fast_epoch")]
+pub static FAST_EPOCH: Array<Value<spec::FastEpoch>> = Array::with_max_entries(size::<spec::FastEpoch>(), 0);
+#[map(name = "gw_fast_links")]
+pub static FAST_LINKS: HashMap<Key<spec::FastLinks>, Value<spec::FastLinks>> =
+    HashMap::with_max_entries(size::<spec::FastLinks>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_fast4")]
+pub static FAST_FLOWS4: LruHashMap<Key<spec::FastFlows4>, Value<spec::FastFlows4>> =
+    LruHashMap::with_max_entries(size::<spec::FastFlows4>(), 0);
+#[map(name = "gw_fast6")]
+pub static FAST_FLOWS6: LruHashMap<Key<spec::FastFlows6>, Value<spec::FastFlows6>> =
+    LruHashMap::with_max_entries(size::<spec::FastFlows6>(), 0);
+#[map(name = "gw_fast_pending")]
+pub static FAST_PENDING: Array<Value<spec::FastPackets>> =
+    Array::with_max_entries(size::<spec::FastPackets>(), 0);
+#[map(name = "gw_fast_next")]
+pub static FAST_NEXT: PerCpuArray<Value<spec::FastNext>> =
+    PerCpuArray::with_max_entries(size::<spec::FastNext>(), 0);
+#[map(name = "gw_fast_count")]
+pub static FAST_COUNTS: PerCpuArray<Value<spec::FastCounts>> =
+    PerCpuArray::with_max_entries(size::<spec::FastCounts>(), 0);
 /// The program that answers questions; empty while no daemon runs.
 #[map(name = "gw_tail_calls")]
 pub static TAIL_CALLS: ProgramArray = ProgramArray::with_max_entries(1, 0);

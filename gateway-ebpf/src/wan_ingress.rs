@@ -7,10 +7,14 @@ use gateway_common::guard;
 
 use crate::context::interface;
 use crate::network_header::{self, Field};
-use crate::{ingress, maps};
+use crate::{fast_path, ingress, maps};
 
 #[inline(always)]
 pub fn run(context: &TcContext) -> i32 {
+    fast_path::clear_index(context);
+    if let Some(action) = fast_path::forward(context, &fast_path::validity(), true) {
+        return action;
+    }
     let (_, Some(destination)) = network_header::address(context, Field::Destination) else {
         return TC_ACT_UNSPEC;
     };

@@ -101,6 +101,8 @@ pub mod flow_flags {
     pub const HELLO_OPEN: u8 = 16;
     /// The name in the ClientHello is that of a public resolver. For QUIC, the daemon notes it.
     pub const DOH_NAME: u8 = 32;
+    /// A privacy class evaluates the payload of each packet. No packet shows it: it is a property of the verdict.
+    pub const INSPECTED: u8 = 64;
 }
 
 /// 2^64 divided by the golden ratio, odd.

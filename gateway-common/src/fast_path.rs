@@ -1,0 +1,284 @@
+//! Fast path of established flows: which flows it takes, how long an entry lives, and the pairing of a packet before
+//! translation with the same packet after it.
+//!
+//! Ingress evaluates a packet, notes it as [`FastPending`], and puts the index of the note into the traffic control
+//! index of the packet, which the IP stack keeps. Netfilter and routing do their work. The egress guard finds the note,
+//! compares it with the packet, and makes two entries, one for each direction.
+
+pub mod entry;
+pub mod header;
+
+use crate::classify::{DNS_PORT, IpPacket, TCP, UDP};
+use crate::verdict::{Action, Reason, Verdict};
+use crate::wire::{DEADLINE_SHIFT, FastState, Fragment, Mark, PlanValue, plan_flags};
+
+/// Reason for which a flow stays in the IP stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SlowReason {
+    /// Neither TCP nor UDP, or a fragment.
+    Protocol = 0,
+    /// The packet does not leave by an uplink or a tunnel.
+    Verdict = 1,
+    /// The verdict ends at a certain time.
+    Deadline = 2,
+    /// A privacy class evaluates each packet of the flow.
+    Inspected = 3,
+    /// The flow has no record, because its device exceeds its budget of new flows.
+    Unrecorded = 4,
+    /// DNS, or a protocol whose payload carries addresses.
+    Port = 5,
+    /// The first packet of a flow.
+    New = 6,
+}
+
+impl SlowReason {
+    /// Returns the name in explanations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SlowReason::Protocol => "protocol",
+            SlowReason::Verdict => "verdict",
+            SlowReason::Deadline => "deadline",
+            SlowReason::Inspected => "inspected",
+            SlowReason::Unrecorded => "unrecorded",
+            SlowReason::Port => "port",
+            SlowReason::New => "new",
+        }
+    }
+}
+
+/// Reports whether the fast path leaves a destination port to the IP stack: DNS, and protocols that conntrack helpers
+/// read (nf_conntrack_ftp, _tftp, _netbios_ns, _snmp, _h323, _pptp, _sip, _sane, _irc, _amanda).
+#[inline(always)]
+pub const fn is_excluded_port(port: u16) -> bool {
+    matches!(
+        port,
+        DNS_PORT | 21 | 69 | 137 | 161 | 162 | 1719 | 1720 | 1723 | 5060 | 5061 | 6566 | 6667 | 10080
+    )
+}
+
+/// Decides whether a flow with this verdict may get an entry.
+#[inline(always)]
+pub fn admit(packet: &IpPacket, verdict: &Verdict, plan: &PlanValue) -> Result<(), SlowReason> {
+    let is_udp = packet.protocol == UDP;
+    if !(is_udp || packet.protocol == TCP) || packet.fragment as u8 != Fragment::Whole as u8 {
+        return Err(SlowReason::Protocol);
+    }
+    let reason = verdict.reason as u8;
+    let leaves = reason == Reason::PolicyEgress as u8
+        || reason == Reason::PolicyDirect as u8
+        || reason == Reason::NoPolicy as u8;
+    let has_egress = verdict.mark & !0xff == Mark::PREFIX || verdict.mark == Mark::DIRECT.0;
+    if verdict.action as u8 != Action::Mark as u8 || !leaves || !has_egress {
+        return Err(SlowReason::Verdict);
+    }
+    if verdict.until != 0 {
+        return Err(SlowReason::Deadline);
+    }
+    // The daemon reads Initial packets of QUIC, wherever they are in a flow.
+    if verdict.inspected || is_udp && plan.flags & plan_flags::SERVER_NAMES != 0 {
+        return Err(SlowReason::Inspected);
+    }
+    if verdict.admission.is_refused() {
+        return Err(SlowReason::Unrecorded);
+    }
+    if is_excluded_port(packet.destination_port) || is_excluded_port(packet.source_port) {
+        return Err(SlowReason::Port);
+    }
+    if verdict.new {
+        return Err(SlowReason::New);
+    }
+    Ok(())
+}
+
+/// Converts nanoseconds of the flow clock to the unit of [`FastState`].
+#[inline(always)]
+pub const fn ticks(nanoseconds: u64) -> u32 {
+    (nanoseconds >> DEADLINE_SHIFT) as u32
+}
+
+const fn seconds(seconds: u64) -> u32 {
+    ticks(seconds * 1_000_000_000)
+}
+
+/// Interval at which the IP stack gets a packet of each direction, so that conntrack keeps the flow. Conntrack forgets
+/// UDP without replies after 30 seconds.
+pub const PROBE_INTERVAL: u32 = seconds(5);
+/// Interval at which the IP stack gets further packets while the egress guard has not confirmed the flow.
+const RETRY_INTERVAL: u32 = seconds(1);
+/// Time after which an entry without confirmation is not used.
+const LIFETIME: u32 = seconds(10);
+/// The same for replies, which end if the host sends nothing.
+const REPLY_LIFETIME: u32 = seconds(30);
+
+/// Use of an entry for a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Use {
+    /// The packet passes the IP stack by.
+    Fast = 0,
+    /// The IP stack gets the packet, and the entry stays in use.
+    Probe = 1,
+    /// The IP stack gets the packet, and the entry is over.
+    Over = 2,
+}
+
+impl FastState {
+    /// Decides on a packet by the age of the entry.
+    #[inline(always)]
+    pub const fn at(&self, now: u32, is_reply: bool) -> Use {
+        let age = now.wrapping_sub(self.confirmed);
+        let since_probe = now.wrapping_sub(self.probed);
+        if is_reply {
+            if age >= REPLY_LIFETIME {
+                Use::Over
+            } else if since_probe >= PROBE_INTERVAL {
+                Use::Probe
+            } else {
+                Use::Fast
+            }
+        } else if age >= LIFETIME {
+            Use::Over
+        } else if age >= PROBE_INTERVAL && since_probe >= RETRY_INTERVAL {
+            Use::Probe
+        } else {
+            Use::Fast
+        }
+    }
+
+    /// State of a new entry of replies: conntrack sees the first reply, by which it knows the flow to be mutual.
+    #[inline(always)]
+    pub const fn for_replies(now: u32, digest: u32) -> FastState {
+        FastState { digest, confirmed: now, probed: now.wrapping_sub(PROBE_INTERVAL), end: 0 }
+    }
+}
+
+/// Time after which a note about a packet is not used. Packets wait longer only for the MAC address of a neighbour.
+pub const PENDING_LIFETIME: u64 = 20_000_000;
+/// Time after which an unused note may be overwritten. The difference is much longer than a program runs, so no program
+/// reads a note that is being overwritten.
+pub const PENDING_REUSE: u64 = 60_000_000;
+
+/// Number of notes of one processor. A power of two.
+const PENDING_SHARE: u32 = 4096;
+/// Number of processors with notes of their own. Packets of further ones stay slow.
+const PENDING_PROCESSORS: u32 = 16;
+
+/// Returns the index of a processor's note. 0, which means no note, if the processor has none or the index means
+/// something else.
+#[inline(always)]
+pub const fn pending_index(processor: u32, counter: u32) -> u32 {
+    if processor >= PENDING_PROCESSORS {
+        return 0;
+    }
+    let index = processor * PENDING_SHARE + counter % PENDING_SHARE;
+    if index == crate::guard::PASSED as u32 { 0 } else { index }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::admission::Admission;
+
+    fn verdict() -> Verdict {
+        let mut verdict = Verdict::DROP;
+        verdict.set(Action::Mark, Reason::PolicyEgress, Mark::leg(16).0);
+        verdict.new = false;
+        verdict
+    }
+
+    fn packet() -> IpPacket {
+        IpPacket { protocol: TCP, destination_port: 443, source_port: 50_000, ..IpPacket::default() }
+    }
+
+    #[test]
+    fn each_condition_keeps_a_flow_in_the_stack() {
+        let plan = PlanValue::default();
+        let (good, flow) = (packet(), verdict());
+        assert_eq!(admit(&good, &flow, &plan), Ok(()));
+        let direct = Verdict { mark: Mark::DIRECT.0, reason: Reason::NoPolicy, ..flow };
+        assert_eq!(admit(&good, &direct, &plan), Ok(()));
+        for (packet, reason) in [
+            (IpPacket { protocol: 1, ..good }, SlowReason::Protocol),
+            (IpPacket { fragment: Fragment::First, ..good }, SlowReason::Protocol),
+            (IpPacket { destination_port: 53, ..good }, SlowReason::Port),
+            (IpPacket { source_port: 5060, ..good }, SlowReason::Port),
+        ] {
+            assert_eq!(admit(&packet, &flow, &plan), Err(reason));
+        }
+        for (verdict, reason) in [
+            (Verdict { action: Action::Drop, ..flow }, SlowReason::Verdict),
+            (Verdict { reason: Reason::ToGateway, ..flow }, SlowReason::Verdict),
+            (Verdict { reason: Reason::PolicyProxy, ..flow }, SlowReason::Verdict),
+            (Verdict { mark: Mark::REJECT.0, ..direct }, SlowReason::Verdict),
+            (Verdict { mark: Mark::RESET.0, ..flow }, SlowReason::Verdict),
+            (Verdict { until: 1, ..flow }, SlowReason::Deadline),
+            (Verdict { inspected: true, ..flow }, SlowReason::Inspected),
+            (Verdict { admission: Admission::Refused, ..flow }, SlowReason::Unrecorded),
+            (Verdict { new: true, ..flow }, SlowReason::New),
+        ] {
+            assert_eq!(admit(&good, &verdict, &plan), Err(reason));
+        }
+        let names = PlanValue { flags: plan_flags::SERVER_NAMES, ..plan };
+        assert_eq!(admit(&good, &flow, &names), Ok(()));
+        let quic = IpPacket { protocol: UDP, ..good };
+        assert_eq!(admit(&quic, &flow, &names), Err(SlowReason::Inspected));
+        assert_eq!(admit(&quic, &flow, &plan), Ok(()));
+    }
+
+    #[test]
+    fn notes_have_distinct_indices_and_none_means_passed() {
+        let mut seen = std::collections::BTreeSet::new();
+        for processor in 0..PENDING_PROCESSORS {
+            for counter in 0..PENDING_SHARE {
+                let index = pending_index(processor, counter);
+                assert_ne!(index, u32::from(crate::guard::PASSED));
+                assert!(index <= u32::from(u16::MAX), "the traffic control index has 16 bits");
+                assert!(index == 0 || seen.insert(index));
+            }
+        }
+        assert_eq!(pending_index(PENDING_PROCESSORS, 1), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn an_entry_without_confirmation_ends(confirmed: u32, probed: u32, age in 0..10 * REPLY_LIFETIME, reply: bool) {
+            let state = FastState { confirmed, probed, ..FastState::default() };
+            let lifetime = if reply { REPLY_LIFETIME } else { LIFETIME };
+            let used = state.at(confirmed.wrapping_add(age), reply);
+            prop_assert_eq!(used == Use::Over, age >= lifetime);
+        }
+
+        #[test]
+        fn conntrack_sees_a_packet_in_each_interval(start: u32, reply: bool, gaps in prop::collection::vec(0u32..40, 1..400)) {
+            let mut state = if reply {
+                FastState::for_replies(start, 0)
+            } else {
+                FastState { confirmed: start, probed: start, ..FastState::default() }
+            };
+            let (mut now, mut last) = (start, if reply { None } else { Some(start) });
+            for gap in gaps {
+                now = now.wrapping_add(gap);
+                match state.at(now, reply) {
+                    // The host goes on sending, so the guard confirms both directions.
+                    Use::Probe => {
+                        state = FastState { confirmed: now, probed: now, ..state };
+                        last = Some(now);
+                    }
+                    Use::Fast => prop_assert!(now.wrapping_sub(last.expect("a first packet")) < PROBE_INTERVAL),
+                    Use::Over => prop_assert!(gap > 0),
+                }
+                if reply {
+                    state.confirmed = now;
+                }
+                if state.at(now, reply) == Use::Over {
+                    state.confirmed = now;
+                    state.probed = now;
+                    last = Some(now);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Headers of the packets that the fast path takes, and their rewrite.
+//!
+//! Formats: IPv4 without options (RFC 791), IPv6 without extension headers (RFC 8200), TCP (RFC 9293), UDP (RFC 768).
+//! Anything else stays in the IP stack, as do packets that it would drop or answer.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use crate::checksum::{add, change, fold};
+use crate::classify::{TCP, UDP};
+use crate::maps::Wire;
+use crate::packet::Packet;
+use crate::wire::{Address, FastAction, FastKey4, FastKey6, FastState, FastValue4, FastValue6, Mac};
+
+/// Length of an Ethernet header.
+pub const ETHERNET: usize = 14;
+
+/// TCP flags (RFC 9293, section 3.1).
+pub mod tcp_flags {
+    pub const FIN: u8 = 0x01;
+    pub const SYN: u8 = 0x02;
+    pub const RST: u8 = 0x04;
+    pub const ACK: u8 = 0x10;
+    /// Flags that end an entry.
+    pub const ENDING: u8 = FIN | SYN | RST;
+}
+
+/// An address family of the fast path.
+pub trait Family {
+    type Address: Copy + PartialEq;
+    type Key: Wire + PartialEq;
+    type Value: Wire;
+    /// Words of the IP header.
+    type Header: Wire;
+    /// Link-layer and IP header and the ports, as they are written.
+    type Frame: Copy;
+    const IPV6: bool;
+    /// Length of the IP header.
+    const LENGTH: usize;
+
+    /// Reads an IP header that needs no special treatment. Writes what both families have in common to `head`.
+    fn parse(header: &Self::Header, head: &mut Head) -> bool;
+    fn addresses(header: &Self::Header) -> (Self::Address, Self::Address);
+    fn set_key(
+        key: &mut Self::Key,
+        source: &Self::Address,
+        destination: &Self::Address,
+        ports: (u16, u16),
+        protocol: u8,
+    );
+    fn protocol(key: &Self::Key) -> u8;
+    fn set_addresses(value: &mut Self::Value, source: &Self::Address, destination: &Self::Address);
+    fn action_mut(value: &mut Self::Value) -> &mut FastAction;
+    fn rewritten(value: &Self::Value) -> (Self::Address, Self::Address);
+    fn action(value: &Self::Value) -> &FastAction;
+    fn state(value: &Self::Value) -> &FastState;
+    fn state_mut(value: &mut Self::Value) -> &mut FastState;
+    fn digest(value: &Self::Value, key: &Self::Key, seed: u32) -> u32;
+    fn widen(address: &Self::Address) -> Address;
+    /// The inverse of [`widen`](Self::widen) for an address of this family.
+    fn narrow(address: &Address) -> Self::Address;
+    /// Change of a checksum over the addresses, if these of a header are replaced by those of an entry.
+    fn address_change(header: &Self::Header, value: &Self::Value) -> u32;
+    /// Writes the headers after the rewrite.
+    fn set_frame(frame: &mut Self::Frame, header: &Self::Header, value: &Self::Value);
+}
+
+/// Fields of the headers of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Length of the IP packet.
+    pub length: u32,
+    /// Length of the IP header and the transport header.
+    pub headers: u32,
+    /// In memory order.
+    pub source_port: u16,
+    pub destination_port: u16,
+    /// In memory order, 0 for IPv6.
+    pub identification: u16,
+    pub protocol: u8,
+    pub hop_limit: u8,
+    /// 0 for UDP.
+    pub tcp_flags: u8,
+}
+
+impl Head {
+    /// Reports whether the segment ends an entry.
+    #[inline(always)]
+    pub const fn is_ending(&self) -> bool {
+        self.tcp_flags & tcp_flags::ENDING != 0
+    }
+}
+
+/// Reads the headers behind a link-layer header of `offset` bytes. Returns false for all packets that only the IP stack
+/// treats right: options, fragments, other protocols, wrong lengths, combinations of TCP flags that conntrack calls
+/// invalid.
+#[inline(always)]
+pub fn read<F: Family, P: Packet + ?Sized>(
+    packet: &P,
+    offset: usize,
+    head: &mut Head,
+    header: &mut F::Header,
+) -> bool {
+    let Some(found) = packet.read::<F::Header>(offset) else { return false };
+    *header = found;
+    if !F::parse(header, head) {
+        return false;
+    }
+    let transport = offset + F::LENGTH;
+    let Some(begin) = packet.read::<[u32; 2]>(transport) else { return false };
+    let ports: [u16; 2] = zerocopy::transmute!(begin[0]);
+    head.source_port = ports[0];
+    head.destination_port = ports[1];
+    let payload = head.length - F::LENGTH as u32;
+    head.tcp_flags = 0;
+    if head.protocol == UDP {
+        head.headers = F::LENGTH as u32 + 8;
+        return u32::from_be(begin[1]) >> 16 == payload;
+    }
+    if head.protocol != TCP {
+        return false;
+    }
+    let Some(control) = packet.read::<u32>(transport + 12) else { return false };
+    let control = u32::from_be(control) >> 16;
+    let length = (control >> 12) * 4;
+    head.headers = F::LENGTH as u32 + length;
+    head.tcp_flags = control as u8;
+    let is_data = head.tcp_flags & (tcp_flags::ENDING | tcp_flags::ACK) == tcp_flags::ACK;
+    length >= 20 && length <= payload && (is_data || head.is_ending())
+}
+
+/// Content of a packet that translation does not change.
+#[inline(always)]
+pub fn content<P: Packet + ?Sized>(packet: &P, transport: usize, protocol: u8) -> [u32; 2] {
+    let offset = if protocol == TCP { transport + 4 } else { transport + 8 };
+    packet.read::<[u32; 2]>(offset).unwrap_or_default()
+}
+
+/// Change of a checksum over the ports, if these are replaced by those of an entry.
+#[inline(always)]
+pub fn port_change(head: &Head, action: &FastAction) -> u32 {
+    let before = [head.source_port, head.destination_port];
+    let after = [action.source_port, action.destination_port];
+    change(zerocopy::transmute!(before), zerocopy::transmute!(after), false)
+}
+
+/// IPv4.
+#[derive(Clone, Copy, Debug)]
+pub enum V4 {}
+
+/// Rewritten headers of an IPv4 packet. The frame begins at `to`; the padding keeps the words aligned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct Frame4 {
+    pub _pad: u16,
+    pub to: Mac,
+    pub from: Mac,
+    pub ethertype: u16,
+    pub header: [u32; 5],
+    pub ports: [u16; 2],
+}
+
+const ETHERTYPE4: u16 = 0x0800_u16.to_be();
+const ETHERTYPE6: u16 = 0x86dd_u16.to_be();
+
+impl Family for V4 {
+    type Address = u32;
+    type Key = FastKey4;
+    type Value = FastValue4;
+    type Header = [u32; 5];
+    type Frame = Frame4;
+    const IPV6: bool = false;
+    const LENGTH: usize = 20;
+
+    #[inline(always)]
+    fn parse(header: &[u32; 5], head: &mut Head) -> bool {
+        let first = u32::from_be(header[0]);
+        let second = u32::from_be(header[1]);
+        let third = u32::from_be(header[2]);
+        head.length = first & 0xffff;
+        head.identification = ((second >> 16) as u16).to_be();
+        head.hop_limit = (third >> 24) as u8;
+        head.protocol = (third >> 16) as u8;
+        let mut sum = 0;
+        for word in header {
+            sum = add(sum, *word);
+        }
+        // More fragments, or an offset.
+        first >> 24 == 0x45 && second & 0x3fff == 0 && head.length >= 28 && fold(sum) == 0xffff
+    }
+
+    #[inline(always)]
+    fn addresses(header: &[u32; 5]) -> (u32, u32) {
+        (header[3], header[4])
+    }
+
+    #[inline(always)]
+    fn set_key(key: &mut FastKey4, source: &u32, destination: &u32, ports: (u16, u16), protocol: u8) {
+        key.source = *source;
+        key.destination = *destination;
+        key.source_port = ports.0;
+        key.destination_port = ports.1;
+        key.protocol = protocol as u32;
+    }
+
+    #[inline(always)]
+    fn protocol(key: &FastKey4) -> u8 {
+        key.protocol as u8
+    }
+
+    #[inline(always)]
+    fn set_addresses(value: &mut FastValue4, source: &u32, destination: &u32) {
+        value.source = *source;
+        value.destination = *destination;
+    }
+
+    #[inline(always)]
+    fn action_mut(value: &mut FastValue4) -> &mut FastAction {
+        &mut value.action
+    }
+
+    #[inline(always)]
+    fn rewritten(value: &FastValue4) -> (u32, u32) {
+        (value.source, value.destination)
+    }
+
+    #[inline(always)]
+    fn action(value: &FastValue4) -> &FastAction {
+        &value.action
+    }
+
+    #[inline(always)]
+    fn state(value: &FastValue4) -> &FastState {
+        &value.state
+    }
+
+    #[inline(always)]
+    fn state_mut(value: &mut FastValue4) -> &mut FastState {
+        &mut value.state
+    }
+
+    #[inline(always)]
+    fn digest(value: &FastValue4, key: &FastKey4, seed: u32) -> u32 {
+        value.digest_for(key, seed)
+    }
+
+    #[inline(always)]
+    fn widen(address: &u32) -> Address {
+        Address::v4_word(*address)
+    }
+
+    #[inline(always)]
+    fn narrow(address: &Address) -> u32 {
+        address.last()
+    }
+
+    #[inline(always)]
+    fn address_change(header: &[u32; 5], value: &FastValue4) -> u32 {
+        add(change(header[3], value.source, false), change(header[4], value.destination, false))
+    }
+
+    #[inline(always)]
+    fn set_frame(frame: &mut Frame4, header: &[u32; 5], value: &FastValue4) {
+        let action = &value.action;
+        let [ttl_protocol, checksum]: [u16; 2] = zerocopy::transmute!(header[2]);
+        let lowered = (u16::from_be(ttl_protocol) - 0x0100).to_be();
+        let ttl_change = change(ttl_protocol as u32, lowered as u32, false);
+        let delta = add(ttl_change, Self::address_change(header, value));
+        let checksum = !fold(add(!checksum as u32, delta));
+        let third: u32 = zerocopy::transmute!([lowered, checksum]);
+        frame.to = action.to;
+        frame.from = action.from;
+        frame.ethertype = ETHERTYPE4;
+        frame.header = [header[0], header[1], third, value.source, value.destination];
+        frame.ports = [action.source_port, action.destination_port];
+    }
+}
+
+/// IPv6.
+#[derive(Clone, Copy, Debug)]
+pub enum V6 {}
+
+/// Rewritten headers of an IPv6 packet. The frame begins at `to`; the padding keeps the words aligned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct Frame6 {
+    pub _pad: u16,
+    pub to: Mac,
+    pub from: Mac,
+    pub ethertype: u16,
+    pub first: [u32; 2],
+    pub source: Address,
+    pub destination: Address,
+    pub ports: [u16; 2],
+}
+
+impl Family for V6 {
+    type Address = Address;
+    type Key = FastKey6;
+    type Value = FastValue6;
+    type Header = [u32; 10];
+    type Frame = Frame6;
+    const IPV6: bool = true;
+    const LENGTH: usize = 40;
+
+    #[inline(always)]
+    fn parse(header: &[u32; 10], head: &mut Head) -> bool {
+        let second = u32::from_be(header[1]);
+        let payload = second >> 16;
+        head.length = 40 + payload;
+        head.identification = 0;
+        head.protocol = (second >> 8) as u8;
+        head.hop_limit = second as u8;
+        // A length of zero is a jumbogram.
+        u32::from_be(header[0]) >> 28 == 6 && payload >= 8
+    }
+
+    #[inline(always)]
+    fn addresses(header: &[u32; 10]) -> (Address, Address) {
+        let [_, _, a, b, c, d, e, f, g, h] = *header;
+        (Address([a, b, c, d]), Address([e, f, g, h]))
+    }
+
+    #[inline(always)]
+    fn set_key(key: &mut FastKey6, source: &Address, destination: &Address, ports: (u16, u16), protocol: u8) {
+        key.source = *source;
+        key.destination = *destination;
+        key.source_port = ports.0;
+        key.destination_port = ports.1;
+        key.protocol = protocol as u32;
+    }
+
+    #[inline(always)]
+    fn protocol(key: &FastKey6) -> u8 {
+        key.protocol as u8
+    }
+
+    #[inline(always)]
+    fn set_addresses(value: &mut FastValue6, source: &Address, destination: &Address) {
+        value.source = *source;
+        value.destination = *destination;
+    }
+
+    #[inline(always)]
+    fn action_mut(value: &mut FastValue6) -> &mut FastAction {
+        &mut value.action
+    }
+
+    #[inline(always)]
+    fn rewritten(value: &FastValue6) -> (Address, Address) {
+        (value.source, value.destination)
+    }
+
+    #[inline(always)]
+    fn action(value: &FastValue6) -> &FastAction {
+        &value.action
+    }
+
+    #[inline(always)]
+    fn state(value: &FastValue6) -> &FastState {
+        &value.state
+    }
+
+    #[inline(always)]
+    fn state_mut(value: &mut FastValue6) -> &mut FastState {
+        &mut value.state
+    }
+
+    #[inline(always)]
+    fn digest(value: &FastValue6, key: &FastKey6, seed: u32) -> u32 {
+        value.digest_for(key, seed)
+    }
+
+    #[inline(always)]
+    fn widen(address: &Address) -> Address {
+        *address
+    }
+
+    #[inline(always)]
+    fn narrow(address: &Address) -> Address {
+        *address
+    }
+
+    #[inline(always)]
+    fn address_change(header: &[u32; 10], value: &FastValue6) -> u32 {
+        let (source, destination) = (value.source.0, value.destination.0);
+        let mut delta = 0;
+        for index in 0..4 {
+            delta = add(delta, change(header[2 + index], source[index], false));
+            delta = add(delta, change(header[6 + index], destination[index], false));
+        }
+        delta
+    }
+
+    #[inline(always)]
+    fn set_frame(frame: &mut Frame6, header: &[u32; 10], value: &FastValue6) {
+        let action = &value.action;
+        frame.to = action.to;
+        frame.from = action.from;
+        frame.ethertype = ETHERTYPE6;
+        frame.first = [header[0], (u32::from_be(header[1]) - 1).to_be()];
+        frame.source = value.source;
+        frame.destination = value.destination;
+        frame.ports = [action.source_port, action.destination_port];
+    }
+}
+
+#[cfg(test)]
+mod tests;
