@@ -3,6 +3,7 @@
 mod answers;
 pub mod differential;
 mod effects;
+mod fast_path;
 mod flow_budget;
 mod guard_tap;
 pub mod wireguard;

@@ -18,7 +18,7 @@ pub struct Counters {
     pub bytes: u64,
 }
 
-fn sum(values: &[CounterValue]) -> Counters {
+pub(super) fn sum(values: &[CounterValue]) -> Counters {
     values.iter().fold(Counters::default(), |all, one| Counters {
         packets: all.packets + one.packets,
         bytes: all.bytes + one.bytes,

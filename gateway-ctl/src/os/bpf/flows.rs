@@ -6,6 +6,7 @@ use gateway_common::maps as spec;
 use gateway_common::verdict::Reason;
 use gateway_common::wire::{FLOW_TICK_SHIFT, FlowKey, FlowValue};
 
+use super::fast_path::EpochChange;
 use super::fqdn::ticks;
 use super::maps::{Entries, HashTable};
 use super::{Error, Programs};
@@ -55,6 +56,7 @@ impl Programs {
 
     /// Deletes all flows and what they have begun to show. The programs evaluate their next packets as new flows.
     pub fn delete_flows(&mut self) -> Result<(), Error> {
+        self.fast_path.invalidate(EpochChange::Flows)?;
         for key in self.maps.flows4.read()?.keys() {
             self.maps.flows4.remove(key)?;
         }
@@ -64,7 +66,8 @@ impl Programs {
         for key in self.maps.hellos.read()?.keys() {
             self.maps.hellos.remove(key)?;
         }
-        Ok(())
+        // Packets that were evaluated before a deletion may have made entries.
+        self.fast_path.invalidate(EpochChange::Flows)
     }
 
     /// Notes what a flow has shown: bits of [`flow_flags`](gateway_common::wire::flow_flags). The program evaluates its

@@ -7,6 +7,7 @@ use gateway_common::abi::ABI_VERSION;
 use gateway_common::maps::NAMES;
 use gateway_core::fqdn_cache::FqdnCache;
 
+use super::fast_path::FastPath;
 use super::maps::Maps;
 use super::pins::map_ids;
 use super::programs::{ANSWER, GUARD, INGRESS, INJECT, Programs, WAN_INGRESS, find_program};
@@ -32,8 +33,9 @@ impl Programs {
         }
         guard_tap::load(&mut ebpf)?;
         let maps = Maps::take(&mut ebpf)?;
-        let mut programs =
-            Programs { ebpf, maps, learned: FqdnCache::default(), links, root, map_ids: map_ids(&maps_dir) };
+        let fast_path = FastPath::take(&mut ebpf)?;
+        let (learned, map_ids) = (FqdnCache::default(), map_ids(&maps_dir));
+        let mut programs = Programs { ebpf, maps, fast_path, learned, links, root, map_ids };
         programs.restore_learned()?;
         Ok(programs)
     }

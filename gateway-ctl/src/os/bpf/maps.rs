@@ -25,7 +25,7 @@ type RawValue<M> = Raw<<M as MapSpec>::Value>;
 pub struct ArrayMap<M: MapSpec>(pub(super) Array<MapData, RawValue<M>>);
 pub struct HashTable<M: MapSpec>(pub(super) HashMap<MapData, RawKey<M>, RawValue<M>>);
 pub struct Trie<M: MapSpec>(LpmTrie<MapData, RawKey<M>, RawValue<M>>);
-pub struct CounterArray<M: MapSpec>(PerCpuArray<MapData, RawValue<M>>);
+pub struct CounterArray<M: MapSpec>(pub(super) PerCpuArray<MapData, RawValue<M>>);
 pub struct CounterTable<M: MapSpec>(PerCpuHashMap<MapData, RawKey<M>, RawValue<M>>);
 
 type PerProcessor<M> = (<M as MapSpec>::Key, Vec<<M as MapSpec>::Value>);

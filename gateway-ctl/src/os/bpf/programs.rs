@@ -10,12 +10,14 @@ use gateway_core::fqdn_cache::FqdnCache;
 use rustix::net::{AddressFamily, SocketType};
 
 use super::Error;
+use super::fast_path::FastPath;
 use super::maps::{Entries, Maps};
 
 /// The loaded programs and their maps.
 pub struct Programs {
     pub(super) ebpf: Ebpf,
     pub maps: Maps,
+    pub fast_path: FastPath,
     /// DNS-learned IP addresses, the input of FQDN policies.
     pub(super) learned: FqdnCache,
     pub(super) links: PathBuf,

@@ -8,6 +8,7 @@ use gateway_core::fqdn_cache::Key;
 use gateway_core::plan::Dataplane;
 use ipnet::{IpNet, Ipv4Net};
 
+use super::fast_path::EpochChange;
 use super::fqdn::ticks;
 use super::grace::grace;
 use super::maps::{Entries, Maps};
@@ -40,6 +41,7 @@ impl Programs {
     /// Returns to default deny: everything from the LAN is blocked.
     pub fn deny_all(&mut self) -> Result<(), Error> {
         self.maps.live.set(0, SLOT_NONE)?;
+        self.fast_path.invalidate(EpochChange::Plan)?;
         grace()
     }
 
@@ -74,6 +76,8 @@ impl Programs {
         put_missing(&mut self.maps.authorised, &authorised, &plan.authorised)?;
         put_missing(&mut self.maps.egress_legs, &legs, &plan.egress_legs)?;
         self.maps.live.set(0, target)?;
+        // Entries of the fast path have the generation of their plan. The epoch ends them in any case.
+        self.fast_path.invalidate(EpochChange::Plan)?;
         grace()?;
         remove_excess(&mut self.maps.authorised, &authorised, &plan.authorised)?;
         remove_excess(&mut self.maps.egress_legs, &legs, &plan.egress_legs)?;

@@ -1,0 +1,175 @@
+//! Fast path of established flows: its switch, its epoch and its statistics.
+//!
+//! The epoch is the only way to invalidate entries: one write ends all of them, and each flow is evaluated again with
+//! its next packet. Its maps end with the daemon, so a new daemon begins with an empty table that is off.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aya::Ebpf;
+use gateway_common::maps as spec;
+use gateway_common::wire::{FAST_OFF, FastCounter, FastLink};
+
+use super::Error;
+use super::counters::{Counters, sum};
+use super::maps::{ArrayMap, CounterArray, Entries as _, HashTable, open};
+
+/// Change after which no entry of the fast path is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EpochChange {
+    /// The fast path was turned on, or may use other interfaces.
+    Setting,
+    /// A plan went live, or default deny.
+    Plan,
+    /// The flow table was flushed.
+    Flows,
+    Link,
+    Address,
+    Route,
+    Rule,
+    /// The MAC address of a neighbour.
+    Neighbour,
+    /// A rule set of nftables.
+    Nftables,
+    /// Entries of conntrack were deleted.
+    Conntrack,
+    /// Messages of the kernel were lost.
+    Unknown,
+}
+
+impl EpochChange {
+    /// Returns the name in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EpochChange::Setting => "setting",
+            EpochChange::Plan => "plan",
+            EpochChange::Flows => "flows",
+            EpochChange::Link => "link",
+            EpochChange::Address => "address",
+            EpochChange::Route => "route",
+            EpochChange::Rule => "rule",
+            EpochChange::Neighbour => "neighbour",
+            EpochChange::Nftables => "nftables",
+            EpochChange::Conntrack => "conntrack",
+            EpochChange::Unknown => "unknown",
+        }
+    }
+}
+
+/// Statistics of the fast path since the start of the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FastPathStats {
+    pub on: bool,
+    pub counters: BTreeMap<FastCounter, Counters>,
+    /// Changes of the epoch by their cause.
+    pub changes: BTreeMap<EpochChange, u64>,
+}
+
+/// Handle of the fast path. Its users do not wait for a plan that is being written.
+#[derive(Clone)]
+pub struct FastPath(Arc<Mutex<Inner>>);
+
+struct Inner {
+    epoch: ArrayMap<spec::FastEpoch>,
+    links: HashTable<spec::FastLinks>,
+    counts: CounterArray<spec::FastCounts>,
+    flows4: HashTable<spec::FastFlows4>,
+    flows6: HashTable<spec::FastFlows6>,
+    /// Last epoch. An epoch never returns, so an old entry never becomes valid again.
+    last: u32,
+    on: bool,
+    changes: BTreeMap<EpochChange, u64>,
+}
+
+impl FastPath {
+    pub(super) fn take(ebpf: &mut Ebpf) -> Result<FastPath, Error> {
+        let inner = Inner {
+            epoch: ArrayMap(open::<spec::FastEpoch, _>(ebpf)?),
+            links: HashTable(open::<spec::FastLinks, _>(ebpf)?),
+            counts: CounterArray(open::<spec::FastCounts, _>(ebpf)?),
+            flows4: HashTable(open::<spec::FastFlows4, _>(ebpf)?),
+            flows6: HashTable(open::<spec::FastFlows6, _>(ebpf)?),
+            last: FAST_OFF,
+            on: false,
+            changes: BTreeMap::new(),
+        };
+        Ok(FastPath(Arc::new(Mutex::new(inner))))
+    }
+
+    /// Turns the fast path on for these interfaces, or off. Does nothing if nothing changes.
+    pub fn set(&self, links: Option<&BTreeMap<u32, FastLink>>) -> Result<(), Error> {
+        self.lock().set(links)
+    }
+
+    /// Ends all entries.
+    pub fn invalidate(&self, change: EpochChange) -> Result<(), Error> {
+        self.lock().invalidate(change)
+    }
+
+    pub fn stats(&self) -> Result<FastPathStats, Error> {
+        let inner = self.lock();
+        let mut counters = BTreeMap::new();
+        for counter in FastCounter::ALL {
+            counters.insert(counter, sum(&inner.counts.get(counter as u32)?));
+        }
+        Ok(FastPathStats { on: inner.on, counters, changes: inner.changes.clone() })
+    }
+
+    /// Returns the number of entries of the present epoch. Reads the whole table.
+    pub fn entries(&self) -> Result<u64, Error> {
+        let (flows4, flows6, epoch) = {
+            let inner = self.lock();
+            (inner.flows4.try_clone()?, inner.flows6.try_clone()?, inner.epoch.get(0)?)
+        };
+        let mut entries = 0;
+        let mut visit = |found: u32, end: u32| entries += u64::from(found == epoch && end == 0);
+        if epoch != FAST_OFF {
+            flows4.for_each(|value| visit(value.action.epoch, value.state.end))?;
+            flows6.for_each(|value| visit(value.action.epoch, value.state.end))?;
+        }
+        Ok(entries)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn set(&mut self, links: Option<&BTreeMap<u32, FastLink>>) -> Result<(), Error> {
+        let Some(links) = links else {
+            if self.on {
+                self.epoch.set(0, FAST_OFF)?;
+                self.on = false;
+            }
+            return Ok(());
+        };
+        let have = self.links.read()?;
+        if self.on && have == *links {
+            return Ok(());
+        }
+        // Without an epoch, no packet uses the interfaces while they change.
+        self.epoch.set(0, FAST_OFF)?;
+        self.on = false;
+        for index in have.keys().filter(|index| !links.contains_key(index)) {
+            self.links.remove(index)?;
+        }
+        for (index, link) in links.iter().filter(|(index, link)| have.get(index) != Some(link)) {
+            self.links.put(index, link)?;
+        }
+        self.on = true;
+        self.invalidate(EpochChange::Setting)
+    }
+
+    fn invalidate(&mut self, change: EpochChange) -> Result<(), Error> {
+        if !self.on {
+            return Ok(());
+        }
+        *self.changes.entry(change).or_default() += 1;
+        self.last = match self.last.wrapping_add(1) {
+            FAST_OFF => FAST_OFF + 1,
+            next => next,
+        };
+        self.epoch.set(0, self.last)
+    }
+}

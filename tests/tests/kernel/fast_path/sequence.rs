@@ -1,0 +1,215 @@
+//! Generated sequences of packets, swaps, NAT conflicts, neighbour changes and flushes, sent through two gateways: one
+//! with the fast path, one without it.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use gateway_common::wire::FastCounter;
+use gateway_ctl::os::bpf::EpochChange;
+use gateway_tests::netns;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use super::packet::{Packet, Shown, TCP, UDP, mac};
+use super::testbed::Testbed;
+use super::{assert_same, show};
+
+const SEQUENCES: usize = 10;
+const STEPS: usize = 200;
+const HOSTS: u8 = 3;
+
+/// A flow: host, address family, destination, port, protocol. All hosts use the same ports, so that translations
+/// conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Flow {
+    host: u8,
+    network: u8,
+    destination: u8,
+    port: u16,
+    tcp: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// So many packets alike.
+    Send {
+        flow: Flow,
+        reply: bool,
+        flags: u8,
+        length: usize,
+        hop_limit: u8,
+        dont_fragment: bool,
+        count: u16,
+    },
+    Swap,
+    NextHop(u8),
+    Host {
+        host: u8,
+        last: u8,
+    },
+    Flush,
+    Invalidate,
+    Off,
+}
+
+fn flow() -> impl Strategy<Value = Flow> {
+    (2..2 + HOSTS, 0..3u8, 0..1u8, 0..1u16, any::<bool>())
+        .prop_map(|(host, network, destination, port, tcp)| Flow { host, network, destination, port, tcp })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let flags = prop_oneof![
+        24 => Just(0x18u8),
+        12 => Just(0x10),
+        3 => Just(0x02),
+        2 => Just(0x11),
+        1 => Just(0x04),
+        1 => Just(0x00),
+        1 => Just(0x08),
+    ];
+    let length = prop_oneof![8 => 0..200usize, 3 => 1330..1440usize];
+    let hop_limit = prop_oneof![20 => Just(64u8), 1 => Just(1), 1 => Just(2)];
+    let send = (flow(), any::<bool>(), flags, length, hop_limit, any::<bool>(), 1..5u16).prop_map(
+        |(flow, reply, flags, length, hop_limit, dont_fragment, count)| Step::Send {
+            flow,
+            reply,
+            flags,
+            length,
+            hop_limit,
+            dont_fragment,
+            count,
+        },
+    );
+    prop_oneof![
+        150 => send,
+        1 => Just(Step::Swap),
+        1 => (9..12u8).prop_map(Step::NextHop),
+        1 => (2..2 + HOSTS, 0..2u8).prop_map(|(host, other)| Step::Host { host, last: host + 20 * other }),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Invalidate),
+        1 => Just(Step::Off),
+    ]
+}
+
+impl Flow {
+    fn source(self) -> SocketAddr {
+        let address = match self.network {
+            0 => format!("192.168.77.{}", self.host),
+            1 => format!("fd77::{}", self.host),
+            _ => format!("2001:db8:77::{}", self.host),
+        };
+        SocketAddr::new(address.parse().expect("an address"), 40_000 + self.port)
+    }
+
+    fn destination(self) -> SocketAddr {
+        let address = match self.network {
+            0 => format!("203.0.113.{}", 10 + self.destination),
+            _ => format!("2001:db8:9::{}", 10 + self.destination),
+        };
+        SocketAddr::new(address.parse().expect("an address"), 4433)
+    }
+}
+
+/// A gateway, and the translated ports of the flows that it has let through.
+struct Side {
+    testbed: Testbed,
+    ports: BTreeMap<Flow, u16>,
+    hosts: BTreeMap<u8, u8>,
+}
+
+impl Side {
+    fn build() -> Side {
+        Side { testbed: Testbed::build(), ports: BTreeMap::new(), hosts: BTreeMap::new() }
+    }
+
+    /// Carries out a step and returns the frames that left.
+    fn run(&mut self, number: u16, step: &Step, fast: bool) -> Vec<Shown> {
+        let testbed = &mut self.testbed;
+        let invalidate = |testbed: &Testbed, change| testbed.fast_path().invalidate(change).expect("invalid");
+        match step {
+            Step::Send { flow, reply, flags, length, hop_limit, dont_fragment, count } => {
+                let host = self.hosts.get(&flow.host).copied().unwrap_or(flow.host);
+                let protocol = if flow.tcp { TCP } else { UDP };
+                let packet = Packet {
+                    identification: number,
+                    tcp_flags: *flags,
+                    sequence: 1 + u32::from(number),
+                    payload: vec![number as u8; *length],
+                    hop_limit: *hop_limit,
+                    dont_fragment: *dont_fragment,
+                    from: mac(host),
+                    ..Packet::from_host(flow.source(), flow.destination(), protocol, flow.host)
+                };
+                for _ in 0..*count {
+                    if *reply {
+                        // A reply to a flow that never left goes to the port that it would have kept.
+                        let port = self.ports.get(flow).copied().unwrap_or(flow.source().port());
+                        let address: IpAddr = super::packet::translated(flow.source().ip());
+                        testbed.from_wan(&packet.reply_to(SocketAddr::new(address, port)));
+                    } else {
+                        testbed.from_lan(&packet);
+                    }
+                }
+            }
+            Step::Swap => testbed.swap(),
+            Step::NextHop(last) => {
+                testbed.set_next_hop(*last);
+                invalidate(testbed, EpochChange::Neighbour);
+            }
+            Step::Host { host, last } => {
+                testbed.set_host(*host, *last);
+                self.hosts.insert(*host, *last);
+                invalidate(testbed, EpochChange::Neighbour);
+            }
+            Step::Flush => testbed.programs.delete_flows().expect("no flows"),
+            Step::Invalidate => invalidate(testbed, EpochChange::Route),
+            Step::Off if fast => {
+                testbed.fast_path().set(None).expect("off");
+                testbed.turn_on();
+            }
+            Step::Off => {}
+        }
+        let (to_lan, to_wan) = testbed.received();
+        let mut shown = show(&to_wan, true);
+        if let (Step::Send { flow, reply: false, .. }, [sent]) = (step, &shown[..shown.len().min(1)])
+            && sent.source_port != 0
+        {
+            self.ports.insert(*flow, sent.source_port);
+        }
+        shown.extend(show(&to_lan, false));
+        shown
+    }
+}
+
+#[test]
+fn generated_sequences_leave_with_the_same_bytes() {
+    netns::require_root().expect("root");
+    let seed: [u8; 32] = match std::env::var("FAST_PATH_SEED") {
+        Ok(text) => std::array::from_fn(|i| text.as_bytes().get(i).copied().unwrap_or(0)),
+        Err(_) => *b"the same bytes with on and off..",
+    };
+    println!("seed {:?} (FAST_PATH_SEED overrides it)", String::from_utf8_lossy(&seed));
+    let mut runner =
+        TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
+    let steps = prop::collection::vec(step(), STEPS);
+    let (mut packets, mut fast, mut replied) = (0, 0, 0);
+    for _ in 0..SEQUENCES {
+        let steps = steps.new_tree(&mut runner).expect("steps").current();
+        let (mut on, mut off) = (Side::build(), Side::build());
+        on.testbed.turn_on();
+        for (number, step) in steps.iter().enumerate() {
+            let number = number as u16;
+            let (with, without) = (on.run(number, step, true), off.run(number, step, false));
+            assert_same(&with, &without, &(number, step, &steps[..number as usize]));
+            packets += with.len();
+        }
+        fast += on.testbed.counted(FastCounter::Forwarded);
+        replied += on.testbed.counted(FastCounter::Replied);
+        assert_eq!(off.testbed.counted(FastCounter::Forwarded), 0);
+        // The notes of a packet are found or refused, never mistaken.
+        assert_eq!(on.testbed.counted(FastCounter::Mismatched), 0);
+    }
+    println!("{packets} packets left alike, of which {fast} and {replied} passed the IP stack by");
+    assert!(packets > SEQUENCES * STEPS / 2 && fast > 200 && replied > 200, "{packets} {fast} {replied}");
+}
