@@ -104,7 +104,7 @@ fn find_flow<E: PolicyMaps>(input: &mut PolicyInput<'_>, environment: &E, verdic
     if age > idle || another {
         return 0;
     }
-    input.shown = flow.shown;
+    input.shown = flow.shown & !flow_flags::INSPECTED;
     // A protocol that the flow shows for the first time may be blocked.
     let is_news = packet.payload & !flow.shown != 0;
     if flow.generation == plan.generation && !is_news && !is_over(flow.until, environment) {
@@ -133,7 +133,7 @@ fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict:
     let key = flow_key(packet);
     let establishes = packet.protocol == TCP && !packet.opening;
     let held = if verdict.reason as u8 == Reason::QuicHeld as u8 { flow_flags::HELLO_OPEN } else { 0 };
-    let inspected = if verdict.inspected { flow_flags::INSPECTED } else { 0 };
+    let held = held | verdict.shown & flow_flags::INSPECTED;
     let mut value = FlowValue {
         seen: now,
         generation: plan.generation,
@@ -143,11 +143,7 @@ fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict:
         action: verdict.action as u8,
         reason: verdict.reason as u8,
         leg: verdict.leg,
-        shown: (shown & !flow_flags::INSPECTED)
-            | packet.payload
-            | if establishes { flow_flags::ESTABLISHED } else { 0 }
-            | held
-            | inspected,
+        shown: shown | packet.payload | if establishes { flow_flags::ESTABLISHED } else { 0 } | held,
         until: verdict.until,
         digest: 0,
     };
@@ -181,7 +177,6 @@ fn known(flow: &FlowValue, verdict: &mut Verdict) {
     verdict.until = flow.until;
     verdict.new = false;
     verdict.shown = flow.shown;
-    verdict.inspected = flow.shown & flow_flags::INSPECTED != 0;
 }
 
 /// Evaluates a packet by the plan, without the flow table.
@@ -253,7 +248,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
     let continued = input.continued || v.admission.is_refused();
     let rank = best_rank(input, continued, &device, &interface, environment);
     let blocks = (plan.flags | device.flags) & block_flags::ALL;
-    v.inspected = blocks != 0;
+    v.shown |= if blocks != 0 { flow_flags::INSPECTED } else { 0 };
     let blocked = blocks::blocked(input, blocks, device.flags, environment);
     if blocked != 0 {
         // For the counters only.

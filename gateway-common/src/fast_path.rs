@@ -10,7 +10,7 @@ pub mod header;
 
 use crate::classify::{DNS_PORT, IpPacket, TCP, UDP};
 use crate::verdict::{Action, Reason, Verdict};
-use crate::wire::{DEADLINE_SHIFT, FastState, Fragment, Mark, PlanValue, plan_flags};
+use crate::wire::{DEADLINE_SHIFT, FastState, Fragment, Mark, PlanValue, flow_flags, plan_flags};
 
 /// Reason for which a flow stays in the IP stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn admit(packet: &IpPacket, verdict: &Verdict, plan: &PlanValue) -> Result<(
         return Err(SlowReason::Deadline);
     }
     // The daemon reads Initial packets of QUIC, wherever they are in a flow.
-    if verdict.inspected || is_udp && plan.flags & plan_flags::SERVER_NAMES != 0 {
+    if verdict.shown & flow_flags::INSPECTED != 0 || is_udp && plan.flags & plan_flags::SERVER_NAMES != 0 {
         return Err(SlowReason::Inspected);
     }
     if verdict.admission.is_refused() {
@@ -215,7 +215,7 @@ mod tests {
             (Verdict { mark: Mark::REJECT.0, ..direct }, SlowReason::Verdict),
             (Verdict { mark: Mark::RESET.0, ..flow }, SlowReason::Verdict),
             (Verdict { until: 1, ..flow }, SlowReason::Deadline),
-            (Verdict { inspected: true, ..flow }, SlowReason::Inspected),
+            (Verdict { shown: flow_flags::INSPECTED, ..flow }, SlowReason::Inspected),
             (Verdict { admission: Admission::Refused, ..flow }, SlowReason::Unrecorded),
             (Verdict { new: true, ..flow }, SlowReason::New),
         ] {

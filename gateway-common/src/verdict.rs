@@ -26,8 +26,6 @@ pub struct Verdict {
     pub new: bool,
     /// Protocols that the flow has shown: bits of [`flow_flags`](crate::wire::flow_flags).
     pub shown: u8,
-    /// A privacy class evaluates the payload of each packet of the flow.
-    pub inspected: bool,
     /// Admission of the flow's record; pending for flows that need none.
     pub admission: Admission,
 }
@@ -44,7 +42,6 @@ impl Verdict {
         until: 0,
         new: true,
         shown: 0,
-        inspected: false,
         admission: Admission::Pending,
     };
 

@@ -29,7 +29,7 @@ use gateway_common::wire::{
 };
 
 use crate::context::{Buffer, interface};
-use crate::ingress::{count, count_in_page};
+use crate::counters::{count, count_in_page};
 use crate::maps;
 use crate::policy_maps::Kernel;
 
@@ -38,7 +38,7 @@ const PACKET_HOST: u32 = 0;
 const ETHERTYPE4: u16 = 0x0800_u16.to_be();
 const ETHERTYPE6: u16 = 0x86dd_u16.to_be();
 
-/// Data that does not fit on the stack, as in [`ingress`](crate::ingress).
+/// Data that does not fit on the stack, as in [`ingress`](mod@crate::ingress).
 pub struct Workspace<F: Family> {
     head: Head,
     header: F::Header,
@@ -328,6 +328,7 @@ pub fn note(context: &TcContext, packet: &IpPacket, verdict: &Verdict, now: &Val
 // As for `forward_as`.
 #[inline(never)]
 fn write_note(context: &TcContext, packet: &IpPacket, verdict: &Verdict, now: &Validity) -> u32 {
+    count(&maps::FAST_COUNTS, FastCounter::Evaluated as u32, packet.length);
     let Some(plan) = maps::PLAN_HEADERS.get(Kernel.live()) else { return 0 };
     if fast_path::admit(packet, verdict, plan).is_err() {
         return 0;
@@ -373,6 +374,7 @@ fn write_note(context: &TcContext, packet: &IpPacket, verdict: &Verdict, now: &V
             policy: verdict.policy,
             device: verdict.device,
             length: head.length,
+            first: head.first,
             content: content_at(context, transport, packet.protocol),
             source_port: head.source_port,
             destination_port: head.destination_port,
@@ -382,7 +384,8 @@ fn write_note(context: &TcContext, packet: &IpPacket, verdict: &Verdict, now: &V
             protocol: packet.protocol,
             reason: verdict.reason as u8,
             ipv6: packet.ipv6 as u8,
-            _pad: [0; 7],
+            hop_limit: head.hop_limit,
+            _pad: [0; 2],
         });
         (*context.skb.skb).tc_index = index;
     }

@@ -8,9 +8,10 @@ use gateway_common::classify::{DNS_PORT, Headers, IpPacket, UDP, read_headers};
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::inspect::decide_inspected;
 use gateway_common::verdict::{Action, Reason, Verdict};
-use gateway_common::wire::{BlockKey, CounterPage, CounterValue, Fragment, counter_place};
+use gateway_common::wire::{BlockKey, CounterValue, Fragment};
 
 use crate::context::{Buffer, interface, pull_headers};
+use crate::counters::{add, count, count_in_page};
 use crate::policy_maps::Kernel;
 use crate::{events, fast_path, maps, quic};
 
@@ -100,23 +101,6 @@ fn is_dns_query(packet: &IpPacket) -> bool {
 }
 
 #[inline(always)]
-pub fn count(counters: &PerCpuArray<CounterValue>, index: u32, length: u32) {
-    if let Some(counter) = counters.get_ptr_mut(index) {
-        // SAFETY: a per-CPU value is this processor's own while the program runs.
-        add(unsafe { &mut *counter }, length);
-    }
-}
-
-#[inline(always)]
-pub fn count_in_page(counters: &PerCpuArray<CounterPage>, number: u32, length: u32) {
-    let (page, place) = counter_place(number);
-    if let Some(page) = counters.get_ptr_mut(page) {
-        // SAFETY: as above.
-        add(unsafe { &mut (*page).0[place] }, length);
-    }
-}
-
-#[inline(always)]
 fn count_block(verdict: &Verdict, length: u32) {
     let key = BlockKey { device: verdict.device, policy: verdict.policy, reason: verdict.reason as u32 };
     match maps::BLOCK_HITS.get_ptr_mut(&key) {
@@ -128,10 +112,4 @@ fn count_block(verdict: &Verdict, length: u32) {
             let _ = maps::BLOCK_HITS.insert(&key, &first, 0);
         }
     }
-}
-
-#[inline(always)]
-fn add(counter: &mut CounterValue, length: u32) {
-    counter.packets += 1;
-    counter.bytes += length as u64;
 }

@@ -6,6 +6,7 @@
 #![feature(core_intrinsics)]
 
 mod context;
+mod counters;
 mod dns_reply;
 mod events;
 mod fast_path;

@@ -7,7 +7,7 @@ use gateway_common::guard;
 
 use crate::context::interface;
 use crate::network_header::{self, Field};
-use crate::{fast_path, ingress, maps};
+use crate::{counters, fast_path, maps};
 
 #[inline(always)]
 pub fn run(context: &TcContext) -> i32 {
@@ -24,7 +24,7 @@ pub fn run(context: &TcContext) -> i32 {
         Ok(Some(mark)) => context.set_mark(mark.0),
         Ok(None) => {}
         Err(reason) => {
-            ingress::count(&maps::REASON_COUNTERS, reason as u32, context.len());
+            counters::count(&maps::REASON_COUNTERS, reason as u32, context.len());
             return TC_ACT_SHOT;
         }
     }

@@ -54,7 +54,8 @@ pub struct Leaving<A> {
 }
 
 /// Reports whether a packet that leaves is the one that was noted on ingress. Source address and source port may have
-/// been translated. Everything else is equal.
+/// been translated, and the hop limit is one less. Everything else is equal: a flow that another program changes in
+/// other ways stays in the IP stack.
 #[inline(always)]
 pub fn is_same_packet<F: Family>(pending: &FastPending, leaving: &Leaving<F::Address>, now: u64) -> bool {
     pending.time != 0
@@ -64,6 +65,8 @@ pub fn is_same_packet<F: Family>(pending: &FastPending, leaving: &Leaving<F::Add
         && is_equal(&pending.destination, &F::widen(&leaving.destination))
         && pending.destination_port == leaving.head.destination_port
         && pending.length == leaving.head.length
+        && pending.first == leaving.head.first
+        && pending.hop_limit.wrapping_sub(1) == leaving.head.hop_limit
         && pending.identification == leaving.head.identification
         && pending.content[0] == leaving.content[0]
         && pending.content[1] == leaving.content[1]

@@ -71,6 +71,8 @@ pub struct Head {
     pub length: u32,
     /// Length of the IP header and the transport header.
     pub headers: u32,
+    /// First word of the IP header in memory order, with the traffic class.
+    pub first: u32,
     /// In memory order.
     pub source_port: u16,
     pub destination_port: u16,
@@ -173,6 +175,7 @@ impl Family for V4 {
 
     #[inline(always)]
     fn parse(header: &[u32; 5], head: &mut Head) -> bool {
+        head.first = header[0];
         let first = u32::from_be(header[0]);
         let second = u32::from_be(header[1]);
         let third = u32::from_be(header[2]);
@@ -304,6 +307,7 @@ impl Family for V6 {
 
     #[inline(always)]
     fn parse(header: &[u32; 10], head: &mut Head) -> bool {
+        head.first = header[0];
         let second = u32::from_be(header[1]);
         let payload = second >> 16;
         head.length = 40 + payload;

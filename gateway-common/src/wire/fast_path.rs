@@ -156,6 +156,8 @@ pub struct FastPending {
     pub device: u32,
     /// Length of the IP packet.
     pub length: u32,
+    /// First word of the IP header, with the traffic class.
+    pub first: u32,
     /// Content that translation does not change: sequence and acknowledgement number of TCP, or the beginning of the
     /// payload of UDP.
     pub content: [u32; 2],
@@ -171,7 +173,8 @@ pub struct FastPending {
     /// [`crate::verdict::Reason`] as a number.
     pub reason: u8,
     pub ipv6: u8,
-    pub _pad: [u8; 7],
+    pub hop_limit: u8,
+    pub _pad: [u8; 2],
 }
 
 /// Index of a counter of the fast path.
@@ -192,10 +195,12 @@ pub enum FastCounter {
     Ended = 5,
     /// Packets of entries that the IP stack got because they are too long, or their hop limit is too low.
     Exceptional = 6,
+    /// Packets from the LAN that were evaluated while the fast path was on.
+    Evaluated = 7,
 }
 
 impl FastCounter {
-    pub const ALL: [FastCounter; 7] = [
+    pub const ALL: [FastCounter; 8] = [
         FastCounter::Forwarded,
         FastCounter::Replied,
         FastCounter::Probed,
@@ -203,6 +208,7 @@ impl FastCounter {
         FastCounter::Mismatched,
         FastCounter::Ended,
         FastCounter::Exceptional,
+        FastCounter::Evaluated,
     ];
 
     /// Returns the name in metrics.
@@ -215,6 +221,7 @@ impl FastCounter {
             FastCounter::Mismatched => "mismatched",
             FastCounter::Ended => "ended",
             FastCounter::Exceptional => "exceptional",
+            FastCounter::Evaluated => "evaluated",
         }
     }
 }

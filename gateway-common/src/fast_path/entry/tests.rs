@@ -49,6 +49,8 @@ fn pending() -> FastPending {
         policy: 4,
         device: 6,
         length: 60,
+        first: 0x45,
+        hop_limit: 64,
         content: [1, 2],
         source_port: 1000,
         destination_port: 443,
@@ -68,6 +70,7 @@ fn leaving() -> Leaving<u32> {
         head: Head {
             length: 60,
             headers: 40,
+            first: 0x45,
             source_port: 2000,
             destination_port: 443,
             identification: 77,
@@ -102,6 +105,8 @@ fn a_packet_is_recognised_whatever_its_translated_source_is() {
         head(|head| head.length = 61),
         head(|head| head.identification = 78),
         head(|head| head.protocol = 17),
+        head(|head| head.hop_limit = 62),
+        head(|head| head.first = 0xb845),
     ] {
         assert!(!same(&before, &other), "{other:?}");
     }

@@ -1,4 +1,4 @@
-//! The rewrite against packets that are built anew, with all checksums computed from the beginning.
+//! The rewrite against packets that are built whole, with all checksums computed from the beginning.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -167,12 +167,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn a_rewritten_packet_is_like_one_built_anew(packet in built(false), source in endpoint(false), destination in endpoint(false)) {
+    fn a_rewritten_packet_is_like_one_built_whole(packet in built(false), source in endpoint(false), destination in endpoint(false)) {
         check::<V4>(&packet, source, destination)?;
     }
 
     #[test]
-    fn a_rewritten_ipv6_packet_is_like_one_built_anew(packet in built(true), source in endpoint(true), destination in endpoint(true)) {
+    fn a_rewritten_ipv6_packet_is_like_one_built_whole(packet in built(true), source in endpoint(true), destination in endpoint(true)) {
         check::<V6>(&packet, source, destination)?;
     }
 
@@ -247,6 +247,7 @@ fn the_head_has_what_the_program_needs() {
     let want = Head {
         length: 20 + 32 + 7,
         headers: 52,
+        first: u32::from_ne_bytes([0x45, 0xb8, 0, 59]),
         source_port: 50_000_u16.to_be(),
         destination_port: 443_u16.to_be(),
         identification: 7_u16.to_be(),
