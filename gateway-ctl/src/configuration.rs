@@ -9,7 +9,7 @@ use std::time::Duration;
 use gateway_core::network::{InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings};
 use gateway_core::plan::VirtualLink;
 use gateway_model::Revision;
-use gateway_model::settings::bootstrap::LanIpv6;
+use gateway_model::settings::bootstrap::{FastPathMode, LanIpv6};
 use gateway_model::settings::group::Group as _;
 use gateway_model::settings::groups::{InterfaceConfig, InterfacesConfig};
 use gateway_model::settings::uplink::Wan;
@@ -147,6 +147,7 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         balances: config.network.wan_balance,
         sticky: config.network.wan_sticky,
         sample_every: SAMPLE_EVERY,
+        fast_path: config.dataplane.fast_path == FastPathMode::On,
         dns_port: config.dns.listen_addr.port(),
         admin_port: admin_port(config),
         resolvers: config.dns.upstream_servers.clone(),

@@ -23,6 +23,7 @@ pub mod nft;
 pub mod ntp_socket;
 pub mod observe;
 pub mod openvpn;
+pub mod path_changes;
 pub mod proxy;
 pub mod readable;
 pub mod required_programs;

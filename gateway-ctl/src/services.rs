@@ -13,6 +13,7 @@ pub mod endings;
 pub mod events;
 pub mod extfilter;
 pub mod failover_reset;
+pub mod fast_path;
 pub mod flow_rate;
 pub mod foreign_routers;
 pub mod gateway_verdict;

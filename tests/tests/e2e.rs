@@ -19,6 +19,7 @@ mod fail_closed;
 mod fail_matrix;
 mod fail_matrix_proxies;
 mod fail_policies;
+mod fast_path;
 mod filtering;
 mod foreign_routers;
 mod health;

@@ -3,10 +3,12 @@
 mod saved;
 mod verdict;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use gateway_common::wire::FastCounter;
 use gateway_core::compile::Finding;
-use gateway_ctl::os::bpf::AttachMode;
+use gateway_ctl::os::bpf::{AttachMode, FastPathStats};
 use gateway_ctl::panics;
 use gateway_ctl::reconcile::{DriftItem, Severity};
 use gateway_ctl::service::{self, HealthState};
@@ -116,6 +118,8 @@ pub struct ServiceStatus {
     pub mode: String,
     /// `ebpf`; `degraded` while the programs differ from the plan; `detached` without a kernel behind the API.
     pub dataplane: &'static str,
+    /// Fast path of established flows.
+    pub fast_path: FastPathStatus,
     /// Stable UUID of this installation.
     pub node_id: Option<String>,
     /// Revision of the store.
@@ -140,6 +144,37 @@ pub struct ServiceStatus {
     /// Services that failed and have not yet recovered. Left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_services: Option<Vec<FailedService>>,
+}
+
+/// Fast path: packets of established flows pass the IP stack by. Statistics since the start of the daemon.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FastPathStatus {
+    /// The setting `dataplane.fast_path` is on, and the daemon follows the changes that invalidate entries.
+    pub on: bool,
+    /// Packets from the LAN that passed the IP stack by.
+    pub forwarded_packets: u64,
+    /// Replies that passed the IP stack by.
+    pub replied_packets: u64,
+    /// Share of the packets from the LAN that passed the IP stack by while the fast path was on, in percent.
+    pub share_pct: f64,
+    /// Entries, two for each flow; counted once a minute.
+    pub entries: u64,
+    /// Changes after which no entry was valid, by cause.
+    pub epoch_changes: BTreeMap<&'static str, u64>,
+}
+
+impl From<FastPathStats> for FastPathStatus {
+    fn from(stats: FastPathStats) -> Self {
+        let packets = |counter| stats.counters.get(&counter).map_or(0, |hits| hits.packets);
+        Self {
+            on: stats.on,
+            forwarded_packets: packets(FastCounter::Forwarded),
+            replied_packets: packets(FastCounter::Replied),
+            share_pct: stats.share_pct(),
+            entries: stats.entries,
+            epoch_changes: stats.changes.iter().map(|(change, count)| (change.as_str(), *count)).collect(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -171,6 +206,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
     ];
     let stored = stored.into_iter().max().unwrap_or_default();
     let pending = state.pending_policies();
+    let fast_path = open.enforcement.fast_path().map_err(|error| ApiError::internal(&error))?;
     let last_saved = if pending > 0 { cx.api.last_saved.of(&open.store, state.revision).await } else { None };
     Ok(ServiceStatus {
         version: env!("CARGO_PKG_VERSION"),
@@ -180,6 +216,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         pending_confirm_until: open.store.pending().map(|pending| pending.until),
         mode: world.config.network.mode.to_string(),
         dataplane: dataplane(&world),
+        fast_path: fast_path.into(),
         node_id: state.settings.get(keys::NODE_ID).and_then(|id| id.as_str()).map(str::to_owned),
         revision: state.revision.0,
         stored_revision: stored.0,

@@ -42,6 +42,7 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     let status = open.world().status;
     enforcement(&mut registry, &status);
     dataplane(&mut registry, open)?;
+    fast_path(&mut registry, open)?;
     blocks(&mut registry, open)?;
     router_announcements(&mut registry, open);
     policies(&mut registry, open);
@@ -153,6 +154,36 @@ fn dataplane(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
         "escaped_packets",
         "Forwarded packets that left past the egress guard while the tap observed, by interface",
         escaped.map(|(interface, counted)| (vec![("interface", interface)], counted.packets)),
+    );
+    Ok(())
+}
+
+fn fast_path(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
+    let stats = open.enforcement.fast_path().map_err(|error| ApiError::internal(&error))?;
+    gauge(
+        registry,
+        "fast_path_enabled",
+        "1 while the fast path of established flows is on",
+        u64::from(stats.on),
+    );
+    gauge(
+        registry,
+        "fast_path_entries",
+        "Entries of the fast path, two for each flow; counted once a minute",
+        stats.entries,
+    );
+    let packets = stats.counters.iter();
+    counters(
+        registry,
+        "fast_path_packets",
+        "Packets of the fast path by what became of them",
+        packets.map(|(counter, hits)| (vec![("kind", counter.as_str().to_owned())], hits.packets)),
+    );
+    counters(
+        registry,
+        "fast_path_epochs",
+        "Changes after which no entry of the fast path was valid, by cause",
+        stats.changes.iter().map(|(change, count)| (vec![("cause", change.as_str().to_owned())], *count)),
     );
     Ok(())
 }

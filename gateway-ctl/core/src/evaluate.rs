@@ -22,7 +22,7 @@ use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::fqdn_cache::Key;
 pub use evaluation::{
     ActiveException, Decision, EffectiveSettings, EvaluatedDevice, Evaluation, Families, FamilyVerdict,
-    HopView, KernelView, MatchedPolicy, PolicyRef,
+    FastPathView, HopView, KernelView, MatchedPolicy, PolicyRef,
 };
 pub(crate) use explanation::{hop_down_in_words, hop_words, leg_name, legs_of, reason as blocking_reason};
 use matching::Considered;

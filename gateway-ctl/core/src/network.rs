@@ -29,6 +29,8 @@ pub struct Network {
     pub sticky: Sticky,
     /// One of so many new flows is reported; 0 reports none.
     pub sample_every: u32,
+    /// Packets of established flows pass the IP stack by.
+    pub fast_path: bool,
     /// Port of the resolver here; 0 without one.
     pub dns_port: u16,
     /// TCP port of the API; 0 if LAN hosts cannot reach it.

@@ -20,6 +20,8 @@ use serde::Serialize;
 pub struct Plan {
     /// The policy maps of the dataplane: one generation of them.
     pub dataplane: Dataplane,
+    /// Packets of established flows pass the IP stack by.
+    pub fast_path: bool,
     /// Programs of each interface.
     pub attach: BTreeMap<String, Attachment>,
     /// Bridges and VLAN interfaces, by name.

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Engine, Error, block, exit_addresses, leak_probes};
-use crate::os::bpf::{self, Counters};
+use crate::os::bpf::{self, Counters, FastPathStats};
 use crate::os::link_counters::{self, LinkTraffic};
 use crate::os::proxy::RelayStatus;
 use crate::reconcile::{Reason, Status, Stopped};
@@ -75,6 +75,11 @@ pub trait Enforcement: Send + Sync {
     /// Returns the counters of the programs since they were first loaded.
     fn counters(&self) -> Result<BpfCounters, bpf::Error> {
         Ok(BpfCounters::default())
+    }
+
+    /// Returns the statistics of the fast path since the start of the daemon.
+    fn fast_path(&self) -> Result<FastPathStats, bpf::Error> {
+        Ok(FastPathStats::default())
     }
 
     /// Returns the blocked packets by device, policy and reason.
@@ -231,6 +236,10 @@ impl Enforcement for Engine {
                 recent: self.recent.list(),
             })
         })
+    }
+
+    fn fast_path(&self) -> Result<FastPathStats, bpf::Error> {
+        self.dataplane.fast_path().stats()
     }
 
     fn block_hits(&self) -> Result<BlockHits, bpf::Error> {

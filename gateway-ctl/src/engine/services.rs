@@ -17,6 +17,7 @@ use crate::service::{Context, Service};
 use crate::services::dhcp::{self, DhcpServer};
 use crate::services::dhcp_clients::{self, DhcpControl, DhcpStates};
 use crate::services::events::{self, Recent};
+use crate::services::fast_path;
 use crate::services::flow_rate::{self, FlowRates};
 use crate::services::foreign_routers::{self, ForeignRouters};
 use crate::services::gateway_verdict::{self, Verdicts};
@@ -87,6 +88,7 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
     let (worlds, delegating) = (context.worlds.clone(), context.worlds.clone());
     let state_dir = &context.worlds.in_force().config.state_dir;
     let delegations = Delegations::stored(state_dir, context.store.clock().now());
+    let fast_path = context.dataplane.fast_path().clone();
     let (contributed, reported) = (delegations.clone(), delegations.clone());
     vec![
         open_files::report(),
@@ -113,6 +115,8 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
             waking::publish_reports(context, reports.clone())
         }),
         Service::new("dataplane_events", context, move |context| events::run(context, recent.clone())),
+        Service::new("fast_path", context, fast_path::run)
+            .releases(move || blocking(move || fast_path::end(&fast_path))),
         Service::new("guard_tap", context, move |context| guard_tap::run(context, escapes.clone())),
         Service::new("prefix_delegation", context, move |context| {
             prefix_delegation::run(context, delegations.clone())

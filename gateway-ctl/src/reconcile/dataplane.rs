@@ -7,13 +7,14 @@ use gateway_common::wire::SLOT_NONE;
 use gateway_core::plan::{Attachment, Plan};
 
 use super::Dataplane;
-use crate::os::bpf::Programs;
+use crate::os::bpf::{FastPath, Programs};
 use crate::os::{DriftEntry, Failure, Outcome};
 
 /// Loaded programs, shared with the readers of counters.
 #[derive(Clone)]
 pub struct KernelDataplane {
     inner: Arc<Mutex<Inner>>,
+    fast_path: FastPath,
 }
 
 struct Inner {
@@ -32,8 +33,14 @@ struct LastPlan {
 
 impl KernelDataplane {
     pub fn new(programs: Programs) -> KernelDataplane {
+        let fast_path = programs.fast_path.clone();
         let inner = Inner { programs, attached: BTreeMap::new(), want: BTreeMap::new(), last: None };
-        KernelDataplane { inner: Arc::new(Mutex::new(inner)) }
+        KernelDataplane { inner: Arc::new(Mutex::new(inner)), fast_path }
+    }
+
+    /// Returns the fast path, which does not wait for a plan that is being written.
+    pub fn fast_path(&self) -> &FastPath {
+        &self.fast_path
     }
 
     /// Runs a function on the programs. Blocks while a plan is being written.

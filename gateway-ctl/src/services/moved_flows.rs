@@ -14,6 +14,7 @@ use gateway_core::evaluate::live_flow::leg_of;
 use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 
+use crate::os::bpf::EpochChange;
 use crate::os::conntrack;
 use crate::reconcile::Compiled;
 use crate::service::Context;
@@ -34,7 +35,13 @@ pub async fn run(context: Context) {
         });
         match removed.await {
             Ok(0) => {}
-            Ok(flows) => tracing::info!(flows, "removed conntrack entries of flows that moved into tunnels"),
+            Ok(flows) => {
+                let change = EpochChange::Conntrack;
+                if let Err(error) = context.dataplane.fast_path().invalidate(change) {
+                    tracing::error!(%error, "failed to invalidate the fast path");
+                }
+                tracing::info!(flows, "removed conntrack entries of flows that moved into tunnels");
+            }
             Err(error) => tracing::warn!(%error, "failed to remove conntrack entries of flows that moved"),
         }
     }

@@ -131,6 +131,19 @@ pub struct FamilyVerdict {
     pub ways: Vec<String>,
     /// Name of the proxy that they lead to.
     pub proxy: Option<String>,
+    pub fast_path: FastPathView,
+}
+
+/// Fast path for the packets of such a flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FastPathView {
+    /// Packets after the first ones pass the IP stack by.
+    pub possible: bool,
+    /// Cause for which they do not: `off` (the setting `dataplane.fast_path`), `protocol` (neither TCP nor UDP), `verdict`
+    /// (the traffic does not leave by an uplink or a tunnel), `deadline` (the verdict ends at a certain time, for example
+    /// with an exception), `inspected` (a privacy class evaluates each packet), `unrecorded` (the device exceeds its
+    /// budget of new flows) or `port` (DNS, or a protocol whose payload has addresses). Null if they do.
+    pub reason: Option<&'static str>,
 }
 
 /// The packet as the kernel sees it.

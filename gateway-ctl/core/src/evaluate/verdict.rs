@@ -5,12 +5,13 @@ use std::net::IpAddr;
 use gateway_common::blocks;
 use gateway_common::classify::IpPacket;
 use gateway_common::decide;
+use gateway_common::fast_path::{self, SlowReason};
 use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _};
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{ChoiceKind, ClientKey, FqdnIpValue, RANK_NONE};
 use gateway_model::kinds::routing_policy::Hop;
 
-use super::evaluation::{Decision, FamilyVerdict, KernelView, PolicyRef};
+use super::evaluation::{Decision, FamilyVerdict, FastPathView, KernelView, PolicyRef};
 use super::explanation::{
     self, Explanation, failure, head, hop_down, leg_name, legs_of, not_for_the_proxy, policy_matched,
 };
@@ -79,6 +80,16 @@ fn decide_in(
     verdict
 }
 
+/// Decides on the fast path for a flow with this verdict, as the program does for its second packet.
+fn fast_path(compiled: &Compiled, packet: &IpPacket, verdict: &Verdict) -> FastPathView {
+    if !compiled.plan.fast_path {
+        return FastPathView { possible: false, reason: Some("off") };
+    }
+    let established = Verdict { new: false, ..*verdict };
+    let refused = fast_path::admit(packet, &established, &compiled.plan.dataplane.header).err();
+    FastPathView { possible: refused.is_none(), reason: refused.map(SlowReason::as_str) }
+}
+
 pub fn evaluate_packet<'a>(
     input: &Input<'_>,
     compiled: &'a Compiled,
@@ -129,6 +140,7 @@ pub fn evaluate_packet<'a>(
         local,
         ways: Vec::new(),
         proxy: None,
+        fast_path: fast_path(compiled, packet, &verdict),
     };
     let mut hop = None;
     let mut clause = policy.is_none().then(|| because.clone());

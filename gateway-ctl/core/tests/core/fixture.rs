@@ -39,6 +39,7 @@ impl Fixture {
                     ..UplinkSettings::default()
                 }],
                 sample_every: 0,
+                fast_path: false,
                 ..Network::default()
             },
             facts: Facts::default(),

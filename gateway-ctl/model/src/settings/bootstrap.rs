@@ -82,6 +82,18 @@ text_enum! {
 }
 
 text_enum! {
+    /// Fast path of established flows.
+    #[derive(Default)]
+    pub enum FastPathMode {
+        /// Packets of established flows pass the IP stack by.
+        On = "on",
+        /// All packets go through the IP stack.
+        #[default]
+        Off = "off",
+    }
+}
+
+text_enum! {
     #[derive(Default)]
     pub enum FailoverMode {
         Manual = "manual",
@@ -131,6 +143,7 @@ pub struct Bootstrap {
     pub reconcile: Reconcile,
     pub tls: Tls,
     pub bpf: Bpf,
+    pub dataplane: Dataplane,
     pub audit: Audit,
     /// Created at the first start, when the store has no tunnel of the name.
     #[serde(skip_deserializing)]
@@ -247,6 +260,12 @@ pub struct Bpf {
     pub pin_dir: PathBuf,
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dataplane {
+    pub fast_path: FastPathMode,
+}
+
 impl Default for Bootstrap {
     fn default() -> Bootstrap {
         Bootstrap {
@@ -261,6 +280,7 @@ impl Default for Bootstrap {
             reconcile: Reconcile::default(),
             tls: Tls::default(),
             bpf: Bpf::default(),
+            dataplane: Dataplane::default(),
             audit: Audit::default(),
             tunnels: Vec::new(),
             given: GivenKeys::default(),

@@ -6,24 +6,10 @@ use gateway_common::maps::{BlockHits, MapSpec};
 use gateway_common::verdict::Reason;
 use gateway_common::wire::{BlockKey, CounterPage, CounterValue, counter_place};
 use jiff::Timestamp;
-use serde::Serialize;
 
 use super::maps::CounterArray;
+use super::packet_counts::{Counters, sum};
 use super::{Error, Programs};
-
-/// Packets and bytes over all processors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Counters {
-    pub packets: u64,
-    pub bytes: u64,
-}
-
-pub(super) fn sum(values: &[CounterValue]) -> Counters {
-    values.iter().fold(Counters::default(), |all, one| Counters {
-        packets: all.packets + one.packets,
-        bytes: all.bytes + one.bytes,
-    })
-}
 
 fn in_page<M: MapSpec<Value = CounterPage>>(
     counters: &CounterArray<M>,

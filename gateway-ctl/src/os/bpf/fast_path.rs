@@ -11,8 +11,8 @@ use gateway_common::maps as spec;
 use gateway_common::wire::{FAST_OFF, FastCounter, FastLink};
 
 use super::Error;
-use super::counters::{Counters, sum};
 use super::maps::{ArrayMap, CounterArray, Entries as _, HashTable, open};
+use super::packet_counts::{Counters, sum};
 
 /// Change after which no entry of the fast path is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,18 @@ pub enum EpochChange {
     Conntrack,
     /// Messages of the kernel were lost.
     Unknown,
+}
+
+impl FastPathStats {
+    fn packets(&self, counter: FastCounter) -> u64 {
+        self.counters.get(&counter).map_or(0, |counters| counters.packets)
+    }
+
+    /// Returns the share of the packets from the LAN that passed the IP stack by while the fast path was on, in percent.
+    pub fn share_pct(&self) -> f64 {
+        let (fast, slow) = (self.packets(FastCounter::Forwarded), self.packets(FastCounter::Evaluated));
+        if fast == 0 { 0.0 } else { 100.0 * fast as f64 / (fast + slow) as f64 }
+    }
 }
 
 impl EpochChange {
@@ -61,6 +73,8 @@ impl EpochChange {
 pub struct FastPathStats {
     pub on: bool,
     pub counters: BTreeMap<FastCounter, Counters>,
+    /// Entries at the last [`FastPath::count_entries`], two for each flow.
+    pub entries: u64,
     /// Changes of the epoch by their cause.
     pub changes: BTreeMap<EpochChange, u64>,
 }
@@ -78,6 +92,9 @@ struct Inner {
     /// Last epoch. An epoch never returns, so an old entry never becomes valid again.
     last: u32,
     on: bool,
+    /// The daemon ends, so nothing turns the fast path on.
+    ended: bool,
+    entries: u64,
     changes: BTreeMap<EpochChange, u64>,
 }
 
@@ -91,6 +108,8 @@ impl FastPath {
             flows6: HashTable(open::<spec::FastFlows6, _>(ebpf)?),
             last: FAST_OFF,
             on: false,
+            ended: false,
+            entries: 0,
             changes: BTreeMap::new(),
         };
         Ok(FastPath(Arc::new(Mutex::new(inner))))
@@ -99,6 +118,13 @@ impl FastPath {
     /// Turns the fast path on for these interfaces, or off. Does nothing if nothing changes.
     pub fn set(&self, links: Option<&BTreeMap<u32, FastLink>>) -> Result<(), Error> {
         self.lock().set(links)
+    }
+
+    /// Turns the fast path off for good.
+    pub fn end(&self) -> Result<(), Error> {
+        let mut inner = self.lock();
+        inner.ended = true;
+        inner.set(None)
     }
 
     /// Ends all entries.
@@ -112,11 +138,16 @@ impl FastPath {
         for counter in FastCounter::ALL {
             counters.insert(counter, sum(&inner.counts.get(counter as u32)?));
         }
-        Ok(FastPathStats { on: inner.on, counters, changes: inner.changes.clone() })
+        let (entries, changes) = (inner.entries, inner.changes.clone());
+        Ok(FastPathStats { on: inner.on, counters, entries, changes })
     }
 
-    /// Returns the number of entries of the present epoch. Reads the whole table.
-    pub fn entries(&self) -> Result<u64, Error> {
+    pub fn is_on(&self) -> bool {
+        self.lock().on
+    }
+
+    /// Counts the entries of the present epoch. Reads the whole table, so it is called once a minute.
+    pub fn count_entries(&self) -> Result<u64, Error> {
         let (flows4, flows6, epoch) = {
             let inner = self.lock();
             (inner.flows4.try_clone()?, inner.flows6.try_clone()?, inner.epoch.get(0)?)
@@ -127,6 +158,7 @@ impl FastPath {
             flows4.for_each(|value| visit(value.action.epoch, value.state.end))?;
             flows6.for_each(|value| visit(value.action.epoch, value.state.end))?;
         }
+        self.lock().entries = entries;
         Ok(entries)
     }
 
@@ -137,10 +169,11 @@ impl FastPath {
 
 impl Inner {
     fn set(&mut self, links: Option<&BTreeMap<u32, FastLink>>) -> Result<(), Error> {
-        let Some(links) = links else {
+        let Some(links) = links.filter(|_| !self.ended) else {
             if self.on {
                 self.epoch.set(0, FAST_OFF)?;
                 self.on = false;
+                self.entries = 0;
             }
             return Ok(());
         };

@@ -115,6 +115,7 @@ fn world() -> (Network, Facts) {
             ..UplinkSettings::default()
         }],
         sample_every: 0,
+        fast_path: false,
         ..Network::default()
     };
     let mut facts = Facts::default();

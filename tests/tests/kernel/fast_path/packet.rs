@@ -144,8 +144,8 @@ pub fn translated(address: IpAddr) -> IpAddr {
     }
 }
 
-/// What a captured frame shows, in a form that is equal for two gateways: conntrack draws translated ports at random,
-/// and the kernel numbers its own ICMP messages.
+/// A captured frame in a form that is equal for two gateways: conntrack draws translated ports at random, and the kernel
+/// numbers its own ICMP messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     pub bytes: Vec<u8>,

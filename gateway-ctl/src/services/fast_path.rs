@@ -1,0 +1,192 @@
+//! Fast path of established flows: turns it on and off, and invalidates its entries when the path of packets changes.
+//!
+//! It is on only while this service follows the changes of the kernel. While it cannot, all packets go through the IP
+//! stack.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use gateway_common::wire::FastLink;
+use gateway_core::facts::{Facts, LinkLayer};
+use gateway_core::plan::Plan;
+use tokio::time::{Instant, interval_at, sleep};
+
+use crate::os::bpf::{self, FastPath};
+use crate::os::path_changes::PathChanges;
+use crate::service::Context;
+use crate::supervise::blocking;
+
+/// Conntrack sees only some of the segments, so it must not refuse others as outside of the window.
+const LIBERAL: &str = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal";
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
+/// Interval at which the setting of conntrack is checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval at which entries are counted.
+const COUNT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Runs until it is aborted.
+pub async fn run(context: Context) {
+    let fast_path = context.dataplane.fast_path().clone();
+    let mut liberal = Liberal::default();
+    loop {
+        // Changes before the subscription are unknown.
+        report(fast_path.set(None));
+        match PathChanges::open() {
+            Ok(changes) => {
+                let error = follow(&context, &fast_path, changes, &mut liberal).await;
+                report(fast_path.set(None));
+                tracing::warn!(%error, "lost the subscription to path changes: the fast path is off");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "failed to subscribe to path changes: the fast path stays off")
+            }
+        }
+        sleep(REOPEN_AFTER).await;
+    }
+}
+
+/// Turns the fast path off at the end of the daemon, which can no longer invalidate entries.
+pub fn end(fast_path: &FastPath) {
+    report(fast_path.end());
+}
+
+/// Follows changes until the subscription fails.
+async fn follow(
+    context: &Context,
+    fast_path: &FastPath,
+    mut changes: PathChanges,
+    liberal: &mut Liberal,
+) -> io::Error {
+    let (mut compiled, mut facts) = (context.wake.compiled(), context.wake.facts());
+    let mut check = interval_at(Instant::now(), CHECK_INTERVAL);
+    let mut count = interval_at(Instant::now() + COUNT_INTERVAL, COUNT_INTERVAL);
+    loop {
+        tokio::select! {
+            biased;
+            found = changes.next() => match found {
+                Ok(found) => {
+                    for change in found {
+                        report(fast_path.invalidate(change));
+                    }
+                    continue;
+                }
+                Err(error) => return error,
+            },
+            _ = compiled.changed() => {}
+            _ = facts.changed() => {}
+            _ = check.tick() => {}
+            _ = count.tick() => {
+                let fast_path = fast_path.clone();
+                if fast_path.is_on() {
+                    report(blocking(move || fast_path.count_entries()).await.map(drop));
+                }
+                continue;
+            }
+        }
+        let links = links(&compiled.borrow().plan, &facts.borrow());
+        let links = links.filter(|_| liberal.ensure());
+        if links.is_none() {
+            report(fast_path.set(None));
+            liberal.restore();
+        } else {
+            report(fast_path.set(links.as_ref()));
+        }
+    }
+}
+
+/// Returns the interfaces with programs, by index. `None` if the fast path is off.
+fn links(plan: &Plan, facts: &Facts) -> Option<BTreeMap<u32, FastLink>> {
+    if !plan.fast_path {
+        return None;
+    }
+    let link = |name: &String| {
+        let link = facts.links.get(name).filter(|link| link.up)?;
+        let ethernet = match link.link_layer {
+            LinkLayer::Ethernet => 1,
+            LinkLayer::Other => 0,
+            LinkLayer::Loopback => return None,
+        };
+        let mtu = u16::try_from(link.mtu).unwrap_or(u16::MAX);
+        Some((link.index, FastLink { mtu, ethernet }))
+    };
+    Some(plan.attach.keys().filter_map(link).collect())
+}
+
+/// Setting of conntrack that the fast path needs, and its value before.
+#[derive(Debug, Default)]
+struct Liberal {
+    before: Option<String>,
+}
+
+impl Liberal {
+    /// Sets it unless it is set. Returns false if that fails; the fast path then stays off.
+    fn ensure(&mut self) -> bool {
+        match self.set() {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "failed to set nf_conntrack_tcp_be_liberal: the fast path stays off");
+                false
+            }
+        }
+    }
+
+    fn set(&mut self) -> io::Result<()> {
+        let path = Path::new(LIBERAL);
+        let have = std::fs::read_to_string(path)?.trim().to_owned();
+        if have != "1" {
+            std::fs::write(path, "1")?;
+            self.before = Some(have);
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self) {
+        if let Some(before) = self.before.take()
+            && let Err(error) = std::fs::write(LIBERAL, before)
+        {
+            tracing::warn!(%error, "failed to restore nf_conntrack_tcp_be_liberal");
+        }
+    }
+}
+
+fn report(result: Result<(), bpf::Error>) {
+    if let Err(error) = result {
+        tracing::error!(%error, "failed to control the fast path");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_core::facts::Link;
+    use gateway_core::plan::Attachment;
+
+    use super::*;
+
+    #[test]
+    fn interfaces_are_used_by_their_kind_while_they_are_up() {
+        let link = |index, up, mtu, link_layer| Link { index, up, mtu, link_layer, ..Link::default() };
+        let mut facts = Facts::default();
+        facts.links = [
+            ("lan0".to_owned(), link(2, true, 1500, LinkLayer::Ethernet)),
+            ("wan0".to_owned(), link(3, false, 1500, LinkLayer::Ethernet)),
+            ("gw-a".to_owned(), link(4, true, 1420, LinkLayer::Other)),
+            ("other".to_owned(), link(5, true, 1500, LinkLayer::Ethernet)),
+            ("big".to_owned(), link(6, true, 65_536, LinkLayer::Ethernet)),
+        ]
+        .into();
+        let mut plan = Plan { fast_path: true, ..Plan::default() };
+        for name in ["lan0", "wan0", "gw-a", "big", "gone"] {
+            plan.attach.insert(name.to_owned(), Attachment::Guard);
+        }
+        let want = [
+            (2, FastLink { mtu: 1500, ethernet: 1 }),
+            (4, FastLink { mtu: 1420, ethernet: 0 }),
+            (6, FastLink { mtu: u16::MAX, ethernet: 1 }),
+        ];
+        assert_eq!(links(&plan, &facts), Some(want.into()));
+        plan.fast_path = false;
+        assert_eq!(links(&plan, &facts), None);
+    }
+}
