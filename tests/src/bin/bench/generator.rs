@@ -15,9 +15,16 @@ use crate::bpf::instruction::*;
 use crate::bpf::{Attached, Kind, Numbers, Program};
 use crate::frame::{DESTINATION_LOW, IDENTIFICATION_LOW, SOURCE_ADDRESS, SOURCE_PORT_LOW, Udp};
 
-/// Number of flows of the load. They differ in the low bits of the source port and of the destination. With one
-/// destination, plain forwarding would look up one route for a whole batch.
-const FLOWS: i32 = 64;
+/// Flows of the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flows {
+    One,
+    /// 64 flows, which differ in the low bits of the source port and of the destination. With one destination, plain
+    /// forwarding would look up one route for a whole batch.
+    Few,
+    /// 1 024 flows, which differ in more bits of the source port.
+    Thousand,
+}
 /// Frames between two polls of the remote end, whose queue holds 256.
 const BATCH: u32 = 64;
 const BURST: u32 = 64 * 512;
@@ -38,8 +45,9 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Creates a generator. The low bits of the low bytes of source port and destination have to be 0.
-    pub fn new(udp: &Udp) -> Result<Self> {
+    /// Creates a generator. The low bits of both bytes of the source port and of the low byte of the destination have to
+    /// be 0.
+    pub fn new(udp: &Udp, flows: Flows) -> Result<Self> {
         let frame = udp.frame().context("addresses of one family")?;
         let length = i32::try_from(frame.len()).context("frame")?;
         let mut code = vec![load32(7, 1, 0), load32(3, 1, 4), copy(4, 7), add(4, length)];
@@ -52,7 +60,13 @@ impl Generator {
         }
         let (identification, full) = IDENTIFICATION_LOW;
         // The identification decreases as the destination increases, so the header checksum stays valid.
-        body.extend([call(GET_RANDOM), and(0, FLOWS - 1), store8(7, SOURCE_PORT_LOW, 0)]);
+        if flows == Flows::Thousand {
+            let [high, _] = udp.source_port.to_be_bytes();
+            body.extend([call(GET_RANDOM), and(0, 15), add(0, high.into())]);
+            body.push(store8(7, SOURCE_PORT_LOW - 1, 0));
+        }
+        let mask = if flows == Flows::One { 0 } else { 63 };
+        body.extend([call(GET_RANDOM), and(0, mask), store8(7, SOURCE_PORT_LOW, 0)]);
         body.extend([store8(7, DESTINATION_LOW, 0), set(1, full.into()), subtract(1, 0)]);
         body.extend([store8(7, identification, 1), set(0, XDP_PASS), exit()]);
         code.push(skip_if_greater(4, 3, i16::try_from(body.len()).context("program")?));

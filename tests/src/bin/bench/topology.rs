@@ -14,10 +14,11 @@ use gateway_ctl::store::{AuditTicket, Store};
 use gateway_model::registry::kind;
 use gateway_tests::daemon::Daemon;
 use gateway_tests::netns::{Namespace, Prefix};
-use serde_json::Value;
+use gateway_tests::wait::wait_for;
+use serde_json::{Value, json};
 
 use crate::frame::{Mac, Udp};
-use crate::generator::{Generator, Rate, Sink};
+use crate::generator::{Flows, Generator, Rate, Sink};
 use crate::policies::{GATEWAY_MAC, create_policies, subnet_policy};
 
 pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
@@ -27,6 +28,7 @@ pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const SERVERS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 0);
 const HOST_MAC: Mac = [2, 0, 0, 0x77, 0, 2];
 const MARK: u32 = 0x11;
+const SOON: Duration = Duration::from_secs(20);
 const TABLE: u32 = 100;
 
 /// Forwarding mode of the gateway in a topology.
@@ -34,6 +36,8 @@ const TABLE: u32 = 100;
 pub enum Way {
     /// The daemon with this number of policies, the last of which is the host's.
     Ours { policies: usize },
+    /// The same with the fast path.
+    FastPath { policies: usize },
     /// Kernel forwarding only.
     Plain,
     /// Kernel forwarding with masquerade.
@@ -69,19 +73,27 @@ pub struct Road {
 
 impl Road {
     pub fn build(way: Way) -> Result<Self> {
+        Self::build_for(way, Flows::Few)
+    }
+
+    /// Builds a topology with a load of so many flows.
+    pub fn build_for(way: Way, flows: Flows) -> Result<Self> {
         let prefix = Prefix::unique()?;
         let lan = Namespace::create(&prefix, "lan")?;
         let gateway = Namespace::create(&prefix, "gateway")?;
         let wan = Namespace::create(&prefix, "wan")?;
         connect(&lan, &gateway, &wan).context("build a road")?;
-        let generator = Generator::new(&Udp {
-            to: GATEWAY_MAC,
-            from: HOST_MAC,
-            source: HOST.into(),
-            destination: SERVERS.into(),
-            source_port: 40_960,
-            destination_port: 443,
-        })?;
+        let generator = Generator::new(
+            &Udp {
+                to: GATEWAY_MAC,
+                from: HOST_MAC,
+                source: HOST.into(),
+                destination: SERVERS.into(),
+                source_port: 40_960,
+                destination_port: 443,
+            },
+            flows,
+        )?;
         let mut road = Self { way, daemon: None, policy: None, lan, gateway, wan, generator };
         road.equip(&prefix).with_context(|| format!("{way:?}"))?;
         Ok(road)
@@ -89,7 +101,9 @@ impl Road {
 
     fn equip(&mut self, prefix: &Prefix) -> Result<()> {
         match self.way {
-            Way::Ours { policies } => return self.start_daemon(prefix, policies),
+            Way::Ours { policies } | Way::FastPath { policies } => {
+                return self.start_daemon(prefix, policies);
+            }
             Way::Plain => {}
             Way::Masquerade => masquerade(&self.gateway)?,
             Way::NftLinear { rules, form } => {
@@ -134,8 +148,15 @@ impl Road {
             })
             .context("store the policies")?;
         drop(store);
+        let is_fast = matches!(self.way, Way::FastPath { .. });
+        daemon.configure(&json!({ "dataplane": { "fast_path": if is_fast { "on" } else { "off" } } }))?;
         let started = Instant::now();
         daemon.start()?;
+        if is_fast {
+            wait_for(SOON, "the fast path", || {
+                daemon.api().get("/status").is_ok_and(|status| status["fast_path"]["on"] == true)
+            })?;
+        }
         println!(
             "  the daemon is up with {policies} policies after {:.1} s",
             started.elapsed().as_secs_f64()
