@@ -239,9 +239,9 @@ mod tests {
         let mut lying = neighbour(libc::AF_INET, REACHABLE, 1, Some(1));
         let attribute = HEADER + NEIGHBOUR;
         lying[attribute..attribute + 2].copy_from_slice(&[0xff, 0xff]);
-        assert_eq!(neighbours.classify(&lying).len(), 1);
+        assert!(neighbours.classify(&lying).is_empty(), "no MAC address that could be another one");
         lying[..4].copy_from_slice(&[0xff; 4]);
-        assert_eq!(neighbours.classify(&lying).len(), 1);
+        assert!(neighbours.classify(&lying).is_empty());
         assert!(neighbours.classify(&[]).is_empty());
     }
 }

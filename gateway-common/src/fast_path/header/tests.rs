@@ -81,9 +81,9 @@ impl Built {
 
 pub fn address(ipv6: bool) -> BoxedStrategy<IpAddr> {
     if ipv6 {
-        any::<[u8; 16]>().prop_map(|octets| IpAddr::from(octets)).boxed()
+        any::<[u8; 16]>().prop_map(IpAddr::from).boxed()
     } else {
-        any::<[u8; 4]>().prop_map(|octets| IpAddr::from(octets)).boxed()
+        any::<[u8; 4]>().prop_map(IpAddr::from).boxed()
     }
 }
 
