@@ -1,9 +1,9 @@
 //! Fast path of established flows: which flows it takes, how long an entry lives, and the pairing of a packet before
 //! translation with the same packet after it.
 //!
-//! Ingress evaluates a packet, notes it as [`FastPending`], and puts the index of the note into the traffic control
-//! index of the packet, which the IP stack keeps. Netfilter and routing do their work. The egress guard finds the note,
-//! compares it with the packet, and makes two entries, one for each direction.
+//! Ingress evaluates a packet, notes it as [`FastPending`](crate::wire::FastPending), and puts the index of the note into
+//! the traffic control index of the packet, which the IP stack keeps. Netfilter and routing do their work. The egress
+//! guard finds the note, compares it with the packet, and makes two entries, one for each direction.
 
 pub mod entry;
 pub mod header;

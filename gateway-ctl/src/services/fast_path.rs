@@ -167,15 +167,14 @@ mod tests {
     #[test]
     fn interfaces_are_used_by_their_kind_while_they_are_up() {
         let link = |index, up, mtu, link_layer| Link { index, up, mtu, link_layer, ..Link::default() };
-        let mut facts = Facts::default();
-        facts.links = [
+        let links_of_host = [
             ("lan0".to_owned(), link(2, true, 1500, LinkLayer::Ethernet)),
             ("wan0".to_owned(), link(3, false, 1500, LinkLayer::Ethernet)),
             ("gw-a".to_owned(), link(4, true, 1420, LinkLayer::Other)),
             ("other".to_owned(), link(5, true, 1500, LinkLayer::Ethernet)),
             ("big".to_owned(), link(6, true, 65_536, LinkLayer::Ethernet)),
-        ]
-        .into();
+        ];
+        let facts = Facts { links: links_of_host.into(), ..Facts::default() };
         let mut plan = Plan { fast_path: true, ..Plan::default() };
         for name in ["lan0", "wan0", "gw-a", "big", "gone"] {
             plan.attach.insert(name.to_owned(), Attachment::Guard);

@@ -20,9 +20,9 @@ fn converse(testbed: &mut Testbed, flow: &Packet) -> Vec<Shown> {
         let payload = vec![number; 3 * usize::from(number)];
         let flags = if flow.protocol == TCP && number == 0 { 0x02 } else { 0x18 };
         let packet = Packet { payload, identification: number.into(), tcp_flags: flags, ..flow.clone() };
-        testbed.from_lan(&packet);
+        testbed.send_from_lan(&packet);
         let flags = if flags == 0x02 { 0x12 } else { 0x18 };
-        testbed.from_wan(&Packet { tcp_flags: flags, ..packet.translated_reply() });
+        testbed.send_from_wan(&Packet { tcp_flags: flags, ..packet.translated_reply() });
         let (to_lan, to_wan) = testbed.received();
         shown.extend(show(&to_wan, true));
         shown.extend(show(&to_lan, false));

@@ -146,9 +146,9 @@ impl Side {
                         // A reply to a flow that never left goes to the port that it would have kept.
                         let port = self.ports.get(flow).copied().unwrap_or(flow.source().port());
                         let address: IpAddr = super::packet::translated(flow.source().ip());
-                        testbed.from_wan(&packet.reply_to(SocketAddr::new(address, port)));
+                        testbed.send_from_wan(&packet.reply_to(SocketAddr::new(address, port)));
                     } else {
-                        testbed.from_lan(&packet);
+                        testbed.send_from_lan(&packet);
                     }
                 }
             }

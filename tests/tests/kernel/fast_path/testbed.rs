@@ -226,11 +226,11 @@ impl Testbed {
         assert!(self.programs.apply(&plan).expect("a plan").changed);
     }
 
-    pub fn from_lan(&self, packet: &Packet) {
+    pub fn send_from_lan(&self, packet: &Packet) {
         self.lan_side.sender.send(&packet.frame()).expect("sent");
     }
 
-    pub fn from_wan(&self, packet: &Packet) {
+    pub fn send_from_wan(&self, packet: &Packet) {
         // The link refuses packets that are longer than its MTU.
         let sent = self.wan_side.sender.send(&packet.frame());
         assert!(sent.is_ok() || packet.payload.len() + 60 > usize::from(WAN_MTU), "{sent:?}");
@@ -240,11 +240,11 @@ impl Testbed {
     pub fn received(&mut self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         self.markers += 1;
         let there = Packet::marker(self.markers, MARKER);
-        self.from_lan(&there);
+        self.send_from_lan(&there);
         let port = self.markers.to_be_bytes();
         let is_there = |frame: &[u8]| frame.get(34..38) == Some(&[port[0], port[1], 0, MARKER as u8][..]);
         let to_wan = self.wan_side.frames_until(is_there, WAN_MAC);
-        self.from_wan(&there.translated_reply());
+        self.send_from_wan(&there.translated_reply());
         let is_back = |frame: &[u8]| frame.get(34..38) == Some(&[0, MARKER as u8, port[0], port[1]][..]);
         let to_lan = self.lan_side.frames_until(is_back, LAN_MAC);
         (to_lan, to_wan)
