@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: builds the daemon with the installed profile (`ship`) and runs the benches.
+//! `cargo xtask bench`: builds the daemon with the installed profile (`ship`) and runs the benches. A complete
+//! run renews the tables of the README and of the benchmarks page.
 
 use anyhow::Result;
 
@@ -9,7 +10,7 @@ pub struct Options {
     /// Only this measurement; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Write the rows {bench, ours, peer, peer_name, unit, ratio} to this file as well
+    /// Write the rows {bench, title, ours, peer, peer_name, unit, ratio, target} to this file as well
     #[arg(long, value_name = "FILE")]
     json: Option<String>,
     /// Further arguments of the measurements

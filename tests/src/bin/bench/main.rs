@@ -1,8 +1,8 @@
 //! The benches: each compares the gateway with a peer and alternates between both in one run. So the ratio holds on a
 //! machine whose absolute speed drifts.
 //!
-//! Rows are printed as a table with their targets, and written as JSON with `--json`. A missed target does not make the
-//! run fail: the results are for reading.
+//! Rows are printed as a table with their targets, and written as JSON with `--json`. A complete run also renews the
+//! tables of the documents. A missed target does not make the run fail: the results are for reading.
 
 mod api;
 mod apply;
@@ -18,7 +18,9 @@ mod policies;
 mod row;
 mod socks;
 mod start;
+mod tables;
 mod tcp;
+mod titles;
 mod topology;
 mod verdict;
 mod views;
@@ -59,6 +61,9 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["breakdown"], |_| forward::break_down()),
 ];
 
+/// Names among [`BENCHES`] without rows.
+const PROFILES: &[&str] = &["breakdown"];
+
 #[derive(Default)]
 struct Options {
     only: Vec<String>,
@@ -88,6 +93,7 @@ fn run() -> Result<()> {
     };
     require_root()?;
     let mut rows = Vec::new();
+    let mut failed = Vec::new();
     for (names, bench) in BENCHES {
         let wanted =
             |name: &&str| options.only.is_empty() || options.only.iter().any(|only| is_meant(only, name));
@@ -98,12 +104,23 @@ fn run() -> Result<()> {
         println!("== {}", names.join(", "));
         // Some benches pin this thread to a core.
         let _cores = AffinityGuard::new().context("the cores of this thread")?;
-        let found = bench(&names).with_context(|| names.join(", "))?;
-        rows.extend(found.into_iter().filter(|row| names.contains(&row.bench)));
+        // A failure costs its own rows only.
+        match bench(&names) {
+            Ok(found) => rows.extend(found.into_iter().filter(|row| names.contains(&row.bench))),
+            Err(error) => {
+                eprintln!("bench: {}: {error:#}", names.join(", "));
+                failed.push(names.join(", "));
+            }
+        }
     }
     print_table(&rows);
+    let json = to_json(&rows);
     if let Some(file) = &options.json {
-        std::fs::write(file, to_json(&rows)).with_context(|| format!("write {file}"))?;
+        std::fs::write(file, &json).with_context(|| format!("write {file}"))?;
+    }
+    ensure!(failed.is_empty(), "failed: {}", failed.join("; "));
+    if options.only.is_empty() {
+        tables::write(&json)?;
     }
     Ok(())
 }

@@ -3,6 +3,8 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use crate::titles::title;
+
 /// One comparison.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -63,6 +65,8 @@ impl Row {
             "peer_name": self.peer_name,
             "unit": self.unit,
             "ratio": rounded(self.ratio()),
+            "title": title(self.bench).unwrap_or(self.bench),
+            "target": self.target(),
         })
     }
 }

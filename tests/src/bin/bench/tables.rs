@@ -1,0 +1,164 @@
+//! Tables of documents: a complete run writes its rows to a JSON file, and from that file the tables of the README and
+//! of the benchmarks page. A table follows a comment with the names of its rows.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+const JSON: &str = "docs/src/benchmarks.json";
+const DOCUMENTS: &[&str] = &["README.md", "docs/src/benchmarks.md"];
+const BEGIN: &str = "<!-- benchmarks: ";
+const END: &str = " -->";
+const HEADER: &str = "| benchmark | unit | gateway | peer | ratio | target |\n|---|---|---|---|---|---|\n";
+
+/// Stores the rows of a complete run, and renews the tables.
+pub fn write(rows: &str) -> Result<()> {
+    let root = root();
+    fs::write(root.join(JSON), rows).with_context(|| format!("write {JSON}"))?;
+    for document in DOCUMENTS {
+        let path = root.join(document);
+        let text = fs::read_to_string(&path).with_context(|| format!("read {document}"))?;
+        let renewed = renewed(&text, &parse(rows)?).with_context(|| (*document).to_owned())?;
+        fs::write(&path, renewed).with_context(|| format!("write {document}"))?;
+    }
+    Ok(())
+}
+
+/// Root of the repository, which this program was built from.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn parse(json: &str) -> Result<Vec<Value>> {
+    serde_json::from_str(json).with_context(|| format!("parse {JSON}"))
+}
+
+/// Returns a document with its tables made from these rows.
+fn renewed(text: &str, rows: &[Value]) -> Result<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        out.push_str(line);
+        let Some(names) = line.trim_end().strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(END)) else {
+            continue;
+        };
+        out.push('\n');
+        while lines.next_if(|line| line.trim().is_empty() || line.starts_with('|')).is_some() {}
+        out.push_str(HEADER);
+        for name in names.split(", ") {
+            let mut found = rows.iter().filter(|row| row["bench"] == name).peekable();
+            if found.peek().is_none() {
+                bail!("no row is called {name}");
+            }
+            for row in found {
+                out.push_str(&cells(row).with_context(|| format!("row {name}"))?);
+            }
+        }
+        if lines.peek().is_some() {
+            out.push('\n');
+        }
+    }
+    Ok(out)
+}
+
+fn cells(row: &Value) -> Result<String> {
+    let text = |name: &str| row[name].as_str().with_context(|| format!("no {name}"));
+    let number = |name: &str| row[name].as_f64().with_context(|| format!("no {name}"));
+    let target = match text("target")? {
+        "none" => "",
+        target => target,
+    };
+    let mut line = String::new();
+    writeln!(
+        line,
+        "| {} | {} | {} | {} ({}) | {} | {} |",
+        text("title")?,
+        text("unit")?,
+        figure(number("ours")?),
+        figure(number("peer")?),
+        text("peer_name")?,
+        figure(number("ratio")?),
+        target.replace(">=", "≥").replace("<=", "≤"),
+    )?;
+    Ok(line)
+}
+
+/// Writes a number with three significant digits, and thousands apart.
+fn figure(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 0.1 => 2,
+        _ => 3,
+    };
+    let value = if value.abs() >= 1000.0 {
+        let magnitude = 10f64.powf(value.abs().log10().floor() - 2.0);
+        (value / magnitude).round() * magnitude
+    } else {
+        value
+    };
+    let text = format!("{value:.decimals$}");
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let mut out = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index) % 3 == 0 && whole.len() > 3 {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    if !rest.is_empty() {
+        out.push('.');
+        out.push_str(rest);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits() {
+        for (value, text) in [
+            (0.0213, "0.021"),
+            (0.444, "0.44"),
+            (2.689, "2.69"),
+            (21.04, "21.0"),
+            (797.2, "797"),
+            (4524.0, "4 520"),
+            (33_949.0, "33 900"),
+            (1_234_567.0, "1 230 000"),
+        ] {
+            assert_eq!(figure(value), text);
+        }
+    }
+
+    fn rows() -> Vec<Value> {
+        let row = |bench, ours: f64, target| {
+            json!({"bench": bench, "title": format!("the {bench}"), "unit": "ms", "ours": ours, "peer": 2.0,
+                "peer_name": "other", "ratio": ours / 2.0, "target": target})
+        };
+        vec![row("a", 1.0, "ratio <= 0.6"), row("b", 3.0, "none"), row("b", 5.0, "ours < 6 ms")]
+    }
+
+    #[test]
+    fn a_table_is_replaced_and_the_text_around_it_is_kept() {
+        let text = "# T\n\nBefore:\n\n<!-- benchmarks: b, a -->\n\n| old |\n|---|\n| 1 |\n\nAfter.\n";
+        let want = format!(
+            "# T\n\nBefore:\n\n<!-- benchmarks: b, a -->\n\n{HEADER}\
+             | the b | ms | 3.00 | 2.00 (other) | 1.50 |  |\n\
+             | the b | ms | 5.00 | 2.00 (other) | 2.50 | ours < 6 ms |\n\
+             | the a | ms | 1.00 | 2.00 (other) | 0.50 | ratio ≤ 0.6 |\n\nAfter.\n"
+        );
+        assert_eq!(renewed(text, &rows()).unwrap(), want);
+        assert_eq!(renewed(&want, &rows()).unwrap(), want);
+        let without = "<!-- benchmarks: a -->\n";
+        assert!(renewed(without, &rows()).unwrap().ends_with("| ratio ≤ 0.6 |\n"));
+        assert!(renewed("<!-- benchmarks: a, c -->\n", &rows()).is_err());
+    }
+}
