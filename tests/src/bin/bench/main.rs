@@ -61,9 +61,6 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["breakdown"], |_| forward::break_down()),
 ];
 
-/// Names among [`BENCHES`] without rows.
-const PROFILES: &[&str] = &["breakdown"];
-
 #[derive(Default)]
 struct Options {
     only: Vec<String>,
