@@ -50,6 +50,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["tcp_bulk", "fastpath_tcp"], |_| tcp::run()),
     (&["apply_10k"], |_| apply::run()),
     (&["wireguard_vs_wireguard_go", "wireguard_small"], |_| wireguard::run()),
+    (wireguard::NEWEST_ROWS, wireguard::run_newest),
     (&["socks_vs_native"], |_| socks::run()),
     (&["api_get_vs_axum", "api_list_10k"], |_| api::run()),
     (&["evaluate_5k", "leak_matrix_5k"], |_| views::run()),
