@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 15;
+pub const ABI_VERSION: u32 = 16;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -35,6 +35,9 @@ const _: () = {
     same(size_of::<NewFlows>(), 8);
     same(size_of::<CounterValue>(), 16);
     same(size_of::<CounterPage>(), 1024);
+    same(size_of::<CounterLog>(), 1040);
+    same(size_of::<FilterLevels>(), 480);
+    same(size_of::<FilterPage>(), 1024);
     same(size_of::<BlockKey>(), 12);
     same(size_of::<DomainKey>(), 16);
     same(size_of::<HelloProgress>(), 8);

@@ -58,6 +58,10 @@ maps! {
     Destinations6 "gw_dests6" [2 * POLICIES] Prefix6 => u32;
     DestinationPorts4 "gw_dports4" [2 * POLICIES] PortPrefix4 => u32;
     DestinationPorts6 "gw_dports6" [2 * POLICIES] PortPrefix6 => u32;
+    /// Array by slot: levels of the filter before the tries of sources and destinations.
+    PrefixLevels "gw_prefix_level" [3] u32 => FilterLevels;
+    /// Array by page, first for slot 1, then for slot 2: bits of that filter.
+    PrefixBits "gw_prefix_bits" [2 * FILTER_PAGES] u32 => FilterPage;
     /// Source prefixes of each LAN interface, with their [`SourceKind`].
     LanSources4 "gw_lan_src4" [8192] Prefix4 => u32;
     LanSources6 "gw_lan_src6" [8192] Prefix6 => u32;
@@ -88,6 +92,8 @@ maps! {
     NewFlowCounts "gw_new_flows" [BUDGETS] u32 => NewFlows;
     /// Per-CPU array of one: packets of flows beyond the budget of their device, which have no record.
     Unrecorded "gw_unrecorded" [1] u32 => CounterValue;
+    /// Per-CPU array of one: packets that are not in the counters of policies and devices yet.
+    CounterLogs "gw_counter_log" [1] u32 => CounterLog;
     /// Per-CPU array by policy number, in pages.
     PolicyCounters "gw_policy_count" [POLICIES / COUNTER_PAGE] u32 => CounterPage;
     /// Per-CPU array by device number, in pages.

@@ -3,6 +3,7 @@
 
 mod action;
 mod address;
+mod counter_log;
 mod dns_cache;
 mod event;
 mod fast_path;
@@ -11,11 +12,13 @@ mod flow_budget;
 mod fqdn;
 mod mark;
 mod policy;
+mod prefix_filter;
 mod quic_initial;
 mod server_name;
 
 pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, Fallback, PROXY_TAKES_UDP, Sticky};
 pub use address::{Address, Mac};
+pub use counter_log::{CounterLog, LOGGED_PACKETS, LoggedPacket, count_with_log};
 pub use dns_cache::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
 pub use event::{BlockKey, COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use fast_path::{
@@ -34,6 +37,10 @@ pub use policy::{
     LISTS, LocalKind, LocalValue, MacKey, PREFIX_BASE, PlanValue, PortPrefix4, PortPrefix6, Prefix4, Prefix6,
     SourceKind, VlanKey, block_flags, device_flags, list_of_slot, plan_flags, scope_of_slot, slot_of_list,
     slot_of_scope,
+};
+pub use prefix_filter::{
+    FILTER_PAGES, FilterBit, FilterLevel, FilterLevels, FilterPage, LEVELS, PrefixTable, TABLES, filter_bit4,
+    filter_bit6, filter_page_index, filter_scope,
 };
 pub use quic_initial::{DATAGRAM, HEADERS, QuicInitial};
 pub use server_name::{DomainKey, HelloProgress, LABELS, ServerNames};

@@ -1,7 +1,13 @@
 //! Per-CPU counters.
 
+use core::intrinsics::{AtomicOrdering, atomic_xadd};
+
 use aya_ebpf::maps::PerCpuArray;
-use gateway_common::wire::{CounterPage, CounterValue, counter_place};
+use gateway_common::wire::{
+    CounterLog, CounterPage, CounterValue, LOGGED_PACKETS, LoggedPacket, counter_place,
+};
+
+use crate::maps;
 
 #[inline(always)]
 pub fn count(counters: &PerCpuArray<CounterValue>, index: u32, length: u32) {
@@ -11,8 +17,65 @@ pub fn count(counters: &PerCpuArray<CounterValue>, index: u32, length: u32) {
     }
 }
 
+/// Empties a full log into the counters. Each run of the program does so before it counts its packet.
+// In one place, because the verifier follows the loop at each.
 #[inline(always)]
-pub fn count_in_page(counters: &PerCpuArray<CounterPage>, number: u32, length: u32) {
+pub fn make_room() {
+    if let Some(log) = maps::COUNTER_LOG.get_ptr_mut(0) {
+        // SAFETY: as above.
+        let log = unsafe { &mut *log };
+        if log.count >= LOGGED_PACKETS as u64 {
+            empty(log);
+        }
+    }
+}
+
+/// Counts a packet for its policy and its device, 0 for none: in the log.
+#[inline(always)]
+pub fn count_later(policy: u32, device: u32, length: u32) {
+    if policy == 0 && device == 0 {
+        return;
+    }
+    let Some(log) = maps::COUNTER_LOG.get_ptr_mut(0) else { return };
+    // SAFETY: as above.
+    let log = unsafe { &mut *log };
+    let place = log.count as usize;
+    if place < LOGGED_PACKETS {
+        log.packets[place] = LoggedPacket { policy, device, length, _pad: 0 };
+        log.count += 1;
+    }
+}
+
+/// Moves the packets of the log into the counters.
+#[inline(never)]
+fn empty(log: &mut CounterLog) -> u32 {
+    turn(&mut log.sequence);
+    let mut place = 0;
+    while place < LOGGED_PACKETS {
+        let packet = log.packets[place];
+        count_in_page(&maps::POLICY_COUNTERS, packet.policy, packet.length);
+        count_in_page(&maps::DEVICE_COUNTERS, packet.device, packet.length);
+        // A reader that gets the count of a new packet before the packet itself adds zeroes.
+        log.packets[place] = LoggedPacket { policy: 0, device: 0, length: 0, _pad: 0 };
+        place += 1;
+    }
+    log.count = 0;
+    turn(&mut log.sequence);
+    0
+}
+
+/// Changes the sequence between what is written before and after, as other processors see it.
+#[inline(always)]
+fn turn(sequence: &mut u64) {
+    // SAFETY: a reference is valid and aligned; only this processor writes its log.
+    unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(sequence, 1) };
+}
+
+#[inline(always)]
+fn count_in_page(counters: &PerCpuArray<CounterPage>, number: u32, length: u32) {
+    if number == 0 {
+        return;
+    }
     let (page, place) = counter_place(number);
     if let Some(page) = counters.get_ptr_mut(page) {
         // SAFETY: as above.

@@ -29,7 +29,7 @@ use gateway_common::wire::{
 };
 
 use crate::context::{Buffer, interface};
-use crate::counters::{count, count_in_page};
+use crate::counters::{count, count_later};
 use crate::maps;
 use crate::policy_maps::Kernel;
 
@@ -240,12 +240,7 @@ fn try_forward<F: Table, const OFFSET: usize>(
         count(&maps::FAST_COUNTS, FastCounter::Replied as u32, length);
     } else {
         count(&maps::REASON_COUNTERS, action.reason as u32, length);
-        if action.policy != 0 {
-            count_in_page(&maps::POLICY_COUNTERS, action.policy, length);
-        }
-        if action.device != 0 {
-            count_in_page(&maps::DEVICE_COUNTERS, action.device, length);
-        }
+        count_later(action.policy, action.device, length);
         count(&maps::FAST_COUNTS, FastCounter::Forwarded as u32, length);
     }
     context.set_mark(action.mark);

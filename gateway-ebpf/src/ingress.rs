@@ -11,7 +11,7 @@ use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{BlockKey, CounterValue, Fragment};
 
 use crate::context::{Buffer, interface, pull_headers};
-use crate::counters::{add, count, count_in_page};
+use crate::counters::{self, add, count, count_later};
 use crate::policy_maps::Kernel;
 use crate::{events, fast_path, maps, quic};
 
@@ -33,6 +33,7 @@ pub fn run(context: &TcContext) -> i32 {
     let Some(scratch) = SCRATCH.get_ptr_mut(0) else { return TC_ACT_SHOT };
     // SAFETY: the pointer is to a value of the map, valid while the program runs; all zeroes are valid.
     let Scratch { packet, verdict, fast } = unsafe { &mut *scratch };
+    counters::make_room();
     fast_path::clear_index(context);
     *fast = fast_path::validity();
     if let Some(action) = fast_path::forward(context, fast, false) {
@@ -53,12 +54,7 @@ pub fn run(context: &TcContext) -> i32 {
     }
     decide_inspected(&Buffer(context), packet, &Kernel, verdict);
     count(&maps::REASON_COUNTERS, verdict.reason as u32, length);
-    if verdict.policy != 0 {
-        count_in_page(&maps::POLICY_COUNTERS, verdict.policy, length);
-    }
-    if verdict.device != 0 {
-        count_in_page(&maps::DEVICE_COUNTERS, verdict.device, length);
-    }
+    count_later(verdict.policy, verdict.device, length);
     if verdict.reason.is_block() {
         count_block(verdict, length);
     }

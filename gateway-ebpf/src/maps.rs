@@ -51,6 +51,12 @@ pub static DESTINATION_PORTS4: LpmTrie<Key<spec::DestinationPorts4>, Value<spec:
 #[map(name = "gw_dports6")]
 pub static DESTINATION_PORTS6: LpmTrie<Key<spec::DestinationPorts6>, Value<spec::DestinationPorts6>> =
     LpmTrie::with_max_entries(size::<spec::DestinationPorts6>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_prefix_level")]
+pub static PREFIX_LEVELS: Array<Value<spec::PrefixLevels>> =
+    Array::with_max_entries(size::<spec::PrefixLevels>(), 0);
+#[map(name = "gw_prefix_bits")]
+pub static PREFIX_BITS: Array<Value<spec::PrefixBits>> =
+    Array::with_max_entries(size::<spec::PrefixBits>(), 0);
 #[map(name = "gw_lan_src4")]
 pub static LAN_SOURCES4: LpmTrie<Key<spec::LanSources4>, Value<spec::LanSources4>> =
     LpmTrie::with_max_entries(size::<spec::LanSources4>(), BPF_F_NO_PREALLOC);
@@ -101,6 +107,9 @@ pub static NEW_FLOWS: Array<Value<spec::NewFlowCounts>> =
 #[map(name = "gw_unrecorded")]
 pub static UNRECORDED: PerCpuArray<Value<spec::Unrecorded>> =
     PerCpuArray::with_max_entries(size::<spec::Unrecorded>(), 0);
+#[map(name = "gw_counter_log")]
+pub static COUNTER_LOG: PerCpuArray<Value<spec::CounterLogs>> =
+    PerCpuArray::with_max_entries(size::<spec::CounterLogs>(), 0);
 #[map(name = "gw_policy_count")]
 pub static POLICY_COUNTERS: PerCpuArray<Value<spec::PolicyCounters>> =
     PerCpuArray::with_max_entries(size::<spec::PolicyCounters>(), 0);

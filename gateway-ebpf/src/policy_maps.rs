@@ -17,6 +17,41 @@ fn longest<K, V: Copy>(trie: &LpmTrie<K, V>, key: K) -> Option<V> {
     trie.get(Key::new(8 * size_of::<K>() as u32, key)).copied()
 }
 
+/// Returns 0 if the trie of a table has no entry for an IPv4 address.
+// Separate functions, because there are ten lookups with a filter.
+#[inline(never)]
+fn may_have4(table: u32, slot_and_list: u32, scope: u32, address: u32) -> u32 {
+    may_have(table, slot_and_list, |level, mask| filter_bit4(table, level, mask, scope, address))
+}
+
+/// Returns 0 if the trie of a table has no entry for an IPv6 address.
+#[inline(never)]
+fn may_have6(table: u32, slot_and_list: u32, scope: u32, address: &Address) -> u32 {
+    may_have(table, slot_and_list, |level, mask| filter_bit6(table, level, mask, scope, address))
+}
+
+#[inline(always)]
+fn may_have(table: u32, slot_and_list: u32, bit: impl Fn(usize, &Address) -> FilterBit) -> u32 {
+    let (slot, _) = list_of_slot(slot_and_list);
+    let Some(levels) = PREFIX_LEVELS.get(slot) else { return 1 };
+    let Some(levels) = levels.0.get(table as usize) else { return 1 };
+    let mut level = 0;
+    while level < LEVELS {
+        let at = &levels[level];
+        if at.used == 0 {
+            return 0;
+        }
+        let bit = bit(level, &at.mask);
+        let page = filter_page_index(slot, bit.page).and_then(|index| PREFIX_BITS.get(index));
+        // Pages exist for each slot. Without one the trie decides.
+        match page {
+            Some(page) if page.0[bit.word] & bit.mask == 0 => level += 1,
+            _ => return 1,
+        }
+    }
+    0
+}
+
 impl PolicyMaps for Kernel {
     #[inline(always)]
     fn live(&self) -> Slot {
@@ -54,31 +89,56 @@ impl PolicyMaps for Kernel {
 
     #[inline(always)]
     fn source4(&self, key: &Prefix4) -> Option<u32> {
+        if may_have4(PrefixTable::Sources4 as u32, key.slot, filter_scope(key.slot, 0), key.address) == 0 {
+            return None;
+        }
         longest(&SOURCES4, *key)
     }
 
     #[inline(always)]
     fn source6(&self, key: &Prefix6) -> Option<u32> {
+        if may_have6(PrefixTable::Sources6 as u32, key.slot, filter_scope(key.slot, 0), &key.address) == 0 {
+            return None;
+        }
         longest(&SOURCES6, *key)
     }
 
     #[inline(always)]
     fn destination4(&self, key: &Prefix4) -> Option<u32> {
+        if may_have4(PrefixTable::Destinations4 as u32, key.slot, filter_scope(key.slot, 0), key.address) == 0
+        {
+            return None;
+        }
         longest(&DESTINATIONS4, *key)
     }
 
     #[inline(always)]
     fn destination6(&self, key: &Prefix6) -> Option<u32> {
+        if may_have6(PrefixTable::Destinations6 as u32, key.slot, filter_scope(key.slot, 0), &key.address)
+            == 0
+        {
+            return None;
+        }
         longest(&DESTINATIONS6, *key)
     }
 
     #[inline(always)]
     fn destination_port4(&self, key: &PortPrefix4) -> Option<u32> {
+        let slot = u32::from(key.slot);
+        let scope = filter_scope(slot, key.port);
+        if may_have4(PrefixTable::DestinationPorts4 as u32, slot, scope, key.address) == 0 {
+            return None;
+        }
         longest(&DESTINATION_PORTS4, *key)
     }
 
     #[inline(always)]
     fn destination_port6(&self, key: &PortPrefix6) -> Option<u32> {
+        let slot = u32::from(key.slot);
+        let scope = filter_scope(slot, key.port);
+        if may_have6(PrefixTable::DestinationPorts6 as u32, slot, scope, &key.address) == 0 {
+            return None;
+        }
         longest(&DESTINATION_PORTS6, *key)
     }
 

@@ -6,4 +6,5 @@ mod effects;
 mod fast_path;
 mod flow_budget;
 mod guard_tap;
+mod policy_lookup;
 pub mod wireguard;

@@ -30,6 +30,7 @@ pub mod paths;
 pub mod plan;
 pub mod plan_diff;
 pub mod plan_maps;
+pub mod prefix_filter;
 pub mod profile_dns;
 pub mod quic_initial;
 pub mod render;

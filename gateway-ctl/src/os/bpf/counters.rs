@@ -2,31 +2,55 @@
 
 use std::collections::BTreeMap;
 
-use gateway_common::maps::{BlockHits, MapSpec};
+use gateway_common::maps::{BlockHits, CounterLogs, MapSpec};
 use gateway_common::verdict::Reason;
-use gateway_common::wire::{BlockKey, CounterPage, CounterValue, counter_place};
+use gateway_common::wire::{
+    BlockKey, CounterPage, CounterValue, LoggedPacket, count_with_log, counter_place,
+};
 use jiff::Timestamp;
 
 use super::maps::CounterArray;
 use super::packet_counts::{Counters, sum};
 use super::{Error, Programs};
 
+/// Reads of a counter until the log of each processor was not emptied during one of them.
+const MAX_READS: usize = 16;
+
+/// Returns a counter with the packets of the logs. `field` is the number of a packet that the counter is for.
 fn in_page<M: MapSpec<Value = CounterPage>>(
+    logs: &CounterArray<CounterLogs>,
     counters: &CounterArray<M>,
     number: u32,
+    field: fn(&LoggedPacket) -> u32,
 ) -> Result<Counters, Error> {
     let (page, place) = counter_place(number);
-    let values: Vec<CounterValue> = counters.get(page)?.iter().map(|page| page.0[place]).collect();
-    Ok(sum(&values))
+    let mut before = logs.get(0)?;
+    let mut values: Vec<Option<CounterValue>> = vec![None; before.len()];
+    let mut pages = Vec::new();
+    for _ in 0..MAX_READS {
+        pages = counters.get(page)?;
+        let after = logs.get(0)?;
+        for (cpu, value) in values.iter_mut().enumerate().filter(|(_, value)| value.is_none()) {
+            *value = count_with_log(&before[cpu], pages[cpu].0[place], &after[cpu], number, field);
+        }
+        if values.iter().all(Option::is_some) {
+            break;
+        }
+        before = after;
+    }
+    // A log that is emptied this often lacks a few packets of very many.
+    let counted: Vec<CounterValue> =
+        values.iter().zip(&pages).map(|(value, page)| value.unwrap_or(page.0[place])).collect();
+    Ok(sum(&counted))
 }
 
 impl Programs {
     pub fn policy_counters(&self, number: u32) -> Result<Counters, Error> {
-        in_page(&self.maps.policy_counters, number)
+        in_page(&self.maps.counter_log, &self.maps.policy_counters, number, |packet| packet.policy)
     }
 
     pub fn device_counters(&self, number: u32) -> Result<Counters, Error> {
-        in_page(&self.maps.device_counters, number)
+        in_page(&self.maps.counter_log, &self.maps.device_counters, number, |packet| packet.device)
     }
 
     /// Returns the verdicts by reason, without reasons that never occurred.

@@ -6,6 +6,7 @@ use gateway_common::maps::{POLICIES, action_index};
 use gateway_common::wire::*;
 use gateway_core::fqdn_cache::Key;
 use gateway_core::plan::Dataplane;
+use gateway_core::prefix_filter::PrefixFilter;
 use ipnet::{IpNet, Ipv4Net};
 
 use super::fast_path::EpochChange;
@@ -70,6 +71,7 @@ impl Programs {
             };
             self.maps.actions.set(index, *action)?;
         }
+        self.write_filter(&PrefixFilter::new(plan), target)?;
         self.maps.plans.set(target, header)?;
         // Both slots share these maps: additions come before the flip, removals after it.
         let (authorised, legs) = (self.maps.authorised.read()?, self.maps.egress_legs.read()?);
@@ -109,6 +111,7 @@ impl Programs {
             };
             differences += usize::from(self.maps.actions.get(index)? != *action);
         }
+        differences += self.filter_differences(&PrefixFilter::new(plan), slot)?;
         let header = self.maps.plans.get(slot)?;
         let PlanValue { generation, seed, .. } = header;
         differences += usize::from(header != PlanValue { generation, seed, ..plan.header });
@@ -116,6 +119,29 @@ impl Programs {
         differences += usize::from(self.maps.egress_legs.read()? != plan.egress_legs);
         Ok(differences)
     }
+
+    fn write_filter(&mut self, filter: &PrefixFilter, slot: Slot) -> Result<(), Error> {
+        self.maps.prefix_levels.set(slot, filter.levels)?;
+        for (index, page) in filter_pages(filter, slot) {
+            if self.maps.prefix_bits.get(index)? != *page {
+                self.maps.prefix_bits.set(index, *page)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn filter_differences(&self, filter: &PrefixFilter, slot: Slot) -> Result<usize, Error> {
+        let mut differences = usize::from(self.maps.prefix_levels.get(slot)? != filter.levels);
+        for (index, page) in filter_pages(filter, slot) {
+            differences += usize::from(self.maps.prefix_bits.get(index)? != *page);
+        }
+        Ok(differences)
+    }
+}
+
+/// Returns the pages of a filter with their indexes in the map.
+fn filter_pages(filter: &PrefixFilter, slot: Slot) -> impl Iterator<Item = (u32, &FilterPage)> {
+    (0..).zip(&filter.pages).filter_map(move |(page, bits)| Some((filter_page_index(slot, page)?, bits)))
 }
 
 fn put_missing<E: Entries>(
