@@ -1,5 +1,6 @@
 //! Per-CPU counters.
 
+use core::hint::black_box;
 use core::intrinsics::{AtomicOrdering, atomic_xadd};
 
 use aya_ebpf::maps::PerCpuArray;
@@ -55,8 +56,14 @@ fn empty(log: &mut CounterLog) -> u32 {
         let packet = log.packets[place];
         count_in_page(&maps::POLICY_COUNTERS, packet.policy, packet.length);
         count_in_page(&maps::DEVICE_COUNTERS, packet.device, packet.length);
-        // A reader that gets the count of a new packet before the packet itself adds zeroes.
-        log.packets[place] = LoggedPacket { policy: 0, device: 0, length: 0, _pad: 0 };
+        // A reader may get a part of the next packet; it adds no more than that. In words, because a call of memset
+        // would write bytes.
+        let words = (&raw mut log.packets[place]).cast::<u64>();
+        // SAFETY: a packet is two words, and aligned as the words before it are.
+        unsafe {
+            words.write_volatile(0);
+            words.add(1).write_volatile(0);
+        }
         place += 1;
     }
     log.count = 0;
@@ -67,8 +74,9 @@ fn empty(log: &mut CounterLog) -> u32 {
 /// Changes the sequence between what is written before and after, as other processors see it.
 #[inline(always)]
 fn turn(sequence: &mut u64) {
+    // Without a use of the result it is an instruction that does not order other writes on arm64.
     // SAFETY: a reference is valid and aligned; only this processor writes its log.
-    unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(sequence, 1) };
+    black_box(unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(sequence, 1) });
 }
 
 #[inline(always)]
