@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use gateway_core::network::{InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings};
 use gateway_core::plan::VirtualLink;
+use gateway_core::xdp::XdpModes;
 use gateway_model::Revision;
-use gateway_model::settings::bootstrap::{FastPathMode, LanIpv6};
+use gateway_model::settings::bootstrap::{Dataplane, FastPathMode, LanIpv6, XdpInterface};
 use gateway_model::settings::group::Group as _;
 use gateway_model::settings::groups::{InterfaceConfig, InterfacesConfig};
 use gateway_model::settings::uplink::Wan;
@@ -148,11 +149,17 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         sticky: config.network.wan_sticky,
         sample_every: SAMPLE_EVERY,
         fast_path: config.dataplane.fast_path == FastPathMode::On,
+        xdp: xdp_modes(&config.dataplane),
         dns_port: config.dns.listen_addr.port(),
         admin_port: admin_port(config),
         resolvers: config.dns.upstream_servers.clone(),
         ipv6: lan_ipv6(config),
     }
+}
+
+fn xdp_modes(dataplane: &Dataplane) -> XdpModes {
+    let of = |one: &XdpInterface| (one.interface.to_string(), one.mode);
+    XdpModes { general: dataplane.xdp, interfaces: dataplane.xdp_interfaces.iter().map(of).collect() }
 }
 
 /// Returns the bridges and VLAN interfaces by name. The names were checked to be unique.

@@ -91,6 +91,7 @@ fn lower_paths(input: &Input<'_>, compiled: &mut Compiled) {
     bridges::lower(input, &legs, plan);
     let interfaces = legs.iter().map(|leg| leg.interface.as_str()).collect();
     plan.fast_path = input.network.fast_path;
+    plan.xdp = input.network.xdp.clone();
     plan.attach = attachments(input.network, input.facts, &interfaces);
     plan.virtual_links = input.network.virtual_links.clone();
     interfaces::lower(input, plan, &mut compiled.findings);

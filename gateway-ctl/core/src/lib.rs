@@ -37,5 +37,6 @@ pub mod render;
 pub mod router_advertisement;
 pub mod state_machines;
 pub mod stun;
+pub mod xdp;
 
 pub use compile::{Compiled, Finding, Input, compile};

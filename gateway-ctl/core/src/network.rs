@@ -9,6 +9,7 @@ use ipnet::{IpNet, Ipv6Net};
 use serde::Serialize;
 
 use crate::plan::VirtualLink;
+use crate::xdp::XdpModes;
 
 /// Most uplinks at once. Marks give them the numbers from 1 on; those of tunnels follow.
 pub const MAX_UPLINKS: u8 = gateway_common::leg_selection::FIRST_TUNNEL - 1;
@@ -31,6 +32,8 @@ pub struct Network {
     pub sample_every: u32,
     /// Packets of established flows pass the IP stack by.
     pub fast_path: bool,
+    /// XDP mode of interfaces.
+    pub xdp: XdpModes,
     /// Port of the resolver here; 0 without one.
     pub dns_port: u16,
     /// TCP port of the API; 0 if LAN hosts cannot reach it.

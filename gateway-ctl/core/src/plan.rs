@@ -15,6 +15,8 @@ use ipnet::{IpNet, Ipv6Net};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::xdp::XdpModes;
+
 /// Everything the gateway wants, for one instant.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -22,6 +24,8 @@ pub struct Plan {
     pub dataplane: Dataplane,
     /// Packets of established flows pass the IP stack by.
     pub fast_path: bool,
+    /// XDP mode of interfaces.
+    pub xdp: XdpModes,
     /// Programs of each interface.
     pub attach: BTreeMap<String, Attachment>,
     /// Bridges and VLAN interfaces, by name.

@@ -205,6 +205,7 @@ fn network(bytes: &mut Bytes<'_>) -> Network {
         balances: bytes.rarely(),
         sample_every: u32::from(bytes.byte() & 3),
         fast_path: false,
+        xdp: Default::default(),
         dns_port: u16::from(bytes.byte() & 1) * 53,
         ..Network::default()
     }

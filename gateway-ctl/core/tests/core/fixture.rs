@@ -40,6 +40,7 @@ impl Fixture {
                 }],
                 sample_every: 0,
                 fast_path: false,
+                xdp: Default::default(),
                 ..Network::default()
             },
             facts: Facts::default(),

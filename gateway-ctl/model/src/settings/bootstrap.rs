@@ -3,6 +3,7 @@
 //! Strict, unlike the API: an unknown key is an error, and so is a setting that this version cannot obey.
 
 mod audit;
+mod dataplane;
 mod dns;
 mod lan_ipv6;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 pub use audit::Audit;
+pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
 pub use lan_ipv6::LanIpv6;
 
@@ -78,18 +80,6 @@ text_enum! {
         Primary = "primary",
         Embedded = "embedded",
         Portable = "portable",
-    }
-}
-
-text_enum! {
-    /// Fast path of established flows.
-    #[derive(Default)]
-    pub enum FastPathMode {
-        /// Packets of established flows pass the IP stack by.
-        On = "on",
-        /// All packets go through the IP stack.
-        #[default]
-        Off = "off",
     }
 }
 
@@ -260,12 +250,6 @@ pub struct Bpf {
     pub pin_dir: PathBuf,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Dataplane {
-    pub fast_path: FastPathMode,
-}
-
 impl Default for Bootstrap {
     fn default() -> Bootstrap {
         Bootstrap {
@@ -414,6 +398,7 @@ impl Bootstrap {
         }
         self.validate_network(problems);
         self.validate_auth(problems);
+        self.dataplane.validate(problems);
         for (address, name) in &self.dns.upstream_tls_names {
             if !is_host_name(name) {
                 problems.add(code::FORMAT, format!("dns.upstream_tls_names.{address}"), "Expected a domain.");

@@ -116,6 +116,7 @@ fn world() -> (Network, Facts) {
         }],
         sample_every: 0,
         fast_path: false,
+        xdp: Default::default(),
         ..Network::default()
     };
     let mut facts = Facts::default();
