@@ -52,4 +52,7 @@ const _: () = {
     same(size_of::<FastValue4>(), 80);
     same(size_of::<FastValue6>(), 104);
     same(size_of::<FastPending>(), 104);
+    same(size_of::<XdpLink>(), 8);
+    same(size_of::<XdpPort>(), 8);
+    same(size_of::<XdpMetadata>(), 8);
 };

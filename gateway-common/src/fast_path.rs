@@ -7,6 +7,7 @@
 
 pub mod entry;
 pub mod header;
+pub mod xdp;
 
 use crate::classify::{DNS_PORT, IpPacket, TCP, UDP};
 use crate::verdict::{Action, Reason, Verdict};

@@ -133,6 +133,12 @@ maps! {
     FastNext "gw_fast_next" [1] u32 => u32;
     /// Per-CPU array by [`FastCounter`].
     FastCounts "gw_fast_count" [16] u32 => CounterValue;
+    /// Interfaces whose packets XDP may take, by index.
+    XdpLinks "gw_xdp_links" [256] u32 => XdpLink;
+    /// Device map by interface index: interfaces that XDP may send packets to.
+    XdpPorts "gw_xdp_ports" [256] u32 => XdpPort;
+    /// Per-CPU array by [`XdpCounter`].
+    XdpCounts "gw_xdp_count" [8] u32 => CounterValue;
     /// Ring buffer of cache hits, in bytes.
     DnsHits "gw_dns_hits" [2_097_152] u32 => DnsHit;
 }

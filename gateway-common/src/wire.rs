@@ -15,6 +15,7 @@ mod policy;
 mod prefix_filter;
 mod quic_initial;
 mod server_name;
+mod xdp;
 
 pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, Fallback, PROXY_TAKES_UDP, Sticky};
 pub use address::{Address, Mac};
@@ -44,6 +45,7 @@ pub use prefix_filter::{
 };
 pub use quic_initial::{DATAGRAM, HEADERS, QuicInitial};
 pub use server_name::{DomainKey, HelloProgress, LABELS, ServerNames};
+pub use xdp::{XdpCounter, XdpLink, XdpMetadata, XdpPort, XdpSide};
 
 /// Number of a plan slot: 0 is default deny (no plan), 1 and 2 are the two plans.
 pub type Slot = u32;

@@ -42,14 +42,19 @@ pub fn sample(packet: &IpPacket, verdict: &Verdict) {
 
 #[inline(always)]
 pub fn prevented(context: &TcContext, reason: Reason) {
+    prevented_from(ingress_interface(context), mark(context), context.len(), reason);
+}
+
+#[inline(always)]
+pub fn prevented_from(interface: u32, mark: u32, length: u32, reason: Reason) {
     write(EventRecord {
         time: now(),
-        interface: ingress_interface(context),
-        mark: mark(context),
+        interface,
+        mark,
         reason: reason as u8,
         action: Action::Drop as u8,
         guard: 1,
-        length: context.len(),
+        length,
         ..EventRecord::default()
     });
 }

@@ -35,16 +35,16 @@ use crate::policy_maps::Kernel;
 
 /// Accepted packet type (linux/if_packet.h): the frame is addressed to this host.
 const PACKET_HOST: u32 = 0;
-const ETHERTYPE4: u16 = 0x0800_u16.to_be();
-const ETHERTYPE6: u16 = 0x86dd_u16.to_be();
+pub const ETHERTYPE4: u16 = 0x0800_u16.to_be();
+pub const ETHERTYPE6: u16 = 0x86dd_u16.to_be();
 
 /// Data that does not fit on the stack, as in [`ingress`](mod@crate::ingress).
 pub struct Workspace<F: Family> {
-    head: Head,
-    header: F::Header,
-    key: F::Key,
-    value: F::Value,
-    frame: F::Frame,
+    pub head: Head,
+    pub header: F::Header,
+    pub key: F::Key,
+    pub value: F::Value,
+    pub frame: F::Frame,
     leaving: Leaving<F::Address>,
     pair: Pair<F>,
 }
@@ -55,7 +55,7 @@ static WORKSPACE4: PerCpuArray<Workspace<V4>> = PerCpuArray::with_max_entries(1,
 static WORKSPACE6: PerCpuArray<Workspace<V6>> = PerCpuArray::with_max_entries(1, 0);
 
 /// The table of a family.
-trait Table: Family {
+pub trait Table: Family {
     fn workspace() -> Option<*mut Workspace<Self>>
     where
         Self: Sized;
@@ -523,7 +523,7 @@ fn enter<F: Table>(
 
 /// Flow clock in nanoseconds, with a resolution of milliseconds.
 #[inline(always)]
-fn clock() -> u64 {
+pub fn clock() -> u64 {
     // SAFETY: the helper has no preconditions.
     unsafe { bpf_ktime_get_coarse_ns() }
 }

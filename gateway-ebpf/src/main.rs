@@ -19,10 +19,11 @@ mod policy_maps;
 mod quic;
 mod tap;
 mod wan_ingress;
+mod xdp;
 
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
-use aya_ebpf::macros::{classifier, socket_filter};
-use aya_ebpf::programs::{SkBuffContext, TcContext};
+use aya_ebpf::macros::{classifier, socket_filter, xdp};
+use aya_ebpf::programs::{SkBuffContext, TcContext, XdpContext};
 
 /// LAN interfaces, ingress: decides, stamps, drops.
 #[classifier]
@@ -59,6 +60,19 @@ pub fn gw_tap(context: SkBuffContext) -> i64 {
 #[classifier]
 pub fn gw_inject(context: TcContext) -> i32 {
     inject::run(&context)
+}
+
+/// LAN interfaces and uplinks with XDP, in the driver: sends packets of established flows on. It passes all others to
+/// the programs above.
+#[xdp]
+pub fn gw_xdp(context: XdpContext) -> u32 {
+    xdp::run(&context)
+}
+
+/// Interfaces to which [`gw_xdp`] sends packets, behind the redirect: repeats the egress guard.
+#[xdp(map = "devmap")]
+pub fn gw_xdp_guard(context: XdpContext) -> u32 {
+    xdp::guard(&context)
 }
 
 #[cfg(not(test))]

@@ -4,7 +4,8 @@ use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::lpm_trie::LpmTrie;
 use aya_ebpf::maps::{
-    Array, HashMap, LruHashMap, LruPerCpuHashMap, PerCpuArray, PerCpuHashMap, ProgramArray, RingBuf,
+    Array, DevMapHash, HashMap, LruHashMap, LruPerCpuHashMap, PerCpuArray, PerCpuHashMap, ProgramArray,
+    RingBuf,
 };
 use gateway_common::maps::{self as spec, MapSpec};
 
@@ -159,6 +160,14 @@ pub static FAST_NEXT: PerCpuArray<Value<spec::FastNext>> =
 #[map(name = "gw_fast_count")]
 pub static FAST_COUNTS: PerCpuArray<Value<spec::FastCounts>> =
     PerCpuArray::with_max_entries(size::<spec::FastCounts>(), 0);
+#[map(name = "gw_xdp_links")]
+pub static XDP_LINKS: HashMap<Key<spec::XdpLinks>, Value<spec::XdpLinks>> =
+    HashMap::with_max_entries(size::<spec::XdpLinks>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_xdp_ports")]
+pub static XDP_PORTS: DevMapHash = DevMapHash::with_max_entries(size::<spec::XdpPorts>(), 0);
+#[map(name = "gw_xdp_count")]
+pub static XDP_COUNTS: PerCpuArray<Value<spec::XdpCounts>> =
+    PerCpuArray::with_max_entries(size::<spec::XdpCounts>(), 0);
 /// The program that answers questions; empty while no daemon runs.
 #[map(name = "gw_tail_calls")]
 pub static TAIL_CALLS: ProgramArray = ProgramArray::with_max_entries(1, 0);

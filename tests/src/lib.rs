@@ -38,3 +38,4 @@ pub mod vm;
 pub mod wait;
 pub mod web_server;
 pub mod wireguard;
+pub mod xdp_peer;

@@ -409,4 +409,4 @@ impl Family for V6 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -25,6 +25,7 @@ mod quic;
 mod swap;
 mod syscall;
 mod versions;
+mod xdp;
 
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,7 @@ pub use packet_counts::Counters;
 pub use programs::Programs;
 pub use swap::Swap;
 pub use versions::is_plan_live;
+pub use xdp::{Xdp, XdpState, XdpStats};
 
 /// The BPF object file, committed in `gateway-ebpf/object` and built by `cargo xtask ebpf`.
 pub const OBJECT: &[u8] = aya::include_bytes_aligned!(env!("GATEWAY_BPF_OBJECT"));

@@ -7,7 +7,7 @@ use gateway_common::wire::SLOT_NONE;
 use gateway_core::plan::{Attachment, Plan};
 
 use super::Dataplane;
-use crate::os::bpf::{FastPath, Programs};
+use crate::os::bpf::{FastPath, Programs, Xdp};
 use crate::os::{DriftEntry, Failure, Outcome};
 
 /// Loaded programs, shared with the readers of counters.
@@ -15,6 +15,7 @@ use crate::os::{DriftEntry, Failure, Outcome};
 pub struct KernelDataplane {
     inner: Arc<Mutex<Inner>>,
     fast_path: FastPath,
+    xdp: Xdp,
 }
 
 struct Inner {
@@ -33,14 +34,19 @@ struct LastPlan {
 
 impl KernelDataplane {
     pub fn new(programs: Programs) -> KernelDataplane {
-        let fast_path = programs.fast_path.clone();
+        let (fast_path, xdp) = (programs.fast_path.clone(), programs.xdp.clone());
         let inner = Inner { programs, attached: BTreeMap::new(), want: BTreeMap::new(), last: None };
-        KernelDataplane { inner: Arc::new(Mutex::new(inner)), fast_path }
+        KernelDataplane { inner: Arc::new(Mutex::new(inner)), fast_path, xdp }
     }
 
     /// Returns the fast path, which does not wait for a plan that is being written.
     pub fn fast_path(&self) -> &FastPath {
         &self.fast_path
+    }
+
+    /// Returns the XDP programs of the fast path.
+    pub fn xdp(&self) -> &Xdp {
+        &self.xdp
     }
 
     /// Runs a function on the programs. Blocks while a plan is being written.

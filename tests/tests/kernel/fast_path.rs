@@ -3,6 +3,7 @@
 mod packet;
 mod sequence;
 mod testbed;
+mod xdp;
 
 use gateway_common::wire::FastCounter;
 use gateway_tests::netns;

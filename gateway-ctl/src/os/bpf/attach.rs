@@ -20,7 +20,7 @@ use gateway_outbound::causes::with_causes;
 use super::clsact;
 use super::hook::{Hook, Placement, programs_of};
 use super::syscall::PinnedTcx;
-use super::{Error, Programs};
+use super::{Error, Programs, xdp};
 
 /// Attachment mechanism of this kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,8 @@ impl Programs {
         }
         for entry in std::fs::read_dir(&self.links)? {
             let path = entry?.path();
-            if !wanted.contains(&path) {
+            // The fast path detaches its own.
+            if !wanted.contains(&path) && !xdp::is_pin(&path) {
                 std::fs::remove_file(path)?;
             }
         }

@@ -12,12 +12,14 @@ use rustix::net::{AddressFamily, SocketType};
 use super::Error;
 use super::fast_path::FastPath;
 use super::maps::{Entries, Maps};
+use super::xdp::Xdp;
 
 /// The loaded programs and their maps.
 pub struct Programs {
     pub(super) ebpf: Ebpf,
     pub maps: Maps,
     pub fast_path: FastPath,
+    pub xdp: Xdp,
     /// DNS-learned IP addresses, the input of FQDN policies.
     pub(super) learned: FqdnCache,
     pub(super) links: PathBuf,

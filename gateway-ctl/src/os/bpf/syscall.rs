@@ -8,9 +8,15 @@ use std::path::Path;
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
+const OBJ_PIN: libc::c_int = 6;
 const OBJ_GET: libc::c_int = 7;
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+const LINK_CREATE: libc::c_int = 28;
+const LINK_UPDATE: libc::c_int = 29;
 const LINK_DETACH: libc::c_int = 34;
+/// Attachment type of XDP, and the flag that demands the driver's own support (linux/bpf.h, linux/if_link.h).
+const ATTACH_XDP: u32 = 37;
+const XDP_NATIVE: u32 = 1 << 2;
 const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_TYPE_ARRAY_OF_MAPS: u32 = 12;
 const WORD_BYTES: u32 = 4;
@@ -71,11 +77,32 @@ impl PinnedTcx {
         Ok(Self { link, program: info[2], interface: info[4] })
     }
 
+    /// Puts another program into the link.
+    pub fn replace(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        let mut attributes = Attributes([word(&self.link), word(&program), 0, 0, 0, 0, 0, 0]);
+        bpf(LINK_UPDATE, &mut attributes).map(drop)
+    }
+
     /// Detaches the program at once. Removing only the pin would let the kernel detach it later.
     pub fn detach(&self) -> io::Result<()> {
         let mut attributes = Attributes([word(&self.link), 0, 0, 0, 0, 0, 0, 0]);
         bpf(LINK_DETACH, &mut attributes).map(drop)
     }
+}
+
+/// Attaches an XDP program to an interface in native mode. The attachment ends with the last descriptor or pin of the
+/// link.
+pub fn attach_xdp(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
+    let mut attributes = Attributes([word(&program), interface, ATTACH_XDP, XDP_NATIVE, 0, 0, 0, 0]);
+    bpf(LINK_CREATE, &mut attributes).map(owned)
+}
+
+/// Pins an object.
+pub fn pin(object: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut attributes =
+        Attributes([0, 0, word(&object), 0, 0, 0, 0, 0]).with_address(0, path.as_ptr() as u64);
+    bpf(OBJ_PIN, &mut attributes).map(drop)
 }
 
 /// Waits until all running programs have ended. Replacing an entry in a map of maps has this effect. The kernel waits

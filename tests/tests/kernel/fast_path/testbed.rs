@@ -6,13 +6,15 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use gateway_common::wire::{
-    EgressAllowKey, EgressAllowValue, FastCounter, FastLink, Mark, PlanValue, RANK_NONE,
+    EgressAllowKey, EgressAllowValue, FastCounter, FastLink, Mac, Mark, PlanValue, RANK_NONE, XdpCounter,
+    XdpLink, XdpSide,
 };
 use gateway_core::plan::{Attachment, Dataplane};
 use gateway_ctl::os::bpf::{FastPath, Programs};
 use gateway_tests::bpf_run::admit_all;
 use gateway_tests::frames::FrameSender;
 use gateway_tests::netns::{Namespace, Prefix};
+use gateway_tests::xdp_peer::XdpPeer;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::packet::{Packet, mac};
@@ -35,8 +37,9 @@ pub struct Testbed {
     markers: u16,
     pub lan: u32,
     pub wan: u32,
-    _namespaces: [Namespace; 2],
-    _pins: Pins,
+    peers: Vec<XdpPeer>,
+    namespaces: [Namespace; 2],
+    pins: Pins,
 }
 
 /// One end of a link, outside the gateway.
@@ -166,8 +169,9 @@ impl Testbed {
             markers: 20_000,
             lan,
             wan,
-            _namespaces: [host, internet],
-            _pins: pins,
+            peers: Vec::new(),
+            namespaces: [host, internet],
+            pins,
         };
         testbed.set_next_hop(9);
         for last in 2..10 {
@@ -190,6 +194,37 @@ impl Testbed {
 
     pub fn turn_on(&self) {
         self.fast_path().set(Some(&self.links())).expect("on");
+    }
+
+    /// Attaches XDP to both interfaces, whose peers then accept redirected frames.
+    pub fn use_xdp(&mut self) {
+        let [host, internet] = &self.namespaces;
+        self.peers = [(host, "host0"), (internet, "net0")]
+            .map(|(namespace, interface)| XdpPeer::attach(namespace, interface).expect("a peer"))
+            .into();
+        let xdp = self.programs.xdp.clone();
+        let (lan, wan) = (self.lan, self.wan);
+        let links = self.xdp_links();
+        self.gateway.within(|| {
+            for interface in [lan, wan] {
+                xdp.attach(interface).expect("attached");
+            }
+            xdp.set(&links, &[lan, wan].into()).expect("set");
+        });
+    }
+
+    pub fn xdp_links(&self) -> BTreeMap<u32, XdpLink> {
+        let link = |mac, side: XdpSide| XdpLink { mac: Mac::new(mac), side: side as u16 };
+        [(self.lan, link(LAN_MAC, XdpSide::Lan)), (self.wan, link(WAN_MAC, XdpSide::Uplink))].into()
+    }
+
+    /// Loads the programs as the next run of the daemon does.
+    pub fn load_again(&self) -> Programs {
+        self.gateway.within(|| Programs::load(&self.pins.0)).expect("the programs load")
+    }
+
+    pub fn counted_by_xdp(&self, counter: XdpCounter) -> u64 {
+        self.programs.xdp.counters().expect("statistics")[&counter].packets
     }
 
     pub fn counted(&self, counter: FastCounter) -> u64 {

@@ -1,0 +1,80 @@
+//! XDP: the fast path in the driver of an interface. The maps of this module end with the daemon.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::Mac;
+
+/// An interface whose packets the XDP program may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct XdpLink {
+    /// Its MAC address. Frames for others are not of this host.
+    pub mac: Mac,
+    /// [`XdpSide`] as a number.
+    pub side: u16,
+}
+
+/// Side of the gateway on which an interface is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum XdpSide {
+    Lan = 1,
+    /// An uplink: what leaves passes the egress guard.
+    Uplink = 2,
+}
+
+/// Interface that XDP may send packets to, and the program behind the redirect (`struct bpf_devmap_val`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct XdpPort {
+    pub interface: u32,
+    /// Descriptor of the program on writes, its identifier on reads.
+    pub program: u32,
+}
+
+/// Metadata of a redirected packet for the egress guard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct XdpMetadata {
+    /// Epoch of the fast path in which the packet was rewritten.
+    pub epoch: u32,
+    /// Fwmark of the entry.
+    pub mark: u32,
+}
+
+/// Index of a counter of XDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum XdpCounter {
+    /// Packets from the LAN that left in the driver.
+    Forwarded = 0,
+    /// Replies that left in the driver.
+    Replied = 1,
+    /// Redirected packets that the egress guard dropped.
+    Prevented = 2,
+    /// Redirected packets that were dropped because the epoch or the interfaces had changed before they left.
+    Outdated = 3,
+    /// Packets of entries that the IP stack got because their checksum is not yet computed.
+    Unsummed = 4,
+}
+
+impl XdpCounter {
+    pub const ALL: [XdpCounter; 5] = [
+        XdpCounter::Forwarded,
+        XdpCounter::Replied,
+        XdpCounter::Prevented,
+        XdpCounter::Outdated,
+        XdpCounter::Unsummed,
+    ];
+
+    /// Returns the name in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            XdpCounter::Forwarded => "forwarded",
+            XdpCounter::Replied => "replied",
+            XdpCounter::Prevented => "prevented",
+            XdpCounter::Outdated => "outdated",
+            XdpCounter::Unsummed => "unsummed",
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! XDP programs of the fast path: their attachment, and the interfaces that they may use.
+//!
+//! The link of each attachment is pinned. A new daemon puts its own program into it, without a gap and without a reset
+//! of the hardware. Native mode only: a driver without it refuses the attachment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aya::Ebpf;
+use aya::maps::xdp::{DevMapHash, XdpMapError};
+use aya::maps::{MapData, MapError};
+use aya::programs::{ProgramFd, Xdp as XdpProgram};
+use gateway_common::maps::{self as spec, MapSpec as _};
+use gateway_common::wire::{XdpCounter, XdpLink};
+use gateway_core::xdp::Obstacle;
+use gateway_model::settings::bootstrap::XdpMode;
+use gateway_outbound::causes::with_causes;
+
+use super::Error;
+use super::maps::{CounterArray, Entries as _, HashTable, open};
+use super::packet_counts::{Counters, sum};
+use super::syscall::{self, PinnedTcx};
+
+const FORWARD: &str = "gw_xdp";
+const EGRESS: &str = "gw_xdp_guard";
+
+/// XDP of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct XdpState {
+    pub mode: XdpMode,
+    /// The program is attached.
+    pub attached: bool,
+    /// Frames of other interfaces may leave by it.
+    pub sends: bool,
+    /// Obstacle to the one or the other.
+    pub obstacle: Option<Obstacle>,
+}
+
+impl XdpState {
+    pub fn without(mode: XdpMode, obstacle: Obstacle) -> XdpState {
+        XdpState { mode, attached: false, sends: false, obstacle: Some(obstacle) }
+    }
+}
+
+/// Statistics of XDP since the start of the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct XdpStats {
+    pub counters: BTreeMap<XdpCounter, Counters>,
+    /// Interfaces by name.
+    pub interfaces: BTreeMap<String, XdpState>,
+}
+
+/// Handle of the XDP programs.
+#[derive(Clone)]
+pub struct Xdp(Arc<Mutex<Inner>>);
+
+struct Inner {
+    /// The programs, or the error of the kernel that refused them.
+    programs: Result<Programs, String>,
+    links: HashTable<spec::XdpLinks>,
+    ports: DevMapHash<MapData>,
+    counts: CounterArray<spec::XdpCounts>,
+    /// Folder of the pins.
+    pins: PathBuf,
+    states: BTreeMap<String, XdpState>,
+}
+
+struct Programs {
+    forward: ProgramFd,
+    id: u32,
+    guard: ProgramFd,
+}
+
+impl Xdp {
+    pub(super) fn take(ebpf: &mut Ebpf, pins: &Path) -> Result<Xdp, Error> {
+        let inner = Inner {
+            programs: load(ebpf).map_err(|error| with_causes(&error)),
+            links: HashTable(open::<spec::XdpLinks, _>(ebpf)?),
+            ports: open::<spec::XdpPorts, _>(ebpf)?,
+            counts: CounterArray(open::<spec::XdpCounts, _>(ebpf)?),
+            pins: pins.to_owned(),
+            states: BTreeMap::new(),
+        };
+        Ok(Xdp(Arc::new(Mutex::new(inner))))
+    }
+
+    /// Attaches the program to the interface with this index, unless it is attached.
+    pub fn attach(&self, interface: u32) -> io::Result<()> {
+        self.lock().attach(interface)
+    }
+
+    /// Detaches the programs from all other interfaces.
+    pub fn detach_except(&self, keep: &BTreeSet<u32>) -> io::Result<()> {
+        self.lock().detach_except(keep)
+    }
+
+    /// Puts this program into the links of an earlier run. Its program would use entries that no daemon invalidates.
+    pub fn adopt(&self) -> io::Result<()> {
+        let inner = self.lock();
+        for (interface, pin) in inner.pinned()? {
+            let link = PinnedTcx::open(&pin)?;
+            if link.interface != interface {
+                // The interface is gone.
+                std::fs::remove_file(&pin)?;
+                continue;
+            }
+            let Programs { forward, id, .. } = inner.programs()?;
+            if link.program != *id {
+                link.replace(forward.as_fd())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the interfaces whose packets the program may take, by index, and those that it may send packets to.
+    pub fn set(&self, links: &BTreeMap<u32, XdpLink>, ports: &BTreeSet<u32>) -> Result<(), Error> {
+        self.lock().set(links, ports)
+    }
+
+    pub fn counters(&self) -> Result<BTreeMap<XdpCounter, Counters>, Error> {
+        let inner = self.lock();
+        XdpCounter::ALL
+            .into_iter()
+            .map(|counter| Ok((counter, sum(&inner.counts.get(counter as u32)?))))
+            .collect()
+    }
+
+    /// Sets the states that [`stats`](Self::stats) returns.
+    pub fn set_states(&self, states: BTreeMap<String, XdpState>) {
+        self.lock().states = states;
+    }
+
+    pub fn stats(&self) -> Result<XdpStats, Error> {
+        Ok(XdpStats { counters: self.counters()?, interfaces: self.lock().states.clone() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Loads the programs. A kernel that is too old for them refuses.
+fn load(ebpf: &mut Ebpf) -> Result<Programs, Error> {
+    let mut load = |name: &'static str| -> Result<(u32, ProgramFd), Error> {
+        let program =
+            ebpf.program_mut(name).ok_or(Error::Missing { what: "program", name: name.to_owned() })?;
+        let failed = |source| Error::Program { name, source: Box::new(source) };
+        let program: &mut XdpProgram = program.try_into().map_err(failed)?;
+        program.load().map_err(failed)?;
+        let id = program.info().map_err(failed)?.id();
+        let descriptor = program.fd().map_err(failed)?.try_clone();
+        Ok((id, descriptor.map_err(|source| failed(source.into()))?))
+    };
+    let (id, forward) = load(FORWARD)?;
+    let (_, guard) = load(EGRESS)?;
+    Ok(Programs { forward, id, guard })
+}
+
+impl Inner {
+    fn programs(&self) -> io::Result<&Programs> {
+        self.programs.as_ref().map_err(|error| io::Error::other(error.clone()))
+    }
+
+    fn pin(&self, interface: u32) -> PathBuf {
+        self.pins.join(format!("{FORWARD}-{interface}"))
+    }
+
+    fn attach(&self, interface: u32) -> io::Result<()> {
+        let Programs { forward, id, .. } = self.programs()?;
+        let pin = self.pin(interface);
+        if let Ok(link) = PinnedTcx::open(&pin)
+            && link.interface == interface
+        {
+            return if link.program == *id { Ok(()) } else { link.replace(forward.as_fd()) };
+        }
+        if pin.exists() {
+            std::fs::remove_file(&pin)?;
+        }
+        let link = syscall::attach_xdp(forward.as_fd(), interface)?;
+        syscall::pin(link.as_fd(), &pin)
+    }
+
+    fn detach_except(&self, keep: &BTreeSet<u32>) -> io::Result<()> {
+        for (interface, pin) in self.pinned()? {
+            if keep.contains(&interface) {
+                continue;
+            }
+            if let Ok(link) = PinnedTcx::open(&pin)
+                && link.interface != 0
+            {
+                link.detach()?;
+            }
+            std::fs::remove_file(&pin)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the pins by the index of their interface.
+    fn pinned(&self) -> io::Result<BTreeMap<u32, PathBuf>> {
+        let mut pins = BTreeMap::new();
+        for entry in std::fs::read_dir(&self.pins)? {
+            let path = entry?.path();
+            if let Some(interface) = interface_of(&path) {
+                pins.insert(interface, path);
+            }
+        }
+        Ok(pins)
+    }
+
+    fn set(&mut self, links: &BTreeMap<u32, XdpLink>, ports: &BTreeSet<u32>) -> Result<(), Error> {
+        // Packets to an interface that is no longer a port pass the IP stack, so its port goes first.
+        let have = self.ports.keys().collect::<Result<BTreeSet<u32>, _>>();
+        let have = have.map_err(|error| failed("read", error.into()))?;
+        for interface in have.difference(ports) {
+            self.ports.remove(*interface).map_err(|error| failed("remove from", error.into()))?;
+        }
+        let have_links = self.links.read()?;
+        for interface in have_links.keys().filter(|interface| !links.contains_key(interface)) {
+            self.links.remove(interface)?;
+        }
+        for (interface, link) in links.iter().filter(|(index, link)| have_links.get(index) != Some(link)) {
+            self.links.put(interface, link)?;
+        }
+        for interface in ports.difference(&have) {
+            let programs = self.programs.as_ref().map_err(|error| io::Error::other(error.clone()));
+            let guard = programs.map_err(|error| failed("write", MapError::from(error).into()))?;
+            let put = self.ports.insert(*interface, *interface, Some(&guard.guard), 0);
+            put.map_err(|error| failed("write", error))?;
+        }
+        Ok(())
+    }
+}
+
+fn failed(operation: &'static str, error: XdpMapError) -> Error {
+    let source = match error {
+        XdpMapError::MapError(error) => error,
+        XdpMapError::ChainedProgramNotSupported => io::Error::other(error).into(),
+    };
+    Error::Map { operation, map: spec::XdpPorts::NAME, source: Box::new(source) }
+}
+
+/// Reports whether the pin is that of an XDP link.
+pub(super) fn is_pin(path: &Path) -> bool {
+    interface_of(path).is_some()
+}
+
+fn interface_of(pin: &Path) -> Option<u32> {
+    let name = pin.file_name()?.to_str()?;
+    name.strip_prefix(FORWARD)?.strip_prefix('-')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_links_of_this_program_are_its_pins() {
+        assert_eq!(interface_of(Path::new("/sys/fs/bpf/links/gw_xdp-12")), Some(12));
+        for other in ["gw_xdp_guard-12", "gw_ingress-12", "gw_xdp-", "gw_xdp-x"] {
+            assert!(!is_pin(Path::new(other)), "{other}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Fast path at XDP: rewrites frames of established flows and redirects them from driver to driver. Each frame that
+//! leaves so passes a second program at its egress interface, which repeats the egress guard.
+
+use core::mem::MaybeUninit;
+
+use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
+use aya_ebpf::helpers::generated::{bpf_xdp_adjust_meta, bpf_xdp_load_bytes, bpf_xdp_store_bytes};
+use aya_ebpf::programs::XdpContext;
+use gateway_common::fast_path::entry::Validity;
+use gateway_common::fast_path::header::{ETHERNET, V4, V6, read};
+use gateway_common::fast_path::xdp::{Arrival, checksum_after, checksum_offset, is_unsummed, takes};
+use gateway_common::fast_path::ticks;
+use gateway_common::guard::{self, Departure};
+use gateway_common::maps::Wire;
+use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
+use gateway_common::wire::{
+    Address, EgressAllowKey, FAST_OFF, FastCounter, Mac, XdpCounter, XdpLink, XdpMetadata, XdpSide,
+};
+
+use crate::counters::{self, count, count_later};
+use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, Table, Workspace, clock, validity};
+use crate::{events, guard as egress, maps, network_header};
+
+const METADATA: usize = size_of::<XdpMetadata>();
+/// Offsets of the source address behind an Ethernet header (RFC 791, section 3.1; RFC 8200, section 3).
+const SOURCE4: usize = ETHERNET + 12;
+const SOURCE6: usize = ETHERNET + 8;
+
+/// A frame in the driver.
+struct Frame<'a>(&'a XdpContext);
+
+impl Packet for Frame<'_> {
+    #[inline(always)]
+    fn read<T: Wire>(&self, offset: usize) -> Option<T> {
+        // Bounded for the verifier before it is added to a packet pointer.
+        if offset > HEADER_WINDOW - size_of::<T>() {
+            return None;
+        }
+        let start = self.0.data() + offset;
+        if start + size_of::<T>() > self.0.data_end() {
+            return None;
+        }
+        // SAFETY: as in `Buffer`.
+        Some(unsafe { *(start as *const T) })
+    }
+
+    #[inline(always)]
+    fn load<T: Wire>(&self, offset: usize) -> Option<T> {
+        let mut value = MaybeUninit::<T>::uninit();
+        let to = value.as_mut_ptr().cast();
+        // SAFETY: the place has that size; the helper fills it or fails, and every bit pattern is a T.
+        unsafe {
+            let failed = bpf_xdp_load_bytes(self.0.ctx, offset as u32, to, size_of::<T>() as u32);
+            if failed == 0 { Some(value.assume_init()) } else { None }
+        }
+    }
+
+    #[inline(always)]
+    fn load_name(&self, _: usize, _: usize, _: &mut [u8; NAME]) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn length(&self) -> u32 {
+        (self.0.data_end() - self.0.data()) as u32
+    }
+}
+
+/// Redirects the frame if the entry of its flow allows it, else passes it.
+#[inline(always)]
+pub fn run(context: &XdpContext) -> u32 {
+    let now = validity();
+    if now.epoch == FAST_OFF {
+        return XDP_PASS;
+    }
+    counters::make_room();
+    let interface = context.ingress_ifindex() as u32;
+    // SAFETY: plain words, which only the daemon writes.
+    let Some(link) = (unsafe { maps::XDP_LINKS.get(&interface) }) else { return XDP_PASS };
+    match Frame(context).read::<u16>(ETHERNET - 2) {
+        Some(ETHERTYPE4) => forward_as::<V4>(context, &now, link),
+        Some(ETHERTYPE6) => forward_as::<V6>(context, &now, link),
+        _ => XDP_PASS,
+    }
+}
+
+// A function of its own, because the stack is small.
+#[inline(never)]
+fn forward_as<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -> u32 {
+    try_forward::<F>(context, now, link).unwrap_or(XDP_PASS)
+}
+
+#[inline(always)]
+fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -> Option<u32> {
+    // SAFETY: the pointer is to a value of the map, valid while the program runs. A program is not interrupted by itself
+    // or by another one that uses the place on one processor.
+    let Workspace { head, header, key, value, frame, .. } = unsafe { &mut *F::workspace()? };
+    let packet = Frame(context);
+    let length = packet.length();
+    // The IP stack trims the padding of short frames.
+    if !read::<F, _>(&packet, ETHERNET, head, header) || length != head.length + ETHERNET as u32 {
+        return None;
+    }
+    let [to, host] = packet.read::<[Mac; 2]>(0)?;
+    // Of another host, or a group.
+    if to.0[0] != link.mac.0[0] || to.0[1] != link.mac.0[1] || to.0[2] != link.mac.0[2] {
+        return None;
+    }
+    let (source, destination) = F::addresses(header);
+    F::set_key(key, &source, &destination, (head.source_port, head.destination_port), head.protocol);
+    let entry = F::find(key)?;
+    // SAFETY: the pointer is to a value of the map. The kernel may give the element to another flow during the copy; the
+    // digest tells.
+    *value = unsafe { *entry };
+    let is_reply = link.side == XdpSide::Uplink as u16;
+    let interface = context.ingress_ifindex() as u32;
+    let arrival = Arrival { interface, host, is_reply, time: ticks(clock()) };
+    if !takes::<F>(value, key, head, now, &arrival) {
+        return None;
+    }
+    let action = F::action(value);
+    maps::XDP_PORTS.get_ifindex(action.egress)?;
+    let checksum_at = ETHERNET + F::LENGTH + checksum_offset(head.protocol);
+    let checksum = packet.load::<u16>(checksum_at)?;
+    if is_unsummed::<F>(header, head, checksum) {
+        count(&maps::XDP_COUNTS, XdpCounter::Unsummed as u32, length);
+        return None;
+    }
+    let checksum = checksum_after::<F>(checksum, header, head, value);
+    F::set_frame(frame, header, value);
+    // Until here the frame is unchanged. A driver without metadata leaves it to the IP stack.
+    set_metadata(context, XdpMetadata { epoch: now.epoch, mark: action.mark })?;
+    // The frame begins behind two bytes of padding.
+    let (from, written) = ((&raw const *frame).cast::<u8>(), (ETHERNET + F::LENGTH + 4) as u32);
+    // SAFETY: the lengths are those of the values, and the helper checks the offsets.
+    let failed = unsafe {
+        bpf_xdp_store_bytes(context.ctx, 0, from.add(2).cast_mut().cast(), written)
+            | bpf_xdp_store_bytes(context.ctx, checksum_at as u32, (&raw const checksum).cast_mut().cast(), 2)
+    };
+    if failed != 0 {
+        return Some(XDP_DROP);
+    }
+    if is_reply {
+        count(&maps::FAST_COUNTS, FastCounter::Replied as u32, length);
+        count(&maps::XDP_COUNTS, XdpCounter::Replied as u32, length);
+    } else {
+        count(&maps::REASON_COUNTERS, action.reason as u32, length);
+        count_later(action.policy, action.device, length);
+        count(&maps::FAST_COUNTS, FastCounter::Forwarded as u32, length);
+        count(&maps::XDP_COUNTS, XdpCounter::Forwarded as u32, length);
+    }
+    // The frame is useless for the IP stack, so it is dropped if the interface has gone from the map meanwhile.
+    Some(maps::XDP_PORTS.redirect(action.egress, XDP_DROP as u64).unwrap_or(XDP_DROP))
+}
+
+/// Writes metadata before the frame. `None` if the driver has no place for it; the frame is then unchanged.
+#[inline(always)]
+fn set_metadata(context: &XdpContext, metadata: XdpMetadata) -> Option<()> {
+    // SAFETY: the context is valid while the program runs.
+    if unsafe { bpf_xdp_adjust_meta(context.ctx, -(METADATA as i32)) } != 0 {
+        return None;
+    }
+    let start = context.metadata();
+    if start + METADATA > context.data() {
+        return None;
+    }
+    // SAFETY: the comparison keeps the write inside the metadata.
+    unsafe { *(start as *mut XdpMetadata) = metadata };
+    Some(())
+}
+
+/// Takes the metadata from the frame, which the receiver must not see.
+#[inline(always)]
+fn take_metadata(context: &XdpContext) -> Option<XdpMetadata> {
+    let start = context.metadata();
+    if start + METADATA > context.data() {
+        return None;
+    }
+    // SAFETY: as above.
+    let metadata = unsafe { *(start as *const XdpMetadata) };
+    // SAFETY: as above.
+    if unsafe { bpf_xdp_adjust_meta(context.ctx, METADATA as i32) } != 0 {
+        return None;
+    }
+    Some(metadata)
+}
+
+/// Decides on a redirected frame at its egress interface. Only frames of [`run`] come here.
+#[inline(always)]
+pub fn guard(context: &XdpContext) -> u32 {
+    let length = Frame(context).length();
+    // SAFETY: the context pointer is valid for the run of the program.
+    let index = unsafe { (*context.ctx).egress_ifindex };
+    let epoch = maps::FAST_EPOCH.get(0).copied().unwrap_or(FAST_OFF);
+    let metadata = take_metadata(context).filter(|found| found.epoch == epoch && epoch != FAST_OFF);
+    // SAFETY: plain words, which only the daemon writes.
+    let link = unsafe { maps::XDP_LINKS.get(&index) };
+    let (Some(XdpMetadata { mark, .. }), Some(link)) = (metadata, link) else {
+        count(&maps::XDP_COUNTS, XdpCounter::Outdated as u32, length);
+        return XDP_DROP;
+    };
+    // The LAN has no egress guard.
+    if link.side == XdpSide::Lan as u16 {
+        return XDP_PASS;
+    }
+    let ingress = context.ingress_ifindex() as u32;
+    let (ipv6, source) = source(context);
+    // SAFETY: values are plain words.
+    let authorised = unsafe { maps::EGRESS_ALLOW.get(&EgressAllowKey { mark, index }) }.copied();
+    let departure = Departure { ingress, mark, ipv6, source, leg: 0, no_plan: false };
+    match guard::guard(&departure, authorised, network_header::local) {
+        Ok(()) if source.is_some() => XDP_PASS,
+        Ok(()) => XDP_DROP,
+        Err(reason) => {
+            egress::count(&maps::GUARD_DROPS, index, length);
+            count(&maps::XDP_COUNTS, XdpCounter::Prevented as u32, length);
+            events::prevented_from(ingress, mark, length, reason);
+            XDP_DROP
+        }
+    }
+}
+
+#[inline(always)]
+fn source(context: &XdpContext) -> (bool, Option<Address>) {
+    let packet = Frame(context);
+    match packet.read::<u16>(ETHERNET - 2) {
+        Some(ETHERTYPE4) => (false, packet.read::<u32>(SOURCE4).map(Address::v4_word)),
+        Some(ETHERTYPE6) => (true, packet.read::<Address>(SOURCE6)),
+        _ => (false, None),
+    }
+}
