@@ -12,6 +12,7 @@ pub mod conntrack;
 pub mod dhcp6_socket;
 pub mod dhcp_client;
 pub mod dhcp_socket;
+pub mod driver_state;
 pub mod egress_tap;
 pub mod fake_backend;
 pub mod json_file;

@@ -20,6 +20,7 @@ mod fail_matrix;
 mod fail_matrix_proxies;
 mod fail_policies;
 mod fast_path;
+mod fast_path_xdp;
 mod filtering;
 mod foreign_routers;
 mod health;

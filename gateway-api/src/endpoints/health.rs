@@ -6,9 +6,10 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gateway_common::wire::FastCounter;
+use gateway_common::wire::{FastCounter, XdpCounter};
 use gateway_core::compile::Finding;
-use gateway_ctl::os::bpf::{AttachMode, FastPathStats};
+use gateway_core::xdp::Obstacle;
+use gateway_ctl::os::bpf::{AttachMode, FastPathStats, XdpState, XdpStats};
 use gateway_ctl::panics;
 use gateway_ctl::reconcile::{DriftItem, Severity};
 use gateway_ctl::service::{self, HealthState};
@@ -16,6 +17,7 @@ use gateway_ctl::services::storage;
 use gateway_ctl::supervise::{TaskHealth, TaskName};
 use gateway_ctl::tls::CertificateStatus;
 use gateway_ctl::world::World;
+use gateway_model::settings::bootstrap::XdpMode;
 use gateway_model::settings::keys;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -161,10 +163,31 @@ pub struct FastPathStatus {
     pub entries: u64,
     /// Changes after which no entry was valid, by cause.
     pub epoch_changes: BTreeMap<&'static str, u64>,
+    /// Packets that left in the driver (XDP), which `forwarded_packets` and `replied_packets` include.
+    pub xdp_packets: u64,
+    /// XDP on each interface with programs.
+    pub xdp: Vec<XdpStatus>,
 }
 
-impl From<FastPathStats> for FastPathStatus {
-    fn from(stats: FastPathStats) -> Self {
+/// XDP on an interface.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct XdpStatus {
+    pub interface: String,
+    /// Setting of the interface.
+    pub mode: XdpMode,
+    /// The program is attached, in native mode. Otherwise packets take the fast path behind the driver.
+    pub attached: bool,
+    /// Packets of other interfaces with XDP may leave by it without its queues.
+    pub sends: bool,
+    /// Obstacle to either: `off`, `fast_path_off`, `absent`, `no_ethernet`, `virtual`, `vlans`, `shaped`,
+    /// `no_driver_support`, `unknown_support`, `no_transmit` or `refused`. Null if there is none.
+    pub reason: Option<&'static str>,
+    /// The same in one sentence.
+    pub message: Option<String>,
+}
+
+impl FastPathStatus {
+    fn new(stats: FastPathStats, xdp: XdpStats) -> Self {
         let packets = |counter| stats.counters.get(&counter).map_or(0, |hits| hits.packets);
         Self {
             on: stats.on,
@@ -173,8 +196,19 @@ impl From<FastPathStats> for FastPathStatus {
             share_pct: stats.share_pct(),
             entries: stats.entries,
             epoch_changes: stats.changes.iter().map(|(change, count)| (change.as_str(), *count)).collect(),
+            xdp_packets: [XdpCounter::Forwarded, XdpCounter::Replied]
+                .iter()
+                .filter_map(|counter| Some(xdp.counters.get(counter)?.packets))
+                .sum(),
+            xdp: xdp.interfaces.into_iter().map(xdp_status).collect(),
         }
     }
+}
+
+fn xdp_status((interface, state): (String, XdpState)) -> XdpStatus {
+    let XdpState { mode, attached, sends, obstacle } = state;
+    let (reason, message) = (obstacle.as_ref().map(Obstacle::code), obstacle.map(|o| o.to_string()));
+    XdpStatus { interface, mode, attached, sends, reason, message }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -207,6 +241,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
     let stored = stored.into_iter().max().unwrap_or_default();
     let pending = state.pending_policies();
     let fast_path = open.enforcement.fast_path().map_err(|error| ApiError::internal(&error))?;
+    let xdp = open.enforcement.xdp().map_err(|error| ApiError::internal(&error))?;
     let last_saved = if pending > 0 { cx.api.last_saved.of(&open.store, state.revision).await } else { None };
     Ok(ServiceStatus {
         version: env!("CARGO_PKG_VERSION"),
@@ -216,7 +251,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         pending_confirm_until: open.store.pending().map(|pending| pending.until),
         mode: world.config.network.mode.to_string(),
         dataplane: dataplane(&world),
-        fast_path: fast_path.into(),
+        fast_path: FastPathStatus::new(fast_path, xdp),
         node_id: state.settings.get(keys::NODE_ID).and_then(|id| id.as_str()).map(str::to_owned),
         revision: state.revision.0,
         stored_revision: stored.0,

@@ -185,6 +185,14 @@ fn fast_path(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
         "Changes after which no entry of the fast path was valid, by cause",
         stats.changes.iter().map(|(change, count)| (vec![("cause", change.as_str().to_owned())], *count)),
     );
+    let xdp = open.enforcement.xdp().map_err(|error| ApiError::internal(&error))?;
+    let packets = xdp.counters.iter();
+    counters(
+        registry,
+        "xdp_packets",
+        "Packets of the fast path in the drivers by what became of them",
+        packets.map(|(counter, hits)| (vec![("kind", counter.as_str().to_owned())], hits.packets)),
+    );
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Engine, Error, block, exit_addresses, leak_probes};
-use crate::os::bpf::{self, Counters, FastPathStats};
+use crate::os::bpf::{self, Counters, FastPathStats, XdpStats};
 use crate::os::link_counters::{self, LinkTraffic};
 use crate::os::proxy::RelayStatus;
 use crate::reconcile::{Reason, Status, Stopped};
@@ -80,6 +80,11 @@ pub trait Enforcement: Send + Sync {
     /// Returns the statistics of the fast path since the start of the daemon.
     fn fast_path(&self) -> Result<FastPathStats, bpf::Error> {
         Ok(FastPathStats::default())
+    }
+
+    /// Returns the statistics of XDP since the start of the daemon.
+    fn xdp(&self) -> Result<XdpStats, bpf::Error> {
+        Ok(XdpStats::default())
     }
 
     /// Returns the blocked packets by device, policy and reason.
@@ -240,6 +245,10 @@ impl Enforcement for Engine {
 
     fn fast_path(&self) -> Result<FastPathStats, bpf::Error> {
         self.dataplane.fast_path().stats()
+    }
+
+    fn xdp(&self) -> Result<XdpStats, bpf::Error> {
+        self.dataplane.xdp().stats()
     }
 
     fn block_hits(&self) -> Result<BlockHits, bpf::Error> {

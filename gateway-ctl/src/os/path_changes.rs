@@ -149,7 +149,7 @@ impl Neighbours {
 }
 
 /// Returns the types and bodies of the messages in a datagram.
-fn messages(mut datagram: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn messages(mut datagram: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let [l0, l1, l2, l3, t0, t1, ..] = *datagram.first_chunk::<HEADER>()?;
         let length = (u32::from_ne_bytes([l0, l1, l2, l3]) as usize).max(HEADER);
@@ -160,7 +160,7 @@ fn messages(mut datagram: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// Returns the types and values of attributes.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     const HEADER: usize = 4;
     std::iter::from_fn(move || {
         let [l0, l1, t0, t1] = *bytes.first_chunk::<HEADER>()?;

@@ -3,6 +3,8 @@
 //! It is on only while this service follows the changes of the kernel. While it cannot, all packets go through the IP
 //! stack.
 
+mod xdp;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -14,9 +16,11 @@ use gateway_core::plan::Plan;
 use tokio::time::{Instant, interval_at, sleep};
 
 use crate::os::bpf::{self, FastPath};
+use crate::os::driver_state::ShaperChanges;
 use crate::os::path_changes::PathChanges;
 use crate::service::Context;
 use crate::supervise::blocking;
+use xdp::XdpControl;
 
 /// Conntrack sees only some of the segments, so it must not refuse others as outside of the window.
 const LIBERAL: &str = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal";
@@ -30,12 +34,15 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(60);
 pub async fn run(context: Context) {
     let fast_path = context.dataplane.fast_path().clone();
     let mut liberal = Liberal::default();
+    let xdp = context.dataplane.xdp().clone();
+    let mut control = blocking(move || XdpControl::open(xdp)).await;
     loop {
         // Changes before the subscription are unknown.
         report(fast_path.set(None));
         match PathChanges::open() {
             Ok(changes) => {
-                let error = follow(&context, &fast_path, changes, &mut liberal).await;
+                let error;
+                (error, control) = follow(&context, &fast_path, changes, &mut liberal, control).await;
                 report(fast_path.set(None));
                 tracing::warn!(%error, "lost the subscription to path changes: the fast path is off");
             }
@@ -58,9 +65,11 @@ async fn follow(
     fast_path: &FastPath,
     mut changes: PathChanges,
     liberal: &mut Liberal,
-) -> io::Error {
+    mut control: XdpControl,
+) -> (io::Error, XdpControl) {
     let (mut compiled, mut facts) = (context.wake.compiled(), context.wake.facts());
     let mut check = interval_at(Instant::now(), CHECK_INTERVAL);
+    let mut shapers = ShaperChanges::open().ok();
     let mut count = interval_at(Instant::now() + COUNT_INTERVAL, COUNT_INTERVAL);
     loop {
         tokio::select! {
@@ -72,7 +81,11 @@ async fn follow(
                     }
                     continue;
                 }
-                Err(error) => return error,
+                Err(error) => return (error, control),
+            },
+            changed = next_of(&mut shapers) => if changed.is_err() {
+                // Without messages, the checks find the change.
+                shapers = None;
             },
             _ = compiled.changed() => {}
             _ = facts.changed() => {}
@@ -93,6 +106,19 @@ async fn follow(
         } else {
             report(fast_path.set(links.as_ref()));
         }
+        let (in_force, observed) = (compiled.borrow().clone(), facts.borrow().clone());
+        control = blocking(move || {
+            control.update(&in_force.plan, &observed);
+            control
+        })
+        .await;
+    }
+}
+
+async fn next_of(shapers: &mut Option<ShaperChanges>) -> io::Result<()> {
+    match shapers {
+        Some(shapers) => shapers.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,0 +1,168 @@
+//! State of interfaces that decides on XDP: the abilities of drivers, and queueing disciplines.
+//!
+//! Drivers report their abilities through the netlink family `netdev` (Linux 6.3).
+
+use std::collections::BTreeMap;
+use std::io;
+
+use rtnetlink::sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
+use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, Socket, SocketAddr, TokioSocket};
+
+use super::path_changes::{attributes, messages};
+
+const REQUEST: u16 = 1;
+const DUMP: u16 = 0x300;
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+
+const CONTROL: u16 = 16;
+const GET_FAMILY: u8 = 3;
+const FAMILY_NAME: u16 = 2;
+const FAMILY_ID: u16 = 1;
+const GET_DEVICE: u8 = 1;
+const DEVICE_INDEX: u16 = 1;
+const DEVICE_XDP: u16 = 3;
+const GENERIC_HEADER: usize = 4;
+
+const RTM_NEWQDISC: u16 = 36;
+const RTM_GETQDISC: u16 = 38;
+const TCA_KIND: u16 = 1;
+/// `struct tcmsg`: its length, and the offsets of the interface and of the handle.
+const QUEUEING: usize = 20;
+const QUEUEING_INTERFACE: usize = 4;
+const QUEUEING_HANDLE: usize = 8;
+/// The discipline of classifiers, without a queue. The gateway adds it on kernels without tcx.
+const CLASSIFIERS: &str = "clsact";
+/// RTNLGRP_TC is 4.
+const QUEUEING_CHANGES: u32 = 1 << 3;
+
+/// Returns the abilities of drivers by interface index, or `None` if the kernel does not report them.
+pub fn xdp_abilities() -> io::Result<Option<BTreeMap<u32, u64>>> {
+    let mut name = Vec::from(*b"netdev\0");
+    name.resize(name.len().next_multiple_of(4), 0);
+    let mut body = vec![GET_FAMILY, 1, 0, 0];
+    body.extend(11_u16.to_ne_bytes());
+    body.extend(FAMILY_NAME.to_ne_bytes());
+    body.extend(name);
+    let found = match ask(NETLINK_GENERIC, CONTROL, REQUEST, &body) {
+        Ok(found) => found,
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let family = found.iter().find_map(|(_, body)| attribute(body, GENERIC_HEADER, FAMILY_ID)?.first_chunk());
+    let Some(family) = family.map(|bytes| u16::from_ne_bytes(*bytes)) else { return Ok(None) };
+    let devices = ask(NETLINK_GENERIC, family, REQUEST | DUMP, &[GET_DEVICE, 1, 0, 0])?;
+    let device = |(_, body): &(u16, Vec<u8>)| {
+        let index = attribute(body, GENERIC_HEADER, DEVICE_INDEX)?.first_chunk()?;
+        let bits = attribute(body, GENERIC_HEADER, DEVICE_XDP)?.first_chunk()?;
+        Some((u32::from_ne_bytes(*index), u64::from_ne_bytes(*bits)))
+    };
+    Ok(Some(devices.iter().filter_map(device).collect()))
+}
+
+/// Returns the kinds of queueing disciplines that the kernel did not install by itself, by interface index.
+pub fn shapers() -> io::Result<BTreeMap<u32, String>> {
+    let found = ask(NETLINK_ROUTE, RTM_GETQDISC, REQUEST | DUMP, &[0; QUEUEING])?;
+    let answers = found.iter().filter(|(kind, _)| *kind == RTM_NEWQDISC);
+    Ok(answers.filter_map(|(_, body)| shaper(body)).collect())
+}
+
+/// The disciplines of the kernel have no handle.
+fn shaper(body: &[u8]) -> Option<(u32, String)> {
+    let word = |at: usize| Some(u32::from_ne_bytes(*body.get(at..)?.first_chunk()?));
+    let kind = attribute(body, QUEUEING, TCA_KIND)?.split(|byte| *byte == 0).next()?;
+    let kind = String::from_utf8_lossy(kind).into_owned();
+    let is_own = word(QUEUEING_HANDLE)? == 0 || kind == CLASSIFIERS;
+    if is_own { None } else { Some((word(QUEUEING_INTERFACE)?, kind)) }
+}
+
+fn attribute(body: &[u8], header: usize, wanted: u16) -> Option<&[u8]> {
+    let found = attributes(body.get(header..)?).find(|(kind, _)| *kind == wanted);
+    found.map(|(_, value)| value)
+}
+
+/// Returns the types and bodies of all messages that answer a request.
+fn ask(protocol: isize, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<(u16, Vec<u8>)>> {
+    const HEADER: usize = 16;
+    let mut socket = Socket::new(protocol)?;
+    socket.bind_auto()?;
+    let length = u32::try_from(HEADER + body.len()).map_err(io::Error::other)?;
+    let mut request = length.to_ne_bytes().to_vec();
+    request.extend(kind.to_ne_bytes());
+    request.extend(flags.to_ne_bytes());
+    request.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+    request.extend(body);
+    socket.send_to(&request, &SocketAddr::new(0, 0), 0)?;
+    let mut answers = Vec::new();
+    loop {
+        let (datagram, _) = socket.recv_from_full()?;
+        for (kind, body) in messages(&datagram) {
+            match kind {
+                DONE => return Ok(answers),
+                ERROR => {
+                    let code = body.first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+                    return if code == 0 { Ok(answers) } else { Err(io::Error::from_raw_os_error(-code)) };
+                }
+                kind => answers.push((kind, body.to_vec())),
+            }
+        }
+        if flags & DUMP == 0 {
+            return Ok(answers);
+        }
+    }
+}
+
+/// Subscription to changes of queueing disciplines.
+pub struct ShaperChanges(TokioSocket);
+
+impl ShaperChanges {
+    pub fn open() -> io::Result<ShaperChanges> {
+        let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
+        socket.socket_mut().bind(&SocketAddr::new(0, QUEUEING_CHANGES))?;
+        Ok(ShaperChanges(socket))
+    }
+
+    /// Waits for a change. Lost messages are one.
+    pub async fn next(&mut self) -> io::Result<()> {
+        match self.0.recv_from_full().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn discipline(handle: u32, kind: &str) -> Vec<u8> {
+        let mut body = vec![0, 0, 0, 0];
+        body.extend(7_u32.to_ne_bytes());
+        body.extend(handle.to_ne_bytes());
+        body.extend([0; 8]);
+        body.extend((5 + kind.len() as u16).to_ne_bytes());
+        body.extend(TCA_KIND.to_ne_bytes());
+        body.extend(kind.as_bytes());
+        body.push(0);
+        body
+    }
+
+    #[test]
+    fn disciplines_of_the_kernel_and_of_the_gateway_are_no_shapers() {
+        assert_eq!(shaper(&discipline(0, "fq_codel")), None);
+        assert_eq!(shaper(&discipline(0xffff_0000, "clsact")), None);
+        assert_eq!(shaper(&discipline(0x8001_0000, "cake")), Some((7, "cake".into())));
+        assert_eq!(shaper(&discipline(0xffff_0000, "ingress")), Some((7, "ingress".into())));
+        assert_eq!(shaper(&[0; 7]), None);
+    }
+
+    #[test]
+    fn the_kernel_answers() {
+        let abilities = xdp_abilities().expect("an answer");
+        if let Some(abilities) = abilities {
+            assert!(!abilities.is_empty(), "each namespace has a loopback interface");
+        }
+        shapers().expect("an answer");
+    }
+}

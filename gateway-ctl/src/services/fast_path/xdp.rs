@@ -1,0 +1,173 @@
+//! XDP of the fast path: attaches the program where the setting and the interface allow it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::{Duration, Instant};
+
+use gateway_common::wire::{Mac, XdpLink, XdpSide};
+use gateway_core::facts::{Facts, Link};
+use gateway_core::plan::{Attachment, Plan};
+use gateway_core::xdp::{Candidate, Obstacle};
+use gateway_model::settings::bootstrap::XdpMode;
+use gateway_outbound::causes::with_causes;
+
+use crate::os::bpf::{Xdp, XdpState};
+use crate::os::driver_state::{shapers, xdp_abilities};
+
+/// Interval at which a refused attachment is tried again. Some drivers reset the hardware in each attempt.
+const RETRY_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Attachments of XDP.
+pub struct XdpControl {
+    xdp: Xdp,
+    /// Refused attachments by the index of the interface.
+    refused: BTreeMap<u32, Refusal>,
+}
+
+struct Refusal {
+    mtu: u32,
+    time: Instant,
+    error: String,
+}
+
+/// An interface that is to have XDP.
+struct Wanted<'a> {
+    name: &'a str,
+    mode: XdpMode,
+    link: &'a Link,
+    side: XdpSide,
+}
+
+impl XdpControl {
+    /// Takes over the attachments of an earlier run.
+    pub fn open(xdp: Xdp) -> XdpControl {
+        if let Err(error) = xdp.adopt() {
+            tracing::warn!(%error, "failed to take over XDP programs: they are detached");
+            report(xdp.detach_except(&BTreeSet::new()));
+        }
+        XdpControl { xdp, refused: BTreeMap::new() }
+    }
+
+    /// Brings the attachments to the state that plan and facts demand.
+    pub fn update(&mut self, plan: &Plan, facts: &Facts) {
+        let (mut states, mut wanted) = (BTreeMap::new(), Vec::new());
+        for (name, attachment) in &plan.attach {
+            let mode = plan.xdp.of(name);
+            let side = match attachment {
+                Attachment::Ingress => XdpSide::Lan,
+                Attachment::Guard => XdpSide::Uplink,
+            };
+            let obstacle = match facts.links.get(name) {
+                _ if mode == XdpMode::Off => Obstacle::Off,
+                _ if !plan.fast_path => Obstacle::FastPathOff,
+                None => Obstacle::Absent,
+                Some(link) => {
+                    wanted.push(Wanted { name, mode, link, side });
+                    continue;
+                }
+            };
+            states.insert(name.clone(), XdpState::without(mode, obstacle));
+        }
+        if let Err(error) = self.attach(facts, &wanted, &mut states) {
+            // Without an attachment all packets take the tcx program.
+            tracing::warn!(%error, "failed to update XDP: it is off");
+            report(self.xdp.detach_except(&BTreeSet::new()));
+            for Wanted { name, mode, .. } in wanted {
+                let refused = Obstacle::Refused(error.to_string());
+                states.insert(name.to_owned(), XdpState::without(mode, refused));
+            }
+        }
+        self.xdp.set_states(states);
+    }
+
+    fn attach(
+        &mut self,
+        facts: &Facts,
+        wanted: &[Wanted<'_>],
+        states: &mut BTreeMap<String, XdpState>,
+    ) -> io::Result<()> {
+        let (mut shaped, mut abilities) = (BTreeMap::new(), None);
+        if !wanted.is_empty() {
+            (shaped, abilities) = (shapers()?, xdp_abilities()?);
+        }
+        let mut attached = BTreeMap::new();
+        for one in wanted {
+            let candidate = candidate(one, facts, &shaped, abilities.as_ref());
+            match candidate.attach(one.mode).and_then(|()| self.attach_one(one.link)) {
+                Ok(()) => {
+                    attached.insert(one.link.index, one);
+                }
+                Err(obstacle) => {
+                    states.insert(one.name.to_owned(), XdpState::without(one.mode, obstacle));
+                }
+            }
+        }
+        self.xdp.detach_except(&attached.keys().copied().collect())?;
+        self.refused.retain(|index, _| wanted.iter().any(|one| one.link.index == *index));
+        // Some drivers accept frames only while they have a program.
+        if !attached.is_empty() {
+            abilities = xdp_abilities()?;
+        }
+        let (mut links, mut ports) = (BTreeMap::new(), BTreeSet::new());
+        for (index, one) in attached {
+            let send = candidate(one, facts, &shaped, abilities.as_ref()).send();
+            let state = XdpState {
+                mode: one.mode,
+                attached: true,
+                sends: send.is_ok(),
+                obstacle: send.as_ref().err().cloned(),
+            };
+            states.insert(one.name.to_owned(), state);
+            if let Some(mac) = one.link.mac {
+                links.insert(index, XdpLink { mac: Mac::new(mac), side: one.side as u16 });
+            }
+            if send.is_ok() {
+                ports.insert(index);
+            }
+        }
+        self.xdp.set(&links, &ports).map_err(|error| io::Error::other(with_causes(&error)))
+    }
+
+    fn attach_one(&mut self, link: &Link) -> Result<(), Obstacle> {
+        if let Some(refusal) = self.refused.get(&link.index)
+            && refusal.mtu == link.mtu
+            && refusal.time.elapsed() < RETRY_INTERVAL
+        {
+            return Err(Obstacle::Refused(refusal.error.clone()));
+        }
+        match self.xdp.attach(link.index) {
+            Ok(()) => {
+                self.refused.remove(&link.index);
+                Ok(())
+            }
+            Err(error) => {
+                let error = error.to_string();
+                tracing::warn!(interface = link.index, %error, "XDP was refused: the tcx program stays alone");
+                let refusal = Refusal { mtu: link.mtu, time: Instant::now(), error: error.clone() };
+                self.refused.insert(link.index, refusal);
+                Err(Obstacle::Refused(error))
+            }
+        }
+    }
+}
+
+fn candidate<'a>(
+    one: &Wanted<'a>,
+    facts: &Facts,
+    shaped: &'a BTreeMap<u32, String>,
+    abilities: Option<&BTreeMap<u32, u64>>,
+) -> Candidate<'a> {
+    let is_on_it = |other: &Link| other.vlan.as_ref().is_some_and(|(parent, _)| parent == one.name);
+    Candidate {
+        link: one.link,
+        has_vlans: facts.links.values().any(is_on_it),
+        shaper: shaped.get(&one.link.index).map(String::as_str),
+        abilities: abilities.map(|abilities| abilities.get(&one.link.index).copied().unwrap_or(0)),
+    }
+}
+
+fn report(result: io::Result<()>) {
+    if let Err(error) = result {
+        tracing::error!(%error, "failed to detach XDP");
+    }
+}

@@ -1,0 +1,130 @@
+//! XDP with the daemon: attached on demand, visible, and gone with the setting. Virtual links need the mode `native`.
+
+use std::net::SocketAddr;
+
+use gateway_tests::services::IDENT;
+use gateway_tests::testbed::{Testbed, policy};
+use gateway_tests::topology::{server, wan};
+use gateway_tests::traffic::{TcpFlow, UdpFlow};
+use gateway_tests::wait::wait_for;
+use serde_json::{Value, json};
+
+use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees};
+
+/// Starts the daemon in a network whose links accept redirected frames, and whose hosts complete their checksums.
+fn start(dataplane: &Value) -> Testbed {
+    let mut testbed = Testbed::prepare().expect("a network");
+    let network = &testbed.network;
+    for (namespace, arguments) in [
+        (&network.lan, ["-K", "to-gateway", "gro", "on"]),
+        (&network.internet, ["-K", "up0", "gro", "on"]),
+        (&network.internet, ["-K", "up0", "tx", "off"]),
+        (&network.laptop.namespace, ["-K", "eth0", "tx", "off"]),
+    ] {
+        namespace.run("ethtool", &arguments).expect("an offload");
+    }
+    testbed.daemon.configure(&json!({"dataplane": dataplane})).expect("configured");
+    testbed.daemon.start().expect("a daemon");
+    testbed
+}
+
+fn status(testbed: &Testbed) -> Value {
+    testbed.api().get("/status").expect("the status")["fast_path"].clone()
+}
+
+fn wait_until(testbed: &Testbed, state: &str, is_so: impl Fn(&Value) -> bool) {
+    let waited = wait_for(SOON, &format!("XDP to be {state}"), || is_so(&status(testbed)));
+    waited.unwrap_or_else(|error| panic!("{error}: {}", status(testbed)));
+}
+
+fn interface<'a>(status: &'a Value, name: &str) -> &'a Value {
+    let all = status["xdp"].as_array().expect("a list");
+    all.iter().find(|one| one["interface"] == name).unwrap_or(&Value::Null)
+}
+
+fn is_used(status: &Value, name: &str) -> bool {
+    let one = interface(status, name);
+    one["attached"] == true && one["sends"] == true && one["reason"].is_null()
+}
+
+fn xdp_packets(testbed: &Testbed) -> u64 {
+    status(testbed)["xdp_packets"].as_u64().expect("a number")
+}
+
+fn native() -> Value {
+    json!({"fast_path": "on", "xdp_interfaces": [
+        {"interface": "eth0", "mode": "native"}, {"interface": "eth1", "mode": "native"}]})
+}
+
+#[test]
+fn established_flows_leave_in_the_driver_and_a_policy_ends_them() {
+    let testbed = start(&native());
+    wait_until(&testbed, "used", |status| is_used(status, "eth0") && is_used(status, "eth1"));
+    let laptop = &testbed.network.laptop;
+    assert_the_tap_sees(&testbed, laptop);
+    let flow = UdpFlow::open(laptop, SocketAddr::from((server(false), IDENT))).expect("a flow");
+    for ipv6 in FAMILIES {
+        let flow = UdpFlow::open(laptop, SocketAddr::from((server(ipv6), IDENT))).expect("a flow");
+        let mut connection = TcpFlow::open(laptop, server(ipv6)).expect("open");
+        let before = xdp_packets(&testbed);
+        for _ in 0..10 {
+            assert_eq!(flow.ask(SOON).expect("an answer"), wan(ipv6));
+            assert_eq!(connection.ask(SOON).seen(), Some(wan(ipv6)));
+        }
+        let after = xdp_packets(&testbed);
+        assert!(after >= before + 20, "{before} {after} IPv6: {ipv6}");
+    }
+    for _ in 0..5 {
+        flow.ask(SOON).expect("an answer");
+    }
+    let device = testbed.device(laptop).expect("a device");
+    testbed.policy(&policy("none", 10, ("device", &device), &[])).expect("a policy");
+    assert!(flow.ask(BLOCKED).is_err(), "the policy has no hop");
+    assert_nothing_leaked(&testbed);
+}
+
+#[test]
+fn each_interface_shows_why_it_has_no_xdp_and_the_setting_is_live() {
+    let testbed = start(&json!({"fast_path": "on", "xdp": "auto"}));
+    wait_until(&testbed, "refused", |status| interface(status, "eth1")["reason"] == "virtual");
+    let set = |key: &str, value: Value| {
+        testbed.api().put(&format!("/settings/dataplane.{key}"), &json!({"value": value})).expect("set");
+    };
+    set("xdp", json!("native"));
+    wait_until(&testbed, "used", |status| is_used(status, "eth0") && is_used(status, "eth1"));
+    let gateway = &testbed.network.gateway;
+    // A queueing discipline is not passed by.
+    gateway.run("tc", &["qdisc", "replace", "dev", "eth0", "root", "fq_codel"]).expect("a discipline");
+    wait_until(&testbed, "shaped", |status| interface(status, "eth0")["reason"] == "shaped");
+    assert_eq!(interface(&status(&testbed), "eth0")["sends"], false);
+    gateway.run("tc", &["qdisc", "delete", "dev", "eth0", "root"]).expect("no discipline");
+    wait_until(&testbed, "used", |status| is_used(status, "eth0"));
+    set("xdp_interfaces", json!([{"interface": "eth0", "mode": "off"}]));
+    wait_until(&testbed, "off", |status| interface(status, "eth0")["reason"] == "off");
+    let has_program =
+        |name: &str| gateway.run("ip", &["link", "show", "dev", name]).expect("a link").contains("prog/xdp");
+    assert!(!has_program("eth0") && has_program("eth1"));
+    set("fast_path", json!("off"));
+    wait_until(&testbed, "off", |status| interface(status, "eth1")["reason"] == "fast_path_off");
+    assert!(!has_program("eth1"));
+}
+
+#[test]
+fn a_killed_daemon_leaves_the_program_and_the_next_one_takes_over() {
+    let mut testbed = start(&native());
+    wait_until(&testbed, "used", |status| is_used(status, "eth0") && is_used(status, "eth1"));
+    let flow = UdpFlow::open(&testbed.network.laptop, SocketAddr::from((server(false), IDENT)));
+    let flow = flow.expect("a flow");
+    let ask = || {
+        for _ in 0..10 {
+            assert_eq!(flow.ask(SOON).expect("an answer"), wan(false));
+        }
+    };
+    ask();
+    testbed.daemon.kill9().expect("killed");
+    ask();
+    testbed.daemon.start().expect("a daemon");
+    wait_until(&testbed, "used", |status| is_used(status, "eth0") && is_used(status, "eth1"));
+    ask();
+    assert!(xdp_packets(&testbed) > 0, "the statistics begin again");
+}
