@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use gateway_common::abi::ABI_VERSION;
 
 use crate::generator::Flows;
@@ -92,6 +92,32 @@ pub fn fast_path(rows: &[&str]) -> Result<Vec<Row>> {
         });
     }
     Ok(measured_rows)
+}
+
+/// `fastpath_xdp_1k`: the fast path in the driver, with equal ends.
+pub fn fast_path_xdp() -> Result<Vec<Row>> {
+    let mut roads = Vec::new();
+    for way in [Way::Xdp { policies: POLICIES }, Way::MasqueradeFromLink] {
+        roads.push(Road::build_for(way, Flows::Thousand)?);
+    }
+    let measured = alternate(&mut roads, ROUNDS, |road| Ok(road.measure_masked(TIME)? / MILLION))?;
+    println!("million packets per second of one core: median (rounds)");
+    for (road, measured) in roads.iter().zip(&measured) {
+        println!("  {measured}  {:?}", road.way);
+    }
+    let status = roads[0].daemon.as_ref().context("a daemon")?.api().get("/status")?;
+    println!("  {}", status["fast_path"]);
+    let share = status["fast_path"]["xdp_packets"].as_f64().context("a number")?
+        / status["fast_path"]["forwarded_packets"].as_f64().context("a number")?;
+    ensure!(share > 0.99, "only {share} of the packets left in the driver");
+    Ok(vec![Row {
+        bench: "fastpath_xdp_1k",
+        ours: measured[0].median,
+        peer: measured[1].median,
+        peer_name: "forwarding with conntrack and masquerade, the same ends".to_owned(),
+        unit: "Mpackets/s on one core",
+        target: Target::RatioAtLeast(2.0),
+    }])
 }
 
 /// Measures the cost of each component of the gateway's packet path. It removes the components one by one, and compares

@@ -32,6 +32,7 @@ const BURST: u32 = 64 * 512;
 const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 const GET_RANDOM: i32 = 7;
+const REDIRECT: i32 = 23;
 const TC_DROP: i32 = 2;
 /// Offsets in `struct __sk_buff`.
 const SKB_DATA: i16 = 76;
@@ -47,7 +48,9 @@ pub struct Generator {
 impl Generator {
     /// Creates a generator. The low bits of both bytes of the source port and of the low byte of the destination have to
     /// be 0.
-    pub fn new(udp: &Udp, flows: Flows) -> Result<Self> {
+    ///
+    /// With the index of a link, the frames leave by it, and enter at its other end.
+    pub fn new(udp: &Udp, flows: Flows, link: Option<u32>) -> Result<Self> {
         let frame = udp.frame().context("addresses of one family")?;
         let length = i32::try_from(frame.len()).context("frame")?;
         let mut code = vec![load32(7, 1, 0), load32(3, 1, 4), copy(4, 7), add(4, length)];
@@ -68,7 +71,14 @@ impl Generator {
         let mask = if flows == Flows::One { 0 } else { 63 };
         body.extend([call(GET_RANDOM), and(0, mask), store8(7, SOURCE_PORT_LOW, 0)]);
         body.extend([store8(7, DESTINATION_LOW, 0), set(1, full.into()), subtract(1, 0)]);
-        body.extend([store8(7, identification, 1), set(0, XDP_PASS), exit()]);
+        body.push(store8(7, identification, 1));
+        match link {
+            None => body.push(set(0, XDP_PASS)),
+            Some(index) => {
+                body.extend([set(1, index.try_into().context("index")?), set(2, 0), call(REDIRECT)]);
+            }
+        }
+        body.push(exit());
         code.push(skip_if_greater(4, 3, i16::try_from(body.len()).context("program")?));
         code.extend(body);
         code.extend([set(0, XDP_DROP), exit()]);
@@ -77,8 +87,8 @@ impl Generator {
 
     /// Sends for at least this duration. Returns the packets at the sink per second of the core's processor time, so
     /// time of other programs does not count.
-    pub fn run(&self, gateway: &Namespace, interface: u32, sink: &Sink, time: Duration) -> Result<Rate> {
-        gateway.within(|| {
+    pub fn run(&self, namespace: &Namespace, interface: u32, sink: &Sink, time: Duration) -> Result<Rate> {
+        namespace.within(|| {
             pin()?;
             self.program.send(&self.frame, interface, BURST, BATCH)?;
             let before = sink.counts()?;

@@ -47,6 +47,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["wan_failover", "wan_failover_link"], |_| failover::run()),
     (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], |_| forward::run()),
     (&["fastpath_1", "fastpath_1k"], forward::fast_path),
+    (&["fastpath_xdp_1k"], |_| forward::fast_path_xdp()),
     (&["tcp_bulk", "fastpath_tcp"], |_| tcp::run()),
     (&["apply_10k"], |_| apply::run()),
     (&["wireguard_vs_wireguard_go", "wireguard_small"], |_| wireguard::run()),

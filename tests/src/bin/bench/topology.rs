@@ -38,14 +38,25 @@ pub enum Way {
     Ours { policies: usize },
     /// The same with the fast path.
     FastPath { policies: usize },
+    /// The same with XDP. The load enters before the driver of the gateway, and both ends have GRO.
+    Xdp { policies: usize },
     /// Kernel forwarding only.
     Plain,
     /// Kernel forwarding with masquerade.
     Masquerade,
+    /// The same with the load and the ends of [`Way::Xdp`].
+    MasqueradeFromLink,
     /// Sequence of rules that mark by source; one ip rule by mark; masquerade.
     NftLinear { rules: usize, form: RuleForm },
     /// Sequence of ip rules by source; masquerade.
     IpRules { rules: usize },
+}
+
+impl Way {
+    /// The load enters at the other end of the LAN link, so the gateway receives frames as from a driver.
+    pub fn enters_by_link(self) -> bool {
+        matches!(self, Way::Xdp { .. } | Way::MasqueradeFromLink)
+    }
 }
 
 /// Form of the rules of a linear nft list.
@@ -83,6 +94,10 @@ impl Road {
         let gateway = Namespace::create(&prefix, "gateway")?;
         let wan = Namespace::create(&prefix, "wan")?;
         connect(&lan, &gateway, &wan).context("build a road")?;
+        let link = match way.enters_by_link() {
+            true => Some(lan.within(|| nix::net::if_::if_nametoindex("eth0")).context("eth0")?),
+            false => None,
+        };
         let generator = Generator::new(
             &Udp {
                 to: GATEWAY_MAC,
@@ -93,6 +108,7 @@ impl Road {
                 destination_port: 443,
             },
             flows,
+            link,
         )?;
         let mut road = Self { way, daemon: None, policy: None, lan, gateway, wan, generator };
         road.equip(&prefix).with_context(|| format!("{way:?}"))?;
@@ -100,12 +116,18 @@ impl Road {
     }
 
     fn equip(&mut self, prefix: &Prefix) -> Result<()> {
+        if self.way.enters_by_link() {
+            // A veth accepts frames that XDP redirects if its peer has GRO.
+            for (namespace, link) in [(&self.gateway, "eth1"), (&self.wan, "up0")] {
+                namespace.run("ethtool", &["-K", link, "gro", "on"])?;
+            }
+        }
         match self.way {
-            Way::Ours { policies } | Way::FastPath { policies } => {
+            Way::Ours { policies } | Way::FastPath { policies } | Way::Xdp { policies } => {
                 return self.start_daemon(prefix, policies);
             }
             Way::Plain => {}
-            Way::Masquerade => masquerade(&self.gateway)?,
+            Way::Masquerade | Way::MasqueradeFromLink => masquerade(&self.gateway)?,
             Way::NftLinear { rules, form } => {
                 masquerade(&self.gateway)?;
                 self.gateway.nft(&linear(rules, form))?;
@@ -148,13 +170,20 @@ impl Road {
             })
             .context("store the policies")?;
         drop(store);
-        let is_fast = matches!(self.way, Way::FastPath { .. });
-        daemon.configure(&json!({ "dataplane": { "fast_path": if is_fast { "on" } else { "off" } } }))?;
+        let is_fast = matches!(self.way, Way::FastPath { .. } | Way::Xdp { .. });
+        let xdp = if matches!(self.way, Way::Xdp { .. }) { "native" } else { "off" };
+        let fast_path = if is_fast { "on" } else { "off" };
+        daemon.configure(&json!({ "dataplane": { "fast_path": fast_path, "xdp": xdp } }))?;
         let started = Instant::now();
         daemon.start()?;
         if is_fast {
             wait_for(SOON, "the fast path", || {
-                daemon.api().get("/status").is_ok_and(|status| status["fast_path"]["on"] == true)
+                daemon.api().get("/status").is_ok_and(|status| {
+                    let sends = |one: &Value| one["interface"] == "eth0" && one["sends"] == true;
+                    let xdp_is_on =
+                        status["fast_path"]["xdp"].as_array().is_some_and(|all| all.iter().any(sends));
+                    status["fast_path"]["on"] == true && (xdp == "off" || xdp_is_on)
+                })
             })?;
         }
         println!(
@@ -169,8 +198,10 @@ impl Road {
     /// Returns the packets per second that arrive at the remote end.
     pub fn measure(&self, time: Duration) -> Result<Rate> {
         let sink = Sink::attach(&self.wan, "up0", WAN)?;
-        let lan = self.gateway.within(|| nix::net::if_::if_nametoindex("eth1")).context("eth1")?;
-        self.generator.run(&self.gateway, lan, &sink, time)
+        let (namespace, name) =
+            if self.way.enters_by_link() { (&self.lan, "eth0") } else { (&self.gateway, "eth1") };
+        let interface = namespace.within(|| nix::net::if_::if_nametoindex(name)).context(name)?;
+        self.generator.run(namespace, interface, &sink, time)
     }
 
     /// Returns the packets per second that arrive with the gateway's address as source, as they should. Fails if others
