@@ -165,7 +165,13 @@ impl Inner {
 
     /// Writes the plan into the maps. Returns `true` if it is live.
     fn apply_maps(&mut self, plan: &Plan, outcome: &mut Outcome) -> bool {
-        match self.programs.apply(&plan.dataplane) {
+        // A plan that differs from the last one is not the active one, unless another program wrote it.
+        let is_new = self.last.as_ref().is_some_and(|last| last.dataplane != plan.dataplane);
+        let swapped = match is_new {
+            true => self.programs.activate(&plan.dataplane),
+            false => self.programs.apply(&plan.dataplane),
+        };
+        match swapped {
             Ok(swap) => {
                 let same = self.last.as_ref().filter(|last| last.dataplane == plan.dataplane);
                 if let Some(last) = same.filter(|_| swap.changed) {

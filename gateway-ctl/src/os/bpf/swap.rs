@@ -48,14 +48,21 @@ impl Programs {
 
     /// Activates `plan`, atomically for every packet. Does nothing if it is already active.
     pub fn apply(&mut self, plan: &Dataplane) -> Result<Swap, Error> {
+        let live = self.live()?;
+        if live != SLOT_NONE && self.is_in(plan, live)? {
+            let generation = self.maps.plans.get(live)?.generation;
+            return Ok(Swap { generation, ..Swap::default() });
+        }
+        self.activate(plan)
+    }
+
+    /// Activates `plan`, atomically for every packet, without a comparison with the active one. That reads all maps,
+    /// which takes as long as writing a plan with few changes.
+    pub fn activate(&mut self, plan: &Dataplane) -> Result<Swap, Error> {
         if plan.actions.len() > POLICIES as usize {
             return Err(Error::TooManyPolicies { count: plan.actions.len(), limit: POLICIES });
         }
         let live = self.live()?;
-        if live != SLOT_NONE && self.differences(plan, live)? == 0 {
-            let generation = self.maps.plans.get(live)?.generation;
-            return Ok(Swap { generation, ..Swap::default() });
-        }
         let newest = [1, 2].map(|slot| self.maps.plans.get(slot).map(|p| p.generation));
         let [first, second] = newest;
         let generation = first?.max(second?).wrapping_add(1).max(1);
@@ -100,24 +107,32 @@ impl Programs {
         Ok(u32::from_ne_bytes(bytes) | 1)
     }
 
-    /// Returns the number of entries of the active slot that differ from `plan`.
-    pub fn differences(&mut self, plan: &Dataplane, slot: Slot) -> Result<usize, Error> {
-        let mut compare = Compare { differences: 0 };
+    /// Reports whether a slot holds `plan`. Stops at the first map that differs.
+    fn is_in(&mut self, plan: &Dataplane, slot: Slot) -> Result<bool, Error> {
+        let header = self.maps.plans.get(slot)?;
+        let PlanValue { generation, seed, .. } = header;
+        if header != (PlanValue { generation, seed, ..plan.header })
+            || plan.actions.len() > POLICIES as usize
+            || !self.learned.is_under(&plan.domains)
+            || self.maps.authorised.read()? != plan.authorised
+            || self.maps.egress_legs.read()? != plan.egress_legs
+        {
+            return Ok(false);
+        }
+        let mut compare = Compare { is_same: true };
         each(&mut self.maps, plan, slot, &mut compare)?;
-        let mut differences = compare.differences + usize::from(!self.learned.is_under(&plan.domains));
+        if !compare.is_same {
+            return Ok(false);
+        }
         for (rank, action) in plan.actions.iter().enumerate() {
             let Some(index) = u32::try_from(rank).ok().and_then(|rank| action_index(slot, rank)) else {
                 break;
             };
-            differences += usize::from(self.maps.actions.get(index)? != *action);
+            if self.maps.actions.get(index)? != *action {
+                return Ok(false);
+            }
         }
-        differences += self.filter_differences(&PrefixFilter::new(plan), slot)?;
-        let header = self.maps.plans.get(slot)?;
-        let PlanValue { generation, seed, .. } = header;
-        differences += usize::from(header != PlanValue { generation, seed, ..plan.header });
-        differences += usize::from(self.maps.authorised.read()? != plan.authorised);
-        differences += usize::from(self.maps.egress_legs.read()? != plan.egress_legs);
-        Ok(differences)
+        self.has_filter(&PrefixFilter::new(plan), slot)
     }
 
     fn write_filter(&mut self, filter: &PrefixFilter, slot: Slot) -> Result<(), Error> {
@@ -130,12 +145,16 @@ impl Programs {
         Ok(())
     }
 
-    fn filter_differences(&self, filter: &PrefixFilter, slot: Slot) -> Result<usize, Error> {
-        let mut differences = usize::from(self.maps.prefix_levels.get(slot)? != filter.levels);
-        for (index, page) in filter_pages(filter, slot) {
-            differences += usize::from(self.maps.prefix_bits.get(index)? != *page);
+    fn has_filter(&self, filter: &PrefixFilter, slot: Slot) -> Result<bool, Error> {
+        if self.maps.prefix_levels.get(slot)? != filter.levels {
+            return Ok(false);
         }
-        Ok(differences)
+        for (index, page) in filter_pages(filter, slot) {
+            if self.maps.prefix_bits.get(index)? != *page {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -202,7 +221,7 @@ impl Visit for Write<'_> {
 }
 
 struct Compare {
-    differences: usize,
+    is_same: bool,
 }
 
 impl Visit for Compare {
@@ -212,9 +231,12 @@ impl Visit for Compare {
         want: &BTreeMap<E::Key, E::Value>,
         ours: impl Fn(&E::Key) -> bool,
     ) -> Result<(), Error> {
-        let have = map.read()?;
-        self.differences += have.keys().filter(|key| ours(key) && !want.contains_key(key)).count();
-        self.differences += want.iter().filter(|(key, value)| have.get(key) != Some(value)).count();
+        if !self.is_same {
+            return Ok(());
+        }
+        let mut have = map.read()?;
+        have.retain(|key, _| ours(key));
+        self.is_same = have == *want;
         Ok(())
     }
 }
