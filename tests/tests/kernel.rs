@@ -6,5 +6,6 @@ mod effects;
 mod fast_path;
 mod flow_budget;
 mod guard_tap;
+mod many_policies;
 mod policy_lookup;
 pub mod wireguard;

@@ -72,11 +72,8 @@ impl Programs {
         let header = PlanValue { generation, seed: self.seed()?, ..plan.header };
         each(&mut self.maps, plan, target, &mut Write { swap: &mut swap })?;
         Write { swap: &mut swap }.visit(&mut self.maps.domains, &reported, |key| key.slot == target)?;
-        for (rank, action) in plan.actions.iter().enumerate() {
-            let Some(index) = u32::try_from(rank).ok().and_then(|rank| action_index(target, rank)) else {
-                break;
-            };
-            self.maps.actions.set(index, *action)?;
+        if let Some(first) = action_index(target, 0) {
+            self.maps.actions.write_from(first, &plan.actions)?;
         }
         self.write_filter(&PrefixFilter::new(plan), target)?;
         self.maps.plans.set(target, header)?;
@@ -124,13 +121,9 @@ impl Programs {
         if !compare.is_same {
             return Ok(false);
         }
-        for (rank, action) in plan.actions.iter().enumerate() {
-            let Some(index) = u32::try_from(rank).ok().and_then(|rank| action_index(slot, rank)) else {
-                break;
-            };
-            if self.maps.actions.get(index)? != *action {
-                return Ok(false);
-            }
+        let Some(first) = action_index(slot, 0) else { return Ok(false) };
+        if self.maps.actions.read_from(first, plan.actions.len())? != plan.actions {
+            return Ok(false);
         }
         self.has_filter(&PrefixFilter::new(plan), slot)
     }
@@ -207,15 +200,15 @@ impl Visit for Write<'_> {
         ours: impl Fn(&E::Key) -> bool,
     ) -> Result<(), Error> {
         let have = map.read()?;
+        let excess = have.keys().filter(|key| ours(key) && !want.contains_key(key));
+        let excess: Vec<E::Key> = excess.copied().collect();
+        let missing = want.iter().filter(|(key, value)| have.get(key) != Some(value));
+        let missing: Vec<(E::Key, E::Value)> = missing.map(|(key, value)| (*key, *value)).collect();
         // Removing first frees capacity in a map that is nearly full.
-        for key in have.keys().filter(|key| ours(key) && !want.contains_key(key)) {
-            map.remove(key)?;
-            self.swap.removes += 1;
-        }
-        for (key, value) in want.iter().filter(|(key, value)| have.get(key) != Some(value)) {
-            map.put(key, value)?;
-            self.swap.puts += 1;
-        }
+        map.remove_all(&excess)?;
+        map.put_all(&missing)?;
+        self.swap.removes += excess.len();
+        self.swap.puts += missing.len();
         Ok(())
     }
 }
