@@ -34,6 +34,7 @@ mod body;
 mod browser;
 pub mod conditional;
 mod multipart;
+mod request_id;
 
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Passphrase of the encrypted file in the body. A header, because query strings end up in logs and browser histories.
@@ -155,17 +156,14 @@ async fn process(
 
 /// Serialises the data of a reply into the body.
 async fn serialise(cx: &Cx, mut reply: Reply) -> Result<Reply, ApiError> {
-    let Content::Data(data) = &mut reply.content else { return Ok(reply) };
-    // The data takes many times the memory of the body, so it is dropped before the wait.
-    let data = data.take();
-    let bytes = Reply::envelope(&data, &reply.warnings).map_err(|error| ApiError::internal(&error))?;
-    // The digest excludes warnings: they belong to the request, not to the object.
-    let bare = match reply.warnings.is_empty() {
-        true => None,
-        false => Some(Reply::envelope(&data, &[]).map_err(|error| ApiError::internal(&error))?),
+    let internal = |error: serde_json::Error| ApiError::internal(&error);
+    let text = match &mut reply.content {
+        // The data takes many times the memory of the body, so it is dropped before the wait.
+        Content::Data(data) => Reply::text_with(&data.take()).map_err(internal)?,
+        Content::Text(text) => std::mem::take(text),
+        _ => return Ok(reply),
     };
-    drop(data);
-    let digest = conditional::digest(bare.as_ref().unwrap_or(&bytes));
+    let (bytes, digest) = Reply::seal(text, &reply.warnings).map_err(internal)?;
     reply.content = Content::Json { bytes: cx.api.heavy.until_sent(bytes).await?, digest };
     Ok(reply)
 }
@@ -271,7 +269,7 @@ fn respond(
     parts: &Parts,
     reply: Reply,
 ) -> Result<Response<HttpBody>, ApiError> {
-    let mut headers = HeaderMap::new();
+    let mut headers = HeaderMap::with_capacity(16);
     if let Some(total) = reply.total {
         headers.insert(TOTAL_COUNT, HeaderValue::from(total));
     }
@@ -289,7 +287,9 @@ fn respond(
         headers.insert(header::SET_COOKIE, cookie);
     }
     let (content_type, body) = match reply.content {
-        Content::Data(_) => return Err(ApiError::internal(&std::io::Error::other("data without its bytes"))),
+        Content::Data(_) | Content::Text(_) => {
+            return Err(ApiError::internal(&std::io::Error::other("data without its bytes")));
+        }
         Content::Json { bytes, digest } => {
             let tag = match &reply.etag {
                 Some(tag) if reply.observed => format!("\"{tag}.{digest}\""),
@@ -409,7 +409,7 @@ fn request_id(headers: &HeaderMap) -> String {
         .get(REQUEST_ID)
         .and_then(|value| value.to_str().ok())
         .filter(harmless)
-        .map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned)
+        .map_or_else(request_id::new, str::to_owned)
 }
 
 /// Parses the query. Rejects parameters that the endpoint does not read; they are probably typos.

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::dispatch::conditional;
 use crate::error::ApiError;
 
 /// Successful reply.
@@ -30,19 +31,16 @@ pub struct Reply {
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// JSON body of every successful response.
-#[derive(Serialize)]
-struct Envelope<'a, D> {
-    data: &'a D,
-    #[serde(skip_serializing_if = "<[Warning]>::is_empty")]
-    warnings: &'a [Warning],
-}
+/// Beginning of the JSON body of every successful response. The data follows, then the warnings if there are any.
+const ENVELOPE: &[u8] = br#"{"data":"#;
 
 #[derive(Debug)]
 pub enum Content {
     /// Data, sent as `{"data": ..}`.
     Data(Value),
-    /// Complete JSON body, including the envelope, with its digest.
+    /// The same as JSON text, behind the beginning of the body ([`Reply::text_of_data`]).
+    Text(Vec<u8>),
+    /// Complete JSON body, including the envelope, with the digest of the data.
     Json { bytes: bytes::Bytes, digest: String },
     /// Body that is sent unmodified.
     Bytes { content_type: &'static str, bytes: bytes::Bytes },
@@ -72,9 +70,30 @@ impl Reply {
         }
     }
 
-    /// Returns the JSON body in the envelope.
-    pub fn envelope(data: &impl Serialize, warnings: &[Warning]) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(&Envelope { data, warnings })
+    /// Returns the beginning of a JSON body, for the text of its data.
+    pub fn text_of_data() -> Vec<u8> {
+        let mut text = Vec::with_capacity(1024);
+        text.extend_from_slice(ENVELOPE);
+        text
+    }
+
+    /// Returns the beginning of a JSON body with its data.
+    pub fn text_with(data: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+        let mut text = Self::text_of_data();
+        serde_json::to_writer(&mut text, data)?;
+        Ok(text)
+    }
+
+    /// Completes a JSON body. Returns it with the digest of its data. The warnings belong to the request and not to the
+    /// object, so the digest excludes them.
+    pub fn seal(mut text: Vec<u8>, warnings: &[Warning]) -> Result<(Vec<u8>, String), serde_json::Error> {
+        let digest = conditional::digest(&text);
+        if !warnings.is_empty() {
+            text.extend_from_slice(br#","warnings":"#);
+            serde_json::to_writer(&mut text, warnings)?;
+        }
+        text.push(b'}');
+        Ok((text, digest))
     }
 }
 

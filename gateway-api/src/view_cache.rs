@@ -15,7 +15,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use crate::blocking::blocking;
-use crate::dispatch::conditional;
 use crate::error::ApiError;
 use crate::reply::{Answer, Content, Reply};
 
@@ -112,8 +111,8 @@ impl ViewCache {
         let (inputs, body) = blocking(move || {
             let data = compute(&world);
             let total = total(&data);
-            let bytes = Reply::envelope(&data, &[]).map_err(|error| ApiError::internal(&error))?;
-            let digest = conditional::digest(&bytes);
+            let sealed = Reply::text_with(&data).and_then(|text| Reply::seal(text, &[]));
+            let (bytes, digest) = sealed.map_err(|error| ApiError::internal(&error))?;
             Ok::<_, ApiError>((Inputs::of(&world), Body { bytes: bytes.into(), digest, total }))
         })
         .await??;

@@ -3,8 +3,6 @@
 //! The tag of a stored object is its revision. If the response also shows observed values, a dot and their digest
 //! follow, so that a poller notices changes of them. A precondition compares only the revision.
 
-use std::hash::{DefaultHasher, Hasher};
-
 use http::header::{HeaderMap, HeaderName};
 
 use crate::error::ApiError;
@@ -49,9 +47,7 @@ pub fn weak_tag(digest: &str) -> String {
 
 /// Returns a short digest that distinguishes two responses of one daemon.
 pub fn digest(bytes: &[u8]) -> String {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    format!("{:016x}", hasher.finish())
+    format!("{:016x}", rapidhash::v3::rapidhash_v3(bytes))
 }
 
 #[cfg(test)]

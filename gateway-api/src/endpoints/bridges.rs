@@ -28,7 +28,7 @@ use crate::table::collection::{Live, Object, expected, shown};
 use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 const KIND: &Kind = &Kind::of::<Bridge>();
-const LIVE: Option<Live> = Some(observe);
+const LIVE: Option<Live> = Some(Live::beside(observe));
 
 pub fn rows(t: &mut Table) {
     t.collection::<Bridge>(Collection {

@@ -4,7 +4,7 @@ use gateway_model::{Device, DeviceGroup, State, TrustClass};
 use serde_json::Value;
 
 use crate::gateway::Open;
-use crate::table::{Collection, Ops, Table};
+use crate::table::{Collection, Live, Ops, Table};
 
 pub fn rows(t: &mut Table) {
     t.collection::<Device>(Collection {
@@ -12,7 +12,7 @@ pub fn rows(t: &mut Table) {
         item: "/devices/{id}",
         actions: ["create_device", "replace_device", "delete_device"],
         ops: Ops::ALL,
-        live: Some(observe_devices),
+        live: Some(Live::beside(observe_devices)),
     });
     t.collection::<DeviceGroup>(Collection {
         path: "/device-groups",

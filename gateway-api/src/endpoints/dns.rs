@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::authorization::Access;
 use crate::gateway::Open;
-use crate::table::{Collection, Ops, Table};
+use crate::table::{Collection, Live, Ops, Table};
 
 mod extfilter;
 mod lists;
@@ -25,14 +25,14 @@ pub fn rows(t: &mut Table) {
         item: "/dns/filter-rules/{id}",
         actions: ["create_dns_filter_rule", "replace_dns_filter_rule", "delete_dns_filter_rule"],
         ops: Ops::ALL,
-        live: Some(hits),
+        live: Some(Live::beside(hits)),
     });
     t.collection::<DnsZone>(Collection {
         path: "/dns/zones",
         item: "/dns/zones/{id}",
         actions: ["create_dns_zone", "replace_dns_zone", "delete_dns_zone"],
         ops: Ops::ALL,
-        live: Some(copies),
+        live: Some(Live::within(copies)),
     });
     t.collection::<DnsRecord>(Collection {
         path: "/dns/records",
@@ -67,21 +67,21 @@ pub fn rows(t: &mut Table) {
         item: "/dns/threat-feeds/{id}",
         actions: ["create_threat_feed", "replace_threat_feed", "delete_threat_feed"],
         ops: Ops::ALL,
-        live: Some(feeds),
+        live: Some(Live::beside(feeds)),
     });
     t.collection::<DnsAllow>(Collection {
         path: "/dns/allowlist",
         item: "/dns/allowlist/{id}",
         actions: ["create_dns_allow", "replace_dns_allow", "delete_dns_allow"],
         ops: Ops::ALL,
-        live: Some(fetched),
+        live: Some(Live::beside(fetched)),
     });
     t.collection::<DnsBlock>(Collection {
         path: "/dns/blocklist",
         item: "/dns/blocklist/{domain}",
         actions: ["create_dns_block", "replace_dns_block", "delete_dns_block"],
         ops: Ops::ALL,
-        live: Some(fetched),
+        live: Some(Live::beside(fetched)),
     });
     lists::rows::<DnsAllow>(t, "/dns/allowlist", "remove_from_dns_allowlist");
     lists::rows::<DnsBlock>(t, "/dns/blocklist", "remove_from_dns_blocklist");

@@ -12,7 +12,7 @@ use crate::error::ApiError;
 use crate::gateway::Open;
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::{Collection, Ops, Table};
+use crate::table::{Collection, Live, Ops, Table};
 
 pub fn rows(t: &mut Table) {
     t.collection::<Proxy>(Collection {
@@ -20,7 +20,7 @@ pub fn rows(t: &mut Table) {
         item: "/proxies/{id}",
         actions: ["create_proxy", "replace_proxy", "delete_proxy"],
         ops: Ops::ALL,
-        live: Some(observe),
+        live: Some(Live::beside(observe)),
     });
 }
 

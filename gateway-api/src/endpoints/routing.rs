@@ -24,7 +24,7 @@ mod presets;
 pub mod views;
 
 const KIND: &Kind = &Kind::of::<RoutingPolicy>();
-const LIVE: Option<Live> = Some(observe_policies);
+const LIVE: Option<Live> = Some(Live::beside(observe_policies));
 
 pub fn rows(t: &mut Table) {
     t.collection::<RoutingPolicy>(Collection {

@@ -19,7 +19,7 @@ use crate::error::{ApiError, Code};
 use crate::gateway::Open;
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::{Audit, Collection, Effect, Ops, Table};
+use crate::table::{Audit, Collection, Effect, Live, Ops, Table};
 
 pub fn rows(t: &mut Table) {
     t.collection::<SplittingEndpoint>(Collection {
@@ -27,7 +27,7 @@ pub fn rows(t: &mut Table) {
         item: "/splitting/endpoints/{id}",
         actions: ["create_splitting_endpoint", "replace_splitting_endpoint", "delete_splitting_endpoint"],
         ops: Ops::LIST | Ops::CREATE | Ops::DELETE,
-        live: Some(observe),
+        live: Some(Live::beside(observe)),
     });
     t.view("/splitting/status", "get_splitting_status", status)
         .summary("Pools: members, their share of new flows, and their flows");

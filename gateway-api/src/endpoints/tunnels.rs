@@ -26,7 +26,7 @@ mod history;
 const KIND: &Kind = &Kind::of::<Tunnel>();
 const NAME_PARAMETER: &str =
     "Name of the tunnel, for a body that is a file as text. Other fields need a form or JSON.";
-const LIVE: Option<Live> = Some(observe_tunnels);
+const LIVE: Option<Live> = Some(Live::within(observe_tunnels));
 
 pub fn rows(t: &mut Table) {
     t.collection::<Tunnel>(Collection {

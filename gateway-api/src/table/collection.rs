@@ -5,6 +5,7 @@ use std::ops::BitOr;
 use std::sync::Arc;
 
 use gateway_model::filter::Filter;
+use gateway_model::registry::ShownText;
 use gateway_model::{Deleted, EditError, Kind, Resource, Revision, State, Written};
 use http::StatusCode;
 use schemars::{Schema, SchemaGenerator};
@@ -17,7 +18,7 @@ use crate::context::Cx;
 use crate::dispatch::conditional;
 use crate::error::{ApiError, Code};
 use crate::gateway::Open;
-use crate::reply::{Answer, Reply};
+use crate::reply::{Answer, Content, Reply};
 use crate::request::{Body, Request};
 
 /// Set of endpoints of a collection.
@@ -60,7 +61,28 @@ pub struct Collection {
 }
 
 /// Function that adds observed values to objects of a response.
-pub type Live = fn(&Open, &State, &mut [Value]);
+#[derive(Clone, Copy, Debug)]
+pub struct Live {
+    observe: fn(&Open, &State, &mut [Value]),
+    is_beside: bool,
+}
+
+impl Live {
+    /// Observed values that follow the fields of an object. The function may see no more than the ids of objects, and
+    /// adds fields to them.
+    pub const fn beside(observe: fn(&Open, &State, &mut [Value])) -> Self {
+        Self { observe, is_beside: true }
+    }
+
+    /// Observed values of which some are inside or depend on fields of an object.
+    pub const fn within(observe: fn(&Open, &State, &mut [Value])) -> Self {
+        Self { observe, is_beside: false }
+    }
+
+    fn add(self, open: &Open, state: &State, shown: &mut [Value]) {
+        (self.observe)(open, state, shown);
+    }
+}
 
 impl Table {
     /// Returns an endpoint that was declared already, to change its properties.
@@ -156,30 +178,77 @@ fn in_memory(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync 
 fn list(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
     let open = cx.open()?;
     let state = open.store.current();
-    let conditions = request.query.0.iter().filter(|(name, _)| name != "limit").cloned();
-    let filter = Filter::new(conditions);
-    // Filters may refer to observed values, so these are added before the filter is applied.
-    let mut values = kind.list(&state, &Filter::default());
-    if let Some(live) = live {
-        live(open, &state, &mut values);
-    }
-    values.retain(|value| filter.matches(value));
-    let total = values.len();
-    if request.query.get("limit").is_some() {
-        values.truncate(request.query.limit(100, 1000)?);
-    }
-    let mut reply = Reply::data(Value::Array(values));
-    reply.total = Some(total);
+    let limit = match request.query.get("limit") {
+        Some(_) => request.query.limit(100, 1000)?,
+        None => usize::MAX,
+    };
+    let mut reply = if let (true, None) = (is_beside(live), filters(request).next()) {
+        let mut added = kind.added(&state, &kind.ids(&state, limit));
+        if let Some(live) = live {
+            live.add(open, &state, &mut added.objects);
+        }
+        let mut text = Reply::text_of_data();
+        text.push(b'[');
+        let mut shown = ShownText::new(text);
+        shown.append(kind, &state, &added);
+        shown.text.push(b']');
+        Reply { total: Some(kind.len(&state)), ..Reply::content(Content::Text(shown.text)) }
+    } else {
+        let (values, total) = filtered(kind, live, open, &state, request, limit);
+        Reply { total: Some(total), ..Reply::data(Value::Array(values)) }
+    };
     reply.etag = Some(kind.revision(&state).to_string());
     reply.observed = live.is_some();
     Ok(reply)
 }
 
+/// Reports whether observed values, if any, follow the fields of objects.
+fn is_beside(live: Option<Live>) -> bool {
+    live.is_none_or(|live| live.is_beside)
+}
+
+fn filters(request: &Request) -> impl Iterator<Item = &(String, String)> {
+    request.query.0.iter().filter(|(name, _)| name != "limit")
+}
+
+/// Returns the objects that fit the filters of the request, and their number before the limit.
+fn filtered(
+    kind: &Kind,
+    live: Option<Live>,
+    open: &Open,
+    state: &State,
+    request: &Request,
+    limit: usize,
+) -> (Vec<Value>, usize) {
+    let filter = Filter::new(filters(request).cloned());
+    // Filters may refer to observed values, so these are added before the filter is applied.
+    let mut values = kind.list(state, &Filter::default());
+    if let Some(live) = live {
+        live.add(open, state, &mut values);
+    }
+    values.retain(|value| filter.matches(value));
+    let total = values.len();
+    values.truncate(limit);
+    (values, total)
+}
 fn get(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
     let open = cx.open()?;
     let state = open.store.current();
-    let (value, revision) = kind.get(&state, &named(kind, &state, request))?;
-    Ok(shown(open, &state, live, value, revision))
+    let name = named(kind, &state, request);
+    let found = name.parse().ok().filter(|_| is_beside(live)).and_then(|id| kind.added_of(&state, id));
+    let Some((mut added, revision)) = found else {
+        let (value, revision) = kind.get(&state, &name)?;
+        return Ok(shown(open, &state, live, value, revision));
+    };
+    if let Some(live) = live {
+        live.add(open, &state, &mut added.objects);
+    }
+    let mut shown = ShownText::new(Reply::text_of_data());
+    shown.append(kind, &state, &added);
+    let mut reply = Reply::content(Content::Text(shown.text));
+    reply.etag = Some(revision.to_string());
+    reply.observed = live.is_some();
+    Ok(reply)
 }
 
 fn create(
@@ -251,7 +320,7 @@ pub fn expected(
 pub fn shown(open: &Open, state: &State, live: Option<Live>, value: Value, revision: Revision) -> Reply {
     let mut values = [value];
     if let Some(live) = live {
-        live(open, state, &mut values);
+        live.add(open, state, &mut values);
     }
     let [value] = values;
     let mut reply = Reply::data(value);

@@ -104,9 +104,11 @@ fn descend<'a>(
     let Some((first, rest)) = segments.split_first() else {
         return (!node.endpoints.is_empty()).then_some(&node.endpoints);
     };
-    let spellings = [first.clone(), first.replace('_', "-"), first.replace('-', "_")];
+    let other = |from: &str, to| first.contains(from).then(|| first.replace(from, to));
+    let others = [other("_", "-"), other("-", "_")];
+    let spellings = std::iter::once(first).chain(others.iter().flatten());
     let mut is_fixed = false;
-    for next in spellings.iter().filter_map(|spelling| node.fixed.get(spelling)) {
+    for next in spellings.filter_map(|spelling| node.fixed.get(spelling)) {
         is_fixed = true;
         if let Some(found) = descend(next, rest, values) {
             return Some(found);

@@ -1,5 +1,7 @@
 //! All kinds, and the operations on all of them: lists, edits, references, rows of the store, schemas.
 
+mod shown;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use crate::secrets::{self, Scope, SecretVisitor};
 pub use crate::state::KINDS;
 use crate::state::State;
 use crate::table::Table;
+pub use shown::{AddedFields, ShownText};
 
 /// The kind with this noun or collection name; `-` counts as `_`.
 pub fn kind(name: &str) -> Option<&'static Kind> {
@@ -79,6 +82,9 @@ pub struct Kind {
     seed: fn(&mut State) -> bool,
     list: fn(&State, &Filter) -> Vec<Value>,
     get: fn(&State, Id) -> Option<(Value, Revision)>,
+    ids: fn(&State, usize) -> Vec<Id>,
+    added: fn(&State, Id) -> Option<(Map<String, Value>, Revision)>,
+    write: fn(&State, Id, &Map<String, Value>, &mut ShownText),
     find: fn(&State, &str) -> Option<Id>,
     create: fn(&mut State, Value) -> Result<Written, EditError>,
     replace: fn(&mut State, Id, Option<Revision>, Value) -> Result<Written, EditError>,
@@ -128,6 +134,9 @@ impl Kind {
                     .get(id)
                     .map(|row| (resource::to_shown(row.as_ref(), state), row.meta().revision))
             },
+            ids: shown::ids::<R>,
+            added: shown::added::<R>,
+            write: shown::write::<R>,
             find: find::<R>,
             create: create::<R>,
             replace: replace::<R>,

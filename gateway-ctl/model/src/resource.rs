@@ -166,7 +166,7 @@ pub trait Resource:
     /// Puts ids where an input names other objects, in fields that hold ids. Fields that hold names need nothing.
     fn resolve(_input: &mut Map<String, Value>, _names: &Names<'_>) {}
 
-    /// Adds fields that are derived from other rows to the shown form.
+    /// Adds fields that are derived from other rows to the shown form, of which `shown` may have no more than the id.
     fn add_derived(&self, _state: &State, _shown: &mut Map<String, Value>) {}
 
     /// Schema of the fields that exist only when shown: live state, derived fields.
@@ -251,7 +251,7 @@ pub fn from_stored<R: Resource>(stored: &Value) -> Result<R, serde_json::Error> 
     Ok(row)
 }
 
-fn plain<R: Resource>(row: &R) -> Value {
+pub(crate) fn plain<R: Resource>(row: &R) -> Value {
     serde_json::to_value(row).expect("resources are structs with string keys")
 }
 

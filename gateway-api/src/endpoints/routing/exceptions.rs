@@ -11,7 +11,7 @@ use crate::gateway::Open;
 use crate::reply::Reply;
 use crate::request::Req;
 use crate::table::collection::Object;
-use crate::table::{Collection, Ops, Table};
+use crate::table::{Collection, Live, Ops, Table};
 
 const KIND: &Kind = &Kind::of::<Exception>();
 
@@ -21,7 +21,7 @@ pub fn rows(t: &mut Table) {
         item: "/exceptions/{id}",
         actions: ["create_exception", "replace_exception", "revoke_exception"],
         ops: Ops::LIST | Ops::CREATE | Ops::GET | Ops::DELETE,
-        live: Some(observe),
+        live: Some(Live::beside(observe)),
     });
     let row = t.view("/exceptions/active", "list_active_exceptions", active).summary("Active exceptions");
     row.list = true;

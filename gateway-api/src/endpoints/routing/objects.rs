@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::gateway::Open;
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::{Collection, Ops, Table};
+use crate::table::{Collection, Live, Ops, Table};
 
 pub fn rows(t: &mut Table) {
     t.collection::<Profile>(Collection {
@@ -30,7 +30,7 @@ pub fn rows(t: &mut Table) {
         item: "/chains/{id}",
         actions: ["create_chain", "replace_chain", "delete_chain"],
         ops: Ops::ALL,
-        live: Some(observe_chains),
+        live: Some(Live::beside(observe_chains)),
     });
     t.collection::<PrivacyClass>(Collection {
         path: "/privacy-classes",
