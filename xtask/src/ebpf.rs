@@ -10,7 +10,7 @@ use std::{env, fs, path::Path, process::Command};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    paths, process,
+    paths, process, remap,
     setup::{self, compiler::Compiler},
 };
 
@@ -75,7 +75,8 @@ fn compile(compiler: &Compiler) -> Result<()> {
     let command = process::without_package_variables(Command::new(&compiler.cargo));
     let mut command = compiler.with_libraries(command);
     command.current_dir(paths::ebpf_package());
-    command.args(["build", "--locked", "--release", "--bin", "gateway", "--config", &remapping(compiler)?]);
+    command.args(["build", "--locked", "--release", "--bin", "gateway", "--config"]);
+    command.arg(format!("target.{TARGET}.rustflags={}", remap::flags(&compiler.sysroot()?)));
     command.arg("--target-dir").arg(paths::bpf_build()).env("PATH", path).env("RUSTC", &compiler.rustc);
     // core is built from source, which only a nightly compiler permits, or one with this variable.
     command.env("RUSTC_BOOTSTRAP", "1");
@@ -86,21 +87,6 @@ fn compile(compiler: &Compiler) -> Result<()> {
         command.env_remove(name);
     }
     process::run(&mut command).context("the kernel programs do not build")
-}
-
-/// Returns compiler flags as a value of cargo's configuration, which keep folders of this machine out of the object.
-fn remapping(compiler: &Compiler) -> Result<String> {
-    let home = env::var_os("CARGO_HOME").map_or_else(
-        || Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cargo"),
-        std::path::PathBuf::from,
-    );
-    // If several prefixes match, the compiler uses the last.
-    let folders = [(paths::root(), "/gateway"), (home, "/cargo"), (compiler.sysroot()?, "/rust")];
-    let flags: Vec<String> = folders
-        .iter()
-        .map(|(folder, name)| format!("{:?}", format!("--remap-path-prefix={}={name}", folder.display())))
-        .collect();
-    Ok(format!("target.{TARGET}.rustflags=[{}]", flags.join(", ")))
 }
 
 /// Replaces the file atomically, so that readers never see a part of it.

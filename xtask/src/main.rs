@@ -15,6 +15,7 @@ mod paths;
 mod prepare;
 mod process;
 mod progress;
+mod remap;
 mod setup;
 mod test;
 mod tidy;

@@ -19,7 +19,7 @@ use super::{
     page,
     printed::{Printed, printed},
 };
-use crate::{ebpf, paths, prepare::prepare_daemon, process, setup, ui};
+use crate::{ebpf, paths, prepare::prepare_daemon, process, remap, setup, ui};
 use control::Control;
 use tree::{Tree, source};
 
@@ -52,7 +52,11 @@ fn compile() -> Result<PathBuf> {
     command.args(["build", "--locked", "--package", "gateway-api", "--package", "gateway-cli"]);
     command.args(["--bin", DAEMON, "--bin", CLIENT, "--profile", "ship"]);
     // The package has no place for debug information.
-    command.args(["--config", "profile.ship.debug=false", "--target-dir"]).arg(&build);
+    command.args(["--config", "profile.ship.debug=false", "--config"]);
+    let sysroot =
+        process::output(Command::new("rustc").current_dir(paths::root()).args(["--print", "sysroot"]))?;
+    command.arg(format!("build.rustflags={}", remap::flags(Path::new(sysroot.trim()))));
+    command.arg("--target-dir").arg(&build);
     process::build("the daemon for its package", &mut command)?;
     Ok(build.join("ship"))
 }
