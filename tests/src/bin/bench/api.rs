@@ -64,7 +64,7 @@ pub fn run() -> Result<Vec<Row>> {
             peer: rate[1].median,
             peer_name: peer_name.clone(),
             unit: "requests/s",
-            target: Target::RatioAtLeast(0.5),
+            target: Target::RatioAtLeast(0.7),
         },
         Row {
             bench: "api_list_10k",
@@ -72,7 +72,7 @@ pub fn run() -> Result<Vec<Row>> {
             peer: time[1].median,
             peer_name,
             unit: "ms",
-            target: Target::OursBelow(100.0),
+            target: Target::OursBelow(50.0),
         },
     ])
 }
