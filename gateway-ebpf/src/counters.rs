@@ -21,7 +21,7 @@ pub fn count(counters: &PerCpuArray<CounterValue>, index: u32, length: u32) {
 /// Empties a full log into the counters. Each run of the program does so before it counts its packet.
 // In one place, because the verifier follows the loop at each.
 #[inline(always)]
-pub fn make_room() {
+pub fn empty_if_full() {
     if let Some(log) = maps::COUNTER_LOG.get_ptr_mut(0) {
         // SAFETY: as above.
         let log = unsafe { &mut *log };
@@ -40,9 +40,9 @@ pub fn count_later(policy: u32, device: u32, length: u32) {
     let Some(log) = maps::COUNTER_LOG.get_ptr_mut(0) else { return };
     // SAFETY: as above.
     let log = unsafe { &mut *log };
-    let place = log.count as usize;
-    if place < LOGGED_PACKETS {
-        log.packets[place] = LoggedPacket { policy, device, length, _pad: 0 };
+    let index = log.count as usize;
+    if index < LOGGED_PACKETS {
+        log.packets[index] = LoggedPacket { policy, device, length, _pad: 0 };
         log.count += 1;
     }
 }
@@ -50,30 +50,30 @@ pub fn count_later(policy: u32, device: u32, length: u32) {
 /// Moves the packets of the log into the counters.
 #[inline(never)]
 fn empty(log: &mut CounterLog) -> u32 {
-    turn(&mut log.sequence);
-    let mut place = 0;
-    while place < LOGGED_PACKETS {
-        let packet = log.packets[place];
+    advance(&mut log.sequence);
+    let mut index = 0;
+    while index < LOGGED_PACKETS {
+        let packet = log.packets[index];
         count_in_page(&maps::POLICY_COUNTERS, packet.policy, packet.length);
         count_in_page(&maps::DEVICE_COUNTERS, packet.device, packet.length);
         // A reader may get a part of the next packet; it adds no more than that. In words, because a call of memset
         // would write bytes.
-        let words = (&raw mut log.packets[place]).cast::<u64>();
+        let words = (&raw mut log.packets[index]).cast::<u64>();
         // SAFETY: a packet is two words, and aligned as the words before it are.
         unsafe {
             words.write_volatile(0);
             words.add(1).write_volatile(0);
         }
-        place += 1;
+        index += 1;
     }
     log.count = 0;
-    turn(&mut log.sequence);
+    advance(&mut log.sequence);
     0
 }
 
 /// Changes the sequence between what is written before and after, as other processors see it.
 #[inline(always)]
-fn turn(sequence: &mut u64) {
+fn advance(sequence: &mut u64) {
     // Without a use of the result it is an instruction that does not order other writes on arm64.
     // SAFETY: a reference is valid and aligned; only this processor writes its log.
     black_box(unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(sequence, 1) });

@@ -33,7 +33,7 @@ pub fn run(context: &TcContext) -> i32 {
     let Some(scratch) = SCRATCH.get_ptr_mut(0) else { return TC_ACT_SHOT };
     // SAFETY: the pointer is to a value of the map, valid while the program runs; all zeroes are valid.
     let Scratch { packet, verdict, fast } = unsafe { &mut *scratch };
-    counters::make_room();
+    counters::empty_if_full();
     fast_path::clear_index(context);
     *fast = fast_path::validity();
     if let Some(action) = fast_path::forward(context, fast, false) {

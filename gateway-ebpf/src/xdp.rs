@@ -73,7 +73,7 @@ pub fn run(context: &XdpContext) -> u32 {
     if now.epoch == FAST_OFF {
         return XDP_PASS;
     }
-    counters::make_room();
+    counters::empty_if_full();
     let interface = context.ingress_ifindex() as u32;
     // SAFETY: plain words, which only the daemon writes.
     let Some(link) = (unsafe { maps::XDP_LINKS.get(&interface) }) else { return XDP_PASS };

@@ -80,7 +80,7 @@ mod tests {
         let packet = |policy, device, length| LoggedPacket { policy, device, length, _pad: 0 };
         let logged = log(2, &[packet(7, 1, 100), packet(7, 0, 60), packet(8, 1, 50)]);
         let counted = CounterValue { packets: 10, bytes: 1000 };
-        let count = |before, number, field: fn(&LoggedPacket) -> u32| {
+        let count = |before: &CounterLog, number, field: fn(&LoggedPacket) -> u32| {
             count_with_log(before, counted, &logged, number, field)
         };
         assert_eq!(count(&log(2, &[]), 7, |p| p.policy), Some(CounterValue { packets: 12, bytes: 1160 }));

@@ -59,7 +59,7 @@ impl Default for FilterPage {
     }
 }
 
-/// Place of a bit.
+/// Position of a bit in a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterBit {
     /// Index of the page in the plan.
@@ -68,7 +68,7 @@ pub struct FilterBit {
     pub mask: u64,
 }
 
-/// Bits of the hash that are independent of those before: 2^64 divided by the golden ratio, odd.
+/// 2^64 divided by the golden ratio, odd.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline(always)]
@@ -86,7 +86,7 @@ pub const fn filter_scope(slot_and_list: u32, port: u16) -> u32 {
 /// Returns the bit of an IPv4 address on a level of a table.
 #[inline(always)]
 pub const fn filter_bit4(table: u32, level: usize, mask: &Address, scope: u32, address: u32) -> FilterBit {
-    place(mix(salt(table, level, scope), (address & mask.last()) as u64))
+    position(mix(salt(table, level, scope), (address & mask.last()) as u64))
 }
 
 /// Returns the bit of an IPv6 address on a level.
@@ -101,7 +101,7 @@ pub const fn filter_bit6(
     let (a, m) = (&address.0, &mask.0);
     let high = (a[0] & m[0]) as u64 | ((a[1] & m[1]) as u64) << 32;
     let low = (a[2] & m[2]) as u64 | ((a[3] & m[3]) as u64) << 32;
-    place(mix(mix(salt(table, level, scope), high), low))
+    position(mix(mix(salt(table, level, scope), high), low))
 }
 
 #[inline(always)]
@@ -110,7 +110,7 @@ const fn salt(table: u32, level: usize, scope: u32) -> u64 {
 }
 
 #[inline(always)]
-const fn place(hash: u64) -> FilterBit {
+const fn position(hash: u64) -> FilterBit {
     // The upper bits of a product depend on all bits of its factors.
     let bit = hash.wrapping_mul(MULTIPLIER) >> (64 - BITS_SHIFT);
     FilterBit {
