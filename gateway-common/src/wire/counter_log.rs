@@ -54,7 +54,7 @@ pub fn count_with_log(
     number: u32,
     field: impl Fn(&LoggedPacket) -> u32,
 ) -> Option<CounterValue> {
-    if before.sequence != after.sequence || after.sequence % 2 != 0 {
+    if before.sequence != after.sequence || !after.sequence.is_multiple_of(2) {
         return None;
     }
     let logged = after.sum(number, field);
