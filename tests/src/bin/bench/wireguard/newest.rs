@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 /// Variable with the path of the program. Without it, the search path is searched.
 const VARIABLE: &str = "GATEWAY_BENCH_WIREGUARD_GO";
 /// First date of a version that counts as newer: the one that sends and receives packets in bursts.
-const NEWER_FROM: u32 = 2023_00_00;
+const NEWER_FROM: u32 = 20_230_000;
 
 /// A wireguard-go program.
 #[derive(Debug)]
