@@ -9,7 +9,7 @@ use gateway_tests::traffic::{TcpFlow, UdpFlow};
 use gateway_tests::wait::wait_for;
 use serde_json::{Value, json};
 
-use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_nothing_leaked, assert_the_tap_sees};
+use crate::e2e::{BLOCKED, FAMILIES, SOON};
 
 /// Starts the daemon in a network whose links accept redirected frames, and whose hosts complete their checksums.
 fn start(dataplane: &Value) -> Testbed {
@@ -61,7 +61,6 @@ fn established_flows_leave_in_the_driver_and_a_policy_ends_them() {
     let testbed = start(&native());
     wait_until(&testbed, "used", |status| is_used(status, "eth0") && is_used(status, "eth1"));
     let laptop = &testbed.network.laptop;
-    assert_the_tap_sees(&testbed, laptop);
     let flow = UdpFlow::open(laptop, SocketAddr::from((server(false), IDENT))).expect("a flow");
     for ipv6 in FAMILIES {
         let flow = UdpFlow::open(laptop, SocketAddr::from((server(ipv6), IDENT))).expect("a flow");
@@ -80,7 +79,6 @@ fn established_flows_leave_in_the_driver_and_a_policy_ends_them() {
     let device = testbed.device(laptop).expect("a device");
     testbed.policy(&policy("none", 10, ("device", &device), &[])).expect("a policy");
     assert!(flow.ask(BLOCKED).is_err(), "the policy has no hop");
-    assert_nothing_leaked(&testbed);
 }
 
 #[test]
@@ -94,7 +92,9 @@ fn each_interface_shows_why_it_has_no_xdp_and_the_setting_is_live() {
     wait_until(&testbed, "used", |status| is_used(status, "eth0") && is_used(status, "eth1"));
     let gateway = &testbed.network.gateway;
     // A queueing discipline is not passed by.
-    gateway.run("tc", &["qdisc", "replace", "dev", "eth0", "root", "fq_codel"]).expect("a discipline");
+    gateway
+        .run("tc", &["qdisc", "replace", "dev", "eth0", "root", "pfifo", "limit", "100"])
+        .expect("a discipline");
     wait_until(&testbed, "shaped", |status| interface(status, "eth0")["reason"] == "shaped");
     assert_eq!(interface(&status(&testbed), "eth0")["sends"], false);
     gateway.run("tc", &["qdisc", "delete", "dev", "eth0", "root"]).expect("no discipline");
