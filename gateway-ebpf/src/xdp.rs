@@ -8,8 +8,8 @@ use aya_ebpf::helpers::generated::{bpf_xdp_adjust_meta, bpf_xdp_load_bytes, bpf_
 use aya_ebpf::programs::XdpContext;
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::fast_path::header::{ETHERNET, V4, V6, read};
-use gateway_common::fast_path::xdp::{Arrival, checksum_after, checksum_offset, is_unsummed, takes};
 use gateway_common::fast_path::ticks;
+use gateway_common::fast_path::xdp::{Arrival, checksum_after, checksum_offset, is_unsummed, takes};
 use gateway_common::guard::{self, Departure};
 use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};

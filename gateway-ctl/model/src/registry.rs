@@ -66,6 +66,9 @@ impl ChangeOp {
     }
 }
 
+/// Added fields of an object, and its revision.
+type Added = (Map<String, Value>, Revision);
+
 /// A kind of resource as a table of functions.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
@@ -83,7 +86,7 @@ pub struct Kind {
     list: fn(&State, &Filter) -> Vec<Value>,
     get: fn(&State, Id) -> Option<(Value, Revision)>,
     ids: fn(&State, usize) -> Vec<Id>,
-    added: fn(&State, Id) -> Option<(Map<String, Value>, Revision)>,
+    added: fn(&State, Id) -> Option<Added>,
     write: fn(&State, Id, &Map<String, Value>, &mut ShownText),
     find: fn(&State, &str) -> Option<Id>,
     create: fn(&mut State, Value) -> Result<Written, EditError>,

@@ -1,3 +1,5 @@
+//! The text of shown objects against their values.
+
 use serde_json::json;
 
 use super::*;
