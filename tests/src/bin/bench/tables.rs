@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::titles::title;
+
 const JSON: &str = "docs/src/benchmarks.json";
 const DOCUMENTS: &[&str] = &["README.md", "docs/src/benchmarks.md"];
 const BEGIN: &str = "<!-- benchmarks: ";
@@ -17,12 +19,13 @@ const HEADER: &str = "| benchmark | unit | gateway | peer | ratio | target |\n|-
 /// Stores the rows of a complete run, and renews the tables.
 pub fn write(rows: &str) -> Result<()> {
     let root = root();
-    fs::write(root.join(JSON), rows).with_context(|| format!("write {JSON}"))?;
+    let mut files = vec![(JSON, rows.to_owned())];
     for document in DOCUMENTS {
-        let path = root.join(document);
-        let text = fs::read_to_string(&path).with_context(|| format!("read {document}"))?;
-        let renewed = renewed(&text, &parse(rows)?).with_context(|| (*document).to_owned())?;
-        fs::write(&path, renewed).with_context(|| format!("write {document}"))?;
+        let text = fs::read_to_string(root.join(document)).with_context(|| format!("read {document}"))?;
+        files.push((document, renewed(&text, &parse(rows)?).with_context(|| (*document).to_owned())?));
+    }
+    for (file, text) in files {
+        fs::write(root.join(file), text).with_context(|| format!("write {file}"))?;
     }
     Ok(())
 }
@@ -51,7 +54,8 @@ fn renewed(text: &str, rows: &[Value]) -> Result<String> {
         for name in names.split(", ") {
             let mut found = rows.iter().filter(|row| row["bench"] == name).peekable();
             if found.peek().is_none() {
-                bail!("no row is called {name}");
+                let Some(title) = title(name) else { bail!("no row is called {name}") };
+                writeln!(out, "| {title} | | not measured | | | |")?;
             }
             for row in found {
                 out.push_str(&cells(row).with_context(|| format!("row {name}"))?);
@@ -160,5 +164,17 @@ mod tests {
         let without = "<!-- benchmarks: a -->\n";
         assert!(renewed(without, &rows()).unwrap().ends_with("| ratio ≤ 0.6 |\n"));
         assert!(renewed("<!-- benchmarks: a, c -->\n", &rows()).is_err());
+        let absent = renewed("<!-- benchmarks: apply_10k -->\n", &rows()).unwrap();
+        assert!(absent.ends_with("| | not measured | | | |\n"), "{absent}");
+    }
+
+    #[test]
+    fn each_document_has_tables_of_known_rows() {
+        for document in DOCUMENTS {
+            let text = fs::read_to_string(root().join(document)).unwrap();
+            assert!(text.contains(BEGIN), "{document} has no table");
+            let table = renewed(&text, &[]).unwrap();
+            assert!(table.contains("| not measured |"), "{document}");
+        }
     }
 }
