@@ -22,7 +22,7 @@ use rtnetlink::packet_route::route::{
 };
 use tokio::sync::watch;
 
-pub use subscription::KernelChanges;
+pub use subscription::{KernelChanges, NFTABLES_GROUP, ROUTING_GROUPS};
 
 use super::netlink::{self, Error, Netlink, collect};
 use super::{address, route};

@@ -6,27 +6,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
-use rtnetlink::constants::{
-    RTMGRP_IPV4_IFADDR, RTMGRP_IPV4_ROUTE, RTMGRP_IPV4_RULE, RTMGRP_IPV6_IFADDR, RTMGRP_IPV6_ROUTE,
-    RTMGRP_LINK, RTMGRP_NEIGH,
-};
 use rtnetlink::sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
 use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, SocketAddr, TokioSocket};
 
 use super::bpf::EpochChange;
-
-/// Missing from the crate's constants: RTNLGRP_IPV6_RULE is 19.
-const RTMGRP_IPV6_RULE: u32 = 1 << 18;
-const ROUTING: u32 = RTMGRP_LINK
-    | RTMGRP_NEIGH
-    | RTMGRP_IPV4_IFADDR
-    | RTMGRP_IPV6_IFADDR
-    | RTMGRP_IPV4_ROUTE
-    | RTMGRP_IPV6_ROUTE
-    | RTMGRP_IPV4_RULE
-    | RTMGRP_IPV6_RULE;
-/// NFNLGRP_NFTABLES is 7.
-const NFTABLES: u32 = 1 << 6;
+use super::observe::{NFTABLES_GROUP, ROUTING_GROUPS};
 
 const HEADER: usize = 16;
 const RTM_NEWLINK: u16 = 16;
@@ -71,8 +55,8 @@ impl PathChanges {
             Ok::<_, io::Error>(socket)
         };
         Ok(PathChanges {
-            routing: open(NETLINK_ROUTE, ROUTING)?,
-            nftables: open(NETLINK_NETFILTER, NFTABLES)?,
+            routing: open(NETLINK_ROUTE, ROUTING_GROUPS)?,
+            nftables: open(NETLINK_NETFILTER, NFTABLES_GROUP)?,
             neighbours: Neighbours::default(),
         })
     }

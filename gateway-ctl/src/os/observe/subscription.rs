@@ -23,7 +23,8 @@ use crate::supervise::Supervisor;
 
 /// Missing from the crate's constants: RTNLGRP_IPV6_RULE is 19.
 const RTMGRP_IPV6_RULE: u32 = 1 << 18;
-const GROUPS: u32 = RTMGRP_LINK
+/// Groups of links, neighbours, addresses, routes and rules.
+pub const ROUTING_GROUPS: u32 = RTMGRP_LINK
     | RTMGRP_NEIGH
     | RTMGRP_IPV4_IFADDR
     | RTMGRP_IPV6_IFADDR
@@ -33,7 +34,7 @@ const GROUPS: u32 = RTMGRP_LINK
     | RTMGRP_IPV6_RULE;
 
 /// NFNLGRP_NFTABLES is 7.
-const GROUP_NFTABLES: u32 = 1 << 6;
+pub const NFTABLES_GROUP: u32 = 1 << 6;
 
 /// Longest interval between changes that count as one.
 const QUIET_PERIOD: Duration = Duration::from_millis(50);
@@ -77,11 +78,12 @@ struct Groups {
     classify: fn(&[u8]) -> KernelChanges,
 }
 
-const ROUTING: Groups = Groups { task: "routing_events", family: NETLINK_ROUTE, groups: GROUPS, classify };
+const ROUTING: Groups =
+    Groups { task: "routing_events", family: NETLINK_ROUTE, groups: ROUTING_GROUPS, classify };
 const NFTABLES: Groups = Groups {
     task: "nftables_events",
     family: NETLINK_NETFILTER,
-    groups: GROUP_NFTABLES,
+    groups: NFTABLES_GROUP,
     classify: classify_nftables,
 };
 
