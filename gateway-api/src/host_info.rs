@@ -63,7 +63,7 @@ pub struct Nic {
     pub name: String,
     /// Kernel driver, or the type of a link without hardware.
     pub driver: Option<String>,
-    /// XDP mode of the gateway's programs: `native`, `generic` or `none`.
+    /// XDP mode of the gateway's programs: `native` or `none`; `generic` is never used.
     pub xdp: &'static str,
     /// Link speed in Mbit/s; null while the link is down or has no speed.
     pub speed: Option<u32>,
@@ -83,8 +83,8 @@ pub struct Ebpf {
 }
 
 /// Reads all values. `attached`: current attachment of the programs of the gateway. `facts`: observed links; may be
-/// empty.
-pub fn read(attached: &'static str, facts: &Facts) -> Platform {
+/// empty. `xdp`: interfaces with the XDP program of the gateway.
+pub fn read(attached: &'static str, facts: &Facts, xdp: &BTreeSet<String>) -> Platform {
     let system = rustix::system::uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
     Platform {
@@ -95,7 +95,7 @@ pub fn read(attached: &'static str, facts: &Facts) -> Platform {
         cpu: cpu(),
         memory: memory(&read_text("/proc/meminfo").unwrap_or_default()),
         disks: disks(&read_text("/proc/self/mounts").unwrap_or_default()),
-        nics: nics(facts),
+        nics: nics(facts, xdp),
         ebpf: ebpf(attached),
         cpu_temp: cpu_temperature(Path::new("/sys/class")),
         uptime: read_text("/proc/uptime").and_then(|text| first_number(&text)).unwrap_or(0),
@@ -242,7 +242,7 @@ pub fn interface_folder(name: &str, mac: Option<&str>) -> Option<PathBuf> {
     (same_index && same_mac).then_some(folder)
 }
 
-fn nics(facts: &Facts) -> Vec<Nic> {
+fn nics(facts: &Facts, xdp: &BTreeSet<String>) -> Vec<Nic> {
     let nic = |name: String| {
         let link = facts.links.get(&name);
         let mac = link.and_then(|link| link.mac).map(|mac| MacAddr(mac).to_string());
@@ -252,7 +252,7 @@ fn nics(facts: &Facts) -> Vec<Nic> {
         let up = link.map(|link| if link.up { "up" } else { "down" }.to_owned());
         Nic {
             driver: folder.as_deref().and_then(driver).or(kind),
-            xdp: "none",
+            xdp: if xdp.contains(&name) { "native" } else { "none" },
             speed: text("speed").and_then(|text| text.parse().ok()),
             mtu: link.map(|link| link.mtu).or_else(|| text("mtu")?.parse().ok()),
             state: text("operstate").or(up),
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_and_memory() {
-        let platform = read("none", &Facts::default());
+        let platform = read("none", &Facts::default(), &BTreeSet::new());
         assert!(kernel_version(&platform.kernel).is_some());
         assert!(platform.memory.total > 0 && platform.uptime > 0);
     }

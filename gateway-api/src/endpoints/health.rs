@@ -455,8 +455,12 @@ async fn drift(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Drift>>, ApiE
 }
 
 async fn platform(cx: Cx, _: Req<()>) -> Result<Platform, ApiError> {
-    let world = cx.open().ok().map(|open| open.world());
+    let open = cx.open().ok();
+    let xdp = open.as_ref().map(|open| open.enforcement.xdp()).transpose();
+    let xdp = xdp.map_err(|error| ApiError::internal(&error))?.unwrap_or_default().interfaces;
+    let xdp = xdp.into_iter().filter(|(_, state)| state.attached).map(|(name, _)| name).collect();
+    let world = open.map(|open| open.world());
     let attached = world.as_ref().and_then(|world| world.attached).map_or("none", AttachMode::as_str);
     let facts = world.map(|world| world.facts).unwrap_or_default();
-    blocking(move || host_info::read(attached, &facts)).await
+    blocking(move || host_info::read(attached, &facts, &xdp)).await
 }

@@ -104,6 +104,11 @@ fn each_interface_shows_why_it_has_no_xdp_and_the_setting_is_live() {
     let has_program =
         |name: &str| gateway.run("ip", &["link", "show", "dev", name]).expect("a link").contains("prog/xdp");
     assert!(!has_program("eth0") && has_program("eth1"));
+    let platform = testbed.api().get("/platform").expect("the platform");
+    let nics = platform["nics"].as_array().expect("a list");
+    let mode =
+        |name: &str| nics.iter().find(|nic| nic["name"] == name).expect("the interface")["xdp"].clone();
+    assert_eq!([mode("eth0"), mode("eth1")], ["none", "native"]);
     set("fast_path", json!("off"));
     wait_until(&testbed, "off", |status| interface(status, "eth1")["reason"] == "fast_path_off");
     assert!(!has_program("eth1"));
