@@ -46,6 +46,8 @@ const _: () = {
     same(size_of::<DnsCacheKey>(), 128);
     same(size_of::<DnsCacheValue>(), 608);
     same(size_of::<DnsHit>(), 16);
+    same(size_of::<DnsVerdictKey>(), 44);
+    same(size_of::<DnsVerdictValue>(), 32);
     same(size_of::<FastLink>(), 4);
     same(size_of::<FastKey4>(), 16);
     same(size_of::<FastKey6>(), 40);

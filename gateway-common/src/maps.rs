@@ -139,6 +139,8 @@ maps! {
     XdpPorts "gw_xdp_ports" [256] u32 => XdpPort;
     /// Per-CPU array by [`XdpCounter`].
     XdpCounts "gw_xdp_count" [8] u32 => CounterValue;
+    /// Known verdicts on DNS queries, for XDP. Evicts the least recently used entry.
+    DnsVerdicts "gw_dns_verdicts" [16_384] DnsVerdictKey => DnsVerdictValue;
     /// Ring buffer of cache hits, in bytes.
     DnsHits "gw_dns_hits" [2_097_152] u32 => DnsHit;
 }

@@ -5,6 +5,7 @@ mod action;
 mod address;
 mod counter_log;
 mod dns_cache;
+mod dns_verdict;
 mod event;
 mod fast_path;
 mod flow;
@@ -21,6 +22,7 @@ pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, Fallback, PROXY_
 pub use address::{Address, Mac};
 pub use counter_log::{CounterLog, LOGGED_PACKETS, LoggedPacket, count_with_log};
 pub use dns_cache::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
+pub use dns_verdict::{DNS_VERDICT_LIFETIME, DnsVerdictKey, DnsVerdictValue};
 pub use event::{BlockKey, COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use fast_path::{
     FAST_OFF, FastAction, FastCounter, FastEnd, FastKey4, FastKey6, FastLink, FastPending, FastState,

@@ -15,27 +15,27 @@ use gateway_common::packet::Packet as _;
 use gateway_common::wire::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
 
 use crate::context::{Buffer, interface};
-use crate::ingress;
 use crate::maps::{DNS_CACHE, DNS_EPOCH, DNS_HITS};
+use crate::{ingress, xdp_dns};
 
 const ETHERNET: usize = 14;
 const HEADER4: usize = 20;
 const HEADER6: usize = 40;
-const HEADER_UDP: usize = 8;
+pub const HEADER_UDP: usize = 8;
 /// DNS header without the id, the root's name, type and class.
-const SHORTEST: u32 = 10 + 1 + 4;
-const HOPS: u16 = 64;
+pub const SHORTEST: u32 = 10 + 1 + 4;
+pub const HOPS: u16 = 64;
 const _: () = assert!(QUESTION.is_multiple_of(4));
-const SECOND: u64 = 1_000_000_000;
+pub const SECOND: u64 = 1_000_000_000;
 
 // Too large for the stack beside the rest.
 #[map(name = "gw_dns_key")]
-static ASKED: PerCpuArray<DnsCacheKey> = PerCpuArray::with_max_entries(1, 0);
+pub static ASKED: PerCpuArray<DnsCacheKey> = PerCpuArray::with_max_entries(1, 0);
 
 /// None: the resolver answers.
 #[inline(always)]
 pub fn run(context: &TcContext) -> Option<i32> {
-    let packet = ingress::packet()?;
+    let (packet, verdict) = ingress::evaluated()?;
     let headers = ETHERNET + if packet.ipv6 { HEADER6 } else { HEADER4 };
     let (asked, udp) = question(context, packet, headers)?;
     // SAFETY: an entry that is overwritten meanwhile is found out below; all bit patterns are valid.
@@ -70,6 +70,7 @@ pub fn run(context: &TcContext) -> Option<i32> {
     if done.is_none() || !whole {
         return Some(TC_ACT_SHOT);
     }
+    xdp_dns::keep_verdict(packet, verdict);
     context.set_mark(0);
     // SAFETY: the helper has no preconditions.
     Some(unsafe { bpf_redirect(interface(context), 0) } as i32)

@@ -80,11 +80,12 @@ pub fn run(context: &TcContext) -> i32 {
     }
 }
 
-/// The packet that was evaluated last on this processor: the one that the next program is called for.
+/// Returns the packet that was evaluated last on this processor, the one that the next program is called for, and its
+/// verdict.
 #[inline(always)]
-pub fn packet() -> Option<&'static IpPacket> {
+pub fn evaluated() -> Option<(&'static IpPacket, &'static Verdict)> {
     // SAFETY: the pointer is to a value of the map, valid while the program runs.
-    SCRATCH.get_ptr(0).map(|scratch| unsafe { &(*scratch).packet })
+    SCRATCH.get_ptr(0).map(|scratch| unsafe { (&(*scratch).packet, &(*scratch).verdict) })
 }
 
 /// Reports whether the packet can hold a DNS query over UDP.

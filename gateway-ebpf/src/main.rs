@@ -20,6 +20,7 @@ mod quic;
 mod tap;
 mod wan_ingress;
 mod xdp;
+mod xdp_dns;
 
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
 use aya_ebpf::macros::{classifier, socket_filter, xdp};
@@ -62,8 +63,8 @@ pub fn gw_inject(context: TcContext) -> i32 {
     inject::run(&context)
 }
 
-/// LAN interfaces and uplinks with XDP, in the driver: sends packets of established flows on. It passes all others to
-/// the programs above.
+/// LAN interfaces and uplinks with XDP, in the driver: sends packets of established flows on, and answers queries from
+/// the packet cache. It passes all others to the programs above.
 #[xdp]
 pub fn gw_xdp(context: XdpContext) -> u32 {
     xdp::run(&context)

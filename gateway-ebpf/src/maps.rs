@@ -138,6 +138,9 @@ pub static DNS_CACHE: HashMap<Key<spec::DnsCache>, Value<spec::DnsCache>> =
 pub static DNS_EPOCH: Array<Value<spec::DnsEpoch>> = Array::with_max_entries(size::<spec::DnsEpoch>(), 0);
 #[map(name = "gw_initials")]
 pub static INITIALS: RingBuf = RingBuf::with_byte_size(size::<spec::Initials>(), 0);
+#[map(name = "gw_dns_verdicts")]
+pub static DNS_VERDICTS: LruHashMap<Key<spec::DnsVerdicts>, Value<spec::DnsVerdicts>> =
+    LruHashMap::with_max_entries(size::<spec::DnsVerdicts>(), 0);
 #[map(name = "gw_dns_hits")]
 pub static DNS_HITS: RingBuf = RingBuf::with_byte_size(size::<spec::DnsHits>(), 0);
 #[map(name = "gw_fast_epoch")]

@@ -19,7 +19,7 @@ use gateway_common::wire::{
 
 use crate::counters::{self, count, count_later};
 use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, Table, Workspace, clock, validity};
-use crate::{events, guard as egress, maps, network_header};
+use crate::{events, guard as egress, maps, network_header, xdp_dns};
 
 const METADATA: usize = size_of::<XdpMetadata>();
 /// Offsets of the source address behind an Ethernet header (RFC 791, section 3.1; RFC 8200, section 3).
@@ -27,7 +27,7 @@ const SOURCE4: usize = ETHERNET + 12;
 const SOURCE6: usize = ETHERNET + 8;
 
 /// A frame in the driver.
-struct Frame<'a>(&'a XdpContext);
+pub struct Frame<'a>(pub &'a XdpContext);
 
 impl Packet for Frame<'_> {
     #[inline(always)]
@@ -77,11 +77,16 @@ pub fn run(context: &XdpContext) -> u32 {
     let interface = context.ingress_ifindex() as u32;
     // SAFETY: plain words, which only the daemon writes.
     let Some(link) = (unsafe { maps::XDP_LINKS.get(&interface) }) else { return XDP_PASS };
-    match Frame(context).read::<u16>(ETHERNET - 2) {
-        Some(ETHERTYPE4) => forward_as::<V4>(context, &now, link),
-        Some(ETHERTYPE6) => forward_as::<V6>(context, &now, link),
+    let Some(ethertype) = Frame(context).read::<u16>(ETHERNET - 2) else { return XDP_PASS };
+    let action = match ethertype {
+        ETHERTYPE4 => forward_as::<V4>(context, &now, link),
+        ETHERTYPE6 => forward_as::<V6>(context, &now, link),
         _ => XDP_PASS,
+    };
+    if action != XDP_PASS || link.side != XdpSide::Lan as u16 {
+        return action;
     }
+    xdp_dns::run(context, &now, link, ethertype)
 }
 
 // A function of its own, because the stack is small.

@@ -56,15 +56,18 @@ pub enum XdpCounter {
     Outdated = 3,
     /// Packets of entries that the IP stack got because their checksum is not yet computed.
     Unsummed = 4,
+    /// DNS queries that the driver answered from the packet cache.
+    Answered = 5,
 }
 
 impl XdpCounter {
-    pub const ALL: [XdpCounter; 5] = [
+    pub const ALL: [XdpCounter; 6] = [
         XdpCounter::Forwarded,
         XdpCounter::Replied,
         XdpCounter::Prevented,
         XdpCounter::Outdated,
         XdpCounter::Unsummed,
+        XdpCounter::Answered,
     ];
 
     /// Returns the name in metrics.
@@ -75,6 +78,7 @@ impl XdpCounter {
             XdpCounter::Prevented => "prevented",
             XdpCounter::Outdated => "outdated",
             XdpCounter::Unsummed => "unsummed",
+            XdpCounter::Answered => "answered",
         }
     }
 }

@@ -4,6 +4,7 @@ mod packet;
 mod sequence;
 mod testbed;
 mod xdp;
+mod xdp_dns;
 
 use gateway_common::wire::FastCounter;
 use gateway_tests::netns;

@@ -256,13 +256,22 @@ impl Testbed {
 
     /// Activates a plan of a new generation.
     pub fn swap(&mut self) {
-        self.plan.header.sample_every ^= 1 << 20;
+        self.change_plan(|plan| plan.header.sample_every ^= 1 << 20);
+    }
+
+    /// Activates a changed plan.
+    pub fn change_plan(&mut self, change: impl FnOnce(&mut Dataplane)) {
+        change(&mut self.plan);
         let plan = self.plan.clone();
         assert!(self.programs.apply(&plan).expect("a plan").changed);
     }
 
     pub fn send_from_lan(&self, packet: &Packet) {
-        self.lan_side.sender.send(&packet.frame()).expect("sent");
+        self.send_frame_from_lan(&packet.frame());
+    }
+
+    pub fn send_frame_from_lan(&self, frame: &[u8]) {
+        self.lan_side.sender.send(frame).expect("sent");
     }
 
     pub fn send_from_wan(&self, packet: &Packet) {
