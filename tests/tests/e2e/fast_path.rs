@@ -96,7 +96,7 @@ fn a_new_route_and_a_new_plan_end_the_entries() {
 }
 
 #[test]
-fn swaps_between_two_tunnels_under_load_leak_nothing() {
+fn a_thousand_swaps_between_two_tunnels_under_load_leak_nothing() {
     let testbed = start();
     let network = &testbed.network;
     assert_the_tap_sees(&testbed, &network.laptop);
@@ -106,9 +106,13 @@ fn swaps_between_two_tunnels_under_load_leak_nothing() {
     let plans = ["wg-a", "wg-b"].map(|tunnel| policy("way", 10, ("device", &laptop), &[tunnel]));
     let id = testbed.policy(&plans[0]).expect("policy");
     let load = Load::start(&network.laptop).expect("load");
-    for number in 1..=30 {
+    for number in 1..=1000 {
         let exit = if number % 2 == 0 { &network.exit_a } else { &network.exit_b };
         testbed.replace_policy(&id, &plans[number % 2]).expect("applied");
+        // Most plans are replaced before a flow has moved, some after it has entries again.
+        if number % 33 != 0 {
+            continue;
+        }
         for ipv6 in FAMILIES {
             load.wait_for_answer_to(exit.address(ipv6), SOON).expect("moved");
         }
