@@ -34,7 +34,7 @@ pub use proxies::Proxies;
 pub use run_loop::{Handle, Settings, Stopped, start};
 pub use status::{DriftItem, Severity, Status, Subsystem};
 pub use transports::Transports;
-pub use trigger::Reason;
+pub use trigger::{Check, Reason};
 pub use wireguard::{Tunnels, WireGuardState};
 
 use crate::os::observe::KernelChanges;
@@ -44,7 +44,7 @@ use crate::os::{Outcome, netlink};
 pub trait Dataplane: Send + Sync + 'static {
     /// Attaches the missing programs and makes the plan live. Adds new fwmark authorisations before the plan goes
     /// live, and removes stale ones afterwards.
-    fn apply(&self, plan: &Plan) -> impl Future<Output = Outcome> + Send;
+    fn apply(&self, plan: &Plan, check: Check) -> impl Future<Output = Outcome> + Send;
 }
 
 /// Source of facts.

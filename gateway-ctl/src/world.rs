@@ -13,6 +13,7 @@ use gateway_core::compile::{Input, compile};
 use gateway_core::facts::Facts;
 use gateway_core::fqdn_match::Domains;
 use gateway_core::network::Network;
+use gateway_core::shared::Shared;
 use gateway_core::{Compiled, plan};
 use gateway_model::State;
 use gateway_model::settings::Bootstrap;
@@ -137,7 +138,7 @@ pub struct Worlds {
     ahead: Mutex<Option<World>>,
     domains: Arc<ArcSwap<Domains>>,
     /// Last plan passed to the hook, and the hook.
-    reported: Mutex<(plan::Dataplane, Option<ActivationHook>)>,
+    reported: Mutex<(Shared<plan::Dataplane>, Option<ActivationHook>)>,
 }
 
 impl fmt::Debug for Worlds {
@@ -180,6 +181,11 @@ impl Worlds {
         let world = World { state, config, network, now, compiled, ..World::clone(&published) };
         *ahead = Some(world.clone());
         world
+    }
+
+    /// Returns the revision of the newest state.
+    pub fn revision(&self) -> u64 {
+        self.store.current().revision.0
     }
 
     /// Returns the last published world.

@@ -6,6 +6,7 @@ mod effects;
 mod fast_path;
 mod flow_budget;
 mod guard_tap;
+mod incremental_plans;
 mod many_policies;
 mod policy_lookup;
 pub mod wireguard;

@@ -58,9 +58,10 @@ pub use proxies::{by_leg, proxy_address, proxy_login};
 
 /// Compiles.
 pub fn compile(input: &Input<'_>) -> Compiled {
-    let mut compiled = Compiled { legs: legs::lower(input), ..Compiled::default() };
-    let ranks = policies::lower(input, &mut compiled);
-    let dataplane = &mut compiled.plan.dataplane;
+    let in_trial = input.in_trial();
+    let mut compiled = Compiled { legs: legs::lower(input, &in_trial), ..Compiled::default() };
+    let ranks = policies::lower(input, &in_trial, &mut compiled);
+    let dataplane = &mut *compiled.plan.dataplane;
     dataplane.header = header(input, &ranks);
     devices::lower(input, &ranks, dataplane);
     default_route::lower(input, &compiled.legs, dataplane);
@@ -74,8 +75,9 @@ pub fn compile(input: &Input<'_>) -> Compiled {
 /// Compiles the policies, marks, rules and routes, and nothing that matches packets or depends on it. Such a plan says
 /// where the traffic of each policy leaves, and is for views only.
 pub fn compile_egress(input: &Input<'_>) -> Compiled {
-    let mut compiled = Compiled { legs: legs::lower(input), ..Compiled::default() };
-    policies::lower_egress(input, &mut compiled);
+    let in_trial = input.in_trial();
+    let mut compiled = Compiled { legs: legs::lower(input, &in_trial), ..Compiled::default() };
+    policies::lower_egress(input, &in_trial, &mut compiled);
     lower_paths(input, &mut compiled);
     compiled
 }

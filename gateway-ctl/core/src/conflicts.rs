@@ -22,7 +22,7 @@ pub fn conflicts(input: &Input<'_>, compiled: &Compiled) -> Vec<Conflict> {
     let stored = input.state.routing_policies.iter().filter(|policy| policy.in_force(input.now));
     let whole: Vec<Cow<'_, RoutingPolicy>> = stored.map(|policy| input.state.resolved(policy)).collect();
     let mut policies: Vec<&RoutingPolicy> = whole.iter().map(AsRef::as_ref).collect();
-    policies.sort_by_key(|policy| precedence(policy));
+    policies.sort_by_cached_key(|policy| precedence(policy));
     let mut found = Vec::new();
     let mut cover = Cover::new(input);
     // First policy of a source and priority. The same egress is no contradiction.

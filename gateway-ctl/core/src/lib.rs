@@ -35,6 +35,7 @@ pub mod profile_dns;
 pub mod quic_initial;
 pub mod render;
 pub mod router_advertisement;
+pub mod shared;
 pub mod state_machines;
 pub mod stun;
 pub mod xdp;

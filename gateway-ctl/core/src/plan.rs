@@ -15,13 +15,14 @@ use ipnet::{IpNet, Ipv6Net};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::shared::Shared;
 use crate::xdp::XdpModes;
 
 /// Everything the gateway wants, for one instant.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The policy maps of the dataplane: one generation of them.
-    pub dataplane: Dataplane,
+    pub dataplane: Shared<Dataplane>,
     /// Packets of established flows pass the IP stack by.
     pub fast_path: bool,
     /// XDP mode of interfaces.

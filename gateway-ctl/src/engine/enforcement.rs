@@ -34,7 +34,8 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Kernel behind the API. The default methods are those of a gateway without a kernel.
 pub trait Enforcement: Send + Sync {
-    /// Reconciles the kernel with the state now. Returns `None` if this gateway enforces nothing.
+    /// Reconciles the kernel with the state now. Returns `None` if this gateway enforces nothing. A run that has
+    /// already enforced this state is the result of an apply.
     fn reconcile(&self, _reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
         Box::pin(std::future::ready(Ok(None)))
     }
@@ -192,7 +193,16 @@ impl Enforcement for Detached {}
 
 impl Enforcement for Engine {
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
-        Box::pin(async move { self.handle.run_now(reason).await.map(Some) })
+        Box::pin(async move {
+            let status = match reason {
+                Reason::Apply | Reason::Revision => {
+                    let revision = self.worlds.revision();
+                    self.handle.run_for(reason, revision).await
+                }
+                _ => self.handle.run_now(reason).await,
+            };
+            status.map(Some)
+        })
     }
 
     fn loop_idle_time(&self) -> Duration {

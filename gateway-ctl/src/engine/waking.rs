@@ -22,7 +22,8 @@ const PANIC_WAKE_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) async fn on_change(context: Context) {
     let mut revisions = context.store.watch();
     while revisions.changed().await.is_ok() {
-        context.wake.wake(Reason::Revision);
+        let revision = *revisions.borrow_and_update();
+        context.wake.wake_for(revision);
     }
 }
 

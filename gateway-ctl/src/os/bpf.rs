@@ -24,6 +24,7 @@ mod programs;
 mod quic;
 mod swap;
 mod syscall;
+mod tables;
 mod versions;
 mod xdp;
 

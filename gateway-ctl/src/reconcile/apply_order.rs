@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 use gateway_core::plan::{AddressKey, LinkSettings, NftRuleset, Plan, RouteKey};
 
-use super::Dataplane;
 use super::backends::Host;
+use super::{Check, Dataplane};
 use crate::os::nft::{self, Nft};
 use crate::os::route::{self, Routes};
 use crate::os::rule::{InstalledRule, Rules};
@@ -57,7 +57,7 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
     }
 
     /// Applies the plan to all subsystems. The outcomes contain the failures.
-    pub async fn run(&mut self, plan: &Plan) -> BTreeMap<&'static str, Outcome> {
+    pub async fn run(&mut self, plan: &Plan, check: Check) -> BTreeMap<&'static str, Outcome> {
         let Self { host, dataplane, memory } = self;
         let (routes_want, rules_want) = (Routes::want(&plan.routes), Rules::want(&plan.rules));
         let sysctls_want = Sysctls::want(&plan.sysctls);
@@ -89,7 +89,7 @@ impl<H: Host, D: Dataplane> Subsystems<H, D> {
         routes.put().await;
         rules.put().await;
 
-        let dataplane_outcome = dataplane.apply(plan).await;
+        let dataplane_outcome = dataplane.apply(plan, check).await;
 
         if !is_nft_set {
             nft_outcome.absorb(set_nft(host, memory, &plan.nft).await);

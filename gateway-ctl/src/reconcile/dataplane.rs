@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gateway_common::wire::SLOT_NONE;
 use gateway_core::plan::{Attachment, Plan};
+use gateway_core::shared::Shared;
 
-use super::Dataplane;
+use super::{Check, Dataplane};
 use crate::os::bpf::{FastPath, Programs, Xdp};
 use crate::os::{DriftEntry, Failure, Outcome};
 
@@ -28,7 +29,7 @@ struct Inner {
 }
 
 struct LastPlan {
-    dataplane: gateway_core::plan::Dataplane,
+    dataplane: Shared<gateway_core::plan::Dataplane>,
     generation: u32,
 }
 
@@ -67,9 +68,9 @@ impl KernelDataplane {
 }
 
 impl Dataplane for KernelDataplane {
-    async fn apply(&self, plan: &Plan) -> Outcome {
+    async fn apply(&self, plan: &Plan, check: Check) -> Outcome {
         let (this, plan) = (self.clone(), plan.clone());
-        match tokio::task::spawn_blocking(move || this.lock().apply(&plan)).await {
+        match tokio::task::spawn_blocking(move || this.lock().apply(&plan, check)).await {
             Ok(outcome) => outcome,
             Err(error) => Outcome::failure("dataplane", &error),
         }
@@ -81,7 +82,7 @@ impl Inner {
     /// by a plan that does not know its interface, and none leaves through an interface without a guard. Rules and
     /// nftables block the new LAN interfaces until their program is attached. Where another ABI version enforces its
     /// last plan, all programs of this version come after the plan, and those of that version are then removed.
-    fn apply(&mut self, plan: &Plan) -> Outcome {
+    fn apply(&mut self, plan: &Plan, check: Check) -> Outcome {
         let mut outcome = Outcome::default();
         self.restore_pins(&mut outcome);
         let deviations = self.deviations(&plan.attach);
@@ -92,7 +93,7 @@ impl Inner {
             let guards = guards.map(|(name, kind)| (name.clone(), *kind)).collect();
             self.attach(&guards, &mut outcome, &mut added);
         }
-        let is_applied = self.apply_maps(plan, &mut outcome);
+        let is_applied = self.apply_maps(plan, check, &mut outcome);
         // Without any plan, the programs block by themselves.
         if is_applied || self.programs.live().is_ok_and(|slot| slot == SLOT_NONE) {
             outcome.failed.retain(|failure| !plan.attach.contains_key(&failure.resource));
@@ -164,17 +165,22 @@ impl Inner {
     }
 
     /// Writes the plan into the maps. Returns `true` if it is live.
-    fn apply_maps(&mut self, plan: &Plan, outcome: &mut Outcome) -> bool {
+    fn apply_maps(&mut self, plan: &Plan, check: Check, outcome: &mut Outcome) -> bool {
+        // A panic on the way leaves no last plan, so the next run reads the maps.
+        let last = self.last.take();
+        let is_same = last.as_ref().is_some_and(|last| last.dataplane == plan.dataplane);
+        if is_same && check == Check::Plan && last.as_ref().is_some_and(|last| self.is_live(last)) {
+            self.last = last;
+            return true;
+        }
         // A plan that differs from the last one is not the active one, unless another program wrote it.
-        let is_new = self.last.as_ref().is_some_and(|last| last.dataplane != plan.dataplane);
-        let swapped = match is_new {
+        let swapped = match last.is_some() && !is_same {
             true => self.programs.activate(&plan.dataplane),
             false => self.programs.apply(&plan.dataplane),
         };
         match swapped {
             Ok(swap) => {
-                let same = self.last.as_ref().filter(|last| last.dataplane == plan.dataplane);
-                if let Some(last) = same.filter(|_| swap.changed) {
+                if let Some(last) = last.filter(|_| is_same && swap.changed) {
                     outcome.drift.push(DriftEntry {
                         resource: "policy maps".into(),
                         field: "content".into(),
@@ -183,7 +189,8 @@ impl Inner {
                         repaired: true,
                     });
                 }
-                outcome.put += swap.puts;
+                // A plan may differ in its actions or its header only.
+                outcome.put += swap.puts.max(usize::from(swap.changed));
                 outcome.removed += swap.removes;
                 self.last = Some(LastPlan { dataplane: plan.dataplane.clone(), generation: swap.generation });
                 true
@@ -193,6 +200,11 @@ impl Inner {
                 false
             }
         }
+    }
+
+    /// Reports whether the generation of the last plan is the active one.
+    fn is_live(&self, last: &LastPlan) -> bool {
+        self.programs.generation().is_ok_and(|generation| generation == last.generation)
     }
 
     /// Reports whether all wanted programs are attached, each first at its hook, and all maps are pinned.

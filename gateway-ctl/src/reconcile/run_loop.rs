@@ -1,7 +1,7 @@
 //! Main loop: waits for triggers, reads the facts, compiles, runs the subsystems and publishes the result.
 //!
 //! Triggers that arrive during a run cause one further run. A caller that requests a run gets the result of one that
-//! began after the request.
+//! began after the request, or of one that compiled the revision of the state that the caller names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use super::apply_order::Subsystems;
 use super::backends::Host;
 use super::status::Status;
-use super::trigger::{Pending, Reason};
+use super::trigger::{Check, Pending, Reason};
 use super::{Compile, Compiled, Dataplane, Observe};
 use crate::os::Outcome;
 use crate::os::observe::KernelChanges;
@@ -28,6 +28,8 @@ const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(
 const DEADLINE_LEAST: Duration = Duration::from_millis(100);
 /// Maximum time between two signs of progress.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+/// Time after which the maps of a plan that went live are compared with it.
+const CHECK_AFTER: Duration = Duration::from_secs(1);
 /// Maximum number of rounds in one run. A new tunnel is a new fact, which results in a new plan.
 const ROUNDS: usize = 3;
 
@@ -57,6 +59,9 @@ pub struct Handle {
 enum Command {
     Wake(Reason),
     Run(Reason, oneshot::Sender<Arc<Status>>),
+    /// A revision of the state.
+    WakeFor(u64),
+    RunFor(Reason, u64, oneshot::Sender<Arc<Status>>),
     Interval(Option<Duration>),
 }
 
@@ -71,6 +76,19 @@ impl Handle {
     pub async fn run_now(&self, reason: Reason) -> Result<Arc<Status>, Stopped> {
         let (reply, status) = oneshot::channel();
         self.commands.send(Command::Run(reason, reply)).map_err(|_| Stopped)?;
+        status.await.map_err(|_| Stopped)
+    }
+
+    /// Triggers a run for a revision of the state without waiting for it, unless a run has compiled the revision.
+    pub fn wake_for(&self, revision: u64) {
+        let _ = self.commands.send(Command::WakeFor(revision));
+    }
+
+    /// Returns the result of a run that compiled this revision of the state or a later one. Triggers one, unless the
+    /// last run did that and succeeded.
+    pub async fn run_for(&self, reason: Reason, revision: u64) -> Result<Arc<Status>, Stopped> {
+        let (reply, status) = oneshot::channel();
+        self.commands.send(Command::RunFor(reason, revision, reply)).map_err(|_| Stopped)?;
         status.await.map_err(|_| Stopped)
     }
 
@@ -134,6 +152,7 @@ pub fn start<H: Host, D: Dataplane, O: Observe, C: Compile>(
         last_run: Instant::now(),
         deadline: None,
         retry: None,
+        check: None,
         failures: 0,
     };
     (handle, tokio::spawn(looping.run()))
@@ -158,6 +177,8 @@ struct Loop<H, D, O, C> {
     last_run: Instant,
     deadline: Option<Instant>,
     retry: Option<Instant>,
+    /// Time of the next comparison of the maps, after a plan was written by its differences.
+    check: Option<Instant>,
     /// Number of consecutive failed runs.
     failures: u32,
 }
@@ -193,6 +214,7 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
             () = at(self.deadline) => self.pending.add(Reason::Deadline),
             () = at(self.retry) => self.pending.add(Reason::Retry),
             () = at(interval) => self.pending.add(Reason::Interval),
+            () = at(self.check) => self.pending.add(Reason::Check),
             () = tokio::time::sleep(HEARTBEAT) => {}
         }
         true
@@ -204,6 +226,18 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
             Command::Run(reason, reply) => {
                 self.pending.add(reason);
                 self.waiting.push(reply);
+            }
+            // After a failure of that run, another one is due anyway.
+            Command::WakeFor(revision) if self.compiled.borrow().revision >= revision => {}
+            Command::WakeFor(_) => self.pending.add(Reason::Revision),
+            Command::RunFor(reason, revision, reply) => {
+                let last = self.status.borrow().clone();
+                if last.is_ok() && last.revision >= revision {
+                    // The caller may have stopped waiting, which is fine.
+                    let _ = reply.send(last);
+                } else {
+                    self.take(Command::Run(reason, reply));
+                }
             }
             Command::Interval(interval) => self.interval = interval,
         }
@@ -234,7 +268,7 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
                     break;
                 }
             };
-            let results = self.subsystems.run(&compiled.plan).await;
+            let results = self.subsystems.run(&compiled.plan, reason.check()).await;
             let again = self.subsystems.makers_of_facts().iter().any(|name| results[name].changed());
             for (name, outcome) in results {
                 merge(outcomes.entry(name).or_default(), outcome);
@@ -291,6 +325,7 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
         outcomes: BTreeMap<&'static str, Outcome>,
     ) {
         let compiled = self.compiled.borrow().clone();
+        let is_written = outcomes.get("dataplane").is_some_and(Outcome::changed);
         let mut status = Status::clone(&self.status.borrow());
         status.run += 1;
         status.revision = compiled.revision;
@@ -301,6 +336,12 @@ impl<H: Host, D: Dataplane, O: Observe, C: Compile> Loop<H, D, O, C> {
         status.record(started, outcomes);
 
         self.last_run = Instant::now();
+        self.check = match reason.check() {
+            // Another program that writes the same maps gets an answer at the periodic runs.
+            Check::Maps if reason == Reason::Check || !is_written => None,
+            _ if is_written => Some(self.last_run + CHECK_AFTER),
+            _ => self.check,
+        };
         self.deadline = status.valid_until.map(|until| {
             let left = until.duration_since((self.clock)());
             self.last_run + Duration::try_from(left).unwrap_or_default().max(DEADLINE_LEAST)

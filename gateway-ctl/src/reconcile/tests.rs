@@ -83,17 +83,25 @@ impl Host for FakeHost {
     }
 }
 
-struct FakeDataplane(Journal);
+#[derive(Clone, Default)]
+struct FakeDataplane {
+    journal: Journal,
+    /// Number of entries that each apply writes.
+    put: Arc<AtomicUsize>,
+    /// Comparisons that the applies were asked for.
+    checks: Arc<Mutex<Vec<Check>>>,
+}
 
 impl Dataplane for FakeDataplane {
-    async fn apply(&self, _plan: &Plan) -> Outcome {
-        self.0.write("dataplane".to_owned());
-        Outcome::default()
+    async fn apply(&self, _plan: &Plan, check: Check) -> Outcome {
+        self.journal.write("dataplane".to_owned());
+        self.checks.lock().unwrap().push(check);
+        Outcome { put: self.put.load(Ordering::Relaxed), ..Outcome::default() }
     }
 }
 
 fn subsystems(host: &FakeHost) -> Subsystems<FakeHost, FakeDataplane> {
-    Subsystems::new(host.clone(), FakeDataplane(host.journal.clone()))
+    Subsystems::new(host.clone(), FakeDataplane { journal: host.journal.clone(), ..FakeDataplane::default() })
 }
 
 /// Returns a plan with a LAN, an uplink and one tunnel with its leg.
@@ -162,7 +170,7 @@ fn assert_in_order(journal: &[String], lines: &[&[&str]]) {
 #[tokio::test]
 async fn a_first_run_blocks_first_and_forwards_last() {
     let host = FakeHost::new();
-    let outcomes = subsystems(&host).run(&plan("gw-a", 1)).await;
+    let outcomes = subsystems(&host).run(&plan("gw-a", 1), Check::Maps).await;
     assert!(outcomes.values().all(Outcome::is_ok));
     let journal = host.journal.take();
     assert_in_order(
@@ -193,9 +201,9 @@ async fn a_first_run_blocks_first_and_forwards_last() {
 async fn an_unchanged_plan_changes_nothing() {
     let host = FakeHost::new();
     let mut subsystems = subsystems(&host);
-    subsystems.run(&plan("gw-a", 1)).await;
+    subsystems.run(&plan("gw-a", 1), Check::Maps).await;
     host.journal.take();
-    let outcomes = subsystems.run(&plan("gw-a", 1)).await;
+    let outcomes = subsystems.run(&plan("gw-a", 1), Check::Maps).await;
     assert!(outcomes.values().all(|outcome| *outcome == Outcome::default()), "{outcomes:?}");
     assert_eq!(host.journal.take(), ["dataplane"]);
 }
@@ -204,9 +212,9 @@ async fn an_unchanged_plan_changes_nothing() {
 async fn a_change_puts_the_new_before_the_flip_and_takes_the_old_away_after_it() {
     let host = FakeHost::new();
     let mut subsystems = subsystems(&host);
-    subsystems.run(&plan("gw-a", 1)).await;
+    subsystems.run(&plan("gw-a", 1), Check::Maps).await;
     host.journal.take();
-    let outcomes = subsystems.run(&plan("gw-b", 2)).await;
+    let outcomes = subsystems.run(&plan("gw-b", 2), Check::Maps).await;
     assert!(outcomes.values().all(|outcome| outcome.drift.is_empty()), "our own change is no drift");
     let journal = host.journal.take();
     assert_in_order(
@@ -244,10 +252,10 @@ async fn egress_backends_are_removed_in_reverse_order() {
     };
     let mut plan = plan("gw-a", 1);
     plan.proxies.insert(1, proxy);
-    let outcomes = subsystems.run(&plan).await;
+    let outcomes = subsystems.run(&plan, Check::Maps).await;
     assert_eq!((outcomes["wireguard"].put, outcomes["proxies"].put), (1, 1));
     assert_in_order(&host.journal.take(), &[&["wireguard put"], &["proxies put"], &["dataplane"]]);
-    subsystems.run(&Plan::default()).await;
+    subsystems.run(&Plan::default(), Check::Maps).await;
     assert_in_order(&host.journal.take(), &[&["dataplane"], &["proxies remove"], &["wireguard remove"]]);
 }
 
@@ -255,9 +263,9 @@ async fn egress_backends_are_removed_in_reverse_order() {
 async fn blocking_entries_are_removed_last() {
     let host = FakeHost::new();
     let mut subsystems = subsystems(&host);
-    subsystems.run(&plan("gw-a", 1)).await;
+    subsystems.run(&plan("gw-a", 1), Check::Maps).await;
     host.journal.take();
-    subsystems.run(&Plan::default()).await;
+    subsystems.run(&Plan::default(), Check::Maps).await;
     assert_in_order(
         &host.journal.take(),
         &[
@@ -278,7 +286,7 @@ async fn a_failing_subsystem_never_stops_the_others() {
     host.wireguard.fail_reading(true);
     host.links.fail_at(["gw-a".to_owned()]);
     host.routes.fail_reading(true);
-    let outcomes = subsystems(&host).run(&plan("gw-a", 1)).await;
+    let outcomes = subsystems(&host).run(&plan("gw-a", 1), Check::Maps).await;
     let failed: Vec<_> =
         outcomes.iter().filter(|(_, outcome)| !outcome.is_ok()).map(|(name, _)| *name).collect();
     assert_eq!(failed, ["links", "routes", "wireguard"]);
@@ -293,7 +301,7 @@ async fn a_name_that_cannot_stand_in_a_rule_fails_the_table_and_nothing_else() {
     let host = FakeHost::new();
     let mut plan = plan("gw-a", 1);
     plan.nft.uplinks.push("eth*".to_owned());
-    let outcomes = subsystems(&host).run(&plan).await;
+    let outcomes = subsystems(&host).run(&plan, Check::Maps).await;
     assert!(!outcomes["nft"].is_ok());
     assert_eq!(outcomes.values().filter(|outcome| !outcome.is_ok()).count(), 1);
 }
@@ -302,10 +310,10 @@ async fn a_name_that_cannot_stand_in_a_rule_fails_the_table_and_nothing_else() {
 async fn routes_that_went_with_their_link_are_put_again_in_the_same_run() {
     let host = FakeHost::new();
     let mut subsystems = subsystems(&host);
-    subsystems.run(&plan("gw-a", 1)).await;
+    subsystems.run(&plan("gw-a", 1), Check::Maps).await;
     host.wireguard.tamper(|devices| devices.clear());
     host.routes.tamper(|routes| routes.clear());
-    let outcomes = subsystems.run(&plan("gw-a", 1)).await;
+    let outcomes = subsystems.run(&plan("gw-a", 1), Check::Maps).await;
     assert_eq!(host.routes.entries().len(), 2);
     assert_eq!((outcomes["wireguard"].drift.len(), outcomes["routes"].drift.len()), (1, 2));
 }
@@ -340,6 +348,7 @@ impl Observe for FakeWorld {
 struct RunningLoop {
     handle: Handle,
     host: FakeHost,
+    dataplane: FakeDataplane,
     world: FakeWorld,
     compiles: Arc<AtomicUsize>,
     validity: Arc<Mutex<Option<Timestamp>>>,
@@ -356,9 +365,10 @@ fn start_loop(interval: Option<Duration>) -> RunningLoop {
     };
     let begun = tokio::time::Instant::now();
     let clock = move || Timestamp::UNIX_EPOCH + begun.elapsed();
-    let (handle, _) =
-        start(subsystems(&host), world.clone(), Arc::new(compile), clock, Settings { interval });
-    RunningLoop { handle, host, world, compiles, validity }
+    let dataplane = FakeDataplane { journal: host.journal.clone(), ..FakeDataplane::default() };
+    let subsystems = Subsystems::new(host.clone(), dataplane.clone());
+    let (handle, _) = start(subsystems, world.clone(), Arc::new(compile), clock, Settings { interval });
+    RunningLoop { handle, host, dataplane, world, compiles, validity }
 }
 
 impl RunningLoop {
@@ -389,6 +399,53 @@ async fn a_requested_run_begins_after_the_request() {
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_eq!((one.run, two.run), (2, 2), "asked together, answered by one run");
     assert_eq!(one.reason, Reason::Apply);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_that_was_compiled_causes_no_further_run() {
+    let running = start_loop(None);
+    let mut status = running.handle.status();
+    running.next(&mut status).await;
+    running.handle.wake_for(1);
+    let applied = running.handle.run_for(Reason::Apply, 1).await.unwrap();
+    assert_eq!((applied.run, applied.reason), (1, Reason::Start));
+    let quiet = tokio::time::timeout(Duration::from_secs(600), status.changed()).await;
+    assert!(quiet.is_err(), "revision 1 is enforced");
+    running.handle.wake_for(2);
+    let second = running.next(&mut status).await;
+    assert_eq!((second.revision, second.reason), (2, Reason::Revision));
+    let third = running.handle.run_for(Reason::Apply, 3).await.unwrap();
+    assert_eq!((third.revision, third.reason), (3, Reason::Apply));
+}
+
+#[tokio::test(start_paused = true)]
+async fn maps_are_compared_soon_after_a_plan_went_live() {
+    let running = start_loop(None);
+    let mut status = running.handle.status();
+    running.next(&mut status).await;
+    running.dataplane.put.store(1, Ordering::Relaxed);
+    running.handle.wake_for(2);
+    assert_eq!(running.next(&mut status).await.reason, Reason::Revision);
+    let begun = tokio::time::Instant::now();
+    assert_eq!(running.next(&mut status).await.reason, Reason::Check);
+    assert!((1..=2).contains(&begun.elapsed().as_secs()));
+    assert_eq!(*running.dataplane.checks.lock().unwrap(), [Check::Maps, Check::Plan, Check::Maps]);
+    // Another program that changes the maps at once does not keep the loop running.
+    let quiet = tokio::time::timeout(Duration::from_secs(600), status.changed()).await;
+    assert!(quiet.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_after_a_failed_run_begins_another_one() {
+    let running = start_loop(None);
+    let mut status = running.handle.status();
+    running.next(&mut status).await;
+    running.host.rules.fail_reading(true);
+    let failed = running.handle.run_now(Reason::Manual).await.unwrap();
+    assert!(!failed.is_ok());
+    running.host.rules.fail_reading(false);
+    let applied = running.handle.run_for(Reason::Apply, failed.revision).await.unwrap();
+    assert!(applied.is_ok() && applied.run == failed.run + 1, "{applied:?}");
 }
 
 #[tokio::test(start_paused = true)]

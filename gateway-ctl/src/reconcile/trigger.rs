@@ -10,6 +10,8 @@ use serde::Serialize;
 pub enum Reason {
     /// Periodic run.
     Interval,
+    /// A plan went live.
+    Check,
     /// The last run failed partially.
     Retry,
     /// A change was observed.
@@ -23,6 +25,32 @@ pub enum Reason {
     Manual,
     /// The policies were applied.
     Apply,
+}
+
+/// Extent of the comparison of the policy maps with the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Compares the maps with a plan that was active before the run.
+    Maps,
+    /// Trusts the maps if the plan is the active one.
+    Plan,
+}
+
+impl Reason {
+    /// Returns the extent of the comparison in a run with this trigger. Reading the maps of a large plan takes as long
+    /// as all other parts of a run. No message of the kernel reports a change of a map, so runs that follow a change
+    /// of the state or of the facts would find one by accident only.
+    pub fn check(self) -> Check {
+        match self {
+            Reason::Revision | Reason::Apply | Reason::Facts => Check::Plan,
+            Reason::Interval
+            | Reason::Check
+            | Reason::Retry
+            | Reason::Deadline
+            | Reason::Start
+            | Reason::Manual => Check::Maps,
+        }
+    }
 }
 
 /// Triggers that wait for the next run.

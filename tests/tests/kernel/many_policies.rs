@@ -2,8 +2,9 @@
 
 use gateway_common::maps::action_index;
 use gateway_common::wire::{ActionValue, Choice, DeviceValue, RANK_NONE};
-use gateway_core::plan::Dataplane;
+use gateway_core::plan::{Dataplane, Plan};
 use gateway_ctl::os::bpf::{Entries as _, Programs};
+use gateway_ctl::reconcile::{Check, Dataplane as _, KernelDataplane};
 use gateway_tests::netns::{self, Prefix};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -79,4 +80,25 @@ fn each_difference_of_another_program_is_noticed() {
         assert!(!same(&mut programs), "the source of rank {rank}");
         assert!(same(&mut programs));
     }
+}
+
+#[tokio::test]
+async fn only_a_run_that_checks_the_maps_reads_them() {
+    let (_pins, programs) = loaded();
+    let plan = Plan { dataplane: plan().into(), ..Plan::default() };
+    let dataplane = KernelDataplane::new(programs);
+    assert!(dataplane.apply(&plan, Check::Plan).await.put >= ENTRIES, "the first plan");
+    dataplane.with(|programs| {
+        let key = programs.maps.sources4.read().expect("read").into_keys().next().expect("an entry");
+        programs.maps.sources4.remove(&key).expect("removed");
+    });
+    let trusting = dataplane.apply(&plan, Check::Plan).await;
+    assert_eq!((trusting.put, trusting.drift.len()), (0, 0), "{trusting:?}");
+    let checking = dataplane.apply(&plan, Check::Maps).await;
+    assert!(checking.put > 0 && checking.drift.len() == 1, "{checking:?}");
+    // Another active slot is noticed without a read of the maps.
+    dataplane.with(Programs::deny_all).expect("default deny");
+    let restored = dataplane.apply(&plan, Check::Plan).await;
+    assert_eq!((restored.drift.len(), restored.failed.len()), (1, 0), "{restored:?}");
+    assert_ne!(dataplane.with(|programs| programs.live()).expect("the slot"), 0);
 }

@@ -3,6 +3,8 @@
 //!
 //! A tunnel drains only for policies with another egress for new flows. For all others it is down at once.
 
+use std::borrow::Cow;
+
 use gateway_model::kinds::SplittingEndpoint;
 use gateway_model::kinds::routing_policy::{Hop, HopMode, HopType, RoutingPolicy, Sticky};
 use gateway_model::kinds::tunnel::AdminState;
@@ -15,7 +17,7 @@ use super::{Input, Legs};
 pub const DRAIN: SignedDuration = SignedDuration::from_secs(30);
 
 /// Notes until when the tunnels that were taken down keep their flows.
-pub fn set_drain_deadlines(input: &Input<'_>, legs: &mut Legs) {
+pub fn set_drain_deadlines(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mut Legs) {
     let down: Vec<(u8, Timestamp)> = input
         .state
         .tunnels
@@ -31,7 +33,7 @@ pub fn set_drain_deadlines(input: &Input<'_>, legs: &mut Legs) {
         return;
     }
     for (number, end) in down {
-        let held = input.in_trial().iter().filter(|policy| policy.in_force(input.now)).any(|policy| {
+        let held = in_trial.iter().filter(|policy| policy.in_force(input.now)).any(|policy| {
             let keeps =
                 policy.vpn_hops().any(|hop| legs.tunnel(&hop.target).is_some_and(|l| l.number == number));
             keeps && drains(policy) && policy.vpn_hops().any(|hop| takes_new(input.state, policy, hop, legs))

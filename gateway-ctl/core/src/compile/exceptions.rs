@@ -22,7 +22,8 @@ impl<'a> Input<'a> {
     /// behind them the profiles of devices and then the segments.
     pub fn in_trial(&self) -> Vec<Cow<'a, RoutingPolicy>> {
         let mut applied: Vec<&RoutingPolicy> = self.state.applied.policies.iter().collect();
-        applied.sort_by_key(|policy| precedence(policy));
+        // Each key takes a cache miss.
+        applied.sort_by_cached_key(|policy| precedence(policy));
         let diversions = self.active_exceptions().filter(|exception| exception.diverts());
         let diversions = diversions.map(|exception| Cow::Owned(self.diversion(exception)));
         let defaults = self.defaults().into_iter().map(Cow::Owned);

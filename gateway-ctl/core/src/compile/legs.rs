@@ -1,7 +1,9 @@
 //! Numbers and state of uplinks and tunnels.
 
-use gateway_model::Tunnel;
+use std::borrow::Cow;
+
 use gateway_model::kinds::tunnel::TunnelType;
+use gateway_model::{RoutingPolicy, Tunnel};
 use ipnet::IpNet;
 
 use super::leg::{Leg, LegKind, Legs, Underlay, leg_number, tunnel_interface};
@@ -9,8 +11,8 @@ use super::well_known::is_link_local;
 use super::{Input, bridges, draining, openvpn, underlays};
 use crate::network::UplinkSettings;
 
-/// Numbers the uplinks and tunnels, and decides their underlays and which of them drain.
-pub fn lower(input: &Input<'_>) -> Legs {
+/// Numbers the uplinks and tunnels, and decides their underlays and which of them drain, by the policies in their order.
+pub fn lower(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>]) -> Legs {
     let mut legs = Legs::default();
     for uplink in &input.network.uplinks {
         legs.add_uplink(uplink_leg(input, uplink));
@@ -20,8 +22,8 @@ pub fn lower(input: &Input<'_>) -> Legs {
             legs.add_tunnel(&tunnel.name, leg);
         }
     }
-    underlays::resolve(input, &mut legs);
-    draining::set_drain_deadlines(input, &mut legs);
+    underlays::resolve(input, in_trial, &mut legs);
+    draining::set_drain_deadlines(input, in_trial, &mut legs);
     legs
 }
 

@@ -45,7 +45,7 @@ pub struct List {
     pub ports: BTreeMap<u16, BTreeMap<IpNet, u32>>,
 }
 
-pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
+pub fn lower(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], compiled: &mut Compiled) -> Ranks {
     let mut ranks = Ranks {
         all: RANK_NONE,
         interfaces: interfaces(input),
@@ -58,35 +58,38 @@ pub fn lower(input: &Input<'_>, compiled: &mut Compiled) -> Ranks {
         domains: Vec::new(),
         lists: BTreeMap::new(),
     };
-    for (rank, policy) in in_force(input) {
+    for (rank, policy) in in_force(in_trial, input.now) {
         let only = input.only_for(policy.meta.id);
         let is_exception = input.exception_end(policy.meta.id).is_some();
         for source in input.sources(&policy) {
             match only {
                 Some(device) => ranks.note_of(input, device, &source, rank),
-                None => ranks.note(input, &policy, &source, rank, &mut compiled.findings),
+                None => ranks.note(input, policy, &source, rank, &mut compiled.findings),
             }
             if !is_exception {
                 ranks.note_after(input, &source, rank);
             }
         }
-        put_to_work(input, &policy, rank, compiled);
+        put_to_work(input, policy, rank, compiled);
     }
     ranks.number_lists(&mut compiled.findings);
     ranks
 }
 
 /// Lowers only the egress of the policies, and not what they match.
-pub fn lower_egress(input: &Input<'_>, compiled: &mut Compiled) {
-    for (rank, policy) in in_force(input) {
-        put_to_work(input, &policy, rank, compiled);
+pub fn lower_egress(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], compiled: &mut Compiled) {
+    for (rank, policy) in in_force(in_trial, input.now) {
+        put_to_work(input, policy, rank, compiled);
     }
 }
 
 /// Returns the policies in force with their ranks.
-fn in_force<'a>(input: &Input<'a>) -> impl Iterator<Item = (u32, Cow<'a, RoutingPolicy>)> + use<'a> {
-    let now = input.now;
-    (0u32..).zip(input.in_trial().into_iter().filter(move |policy| policy.in_force(now)))
+fn in_force<'a>(
+    in_trial: &'a [Cow<'_, RoutingPolicy>],
+    now: Timestamp,
+) -> impl Iterator<Item = (u32, &'a RoutingPolicy)> {
+    let policies = in_trial.iter().map(|policy| &**policy);
+    (0u32..).zip(policies.filter(move |policy| policy.in_force(now)))
 }
 
 /// Adds a policy and its action.

@@ -4,6 +4,7 @@
 //! A policy that fails degraded skips a hop that is unavailable, so its tunnel moves to the hop before, or to the
 //! tunnel's own uplink. Other policies then see another underlay than they demand, and take their failure policy.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_model::kinds::hops::before;
@@ -25,12 +26,11 @@ struct Demand {
 }
 
 /// Sets underlay and MTU of all tunnels, and marks those whose underlay is unavailable.
-pub fn resolve(input: &Input<'_>, legs: &mut Legs) {
+pub fn resolve(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mut Legs) {
     let mut demands: BTreeMap<u8, Vec<Demand>> = BTreeMap::new();
-    let in_trial = input.in_trial();
-    // Policies in their order; exceptions have to fit in.
+    // Applied policies in their order; exceptions and others have to fit in.
     let (policies, exceptions): (Vec<_>, Vec<_>) =
-        in_trial.iter().partition(|policy| input.state.applied.policies.contains(policy.meta.id));
+        in_trial.iter().partition(|policy| matches!(policy, Cow::Borrowed(_)));
     for policy in policies.into_iter().chain(exceptions).filter(|policy| policy.in_force(input.now)) {
         note(policy, legs, &mut demands);
     }

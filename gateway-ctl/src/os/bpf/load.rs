@@ -11,6 +11,7 @@ use super::fast_path::FastPath;
 use super::maps::Maps;
 use super::pins::map_ids;
 use super::programs::{ANSWER, GUARD, INGRESS, INJECT, Programs, WAN_INGRESS, find_program};
+use super::tables::Written;
 use super::xdp::Xdp;
 use super::{Error, OBJECT, guard_tap, make_folder, mount_bpffs, versions};
 
@@ -37,7 +38,8 @@ impl Programs {
         let fast_path = FastPath::take(&mut ebpf)?;
         let xdp = Xdp::take(&mut ebpf, &links)?;
         let (learned, map_ids) = (FqdnCache::default(), map_ids(&maps_dir));
-        let mut programs = Programs { ebpf, maps, fast_path, xdp, learned, links, root, map_ids };
+        let written = Written::default();
+        let mut programs = Programs { ebpf, maps, fast_path, xdp, learned, links, root, map_ids, written };
         programs.restore_learned()?;
         Ok(programs)
     }

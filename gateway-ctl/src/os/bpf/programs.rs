@@ -12,6 +12,7 @@ use rustix::net::{AddressFamily, SocketType};
 use super::Error;
 use super::fast_path::FastPath;
 use super::maps::{Entries, Maps};
+use super::tables::Written;
 use super::xdp::Xdp;
 
 /// The loaded programs and their maps.
@@ -25,6 +26,7 @@ pub struct Programs {
     pub(super) links: PathBuf,
     pub(super) root: PathBuf,
     pub(super) map_ids: MapIds,
+    pub(super) written: Written,
 }
 
 pub(super) const INGRESS: &str = "gw_ingress";

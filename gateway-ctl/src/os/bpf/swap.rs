@@ -7,12 +7,12 @@ use gateway_common::wire::*;
 use gateway_core::fqdn_cache::Key;
 use gateway_core::plan::Dataplane;
 use gateway_core::prefix_filter::PrefixFilter;
-use ipnet::{IpNet, Ipv4Net};
 
 use super::fast_path::EpochChange;
 use super::fqdn::ticks;
 use super::grace::grace;
-use super::maps::{Entries, Maps};
+use super::maps::Entries;
+use super::tables::Tables;
 use super::{Error, Programs};
 
 /// Result of a swap.
@@ -56,8 +56,10 @@ impl Programs {
         self.activate(plan)
     }
 
-    /// Activates `plan`, atomically for every packet, without a comparison with the active one. That reads all maps,
-    /// which takes as long as writing a plan with few changes.
+    /// Activates `plan`, atomically for every packet, without a comparison with the active one. Writes the differences
+    /// to the plan that this process has written into the slot before. Reading the maps takes most of the time of an
+    /// apply, so the caller compares them afterwards, by [`apply`](Self::apply): a difference that another program
+    /// left in the slot comes into force with the plan.
     pub fn activate(&mut self, plan: &Dataplane) -> Result<Swap, Error> {
         if plan.actions.len() > POLICIES as usize {
             return Err(Error::TooManyPolicies { count: plan.actions.len(), limit: POLICIES });
@@ -70,13 +72,17 @@ impl Programs {
         let mut swap = Swap { generation, changed: true, ..Swap::default() };
         let reported = slotted(target, self.learned.under(plan, ticks()));
         let header = PlanValue { generation, seed: self.seed()?, ..plan.header };
-        each(&mut self.maps, plan, target, &mut Write { swap: &mut swap })?;
-        Write { swap: &mut swap }.visit(&mut self.maps.domains, &reported, |key| key.slot == target)?;
+        // After a failure, what the slot holds is not known.
+        let have = self.written.take(target);
+        let tables = Tables::new(plan, target);
+        tables.each(&mut self.maps, have.as_ref(), &mut Write { swap: &mut swap })?;
+        Write { swap: &mut swap }.visit(&mut self.maps.domains, &reported, None, |key| key.slot == target)?;
         if let Some(first) = action_index(target, 0) {
             self.maps.actions.write_from(first, &plan.actions)?;
         }
         self.write_filter(&PrefixFilter::new(plan), target)?;
         self.maps.plans.set(target, header)?;
+        self.written.note(tables);
         // Both slots share these maps: additions come before the flip, removals after it.
         let (authorised, legs) = (self.maps.authorised.read()?, self.maps.egress_legs.read()?);
         put_missing(&mut self.maps.authorised, &authorised, &plan.authorised)?;
@@ -117,10 +123,13 @@ impl Programs {
             return Ok(false);
         }
         let mut compare = Compare { is_same: true };
-        each(&mut self.maps, plan, slot, &mut compare)?;
+        let tables = Tables::new(plan, slot);
+        tables.each(&mut self.maps, None, &mut compare)?;
         if !compare.is_same {
+            self.written.take(slot);
             return Ok(false);
         }
+        self.written.note(tables);
         let Some(first) = action_index(slot, 0) else { return Ok(false) };
         if self.maps.actions.read_from(first, plan.actions.len())? != plan.actions {
             return Ok(false);
@@ -179,11 +188,13 @@ fn remove_excess<E: Entries>(
 }
 
 /// Operation on each map of a slot.
-trait Visit {
+pub(super) trait Visit {
+    /// Visits a map with the wanted entries, and those that it has in this slot. `None`: they are not known.
     fn visit<E: Entries>(
         &mut self,
         map: &mut E,
         want: &BTreeMap<E::Key, E::Value>,
+        have: Option<&BTreeMap<E::Key, E::Value>>,
         ours: impl Fn(&E::Key) -> bool,
     ) -> Result<(), Error>;
 }
@@ -197,9 +208,17 @@ impl Visit for Write<'_> {
         &mut self,
         map: &mut E,
         want: &BTreeMap<E::Key, E::Value>,
+        have: Option<&BTreeMap<E::Key, E::Value>>,
         ours: impl Fn(&E::Key) -> bool,
     ) -> Result<(), Error> {
-        let have = map.read()?;
+        let read;
+        let have = match have {
+            Some(have) => have,
+            None => {
+                read = map.read()?;
+                &read
+            }
+        };
         let excess = have.keys().filter(|key| ours(key) && !want.contains_key(key));
         let excess: Vec<E::Key> = excess.copied().collect();
         let missing = want.iter().filter(|(key, value)| have.get(key) != Some(value));
@@ -222,6 +241,7 @@ impl Visit for Compare {
         &mut self,
         map: &mut E,
         want: &BTreeMap<E::Key, E::Value>,
+        _have: Option<&BTreeMap<E::Key, E::Value>>,
         ours: impl Fn(&E::Key) -> bool,
     ) -> Result<(), Error> {
         if !self.is_same {
@@ -234,106 +254,10 @@ impl Visit for Compare {
     }
 }
 
-fn each<V: Visit>(maps: &mut Maps, plan: &Dataplane, slot: Slot, visit: &mut V) -> Result<(), Error> {
-    let interfaces =
-        plan.interfaces.iter().map(|(key, value)| (InterfaceKey { slot, ..*key }, *value)).collect();
-    visit.visit(&mut maps.interfaces, &interfaces, |key| key.slot == slot)?;
-    let vlans =
-        plan.vlans.iter().map(|(vlan, rank)| (VlanKey { slot, vlan: *vlan, _pad: 0 }, *rank)).collect();
-    visit.visit(&mut maps.vlans, &vlans, |key| key.slot == slot)?;
-    let macs = plan
-        .devices_by_mac
-        .iter()
-        .map(|(mac, value)| (MacKey { slot: slot as u16, mac: Mac::new(*mac) }, *value))
-        .collect();
-    visit.visit(&mut maps.device_macs, &macs, |key| u32::from(key.slot) == slot)?;
-    let addresses = plan
-        .devices_by_address
-        .iter()
-        .map(|(address, value)| (AddressKey { slot, address: (*address).into() }, *value))
-        .collect();
-    visit.visit(&mut maps.device_addresses, &addresses, |key| key.slot == slot)?;
-    let (four, six) = prefixes(slot, &plan.sources);
-    visit.visit(&mut maps.sources4, &four, |(_, key)| key.slot == slot)?;
-    visit.visit(&mut maps.sources6, &six, |(_, key)| key.slot == slot)?;
-    let in_slot = |slot_and_list: u32| list_of_slot(slot_and_list).0 == slot;
-    let (mut four, mut six) = prefixes(slot, &plan.destinations);
-    for ((list, prefix), rank) in &plan.list_destinations {
-        let of_list = BTreeMap::from([(*prefix, *rank)]);
-        let (more_four, more_six) = prefixes(slot_of_list(slot, u32::from(*list)), &of_list);
-        four.extend(more_four);
-        six.extend(more_six);
-    }
-    visit.visit(&mut maps.destinations4, &four, |(_, key)| in_slot(key.slot))?;
-    visit.visit(&mut maps.destinations6, &six, |(_, key)| in_slot(key.slot))?;
-    let (mut four, mut six) = (BTreeMap::new(), BTreeMap::new());
-    for ((scope, prefix), kind) in &plan.lan_sources {
-        let of_scope = BTreeMap::from([(*prefix, *kind)]);
-        let (more_four, more_six) = prefixes(slot_of_scope(slot, *scope), &of_scope);
-        four.extend(more_four);
-        six.extend(more_six);
-    }
-    visit.visit(&mut maps.lan_sources4, &four, |(_, key)| scope_of_slot(key.slot).0 == slot)?;
-    visit.visit(&mut maps.lan_sources6, &six, |(_, key)| scope_of_slot(key.slot).0 == slot)?;
-    let (four, six) = prefixes(slot, &plan.locals);
-    visit.visit(&mut maps.locals4, &four, |(_, key)| key.slot == slot)?;
-    visit.visit(&mut maps.locals6, &six, |(_, key)| key.slot == slot)?;
-    let (four, six) = prefixes(slot, &plan.doh_servers);
-    visit.visit(&mut maps.doh_servers4, &four, |(_, key)| key.slot == slot)?;
-    visit.visit(&mut maps.doh_servers6, &six, |(_, key)| key.slot == slot)?;
-    let names = plan.doh_names.keys().map(|hash| (DomainKey { slot, _pad: 0, hash: *hash }, 1)).collect();
-    visit.visit(&mut maps.doh_names, &names, |key| key.slot == slot)?;
-    let (mut four, mut six) = (BTreeMap::new(), BTreeMap::new());
-    let plain = plan.destination_ports.iter().map(|((port, prefix), rank)| (0, *port, prefix, rank));
-    let listed = plan.list_ports.iter().map(|((list, port, prefix), rank)| (*list, *port, prefix, rank));
-    for (list, port, prefix, rank) in plain.chain(listed) {
-        let slot = slot_of_list(slot, u32::from(list)) as u16;
-        let length = PREFIX_BASE + u32::from(prefix.prefix_len());
-        match prefix.trunc() {
-            IpNet::V4(net) => {
-                let key = PortPrefix4 { slot, port, address: word(net) };
-                four.insert((length, key), *rank);
-            }
-            IpNet::V6(net) => {
-                let key = PortPrefix6 { slot, port, address: Address::v6(net.addr().octets()) };
-                six.insert((length, key), *rank);
-            }
-        }
-    }
-    visit.visit(&mut maps.destination_ports4, &four, |(_, key)| in_slot(u32::from(key.slot)))?;
-    visit.visit(&mut maps.destination_ports6, &six, |(_, key)| in_slot(u32::from(key.slot)))
-}
-
 /// Returns the entries with the keys of a slot.
 pub(super) fn slotted(slot: Slot, reported: BTreeMap<Key, FqdnIpValue>) -> BTreeMap<FqdnIpKey, FqdnIpValue> {
     reported
         .into_iter()
         .map(|((client, address), value)| (FqdnIpKey { slot, client, address }, value))
         .collect()
-}
-
-type Prefixes<K, V> = BTreeMap<(u32, K), V>;
-
-fn prefixes<V: Copy>(
-    slot: Slot,
-    wanted: &BTreeMap<IpNet, V>,
-) -> (Prefixes<Prefix4, V>, Prefixes<Prefix6, V>) {
-    let (mut four, mut six) = (BTreeMap::new(), BTreeMap::new());
-    for (prefix, value) in wanted {
-        let length = PREFIX_BASE + u32::from(prefix.prefix_len());
-        match prefix.trunc() {
-            IpNet::V4(net) => {
-                four.insert((length, Prefix4 { slot, address: word(net) }), *value);
-            }
-            IpNet::V6(net) => {
-                six.insert((length, Prefix6 { slot, address: Address::v6(net.addr().octets()) }), *value);
-            }
-        }
-    }
-    (four, six)
-}
-
-/// Returns the address as an integer in memory order.
-fn word(net: Ipv4Net) -> u32 {
-    u32::from_ne_bytes(net.addr().octets())
 }

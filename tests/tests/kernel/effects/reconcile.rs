@@ -10,7 +10,7 @@ use gateway_ctl::engine::egress_backends;
 use gateway_ctl::os::Outcome;
 use gateway_ctl::os::openvpn::{OpenVpn, Resolver};
 use gateway_ctl::os::wireguard::WireGuard;
-use gateway_ctl::reconcile::{Dataplane, Existing, Kernel, Subsystems, install_default_deny};
+use gateway_ctl::reconcile::{Check, Dataplane, Existing, Kernel, Subsystems, install_default_deny};
 
 use super::{ip, namespace, netlink, within};
 
@@ -18,7 +18,7 @@ use super::{ip, namespace, netlink, within};
 struct NoDataplane;
 
 impl Dataplane for NoDataplane {
-    async fn apply(&self, _plan: &Plan) -> Outcome {
+    async fn apply(&self, _plan: &Plan, _check: Check) -> Outcome {
         Outcome::default()
     }
 }
@@ -95,7 +95,7 @@ fn a_plan_is_installed_maintained_and_removed() {
     within(&ns, async || {
         assert!(install_default_deny(&["lan0".to_owned()], Existing::Keep).await.is_ok());
         let mut subsystems = subsystems().await;
-        let outcomes = subsystems.run(&plan()).await;
+        let outcomes = subsystems.run(&plan(), Check::Maps).await;
         assert_ok(&outcomes);
         assert!(ip(&ns, "-o link show gw-a").contains("mtu 1420"));
         assert!(ip(&ns, "addr show dev gw-a").contains("10.9.0.2/32"));
@@ -112,10 +112,10 @@ fn a_plan_is_installed_maintained_and_removed() {
             ns.run("nft", &["list", "chain", "inet", "gateway", "postrouting"]).unwrap().contains("gw-a")
         );
 
-        let again = subsystems.run(&plan()).await;
+        let again = subsystems.run(&plan(), Check::Maps).await;
         assert!(again.values().all(|outcome| *outcome == Outcome::default()), "{again:#?}");
 
-        assert_ok(&subsystems.run(&Plan::default()).await);
+        assert_ok(&subsystems.run(&Plan::default(), Check::Maps).await);
         assert!(!ip(&ns, "-o link show").contains("gw-a"));
         assert!(!ip(&ns, "rule show").contains("proto 71"));
         assert!(!ip(&ns, "route show table all").contains("proto 71"));
@@ -133,11 +133,11 @@ fn a_new_process_finds_what_the_old_one_left() {
         without_tunnel.links.clear();
         without_tunnel.addresses.clear();
         without_tunnel.routes.retain(|_, value| *value == RouteValue::Unreachable);
-        assert_ok(&subsystems().await.run(&without_tunnel).await);
-        let outcomes = subsystems().await.run(&without_tunnel).await;
+        assert_ok(&subsystems().await.run(&without_tunnel, Check::Maps).await);
+        let outcomes = subsystems().await.run(&without_tunnel, Check::Maps).await;
         assert!(outcomes.values().all(|outcome| *outcome == Outcome::default()), "{outcomes:#?}");
         ip(&ns, "rule add lookup main priority 4800 protocol 71");
-        let outcomes = subsystems().await.run(&without_tunnel).await;
+        let outcomes = subsystems().await.run(&without_tunnel, Check::Maps).await;
         assert_eq!(
             (outcomes["rules"].removed, outcomes["rules"].drift.len()),
             (1, 0),
@@ -152,7 +152,7 @@ fn outside_changes_are_reported_and_repaired_in_one_run() {
     ns.ip("link add lan0 type bridge\nlink set lan0 up").expect("set-up");
     within(&ns, async || {
         let mut subsystems = subsystems().await;
-        assert_ok(&subsystems.run(&plan()).await);
+        assert_ok(&subsystems.run(&plan(), Check::Maps).await);
         ns.ip(
             "rule del priority 4900\nroute del default table 47001 metric 10\naddr del 10.9.0.2/32 dev gw-a\n\
                link set gw-a mtu 1300",
@@ -160,13 +160,13 @@ fn outside_changes_are_reported_and_repaired_in_one_run() {
         .expect("outsider");
         ns.nft("add rule inet gateway input accept\n").expect("outsider");
         std::fs::write("/proc/sys/net/ipv4/ip_forward", "0").expect("outsider");
-        let outcomes = subsystems.run(&plan()).await;
+        let outcomes = subsystems.run(&plan(), Check::Maps).await;
         assert_ok(&outcomes);
         for name in ["rules", "addresses", "routes", "links", "nft", "sysctl"] {
             assert!(!outcomes[name].drift.is_empty(), "{name}: {outcomes:#?}");
             assert!(outcomes[name].drift.iter().all(|entry| entry.repaired), "{name}: {outcomes:#?}");
         }
-        let again = subsystems.run(&plan()).await;
+        let again = subsystems.run(&plan(), Check::Maps).await;
         assert!(again.values().all(|outcome| *outcome == Outcome::default()), "{again:#?}");
     });
 }
