@@ -60,13 +60,32 @@ pub struct Api {
     pub started: Instant,
 }
 
+/// The endpoints, and what follows from them alone.
+pub struct EndpointTable {
+    table: Table,
+    routes: Routes,
+    filter_names: BTreeMap<String, Vec<String>>,
+}
+
+impl EndpointTable {
+    /// Builds the routes and the filters of lists. Fails only if the table declares a method and path twice.
+    pub fn new(table: Table) -> Result<Self, String> {
+        let (routes, filter_names) = (Routes::new(table.endpoints())?, openapi::filters(&table));
+        Ok(Self { table, routes, filter_names })
+    }
+}
+
 impl Api {
     /// Builds the API. Fails only if the table declares a method and path twice.
     pub fn new(table: Table, gateway: Gateway, settings: Settings) -> Result<Arc<Self>, String> {
-        let routes = Routes::new(table.endpoints())?;
-        let filter_names = openapi::filters(&table);
+        Ok(Self::over(EndpointTable::new(table)?, gateway, settings))
+    }
+
+    /// Builds the API over a gateway.
+    pub fn over(endpoints: EndpointTable, gateway: Gateway, settings: Settings) -> Arc<Self> {
+        let EndpointTable { table, routes, filter_names } = endpoints;
         let auth = Auth::new(&settings.auth, &gateway);
-        Ok(Arc::new(Self {
+        Arc::new(Self {
             table,
             routes,
             filter_names,
@@ -79,7 +98,7 @@ impl Api {
             paths: ValueCache::default(),
             last_saved: SavedChanges::default(),
             started: Instant::now(),
-        }))
+        })
     }
 
     /// Returns the OpenAPI document.

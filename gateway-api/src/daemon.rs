@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use gateway_ctl::clock::SteadyClock;
 use gateway_ctl::configuration::Configuration;
-use gateway_ctl::engine::{self, Engine};
+use gateway_ctl::engine::{self, Engine, LoadingPrograms};
 use gateway_ctl::os::bpf::is_plan_live;
 use gateway_ctl::os::rlimit;
 use gateway_ctl::os::time_sync::is_synchronised;
@@ -33,7 +33,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinError;
 
-use crate::context::Api;
+use crate::context::{Api, EndpointTable};
 use crate::gateway::{EnforcedStore, Gateway, Open};
 use crate::initialise::{self, Absence};
 use crate::service_manager::notify;
@@ -103,6 +103,8 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     // Until the store is read, its post-quantum mode is unknown and the default applies. An administrator who repairs
     // the gateway must be able to query its status.
     let tls = Arc::new(Tls::default());
+    // It takes as long as the store, and depends on nothing.
+    let endpoints = tokio::task::spawn_blocking(|| EndpointTable::new(endpoints::table()));
     let (gateway, config) = open(file, &tls).await?;
     if !config.auth.enabled && !config.listen.api_addr.ip().is_loopback() {
         tracing::warn!(
@@ -126,7 +128,9 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
         names.secure(tls.serve_names(certificates.clone()));
     }
     let secure = certificates.filter(|_| config.tls.enabled).map(|certificates| tls.serve(certificates));
-    let api = Api::new(endpoints::table(), gateway, config::api(&config)).map_err(Error::Table)?;
+    let endpoints =
+        endpoints.await.map_err(|error| Error::Table(error.to_string()))?.map_err(Error::Table)?;
+    let api = Api::over(endpoints, gateway, config::api(&config));
     services.start_all(services::list(&api, tls, hangup));
     let ended = api.clone();
     let router = dispatch::router(api);
@@ -212,8 +216,9 @@ fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Error> {
 /// Opens the store and the engine over it, and returns them with the configuration in force. A store that cannot be
 /// used is not fatal: the gateway blocks all traffic and reports the cause.
 async fn open(file: Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Arc<Bootstrap>), Error> {
+    let programs = LoadingPrograms::begin(&file);
     let (reason, cause) = match open_store(&file) {
-        Ok(store) => return open_over(file, tls, Arc::new(store)).await,
+        Ok(store) => return open_over(file, tls, Arc::new(store), programs).await,
         Err(Error::Unusable(error)) => (with_causes(&error), "store_unusable"),
         Err(Error::NoStore { absence, reason }) => (reason, absence.as_str()),
         Err(error) => return Err(error),
@@ -229,12 +234,13 @@ async fn open_over(
     file: Bootstrap,
     tls: &Arc<Tls>,
     store: Arc<Store>,
+    programs: LoadingPrograms,
 ) -> Result<(Gateway, Arc<Bootstrap>), Error> {
     tls.adopt(&store);
     let settings = &store.current().settings;
     let configuration = Configuration::new(file, settings.clone());
     let active_alerts = ActiveAlerts::new(store.clock().clone());
-    let engine = Engine::start(configuration.clone(), store.clone(), active_alerts.clone());
+    let engine = Engine::start(configuration.clone(), store.clone(), active_alerts.clone(), programs);
     let enforcement = engine.await.map_err(Error::Engine)?;
     let checked = store.clone();
     tokio::task::spawn_blocking(move || checked.check_secrets());

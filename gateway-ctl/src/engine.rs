@@ -18,6 +18,7 @@ use gateway_core::compile::attachments;
 use gateway_core::facts::Facts;
 use gateway_core::network::UplinkNumbers;
 use gateway_model::settings::Bootstrap;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::configuration::{Configuration, endpoint_name_servers, network, reconcile_interval};
 use crate::os::bpf::{AttachMode, Programs};
@@ -62,6 +63,24 @@ pub enum Error {
     Dataplane(#[from] bpf::Error),
     #[error(transparent)]
     Stopped(#[from] Stopped),
+    #[error("the loading of the kernel programs ended early")]
+    Panicked(#[source] JoinError),
+}
+
+/// Programs on their way into the kernel. Their verification takes most of the time of a start. It changes nothing that
+/// is in force, so it may begin before the store is open.
+pub struct LoadingPrograms(JoinHandle<Result<Programs, bpf::Error>>);
+
+impl LoadingPrograms {
+    /// Begins to load the programs in a thread of its own.
+    pub fn begin(config: &Bootstrap) -> LoadingPrograms {
+        let pins = config.bpf.pin_dir.clone();
+        LoadingPrograms(tokio::task::spawn_blocking(move || Programs::load(&pins)))
+    }
+
+    async fn finish(self) -> Result<Programs, Error> {
+        Ok(self.0.await.map_err(Error::Panicked)??)
+    }
 }
 
 /// Running engine.
@@ -93,6 +112,7 @@ impl Engine {
         configuration: Configuration,
         store: Arc<Store>,
         active_alerts: ActiveAlerts,
+        programs: LoadingPrograms,
     ) -> Result<Engine, Error> {
         let in_force = configuration.with(&store.current().settings);
         let config = in_force.config.clone();
@@ -112,7 +132,7 @@ impl Engine {
         drop(tokio::task::spawn_blocking(move || opening.open_tunnel_secrets()));
         let supervisor = Supervisor::new(store.clock().clone());
         let netlink = Netlink::open()?;
-        let programs = Programs::load(&config.bpf.pin_dir)?;
+        let programs = programs.finish().await?;
         configuration.recall_uplinks(&programs.uplinks()?);
         let dataplane = KernelDataplane::new(programs);
         let wireguard = Arc::new(WireGuard::new().await);

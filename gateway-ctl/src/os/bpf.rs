@@ -25,6 +25,7 @@ mod quic;
 mod swap;
 mod syscall;
 mod tables;
+mod verify;
 mod versions;
 mod xdp;
 

@@ -18,10 +18,6 @@ use crate::os::egress_tap::{ALL_PROTOCOLS, link_address};
 #[derive(Debug)]
 pub struct GuardTap(#[expect(dead_code, reason = "the socket keeps the program attached")] Socket);
 
-pub(super) fn load(ebpf: &mut Ebpf) -> Result<(), Error> {
-    program(ebpf)?.load().map_err(|e| Error::Program { name: TAP, source: Box::new(e) })
-}
-
 fn program(ebpf: &mut Ebpf) -> Result<&mut SocketFilter, Error> {
     let program =
         ebpf.program_mut(TAP).ok_or_else(|| Error::Missing { what: "program", name: TAP.to_owned() })?;

@@ -10,10 +10,10 @@ use gateway_core::fqdn_cache::FqdnCache;
 use super::fast_path::FastPath;
 use super::maps::Maps;
 use super::pins::map_ids;
-use super::programs::{ANSWER, GUARD, INGRESS, INJECT, Programs, WAN_INGRESS, find_program};
+use super::programs::{ANSWER, GUARD, INGRESS, INJECT, Programs, TAP, WAN_INGRESS};
 use super::tables::Written;
 use super::xdp::Xdp;
-use super::{Error, OBJECT, guard_tap, make_folder, mount_bpffs, versions};
+use super::{Error, OBJECT, make_folder, mount_bpffs, verify, versions};
 
 impl Programs {
     /// Loads the programs. Maps are pinned below `pin_dir` in a folder of their ABI version.
@@ -28,15 +28,13 @@ impl Programs {
             loader.map_pin_path(name, maps_dir.join(name));
         }
         let mut ebpf = loader.load(OBJECT).map_err(|e| Error::Load(Box::new(e)))?;
-        for name in [INGRESS, GUARD, WAN_INGRESS, ANSWER, INJECT] {
-            find_program(&mut ebpf, name)?
-                .load()
-                .map_err(|e| Error::Program { name, source: Box::new(e) })?;
+        let mut verified = verify::load_all(&mut ebpf);
+        for name in [INGRESS, GUARD, WAN_INGRESS, ANSWER, INJECT, TAP] {
+            verified.take(name)?;
         }
-        guard_tap::load(&mut ebpf)?;
         let maps = Maps::take(&mut ebpf)?;
         let fast_path = FastPath::take(&mut ebpf)?;
-        let xdp = Xdp::take(&mut ebpf, &links)?;
+        let xdp = Xdp::take(&mut ebpf, &mut verified, &links)?;
         let (learned, map_ids) = (FqdnCache::default(), map_ids(&maps_dir));
         let written = Written::default();
         let mut programs = Programs { ebpf, maps, fast_path, xdp, learned, links, root, map_ids, written };

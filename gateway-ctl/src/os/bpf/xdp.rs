@@ -23,6 +23,7 @@ use super::Error;
 use super::maps::{CounterArray, Entries as _, HashTable, open};
 use super::packet_counts::{Counters, sum};
 use super::syscall::{self, PinnedTcx};
+use super::verify::Verified;
 
 const FORWARD: &str = "gw_xdp";
 const EGRESS: &str = "gw_xdp_guard";
@@ -75,9 +76,9 @@ struct Programs {
 }
 
 impl Xdp {
-    pub(super) fn take(ebpf: &mut Ebpf, pins: &Path) -> Result<Xdp, Error> {
+    pub(super) fn take(ebpf: &mut Ebpf, verified: &mut Verified, pins: &Path) -> Result<Xdp, Error> {
         let inner = Inner {
-            programs: load(ebpf).map_err(|error| with_causes(&error)),
+            programs: loaded(ebpf, verified).map_err(|error| with_causes(&error)),
             links: HashTable(open::<spec::XdpLinks, _>(ebpf)?),
             ports: open::<spec::XdpPorts, _>(ebpf)?,
             counts: CounterArray(open::<spec::XdpCounts, _>(ebpf)?),
@@ -142,20 +143,20 @@ impl Xdp {
     }
 }
 
-/// Loads the programs. A kernel that is too old for them refuses.
-fn load(ebpf: &mut Ebpf) -> Result<Programs, Error> {
-    let mut load = |name: &'static str| -> Result<(u32, ProgramFd), Error> {
+/// Returns the loaded programs. A kernel that is too old for them refuses.
+fn loaded(ebpf: &mut Ebpf, verified: &mut Verified) -> Result<Programs, Error> {
+    let mut loaded = |name: &'static str| -> Result<(u32, ProgramFd), Error> {
+        verified.take(name)?;
         let program =
             ebpf.program_mut(name).ok_or(Error::Missing { what: "program", name: name.to_owned() })?;
         let failed = |source| Error::Program { name, source: Box::new(source) };
         let program: &mut XdpProgram = program.try_into().map_err(failed)?;
-        program.load().map_err(failed)?;
         let id = program.info().map_err(failed)?.id();
         let descriptor = program.fd().map_err(failed)?.try_clone();
         Ok((id, descriptor.map_err(|source| failed(source.into()))?))
     };
-    let (id, forward) = load(FORWARD)?;
-    let (_, guard) = load(EGRESS)?;
+    let (id, forward) = loaded(FORWARD)?;
+    let (_, guard) = loaded(EGRESS)?;
     Ok(Programs { forward, id, guard })
 }
 

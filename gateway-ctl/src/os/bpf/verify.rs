@@ -1,0 +1,51 @@
+//! Verification of the programs by the kernel, which takes most of the time of a start.
+//!
+//! The verifier takes no lock, so each program is loaded in a thread of its own.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use aya::Ebpf;
+use aya::programs::{Program, ProgramError};
+
+use super::Error;
+use super::programs::INGRESS;
+
+/// Result of the kernel for each program.
+pub(super) struct Verified(BTreeMap<String, Result<(), ProgramError>>);
+
+impl Verified {
+    /// Removes the result for a program.
+    pub fn take(&mut self, name: &'static str) -> Result<(), Error> {
+        match self.0.remove(name) {
+            Some(result) => result.map_err(|e| Error::Program { name, source: Box::new(e) }),
+            None => Err(Error::Missing { what: "program", name: name.to_owned() }),
+        }
+    }
+}
+
+/// Loads all programs of the object.
+pub(super) fn load_all(ebpf: &mut Ebpf) -> Verified {
+    let mut programs: Vec<(&str, &mut Program)> = ebpf.programs_mut().collect();
+    // The longest one begins first.
+    programs.sort_by_key(|(name, _)| *name != INGRESS);
+    thread::scope(|scope| {
+        let threads: Vec<_> = programs
+            .into_iter()
+            .map(|(name, program)| (name.to_owned(), scope.spawn(move || load(program))))
+            .collect();
+        let results = threads.into_iter().map(|(name, thread)| {
+            (name, thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        Verified(results.collect())
+    })
+}
+
+fn load(program: &mut Program) -> Result<(), ProgramError> {
+    match program {
+        Program::SchedClassifier(program) => program.load(),
+        Program::SocketFilter(program) => program.load(),
+        Program::Xdp(program) => program.load(),
+        _ => Err(ProgramError::UnexpectedProgramType),
+    }
+}
