@@ -2,6 +2,7 @@
 //!
 //! They are committed with a record of their inputs, so that only a change of the programs needs the BPF toolchain.
 
+mod debug;
 mod object;
 mod record;
 
@@ -29,6 +30,7 @@ pub fn run(options: &Options) -> Result<()> {
     compile(&compiler)?;
     let built = paths::bpf_build().join(TARGET).join("release/gateway");
     let content = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
+    let content = debug::without_debug(&content)?;
     let object = paths::bpf_object();
     let is_same = fs::read(&object).is_ok_and(|committed| object::is_same(&committed, &content));
     if options.check {

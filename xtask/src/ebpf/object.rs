@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 /// Tables of mangled names.
-const NAMES: &[&str] = &[".strtab", ".debug_str"];
+const NAMES: &[&str] = &[".strtab"];
 
 /// Returns true if both are objects that load as the same programs.
 pub fn is_same(one: &[u8], other: &[u8]) -> bool {
@@ -16,8 +16,15 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// Returns the sections by name, without the tables of names. `None` if this is no little-endian 64-bit ELF file.
+/// Returns the sections by name, without the tables of names.
 fn loaded(object: &[u8]) -> Option<BTreeMap<String, &[u8]>> {
+    let mut sections = sections(object)?;
+    sections.retain(|name, _| !NAMES.contains(&name.as_str()));
+    Some(sections)
+}
+
+/// Returns the sections by name. `None` if this is no little-endian 64-bit ELF file.
+pub fn sections(object: &[u8]) -> Option<BTreeMap<String, &[u8]>> {
     object.strip_prefix(b"\x7fELF\x02\x01")?;
     let at = usize::try_from(number(object, 0x28, 8)?).ok()?;
     let (count, names) = (number(object, 0x3c, 2)?, number(object, 0x3e, 2)?);
@@ -32,14 +39,13 @@ fn loaded(object: &[u8]) -> Option<BTreeMap<String, &[u8]>> {
         let header = header(index)?;
         let name = names.get(usize::try_from(number(header, 0, 4)?).ok()?..)?;
         let name = String::from_utf8(name.split(|byte| *byte == 0).next()?.to_vec()).ok()?;
-        if !NAMES.contains(&name.as_str()) {
-            sections.insert(name, content(header)?);
-        }
+        sections.insert(name, content(header)?);
     }
     Some(sections)
 }
 
-fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+/// Returns a little-endian number of the object.
+pub fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(at..)?.get(..length)?;
     Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
