@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 16;
+pub const ABI_VERSION: u32 = 17;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -54,7 +54,7 @@ const _: () = {
     same(size_of::<FastValue4>(), 80);
     same(size_of::<FastValue6>(), 104);
     same(size_of::<FastPending>(), 104);
-    same(size_of::<XdpLink>(), 8);
+    same(size_of::<XdpLink>(), 16);
     same(size_of::<XdpPort>(), 8);
     same(size_of::<XdpMetadata>(), 8);
 };

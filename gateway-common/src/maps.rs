@@ -133,8 +133,8 @@ maps! {
     FastNext "gw_fast_next" [1] u32 => u32;
     /// Per-CPU array by [`FastCounter`].
     FastCounts "gw_fast_count" [16] u32 => CounterValue;
-    /// Interfaces whose packets XDP may take, by index.
-    XdpLinks "gw_xdp_links" [256] u32 => XdpLink;
+    /// Array by [`xdp_link_index`]: interfaces whose packets XDP may take.
+    XdpLinks "gw_xdp_links" [XDP_LINK_COUNT] u32 => XdpLink;
     /// Device map by interface index: interfaces that XDP may send packets to.
     XdpPorts "gw_xdp_ports" [256] u32 => XdpPort;
     /// Per-CPU array by [`XdpCounter`].

@@ -164,8 +164,7 @@ pub static FAST_NEXT: PerCpuArray<Value<spec::FastNext>> =
 pub static FAST_COUNTS: PerCpuArray<Value<spec::FastCounts>> =
     PerCpuArray::with_max_entries(size::<spec::FastCounts>(), 0);
 #[map(name = "gw_xdp_links")]
-pub static XDP_LINKS: HashMap<Key<spec::XdpLinks>, Value<spec::XdpLinks>> =
-    HashMap::with_max_entries(size::<spec::XdpLinks>(), BPF_F_NO_PREALLOC);
+pub static XDP_LINKS: Array<Value<spec::XdpLinks>> = Array::with_max_entries(size::<spec::XdpLinks>(), 0);
 #[map(name = "gw_xdp_ports")]
 pub static XDP_PORTS: DevMapHash = DevMapHash::with_max_entries(size::<spec::XdpPorts>(), 0);
 #[map(name = "gw_xdp_count")]

@@ -4,8 +4,9 @@
 use core::mem::MaybeUninit;
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
-use aya_ebpf::helpers::generated::{bpf_xdp_adjust_meta, bpf_xdp_load_bytes, bpf_xdp_store_bytes};
+use aya_ebpf::helpers::generated::{bpf_xdp_adjust_meta, bpf_xdp_load_bytes};
 use aya_ebpf::programs::XdpContext;
+use gateway_common::classify::{TCP, UDP};
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::fast_path::header::{ETHERNET, V4, V6, read};
 use gateway_common::fast_path::ticks;
@@ -14,7 +15,7 @@ use gateway_common::guard::{self, Departure};
 use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
 use gateway_common::wire::{
-    Address, EgressAllowKey, FAST_OFF, FastCounter, Mac, XdpCounter, XdpLink, XdpMetadata, XdpSide,
+    Address, EgressAllowKey, FAST_OFF, Mac, XdpCounter, XdpLink, XdpMetadata, XdpSide, xdp_link_index,
 };
 
 use crate::counters::{self, count, count_later};
@@ -75,8 +76,7 @@ pub fn run(context: &XdpContext) -> u32 {
     }
     counters::empty_if_full();
     let interface = context.ingress_ifindex() as u32;
-    // SAFETY: plain words, which only the daemon writes.
-    let Some(link) = (unsafe { maps::XDP_LINKS.get(&interface) }) else { return XDP_PASS };
+    let Some(link) = link_of(interface) else { return XDP_PASS };
     let Some(ethertype) = Frame(context).read::<u16>(ETHERNET - 2) else { return XDP_PASS };
     let action = match ethertype {
         ETHERTYPE4 => forward_as::<V4>(context, &now, link),
@@ -87,6 +87,13 @@ pub fn run(context: &XdpContext) -> u32 {
         return action;
     }
     xdp_dns::run(context, &now, link, ethertype)
+}
+
+/// Returns an interface that XDP uses. The daemon waits for running programs before it gives an element to another one.
+#[inline(always)]
+pub fn link_of(interface: u32) -> Option<&'static XdpLink> {
+    let link = maps::XDP_LINKS.get(xdp_link_index(interface))?;
+    if link.interface == interface { Some(link) } else { None }
 }
 
 // A function of its own, because the stack is small.
@@ -124,9 +131,17 @@ fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -
         return None;
     }
     let action = F::action(value);
-    maps::XDP_PORTS.get_ifindex(action.egress)?;
-    let checksum_at = ETHERNET + F::LENGTH + checksum_offset(head.protocol);
-    let checksum = packet.load::<u16>(checksum_at)?;
+    if link_of(action.egress)?.sends == 0 {
+        return None;
+    }
+    // Constant offsets, as the verifier wants them.
+    let is_udp = head.protocol == UDP;
+    let checksum = if is_udp {
+        packet.read::<u16>(ETHERNET + F::LENGTH + checksum_offset(UDP))
+    } else {
+        packet.read::<u16>(ETHERNET + F::LENGTH + checksum_offset(TCP))
+    };
+    let checksum = checksum?;
     if is_unsummed::<F>(header, head, checksum) {
         count(&maps::XDP_COUNTS, XdpCounter::Unsummed as u32, length);
         return None;
@@ -135,27 +150,48 @@ fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -
     F::set_frame(frame, header, value);
     // Until here the frame is unchanged. A driver without metadata leaves it to the IP stack.
     set_metadata(context, XdpMetadata { epoch: now.epoch, mark: action.mark })?;
-    // The frame begins behind two bytes of padding.
-    let (from, written) = ((&raw const *frame).cast::<u8>(), (ETHERNET + F::LENGTH + 4) as u32);
-    // SAFETY: the lengths are those of the values, and the helper checks the offsets.
-    let failed = unsafe {
-        bpf_xdp_store_bytes(context.ctx, 0, from.add(2).cast_mut().cast(), written)
-            | bpf_xdp_store_bytes(context.ctx, checksum_at as u32, (&raw const checksum).cast_mut().cast(), 2)
-    };
-    if failed != 0 {
+    if write_frame::<F>(context, frame, is_udp, checksum).is_none() {
         return Some(XDP_DROP);
     }
+    // The daemon adds these counters to those of the fast path.
     if is_reply {
-        count(&maps::FAST_COUNTS, FastCounter::Replied as u32, length);
         count(&maps::XDP_COUNTS, XdpCounter::Replied as u32, length);
     } else {
         count(&maps::REASON_COUNTERS, action.reason as u32, length);
         count_later(action.policy, action.device, length);
-        count(&maps::FAST_COUNTS, FastCounter::Forwarded as u32, length);
         count(&maps::XDP_COUNTS, XdpCounter::Forwarded as u32, length);
     }
     // The frame is useless for the IP stack, so it is dropped if the interface has gone from the map meanwhile.
     Some(maps::XDP_PORTS.redirect(action.egress, XDP_DROP as u64).unwrap_or(XDP_DROP))
+}
+
+/// Writes the headers and the checksum in place. `None` if the frame is too short, which it is not.
+#[inline(always)]
+fn write_frame<F: Table>(context: &XdpContext, frame: &F::Frame, is_udp: bool, checksum: u16) -> Option<()> {
+    let (start, end) = (context.data(), context.data_end());
+    let headers = ETHERNET + F::LENGTH;
+    if start + headers + 8 > end {
+        return None;
+    }
+    // The frame begins behind two bytes of padding, so that its words are aligned; those of the packet need not be.
+    let from = (&raw const *frame).cast::<u8>();
+    // SAFETY: the comparison keeps the writes inside the packet, and the frame has as many bytes.
+    unsafe {
+        *(start as *mut u16) = *from.add(2).cast::<u16>();
+        let mut offset = 2;
+        while offset < headers + 4 {
+            *((start + offset) as *mut u32) = *from.add(offset + 2).cast::<u32>();
+            offset += 4;
+        }
+    }
+    let at =
+        if is_udp { start + headers + checksum_offset(UDP) } else { start + headers + checksum_offset(TCP) };
+    if at + 2 > end {
+        return None;
+    }
+    // SAFETY: the comparison keeps the write inside the packet.
+    unsafe { *(at as *mut u16) = checksum };
+    Some(())
 }
 
 /// Writes metadata before the frame. `None` if the driver has no place for it; the frame is then unchanged.
@@ -198,9 +234,7 @@ pub fn guard(context: &XdpContext) -> u32 {
     let index = unsafe { (*context.ctx).egress_ifindex };
     let epoch = maps::FAST_EPOCH.get(0).copied().unwrap_or(FAST_OFF);
     let metadata = take_metadata(context).filter(|found| found.epoch == epoch && epoch != FAST_OFF);
-    // SAFETY: plain words, which only the daemon writes.
-    let link = unsafe { maps::XDP_LINKS.get(&index) };
-    let (Some(XdpMetadata { mark, .. }), Some(link)) = (metadata, link) else {
+    let (Some(XdpMetadata { mark, .. }), Some(link)) = (metadata, link_of(index)) else {
         count(&maps::XDP_COUNTS, XdpCounter::Outdated as u32, length);
         return XDP_DROP;
     };

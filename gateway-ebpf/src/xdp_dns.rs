@@ -21,7 +21,7 @@ use crate::counters::{count, count_later};
 use crate::dns_reply::{ASKED, HEADER_UDP, HOPS, SECOND, SHORTEST};
 use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, Table, Workspace, clock, validity};
 use crate::maps;
-use crate::xdp::Frame;
+use crate::xdp::{Frame, link_of};
 
 /// Offset of the protocol in an IPv4 header, and of the next header in an IPv6 header.
 const PROTOCOL4: usize = ETHERNET + 9;
@@ -35,8 +35,7 @@ pub fn keep_verdict(packet: &IpPacket, verdict: &Verdict) {
     if now.epoch == FAST_OFF || verdict.until != 0 {
         return;
     }
-    // SAFETY: plain words, which only the daemon writes.
-    if unsafe { maps::XDP_LINKS.get(&packet.interface) }.is_none() {
+    if link_of(packet.interface).is_none() {
         return;
     }
     write_verdict(packet, verdict, &now);

@@ -4,14 +4,27 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::Mac;
 
+/// Size of the array of interfaces.
+pub const XDP_LINK_COUNT: u32 = 1024;
+
+/// Returns the element of an interface in the array. Of two interfaces with the same element, one has no XDP.
+#[inline(always)]
+pub const fn xdp_link_index(interface: u32) -> u32 {
+    interface % XDP_LINK_COUNT
+}
+
 /// An interface whose packets the XDP program may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct XdpLink {
+    /// Its index, 0 in an unused element.
+    pub interface: u32,
     /// Its MAC address. Frames for others are not of this host.
     pub mac: Mac,
     /// [`XdpSide`] as a number.
     pub side: u16,
+    /// 1 if XDP may send packets to it.
+    pub sends: u32,
 }
 
 /// Side of the gateway on which an interface is.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aya::Ebpf;
 use gateway_common::maps as spec;
-use gateway_common::wire::{FAST_OFF, FastCounter, FastLink};
+use gateway_common::wire::{FAST_OFF, FastCounter, FastLink, XdpCounter};
 
 use super::Error;
 use super::maps::{ArrayMap, CounterArray, Entries as _, HashTable, open};
@@ -87,6 +87,8 @@ struct Inner {
     epoch: ArrayMap<spec::FastEpoch>,
     links: HashTable<spec::FastLinks>,
     counts: CounterArray<spec::FastCounts>,
+    /// Packets that XDP forwarded are counted here only.
+    xdp_counts: CounterArray<spec::XdpCounts>,
     flows4: HashTable<spec::FastFlows4>,
     flows6: HashTable<spec::FastFlows6>,
     /// Last epoch. An epoch never returns, so an old entry never becomes valid again.
@@ -99,11 +101,15 @@ struct Inner {
 }
 
 impl FastPath {
-    pub(super) fn take(ebpf: &mut Ebpf) -> Result<FastPath, Error> {
+    pub(super) fn take(
+        ebpf: &mut Ebpf,
+        xdp_counts: CounterArray<spec::XdpCounts>,
+    ) -> Result<FastPath, Error> {
         let inner = Inner {
             epoch: ArrayMap(open::<spec::FastEpoch, _>(ebpf)?),
             links: HashTable(open::<spec::FastLinks, _>(ebpf)?),
             counts: CounterArray(open::<spec::FastCounts, _>(ebpf)?),
+            xdp_counts,
             flows4: HashTable(open::<spec::FastFlows4, _>(ebpf)?),
             flows6: HashTable(open::<spec::FastFlows6, _>(ebpf)?),
             last: FAST_OFF,
@@ -136,7 +142,16 @@ impl FastPath {
         let inner = self.lock();
         let mut counters = BTreeMap::new();
         for counter in FastCounter::ALL {
-            counters.insert(counter, sum(&inner.counts.get(counter as u32)?));
+            let mut values = inner.counts.get(counter as u32)?;
+            let of_xdp = match counter {
+                FastCounter::Forwarded => Some(XdpCounter::Forwarded),
+                FastCounter::Replied => Some(XdpCounter::Replied),
+                _ => None,
+            };
+            if let Some(counter) = of_xdp {
+                values.extend(inner.xdp_counts.get(counter as u32)?);
+            }
+            counters.insert(counter, sum(&values));
         }
         let (entries, changes) = (inner.entries, inner.changes.clone());
         Ok(FastPathStats { on: inner.on, counters, entries, changes })

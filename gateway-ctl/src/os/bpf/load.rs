@@ -33,8 +33,8 @@ impl Programs {
             verified.take(name)?;
         }
         let maps = Maps::take(&mut ebpf)?;
-        let fast_path = FastPath::take(&mut ebpf)?;
         let xdp = Xdp::take(&mut ebpf, &mut verified, &links)?;
+        let fast_path = FastPath::take(&mut ebpf, xdp.counts()?)?;
         let (learned, map_ids) = (FqdnCache::default(), map_ids(&maps_dir));
         let written = Written::default();
         let mut programs = Programs { ebpf, maps, fast_path, xdp, learned, links, root, map_ids, written };

@@ -360,6 +360,15 @@ impl<M: MapSpec> CounterArray<M>
 where
     M::Value: 'static,
 {
+    /// Returns the same map with its own descriptor.
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let open = || {
+            let data = MapData::from_fd(IterableMap::map(&self.0).fd().as_fd().try_clone_to_owned()?)?;
+            PerCpuArray::try_from(Map::PerCpuArray(data))
+        };
+        open().map(CounterArray).map_err(failed::<M>("open"))
+    }
+
     /// Returns the values of all processors.
     pub fn get(&self, index: u32) -> Result<Vec<M::Value>, Error> {
         let values = self.0.get(&index, 0).map_err(failed::<M>("read"))?;

@@ -14,13 +14,14 @@ use aya::maps::xdp::{DevMapHash, XdpMapError};
 use aya::maps::{MapData, MapError};
 use aya::programs::{ProgramFd, Xdp as XdpProgram};
 use gateway_common::maps::{self as spec, MapSpec as _};
-use gateway_common::wire::{XdpCounter, XdpLink};
+use gateway_common::wire::{XdpCounter, XdpLink, xdp_link_index};
 use gateway_core::xdp::Obstacle;
 use gateway_model::settings::bootstrap::XdpMode;
 use gateway_outbound::causes::with_causes;
 
 use super::Error;
-use super::maps::{CounterArray, Entries as _, HashTable, open};
+use super::grace::grace;
+use super::maps::{ArrayMap, CounterArray, open};
 use super::packet_counts::{Counters, sum};
 use super::syscall::{self, PinnedTcx};
 use super::verify::Verified;
@@ -61,7 +62,9 @@ pub struct Xdp(Arc<Mutex<Inner>>);
 struct Inner {
     /// The programs, or the error of the kernel that refused them.
     programs: Result<Programs, String>,
-    links: HashTable<spec::XdpLinks>,
+    links: ArrayMap<spec::XdpLinks>,
+    /// Elements of the array that are in use.
+    have: BTreeMap<u32, XdpLink>,
     ports: DevMapHash<MapData>,
     counts: CounterArray<spec::XdpCounts>,
     /// Folder of the pins.
@@ -79,7 +82,8 @@ impl Xdp {
     pub(super) fn take(ebpf: &mut Ebpf, verified: &mut Verified, pins: &Path) -> Result<Xdp, Error> {
         let inner = Inner {
             programs: loaded(ebpf, verified).map_err(|error| with_causes(&error)),
-            links: HashTable(open::<spec::XdpLinks, _>(ebpf)?),
+            links: ArrayMap(open::<spec::XdpLinks, _>(ebpf)?),
+            have: BTreeMap::new(),
             ports: open::<spec::XdpPorts, _>(ebpf)?,
             counts: CounterArray(open::<spec::XdpCounts, _>(ebpf)?),
             pins: pins.to_owned(),
@@ -116,9 +120,14 @@ impl Xdp {
         Ok(())
     }
 
-    /// Sets the interfaces whose packets the program may take, by index, and those that it may send packets to.
+    /// Sets the interfaces whose packets the program may take, by index, and those of them that it may send packets to.
+    /// Each needs an element of its own in the array.
     pub fn set(&self, links: &BTreeMap<u32, XdpLink>, ports: &BTreeSet<u32>) -> Result<(), Error> {
         self.lock().set(links, ports)
+    }
+
+    pub(super) fn counts(&self) -> Result<CounterArray<spec::XdpCounts>, Error> {
+        self.lock().counts.try_clone()
     }
 
     pub fn counters(&self) -> Result<BTreeMap<XdpCounter, Counters>, Error> {
@@ -218,18 +227,40 @@ impl Inner {
         for interface in have.difference(ports) {
             self.ports.remove(*interface).map_err(|error| failed("remove from", error.into()))?;
         }
-        let have_links = self.links.read()?;
-        for interface in have_links.keys().filter(|interface| !links.contains_key(interface)) {
-            self.links.remove(interface)?;
-        }
-        for (interface, link) in links.iter().filter(|(index, link)| have_links.get(index) != Some(link)) {
-            self.links.put(interface, link)?;
-        }
+        self.set_links(links, ports)?;
         for interface in ports.difference(&have) {
             let programs = self.programs.as_ref().map_err(|error| io::Error::other(error.clone()));
             let guard = programs.map_err(|error| failed("write", MapError::from(error).into()))?;
             let put = self.ports.insert(*interface, *interface, Some(&guard.guard), 0);
             put.map_err(|error| failed("write", error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the array. A frame that is rewritten for an interface which is no port yet, or no longer, is dropped.
+    fn set_links(&mut self, links: &BTreeMap<u32, XdpLink>, ports: &BTreeSet<u32>) -> Result<(), Error> {
+        let mut want = BTreeMap::new();
+        for (interface, link) in links {
+            let sends = ports.contains(interface).into();
+            want.insert(xdp_link_index(*interface), XdpLink { interface: *interface, sends, ..*link });
+        }
+        let changed = |from: &BTreeMap<u32, XdpLink>, to: &BTreeMap<u32, XdpLink>| -> Vec<u32> {
+            from.iter().filter(|(index, link)| to.get(index) != Some(link)).map(|(index, _)| *index).collect()
+        };
+        // An update is not atomic, so no program uses an element while it changes.
+        let gone = changed(&self.have, &want);
+        for index in &gone {
+            self.links.set(*index, XdpLink::default())?;
+            self.have.remove(index);
+        }
+        if !gone.is_empty() {
+            grace()?;
+        }
+        for index in changed(&want, &self.have) {
+            let link = want[&index];
+            self.links.set(index, XdpLink { interface: 0, ..link })?;
+            self.links.set(index, link)?;
+            self.have.insert(index, link);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::{Duration, Instant};
 
-use gateway_common::wire::{Mac, XdpLink, XdpSide};
+use gateway_common::wire::{Mac, XdpLink, XdpSide, xdp_link_index};
 use gateway_core::facts::{Facts, Link};
 use gateway_core::plan::{Attachment, Plan};
 use gateway_core::xdp::{Candidate, Obstacle};
@@ -90,10 +90,20 @@ impl XdpControl {
         if !wanted.is_empty() {
             (shaped, abilities) = (shapers()?, xdp_abilities()?);
         }
-        let mut attached = BTreeMap::new();
+        let (mut attached, mut elements) = (BTreeMap::new(), BTreeSet::new());
         for one in wanted {
             let candidate = candidate(one, facts, &shaped, abilities.as_ref());
-            match candidate.attach(one.mode).and_then(|()| self.attach_one(one.link)) {
+            let mut attach = || {
+                candidate.attach(one.mode)?;
+                if !elements.insert(xdp_link_index(one.link.index)) {
+                    let index = one.link.index;
+                    let error =
+                        format!("its index {index} has the same element as that of another interface");
+                    return Err(Obstacle::Refused(error));
+                }
+                self.attach_one(one.link)
+            };
+            match attach() {
                 Ok(()) => {
                     attached.insert(one.link.index, one);
                 }
@@ -119,7 +129,8 @@ impl XdpControl {
             };
             states.insert(one.name.to_owned(), state);
             if let Some(mac) = one.link.mac {
-                links.insert(index, XdpLink { mac: Mac::new(mac), side: one.side as u16 });
+                let link = XdpLink { mac: Mac::new(mac), side: one.side as u16, ..XdpLink::default() };
+                links.insert(index, link);
             }
             if send.is_ok() {
                 ports.insert(index);

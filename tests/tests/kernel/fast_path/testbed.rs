@@ -214,7 +214,8 @@ impl Testbed {
     }
 
     pub fn xdp_links(&self) -> BTreeMap<u32, XdpLink> {
-        let link = |mac, side: XdpSide| XdpLink { mac: Mac::new(mac), side: side as u16 };
+        let link =
+            |mac, side: XdpSide| XdpLink { mac: Mac::new(mac), side: side as u16, ..XdpLink::default() };
         [(self.lan, link(LAN_MAC, XdpSide::Lan)), (self.wan, link(WAN_MAC, XdpSide::Uplink))].into()
     }
 
