@@ -62,12 +62,49 @@ pub mod instruction {
         make(0x57, target, 0, 0, value)
     }
 
+    pub const fn add_register(target: u8, source: u8) -> Instruction {
+        make(0x0f, target, source, 0, 0)
+    }
+
+    pub const fn divide(target: u8, value: i32) -> Instruction {
+        make(0x37, target, 0, 0, value)
+    }
+
+    pub const fn remainder(target: u8, value: i32) -> Instruction {
+        make(0x97, target, 0, 0, value)
+    }
+
+    pub const fn shift_right(target: u8, value: i32) -> Instruction {
+        make(0x77, target, 0, 0, value)
+    }
+
+    /// Converts the low 16 bits to network byte order, and clears the others.
+    pub const fn to_big_endian16(target: u8) -> Instruction {
+        make(0xdc, target, 0, 0, 16)
+    }
+
+    pub const fn load16(target: u8, source: u8, offset: i16) -> Instruction {
+        make(0x69, target, source, offset, 0)
+    }
+
+    pub const fn load64(target: u8, source: u8, offset: i16) -> Instruction {
+        make(0x79, target, source, offset, 0)
+    }
+
     pub const fn load32(target: u8, source: u8, offset: i16) -> Instruction {
         make(0x61, target, source, offset, 0)
     }
 
     pub const fn store8(target: u8, offset: i16, source: u8) -> Instruction {
         make(0x73, target, source, offset, 0)
+    }
+
+    pub const fn store16(target: u8, offset: i16, source: u8) -> Instruction {
+        make(0x6b, target, source, offset, 0)
+    }
+
+    pub const fn store32(target: u8, offset: i16, source: u8) -> Instruction {
+        make(0x63, target, source, offset, 0)
     }
 
     pub const fn store64(target: u8, offset: i16, source: u8) -> Instruction {
@@ -82,10 +119,19 @@ pub mod instruction {
         make(0x2d, left, right, skipped, 0)
     }
 
+    pub const fn skip(skipped: i16) -> Instruction {
+        make(0x05, 0, 0, skipped, 0)
+    }
+
     /// Skips unless the operands are equal; compares 32 bits.
     pub const fn skip_unless_equal(left: u8, right: i32, skipped: i16) -> Instruction {
         make(0x56, left, 0, skipped, right)
     }
+
+    /// Helper `bpf_get_prandom_u32`.
+    pub const GET_RANDOM: i32 = 7;
+    /// Helper `bpf_redirect`.
+    pub const REDIRECT: i32 = 23;
 
     pub const fn call(helper: i32) -> Instruction {
         make(0x85, 0, 0, 0, helper)

@@ -7,10 +7,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use gateway_common::abi::ABI_VERSION;
 
-use crate::generator::Flows;
 use crate::row::{Row, Target, alternate};
 use crate::topology::{Road, RuleForm, Way, masquerade};
 
@@ -55,69 +54,6 @@ pub fn run() -> Result<Vec<Row>> {
         target: Target::RatioAtLeast(least),
     });
     Ok(rows.collect())
-}
-
-/// `fastpath_*`: the fast path with as many policies, for so many flows.
-pub fn fast_path(rows: &[&str]) -> Result<Vec<Row>> {
-    let benches = [("fastpath_1", Flows::One), ("fastpath_1k", Flows::Thousand)];
-    let mut measured_rows = Vec::new();
-    for (bench, flows) in benches.into_iter().filter(|(bench, _)| rows.contains(bench)) {
-        let ways = [
-            Way::FastPath { policies: POLICIES },
-            Way::Masquerade,
-            Way::Ours { policies: POLICIES },
-            Way::Plain,
-        ];
-        let mut roads = Vec::new();
-        for way in ways {
-            roads.push(Road::build_for(way, flows)?);
-        }
-        let measured = alternate(&mut roads, ROUNDS, |road| match road.way {
-            Way::Plain => Ok(road.measure(TIME)?.arrived / MILLION),
-            _ => Ok(road.measure_masked(TIME)? / MILLION),
-        })?;
-        println!("million packets per second of one core: median (rounds)");
-        for (road, measured) in roads.iter().zip(&measured) {
-            println!("  {measured}  {:?}", road.way);
-        }
-        let status = roads[0].daemon.as_ref().context("a daemon")?.api().get("/status")?;
-        println!("  {}", status["fast_path"]);
-        measured_rows.push(Row {
-            bench,
-            ours: measured[0].median,
-            peer: measured[1].median,
-            peer_name: "forwarding with conntrack and masquerade".to_owned(),
-            unit: "Mpackets/s on one core",
-            target: Target::RatioAtLeast(1.4),
-        });
-    }
-    Ok(measured_rows)
-}
-
-/// `fastpath_xdp_1k`: the fast path in the driver, with equal ends.
-pub fn fast_path_xdp() -> Result<Vec<Row>> {
-    let mut roads = Vec::new();
-    for way in [Way::Xdp { policies: POLICIES }, Way::MasqueradeFromLink] {
-        roads.push(Road::build_for(way, Flows::Thousand)?);
-    }
-    let measured = alternate(&mut roads, ROUNDS, |road| Ok(road.measure_masked(TIME)? / MILLION))?;
-    println!("million packets per second of one core: median (rounds)");
-    for (road, measured) in roads.iter().zip(&measured) {
-        println!("  {measured}  {:?}", road.way);
-    }
-    let status = roads[0].daemon.as_ref().context("a daemon")?.api().get("/status")?;
-    println!("  {}", status["fast_path"]);
-    let share = status["fast_path"]["xdp_packets"].as_f64().context("a number")?
-        / status["fast_path"]["forwarded_packets"].as_f64().context("a number")?;
-    ensure!(share > 0.99, "only {share} of the packets left in the driver");
-    Ok(vec![Row {
-        bench: "fastpath_xdp_1k",
-        ours: measured[0].median,
-        peer: measured[1].median,
-        peer_name: "forwarding with conntrack and masquerade, the same ends".to_owned(),
-        unit: "Mpackets/s on one core",
-        target: Target::RatioAtLeast(2.0),
-    }])
 }
 
 /// Measures the cost of each component of the gateway's packet path. It removes the components one by one, and compares

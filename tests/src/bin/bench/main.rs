@@ -7,15 +7,20 @@
 mod api;
 mod apply;
 mod bpf;
+mod conntrack;
 mod dhcp;
 mod dns;
 mod failover;
+mod fast_path;
+mod flows;
 mod forward;
 mod frame;
 mod generator;
+mod new_flows;
 mod page_load;
 mod policies;
 mod row;
+mod sink;
 mod socks;
 mod start;
 mod tables;
@@ -46,9 +51,11 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["page_load_without_ipv6"], |_| page_load::run()),
     (&["wan_failover", "wan_failover_link"], |_| failover::run()),
     (&["forward_vs_ct_masq", "forward_vs_nft_linear", "forward_vs_ip_rule"], |_| forward::run()),
-    (&["fastpath_1", "fastpath_1k"], forward::fast_path),
-    (&["fastpath_xdp_1k"], |_| forward::fast_path_xdp()),
-    (&["tcp_bulk", "fastpath_tcp"], |_| tcp::run()),
+    (&["fastpath_1", "fastpath_1k", "fastpath_100k", "fastpath_v6_1k"], fast_path::run),
+    (&["fastpath_xdp_1k"], |_| fast_path::run_xdp()),
+    (&["new_flows_10k"], |_| new_flows::run()),
+    (&["flood"], |_| new_flows::run_flood()),
+    (&["tcp_bulk", "fastpath_tcp", "fastpath_tcp_down"], tcp::run),
     (&["apply_10k", "apply_one_10k"], apply::run),
     (&["wireguard_vs_wireguard_go", "wireguard_small"], |_| wireguard::run()),
     (wireguard::NEWEST_ROWS, wireguard::run_newest),

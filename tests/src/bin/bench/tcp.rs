@@ -1,5 +1,5 @@
-//! `tcp_bulk`, `fastpath_tcp`: one TCP stream from the LAN to the internet. Both ends and the gateway run on one core, so throughput is
-//! throughput per core.
+//! `tcp_bulk`, `fastpath_tcp`: one TCP stream from the LAN to the internet, `fastpath_tcp_down` one in the other
+//! direction. Both ends and the gateway run on one core, so throughput is throughput per core.
 
 use std::process::Stdio;
 
@@ -19,7 +19,14 @@ const SECONDS: &str = "2";
 const PORT: u16 = 5201;
 const SOON: std::time::Duration = std::time::Duration::from_secs(10);
 
-pub fn run() -> Result<Vec<Row>> {
+/// Direction of the stream.
+#[derive(Clone, Copy, Debug)]
+enum Direction {
+    Up,
+    Down,
+}
+
+pub fn run(rows: &[&str]) -> Result<Vec<Row>> {
     let mut roads = [
         Road::build(Way::Ours { policies: 10_000 })?,
         Road::build(Way::Masquerade)?,
@@ -31,21 +38,30 @@ pub fn run() -> Result<Vec<Row>> {
         road.wan.ip("route add default via 203.0.113.2")?;
         servers.push(serve(&road.wan)?);
     }
-    let measured = alternate(&mut roads, ROUNDS, |road| throughput(&road.lan))?;
-    println!("Gbit/s on one core: median (rounds)");
-    for (road, measured) in roads.iter().zip(&measured) {
-        println!("  {measured}  {:?}", road.way);
+    let directions = [
+        (Direction::Up, &[("tcp_bulk", 0, 0.9), ("fastpath_tcp", 3, 1.0)][..]),
+        (Direction::Down, &[("fastpath_tcp_down", 3, 1.0)][..]),
+    ];
+    let mut measured_rows = Vec::new();
+    for (direction, benches) in directions {
+        if !benches.iter().any(|(bench, ..)| rows.contains(bench)) {
+            continue;
+        }
+        let measured = alternate(&mut roads, ROUNDS, |road| throughput(&road.lan, direction))?;
+        println!("Gbit/s on one core, {direction:?}: median (rounds)");
+        for (road, measured) in roads.iter().zip(&measured) {
+            println!("  {measured}  {:?}", road.way);
+        }
+        measured_rows.extend(benches.iter().map(|&(bench, ours, least)| Row {
+            bench,
+            ours: measured[ours].median,
+            peer: measured[1].median,
+            peer_name: "forwarding with conntrack and masquerade".to_owned(),
+            unit: "Gbit/s on one core",
+            target: Target::RatioAtLeast(least),
+        }));
     }
-    drop(servers);
-    let row = |bench, ours: usize, least| Row {
-        bench,
-        ours: measured[ours].median,
-        peer: measured[1].median,
-        peer_name: "forwarding with conntrack and masquerade".to_owned(),
-        unit: "Gbit/s on one core",
-        target: Target::RatioAtLeast(least),
-    };
-    Ok(vec![row("tcp_bulk", 0, 0.9), row("fastpath_tcp", 3, 1.0)])
+    Ok(measured_rows)
 }
 
 fn iperf(namespace: &Namespace, arguments: &[&str]) -> std::process::Command {
@@ -65,8 +81,12 @@ fn serve(namespace: &Namespace) -> Result<Process> {
     Ok(server)
 }
 
-fn throughput(lan: &Namespace) -> Result<f64> {
-    let arguments = ["--client", &SERVER.to_string(), "--time", SECONDS, "--omit", "1", "--json"];
+fn throughput(lan: &Namespace, direction: Direction) -> Result<f64> {
+    let server = SERVER.to_string();
+    let mut arguments = vec!["--client", server.as_str(), "--time", SECONDS, "--omit", "1", "--json"];
+    if matches!(direction, Direction::Down) {
+        arguments.push("--reverse");
+    }
     let output = iperf(lan, &arguments).stdin(Stdio::null()).output().context("start iperf3")?;
     let report: Value = serde_json::from_slice(&output.stdout).context("what iperf3 says")?;
     ensure!(report["error"].is_null() && output.status.success(), "iperf3: {}", report["error"]);

@@ -5,27 +5,35 @@
 //!  10.77.0.2 eth0 ── eth1 gateway eth0 ── up0 203.0.113.1, 198.18.0.1
 //! ```
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::store::{AuditTicket, Store};
+use gateway_model::State;
 use gateway_model::registry::kind;
 use gateway_tests::daemon::Daemon;
 use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::wait::wait_for;
 use serde_json::{Value, json};
 
+use crate::flows::{Flows, hosts};
 use crate::frame::{Mac, Udp};
-use crate::generator::{Flows, Generator, Rate, Sink};
+use crate::generator::{Extent, Generator, Rate};
 use crate::policies::{GATEWAY_MAC, create_policies, subnet_policy};
+use crate::sink::{Counts, Echo, Sink};
 
 pub const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 pub const WAN: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// First of the servers that are destinations of the load.
 const SERVERS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 0);
+const HOST6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2);
+const WAN6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x113, 0, 0, 0, 0, 2);
+const SERVERS6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x18, 1, 0, 0, 0, 0);
+/// Time in which each flow gets replies. Conntrack takes a UDP flow for a stream after two seconds.
+const ESTABLISHMENT: Duration = Duration::from_secs(3);
 const HOST_MAC: Mac = [2, 0, 0, 0x77, 0, 2];
 const MARK: u32 = 0x11;
 const SOON: Duration = Duration::from_secs(20);
@@ -79,6 +87,7 @@ pub struct Road {
     pub lan: Namespace,
     pub gateway: Namespace,
     pub wan: Namespace,
+    flows: Flows,
     generator: Generator,
 }
 
@@ -94,25 +103,35 @@ impl Road {
         let gateway = Namespace::create(&prefix, "gateway")?;
         let wan = Namespace::create(&prefix, "wan")?;
         connect(&lan, &gateway, &wan).context("build a road")?;
-        let link = match way.enters_by_link() {
-            true => Some(lan.within(|| nix::net::if_::if_nametoindex("eth0")).context("eth0")?),
-            false => None,
-        };
-        let generator = Generator::new(
-            &Udp {
-                to: GATEWAY_MAC,
-                from: HOST_MAC,
-                source: HOST.into(),
-                destination: SERVERS.into(),
-                source_port: 40_960,
-                destination_port: 443,
-            },
-            flows,
-            link,
-        )?;
-        let mut road = Self { way, daemon: None, policy: None, lan, gateway, wan, generator };
+        if flows.is_ipv6() {
+            connect_ipv6(&gateway, &wan).context("addresses of IPv6")?;
+        }
+        if flows.has_hosts() {
+            add_hosts(&gateway).context("hosts of the load")?;
+        }
+        let generator = generator(way, flows, &lan)?;
+        let mut road = Self { way, daemon: None, policy: None, lan, gateway, wan, flows, generator };
         road.equip(&prefix).with_context(|| format!("{way:?}"))?;
         Ok(road)
+    }
+
+    /// Replaces the load by another one of the same hosts.
+    pub fn set_flows(&mut self, flows: Flows) -> Result<()> {
+        self.generator = generator(self.way, flows, &self.lan)?;
+        self.flows = flows;
+        Ok(())
+    }
+
+    /// Sends packets of each flow and a reply to each of them, so all flows are established.
+    pub fn establish(&self) -> Result<()> {
+        let _echo = Echo::attach(&self.wan, "up0")?;
+        let replies = Sink::attach(&self.lan, "eth0", HOST.into())?;
+        let interface = self.entrance()?;
+        let extent = Extent::Time(ESTABLISHMENT);
+        self.generator.run(self.entrance_namespace(), interface, &replies, extent)?;
+        let Counts { arrived, .. } = replies.counts()?;
+        ensure!(arrived > u64::from(self.flows.warm_up()), "the hosts got {arrived} replies");
+        Ok(())
     }
 
     fn equip(&mut self, prefix: &Prefix) -> Result<()> {
@@ -127,6 +146,9 @@ impl Road {
                 return self.start_daemon(prefix, policies);
             }
             Way::Plain => {}
+            Way::Masquerade | Way::MasqueradeFromLink if self.flows.is_ipv6() => {
+                masquerade_ipv6(&self.gateway)?;
+            }
             Way::Masquerade | Way::MasqueradeFromLink => masquerade(&self.gateway)?,
             Way::NftLinear { rules, form } => {
                 masquerade(&self.gateway)?;
@@ -163,7 +185,10 @@ impl Road {
         let id = store
             .commit(ticket, |draft| -> Result<String> {
                 create_policies(draft, policies.saturating_sub(1), 0, "eth0")?;
-                let host = subnet_policy("host", 900_000, "10.77.0.0/24", "eth0");
+                if self.flows.has_hosts() {
+                    create_devices(draft)?;
+                }
+                let host = subnet_policy("host", 900_000, "10.77.0.0/24,fd77::/64", "eth0");
                 let made = kind("routing_policy").context("policies")?.create(draft, host)?;
                 draft.freeze_applied();
                 Ok(made.id.to_string())
@@ -197,18 +222,45 @@ impl Road {
 
     /// Returns the packets per second that arrive at the remote end.
     pub fn measure(&self, time: Duration) -> Result<Rate> {
-        let sink = Sink::attach(&self.wan, "up0", WAN)?;
-        let (namespace, name) =
-            if self.way.enters_by_link() { (&self.lan, "eth0") } else { (&self.gateway, "eth1") };
-        let interface = namespace.within(|| nix::net::if_::if_nametoindex(name)).context(name)?;
-        self.generator.run(namespace, interface, &sink, time)
+        self.measure_for(Extent::Time(time))
+    }
+
+    fn measure_for(&self, extent: Extent) -> Result<Rate> {
+        let interface = self.entrance()?;
+        self.generator.run(self.entrance_namespace(), interface, &self.sink()?, extent)
+    }
+
+    /// Returns the number of packets that were due at a rate, and what arrived at the remote end of them.
+    pub fn measure_at(&self, packets_per_second: u32, time: Duration) -> Result<(u64, Counts)> {
+        let interface = self.entrance()?;
+        let rate = (packets_per_second, time);
+        self.generator.run_at(self.entrance_namespace(), interface, &self.sink()?, rate)
+    }
+
+    fn sink(&self) -> Result<Sink> {
+        let masqueraded: IpAddr = if self.flows.is_ipv6() { WAN6.into() } else { WAN.into() };
+        Sink::attach(&self.wan, "up0", masqueraded)
+    }
+
+    fn entrance_namespace(&self) -> &Namespace {
+        if self.way.enters_by_link() { &self.lan } else { &self.gateway }
+    }
+
+    /// Index of the interface that the generator uses.
+    fn entrance(&self) -> Result<u32> {
+        let name = if self.way.enters_by_link() { "eth0" } else { "eth1" };
+        self.entrance_namespace().within(|| nix::net::if_::if_nametoindex(name)).context(name)
     }
 
     /// Returns the packets per second that arrive with the gateway's address as source, as they should. Fails if others
     /// did not take the measured path.
     pub fn measure_masked(&self, time: Duration) -> Result<f64> {
+        self.measure_masked_for(Extent::Time(time))
+    }
+
+    pub fn measure_masked_for(&self, extent: Extent) -> Result<f64> {
         let before = self.hits()?;
-        let rate = self.measure(time)?;
+        let rate = self.measure_for(extent)?;
         // The gateway itself sends a packet occasionally.
         ensure!(rate.masqueraded > 0.99 * rate.arrived, "{:?} lets packets out unmasked: {rate:?}", self.way);
         ensure!(rate.masqueraded > 0.98 * rate.sent, "{:?} loses packets: {rate:?}", self.way);
@@ -224,6 +276,56 @@ impl Road {
         let shown = daemon.api().get(&format!("/routing/policies/{policy}"))?;
         Ok(Some(shown.pointer("/hits/packets").and_then(Value::as_u64).context("no hits in the policy")?))
     }
+}
+
+fn generator(way: Way, flows: Flows, lan: &Namespace) -> Result<Generator> {
+    let link = match way.enters_by_link() {
+        true => Some(lan.within(|| nix::net::if_::if_nametoindex("eth0")).context("eth0")?),
+        false => None,
+    };
+    let (source, destination): (IpAddr, IpAddr) =
+        if flows.is_ipv6() { (HOST6.into(), SERVERS6.into()) } else { (HOST.into(), SERVERS.into()) };
+    let headers = Udp {
+        to: GATEWAY_MAC,
+        from: HOST_MAC,
+        source,
+        destination,
+        source_port: 40_960,
+        destination_port: 443,
+    };
+    Generator::new(&headers, flows, link)
+}
+
+fn connect_ipv6(gateway: &Namespace, wan: &Namespace) -> Result<()> {
+    gateway.ip(&format!(
+        "address add fd77::1/64 dev eth1 nodad\naddress add {WAN6}/64 dev eth0 nodad\n\
+         neighbour replace 2001:db8:113::1 lladdr 02:00:00:11:30:01 dev eth0 nud permanent\n\
+         neighbour replace {HOST6} lladdr 02:00:00:77:00:02 dev eth1 nud permanent\n\
+         route add default via 2001:db8:113::1"
+    ))?;
+    wan.ip("address add 2001:db8:113::1/64 dev up0 nodad")
+}
+
+/// Creates static neighbours for the hosts of a load, which exist only as frames.
+fn add_hosts(gateway: &Namespace) -> Result<()> {
+    let lines: String = hosts()
+        .map(|(host, mac)| {
+            let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
+            format!("neighbour replace 10.77.0.{host} lladdr {mac} dev eth1 nud permanent\n")
+        })
+        .collect();
+    gateway.ip(&lines)
+}
+
+/// Creates a device for each host of a load, as each has a budget of new flows of its own.
+fn create_devices(state: &mut State) -> Result<()> {
+    let devices = kind("device").context("the kind of devices")?;
+    for (host, mac) in hosts() {
+        let mac = mac.map(|byte| format!("{byte:02x}")).join(":");
+        let device = json!({"name": format!("host{host}"), "mac": mac});
+        devices.create(state, device).with_context(|| format!("host {host}"))?;
+    }
+    Ok(())
 }
 
 /// Creates the links and addresses of a topology.
@@ -252,6 +354,12 @@ pub fn connect(lan: &Namespace, gateway: &Namespace, wan: &Namespace) -> Result<
 pub fn masquerade(gateway: &Namespace) -> Result<()> {
     gateway.nft(
         "table ip peer {\nchain out {\ntype nat hook postrouting priority srcnat\noifname \"eth0\" masquerade\n}\n}\n",
+    )
+}
+
+fn masquerade_ipv6(gateway: &Namespace) -> Result<()> {
+    gateway.nft(
+        "table ip6 peer {\nchain out {\ntype nat hook postrouting priority srcnat\noifname \"eth0\" masquerade\n}\n}\n",
     )
 }
 
