@@ -9,6 +9,8 @@ pub mod entry;
 pub mod header;
 pub mod xdp;
 
+use core::time::Duration;
+
 use crate::classify::{DNS_PORT, IpPacket, TCP, UDP};
 use crate::verdict::{Action, Reason, Verdict};
 use crate::wire::{DEADLINE_SHIFT, FastState, Fragment, Mark, PlanValue, flow_flags, plan_flags};
@@ -19,7 +21,7 @@ use crate::wire::{DEADLINE_SHIFT, FastState, Fragment, Mark, PlanValue, flow_fla
 pub enum SlowReason {
     /// Neither TCP nor UDP, or a fragment.
     Protocol = 0,
-    /// The packet does not leave by an uplink or a tunnel.
+    /// The packet goes to no uplink, tunnel or other network of the LAN.
     Verdict = 1,
     /// The verdict ends at a certain time.
     Deadline = 2,
@@ -70,7 +72,8 @@ pub fn admit(packet: &IpPacket, verdict: &Verdict, plan: &PlanValue) -> Result<(
         || reason == Reason::PolicyDirect as u8
         || reason == Reason::NoPolicy as u8;
     let has_egress = verdict.mark & !0xff == Mark::PREFIX || verdict.mark == Mark::DIRECT.0;
-    if verdict.action as u8 != Action::Mark as u8 || !leaves || !has_egress {
+    let is_local = reason == Reason::ToLan as u8 && verdict.mark == Mark::LOCAL.0;
+    if verdict.action as u8 != Action::Mark as u8 || !(leaves && has_egress || is_local) {
         return Err(SlowReason::Verdict);
     }
     if verdict.until != 0 {
@@ -111,6 +114,18 @@ const RETRY_INTERVAL: u32 = seconds(1);
 const LIFETIME: u32 = seconds(10);
 /// The same for replies, which end if the host sends nothing.
 const REPLY_LIFETIME: u32 = seconds(30);
+
+/// Interval at which the daemon renews its lease while it follows the changes that end entries.
+pub const RENEWAL: Duration = Duration::from_secs(1);
+/// Time after a renewal in which the programs use entries. Without the daemon, all packets take the IP stack then.
+pub const LEASE: u32 = seconds(3);
+
+/// Reports whether a lease with this end is in force.
+#[inline(always)]
+pub const fn is_leased(end: u32, now: u32) -> bool {
+    // The clocks of the programs and of the daemon may differ by a tick.
+    end.wrapping_sub(now).wrapping_sub(1) <= LEASE
+}
 
 /// Use of an entry for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,6 +216,8 @@ mod tests {
         assert_eq!(admit(&good, &flow, &plan), Ok(()));
         let direct = Verdict { mark: Mark::DIRECT.0, reason: Reason::NoPolicy, ..flow };
         assert_eq!(admit(&good, &direct, &plan), Ok(()));
+        let lan = Verdict { mark: Mark::LOCAL.0, reason: Reason::ToLan, ..flow };
+        assert_eq!(admit(&good, &lan, &plan), Ok(()));
         for (packet, reason) in [
             (IpPacket { protocol: 1, ..good }, SlowReason::Protocol),
             (IpPacket { fragment: Fragment::First, ..good }, SlowReason::Protocol),
@@ -214,6 +231,9 @@ mod tests {
             (Verdict { reason: Reason::ToGateway, ..flow }, SlowReason::Verdict),
             (Verdict { reason: Reason::PolicyProxy, ..flow }, SlowReason::Verdict),
             (Verdict { mark: Mark::REJECT.0, ..direct }, SlowReason::Verdict),
+            (Verdict { mark: Mark::LOCAL.0, ..direct }, SlowReason::Verdict),
+            (Verdict { mark: Mark::DIRECT.0, ..lan }, SlowReason::Verdict),
+            (Verdict { reason: Reason::LinkLocal, ..lan }, SlowReason::Verdict),
             (Verdict { mark: Mark::RESET.0, ..flow }, SlowReason::Verdict),
             (Verdict { until: 1, ..flow }, SlowReason::Deadline),
             (Verdict { shown: flow_flags::INSPECTED, ..flow }, SlowReason::Inspected),
@@ -227,6 +247,48 @@ mod tests {
         let quic = IpPacket { protocol: UDP, ..good };
         assert_eq!(admit(&quic, &flow, &names), Err(SlowReason::Inspected));
         assert_eq!(admit(&quic, &flow, &plan), Ok(()));
+    }
+
+    #[test]
+    fn intervals_are_as_long_as_their_comments_say() {
+        const TICK_MILLISECONDS: u32 = (1 << DEADLINE_SHIFT) / 1_000_000;
+        for (interval, seconds) in
+            [(RETRY_INTERVAL, 1), (LEASE, 3), (PROBE_INTERVAL, 5), (LIFETIME, 10), (REPLY_LIFETIME, 30)]
+        {
+            let milliseconds = interval * TICK_MILLISECONDS;
+            let error = (seconds * 1000_u32).abs_diff(milliseconds);
+            assert!(error <= 2 * TICK_MILLISECONDS + seconds * 10, "{seconds} s are {milliseconds} ms");
+        }
+    }
+
+    #[test]
+    fn an_unconfirmed_flow_is_probed_once_a_second() {
+        let confirmed = 1_000;
+        let mut state = FastState { confirmed, probed: confirmed, ..FastState::default() };
+        let mut probes = Vec::new();
+        for now in confirmed..confirmed + LIFETIME {
+            if state.at(now, false) == Use::Probe {
+                state.probed = now;
+                probes.push(now - confirmed);
+            }
+        }
+        assert_eq!(probes.first(), Some(&PROBE_INTERVAL));
+        assert!(probes.windows(2).all(|pair| pair[1] - pair[0] == seconds(1)), "{probes:?}");
+        assert!(probes.len() >= 5, "{probes:?}");
+    }
+
+    #[test]
+    fn a_lease_ends_if_it_is_not_renewed() {
+        for start in [0, 7, u32::MAX - 1, u32::MAX] {
+            let end = start.wrapping_add(LEASE);
+            let leased = |after: u32| is_leased(end, start.wrapping_add(after));
+            assert!(leased(0) && leased(LEASE - 1));
+            assert!(is_leased(end, start.wrapping_sub(1)), "a clock that is a tick behind");
+            for after in [LEASE, LEASE + 1, 100 * LEASE, u32::MAX / 2] {
+                assert!(!leased(after), "{after} ticks after {start}");
+            }
+        }
+        assert!(!is_leased(0, 1_000_000), "never renewed");
     }
 
     #[test]

@@ -119,8 +119,8 @@ maps! {
     DnsEpoch "gw_dns_epoch" [1] u32 => u64;
     /// Ring buffer of datagrams with Initial packets of QUIC, in bytes.
     Initials "gw_initials" [524_288] u32 => QuicInitial;
-    /// Array of one: the epoch of the fast path, [`FAST_OFF`] while it is off.
-    FastEpoch "gw_fast_epoch" [1] u32 => u32;
+    /// Array by [`fast_words`]: the epoch of the fast path, and the end of the lease of the daemon.
+    FastEpoch "gw_fast_epoch" [2] u32 => u32;
     /// Interfaces that the fast path may use, by index.
     FastLinks "gw_fast_links" [1024] u32 => FastLink;
     /// IPv4 flows of the fast path, two entries each. Evicts the least recently used entry.

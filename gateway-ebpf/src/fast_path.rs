@@ -13,8 +13,8 @@ use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{IpPacket, UDP};
 use gateway_common::fast_path::entry::{
-    Leaving, Pair, Update, Validity, is_from_same_host, is_same_packet, is_valid, set_opposite, set_pair,
-    update,
+    Leaving, Pair, Update, Validity, is_from_same_host, is_same_packet, is_untranslated, is_valid,
+    set_opposite, set_pair, update,
 };
 use gateway_common::fast_path::header::{
     ETHERNET, Family, Head, V4, V6, content, port_change, read, tcp_flags,
@@ -25,10 +25,10 @@ use gateway_common::packet::Packet as _;
 use gateway_common::policy_maps::PolicyMaps as _;
 use gateway_common::verdict::Verdict;
 use gateway_common::wire::{
-    FAST_OFF, FastCounter, FastEnd, FastLink, FastPending, FastState, Mac, fast_flags,
+    FAST_OFF, FastCounter, FastEnd, FastLink, FastPending, FastState, Mac, Mark, fast_flags, fast_words,
 };
 
-use crate::context::{Buffer, interface};
+use crate::context::{Buffer, interface, mark};
 use crate::counters::{count, count_later};
 use crate::maps;
 use crate::policy_maps::Kernel;
@@ -98,25 +98,36 @@ impl Table for V6 {
     }
 }
 
-/// Returns the epoch, the plan generation and the secret of digests. The epoch is [`FAST_OFF`] if the fast path is off
-/// or no plan is active.
+/// Returns the epoch, the plan generation and the secret of digests. The epoch is [`FAST_OFF`] if the fast path is off,
+/// no plan is active, or the daemon has not renewed its lease.
 ///
 /// Ingress reads them before it evaluates a packet. If either changes meanwhile, the entry that the packet leads to is
 /// not valid.
 #[inline(always)]
 pub fn validity() -> Validity {
-    let off = Validity { epoch: FAST_OFF, generation: 0, seed: 0 };
-    let Some(epoch) = maps::FAST_EPOCH.get(0) else { return off };
+    let mut now = Validity { epoch: FAST_OFF, generation: 0, seed: 0 };
+    read_validity(&mut now);
+    now
+}
+
+// As for `forward_as`. Writes nothing if the fast path is off.
+#[inline(never)]
+pub fn read_validity(now: &mut Validity) -> u32 {
+    let Some(epoch) = maps::FAST_EPOCH.get(fast_words::EPOCH) else { return 0 };
     let epoch = *epoch;
     if epoch == FAST_OFF {
-        return off;
+        return 0;
     }
-    match maps::PLAN_HEADERS.get(Kernel.live()) {
-        Some(plan) if plan.generation != 0 => {
-            Validity { epoch, generation: plan.generation, seed: plan.seed }
-        }
-        _ => off,
+    let Some(lease) = maps::FAST_EPOCH.get(fast_words::LEASE) else { return 0 };
+    if !fast_path::is_leased(*lease, fast_path::ticks(clock())) {
+        return 0;
     }
+    if let Some(plan) = maps::PLAN_HEADERS.get(Kernel.live())
+        && plan.generation != 0
+    {
+        *now = Validity { epoch, generation: plan.generation, seed: plan.seed };
+    }
+    0
 }
 
 /// Deletes the traffic control index of a packet that enters. It may come from another network namespace.
@@ -392,6 +403,16 @@ fn content_at(context: &TcContext, transport: usize, protocol: u8) -> [u32; 2] {
     content(&Buffer(context), transport, protocol)
 }
 
+/// Makes or confirms the entry of a packet that leaves to another network of the LAN. Its replies are evaluated as flows
+/// of their own, and have an entry of their own.
+#[inline(always)]
+pub fn learn_between_lans(context: &TcContext) {
+    if mark(context) == Mark::LOCAL.0 {
+        learn(context, Mark::LOCAL.0);
+    }
+    clear_index(context);
+}
+
 /// Makes or confirms the entries of the flow of a packet that the guard has passed.
 #[inline(always)]
 pub fn learn(context: &TcContext, mark: u32) {
@@ -467,8 +488,11 @@ fn learn_at<F: Table, const OFFSET: usize>(
     if is_current && pending.interface != interface && lan.ethernet != 0 {
         set_pair::<F>(made, pending, leaving, (lan, egress), links.leg as u8, now.seed);
         let ticks = fast_path::ticks(time);
-        let entered = enter::<F>(&made.key, &mut made.value, (value, key), now, ticks, None)
-            && enter::<F>(&made.reply_key, &mut made.reply, (value, key), now, ticks, Some(&made.key));
+        let is_local = mark == Mark::LOCAL.0;
+        let entered = (!is_local || is_untranslated::<F>(pending, leaving))
+            && enter::<F>(&made.key, &mut made.value, (value, key), now, ticks, None)
+            && (is_local
+                || enter::<F>(&made.reply_key, &mut made.reply, (value, key), now, ticks, Some(&made.key)));
         if entered {
             count(&maps::FAST_COUNTS, FastCounter::Confirmed as u32, context.len());
         }

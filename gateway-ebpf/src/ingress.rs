@@ -35,7 +35,8 @@ pub fn run(context: &TcContext) -> i32 {
     let Scratch { packet, verdict, fast } = unsafe { &mut *scratch };
     counters::empty_if_full();
     fast_path::clear_index(context);
-    *fast = fast_path::validity();
+    *fast = Validity::default();
+    fast_path::read_validity(fast);
     if let Some(action) = fast_path::forward(context, fast, false) {
         return action;
     }

@@ -32,6 +32,13 @@ pub fn gw_ingress(context: TcContext) -> i32 {
     ingress::run(&context)
 }
 
+/// LAN interfaces, egress: makes entries of the fast path for packets between networks of the LAN. It passes each packet.
+#[classifier]
+pub fn gw_lan_egress(context: TcContext) -> i32 {
+    fast_path::learn_between_lans(&context);
+    TC_ACT_UNSPEC
+}
+
 /// LAN interfaces, after [`gw_ingress`] let a question to this host pass: answers it if it was just answered.
 #[classifier]
 pub fn gw_dns_reply(context: TcContext) -> i32 {

@@ -22,6 +22,7 @@ pub mod name_server;
 pub mod netns;
 pub mod openapi_check;
 pub mod openvpn;
+pub mod packets;
 pub mod pihole;
 pub mod probe_server;
 pub mod process;

@@ -110,6 +110,11 @@ impl Exit {
         std::fs::remove_file(&control).with_context(|| format!("remove {}", control.display()))
     }
 
+    /// Returns the interface of its server, on which packets are in clear.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
     pub fn address(&self, ipv6: bool) -> IpAddr {
         if ipv6 { self.place.v6.into() } else { self.place.v4.into() }
     }

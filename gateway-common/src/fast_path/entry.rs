@@ -73,6 +73,12 @@ pub fn is_same_packet<F: Family>(pending: &FastPending, leaving: &Leaving<F::Add
         && pending.mark == leaving.mark
 }
 
+/// Reports whether a packet leaves as it came: without translation, as between two networks of the LAN.
+#[inline(always)]
+pub fn is_untranslated<F: Family>(pending: &FastPending, leaving: &Leaving<F::Address>) -> bool {
+    is_equal(&pending.source, &F::widen(&leaving.source)) && pending.source_port == leaving.head.source_port
+}
+
 #[inline(always)]
 const fn is_equal(a: &Address, b: &Address) -> bool {
     a.0[0] == b.0[0] && a.0[1] == b.0[1] && a.0[2] == b.0[2] && a.0[3] == b.0[3]

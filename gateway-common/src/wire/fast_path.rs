@@ -11,6 +11,14 @@ use super::{Address, Mac};
 /// The epoch in which the fast path is off.
 pub const FAST_OFF: u32 = 0;
 
+/// Indexes of the words that decide whether entries are valid.
+pub mod fast_words {
+    /// The epoch, [`FAST_OFF`](super::FAST_OFF) while the fast path is off.
+    pub const EPOCH: u32 = 0;
+    /// End of the lease of the daemon, in [`DEADLINE_SHIFT`](crate::wire::DEADLINE_SHIFT) units of the flow clock.
+    pub const LEASE: u32 = 1;
+}
+
 /// An interface that the fast path may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

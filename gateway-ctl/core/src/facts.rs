@@ -20,6 +20,8 @@ pub struct Facts {
     pub default_routes: Vec<DefaultRoute>,
     /// Prefixes that the main table routes by an interface, default routes left out.
     pub prefixes: BTreeMap<String, BTreeSet<IpNet>>,
+    /// Lowest MTU of the routes of all tables that have one of their own, by interface.
+    pub route_mtus: BTreeMap<String, u32>,
     /// Wall clock minus boot clock, in nanoseconds: turns points in time into deadlines of the dataplane.
     pub booted_at: i64,
     /// Neighbours by MAC address: IP addresses observed with it on LAN interfaces.

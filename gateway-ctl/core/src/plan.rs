@@ -115,7 +115,7 @@ pub struct DomainRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Attachment {
-    /// LAN interface: the deciding program on ingress.
+    /// LAN interface: the deciding program on ingress, and the one that makes entries of the fast path on egress.
     Ingress,
     /// Uplink, tunnel or any other egress: the guard on egress, and on ingress the program that marks incoming packets.
     Guard,

@@ -18,7 +18,7 @@ use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
 use rtnetlink::packet_route::route::{
-    RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteNextHopFlags, RouteType,
+    RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric, RouteNextHopFlags, RouteType,
 };
 use tokio::sync::watch;
 
@@ -62,12 +62,13 @@ impl Observer {
             let name = netlink::name(message)?.to_owned();
             Some((name, link(message, &names)))
         });
-        let (default_routes, prefixes) = self.routes(&names).await?;
+        let Routes { default_routes, prefixes, mtus } = self.routes(&names).await?;
         Ok(Facts {
             links: links.collect(),
             addresses: self.addresses(&names).await?,
             default_routes,
             prefixes,
+            route_mtus: mtus,
             neighbours: self.neighbours(&names, is_lan).await?,
             ..Facts::default()
         })
@@ -88,9 +89,8 @@ impl Observer {
         Ok(addresses)
     }
 
-    /// Returns the default routes of the main table, and its other prefixes by interface.
-    async fn routes(&self, names: &BTreeMap<u32, String>) -> Result<(Vec<DefaultRoute>, Prefixes), Error> {
-        let (mut routes, mut prefixes) = (Vec::new(), Prefixes::new());
+    async fn routes(&self, names: &BTreeMap<u32, String>) -> Result<Routes, Error> {
+        let (mut routes, mut prefixes, mut mtus) = (Vec::new(), Prefixes::new(), BTreeMap::new());
         for (ipv6, request) in [
             (false, RouteMessageBuilder::<Ipv4Addr>::new().build()),
             (true, RouteMessageBuilder::<Ipv6Addr>::new().build()),
@@ -100,9 +100,13 @@ impl Observer {
             for (interface, prefix) in messages.iter().filter_map(|message| prefix(message, names)) {
                 prefixes.entry(interface).or_default().insert(prefix);
             }
+            for (interface, mtu) in messages.iter().flat_map(|message| route_mtus(message, names)) {
+                let lowest: &mut u32 = mtus.entry(interface).or_insert(mtu);
+                *lowest = mtu.min(*lowest);
+            }
         }
         routes.sort_by(|a, b| (a.ipv6, a.metric, &a.interface).cmp(&(b.ipv6, b.metric, &b.interface)));
-        Ok((routes, prefixes))
+        Ok(Routes { default_routes: routes, prefixes, mtus })
     }
 
     async fn neighbours(
@@ -168,6 +172,36 @@ fn link(message: &LinkMessage, names: &BTreeMap<u32, String>) -> Link {
     let is_stacked = matches!(link.kind.as_str(), "vlan" | "macvlan" | "ipvlan" | "macsec");
     link.lower = parent.filter(|_| is_stacked).cloned();
     link
+}
+
+/// Content of the routes of the kernel.
+struct Routes {
+    /// Those of the main table.
+    default_routes: Vec<DefaultRoute>,
+    /// Other prefixes of the main table, by interface.
+    prefixes: Prefixes,
+    /// Lowest MTU of routes of all tables, by interface.
+    mtus: BTreeMap<String, u32>,
+}
+
+/// Returns the interfaces of a route of any table that has an MTU of its own, with this MTU.
+fn route_mtus(message: &RouteMessage, names: &BTreeMap<u32, String>) -> Vec<(String, u32)> {
+    let (mut mtu, mut indexes) = (None, Vec::new());
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Metrics(metrics) => {
+                mtu = metrics.iter().find_map(|metric| match metric {
+                    RouteMetric::Mtu(mtu) => Some(*mtu),
+                    _ => None,
+                });
+            }
+            RouteAttribute::Oif(index) => indexes.push(*index),
+            RouteAttribute::MultiPath(hops) => indexes.extend(hops.iter().map(|hop| hop.interface_index)),
+            _ => {}
+        }
+    }
+    let Some(mtu) = mtu.filter(|mtu| *mtu != 0) else { return Vec::new() };
+    indexes.iter().filter_map(|index| Some((names.get(index)?.clone(), mtu))).collect()
 }
 
 type Prefixes = BTreeMap<String, BTreeSet<ipnet::IpNet>>;

@@ -1,8 +1,9 @@
 //! Fast path of established flows: turns it on and off, and invalidates its entries when the path of packets changes.
 //!
 //! It is on only while this service follows the changes of the kernel. While it cannot, all packets go through the IP
-//! stack.
+//! stack; after a kill of the daemon, from the end of its lease on.
 
+mod length_limits;
 mod xdp;
 
 use std::collections::BTreeMap;
@@ -10,16 +11,18 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use gateway_common::fast_path::RENEWAL;
 use gateway_common::wire::FastLink;
 use gateway_core::facts::{Facts, LinkLayer};
 use gateway_core::plan::Plan;
-use tokio::time::{Instant, interval_at, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use crate::os::bpf::{self, FastPath};
 use crate::os::driver_state::ShaperChanges;
 use crate::os::path_changes::PathChanges;
 use crate::service::Context;
 use crate::supervise::blocking;
+use length_limits::{LengthLimits, Sysctls};
 use xdp::XdpControl;
 
 /// Conntrack sees only some of the segments, so it must not refuse others as outside of the window.
@@ -69,6 +72,8 @@ async fn follow(
 ) -> (io::Error, XdpControl) {
     let (mut compiled, mut facts) = (context.wake.compiled(), context.wake.facts());
     let mut check = interval_at(Instant::now(), CHECK_INTERVAL);
+    let mut renew = interval_at(Instant::now(), RENEWAL);
+    renew.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shapers = ShaperChanges::open().ok();
     let mut count = interval_at(Instant::now() + COUNT_INTERVAL, COUNT_INTERVAL);
     loop {
@@ -83,6 +88,11 @@ async fn follow(
                 }
                 Err(error) => return (error, control),
             },
+            // Behind the changes: a renewal says that none is waiting.
+            _ = renew.tick() => {
+                report(fast_path.renew());
+                continue;
+            }
             changed = next_of(&mut shapers) => if changed.is_err() {
                 // Without messages, the checks find the change.
                 shapers = None;
@@ -98,7 +108,7 @@ async fn follow(
                 continue;
             }
         }
-        let links = links(&compiled.borrow().plan, &facts.borrow());
+        let links = links(&compiled.borrow().plan, &facts.borrow(), &Sysctls);
         let links = links.filter(|_| liberal.ensure());
         if links.is_none() {
             report(fast_path.set(None));
@@ -123,7 +133,7 @@ async fn next_of(shapers: &mut Option<ShaperChanges>) -> io::Result<()> {
 }
 
 /// Returns the interfaces with programs, by index. `None` if the fast path is off.
-fn links(plan: &Plan, facts: &Facts) -> Option<BTreeMap<u32, FastLink>> {
+fn links(plan: &Plan, facts: &Facts, limits: &dyn LengthLimits) -> Option<BTreeMap<u32, FastLink>> {
     if !plan.fast_path {
         return None;
     }
@@ -134,7 +144,9 @@ fn links(plan: &Plan, facts: &Facts) -> Option<BTreeMap<u32, FastLink>> {
             LinkLayer::Other => 0,
             LinkLayer::Loopback => return None,
         };
-        let mtu = u16::try_from(link.mtu).unwrap_or(u16::MAX);
+        let of_routes = facts.route_mtus.get(name).copied().unwrap_or(u32::MAX);
+        let mtu = link.mtu.min(of_routes).min(limits.of(name));
+        let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
         Some((link.index, FastLink { mtu, ethernet }))
     };
     Some(plan.attach.keys().filter_map(link).collect())
@@ -210,8 +222,42 @@ mod tests {
             (4, FastLink { mtu: 1420, ethernet: 0 }),
             (6, FastLink { mtu: u16::MAX, ethernet: 1 }),
         ];
-        assert_eq!(links(&plan, &facts), Some(want.into()));
+        assert_eq!(links(&plan, &facts, &Unlimited), Some(want.into()));
         plan.fast_path = false;
-        assert_eq!(links(&plan, &facts), None);
+        assert_eq!(links(&plan, &facts, &Unlimited), None);
+    }
+
+    #[test]
+    fn shortest_limit_of_an_interface_is_in_force() {
+        let link = |index| Link { index, up: true, mtu: 1500, ..Link::default() };
+        let links_of_host = ["lan0", "wan0", "wan1"].map(|name| (name.to_owned(), link(2)));
+        let facts = Facts {
+            links: links_of_host.into(),
+            route_mtus: [("wan0".to_owned(), 1400), ("wan1".to_owned(), 9000)].into(),
+            ..Facts::default()
+        };
+        let mtu = |name: &str, limits: &dyn LengthLimits| {
+            let attach = [(name.to_owned(), Attachment::Guard)].into();
+            let plan = Plan { fast_path: true, attach, ..Plan::default() };
+            links(&plan, &facts, limits).expect("on")[&2].mtu
+        };
+        assert_eq!(["lan0", "wan0", "wan1"].map(|name| mtu(name, &Unlimited)), [1500, 1400, 1500]);
+        assert_eq!(["lan0", "wan0", "wan1"].map(|name| mtu(name, &Limit(1450))), [1450, 1400, 1450]);
+    }
+
+    struct Unlimited;
+
+    impl LengthLimits for Unlimited {
+        fn of(&self, _: &str) -> u32 {
+            u32::MAX
+        }
+    }
+
+    struct Limit(u32);
+
+    impl LengthLimits for Limit {
+        fn of(&self, _: &str) -> u32 {
+            self.0
+        }
     }
 }

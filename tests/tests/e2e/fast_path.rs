@@ -1,8 +1,10 @@
 //! Fast path with the daemon: it is switched live, shows what it does, and follows each change.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use gateway_tests::services::IDENT;
+use gateway_tests::tap::MARK;
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{Host, server, wan};
 use gateway_tests::traffic::{Load, TcpFlow, UdpFlow};
@@ -146,6 +148,80 @@ fn a_tunnel_that_is_deleted_by_hand_takes_its_flows_along() {
     let exit = FAMILIES.map(|ipv6| network.exit_a.address(ipv6));
     assert!(sent.answers.keys().all(|seen| exit.contains(seen)), "{sent:?}");
     assert_nothing_leaked(&testbed);
+}
+
+#[test]
+fn flows_between_lans_take_it_until_a_trust_class_forbids_them() {
+    let mut testbed = Testbed::prepare().expect("a network");
+    let guest = testbed.network.add_segment().expect("a segment");
+    let configuration = json!({"dataplane": {"fast_path": "on"}, "network": {"lan_iface": ["eth1", "eth3"]}});
+    testbed.daemon.configure(&configuration).expect("configured");
+    testbed.daemon.start().expect("a daemon");
+    wait_until(&testbed, "on", |status| status["on"] == true);
+    let laptop = &testbed.network.laptop;
+    let device = testbed.device(laptop).expect("a device");
+    for at in [SocketAddr::from((guest.v4, 7777)), SocketAddr::from((guest.v6, 7777))] {
+        let any = if at.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
+        let server = guest.namespace.within(|| UdpSocket::bind(at)).expect("a server");
+        let client = laptop.namespace.within(|| UdpSocket::bind(any)).expect("a client");
+        for socket in [&server, &client] {
+            socket.set_read_timeout(Some(BLOCKED)).expect("a timeout");
+        }
+        let exchange = |number: u8| -> std::io::Result<Vec<u8>> {
+            let mut buffer = [0; 100];
+            client.send_to(&[number; 50], at)?;
+            let (length, from) = server.recv_from(&mut buffer)?;
+            server.send_to(&buffer[..length], from)?;
+            client.recv(&mut buffer).map(|length| buffer[..length].to_vec())
+        };
+        let before = packets(&testbed);
+        for number in 0..20 {
+            assert_eq!(exchange(number).expect("an answer"), [number; 50]);
+        }
+        let after = packets(&testbed);
+        // Both directions are packets from the LAN.
+        assert!(after.0 >= before.0 + 30, "{before:?} {after:?}");
+        let set = |class: &str| {
+            let path = format!("/devices/{device}");
+            let mut object = testbed.api().get(&path).expect("the device");
+            object["trust_class"] = json!(class);
+            testbed.api().put(&path, &object).expect("stored");
+            testbed.api().act("/enforce/reconcile").expect("reconciled");
+        };
+        set("guest");
+        assert!(exchange(77).is_err(), "the class has no access to other networks");
+        set("standard");
+        assert_eq!(exchange(78).expect("an answer"), [78; 50]);
+    }
+    let question =
+        json!({"device_id": device, "destination": format!("{}:7777", guest.v4), "protocol": "udp"});
+    let explained = testbed.api().post("/policy/evaluate", &question).expect("an evaluation");
+    assert_eq!(explained["families"]["ipv4"]["fast_path"]["possible"], true, "{explained}");
+}
+
+#[test]
+fn packets_longer_than_a_route_take_the_ip_stack() {
+    let testbed = start();
+    let laptop = &testbed.network.laptop;
+    let (to, any) = (SocketAddr::from((server(false), IDENT)), "0.0.0.0:0");
+    let client = laptop.namespace.within(|| UdpSocket::bind(any)).expect("a client");
+    client.set_read_timeout(Some(SOON)).expect("a timeout");
+    let ask = || {
+        client.send_to(MARK, to).expect("sent");
+        client.recv(&mut [0; 100]).expect("an answer");
+    };
+    (0..3).for_each(|_| ask());
+    testbed.network.gateway.ip("route add 198.18.0.1/32 via 203.0.113.1 mtu 1300").expect("a route");
+    // Less than the interval of probes, by which the stack gets a packet anyway.
+    wait_for(Duration::from_secs(4), "the gateway to send an ICMP message", || {
+        // The short packets get an entry, and take the probes.
+        (0..4).for_each(|_| ask());
+        // The host refuses it once it knows the path MTU.
+        let _ = client.send_to(&[0; 1400], to);
+        let route = laptop.namespace.run("ip", &["route", "get", "198.18.0.1"]).expect("a route");
+        route.contains("mtu 1300")
+    })
+    .expect("the path MTU");
 }
 
 #[test]

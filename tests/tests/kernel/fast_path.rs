@@ -1,13 +1,14 @@
 //! Fast path: packets that pass the IP stack by leave with the same bytes as packets that do not.
 
-mod packet;
+mod between_lans;
+mod lease;
 mod sequence;
 mod testbed;
 mod xdp;
 mod xdp_dns;
 
 use gateway_common::wire::FastCounter;
-use gateway_tests::netns;
+use gateway_tests::{netns, packets as packet};
 use packet::{Packet, Shown, TCP, UDP};
 use testbed::Testbed;
 

@@ -11,7 +11,7 @@ use nix::net::if_::if_nameindex;
 use super::Programs;
 use super::filters::{self, Filter};
 use super::hook::{Hook, Placement, programs_of};
-use super::programs::{GUARD, INGRESS, WAN_INGRESS};
+use super::programs::{GUARD, INGRESS, LAN_EGRESS, WAN_INGRESS};
 
 /// Preference of the gateway's filter on a clsact qdisc. It is fixed, so a restart finds and replaces the filter.
 const PRIORITY: u16 = 71;
@@ -63,7 +63,9 @@ fn foreign_before(filters: &[Filter]) -> usize {
 /// Returns the id of the program that the gateway's filter runs.
 fn installed(filters: &[Filter]) -> Option<u32> {
     let in_place = filters.iter().filter(|filter| filter.preference == PRIORITY);
-    let ours = |name: &str| [INGRESS, GUARD, WAN_INGRESS].iter().any(|program| name.starts_with(program));
+    let ours = |name: &str| {
+        [INGRESS, LAN_EGRESS, GUARD, WAN_INGRESS].iter().any(|program| name.starts_with(program))
+    };
     in_place
         .filter_map(|filter| filter.program.as_ref())
         .find(|program| ours(&program.name))

@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aya::Ebpf;
+use gateway_common::fast_path::{LEASE, ticks};
 use gateway_common::maps as spec;
-use gateway_common::wire::{FAST_OFF, FastCounter, FastLink, XdpCounter};
+use gateway_common::wire::{FAST_OFF, FastCounter, FastLink, XdpCounter, fast_words};
 
 use super::Error;
+use super::fqdn::monotonic;
 use super::maps::{ArrayMap, CounterArray, Entries as _, HashTable, open};
 use super::packet_counts::{Counters, sum};
 
@@ -138,6 +140,11 @@ impl FastPath {
         self.lock().invalidate(change)
     }
 
+    /// Renews the lease of the daemon, without which the programs use no entry.
+    pub fn renew(&self) -> Result<(), Error> {
+        self.lock().renew()
+    }
+
     pub fn stats(&self) -> Result<FastPathStats, Error> {
         let inner = self.lock();
         let mut counters = BTreeMap::new();
@@ -165,7 +172,7 @@ impl FastPath {
     pub fn count_entries(&self) -> Result<u64, Error> {
         let (flows4, flows6, epoch) = {
             let inner = self.lock();
-            (inner.flows4.try_clone()?, inner.flows6.try_clone()?, inner.epoch.get(0)?)
+            (inner.flows4.try_clone()?, inner.flows6.try_clone()?, inner.epoch.get(fast_words::EPOCH)?)
         };
         let mut entries = 0;
         let mut visit = |found: u32, end: u32| entries += u64::from(found == epoch && end == 0);
@@ -186,7 +193,7 @@ impl Inner {
     fn set(&mut self, links: Option<&BTreeMap<u32, FastLink>>) -> Result<(), Error> {
         let Some(links) = links.filter(|_| !self.ended) else {
             if self.on {
-                self.epoch.set(0, FAST_OFF)?;
+                self.epoch.set(fast_words::EPOCH, FAST_OFF)?;
                 self.on = false;
                 self.entries = 0;
             }
@@ -197,7 +204,7 @@ impl Inner {
             return Ok(());
         }
         // Without an epoch, no packet uses the interfaces while they change.
-        self.epoch.set(0, FAST_OFF)?;
+        self.epoch.set(fast_words::EPOCH, FAST_OFF)?;
         self.on = false;
         for index in have.keys().filter(|index| !links.contains_key(index)) {
             self.links.remove(index)?;
@@ -206,7 +213,15 @@ impl Inner {
             self.links.put(index, link)?;
         }
         self.on = true;
+        self.renew()?;
         self.invalidate(EpochChange::Setting)
+    }
+
+    fn renew(&mut self) -> Result<(), Error> {
+        if !self.on {
+            return Ok(());
+        }
+        self.epoch.set(fast_words::LEASE, ticks(monotonic()).wrapping_add(LEASE))
     }
 
     fn invalidate(&mut self, change: EpochChange) -> Result<(), Error> {
@@ -218,6 +233,6 @@ impl Inner {
             FAST_OFF => FAST_OFF + 1,
             next => next,
         };
-        self.epoch.set(0, self.last)
+        self.epoch.set(fast_words::EPOCH, self.last)
     }
 }

@@ -70,7 +70,11 @@ impl Programs {
 
 /// Returns the time on the clock of the flow table.
 pub(super) fn ticks() -> u32 {
+    u32::try_from(monotonic() >> FLOW_TICK_SHIFT).unwrap_or(u32::MAX)
+}
+
+/// Returns the same in nanoseconds.
+pub(super) fn monotonic() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
-    let nanos = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();
-    u32::try_from(nanos >> FLOW_TICK_SHIFT).unwrap_or(u32::MAX)
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }

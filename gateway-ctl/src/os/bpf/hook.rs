@@ -3,7 +3,7 @@
 use aya::programs::TcAttachType;
 use gateway_core::plan::Attachment;
 
-use super::programs::{GUARD, INGRESS, WAN_INGRESS};
+use super::programs::{GUARD, INGRESS, LAN_EGRESS, WAN_INGRESS};
 
 /// A program and its hook on an interface.
 pub(super) struct Hook<'a> {
@@ -38,7 +38,7 @@ impl std::fmt::Display for Placement {
 /// Returns all programs of an attachment and their directions, in the order of attachment.
 pub(super) fn programs_of(attachment: Attachment) -> impl Iterator<Item = (&'static str, TcAttachType)> {
     let programs: &[(&str, TcAttachType)] = match attachment {
-        Attachment::Ingress => &[(INGRESS, TcAttachType::Ingress)],
+        Attachment::Ingress => &[(INGRESS, TcAttachType::Ingress), (LAN_EGRESS, TcAttachType::Egress)],
         Attachment::Guard => &[(GUARD, TcAttachType::Egress), (WAN_INGRESS, TcAttachType::Ingress)],
     };
     programs.iter().copied()

@@ -30,6 +30,7 @@ pub struct Programs {
 }
 
 pub(super) const INGRESS: &str = "gw_ingress";
+pub(super) const LAN_EGRESS: &str = "gw_lan_egress";
 pub(super) const GUARD: &str = "gw_guard";
 pub(super) const WAN_INGRESS: &str = "gw_wan_ingress";
 pub(super) const ANSWER: &str = "gw_dns_reply";

@@ -17,39 +17,37 @@ use gateway_tests::netns::{Namespace, Prefix};
 use gateway_tests::xdp_peer::XdpPeer;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::packet::{Packet, mac};
+use super::packet::{LAN_MAC, Packet, WAN_MAC, mac};
 use crate::kernel::differential::Pins;
 
-pub const LAN_MAC: [u8; 6] = [2, 0, 0, 0x77, 0, 1];
-pub const WAN_MAC: [u8; 6] = [2, 0, 0, 0x78, 0, 1];
 const WAN_MTU: u16 = 1400;
 const SOON: Duration = Duration::from_secs(10);
 /// Destination port of the packets that end a part of a sequence.
-const MARKER: u16 = 9;
+pub(super) const MARKER: u16 = 9;
 
 pub struct Testbed {
     // Field order is drop order.
     pub programs: Programs,
-    lan_side: Side,
+    pub(super) lan_side: Side,
     wan_side: Side,
     pub gateway: Namespace,
-    plan: Dataplane,
-    markers: u16,
+    pub(super) plan: Dataplane,
+    pub(super) markers: u16,
     pub lan: u32,
     pub wan: u32,
     peers: Vec<XdpPeer>,
-    namespaces: [Namespace; 2],
+    pub(super) namespaces: [Namespace; 2],
     pins: Pins,
 }
 
 /// One end of a link, outside the gateway.
-struct Side {
-    sender: FrameSender,
+pub(super) struct Side {
+    pub(super) sender: FrameSender,
     receiver: Socket,
 }
 
 impl Side {
-    fn open(namespace: &Namespace, interface: &str) -> Side {
+    pub(super) fn open(namespace: &Namespace, interface: &str) -> Side {
         let sender = FrameSender::open(namespace, interface).expect("a sender");
         let receiver = namespace.within(|| {
             let all = i32::from((libc::ETH_P_ALL as u16).to_be());
@@ -67,7 +65,7 @@ impl Side {
     }
 
     /// Returns the frames that the gateway sent, until one to the port of markers with this source port.
-    fn frames_until(&self, is_marker: impl Fn(&[u8]) -> bool, from: [u8; 6]) -> Vec<Vec<u8>> {
+    pub(super) fn frames_until(&self, is_marker: impl Fn(&[u8]) -> bool, from: [u8; 6]) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         loop {
             let mut buffer = [std::mem::MaybeUninit::uninit(); 70_000];
@@ -196,6 +194,11 @@ impl Testbed {
         self.fast_path().set(Some(&self.links())).expect("on");
     }
 
+    /// Renews the lease, as the daemon does each second.
+    pub fn renew(&self) {
+        self.fast_path().renew().expect("renewed");
+    }
+
     /// Attaches XDP to both interfaces, whose peers then accept redirected frames.
     pub fn use_xdp(&mut self) {
         let [host, internet] = &self.namespaces;
@@ -211,6 +214,11 @@ impl Testbed {
             }
             xdp.set(&links, &[lan, wan].into()).expect("set");
         });
+    }
+
+    /// Keeps a peer that accepts redirected frames.
+    pub fn keep(&mut self, peer: XdpPeer) {
+        self.peers.push(peer);
     }
 
     pub fn xdp_links(&self) -> BTreeMap<u32, XdpLink> {
@@ -284,6 +292,7 @@ impl Testbed {
     /// Returns the frames that left to the LAN and to the uplink since the last call.
     pub fn received(&mut self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         self.markers += 1;
+        self.renew();
         let there = Packet::marker(self.markers, MARKER);
         self.send_from_lan(&there);
         let port = self.markers.to_be_bytes();

@@ -1,10 +1,13 @@
-//! Packets of the flows of the tests, built whole, and the translated form in which they leave.
+//! Packets of the flows of the tests, built whole, and the translated form in which they leave a gateway. Two gateways
+//! that treat them alike send equal frames.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use gateway_common::checksum::{add, fold, sum};
 
-use super::testbed::{LAN_MAC, WAN_MAC};
+/// MAC addresses of the gateway of the kernel tests.
+pub const LAN_MAC: [u8; 6] = [2, 0, 0, 0x77, 0, 1];
+pub const WAN_MAC: [u8; 6] = [2, 0, 0, 0x78, 0, 1];
 
 pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
