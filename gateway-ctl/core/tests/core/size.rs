@@ -64,7 +64,7 @@ fn a_plan_of_egresses_says_what_the_whole_plan_says_of_them() {
     assert_eq!(matching.locals, rest.locals);
     // Redirections of nftables follow from flags of devices.
     let nft = whole.plan.nft.clone();
-    let egress = Plan { dataplane: Dataplane::default(), nft, ..egress.plan };
+    let egress = Plan { dataplane: Dataplane::default().into(), nft, ..egress.plan };
     assert_eq!(format!("{:?}", whole.plan), format!("{egress:?}"));
 }
 
