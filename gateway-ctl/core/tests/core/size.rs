@@ -60,7 +60,7 @@ fn a_plan_of_egresses_says_what_the_whole_plan_says_of_them() {
     let matching = std::mem::take(&mut whole.plan.dataplane);
     let rest = egress.plan.dataplane.clone();
     assert_eq!(matching.actions, rest.actions);
-    assert_eq!((matching.authorised, matching.egress_legs), (rest.authorised, rest.egress_legs));
+    assert_eq!((&matching.authorised, &matching.egress_legs), (&rest.authorised, &rest.egress_legs));
     assert_eq!(matching.locals, rest.locals);
     // Redirections of nftables follow from flags of devices.
     let nft = whole.plan.nft.clone();

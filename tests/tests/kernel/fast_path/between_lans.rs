@@ -79,7 +79,8 @@ impl Segments {
             gateway_tests::xdp_peer::XdpPeer::attach(&self.testbed.namespaces[1], "net1").expect("a peer");
         self.testbed.keep(peer);
         let mut links = self.testbed.xdp_links();
-        let link = XdpLink { mac: gateway_common::wire::Mac::new(SECOND_MAC), side: XdpSide::Lan as u16 };
+        let mac = gateway_common::wire::Mac::new(SECOND_MAC);
+        let link = XdpLink { mac, side: XdpSide::Lan as u16, ..XdpLink::default() };
         links.insert(self.index, link);
         let (xdp, index) = (self.testbed.programs.xdp.clone(), self.index);
         let ports = links.keys().copied().collect();

@@ -16,7 +16,6 @@ use gateway_tests::frames::FrameSender;
 use gateway_tests::netns::Namespace;
 use gateway_tests::packets::{Shown, TCP, UDP};
 use gateway_tests::testbed::{Testbed, create, policy};
-use gateway_tests::topology::{LAN_V4, LAN_V6};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 use socket2::{Domain, Protocol, Socket, Type};
