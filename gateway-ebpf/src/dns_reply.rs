@@ -6,8 +6,6 @@ use aya_ebpf::bindings::{BPF_F_MARK_MANGLED_0, BPF_F_PSEUDO_HDR, BPF_RB_NO_WAKEU
 use aya_ebpf::helpers::generated::{
     bpf_ktime_get_coarse_ns, bpf_redirect, bpf_skb_change_tail, bpf_skb_load_bytes, bpf_skb_store_bytes,
 };
-use aya_ebpf::macros::map;
-use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::TcContext;
 use gateway_common::checksum;
 use gateway_common::classify::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, IpPacket, UDP};
@@ -15,22 +13,13 @@ use gateway_common::packet::Packet as _;
 use gateway_common::wire::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
 
 use crate::context::{Buffer, interface};
+use crate::dns_query::{self, HEADER_UDP, HOPS, SECOND, SHORTEST};
 use crate::maps::{DNS_CACHE, DNS_EPOCH, DNS_HITS};
 use crate::{ingress, xdp_dns};
 
 const ETHERNET: usize = 14;
 const HEADER4: usize = 20;
 const HEADER6: usize = 40;
-pub const HEADER_UDP: usize = 8;
-/// DNS header without the id, the root's name, type and class.
-pub const SHORTEST: u32 = 10 + 1 + 4;
-pub const HOPS: u16 = 64;
-const _: () = assert!(QUESTION.is_multiple_of(4));
-pub const SECOND: u64 = 1_000_000_000;
-
-// Too large for the stack beside the rest.
-#[map(name = "gw_dns_key")]
-pub static ASKED: PerCpuArray<DnsCacheKey> = PerCpuArray::with_max_entries(1, 0);
 
 /// None: the resolver answers.
 #[inline(always)]
@@ -104,19 +93,7 @@ fn question(
     if length < SHORTEST || length > QUESTION as u32 {
         return None;
     }
-    let asked = ASKED.get_ptr_mut(0)?;
-    // SAFETY: a program is not interrupted by itself on one processor, so the place is its own.
-    let asked = unsafe { &mut *asked };
-    asked.client = packet.source;
-    asked.server = packet.destination;
-    asked.interface = packet.interface;
-    asked.length = length;
-    // Word by word, and volatile: else it becomes the call of a function.
-    let words = asked.question.as_mut_ptr().cast::<u32>();
-    for word in 0..QUESTION / 4 {
-        // SAFETY: the words are those of the array, which is aligned as the fields before it.
-        unsafe { words.add(word).write_volatile(0) };
-    }
+    let asked = dns_query::begin_key(packet.source, packet.destination, packet.interface, length)?;
     let (at, to) = ((headers + HEADER_UDP + MESSAGE_ID) as u32, asked.question.as_mut_ptr().cast());
     // SAFETY: the length is at most that of the place.
     if unsafe { bpf_skb_load_bytes(context.as_ptr().cast(), at, to, length) } != 0 {

@@ -7,6 +7,7 @@
 
 mod context;
 mod counters;
+mod dns_query;
 mod dns_reply;
 mod events;
 mod fast_path;

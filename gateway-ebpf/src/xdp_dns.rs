@@ -18,7 +18,7 @@ use gateway_common::wire::{
 };
 
 use crate::counters::{count, count_later};
-use crate::dns_reply::{ASKED, HEADER_UDP, HOPS, SECOND, SHORTEST};
+use crate::dns_query::{self, HEADER_UDP, HOPS, SECOND, SHORTEST};
 use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, Table, Workspace, clock, validity};
 use crate::maps;
 use crate::xdp::{Frame, link_of};
@@ -116,13 +116,7 @@ fn answer<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -> Opt
     }
     let (source, destination) = F::addresses(header);
     let interface = context.ingress_ifindex() as u32;
-    let asked = ASKED.get_ptr_mut(0)?;
-    // SAFETY: as above.
-    let asked = unsafe { &mut *asked };
-    asked.client = F::widen(&source);
-    asked.server = F::widen(&destination);
-    asked.interface = interface;
-    asked.length = length;
+    let asked = dns_query::begin_key(F::widen(&source), F::widen(&destination), interface, length)?;
     let client = DnsVerdictKey { client: asked.client, server: asked.server, interface, host, _pad: 0 };
     // SAFETY: plain words. If the element becomes that of another host during the read, its words are those of a verdict
     // that lets queries through as well, and they are used for counters only.
@@ -130,11 +124,6 @@ fn answer<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -> Opt
     let time = clock();
     if verdict.epoch != now.epoch || verdict.generation != now.generation || time >= verdict.until {
         return None;
-    }
-    let words = asked.question.as_mut_ptr().cast::<u32>();
-    for word in 0..QUESTION / 4 {
-        // SAFETY: the words are those of the array, which is aligned as the fields before it.
-        unsafe { words.add(word).write_volatile(0) };
     }
     let (at, to) = ((headers + HEADER_UDP + MESSAGE_ID) as u32, asked.question.as_mut_ptr().cast());
     // SAFETY: the length is at most that of the place.

@@ -10,6 +10,7 @@ mod dns_cache;
 mod events;
 mod fast_path;
 mod filters;
+mod flow_clock;
 mod flows;
 mod fqdn;
 mod grace;

@@ -12,7 +12,7 @@ use gateway_common::maps as spec;
 use gateway_common::wire::{FAST_OFF, FastCounter, FastLink, XdpCounter, fast_words};
 
 use super::Error;
-use super::fqdn::monotonic;
+use super::flow_clock::monotonic;
 use super::maps::{ArrayMap, CounterArray, Entries as _, HashTable, open};
 use super::packet_counts::{Counters, sum};
 

@@ -7,7 +7,7 @@ use gateway_common::verdict::Reason;
 use gateway_common::wire::{FLOW_TICK_SHIFT, FlowKey, FlowValue};
 
 use super::fast_path::EpochChange;
-use super::fqdn::ticks;
+use super::flow_clock::ticks;
 use super::maps::{Entries, HashTable};
 use super::{Error, Programs};
 

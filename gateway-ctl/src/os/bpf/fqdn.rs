@@ -4,10 +4,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use gateway_common::maps::action_index;
-use gateway_common::wire::{ClientKey, FLOW_TICK_SHIFT, FqdnIpKey, SLOT_NONE};
+use gateway_common::wire::{ClientKey, FqdnIpKey, SLOT_NONE};
 use gateway_core::dns::{Name, NameRef};
 use gateway_core::fqdn_cache::Key;
 
+use super::flow_clock::ticks;
 use super::maps::Entries;
 use super::{Error, Programs};
 
@@ -66,15 +67,4 @@ impl Programs {
         self.learned.restore(entries, |rank| Some(actions.get(action_index(slot, rank)?).ok()?.policy));
         Ok(())
     }
-}
-
-/// Returns the time on the clock of the flow table.
-pub(super) fn ticks() -> u32 {
-    u32::try_from(monotonic() >> FLOW_TICK_SHIFT).unwrap_or(u32::MAX)
-}
-
-/// Returns the same in nanoseconds.
-pub(super) fn monotonic() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }

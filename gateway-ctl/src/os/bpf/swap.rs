@@ -9,7 +9,7 @@ use gateway_core::plan::Dataplane;
 use gateway_core::prefix_filter::PrefixFilter;
 
 use super::fast_path::EpochChange;
-use super::fqdn::ticks;
+use super::flow_clock::ticks;
 use super::grace::grace;
 use super::maps::Entries;
 use super::tables::Tables;
