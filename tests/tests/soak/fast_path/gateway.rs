@@ -100,10 +100,9 @@ impl Gateway {
         let mut ends = BTreeMap::new();
         ends.insert(End::Lan, listen(&testbed.network.laptop.namespace, "eth0"));
         ends.insert(End::Uplink, listen(&testbed.network.internet, "up0"));
-        let load = Load::start(&testbed);
         let mut gateway = Gateway {
             is_fast: fast_path == "on",
-            load,
+            load: Load::default(),
             dhcp,
             ends,
             senders,
@@ -124,6 +123,8 @@ impl Gateway {
         gateway.open_exits();
         gateway.set_neighbours();
         gateway.configure();
+        // Before its policy, its packets leave by the uplink.
+        gateway.load.start(&gateway.testbed);
         gateway
     }
 
@@ -444,6 +445,7 @@ fn read(socket: &Socket) -> Option<Vec<u8>> {
 }
 
 /// Traffic of one host all the time, also while the state changes.
+#[derive(Default)]
 struct Load {
     ending: Arc<AtomicBool>,
     arrived: Arc<AtomicU64>,
@@ -451,21 +453,19 @@ struct Load {
 }
 
 impl Load {
-    fn start(testbed: &Testbed) -> Load {
+    fn start(&mut self, testbed: &Testbed) {
         let sender = FrameSender::open(&testbed.network.laptop.namespace, "eth0").expect("a sender");
-        let (ending, arrived) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let until = ending.clone();
-        let thread = std::thread::spawn(move || {
+        let ending = self.ending.clone();
+        self.thread = Some(std::thread::spawn(move || {
             let frames = [false, true].map(|ipv6| traffic::load(ipv6, mac(LOAD), GATEWAY_LAN).frame());
-            while !until.load(Ordering::Relaxed) {
+            while !ending.load(Ordering::Relaxed) {
                 for frame in &frames {
                     // A link that is down is one of the changes.
                     drop(sender.send(frame));
                 }
                 std::thread::sleep(Duration::from_millis(4));
             }
-        });
-        Load { ending, arrived, thread: Some(thread) }
+        }));
     }
 }
 
