@@ -22,6 +22,7 @@ mod tap;
 mod wan_ingress;
 mod xdp;
 mod xdp_dns;
+mod xdp_frame;
 
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
 use aya_ebpf::macros::{classifier, socket_filter, xdp};

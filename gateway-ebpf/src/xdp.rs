@@ -1,10 +1,8 @@
 //! Fast path at XDP: rewrites frames of established flows and redirects them from driver to driver. Each frame that
 //! leaves so passes a second program at its egress interface, which repeats the egress guard.
 
-use core::mem::MaybeUninit;
-
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
-use aya_ebpf::helpers::generated::{bpf_xdp_adjust_meta, bpf_xdp_load_bytes};
+use aya_ebpf::helpers::generated::bpf_xdp_adjust_meta;
 use aya_ebpf::programs::XdpContext;
 use gateway_common::classify::{TCP, UDP};
 use gateway_common::fast_path::entry::Validity;
@@ -12,60 +10,20 @@ use gateway_common::fast_path::header::{ETHERNET, V4, V6, read};
 use gateway_common::fast_path::ticks;
 use gateway_common::fast_path::xdp::{Arrival, checksum_after, checksum_offset, is_unsummed, takes};
 use gateway_common::guard::{self, Departure};
-use gateway_common::maps::Wire;
-use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
+use gateway_common::packet::Packet as _;
 use gateway_common::wire::{
-    Address, EgressAllowKey, FAST_OFF, Mac, XdpCounter, XdpLink, XdpMetadata, XdpSide, xdp_link_index,
+    Address, EgressAllowKey, FAST_OFF, Mac, XdpCounter, XdpLink, XdpMetadata, XdpSide,
 };
 
 use crate::counters::{self, count, count_later};
 use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, Table, Workspace, clock, validity};
+use crate::xdp_frame::{Frame, link_of};
 use crate::{events, guard as egress, maps, network_header, xdp_dns};
 
 const METADATA: usize = size_of::<XdpMetadata>();
 /// Offsets of the source address behind an Ethernet header (RFC 791, section 3.1; RFC 8200, section 3).
 const SOURCE4: usize = ETHERNET + 12;
 const SOURCE6: usize = ETHERNET + 8;
-
-/// A frame in the driver.
-pub struct Frame<'a>(pub &'a XdpContext);
-
-impl Packet for Frame<'_> {
-    #[inline(always)]
-    fn read<T: Wire>(&self, offset: usize) -> Option<T> {
-        // Bounded for the verifier before it is added to a packet pointer.
-        if offset > HEADER_WINDOW - size_of::<T>() {
-            return None;
-        }
-        let start = self.0.data() + offset;
-        if start + size_of::<T>() > self.0.data_end() {
-            return None;
-        }
-        // SAFETY: as in `Buffer`.
-        Some(unsafe { *(start as *const T) })
-    }
-
-    #[inline(always)]
-    fn load<T: Wire>(&self, offset: usize) -> Option<T> {
-        let mut value = MaybeUninit::<T>::uninit();
-        let to = value.as_mut_ptr().cast();
-        // SAFETY: the place has that size; the helper fills it or fails, and every bit pattern is a T.
-        unsafe {
-            let failed = bpf_xdp_load_bytes(self.0.ctx, offset as u32, to, size_of::<T>() as u32);
-            if failed == 0 { Some(value.assume_init()) } else { None }
-        }
-    }
-
-    #[inline(always)]
-    fn load_name(&self, _: usize, _: usize, _: &mut [u8; NAME]) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn length(&self) -> u32 {
-        (self.0.data_end() - self.0.data()) as u32
-    }
-}
 
 /// Redirects the frame if the entry of its flow allows it, else passes it.
 #[inline(always)]
@@ -87,13 +45,6 @@ pub fn run(context: &XdpContext) -> u32 {
         return action;
     }
     xdp_dns::run(context, &now, link, ethertype)
-}
-
-/// Returns an interface that XDP uses. The daemon waits for running programs before it gives an element to another one.
-#[inline(always)]
-pub fn link_of(interface: u32) -> Option<&'static XdpLink> {
-    let link = maps::XDP_LINKS.get(xdp_link_index(interface))?;
-    if link.interface == interface { Some(link) } else { None }
 }
 
 // A function of its own, because the stack is small.

@@ -21,7 +21,7 @@ use crate::counters::{count, count_later};
 use crate::dns_query::{self, HEADER_UDP, HOPS, SECOND, SHORTEST};
 use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, Table, Workspace, clock, validity};
 use crate::maps;
-use crate::xdp::{Frame, link_of};
+use crate::xdp_frame::{Frame, link_of};
 
 /// Offset of the protocol in an IPv4 header, and of the next header in an IPv6 header.
 const PROTOCOL4: usize = ETHERNET + 9;

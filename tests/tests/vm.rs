@@ -15,7 +15,6 @@
 mod checks;
 mod daemon;
 mod dataplane;
-mod fast_path;
 mod guest;
 mod machine;
 mod smoke;

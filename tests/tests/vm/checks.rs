@@ -40,13 +40,6 @@ impl Checks {
         assert!(release.starts_with(prefix), "the guest runs {release}");
     }
 
-    /// Prints the lines of the script that begin so. Panics if there is none.
-    pub fn show(&self, prefix: &str) {
-        let lines: Vec<_> = self.output.stdout.lines().filter(|line| line.starts_with(prefix)).collect();
-        assert!(!lines.is_empty(), "the guest printed no line of {prefix}: {:#?}", self.output);
-        println!("{}", lines.join("\n"));
-    }
-
     /// Panics unless the check `name` ran and succeeded.
     pub fn assert_ok(&self, name: &str) {
         match self.results.get(name) {

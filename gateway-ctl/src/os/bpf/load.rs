@@ -28,7 +28,7 @@ impl Programs {
             loader.map_pin_path(name, maps_dir.join(name));
         }
         let mut ebpf = loader.load(OBJECT).map_err(|e| Error::Load(Box::new(e)))?;
-        let mut verified = verify::load_all(&mut ebpf);
+        let mut verified = verify::load_all(&mut ebpf, INGRESS);
         for name in [INGRESS, LAN_EGRESS, GUARD, WAN_INGRESS, ANSWER, INJECT, TAP] {
             verified.take(name)?;
         }

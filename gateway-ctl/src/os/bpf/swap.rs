@@ -12,7 +12,7 @@ use super::fast_path::EpochChange;
 use super::flow_clock::ticks;
 use super::grace::grace;
 use super::maps::Entries;
-use super::tables::Tables;
+use super::tables::{Tables, Visit};
 use super::{Error, Programs};
 
 /// Result of a swap.
@@ -185,18 +185,6 @@ fn remove_excess<E: Entries>(
         map.remove(key)?;
     }
     Ok(())
-}
-
-/// Operation on each map of a slot.
-pub(super) trait Visit {
-    /// Visits a map with the wanted entries, and those that it has in this slot. `None`: they are not known.
-    fn visit<E: Entries>(
-        &mut self,
-        map: &mut E,
-        want: &BTreeMap<E::Key, E::Value>,
-        have: Option<&BTreeMap<E::Key, E::Value>>,
-        ours: impl Fn(&E::Key) -> bool,
-    ) -> Result<(), Error>;
 }
 
 struct Write<'a> {

@@ -7,8 +7,7 @@ use gateway_core::plan::Dataplane;
 use ipnet::{IpNet, Ipv4Net};
 
 use super::Error;
-use super::maps::Maps;
-use super::swap::Visit;
+use super::maps::{Entries, Maps};
 
 type Prefixes<K, V> = BTreeMap<(u32, K), V>;
 
@@ -26,6 +25,18 @@ pub(super) struct Tables {
     doh_servers: (Prefixes<Prefix4, u32>, Prefixes<Prefix6, u32>),
     doh_names: BTreeMap<DomainKey, u32>,
     destination_ports: (Prefixes<PortPrefix4, u32>, Prefixes<PortPrefix6, u32>),
+}
+
+/// Operation on each map of a slot.
+pub(super) trait Visit {
+    /// Visits a map with the wanted entries, and those that it has in this slot. `None`: they are not known.
+    fn visit<E: Entries>(
+        &mut self,
+        map: &mut E,
+        want: &BTreeMap<E::Key, E::Value>,
+        have: Option<&BTreeMap<E::Key, E::Value>>,
+        ours: impl Fn(&E::Key) -> bool,
+    ) -> Result<(), Error>;
 }
 
 /// Entries that this process has written into the slots.

@@ -9,7 +9,6 @@ use aya::Ebpf;
 use aya::programs::{Program, ProgramError};
 
 use super::Error;
-use super::programs::INGRESS;
 
 /// Result of the kernel for each program.
 pub(super) struct Verified(BTreeMap<String, Result<(), ProgramError>>);
@@ -24,11 +23,10 @@ impl Verified {
     }
 }
 
-/// Loads all programs of the object.
-pub(super) fn load_all(ebpf: &mut Ebpf) -> Verified {
+/// Loads all programs of the object. The `longest` one begins first.
+pub(super) fn load_all(ebpf: &mut Ebpf, longest: &str) -> Verified {
     let mut programs: Vec<(&str, &mut Program)> = ebpf.programs_mut().collect();
-    // The longest one begins first.
-    programs.sort_by_key(|(name, _)| *name != INGRESS);
+    programs.sort_by_key(|(name, _)| *name != longest);
     thread::scope(|scope| {
         let threads: Vec<_> = programs
             .into_iter()
