@@ -61,7 +61,7 @@ pub fn lower(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], compiled: &
     for (rank, policy) in in_force(in_trial, input.now) {
         let only = input.only_for(policy.meta.id);
         let is_exception = input.exception_end(policy.meta.id).is_some();
-        for source in input.sources(&policy) {
+        for source in input.sources(policy) {
             match only {
                 Some(device) => ranks.note_of(input, device, &source, rank),
                 None => ranks.note(input, policy, &source, rank, &mut compiled.findings),
