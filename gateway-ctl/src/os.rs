@@ -16,6 +16,7 @@ pub mod driver_state;
 pub mod egress_tap;
 pub mod fake_backend;
 pub mod json_file;
+pub mod length_limits;
 pub mod link;
 pub mod link_counters;
 pub mod neighbour;

@@ -3,7 +3,6 @@
 //! It is on only while this service follows the changes of the kernel. While it cannot, all packets go through the IP
 //! stack; after a kill of the daemon, from the end of its lease on.
 
-mod length_limits;
 mod xdp;
 
 use std::collections::BTreeMap;
@@ -19,10 +18,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use crate::os::bpf::{self, FastPath};
 use crate::os::driver_state::ShaperChanges;
+use crate::os::length_limits::{LengthLimits, Sysctls};
 use crate::os::path_changes::PathChanges;
 use crate::service::Context;
 use crate::supervise::blocking;
-use length_limits::{LengthLimits, Sysctls};
+
 use xdp::XdpControl;
 
 /// Conntrack sees only some of the segments, so it must not refuse others as outside of the window.
