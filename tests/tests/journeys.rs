@@ -19,7 +19,7 @@ use serde_json::json;
 /// Timeout of a journey.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Held by the journey that measures how smooth the pages are; the others share it.
+/// Held by the journey that takes all processors for a while; the others share it.
 static PROCESSORS: RwLock<()> = RwLock::new(());
 
 /// State of the gateway before a journey.
@@ -89,7 +89,7 @@ fn two_uplinks_and_what_leaves_directly_are_in_the_overview() -> Result<()> {
 }
 
 #[test]
-fn many_devices_and_queries_slow_no_page_down() -> Result<()> {
+fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)
 }

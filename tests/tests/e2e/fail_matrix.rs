@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::e2e::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
 use crate::e2e::fail_policies::{
-    self, Site, TIMEOUT, assert_leaks, let_it_end, store_policies, wait_until_gone,
+    self, Site, TIMEOUT, assert_leaks, let_it_end, store_policies, timeout_for, wait_until_gone,
 };
 use crate::e2e::health::{forwards, probed};
 use crate::e2e::openvpn::processes;
@@ -76,7 +76,7 @@ impl Tunnels {
             Open => Some(wan(ipv6)),
         };
         network.tap.reset();
-        let answer = ask(&network.laptop, fail_policy.destination(ipv6), TIMEOUT);
+        let answer = ask(&network.laptop, fail_policy.destination(ipv6), timeout_for(expected));
         let counts = network.tap.counts();
         let cell = format!("{cause} × {} × IPv{}", fail_policy.name(), if ipv6 { 6 } else { 4 });
         assert_eq!(answer.seen(), expected, "{cell}: {answer}");

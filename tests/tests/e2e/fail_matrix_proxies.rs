@@ -1,6 +1,8 @@
 //! Effect of each failure policy when a proxy fails, for any cause: cause × policy × family × protocol. Each cell has
 //! the leaked packets that the tap counted.
 
+use std::time::Duration;
+
 use gateway_tests::socks::{PORT, Proxy, Server};
 use gateway_tests::testbed::{Testbed, create};
 use gateway_tests::topology::wan;
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::e2e::fail_policies::FailPolicy::{self, Closed, Degraded, Open};
 use crate::e2e::fail_policies::{
-    self, Site, TIMEOUT, assert_leaks, carry_out, let_it_end, store_policies, wait_until_gone,
+    self, Site, TIMEOUT, assert_leaks, carry_out, let_it_end, store_policies, timeout_for, wait_until_gone,
 };
 use crate::e2e::paths::path;
 use crate::e2e::{FAMILIES, SOON, assert_the_tap_sees};
@@ -83,7 +85,7 @@ impl Struck {
             (_, _, Open) => Some(wan(ipv6)),
         };
         network.tap.reset();
-        let answer = self.ask(protocol, fail_policy, ipv6);
+        let answer = self.ask(protocol, fail_policy, ipv6, timeout_for(expected));
         let counts = network.tap.counts();
         let family = if ipv6 { 6 } else { 4 };
         let cell = format!("{} × {} × {protocol:?} × IPv{family}", row.cause, fail_policy.name());
@@ -95,11 +97,11 @@ impl Struck {
         }
     }
 
-    fn ask(&self, protocol: Protocol, fail_policy: FailPolicy, ipv6: bool) -> Answer {
+    fn ask(&self, protocol: Protocol, fail_policy: FailPolicy, ipv6: bool, timeout: Duration) -> Answer {
         let (laptop, to) = (&self.testbed.network.laptop, fail_policy.destination(ipv6));
         match protocol {
-            Tcp => ask(laptop, to, TIMEOUT),
-            Udp => ask_udp(laptop, to, TIMEOUT),
+            Tcp => ask(laptop, to, timeout),
+            Udp => ask_udp(laptop, to, timeout),
         }
     }
 
@@ -174,7 +176,7 @@ impl Site for Struck {
             for (protocol, ipv6) in PROTOCOLS.into_iter().flat_map(|p| FAMILIES.map(|ipv6| (p, ipv6))) {
                 let what = format!("{} {protocol:?} to be as usual after: {after}", fail_policy.name());
                 wait_ok(SOON, &what, || {
-                    let answer = self.ask(protocol, fail_policy, ipv6);
+                    let answer = self.ask(protocol, fail_policy, ipv6, TIMEOUT);
                     anyhow::ensure!(answer.seen() == Some(self.exit().address(ipv6)), "{answer}");
                     Ok(())
                 })

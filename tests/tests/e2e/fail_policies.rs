@@ -4,22 +4,31 @@
 //! hop and keeps it under load throughout, so the test also covers the transition.
 
 use std::fmt::Debug;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use gateway_tests::services::{HTTP, HTTP_OTHER};
 use gateway_tests::tap::Counts;
 use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::{other_server, server};
-use gateway_tests::traffic::Load;
+use gateway_tests::traffic::{self, Load};
 use gateway_tests::wait::{wait_for, wait_ok};
 use serde_json::json;
 
 use crate::e2e::paths::path;
 use crate::e2e::{FAMILIES, SOON};
 
-/// Timeout of a blocked request: far longer than a working path needs.
+/// Timeout of a request that is repeated or blocked: far longer than a working path needs.
 pub const TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Returns the timeout of a request with this expected answer. One that is answered once may take longer on a busy
+/// machine; only a blocked one waits to the end.
+pub fn timeout_for(expected: Option<IpAddr>) -> Duration {
+    match expected {
+        Some(_) => traffic::TIMEOUT,
+        None => TIMEOUT,
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailPolicy {
