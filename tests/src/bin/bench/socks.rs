@@ -45,7 +45,7 @@ pub fn run() -> Result<Vec<Row>> {
         peer: measured[1].median,
         peer_name: "curl --socks5 through the same proxy, dante".to_owned(),
         unit: "Gbit/s",
-        target: Target::RatioAtLeast(0.8),
+        target: Target::RatioAtLeast(0.9),
     }])
 }
 
