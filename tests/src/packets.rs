@@ -26,6 +26,7 @@ pub struct Packet {
     pub dont_fragment: bool,
     pub tcp_flags: u8,
     pub sequence: u32,
+    pub acknowledgement: u32,
     pub payload: Vec<u8>,
     pub from: [u8; 6],
     pub to: [u8; 6],
@@ -43,6 +44,7 @@ impl Packet {
             dont_fragment: true,
             tcp_flags: 0x10,
             sequence: 1,
+            acknowledgement: 1,
             payload: Vec::new(),
             from: mac(host),
             to: LAN_MAC,
@@ -80,7 +82,8 @@ impl Packet {
             6
         } else {
             transport.extend(self.sequence.to_be_bytes());
-            transport.extend([0, 0, 0, 1, 0x50, self.tcp_flags, 0x20, 0, 0, 0, 0, 0]);
+            transport.extend(self.acknowledgement.to_be_bytes());
+            transport.extend([0x50, self.tcp_flags, 0x20, 0, 0, 0, 0, 0]);
             16
         };
         transport.extend(&self.payload);
@@ -136,6 +139,40 @@ fn transport_sum(source: &[u8], destination: &[u8], protocol: u8, transport: &[u
     pseudo.extend((transport.len() as u32).to_be_bytes());
     pseudo.extend([0, 0, 0, protocol]);
     fold(add(sum(&pseudo), sum(transport)))
+}
+
+/// Computes the checksum of a captured frame whose sender left that to the network card (`CHECKSUM_PARTIAL`): the field
+/// holds only the sum of the pseudo-header. A virtual link passes such frames on as they are, which are the segments of
+/// the kernel itself and those that it merged or split. Returns whether it was so.
+pub fn complete_checksum(frame: &mut [u8]) -> bool {
+    let number = |at: usize| frame.get(at..at + 2).map(|word| usize::from(word[0]) << 8 | usize::from(word[1]));
+    let (at, end, protocol, addresses) = match frame.get(12..14) {
+        // Fragments have no checksum of their own.
+        Some([8, 0]) if frame.get(14) == Some(&0x45) && number(20).is_some_and(|word| word & 0x3fff == 0) => {
+            (34, number(16).map(|length| 14 + length), frame.get(23).copied(), 26..34)
+        }
+        Some([0x86, 0xdd]) => (54, number(18).map(|length| 54 + length), frame.get(20).copied(), 22..54),
+        _ => return false,
+    };
+    let field = match protocol {
+        Some(UDP) => at + 6,
+        Some(TCP) => at + 16,
+        _ => return false,
+    };
+    let (Some(end), Some(protocol)) = (end, protocol) else { return false };
+    if field + 2 > end || end > frame.len() {
+        return false;
+    }
+    let length = (end - at) as u32;
+    let pseudo = [&frame[addresses], &length.to_be_bytes(), &[0, 0, 0, protocol]].concat();
+    if fold(sum(&pseudo)).to_ne_bytes() != frame[field..field + 2] {
+        return false;
+    }
+    // The field is part of the sum.
+    let checksum = !fold(sum(&frame[at..end]));
+    let checksum = if protocol == UDP && checksum == 0 { 0xffff } else { checksum };
+    frame[field..field + 2].copy_from_slice(&checksum.to_ne_bytes());
+    true
 }
 
 /// Source address of packets of a host on the uplink.
@@ -202,5 +239,81 @@ impl Shown {
             bytes[24..26].fill(0);
         }
         Some(Shown { bytes, source_port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packets() -> Vec<Packet> {
+        let ends = [("192.168.77.2:40000", "203.0.113.7:4433"), ("[fd77::2]:40000", "[2001:db8:9::7]:4433")];
+        let all = ends.iter().flat_map(|(source, destination)| {
+            [TCP, UDP].map(|protocol| {
+                let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
+                // An odd length, whose last byte is padded.
+                Packet {
+                    payload: vec![7, 8, 9],
+                    ..Packet::from_host(source, destination, protocol, 2)
+                }
+            })
+        });
+        all.collect()
+    }
+
+    /// Returns the offsets of the transport header and of its checksum.
+    fn offsets(packet: &Packet) -> (usize, usize) {
+        let at = if packet.source.is_ipv4() { 34 } else { 54 };
+        (at, at + if packet.protocol == UDP { 6 } else { 16 })
+    }
+
+    /// Returns the frame as the kernel sends it with `CHECKSUM_PARTIAL`.
+    fn partial(packet: &Packet) -> Vec<u8> {
+        let mut frame = packet.frame();
+        let (at, field) = offsets(packet);
+        let (source, destination) = (octets(packet.source.ip()), octets(packet.destination.ip()));
+        let length = (frame.len() - at) as u32;
+        let pseudo = [source, destination, length.to_be_bytes().to_vec(), vec![0, 0, 0, packet.protocol]];
+        let sum = fold(sum(&pseudo.concat()));
+        frame[field..field + 2].copy_from_slice(&sum.to_ne_bytes());
+        frame
+    }
+
+    #[test]
+    fn sums_of_pseudo_headers_are_completed() {
+        for packet in packets() {
+            let mut frame = partial(&packet);
+            assert_ne!(frame, packet.frame());
+            assert!(complete_checksum(&mut frame), "{packet:?}");
+            assert_eq!(frame, packet.frame(), "{packet:?}");
+        }
+    }
+
+    #[test]
+    fn whole_and_wrong_checksums_stay_as_they_are() {
+        for packet in packets() {
+            let whole = packet.frame();
+            let mut frame = whole.clone();
+            assert!(!complete_checksum(&mut frame), "{packet:?}");
+            assert_eq!(frame, whole);
+            let (_, field) = offsets(&packet);
+            frame[field] ^= 0x10;
+            let wrong = frame.clone();
+            assert!(!complete_checksum(&mut frame), "{packet:?}");
+            assert_eq!(frame, wrong);
+        }
+    }
+
+    #[test]
+    fn fragments_and_cut_frames_stay_as_they_are() {
+        for packet in packets() {
+            let frame = partial(&packet);
+            for end in 0..frame.len() {
+                assert!(!complete_checksum(&mut frame[..end].to_vec()), "{packet:?}, {end} bytes");
+            }
+        }
+        let mut fragment = partial(&packets()[0]);
+        fragment[20] = 0x20;
+        assert!(!complete_checksum(&mut fragment));
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! `GATEWAY_SOAK_SECONDS` sets the duration (60), `GATEWAY_SOAK_SEED` repeats a run. Needs root.
 
+mod fast_path;
 mod faults;
 mod inventory;
 
