@@ -145,7 +145,8 @@ fn transport_sum(source: &[u8], destination: &[u8], protocol: u8, transport: &[u
 /// holds only the sum of the pseudo-header. A virtual link passes such frames on as they are, which are the segments of
 /// the kernel itself and those that it merged or split. Returns whether it was so.
 pub fn complete_checksum(frame: &mut [u8]) -> bool {
-    let number = |at: usize| frame.get(at..at + 2).map(|word| usize::from(word[0]) << 8 | usize::from(word[1]));
+    let number =
+        |at: usize| frame.get(at..at + 2).map(|word| usize::from(word[0]) << 8 | usize::from(word[1]));
     let (at, end, protocol, addresses) = match frame.get(12..14) {
         // Fragments have no checksum of their own.
         Some([8, 0]) if frame.get(14) == Some(&0x45) && number(20).is_some_and(|word| word & 0x3fff == 0) => {
@@ -252,10 +253,7 @@ mod tests {
             [TCP, UDP].map(|protocol| {
                 let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
                 // An odd length, whose last byte is padded.
-                Packet {
-                    payload: vec![7, 8, 9],
-                    ..Packet::from_host(source, destination, protocol, 2)
-                }
+                Packet { payload: vec![7, 8, 9], ..Packet::from_host(source, destination, protocol, 2) }
             })
         });
         all.collect()

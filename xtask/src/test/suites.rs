@@ -220,7 +220,7 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         name: "soak",
-        what: "hops that come and go at random under load (GATEWAY_SOAK_SECONDS: 60)",
+        what: "random faults of hops under load, and with and without the fast path (GATEWAY_SOAK_SECONDS: 60)",
         work: Work::Module("network"),
         quick: Quick::No,
         place: Place::Beside,

@@ -138,15 +138,16 @@ impl Arrivals {
     fn is_compared(&self, end: End, headers: &Headers, frame: &[u8], has_content: bool) -> bool {
         let Headers { source, destination, protocol, at, .. } = *headers;
         let is_from_lan = matches!(end, End::Lan | End::Segment);
-        // Too long, and hop limit exceeded. The kernel limits the rate of all others.
+        // Too long, and hop limit exceeded; of all other errors of the gateway the kernel limits the rate.
         let is_error = is_from_lan
             && has_content
             && match protocol {
-                ICMP => matches!(frame.get(at..at + 2), Some([3, 4] | [11, _])),
-                ICMPV6 => matches!(frame.get(at), Some(2 | 3)),
+                ICMP => matches!(frame.get(at..at + 2), Some([3, 4] | [11, _])) || is_destination(source),
+                ICMPV6 => matches!(frame.get(at), Some(2 | 3)) || is_destination(source),
                 _ => false,
             };
-        let is_of_traffic = if end == End::Lan { is_destination(source) } else { is_destination(destination) };
+        let is_of_traffic =
+            if end == End::Lan { is_destination(source) } else { is_destination(destination) };
         if protocol != TCP && protocol != UDP || !is_of_traffic {
             return is_error;
         }

@@ -109,7 +109,9 @@ impl Fault {
     pub fn tunnels(self) -> [bool; 2] {
         match self {
             Fault::UplinkDown => [false; 2],
-            Fault::ExitKilled | Fault::TunnelDown | Fault::TunnelDisabled | Fault::TunnelDeleted => [false, true],
+            Fault::ExitKilled | Fault::TunnelDown | Fault::TunnelDisabled | Fault::TunnelDeleted => {
+                [false, true]
+            }
             _ => [true; 2],
         }
     }
@@ -153,8 +155,12 @@ impl Fault {
             }
             Fault::HostMac => set_host_mac(gateway, [2, 0, 0, 0x10, 9, KNOWN]),
             Fault::NextHopMac => set_next_hop(gateway, NEW_MAC),
-            Fault::UplinkDown => gateway.change_kernel("link", |kernel| kernel.ip("link set eth0 down").expect("down")),
-            Fault::LanDown => gateway.change_kernel("link", |kernel| kernel.ip("link set eth1 down").expect("down")),
+            Fault::UplinkDown => {
+                gateway.change_kernel("link", |kernel| kernel.ip("link set eth0 down").expect("down"))
+            }
+            Fault::LanDown => {
+                gateway.change_kernel("link", |kernel| kernel.ip("link set eth1 down").expect("down"))
+            }
             Fault::SegmentDown => {
                 gateway.change_kernel("link", |kernel| kernel.ip("link set eth3 down").expect("down"));
             }
@@ -170,7 +176,9 @@ impl Fault {
             Fault::Rule => gateway.change_kernel("rule", |kernel| {
                 kernel.ip("rule add priority 5 to 192.0.2.1 lookup main").expect("a rule");
             }),
-            Fault::Mtu => gateway.change_kernel("link", |kernel| kernel.ip("link set eth0 mtu 1340").expect("an MTU")),
+            Fault::Mtu => {
+                gateway.change_kernel("link", |kernel| kernel.ip("link set eth0 mtu 1340").expect("an MTU"))
+            }
             Fault::ManyFlows => {
                 for chunk in Traffic::new_flows(FREE, 1500).chunks(50) {
                     gateway.send(chunk);
@@ -211,7 +219,9 @@ impl Fault {
                 gateway.arrivals.allow(BOUND, &[]);
             }
             Fault::TunnelDown => drop(gateway.testbed.bring_down("wg-a").expect("down")),
-            Fault::TunnelDisabled => change_tunnel(gateway, "wg-a", |tunnel| tunnel["enabled"] = json!(false)),
+            Fault::TunnelDisabled => {
+                change_tunnel(gateway, "wg-a", |tunnel| tunnel["enabled"] = json!(false))
+            }
             Fault::TunnelDeleted => delete_named(gateway, "/tunnels", "wg-a"),
             Fault::InterfaceDown => {
                 let interface = gateway.testbed.interface("wg-a").expect("an interface");
@@ -262,7 +272,8 @@ impl Fault {
             }),
             Fault::LanDown | Fault::SegmentDown => {
                 let link = if self == Fault::LanDown { "eth1" } else { "eth3" };
-                gateway.change_kernel("link", |kernel| kernel.ip(&format!("link set {link} up")).expect("up"));
+                gateway
+                    .change_kernel("link", |kernel| kernel.ip(&format!("link set {link} up")).expect("up"));
                 gateway.set_neighbours();
             }
             Fault::Address => gateway.change_kernel("address", |kernel| {
@@ -273,8 +284,12 @@ impl Fault {
             }),
             Fault::NewRoute | Fault::RouteMtu => route(&format!("del {target}/32")),
             Fault::Unreachable => route(&format!("del unreachable {target}/32")),
-            Fault::Rule => gateway.change_kernel("rule", |kernel| kernel.ip("rule del priority 5").expect("deleted")),
-            Fault::Mtu => gateway.change_kernel("link", |kernel| kernel.ip("link set eth0 mtu 1500").expect("an MTU")),
+            Fault::Rule => {
+                gateway.change_kernel("rule", |kernel| kernel.ip("rule del priority 5").expect("deleted"))
+            }
+            Fault::Mtu => {
+                gateway.change_kernel("link", |kernel| kernel.ip("link set eth0 mtu 1500").expect("an MTU"))
+            }
             Fault::ManyFlows | Fault::NftablesDrift | Fault::RuleDrift | Fault::InterfaceDown => {}
             Fault::Conntrack | Fault::ConntrackOfOneFamily => gateway.change_kernel("nftables", |kernel| {
                 kernel.run("nft", &["delete", "table", "inet", "other"]).expect("deleted");

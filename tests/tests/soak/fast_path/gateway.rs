@@ -263,18 +263,16 @@ impl Gateway {
     /// Sends packets of hosts, and replies of the remote ends to where their flows came from.
     pub fn send(&self, packets: &[Planned]) {
         for planned in packets {
-            let mut packet = planned.packet(self.macs[&planned.flow.host], GATEWAY_LAN);
-            let mut end = End::Lan;
-            if planned.is_reply {
-                let Some((from, to)) = self.arrivals.returns.get(&planned.flow) else { continue };
-                end = *from;
-                packet = packet.reply_to(*to);
-                (packet.from, packet.to) = match end {
+            let (end, frame) = if planned.is_reply {
+                let Some((end, translated)) = self.arrivals.returns.get(&planned.flow) else { continue };
+                let (from, to) = match end {
                     End::Segment => (SEGMENT_MAC, GATEWAY_SEGMENT),
                     _ => (self.next_hop, GATEWAY_UPLINK),
                 };
-            }
-            let frame = packet.frame();
+                (*end, planned.reply(*translated, from, to))
+            } else {
+                (End::Lan, planned.packet(self.macs[&planned.flow.host], GATEWAY_LAN).frame())
+            };
             let bytes = if matches!(end, End::ExitA | End::ExitB) { &frame[14..] } else { &frame[..] };
             // An interface may be down. A packet that is lost on one side only is found by the comparison.
             drop(self.senders[&end].send(bytes));
@@ -301,7 +299,8 @@ impl Gateway {
         let pair = |value: &Value| ["packets", "bytes"].map(|name| value[name].as_u64().unwrap_or_default());
         let policies = self.api().get("/routing/policies").expect("policies");
         let policies = policies.as_array().expect("a list").iter();
-        let compared = policies.filter(|policy| ["bound", "failover"].map(Value::from).contains(&policy["name"]));
+        let compared =
+            policies.filter(|policy| ["bound", "failover"].map(Value::from).contains(&policy["name"]));
         let mut counters: BTreeMap<_, _> =
             compared.map(|policy| (policy["name"].to_string(), pair(&policy["hits"]))).collect();
         let verdicts = &self.api().get("/render").expect("counters")["counters"]["verdicts"];
@@ -311,11 +310,11 @@ impl Gateway {
         counters
     }
 
-    /// Returns the packets that passed the IP stack by.
-    pub fn fast_packets(&self) -> u64 {
+    /// Returns the packets there and back that passed the IP stack by since the start of the daemon. The load has no replies.
+    pub fn fast_packets(&self) -> [u64; 2] {
         let status = self.api().get("/status").expect("the status");
-        let counters = ["forwarded_packets", "replied_packets"].into_iter();
-        counters.filter_map(|name| status["fast_path"][name].as_u64()).sum()
+        let number = |name: &str| status["fast_path"][name].as_u64().expect("a number");
+        [number("forwarded_packets"), number("replied_packets")]
     }
 }
 

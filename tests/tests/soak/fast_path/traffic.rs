@@ -3,13 +3,18 @@
 //! conntrack decides by them.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
+use gateway_common::checksum::{add, fold, sum};
+use gateway_tests::frames::{Body, Forged};
 use gateway_tests::packets::{Packet, TCP, UDP};
 use gateway_tests::tap::MARK;
 
 use super::hosts::{Flow, LOAD};
 use crate::soak::faults::Random;
 
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const SYN_ACK: u8 = 0x12;
@@ -17,6 +22,8 @@ const ACK: u8 = 0x10;
 const PSH_ACK: u8 = 0x18;
 const FIN_ACK: u8 = 0x11;
 const RST_ACK: u8 = 0x14;
+/// Distance of the ports of successive connections.
+const PORT_STEP: u16 = 16;
 /// Length of the payload of the first segments, always the same: a repeated segment has the same end.
 const HEADER: usize = MARK.len() + 5;
 
@@ -31,6 +38,8 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     phase: Phase,
+    /// Port of the host.
+    port: u16,
     /// Next sequence numbers of the host and of the remote end.
     next: [u32; 2],
 }
@@ -40,6 +49,8 @@ struct Connection {
 pub struct Planned {
     pub flow: Flow,
     pub is_reply: bool,
+    /// Instead of a reply, the remote end reports that it has no such port.
+    is_error: bool,
     pub number: u32,
     tcp_flags: u8,
     sequence: u32,
@@ -57,8 +68,8 @@ pub struct Traffic {
 
 impl Traffic {
     pub fn new(seed: u64) -> Traffic {
-        let closed = Connection { phase: Phase::Closed, next: [0; 2] };
-        let connections = Flow::all().into_iter().map(|flow| (flow, closed)).collect();
+        let closed = |port| Connection { phase: Phase::Closed, port, next: [0; 2] };
+        let connections = Flow::all().into_iter().map(|flow| (flow, closed(flow.port))).collect();
         Traffic { random: Random::new(seed ^ 0x5eed), connections, number: 0 }
     }
 
@@ -83,6 +94,7 @@ impl Traffic {
             if self.random.below(8) == 0 {
                 continue;
             }
+            let flow = Flow { port: connection.port, ..*flow };
             let Some((tcp_flags, sequence)) = connection.advance(flow.tcp, is_reply, &mut self.random) else {
                 continue;
             };
@@ -96,11 +108,13 @@ impl Traffic {
             let acknowledgement =
                 if tcp_flags & ACK == 0 { 0 } else { connection.next[usize::from(!is_reply)] };
             let hop_limit = [64, 64, 64, 64, 64, 64, 64, 64, 2, 1][self.random.below(10)];
+            let is_error = is_reply && !flow.tcp && self.random.below(10) == 0;
             let end = u32::from(tcp_flags & (SYN | FIN) != 0) + (HEADER + filler) as u32;
             connection.next[usize::from(is_reply)] = sequence.wrapping_add(end);
             packets.push(Planned {
-                flow: *flow,
+                flow,
                 is_reply,
+                is_error,
                 number: self.number,
                 tcp_flags,
                 sequence,
@@ -121,6 +135,7 @@ impl Traffic {
             Planned {
                 flow,
                 is_reply: false,
+                is_error: false,
                 number,
                 tcp_flags: 0,
                 sequence: 0,
@@ -156,12 +171,19 @@ impl Connection {
             }
             // Again, with the same number.
             (false, Phase::Requested) => Some((SYN, next.wrapping_sub(1 + HEADER as u32))),
-            (_, Phase::Open) => match random.below(40) {
+            (_, Phase::Open) => match random.below(60) {
                 0 => {
                     self.phase = Phase::Closed;
-                    Some(([FIN_ACK, RST_ACK][random.below(2)], next))
+                    Some((FIN_ACK, next))
                 }
-                1..12 => Some((ACK, next)),
+                // Conntrack takes a reset for one only if it has seen the last acknowledgement, which it has not with
+                // the fast path. Until the entry ends, it treats a new connection of the same ports in another way.
+                1 => {
+                    self.phase = Phase::Closed;
+                    self.port += PORT_STEP;
+                    Some((RST_ACK, next))
+                }
+                2..12 => Some((ACK, next)),
                 _ => Some((PSH_ACK, next)),
             },
         }
@@ -188,6 +210,15 @@ pub fn load(ipv6: bool, from: [u8; 6], to: [u8; 6]) -> Packet {
 }
 
 impl Planned {
+    /// Returns the frame of the remote end, which has seen the flow with this translated source.
+    pub fn reply(&self, translated: SocketAddr, from: [u8; 6], to: [u8; 6]) -> Vec<u8> {
+        let packet = self.packet(from, to);
+        if self.is_error {
+            return unreachable(&Packet { source: translated, ..packet });
+        }
+        Packet { source: packet.destination, destination: translated, ..packet }.frame()
+    }
+
     /// Returns the packet of the host as it leaves its sender.
     pub fn packet(&self, from: [u8; 6], to: [u8; 6]) -> Packet {
         let protocol = if self.flow.tcp { TCP } else { UDP };
@@ -204,4 +235,21 @@ impl Planned {
             ..Packet::from_host(self.flow.source(), self.flow.destination(), protocol, 0)
         }
     }
+}
+
+/// Returns the error of the destination of a datagram: port unreachable (RFC 792, RFC 4443).
+fn unreachable(packet: &Packet) -> Vec<u8> {
+    let (source, destination) = (packet.destination.ip(), packet.source.ip());
+    let (protocol, head, pseudo) = match (source, destination) {
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            (ICMPV6, [1, 4], [source.octets(), destination.octets()].concat())
+        }
+        _ => (ICMP, [3, 3], Vec::new()),
+    };
+    let quoted = &packet.frame()[14..];
+    let mut bytes = [&head[..], &[0; 6], &quoted[..quoted.len().min(500)]].concat();
+    let length = if pseudo.is_empty() { 0 } else { bytes.len() as u32 + u32::from(ICMPV6) };
+    let sum = !fold(add(add(sum(&pseudo), sum(&bytes)), sum(&length.to_be_bytes())));
+    bytes[2..4].copy_from_slice(&sum.to_ne_bytes());
+    Forged::new(source, destination, Body::Other { protocol, bytes }).frame(packet.from, packet.to)
 }
