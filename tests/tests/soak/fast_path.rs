@@ -274,5 +274,5 @@ fn faults_leave_the_same_packets_with_and_without_it() {
         traffic.count(),
     );
     assert!(count > 0 && forwarded > 500 && replied > compared / 50, "{forwarded} {replied}");
-    assert!(skipped <= count / 2, "{skipped} of {} states were skipped", 2 * count);
+    assert!(skipped <= 2 + count / 2, "{skipped} of {} states were skipped", 2 * count);
 }
