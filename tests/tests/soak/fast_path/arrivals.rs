@@ -35,7 +35,7 @@ impl fmt::Display for Record {
     }
 }
 
-/// What has arrived.
+/// Packets that have arrived, and those that may.
 #[derive(Default)]
 pub struct Arrivals {
     sockets: BTreeMap<End, Socket>,
@@ -247,9 +247,9 @@ fn read(socket: &Socket) -> Option<Vec<u8>> {
     let mut buffer = [MaybeUninit::uninit(); 70_000];
     loop {
         match socket.recv(&mut buffer) {
-            // SAFETY: the kernel has written this many bytes.
             Ok(length) => {
-                return Some(buffer[..length].iter().map(|byte| unsafe { byte.assume_init() }).collect());
+                // SAFETY: the kernel has written this many bytes.
+                return Some(unsafe { buffer[..length].assume_init_ref() }.to_vec());
             }
             // The first error says that the interface was down.
             Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {}
