@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::netns::Namespace;
+use crate::packet_socket::link_address;
 use crate::tap::MARK;
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -153,17 +154,7 @@ impl FrameSender {
 
     fn here(interface: &str) -> Result<FrameSender> {
         let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(0)))?;
-        let index = nix::net::if_::if_nametoindex(interface)?;
-        // SAFETY: the storage is large enough for a sockaddr_ll, which the closure fills and measures.
-        let ((), address) = unsafe {
-            SockAddr::try_init(|storage, length| {
-                let address = storage.cast::<libc::sockaddr_ll>();
-                (*address).sll_family = libc::AF_PACKET as libc::sa_family_t;
-                (*address).sll_ifindex = i32::try_from(index).map_err(std::io::Error::other)?;
-                *length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-                Ok(())
-            })
-        }?;
+        let address = link_address(interface, 0)?;
         Ok(FrameSender { socket, address })
     }
 

@@ -6,6 +6,7 @@
 
 pub mod bpf_run;
 pub mod browser;
+pub mod capture;
 pub mod certificate;
 pub mod connection_flood;
 pub mod cores;
@@ -22,6 +23,7 @@ pub mod name_server;
 pub mod netns;
 pub mod openapi_check;
 pub mod openvpn;
+pub mod packet_socket;
 pub mod packets;
 pub mod pihole;
 pub mod probe_server;

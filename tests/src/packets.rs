@@ -134,7 +134,7 @@ fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-fn transport_sum(source: &[u8], destination: &[u8], protocol: u8, transport: &[u8]) -> u16 {
+pub(crate) fn transport_sum(source: &[u8], destination: &[u8], protocol: u8, transport: &[u8]) -> u16 {
     let mut pseudo = [source, destination].concat();
     pseudo.extend((transport.len() as u32).to_be_bytes());
     pseudo.extend([0, 0, 0, protocol]);

@@ -24,6 +24,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::name_server;
 use crate::netns::Namespace;
 use crate::openvpn;
+use crate::packet_socket::link_address;
 use crate::services::DNS;
 use crate::socks;
 use crate::topology::{WAN_V4, WAN_V6};
@@ -360,22 +361,8 @@ impl Shared {
 fn listen(interface: &str) -> Result<Socket> {
     // Without a protocol the socket receives nothing until it is bound to the interface.
     let socket = Socket::new(Domain::PACKET, Type::RAW, None).context("packet socket")?;
-    let index = nix::net::if_::if_nametoindex(interface).context("interface")?;
-    let everything = u16::try_from(libc::ETH_P_ALL).context("protocol")?.to_be();
-    // SAFETY: the storage is large enough for a sockaddr_ll, which the closure fills and measures.
-    let ((), address) = unsafe {
-        SockAddr::try_init(|storage, length| {
-            let address = storage.cast::<libc::sockaddr_ll>();
-            (*address).sll_family = libc::AF_PACKET as libc::sa_family_t;
-            (*address).sll_protocol = everything;
-            (*address).sll_ifindex = i32::try_from(index).map_err(std::io::Error::other)?;
-            *length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-            Ok(())
-        })
-    }
-    .context("address")?;
     enlarge_buffer(&socket)?;
-    socket.bind(&address).context("bind")?;
+    socket.bind(&link_address(interface, libc::ETH_P_ALL)?).context("bind")?;
     socket.set_nonblocking(true).context("nonblocking")?;
     Ok(socket)
 }
