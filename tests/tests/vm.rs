@@ -15,6 +15,7 @@
 mod checks;
 mod daemon;
 mod dataplane;
+mod fast_path;
 mod guest;
 mod machine;
 mod smoke;

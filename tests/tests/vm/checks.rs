@@ -30,7 +30,7 @@ impl Checks {
             return Some((name.to_owned(), Ok(())));
         }
         let (name, said) = line.strip_prefix("failed ")?.split_once(": ")?;
-        Some((name.to_owned(), Err(said.to_owned())))
+        Some((name.to_owned(), Err(said.replace('\r', "\n"))))
     }
 
     /// Panics unless the guest's `uname -r`, which the script prints after the word `release`, starts with `prefix`.
@@ -40,11 +40,22 @@ impl Checks {
         assert!(release.starts_with(prefix), "the guest runs {release}");
     }
 
+    /// Prints the results of measurements. Panics if there are none.
+    pub fn print_measured(&self) {
+        let lines: Vec<_> =
+            self.output.stdout.lines().filter_map(|line| line.strip_prefix("measured ")).collect();
+        assert!(!lines.is_empty(), "nothing was measured in the guest\n{:#?}", self.output);
+        println!("{}", lines.join("\n"));
+    }
+
     /// Panics unless the check `name` ran and succeeded.
     pub fn assert_ok(&self, name: &str) {
         match self.results.get(name) {
             Some(Ok(())) => {}
-            Some(Err(said)) => panic!("{name} failed in the guest: {said}\n{:#?}", self.output),
+            Some(Err(said)) => {
+                let console = &self.output.console;
+                panic!("{name} failed in the guest:\n{said}\nconsole:\n{console}")
+            }
             None => panic!("{name} was not checked in the guest\n{:#?}", self.output),
         }
     }

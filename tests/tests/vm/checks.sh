@@ -1,13 +1,15 @@
-# Put in front of a guest's script. Every check prints one line: `ok NAME` or `failed NAME: what it said`.
+# Put in front of a guest's script. Every check prints one line: `ok NAME` or `failed NAME: what it said`, where a
+# carriage return is for each line break.
 
-# check NAME COMMAND...: the command succeeds.
+# check NAME COMMAND...: the command succeeds. The lines that begin with `measured ` are shown.
 check() {
     check_name=$1
     shift
     if check_said=$("$@" 2>&1); then
         echo "ok $check_name"
+        echo "$check_said" | grep '^measured ' || :
     else
-        echo "failed $check_name: $(echo "$check_said" | tr '\n' ' ')"
+        echo "failed $check_name: $(echo "$check_said" | tr '\n' '\r')"
     fi
 }
 
@@ -23,9 +25,8 @@ silent() {
 
 # passes PROGRAM TEST: the test program has this test, ignored elsewhere, and it passes here.
 passes() {
-    passes_said=$("$1" --ignored --exact --test-threads=1 "$2" 2>&1) &&
-        echo "$passes_said" | grep -q '^test result: ok. 1 passed' || {
-        echo "$passes_said"
-        false
-    }
+    passes_said=$("$1" --ignored --exact --test-threads=1 --show-output "$2" 2>&1)
+    passes_status=$?
+    echo "$passes_said"
+    [ $passes_status = 0 ] && echo "$passes_said" | grep -q '^test result: ok. 1 passed'
 }

@@ -39,7 +39,7 @@ fn the_daemon_works_on_debians_kernel() {
 }
 
 /// Tests that run in the guest.
-mod in_guest {
+pub(super) mod in_guest {
     use std::net::IpAddr;
     use std::time::Duration;
 
@@ -131,7 +131,7 @@ mod in_guest {
     }
 
     /// Moves an exit into the kernel's WireGuard with the same keys and addresses.
-    fn carry_by_kernel(exit: &Exit) {
+    pub fn carry_by_kernel(exit: &Exit) {
         exit.kill9().expect("the exit in user space ends");
         let namespace = &exit.namespace;
         namespace.ip("link add wg0 type wireguard").expect("kernel WireGuard");
@@ -176,7 +176,7 @@ mod in_guest {
         assert!(counts.is_clean(), "{counts}");
     }
 
-    fn kind_of_link(testbed: &Testbed, interface: &str) -> String {
+    pub fn kind_of_link(testbed: &Testbed, interface: &str) -> String {
         let shown =
             testbed.network.gateway.run("ip", &["-j", "-d", "link", "show", "dev", interface]).expect("ip");
         let shown: Value = serde_json::from_str(&shown).expect("JSON");
