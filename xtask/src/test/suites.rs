@@ -115,7 +115,7 @@ pub const SUITES: &[Suite] = &[
         place: Place::Background,
         root: false,
         arguments: &[],
-        limit: minutes(20),
+        limit: minutes(40),
     },
     Suite {
         name: "authz",
