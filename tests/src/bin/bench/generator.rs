@@ -18,8 +18,8 @@ use crate::sink::{Counts, Sink};
 /// Frames between two polls of the remote end, whose queue holds 256.
 const BATCH: u32 = 64;
 const BURST: u32 = 64 * 512;
-/// Each call of the kernel allocates its frames, so it sends several.
-const MIN_SENT_AT_ONCE: u32 = 4 * BATCH;
+/// Each call of the kernel allocates and frees its frames, which takes 3 ms. So it sends many.
+const MIN_SENT_AT_ONCE: u32 = 64 * BATCH;
 
 const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
@@ -133,7 +133,7 @@ impl Generator {
                     break;
                 }
                 // What one call sends takes few milliseconds, so it hardly lasts beyond the end.
-                let count = (due(elapsed) - sent).min(2048) as u32;
+                let count = (due(elapsed) - sent).min(u64::from(2 * MIN_SENT_AT_ONCE)) as u32;
                 if count < MIN_SENT_AT_ONCE {
                     std::hint::spin_loop();
                     continue;
