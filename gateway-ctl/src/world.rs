@@ -6,7 +6,6 @@
 mod live;
 
 use std::fmt;
-use std::iter;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -16,9 +15,8 @@ use gateway_core::fqdn_match::Domains;
 use gateway_core::network::Network;
 use gateway_core::shared::Shared;
 use gateway_core::{Compiled, plan};
-use gateway_model::kinds::tunnel::TunnelType;
+use gateway_model::State;
 use gateway_model::settings::Bootstrap;
-use gateway_model::{Secret, State};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -28,7 +26,6 @@ use crate::configuration::{Configuration, EffectiveConfiguration};
 use crate::os::bpf::AttachMode;
 use crate::os::transport::BridgeStates;
 use crate::reconcile::{self, Compile, Status};
-use crate::secrets;
 use crate::services::dhcp::LeasedNames;
 use crate::services::dhcp_clients::DhcpStates;
 use crate::services::proxies::ProxyStates;
@@ -226,21 +223,11 @@ impl Worlds {
     }
 }
 
-/// Returns the secrets that the plan of a state needs.
-fn secrets_of_tunnels(state: &State) -> impl Iterator<Item = &Secret> {
-    let enabled =
-        state.tunnels.iter().filter(|tunnel| tunnel.wanted_up() && tunnel.r#type == TunnelType::Wireguard);
-    enabled.flat_map(|tunnel| {
-        iter::once(&tunnel.private_key).chain(tunnel.peers.iter().map(|peer| &peer.preshared_key))
-    })
-}
-
 impl Compile for Worlds {
     /// Compiles a plan. Calls the hook before the plan goes live, so that the resolver uses it from the plan's first
     /// instant on.
     fn compile(&self, facts: &Facts, now: Timestamp) -> reconcile::Compiled {
         let state = self.store.current();
-        secrets::open_together(secrets_of_tunnels(&state));
         let EffectiveConfiguration { config, network } = self.configuration.with(&state.settings);
         let compiled = Arc::new(compile(&Input { state: &state, network: &network, facts, now }));
         let (revision, plan) = (state.revision.0, compiled.plan.clone());

@@ -141,6 +141,19 @@ impl Namespace {
         self.within(|| fs::write(&path, value)).with_context(|| format!("write {value} to {path}"))
     }
 
+    /// Lets this namespace send each ICMP error, without limits of the rate.
+    pub fn lift_error_limits(&self) {
+        for (key, value) in [
+            ("net.ipv4.icmp_ratelimit", "0"),
+            ("net.ipv4.icmp_msgs_per_sec", "100000"),
+            ("net.ipv4.icmp_msgs_burst", "100000"),
+            ("net.ipv6.icmp.ratelimit", "0"),
+        ] {
+            // Some kernels have them for the whole host only.
+            let _ = self.sysctl(key, value);
+        }
+    }
+
     /// Makes this namespace a router.
     pub fn forward(&self) -> Result<()> {
         self.sysctl("net.ipv4.ip_forward", "1")?;

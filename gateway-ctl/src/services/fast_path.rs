@@ -22,7 +22,6 @@ use crate::os::length_limits::{LengthLimits, Sysctls};
 use crate::os::path_changes::PathChanges;
 use crate::service::Context;
 use crate::supervise::blocking;
-
 use xdp::XdpControl;
 
 /// Conntrack sees only some of the segments, so it must not refuse others as outside of the window.

@@ -112,12 +112,9 @@ impl Testbed {
         host.ip("link set host0 up").expect("a LAN");
         internet.ip("link set net0 up").expect("an uplink");
         gateway.forward().expect("forwarding");
+        gateway.lift_error_limits();
         for (key, value) in [
             ("net.netfilter.nf_conntrack_tcp_be_liberal", "1"),
-            ("net.ipv4.icmp_ratelimit", "0"),
-            ("net.ipv4.icmp_msgs_per_sec", "100000"),
-            ("net.ipv4.icmp_msgs_burst", "100000"),
-            ("net.ipv6.icmp.ratelimit", "0"),
             ("net.ipv4.conf.all.send_redirects", "0"),
             ("net.ipv4.conf.lan0.send_redirects", "0"),
         ] {

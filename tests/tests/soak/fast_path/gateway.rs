@@ -328,12 +328,9 @@ fn prepare(testbed: &Testbed) {
         namespace.nft(ignore).expect("rules");
     }
     network.gateway.ip(&format!("link set eth3 address {}", text(GATEWAY_SEGMENT))).expect("an address");
+    network.gateway.lift_error_limits();
     for (key, value) in [
         ("net.netfilter.nf_conntrack_tcp_be_liberal", "1"),
-        ("net.ipv4.icmp_ratelimit", "0"),
-        ("net.ipv4.icmp_msgs_per_sec", "100000"),
-        ("net.ipv4.icmp_msgs_burst", "100000"),
-        ("net.ipv6.icmp.ratelimit", "0"),
         ("net.ipv4.conf.all.send_redirects", "0"),
         ("net.ipv4.conf.all.promote_secondaries", "1"),
         ("net.ipv6.conf.all.keep_addr_on_down", "1"),
