@@ -10,7 +10,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Socket, Type};
 
 use crate::netns::Namespace;
-use crate::packet_socket::link_address;
+use crate::packet_socket::{ALL_PROTOCOLS, link_address};
 use crate::packets::{UDP, transport_sum};
 
 const BUFFER: usize = 8 << 20;
@@ -73,7 +73,7 @@ impl Capture {
             // Packets without a link-layer header, as in tunnels. Without a protocol, none of other interfaces.
             let socket = Socket::new(Domain::PACKET, Type::DGRAM, None)?;
             setsockopt(&socket, sockopt::RcvBufForce, &BUFFER)?;
-            socket.bind(&link_address(interface, libc::ETH_P_ALL)?)?;
+            socket.bind(&link_address(interface, ALL_PROTOCOLS)?)?;
             socket.set_nonblocking(true)?;
             Ok(Capture(socket))
         };

@@ -24,7 +24,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::name_server;
 use crate::netns::Namespace;
 use crate::openvpn;
-use crate::packet_socket::link_address;
+use crate::packet_socket::{ALL_PROTOCOLS, link_address};
 use crate::services::DNS;
 use crate::socks;
 use crate::topology::{WAN_V4, WAN_V6};
@@ -362,7 +362,7 @@ fn listen(interface: &str) -> Result<Socket> {
     // Without a protocol the socket receives nothing until it is bound to the interface.
     let socket = Socket::new(Domain::PACKET, Type::RAW, None).context("packet socket")?;
     enlarge_buffer(&socket)?;
-    socket.bind(&link_address(interface, libc::ETH_P_ALL)?).context("bind")?;
+    socket.bind(&link_address(interface, ALL_PROTOCOLS)?).context("bind")?;
     socket.set_nonblocking(true).context("nonblocking")?;
     Ok(socket)
 }

@@ -14,6 +14,7 @@ use gateway_ctl::os::bpf::{FastPath, Programs};
 use gateway_tests::bpf_run::admit_all;
 use gateway_tests::frames::FrameSender;
 use gateway_tests::netns::{Namespace, Prefix};
+use gateway_tests::packet_socket::{ALL_PROTOCOLS, link_address};
 use gateway_tests::xdp_peer::XdpPeer;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -52,11 +53,7 @@ impl Side {
         let receiver = namespace.within(|| {
             let all = i32::from((libc::ETH_P_ALL as u16).to_be());
             let socket = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(all))).expect("a socket");
-            let index = nix::net::if_::if_nametoindex(interface).expect("an index");
-            let address =
-                gateway_ctl::os::egress_tap::link_address(gateway_ctl::os::egress_tap::ALL_PROTOCOLS, index)
-                    .expect("an address");
-            socket.bind(&address).expect("bound");
+            socket.bind(&link_address(interface, ALL_PROTOCOLS).expect("an address")).expect("bound");
             socket.set_read_timeout(Some(SOON)).expect("a timeout");
             socket.set_recv_buffer_size(16 << 20).expect("a buffer");
             socket

@@ -7,8 +7,8 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd as _;
 
-use gateway_ctl::os::egress_tap::{ALL_PROTOCOLS, link_address};
 use gateway_tests::netns::Namespace;
+use gateway_tests::packet_socket::{ALL_PROTOCOLS, link_address};
 use gateway_tests::packets::{Shown, TCP, UDP, complete_checksum};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -232,9 +232,7 @@ fn listen(namespace: &Namespace, interface: &str) -> Socket {
             )
         };
         assert_eq!(failed, 0, "{}", std::io::Error::last_os_error());
-        let index = nix::net::if_::if_nametoindex(interface).expect("an index");
-        let address = link_address(ALL_PROTOCOLS, index);
-        socket.bind(&address.expect("an address")).expect("bound");
+        socket.bind(&link_address(interface, ALL_PROTOCOLS).expect("an address")).expect("bound");
         socket.set_nonblocking(true).expect("non-blocking");
         socket
     })
