@@ -22,6 +22,16 @@ fn try_edit(state: &mut State, noun: &str, id: Id, change: Value) -> Result<(), 
     kind(noun).unwrap().replace(state, &id.to_string(), None, form).map(drop)
 }
 
+/// Edits an object, unless the edit would give two policies on the same traffic the same priority and other ways.
+fn edit_unless_refused(state: &mut State, noun: &str, id: Id, change: Value) {
+    let before = state.clone();
+    match try_edit(state, noun, id, change) {
+        Ok(()) => {}
+        Err(EditError::PolicyConflict { .. }) => *state = before,
+        Err(error) => panic!("{error}"),
+    }
+}
+
 fn next(state: &State) -> State {
     state.begin(state.now() + jiff::SignedDuration::from_secs(1))
 }
@@ -209,12 +219,7 @@ proptest! {
             match act {
                 Act::Edit(at, priority) => {
                     if let Some(id) = pick(at) {
-                        let before = state.clone();
-                        let change = json!({"priority": priority});
-                        // Two policies on the same traffic cannot have the same priority.
-                        if try_edit(&mut state, "routing_policy", id, change).is_err() {
-                            state = before;
-                        }
+                        edit_unless_refused(&mut state, "routing_policy", id, json!({"priority": priority}));
                     }
                 }
                 Act::Delete(at) => {
@@ -228,9 +233,9 @@ proptest! {
                 }
                 Act::Profile(open) => {
                     let fail = if open { "fail-open" } else { "fail-closed" };
-                    edit(&mut state, "profile", profile, json!({"fail_policy": fail}));
+                    edit_unless_refused(&mut state, "profile", profile, json!({"fail_policy": fail}));
                 }
-                Act::Chain(enabled) => edit(&mut state, "chain", chain, json!({"enabled": enabled})),
+                Act::Chain(enabled) => edit_unless_refused(&mut state, "chain", chain, json!({"enabled": enabled})),
                 Act::ApplyOne(at) => pick(at).into_iter().for_each(|id| state.freeze_policy(id)),
                 Act::Apply => state.freeze_applied(),
             }
