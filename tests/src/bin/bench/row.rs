@@ -27,8 +27,6 @@ pub enum Target {
     OursBelow(f64),
     /// The gateway's result and the ratio must be at least these values.
     BothAtLeast { ours: f64, ratio: f64 },
-    /// No target: the row is informational.
-    Known,
 }
 
 impl Row {
@@ -43,7 +41,6 @@ impl Row {
             Target::RatioAtLeast(least) => self.ratio() >= least,
             Target::OursBelow(limit) => self.ours < limit,
             Target::BothAtLeast { ours, ratio } => self.ours >= ours && self.ratio() >= ratio,
-            Target::Known => true,
         }
     }
 
@@ -53,7 +50,6 @@ impl Row {
             Target::RatioAtLeast(least) => format!("ratio >= {least}"),
             Target::OursBelow(limit) => format!("ours < {limit} {}", self.unit),
             Target::BothAtLeast { ours, ratio } => format!("ours >= {ours} {}, ratio >= {ratio}", self.unit),
-            Target::Known => "none".to_owned(),
         }
     }
 

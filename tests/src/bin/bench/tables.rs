@@ -71,10 +71,6 @@ fn renewed(text: &str, rows: &[Value]) -> Result<String> {
 fn cells(row: &Value) -> Result<String> {
     let text = |name: &str| row[name].as_str().with_context(|| format!("no {name}"));
     let number = |name: &str| row[name].as_f64().with_context(|| format!("no {name}"));
-    let target = match text("target")? {
-        "none" => "",
-        target => target,
-    };
     let mut line = String::new();
     writeln!(
         line,
@@ -85,7 +81,7 @@ fn cells(row: &Value) -> Result<String> {
         figure(number("peer")?),
         text("peer_name")?,
         figure(number("ratio")?),
-        target.replace(">=", "≥").replace("<=", "≤"),
+        text("target")?.replace(">=", "≥").replace("<=", "≤"),
     )?;
     Ok(line)
 }
@@ -147,7 +143,7 @@ mod tests {
             json!({"bench": bench, "title": format!("the {bench}"), "unit": "ms", "ours": ours, "peer": 2.0,
                 "peer_name": "other", "ratio": ours / 2.0, "target": target})
         };
-        vec![row("a", 1.0, "ratio <= 0.6"), row("b", 3.0, "none"), row("b", 5.0, "ours < 6 ms")]
+        vec![row("a", 1.0, "ratio <= 0.6"), row("b", 3.0, "ratio >= 2"), row("b", 5.0, "ours < 6 ms")]
     }
 
     #[test]
@@ -155,7 +151,7 @@ mod tests {
         let text = "# T\n\nBefore:\n\n<!-- benchmarks: b, a -->\n\n| old |\n|---|\n| 1 |\n\nAfter.\n";
         let want = format!(
             "# T\n\nBefore:\n\n<!-- benchmarks: b, a -->\n\n{HEADER}\
-             | the b | ms | 3.00 | 2.00 (other) | 1.50 |  |\n\
+             | the b | ms | 3.00 | 2.00 (other) | 1.50 | ratio ≥ 2 |\n\
              | the b | ms | 5.00 | 2.00 (other) | 2.50 | ours < 6 ms |\n\
              | the a | ms | 1.00 | 2.00 (other) | 0.50 | ratio ≤ 0.6 |\n\nAfter.\n"
         );
@@ -175,6 +171,19 @@ mod tests {
             assert!(text.contains(BEGIN), "{document} has no table");
             let table = renewed(&text, &[]).unwrap();
             assert!(table.contains("| not measured |"), "{document}");
+        }
+    }
+
+    #[test]
+    fn documents_show_the_rows_of_the_last_run() {
+        let json = fs::read_to_string(root().join(JSON)).unwrap();
+        let rows: Vec<Value> = serde_json::from_str(&json).unwrap();
+        for document in DOCUMENTS {
+            let text = fs::read_to_string(root().join(document)).unwrap();
+            assert!(
+                renewed(&text, &rows).unwrap() == text,
+                "the tables of {document} are not those of {JSON}"
+            );
         }
     }
 }

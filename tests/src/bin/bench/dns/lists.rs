@@ -61,7 +61,7 @@ pub fn run(wanted: &[&str]) -> Result<Vec<Row>> {
     };
     let (second, least) = (Target::OursBelow(1.0), Target::OursBelow(24.0));
     let mut rows = vec![
-        row("dns_load", &order[0], &start, " at its start, ours told to subscribe", "s", second)?,
+        row("dns_load", &order[0], &start, " at its start, ours from the request to subscribe", "s", second)?,
         row("dns_load", &start[0], &start, " at its start, as ours", "s", second)?,
         row("dns_memory", &growth[0], &growth, "", "bytes a domain", least)?,
     ];
