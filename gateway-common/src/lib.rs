@@ -10,6 +10,7 @@ pub mod checksum;
 pub mod classify;
 pub mod client_hello;
 pub mod decide;
+pub mod dns_filter;
 pub mod fast_path;
 pub mod guard;
 pub mod inspect;

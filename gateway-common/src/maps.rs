@@ -141,6 +141,14 @@ maps! {
     XdpCounts "gw_xdp_count" [8] u32 => CounterValue;
     /// Known verdicts on DNS queries, for XDP. Evicts the least recently used entry.
     DnsVerdicts "gw_dns_verdicts" [16_384] DnsVerdictKey => DnsVerdictValue;
+    /// Clients that the DNS filter answers. Evicts the least recently used entry.
+    FilterClients "gw_filter_hosts" [16_384] FilterClientKey => FilterClient;
+    /// Array in two halves by [`answer_index`](crate::dns_filter::answer_index): answers of the DNS filter.
+    FilterAnswers "gw_filter_reply" [2 * FILTER_ANSWERS] u32 => FilterAnswer;
+    /// Array of one: the map with the names of the DNS filter, which is replaced as a whole.
+    FilterTables "gw_filter_table" [1] u32 => u32;
+    /// Ring buffer of answers of the DNS filter, in bytes.
+    FilterHits "gw_filter_hits" [1_048_576] u32 => FilterHit;
     /// Ring buffer of cache hits, in bytes.
     DnsHits "gw_dns_hits" [2_097_152] u32 => DnsHit;
 }

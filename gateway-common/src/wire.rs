@@ -5,6 +5,7 @@ mod action;
 mod address;
 mod counter_log;
 mod dns_cache;
+mod dns_filter;
 mod dns_verdict;
 mod event;
 mod fast_path;
@@ -22,6 +23,10 @@ pub use action::{ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, Fallback, PROXY_
 pub use address::{Address, Mac};
 pub use counter_log::{CounterLog, LOGGED_PACKETS, LoggedPacket, count_with_log};
 pub use dns_cache::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
+pub use dns_filter::{
+    FILTER_ANSWERS, FILTER_HEAD, FILTER_LABELS, FILTER_QUESTION, FILTER_SLOTS, FILTER_TAIL, FilterAnswer,
+    FilterBucket, FilterClient, FilterClientKey, FilterHeader, FilterHit, FilterQuery, FilterSlot, NameKey,
+};
 pub use dns_verdict::{DNS_VERDICT_LIFETIME, DnsVerdictKey, DnsVerdictValue};
 pub use event::{BlockKey, COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use fast_path::{

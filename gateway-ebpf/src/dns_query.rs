@@ -40,3 +40,10 @@ pub fn begin_key(
     }
     Some(key)
 }
+
+/// Returns the key that the program before this one began for the same packet.
+#[inline(always)]
+pub fn current_key() -> Option<&'static DnsCacheKey> {
+    // SAFETY: as above.
+    KEY.get_ptr(0).map(|key| unsafe { &*key })
+}

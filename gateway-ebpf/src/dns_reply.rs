@@ -10,16 +10,17 @@ use aya_ebpf::programs::TcContext;
 use gateway_common::checksum;
 use gateway_common::classify::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, IpPacket, UDP};
 use gateway_common::packet::Packet as _;
+use gateway_common::verdict::Verdict;
 use gateway_common::wire::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
 
 use crate::context::{Buffer, interface};
 use crate::dns_query::{self, HEADER_UDP, HOPS, SECOND, SHORTEST};
-use crate::maps::{DNS_CACHE, DNS_EPOCH, DNS_HITS};
+use crate::maps::{CALL_READ, DNS_CACHE, DNS_EPOCH, DNS_HITS, TAIL_CALLS};
 use crate::{ingress, xdp_dns};
 
-const ETHERNET: usize = 14;
-const HEADER4: usize = 20;
-const HEADER6: usize = 40;
+pub const ETHERNET: usize = 14;
+pub const HEADER4: usize = 20;
+pub const HEADER6: usize = 40;
 
 /// None: the resolver answers.
 #[inline(always)]
@@ -27,6 +28,24 @@ pub fn run(context: &TcContext) -> Option<i32> {
     let (packet, verdict) = ingress::evaluated()?;
     let headers = ETHERNET + if packet.ipv6 { HEADER6 } else { HEADER4 };
     let (asked, udp) = question(context, packet, headers)?;
+    let answered = reply(context, packet, verdict, headers, asked, udp);
+    if answered.is_none() {
+        // SAFETY: the map holds programs of this kind only. It returns where there is none.
+        unsafe { TAIL_CALLS.tail_call(context, CALL_READ) };
+    }
+    answered
+}
+
+/// Answers from the packet cache. None: the packet is unchanged.
+#[inline(always)]
+fn reply(
+    context: &TcContext,
+    packet: &IpPacket,
+    verdict: &Verdict,
+    headers: usize,
+    asked: &DnsCacheKey,
+    udp: [u16; 4],
+) -> Option<i32> {
     // SAFETY: an entry that is overwritten meanwhile is found out below; all bit patterns are valid.
     let entry = unsafe { &*DNS_CACHE.get_ptr(asked)? };
     let id = entry.id;
@@ -104,7 +123,7 @@ fn question(
 
 /// Turns the headers round; what the checksum changes by without the pseudo header.
 #[inline(always)]
-fn make_reply(
+pub fn make_reply(
     context: &TcContext,
     packet: &IpPacket,
     headers: usize,

@@ -72,9 +72,10 @@ pub fn run(context: &TcContext) -> i32 {
         Action::Pass => TC_ACT_UNSPEC,
         Action::Mark => {
             context.set_mark(verdict.mark);
-            if verdict.reason == Reason::ToGateway && is_dns_query(packet) {
+            let is_to_resolver = matches!(verdict.reason, Reason::ToGateway | Reason::ForcedDns);
+            if is_to_resolver && is_dns_query(packet) {
                 // SAFETY: the map holds programs of this kind only. It returns where there is none.
-                unsafe { maps::TAIL_CALLS.tail_call(context, 0) };
+                unsafe { maps::TAIL_CALLS.tail_call(context, maps::CALL_REPLY) };
             }
             TC_ACT_UNSPEC
         }

@@ -7,6 +7,7 @@
 
 mod context;
 mod counters;
+mod dns_filter;
 mod dns_query;
 mod dns_reply;
 mod events;
@@ -45,6 +46,24 @@ pub fn gw_lan_egress(context: TcContext) -> i32 {
 #[classifier]
 pub fn gw_dns_reply(context: TcContext) -> i32 {
     dns_reply::run(&context).unwrap_or(TC_ACT_UNSPEC)
+}
+
+/// LAN interfaces, after [`gw_dns_reply`] found no answer: reads the query, and hashes its name.
+#[classifier]
+pub fn gw_dns_read(context: TcContext) -> i32 {
+    dns_filter::read(&context).unwrap_or(TC_ACT_UNSPEC)
+}
+
+/// LAN interfaces, after [`gw_dns_read`]: looks the name up in the table of the filter.
+#[classifier]
+pub fn gw_dns_lookup(context: TcContext) -> i32 {
+    dns_filter::find(&context).unwrap_or(TC_ACT_UNSPEC)
+}
+
+/// LAN interfaces, after [`gw_dns_lookup`] found the name: answers the query as the resolver would.
+#[classifier]
+pub fn gw_dns_block(context: TcContext) -> i32 {
+    dns_filter::block(&context).unwrap_or(TC_ACT_UNSPEC)
 }
 
 /// Uplinks and tunnels, ingress: marks what came in with its leg, drops what is for an address of another tunnel.

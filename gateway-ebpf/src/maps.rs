@@ -141,6 +141,14 @@ pub static INITIALS: RingBuf = RingBuf::with_byte_size(size::<spec::Initials>(),
 #[map(name = "gw_dns_verdicts")]
 pub static DNS_VERDICTS: LruHashMap<Key<spec::DnsVerdicts>, Value<spec::DnsVerdicts>> =
     LruHashMap::with_max_entries(size::<spec::DnsVerdicts>(), 0);
+#[map(name = "gw_filter_hosts")]
+pub static FILTER_CLIENTS: LruHashMap<Key<spec::FilterClients>, Value<spec::FilterClients>> =
+    LruHashMap::with_max_entries(size::<spec::FilterClients>(), 0);
+#[map(name = "gw_filter_reply")]
+pub static FILTER_ANSWER_MAP: Array<Value<spec::FilterAnswers>> =
+    Array::with_max_entries(size::<spec::FilterAnswers>(), 0);
+#[map(name = "gw_filter_hits")]
+pub static FILTER_HITS: RingBuf = RingBuf::with_byte_size(size::<spec::FilterHits>(), 0);
 #[map(name = "gw_dns_hits")]
 pub static DNS_HITS: RingBuf = RingBuf::with_byte_size(size::<spec::DnsHits>(), 0);
 #[map(name = "gw_fast_epoch")]
@@ -170,6 +178,11 @@ pub static XDP_PORTS: DevMapHash = DevMapHash::with_max_entries(size::<spec::Xdp
 #[map(name = "gw_xdp_count")]
 pub static XDP_COUNTS: PerCpuArray<Value<spec::XdpCounts>> =
     PerCpuArray::with_max_entries(size::<spec::XdpCounts>(), 0);
-/// The program that answers questions; empty while no daemon runs.
+/// The programs that answer queries: from the packet cache, then the three of the filter. Empty while no daemon runs.
 #[map(name = "gw_tail_calls")]
-pub static TAIL_CALLS: ProgramArray = ProgramArray::with_max_entries(1, 0);
+pub static TAIL_CALLS: ProgramArray = ProgramArray::with_max_entries(4, 0);
+/// Indexes of the programs in [`TAIL_CALLS`].
+pub const CALL_REPLY: u32 = 0;
+pub const CALL_READ: u32 = 1;
+pub const CALL_LOOK_UP: u32 = 2;
+pub const CALL_BLOCK: u32 = 3;

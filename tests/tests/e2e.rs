@@ -10,6 +10,7 @@ mod connection_flood;
 mod cover;
 mod dashboard;
 mod dhcp;
+mod dns_filter;
 mod dns_policy;
 mod drift;
 mod exceptions;

@@ -2,6 +2,7 @@
 
 mod answers;
 pub mod differential;
+mod dns_filter;
 mod effects;
 mod fast_path;
 mod flow_budget;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use gateway_core::dns::filter::Filter;
 use gateway_core::dns::{ClientIdentity, Decision, Local, Name, NameRef, Question};
 use gateway_model::Id;
 use gateway_model::upstream::DnsProtocol;
@@ -164,6 +165,10 @@ pub trait LocalAnswers: Send + Sync + 'static {
     ) -> Decision;
     /// Returns the answer from local data, with its DNSSEC records if `proved`. None: the query is for an upstream.
     fn local(&self, question: Question<'_>, proved: bool) -> Option<Local>;
+    /// Returns the filter, for its copy in the kernel. None: only the resolver decides.
+    fn filter(&self) -> Option<Arc<Filter>> {
+        None
+    }
     /// Handles a NOTIFY (RFC 1996). Returns true if the zone is a secondary zone and `from` is one of its servers.
     fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool;
 }

@@ -55,6 +55,10 @@ pub struct Status {
     pub cache: CacheStats,
     /// Queries that the dataplane answered from the kernel cache since the start.
     pub repeated: u64,
+    /// Queries for blocked names that the dataplane answered from its filter since the start, and those among them that
+    /// the resolver could not explain afterwards, because an input of answers had changed.
+    pub filtered: u64,
+    pub unexplained: u64,
     /// Queries that wait for an upstream.
     pub asking: usize,
     /// Connections that are open.
@@ -144,6 +148,8 @@ impl Resolver {
         let mut listeners = self.listeners();
         listeners.set(&self.shared, &wanted.listen, &self.reins);
         listeners.set_secure(&self.shared, &wanted.secure);
+        // A client that a closed socket has just served must not be answered in the kernel.
+        self.shared.kernel_cache.invalidate();
     }
 
     fn rebinding(&self) -> StartTask {
@@ -162,6 +168,8 @@ impl Resolver {
                 self.shared.log.set(settings.log.clone());
             }
         }
+        // The state before the change explains these hits.
+        self.shared.collect_filter_hits();
         self.shared.state.rcu(|state| {
             let mut state = State::clone(state);
             state.settings = settings.clone().unwrap_or(state.settings);
@@ -194,6 +202,7 @@ impl Resolver {
 
     pub fn status(&self) -> Status {
         self.shared.kernel_cache.collect();
+        self.shared.collect_filter_hits();
         let counts = &self.shared.counts;
         let of = |count: &std::sync::atomic::AtomicU64| count.load(std::sync::atomic::Ordering::Relaxed);
         let (listening, secure) = {
@@ -206,6 +215,8 @@ impl Resolver {
             workers: self.reins.len(),
             cache: self.shared.cache.figures(),
             repeated: self.shared.kernel_cache.hits(),
+            filtered: self.shared.kernel_filter.hits(),
+            unexplained: self.shared.kernel_filter.unexplained(),
             asking: self.shared.pending_queries.len(),
             connections: self.shared.connection_limiter.len(),
             overloaded: of(&counts.overloaded),
@@ -242,6 +253,7 @@ impl Resolver {
     /// Returns the query log with records and client statistics. Reading old records blocks on files.
     pub fn log(&self) -> Arc<QueryLog> {
         self.shared.kernel_cache.collect();
+        self.shared.collect_filter_hits();
         self.shared.log.clone()
     }
 

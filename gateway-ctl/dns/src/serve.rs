@@ -12,6 +12,7 @@ pub mod encrypted;
 pub mod fast_path;
 pub mod fetch;
 pub mod kernel_cache;
+pub mod kernel_filter;
 pub mod listen;
 mod notify;
 pub mod pending_queries;
@@ -20,6 +21,7 @@ pub mod query_trace;
 pub mod rate_limit;
 pub mod settings;
 pub mod slow_path;
+pub mod state;
 pub mod tcp;
 pub mod tls;
 pub mod transport;
@@ -36,28 +38,21 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 
 use crate::cache::Cache;
-use crate::hooks::{ClientLookup, Failure, FqdnPolicy, LocalAnswers, Query, Reply, Supervise, Upstream};
+use crate::hooks::{Failure, Query, Reply, Supervise, Upstream};
 use crate::query_log::QueryLog;
 
 pub use clock::{Clock, Now};
 pub use connection_limiter::ConnectionLimiter;
 pub use dry_run::QueryOutcome;
 pub use kernel_cache::KernelCache;
+pub use kernel_filter::KernelFilter;
 pub use pending_queries::PendingQueries;
 pub use query::QueryContext;
 pub use query_trace::{Status, Trace};
 pub use settings::Settings;
+pub use state::State;
 pub use tls::Tls;
 pub use transport::Transport;
-
-/// Inputs of all answers; replaced as a whole.
-#[derive(Clone)]
-pub struct State {
-    pub settings: Arc<Settings>,
-    pub clients: Arc<dyn ClientLookup>,
-    pub local_answers: Arc<dyn LocalAnswers>,
-    pub fqdn_policy: Arc<dyn FqdnPolicy>,
-}
 
 /// State that all paths share.
 pub struct Shared {
@@ -70,6 +65,7 @@ pub struct Shared {
     pub limit: rate_limit::Limit,
     pub connection_limiter: ConnectionLimiter,
     pub kernel_cache: KernelCache,
+    pub kernel_filter: KernelFilter,
     /// TLS acceptor. The resolver listens for DoT and DoH only if it is set.
     pub(crate) tls: OnceLock<Arc<dyn Tls>>,
     pub(crate) pending_queries: PendingQueries,
@@ -108,6 +104,7 @@ impl Shared {
             counts: drop_counters::Counts::default(),
             limit: rate_limit::Limit::default(),
             connection_limiter: ConnectionLimiter::default(),
+            kernel_filter: KernelFilter::new(kernel_cache.dataplane()),
             kernel_cache,
             tls: OnceLock::new(),
             pending_queries: PendingQueries::default(),

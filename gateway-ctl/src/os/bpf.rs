@@ -7,6 +7,7 @@ mod attach;
 mod clsact;
 mod counters;
 mod dns_cache;
+mod dns_filter;
 mod events;
 mod fast_path;
 mod filters;

@@ -1,5 +1,7 @@
 //! A DNS message, as a query and as a response to its own query.
 
+use gateway_common::dns_filter::{Plain, read_query};
+use gateway_common::wire::{FilterQuery, MESSAGE_ID, NameKey, QUESTION};
 use gateway_core::dns::Question;
 use gateway_dns::upstream::message::{
     QueryEncoding, UpstreamQuery, Verdict, check_reply, limit_life, shortest_life, unmix,
@@ -27,6 +29,28 @@ pub fn dns(data: &[u8]) {
     }
     answered(data);
     check_any_reply(data);
+    read_in_the_kernel(data);
+}
+
+/// Checks that the kernel reads a query only if the resolver does, and as the resolver does.
+fn read_in_the_kernel(data: &[u8]) {
+    let Some(asked) = data.get(MESSAGE_ID..).filter(|asked| asked.len() <= QUESTION) else { return };
+    let (mut query, key) = (FilterQuery::EMPTY, NameKey::new(7));
+    query.question[..asked.len()].copy_from_slice(asked);
+    if !read_query::<Plain>(&mut query, asked.len() as u32, &key) {
+        return;
+    }
+    let request = Request::read(data).expect("a query");
+    assert_eq!((request.qclass, request.flags & !0x0130), (1, 0), "a plain query");
+    assert_eq!(query.question_end as usize + MESSAGE_ID, HEADER + request.question.len());
+    let suffixes: Vec<_> = request.name().suffixes().filter(|name| !name.is_root()).collect();
+    assert_eq!(query.labels as usize, suffixes.len());
+    for (hash, name) in query.suffixes.iter().zip(suffixes.iter().rev()) {
+        assert_eq!(*hash, key.hash(name.wire()), "{name}");
+    }
+    let edns = request.opt.map_or(0, |opt| if opt.dnssec_ok { 2 } else { 1 });
+    assert!(request.opt.is_none_or(|opt| opt.version == 0 && !opt.keepalive && !opt.padding));
+    assert_eq!(query.variant % 3, edns);
 }
 
 fn sound(message: &[u8], request: &Request<'_>) {

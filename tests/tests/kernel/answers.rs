@@ -17,21 +17,21 @@ use ipnet::IpNet;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-const SENT_BACK: i32 = 7;
-const GOES_ON: i32 = -1;
-const EPOCH: u64 = 3;
-const SECOND: u64 = 1_000_000_000;
+pub const SENT_BACK: i32 = 7;
+pub const GOES_ON: i32 = -1;
+pub const EPOCH: u64 = 3;
+pub const SECOND: u64 = 1_000_000_000;
 const CLIENT: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 /// Addresses and ports of a query.
 #[derive(Clone, Copy, Debug)]
-struct Ends {
-    client: IpAddr,
-    server: IpAddr,
+pub struct Ends {
+    pub client: IpAddr,
+    pub server: IpAddr,
 }
 
 impl Ends {
-    fn new(ipv6: bool, client: u8) -> Ends {
+    pub fn new(ipv6: bool, client: u8) -> Ends {
         let address = |last: u8| match ipv6 {
             true => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(last)]),
             false => IpAddr::from([192, 168, 10, last]),
@@ -40,7 +40,7 @@ impl Ends {
     }
 
     /// Returns a frame with a datagram whose checksum is valid.
-    fn frame(self, message: &[u8]) -> Vec<u8> {
+    pub fn frame(self, message: &[u8]) -> Vec<u8> {
         let length = u16::try_from(8 + message.len()).expect("short").to_be_bytes();
         let mut udp =
             [&40_001u16.to_be_bytes()[..], &53u16.to_be_bytes(), &length, &[0, 0], message].concat();
@@ -75,15 +75,15 @@ impl Drop for Pins {
     }
 }
 
-struct Testbed {
+pub struct Testbed {
     programs: Programs,
-    dns_cache: KernelDnsCache,
+    pub dns_cache: KernelDnsCache,
     serial: u64,
     _pins: Pins,
 }
 
 impl Testbed {
-    fn new() -> Testbed {
+    pub fn new() -> Testbed {
         netns::require_root().expect("root");
         let pins = Pins(Prefix::unique().expect("a prefix").pin_directory());
         let mut programs = Programs::load(&pins.0).expect("the programs load");
@@ -105,7 +105,7 @@ impl Testbed {
         value
     }
 
-    fn run(&mut self, frame: &[u8]) -> (i32, Vec<u8>) {
+    pub fn run(&mut self, frame: &[u8]) -> (i32, Vec<u8>) {
         let program = self.programs.program("gw_ingress").expect("the program");
         let (run, out) = run_and_read(program, frame, Arrival::default()).expect("a test run");
         (run.action, out)
@@ -118,7 +118,7 @@ impl Testbed {
     }
 }
 
-fn now() -> u64 {
+pub fn now() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * SECOND + time.tv_nsec as u64
 }
@@ -153,7 +153,7 @@ fn answer(question: &[u8], label: &str, ttls: &[u32]) -> Vec<u8> {
 }
 
 /// Returns the message of a frame after checks of its checksums, addresses and ports.
-fn read(frame: &[u8], ends: Ends) -> Vec<u8> {
+pub fn read(frame: &[u8], ends: Ends) -> Vec<u8> {
     let ip = 14;
     let ipv6 = ends.client.is_ipv6();
     let (header, pseudo) = match ipv6 {

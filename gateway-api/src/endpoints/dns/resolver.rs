@@ -60,6 +60,9 @@ struct Status {
     limited: u64,
     /// Queries since the start that the dataplane answered from its packet cache, without the resolver.
     repeated: u64,
+    /// Queries for blocked names since the start that the dataplane answered from its copy of the filter, without the
+    /// resolver.
+    kernel_blocked: u64,
     log: LogState,
     /// Queries by minute, oldest first. Minutes before the start of the daemon are missing. Left out unless `history` is true.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,6 +165,7 @@ impl Status {
             overloaded: 0,
             limited: 0,
             repeated: 0,
+            kernel_blocked: 0,
             log: LogState::default(),
             history: None,
         }
@@ -215,6 +219,7 @@ impl Status {
             overloaded: at_work.overloaded,
             limited: at_work.limited,
             repeated: at_work.repeated,
+            kernel_blocked: at_work.filtered,
             log: LogState { lost: log.lost(), error: log.error() },
             history: None,
         }

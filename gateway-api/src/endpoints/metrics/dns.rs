@@ -35,6 +35,16 @@ fn resolver(registry: &mut Registry, names: &DnsService) {
         status.cache.evicted,
     );
     count("dns_kernel_cache_hits", "DNS queries answered by the kernel programs", status.repeated);
+    count(
+        "dns_kernel_filter_hits",
+        "DNS queries for blocked names answered by the filter in the kernel",
+        status.filtered,
+    );
+    count(
+        "dns_kernel_filter_unexplained",
+        "Answers of the filter in the kernel that the resolver could not explain, because its inputs had changed",
+        status.unexplained,
+    );
     count("dns_dropped_log_records", "Records that the query log had no room for", status.unlogged);
     let dropped = [
         ("overload", status.overloaded),

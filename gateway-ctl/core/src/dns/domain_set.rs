@@ -11,21 +11,30 @@
 use std::fmt;
 use std::sync::Arc;
 
+use gateway_common::wire::{FilterSlot, NameKey};
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use super::name::NameRef;
 
 /// Key of the hashes. It prevents attackers from constructing collisions.
 #[derive(Clone, Copy)]
-pub struct Key(RapidSecrets);
+pub struct Key {
+    secrets: RapidSecrets,
+    /// Key of the hashes in the kernel, which share nothing with those of this table.
+    kernel: NameKey,
+}
 
 impl Key {
     pub const fn new(random: u64) -> Key {
-        Key(RapidSecrets::seed(random))
+        Key { secrets: RapidSecrets::seed(random), kernel: NameKey::new(random) }
+    }
+
+    pub const fn kernel(&self) -> &NameKey {
+        &self.kernel
     }
 
     pub(super) fn hash(&self, name: NameRef<'_>) -> u64 {
-        rapidhash_v3_seeded(name.wire(), &self.0)
+        rapidhash_v3_seeded(name.wire(), &self.secrets)
     }
 }
 
@@ -128,6 +137,31 @@ const LANES: usize = 8;
 pub struct Names {
     words: Vec<u64>,
     depths: u128,
+    listed: Arc<[ListedName]>,
+}
+
+/// Name of a list for the kernel: its hash there, with effect and form in the last bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListedName(FilterSlot);
+
+impl ListedName {
+    fn new(hash: FilterSlot, form: Form, effect: Effect) -> ListedName {
+        let says = (effect as u64) << 2 | form as u64;
+        ListedName(FilterSlot { second: hash.second & !SAYS | says, ..hash })
+    }
+
+    /// Returns the hash. Its last bits, which a table does not compare, are undefined.
+    pub const fn hash(self) -> FilterSlot {
+        self.0
+    }
+
+    pub const fn form(self) -> Form {
+        Form::of(self.0.second)
+    }
+
+    pub const fn effect(self) -> Effect {
+        Effect::of(self.0.second >> 2)
+    }
 }
 
 impl Names {
@@ -138,6 +172,11 @@ impl Names {
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
+
+    /// Returns the names for the kernel, in no particular order.
+    pub fn listed(&self) -> &Arc<[ListedName]> {
+        &self.listed
+    }
 }
 
 /// Collector of the names of one list, in any order.
@@ -146,16 +185,18 @@ pub struct NameCollector {
     key: Key,
     words: Vec<u64>,
     depths: u128,
+    listed: Vec<ListedName>,
 }
 
 impl NameCollector {
     pub fn new(key: Key) -> NameCollector {
-        NameCollector { key, words: Vec::new(), depths: 0 }
+        NameCollector { key, words: Vec::new(), depths: 0, listed: Vec::new() }
     }
 
     pub fn add(&mut self, name: NameRef<'_>, form: Form, effect: Effect) {
         self.depths |= 1 << depth(name);
         self.words.push(self.key.hash(name) & !SAYS | (effect as u64) << 2 | form as u64);
+        self.listed.push(ListedName::new(self.key.kernel.hash(name.wire()), form, effect));
     }
 
     pub fn finish(mut self) -> Names {
@@ -167,7 +208,7 @@ impl NameCollector {
             same
         });
         self.words.shrink_to_fit();
-        Names { words: self.words, depths: self.depths }
+        Names { words: self.words, depths: self.depths, listed: self.listed.into() }
     }
 }
 
@@ -260,6 +301,11 @@ impl Table {
 
     pub fn is_empty(&self) -> bool {
         self.depths == 0
+    }
+
+    /// Reports whether a list has the root.
+    pub(super) const fn has_root(&self) -> bool {
+        self.depths & 1 != 0
     }
 
     /// Returns the memory used, in bytes.
@@ -468,7 +514,7 @@ mod tests {
     fn a_name_given_with_both_forms_is_one_entry() {
         let both =
             names(&[("a.example", Form::Below, Effect::Block), ("a.example", Form::Itself, Effect::Block)]);
-        assert_eq!(both, names(&[("a.example", Form::Both, Effect::Block)]));
+        assert_eq!(both.words, names(&[("a.example", Form::Both, Effect::Block)]).words);
     }
 
     #[test]

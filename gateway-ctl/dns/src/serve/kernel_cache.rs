@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gateway_common::wire::{DnsCacheKey, DnsCacheValue, DnsHit};
+use gateway_common::wire::{
+    DnsCacheKey, DnsCacheValue, DnsHit, FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit,
+};
 use jiff::Timestamp;
 
 pub use entry::CachePolicy;
@@ -28,7 +30,7 @@ use crate::query_log::{QueryLog, QueryRecord, RecordTemplate};
 use crate::serve::settings::Blocking;
 use crate::serve::{Now, Trace, Transport};
 
-/// Kernel side of the cache.
+/// Kernel side of the cache and of the filter.
 pub trait Dataplane: Send + Sync + 'static {
     /// Invalidates the entries of other epochs before it returns.
     fn set_epoch(&self, epoch: u64);
@@ -36,6 +38,12 @@ pub trait Dataplane: Send + Sync + 'static {
     fn remove(&self, keys: &[DnsCacheKey]);
     /// Reports the hits since the last call.
     fn take_hits(&self, tell: &mut dyn FnMut(DnsHit));
+    /// Replaces the names of the filter, with their answers by index. Clients of other tables are not answered.
+    fn put_table(&self, table: &[FilterBucket], answers: &[(u32, FilterAnswer)]) -> std::io::Result<()>;
+    /// Adds a client to the filter, or renews it.
+    fn put_client(&self, key: &FilterClientKey, client: &FilterClient);
+    /// Reports the hits of the filter since the last call.
+    fn take_filter_hits(&self, report: &mut dyn FnMut(FilterHit));
 }
 
 /// Longest lifetime of an entry.
@@ -44,7 +52,7 @@ const MAX_LIFETIME: Duration = Duration::from_secs(10);
 const MIN_LIFETIME: Duration = Duration::from_millis(200);
 
 pub struct KernelCache {
-    dataplane: Option<Box<dyn Dataplane>>,
+    dataplane: Option<Arc<dyn Dataplane>>,
     epoch: AtomicU64,
     index: Mutex<CacheIndex>,
     log: Arc<QueryLog>,
@@ -73,10 +81,21 @@ impl KernelCache {
     /// empty.
     pub fn new(dataplane: Option<Box<dyn Dataplane>>, log: Arc<QueryLog>, buffer: usize) -> KernelCache {
         let (index, hits, ended) = Default::default();
+        let dataplane = dataplane.map(Arc::from);
         let kernel_cache =
             KernelCache { dataplane, epoch: AtomicU64::new(0), index, log, buffer, hits, ended };
         kernel_cache.invalidate();
         kernel_cache
+    }
+
+    /// Returns the dataplane for the filter.
+    pub fn dataplane(&self) -> Option<Arc<dyn Dataplane>> {
+        self.dataplane.clone()
+    }
+
+    /// Returns the index of the log buffer for hits.
+    pub const fn buffer(&self) -> usize {
+        self.buffer
     }
 
     pub fn works(&self) -> bool {
@@ -178,7 +197,7 @@ fn span(policy: CachePolicy, blocking: &Blocking, now: Now, mono: u64) -> Option
 }
 
 /// Returns `CLOCK_MONOTONIC` in nanoseconds, the clock of the dataplane.
-fn monotonic() -> u64 {
+pub fn monotonic() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.unsigned_abs())
 }

@@ -70,6 +70,7 @@ impl Listeners {
             let all = self.bound.values().filter_map(|bound| bound.udp.as_ref().ok());
             reins.set(all.filter_map(|(_, sockets)| sockets.get(index).cloned()).collect());
         }
+        shared.kernel_filter.set_any_address(self.any_address());
     }
 
     /// Binds and closes addresses for DoT and DoH, like [`Listeners::set`].
@@ -108,6 +109,16 @@ impl Listeners {
             tcp: bound.tcp.as_ref().map(|bound| bound.address).map_err(Clone::clone),
         };
         self.bound.iter().map(status).collect()
+    }
+
+    /// Reports whether a UDP socket takes queries to any address, from any interface, for IPv4 and for IPv6.
+    pub fn any_address(&self) -> [bool; 2] {
+        [false, true].map(|ipv6| {
+            self.bound.iter().any(|(listen, bound)| {
+                let ip = listen.address.ip();
+                ip.is_unspecified() && ip.is_ipv6() == ipv6 && listen.interface.is_none() && bound.udp.is_ok()
+            })
+        })
     }
 
     pub fn close(&mut self, workers: &[Arc<WorkerControl>]) {

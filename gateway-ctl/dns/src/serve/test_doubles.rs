@@ -14,6 +14,7 @@ use gateway_model::domain::DomainName;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use super::kernel_cache::Dataplane;
 use super::{KernelCache, Settings, Shared, State};
 use crate::WallClock;
 use crate::hooks::{
@@ -290,17 +291,26 @@ impl Fixture {
     }
 
     pub fn with(rules: Rules, lessons: FakeFqdnPolicy, settings: Settings) -> Fixture {
+        Fixture::with_dataplane(Arc::new(rules), lessons, settings, None)
+    }
+
+    pub fn with_dataplane(
+        local_answers: Arc<dyn LocalAnswers>,
+        lessons: FakeFqdnPolicy,
+        settings: Settings,
+        dataplane: Option<Box<dyn Dataplane>>,
+    ) -> Fixture {
         let (clients, lessons, upstream) =
             (FakeClients::new(client(1, 0)), Arc::new(lessons), FakeUpstream::new());
         let settings_of_log = settings.log.clone();
         let state = State {
             settings: Arc::new(settings),
             clients: clients.clone(),
-            local_answers: Arc::new(rules),
+            local_answers,
             fqdn_policy: lessons.clone(),
         };
         let log = crate::query_log::QueryLog::new(settings_of_log, 1, WallClock::new(Timestamp::now));
-        let kernel_cache = KernelCache::new(None, log.clone(), 0);
+        let kernel_cache = KernelCache::new(dataplane, log.clone(), 0);
         let shared = Shared::new(
             state,
             FakeUpstreamHandle(upstream.clone()),

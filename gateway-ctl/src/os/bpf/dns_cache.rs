@@ -1,16 +1,19 @@
-//! In-kernel DNS packet cache, from which the ingress program answers. The cache ends with [`Answers`]: without the
-//! daemon, neither the resolver nor the program answers.
+//! In-kernel DNS packet cache and filter, from which the ingress program answers. Both end with [`Answers`]: without the
+//! daemon, neither the resolver nor a program answers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aya::maps::{MapData, ProgramArray, RingBuf};
 use gateway_common::maps as spec;
-use gateway_common::wire::{DnsCacheKey, DnsCacheValue, DnsHit};
+use gateway_common::wire::{
+    DnsCacheKey, DnsCacheValue, DnsHit, FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit,
+};
 use gateway_dns::serve::kernel_cache;
 use zerocopy::FromBytes as _;
 
+use super::dns_filter::Filter;
 use super::maps::{ArrayMap, Entries as _, HashTable, open};
-use super::programs::ANSWER;
+use super::programs::{ANSWER, FILTER};
 use super::{Error, Programs};
 
 /// Name of the tail-call map, which holds no data of the gateway.
@@ -19,7 +22,8 @@ const CALLS: &str = "gw_tail_calls";
 pub struct Answers {
     maps: Mutex<Maps>,
     hits: Mutex<RingBuf<MapData>>,
-    /// Keeps the tail call to the program alive.
+    filter: Filter,
+    /// Keeps the tail calls to the programs alive.
     _calls: ProgramArray<MapData>,
 }
 
@@ -40,13 +44,17 @@ impl Programs {
         let calls = self.ebpf.take_map(CALLS).ok_or_else(missing)?;
         let failed = |source| Error::Map { operation: "open", map: CALLS, source: Box::new(source) };
         let mut calls = ProgramArray::try_from(calls).map_err(failed)?;
-        let refused = |source| Error::Program { name: ANSWER, source: Box::new(source) };
-        let program = self.program(ANSWER)?.fd().map_err(refused)?.try_clone().map_err(|error| {
-            let source = Box::new(aya::programs::ProgramError::IOError(error));
-            Error::Program { name: ANSWER, source }
-        })?;
-        calls.set(0, &program, 0).map_err(failed)?;
-        Ok(Answers { maps: Mutex::new(maps), hits: Mutex::new(hits), _calls: calls })
+        let filter = Filter::take(self)?;
+        // The first program calls the others, so it comes last.
+        for (index, name) in
+            (0..).zip([ANSWER].into_iter().chain(FILTER)).collect::<Vec<_>>().into_iter().rev()
+        {
+            let refused = |source| Error::Program { name, source: Box::new(source) };
+            let program = self.program(name)?.fd().map_err(refused)?.try_clone();
+            let program = program.map_err(|error| refused(aya::programs::ProgramError::IOError(error)))?;
+            calls.set(index, &program, 0).map_err(failed)?;
+        }
+        Ok(Answers { maps: Mutex::new(maps), hits: Mutex::new(hits), filter, _calls: calls })
     }
 }
 
@@ -81,6 +89,18 @@ impl kernel_cache::Dataplane for KernelDnsCache {
                 report(hit);
             }
         }
+    }
+
+    fn put_table(&self, table: &[FilterBucket], answers: &[(u32, FilterAnswer)]) -> std::io::Result<()> {
+        self.0.filter.put_table(table, answers)
+    }
+
+    fn put_client(&self, key: &FilterClientKey, client: &FilterClient) {
+        self.0.filter.put_client(key, client);
+    }
+
+    fn take_filter_hits(&self, report: &mut dyn FnMut(FilterHit)) {
+        self.0.filter.take_hits(report);
     }
 }
 

@@ -10,7 +10,7 @@ use gateway_core::fqdn_cache::FqdnCache;
 use super::fast_path::FastPath;
 use super::maps::Maps;
 use super::pins::map_ids;
-use super::programs::{ANSWER, GUARD, INGRESS, INJECT, LAN_EGRESS, Programs, TAP, WAN_INGRESS};
+use super::programs::{ANSWER, FILTER, GUARD, INGRESS, INJECT, LAN_EGRESS, Programs, TAP, WAN_INGRESS};
 use super::tables::Written;
 use super::xdp::Xdp;
 use super::{Error, OBJECT, make_folder, mount_bpffs, verify, versions};
@@ -29,7 +29,8 @@ impl Programs {
         }
         let mut ebpf = loader.load(OBJECT).map_err(|e| Error::Load(Box::new(e)))?;
         let mut verified = verify::load_all(&mut ebpf, INGRESS);
-        for name in [INGRESS, LAN_EGRESS, GUARD, WAN_INGRESS, ANSWER, INJECT, TAP] {
+        let others = [INGRESS, LAN_EGRESS, GUARD, WAN_INGRESS, ANSWER, INJECT, TAP];
+        for name in others.into_iter().chain(FILTER) {
             verified.take(name)?;
         }
         let maps = Maps::take(&mut ebpf)?;

@@ -208,7 +208,7 @@ pub trait Entries {
     }
 }
 
-fn descriptor(map: &MapData) -> BorrowedFd<'_> {
+pub(super) fn descriptor(map: &MapData) -> BorrowedFd<'_> {
     map.fd().as_fd()
 }
 

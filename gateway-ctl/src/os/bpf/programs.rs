@@ -34,6 +34,7 @@ pub(super) const LAN_EGRESS: &str = "gw_lan_egress";
 pub(super) const GUARD: &str = "gw_guard";
 pub(super) const WAN_INGRESS: &str = "gw_wan_ingress";
 pub(super) const ANSWER: &str = "gw_dns_reply";
+pub(super) const FILTER: [&str; 3] = ["gw_dns_read", "gw_dns_lookup", "gw_dns_block"];
 pub(super) const INJECT: &str = "gw_inject";
 pub(super) const TAP: &str = "gw_tap";
 

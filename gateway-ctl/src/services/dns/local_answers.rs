@@ -45,6 +45,10 @@ impl LocalAnswers for FilterAndZones {
         self.zones.answer(question, proved)
     }
 
+    fn filter(&self) -> Option<Arc<Filter>> {
+        Some(self.filter.clone())
+    }
+
     fn notified(&self, zone: NameRef<'_>, from: IpAddr) -> bool {
         self.secondaries.notified(zone, from)
     }

@@ -174,6 +174,11 @@ impl Entry {
 }
 
 impl RuleConditions {
+    /// Reports whether the conditions can hold for a client.
+    pub(super) fn may_hold_for(&self, asker: &ClientIdentity) -> bool {
+        self.scope.is_match(asker) && clients(&self.clients, asker).is_some()
+    }
+
     /// Returns the conditions in the rule itself. The caller adds the scope.
     pub(super) fn of_adblock(rule: &AdblockRule, state: Option<&State>) -> RuleConditions {
         RuleConditions {
@@ -239,6 +244,11 @@ impl ClientSelector {
     pub(super) fn devices(mut devices: Vec<Id>) -> ClientSelector {
         devices.sort_unstable();
         ClientSelector { devices, restricted: true, ..ClientSelector::default() }
+    }
+
+    /// Reports whether it is for some clients only.
+    pub(super) const fn is_restricted(&self) -> bool {
+        self.restricted
     }
 
     /// Reports whether a client belongs to it.

@@ -59,8 +59,16 @@ impl Test {
         }
     }
 
+    /// Returns the form of a test that is a name.
+    pub(super) const fn form(&self) -> Option<Form> {
+        match self {
+            Test::Name(_, form) => Some(*form),
+            Test::Wildcard { .. } | Test::Regex(_) => None,
+        }
+    }
+
     /// Returns the key of the pattern in the index.
-    fn found_by(&self) -> FoundBy {
+    pub(super) fn found_by(&self) -> FoundBy {
         match self {
             Test::Name(name, _) => FoundBy::Anchor(name.clone()),
             Test::Wildcard { pattern, anchored } => match anchor(pattern) {
@@ -90,7 +98,7 @@ impl Test {
     }
 }
 
-enum FoundBy {
+pub(super) enum FoundBy {
     /// Name that every match is or ends with.
     Anchor(Name),
     /// Expression that matches the same names.

@@ -12,7 +12,7 @@ const IDLE_INTERVAL: Duration = Duration::from_millis(200);
 const SWEEP_ROUNDS: u32 = 32;
 
 impl Shared {
-    /// Collects hits and sweeps the cache until [`KernelCache::end`](super::KernelCache::end).
+    /// Collects hits, sweeps the cache and brings the filter up to date until [`KernelCache::end`](super::KernelCache::end).
     pub fn run_kernel_cache(&self) {
         crate::lower_priority();
         let mut rounds: u32 = 0;
@@ -20,11 +20,13 @@ impl Shared {
             let idle = self.kernel_cache.lock().len() == 0;
             std::thread::sleep(if idle { IDLE_INTERVAL } else { COLLECT_INTERVAL });
             self.kernel_cache.collect();
+            self.sync_kernel_filter();
             rounds = rounds.wrapping_add(1);
             if rounds.is_multiple_of(SWEEP_ROUNDS) {
                 self.kernel_cache.sweep();
             }
         }
         self.kernel_cache.collect();
+        self.collect_filter_hits();
     }
 }

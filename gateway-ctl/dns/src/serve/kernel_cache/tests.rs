@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gateway_common::wire::{DnsCacheKey, DnsCacheValue, DnsHit};
+use gateway_common::wire::{
+    DnsCacheKey, DnsCacheValue, DnsHit, FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit,
+};
 use gateway_core::dns::{Action, Cause};
 
 use super::entry::{CachePolicy, EntryLifetime, key, value};
@@ -47,6 +49,16 @@ impl Dataplane for Simulation {
     fn take_hits(&self, tell: &mut dyn FnMut(DnsHit)) {
         self.0.lock().expect("whole").given.drain(..).for_each(tell);
     }
+
+    fn put_table(&self, _: &[FilterBucket], _: &[(u32, FilterAnswer)]) -> std::io::Result<()> {
+        unreachable!("the fixture has no filter for the kernel")
+    }
+
+    fn put_client(&self, _: &FilterClientKey, _: &FilterClient) {
+        unreachable!("the fixture has no filter for the kernel")
+    }
+
+    fn take_filter_hits(&self, _: &mut dyn FnMut(FilterHit)) {}
 }
 
 impl Simulation {

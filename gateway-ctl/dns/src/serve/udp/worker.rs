@@ -21,6 +21,7 @@ use crate::hooks::{Client, ClientLookup};
 use crate::query_log::QueryRecord;
 use crate::query_log::worker_buffer::BufferWriter;
 use crate::serve::kernel_cache::{AdmissionFilter, CacheCandidate, CachePolicy};
+use crate::serve::kernel_filter::{AddedClients, ServedClient};
 use crate::serve::rate_limit::Allowance;
 use crate::serve::{Now, QueryContext, Shared, State, Trace, Transport};
 use crate::wire::{Request, UnusableRequest, compose};
@@ -66,6 +67,7 @@ pub struct Worker {
     hand: mpsc::Sender<SlowPathQuery>,
     known: ClientCache,
     admission: AdmissionFilter,
+    added: AddedClients,
     /// Index of this worker.
     number: usize,
 }
@@ -90,8 +92,9 @@ impl Worker {
         woken.set_nonblocking(true)?;
         let reins =
             Arc::new(WorkerControl { sockets: ArcSwap::default(), wake, stop: AtomicBool::new(false) });
-        let (reins, (known, admission)) = (reins.clone(), Default::default());
-        Ok((Worker { shared, reins: reins.clone(), woken, hand, known, admission, number }, reins))
+        let (reins, (known, admission, added)) = (reins.clone(), Default::default());
+        let own = reins.clone();
+        Ok((Worker { shared, reins: own, woken, hand, known, admission, added, number }, reins))
     }
 
     /// Runs until the worker is stopped. A panic loses the queries of one round, but the worker continues. If it ended,
@@ -187,6 +190,9 @@ impl Worker {
         }
         drop(writer);
         batch.send(socket, count);
+        if shared.kernel_filter.is_active(&state, epoch) {
+            self.add_clients(&state, epoch, now, batch, count);
+        }
         for (index, from, client, trace, policy) in &repeatable {
             let (Some((interface, server)), (from, policy)) = (batch.arrival(*index), (*from, *policy))
             else {
@@ -196,6 +202,22 @@ impl Worker {
             let offer =
                 CacheCandidate { from, server, interface, question, answer, client, trace, policy, epoch };
             shared.kernel_cache.offer(&offer, &state.settings.blocking, now);
+        }
+    }
+
+    /// Adds the clients of a batch to the filter in the kernel. A client without an answer waits for the slow path, or is
+    /// over its rate limit; it is added with its next query.
+    fn add_clients(&mut self, state: &Arc<State>, epoch: u64, now: Now, batch: &mut Batch, count: usize) {
+        for index in 0..count {
+            let Some((_, from, answer)) = batch.datagram(index) else { continue };
+            let is_whole = answer.get(2).is_some_and(|flags| flags & 2 == 0);
+            let (true, Some((interface, server))) = (is_whole, batch.arrival(index)) else { continue };
+            // A query that is no query led to no lookup of its client.
+            let Some(client) = self.known.clients.get(&from) else { continue };
+            if self.added.is_due(from, server, interface, epoch, now) {
+                let offer = ServedClient { from, server, interface, client };
+                self.shared.kernel_filter.offer(&offer, state, epoch, now);
+            }
         }
     }
 
