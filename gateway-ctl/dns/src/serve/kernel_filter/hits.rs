@@ -1,12 +1,15 @@
 //! Log records of the hits. The resolver decides each query again, for the explanation.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gateway_common::wire::{FILTER_HEAD, FilterHit, MESSAGE_ID};
+use gateway_common::wire::{Address, FILTER_HEAD, FilterAnswer, MESSAGE_ID};
+use hashbrown::HashMap;
 use jiff::Timestamp;
 
+use crate::hooks::Client;
 use crate::query_log::QueryRecord;
 use crate::serve::kernel_cache::monotonic;
 use crate::serve::{Now, QueryContext, Shared, Status, Trace, Transport};
@@ -29,55 +32,85 @@ impl Shared {
         }
         let since_boot = i128::from(monotonic());
         let boot = i64::try_from(self.log.wall().now().as_nanosecond() - since_boot).unwrap_or(0);
+        let state = self.state.load_full();
+        // A lookup may query the kernel, so it comes before the locks.
+        let mut clients: HashMap<Address, Arc<Client>> = HashMap::new();
+        for hit in &hits {
+            let address = hit.query.client;
+            clients.entry(address).or_insert_with(|| state.clients.client(address.into()));
+        }
+        let loaded = self.kernel_filter.lock();
+        let mut writer = self.log.buffer(self.kernel_cache.buffer()).open();
+        let (mut message, mut decided, now) = (Vec::new(), Vec::new(), self.clock.now());
         for hit in &hits {
             let time = Timestamp::from_nanosecond(i128::from(boot.saturating_add_unsigned(hit.time)));
-            self.log_filter_hit(hit, time.unwrap_or_default());
+            let now = Now { wall: time.unwrap_or_default(), ..now };
+            let length = (hit.query.length as usize).min(hit.query.question.len());
+            message.clear();
+            message.extend_from_slice(&[0; MESSAGE_ID]);
+            message.extend_from_slice(&hit.query.question[..length]);
+            // The kernel answers well-formed queries only, and each client is in the map.
+            let (Ok(request), Some(client)) = (Request::read(&message), clients.get(&hit.query.client))
+            else {
+                writer.lose();
+                continue;
+            };
+            let from = IpAddr::from(hit.query.client);
+            // Hits are queries of the client: they count for its rate limit.
+            let _ = self.limit.take_client(state.settings.client_rate, from, now.ms);
+            let query = QueryContext::new(&state, &request, client, Transport::Udp, now);
+            decided.clear();
+            let explained = query.decided(&mut decided, &query.decide(request.asked()));
+            let sent = loaded.answers.get(&hit.answer);
+            let trace = match (explained, sent) {
+                (Some(trace), None) => trace,
+                (Some(trace), Some(sent)) if is_sent(&decided, &message, &request, sent) => trace,
+                (_, sent) => {
+                    self.kernel_filter.unexplained.fetch_add(1, Ordering::Relaxed);
+                    let Some(sent) = sent else {
+                        writer.lose();
+                        continue;
+                    };
+                    write_sent(&mut decided, &message, &request, sent);
+                    let refused = sent.head[1] & 0xf == rcode::REFUSED as u8;
+                    Trace::new(if refused { Status::Refused } else { Status::Blocked })
+                }
+            };
+            let (time, elapsed, transport) = (now.wall, Duration::ZERO, Transport::Udp);
+            let (trace, message) = (&trace, &decided);
+            writer.write(&QueryRecord { time, elapsed, from, client, transport, trace, message });
         }
+        drop(writer);
         self.kernel_filter.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
-    }
-
-    fn log_filter_hit(&self, hit: &FilterHit, wall: Timestamp) {
-        let state = self.state.load();
-        let length = (hit.query.length as usize).min(hit.query.question.len());
-        let message = [&[0; MESSAGE_ID], &hit.query.question[..length]].concat();
-        let from = IpAddr::from(hit.query.client);
-        let mut writer = self.log.buffer(self.kernel_cache.buffer()).open();
-        // The kernel answers well-formed queries only.
-        let Ok(request) = Request::read(&message) else { return writer.lose() };
-        let client = state.clients.client(from);
-        let now = Now { wall, ..self.clock.now() };
-        // Hits are queries of the client: they count for its rate limit.
-        let _ = self.limit.take_client(state.settings.client_rate, from, now.ms);
-        let query = QueryContext::new(&state, &request, &client, Transport::Udp, now);
-        let mut decided = Vec::new();
-        let trace = query.decided(&mut decided, &query.decide(request.asked()));
-        let sent = self.kernel_filter.sent(hit, &message, &request);
-        let (trace, answer) = match (trace, sent) {
-            (Some(trace), Some(sent)) if sent == decided => (trace, sent),
-            (Some(trace), None) => (trace, decided),
-            (_, sent) => {
-                self.kernel_filter.unexplained.fetch_add(1, Ordering::Relaxed);
-                let Some(sent) = sent else { return writer.lose() };
-                let refused = sent[3] & 0xf == rcode::REFUSED as u8;
-                (Trace::new(if refused { Status::Refused } else { Status::Blocked }), sent)
-            }
-        };
-        let (elapsed, transport) = (Duration::ZERO, Transport::Udp);
-        let (client, trace, message) = (&client, &trace, &answer);
-        writer.write(&QueryRecord { time: wall, elapsed, from, client, transport, trace, message });
     }
 }
 
-impl super::KernelFilter {
-    /// Returns the answer that the kernel sent. `None`: its table is gone.
-    fn sent(&self, hit: &FilterHit, message: &[u8], request: &Request<'_>) -> Option<Vec<u8>> {
-        let answer = *self.lock().answers.get(&hit.answer)?;
-        let mut sent = message.get(..HEADER + request.question.len())?.to_vec();
-        let copied = [message[2] & 0x01, message[3] & 0x10];
-        sent[MESSAGE_ID..MESSAGE_ID + FILTER_HEAD].copy_from_slice(&answer.head);
-        sent[2] |= copied[0];
-        sent[3] |= copied[1];
-        sent.extend_from_slice(answer.tail.get(..usize::from(answer.length))?);
-        Some(sent)
-    }
+/// Returns the flags and counts of an answer to a query. RD and CD are those of the query.
+fn head_of(sent: &FilterAnswer, query: &[u8]) -> [u8; FILTER_HEAD] {
+    let mut head = sent.head;
+    head[0] |= query[MESSAGE_ID] & 0x01;
+    head[1] |= query[MESSAGE_ID + 1] & 0x10;
+    head
+}
+
+/// Returns the part of an answer behind the question.
+fn tail_of(sent: &FilterAnswer) -> &[u8] {
+    &sent.tail[..usize::from(sent.length).min(sent.tail.len())]
+}
+
+/// Reports whether an answer of the resolver is the one that the kernel sent.
+fn is_sent(answer: &[u8], query: &[u8], request: &Request<'_>, sent: &FilterAnswer) -> bool {
+    let end = HEADER + request.question.len();
+    answer.get(MESSAGE_ID..HEADER) == Some(&head_of(sent, query))
+        && answer.get(HEADER..end) == query.get(HEADER..end)
+        && answer.get(end..) == Some(tail_of(sent))
+}
+
+/// Writes the answer that the kernel sent.
+fn write_sent(answer: &mut Vec<u8>, query: &[u8], request: &Request<'_>, sent: &FilterAnswer) {
+    answer.clear();
+    answer.extend_from_slice(&[0; MESSAGE_ID]);
+    answer.extend_from_slice(&head_of(sent, query));
+    answer.extend_from_slice(request.question);
+    answer.extend_from_slice(tail_of(sent));
 }

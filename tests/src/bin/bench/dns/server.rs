@@ -143,10 +143,12 @@ impl Server {
         kill(pid, signal).with_context(|| format!("{signal} to {}", self.whose.name()))
     }
 
-    /// Returns the number of answers that the dataplane has sent from its packet cache.
-    pub fn repeated(&self) -> Result<u64> {
+    /// Returns the number of answers that the dataplane has sent from its packet cache and its filter.
+    pub fn answered_by_kernel(&self) -> Result<u64> {
         let Some(daemon) = &self.daemon else { return Ok(0) };
-        daemon.api().get("/dns/status")?["repeated"].as_u64().context("no count of repeated answers")
+        let status = daemon.api().get("/dns/status")?;
+        let count = |field: &str| status[field].as_u64().with_context(|| format!("no count {field}"));
+        Ok(count("repeated")? + count("kernel_blocked")?)
     }
 
     pub fn resident(&self) -> Result<u64> {

@@ -51,7 +51,7 @@ struct Figures {
     /// Utilisation of the core without a load.
     beside: f64,
     /// Share of the answers at the fixed rate that came from the dataplane's packet cache. Peers have none.
-    repeated: f64,
+    by_kernel: f64,
 }
 
 pub fn run(wanted: &[&str]) -> Result<Vec<Row>> {
@@ -106,11 +106,11 @@ fn measure(server: &Server, cores: &Cores, questions: &Questions, kind: Kind) ->
     let watch = Watch::start(cores)?;
     std::thread::sleep(BEFORE);
     let beside = watch.busy()?.1;
-    let repeated = server.repeated()?;
+    let by_kernel = server.answered_by_kernel()?;
     let (watch, used) = (Watch::start(cores)?, cores::used_by(pid)?);
     let fixed = ask(lan, cores, &file(Phase::Fixed), Some(FIXED), LENGTH)?;
     let (busy, used) = (watch.busy()?.0, cores::used_by(pid)?.saturating_sub(used));
-    let repeated = (server.repeated()? - repeated) as f64 / fixed.answered as f64;
+    let by_kernel = (server.answered_by_kernel()? - by_kernel) as f64 / fixed.answered as f64;
     let watch = Watch::start(cores)?;
     let fast = ask(lan, cores, &file(Phase::Fast), None, LENGTH)?;
     let full = watch.busy()?.1;
@@ -118,7 +118,7 @@ fn measure(server: &Server, cores: &Cores, questions: &Questions, kind: Kind) ->
     server.hold_still(true)?;
     let each = |time: Duration| time.as_secs_f64() * 1e6 / fixed.answered as f64;
     let (fast, rate) = (fast.per_second, fast.per_second / full);
-    Ok(Figures { cost: each(busy), own: each(used), fast, rate, slowest, beside, repeated })
+    Ok(Figures { cost: each(busy), own: each(used), fast, rate, slowest, beside, by_kernel })
 }
 
 /// Utilisation of the resolver's core from the start of the measurement.
@@ -148,7 +148,7 @@ fn compare(kind: Kind, all: &[Vec<Figures>]) -> Result<Vec<Row>> {
     };
     let (cost, rate, slowest) = (of(|one| one.cost), of(|one| one.rate), of(|one| one.slowest));
     let (own, fast, beside) = (of(|one| one.own), of(|one| one.fast), of(|one| one.beside));
-    let repeated = of(|one| one.repeated);
+    let by_kernel = of(|one| one.by_kernel);
     let names: Vec<&str> = Whose::all().map(Whose::name).collect();
     println!("{}: median (rounds)", kind.bench());
     for (index, name) in names.iter().enumerate() {
@@ -159,7 +159,7 @@ fn compare(kind: Kind, all: &[Vec<Figures>]) -> Result<Vec<Row>> {
         println!("    {}  questions/s to one who asks as fast as answers come", fast[index]);
         println!("    {}  µs for 99 in 100 at {CALM}/s", slowest[index]);
         if index == 0 {
-            println!("    {}  of its answers were given by the dataplane", repeated[index]);
+            println!("    {}  of its answers were given by the dataplane", by_kernel[index]);
         }
     }
     let beside = median(&beside.iter().map(|measured| measured.median).collect::<Vec<f64>>()) * 100.0;
