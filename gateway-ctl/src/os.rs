@@ -27,6 +27,7 @@ pub mod observe;
 pub mod openvpn;
 pub mod path_changes;
 pub mod proxy;
+pub mod rcu;
 pub mod readable;
 pub mod required_programs;
 pub mod rlimit;

@@ -21,6 +21,7 @@ use super::clsact;
 use super::hook::{Hook, Placement, programs_of};
 use super::syscall::PinnedTcx;
 use super::{Error, Programs, xdp};
+use crate::os::rcu::ExpeditedGracePeriods;
 
 /// Attachment mechanism of this kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,7 @@ impl Programs {
     /// exist until the next run. A failure on one interface does not stop the others.
     pub fn attach(&mut self, want: &BTreeMap<String, Attachment>) -> AttachmentChanges {
         let mut attached = AttachmentChanges::default();
+        let mut expedited = None;
         for (interface, attachment) in want {
             let Ok(index) = nix::net::if_::if_nametoindex(interface.as_str()) else { continue };
             let mut is_added = false;
@@ -68,6 +70,7 @@ impl Programs {
                 if self.placement(&hook) == Placement::First {
                     continue;
                 }
+                expedited.get_or_insert_with(ExpeditedGracePeriods::begin);
                 match self.attach_one(&hook) {
                     Ok(()) => is_added = true,
                     Err(error) => attached.failed.push((interface.clone(), with_causes(&error))),

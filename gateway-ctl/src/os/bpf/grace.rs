@@ -3,6 +3,7 @@
 use std::io;
 
 use super::{Error, syscall};
+use crate::os::rcu::ExpeditedGracePeriods;
 
 const QUERY: libc::c_int = 0;
 const GLOBAL: libc::c_int = 1;
@@ -13,6 +14,7 @@ const GLOBAL: libc::c_int = 1;
 /// with `nohz_full` refuse it. `MEMBARRIER_CMD_GLOBAL_EXPEDITED` is no substitute: it is a barrier on other
 /// processors, and a program interrupted on one of them outlives it.
 pub(super) fn grace() -> Result<(), Error> {
+    let _expedited = ExpeditedGracePeriods::begin();
     let waited = match membarrier(GLOBAL) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EPERM)) => {
             syscall::wait_for_programs()
