@@ -38,7 +38,7 @@ use crate::gateway::{EnforcedStore, Gateway, Open};
 use crate::initialise::{self, Absence};
 use crate::service_manager::notify;
 use crate::tls::{self, Tls};
-use crate::{config, dispatch, endpoints, serve, services, wipe};
+use crate::{config, endpoints, serve, services, wipe};
 
 /// Poll interval for a store while there is none. It appears with a late mount, a restored file, or `gatewayd init`.
 const STORE_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -133,7 +133,7 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     let api = Api::over(endpoints, gateway, config::api(&config));
     services.start_all(services::list(&api, tls, hangup));
     let ended = api.clone();
-    let router = dispatch::router(api);
+    let handler: Arc<dyn serve::RequestHandler> = api;
 
     let address = config.listen.api_addr;
     let socket = config::socket_path(&config);
@@ -145,8 +145,8 @@ pub async fn run(file: Bootstrap) -> Result<(), Error> {
     let noted = services.supervisor().clone();
     let note = move |failure| noted.note("api_listener", failure);
     let servers = [
-        serve::tcp_at(address, router.clone(), secure, serving, stopping.clone(), note),
-        serve::unix(unix, router, serving, stopping),
+        serve::tcp_at(address, handler.clone(), secure, serving, stopping.clone(), note),
+        serve::unix(unix, handler, serving, stopping),
     ];
     let mut servers = servers;
     let status = match &blocked {

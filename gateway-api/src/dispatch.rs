@@ -5,11 +5,13 @@
 //! client that disconnects does not interrupt one halfway. A panic ends one request only.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body as HttpBody;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::{FutureExt, StreamExt, poll};
 use gateway_model::Secret;
 use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -27,6 +29,7 @@ use crate::peer::ConnectionInfo;
 use crate::peer::Peer;
 use crate::reply::{Content, Reply};
 use crate::request::{Query, Request};
+use crate::serve::{RequestHandler, ResponseFuture};
 use crate::table::{API_ROOT, Effect, Endpoint, Handler, Method, no_endpoint};
 use crate::wipe;
 
@@ -44,20 +47,21 @@ pub const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 /// Timeout of a handler. After it the client receives an error that asks for a retry; the work continues.
 const HANDLER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Returns the service as an axum router. Every path and method goes to [`answer`].
-pub fn router(api: Arc<Api>) -> axum::Router {
-    axum::Router::new().fallback(axum::routing::any(move |request: http::Request<HttpBody>| {
-        let api = api.clone();
-        async move { answer(api, request).await }
-    }))
+impl RequestHandler for Api {
+    fn handle(self: Arc<Self>, request: http::Request<HttpBody>, peer: Peer) -> ResponseFuture {
+        Box::pin(answer(self, request, Some(peer)))
+    }
 }
 
-/// Answers one request.
-pub async fn answer(api: Arc<Api>, request: http::Request<HttpBody>) -> Response<HttpBody> {
+/// Answers one request. Without a peer, the caller has no address.
+pub async fn answer(
+    api: Arc<Api>,
+    request: http::Request<HttpBody>,
+    peer: Option<Peer>,
+) -> Response<HttpBody> {
     let (parts, body) = request.into_parts();
     let request_id = request_id(&parts.headers);
     let head_only = parts.method == http::Method::HEAD;
-    let peer = parts.extensions.get::<axum::extract::ConnectInfo<Peer>>().map(|info| info.0.clone());
     let identity = api.auth.identify(&api.gateway, &parts, peer.as_ref());
     // Pages and their assets are in memory and cost nothing. A browser requests many of them at once.
     let (quota, admitted) = match parts.uri.path().starts_with(API_ROOT) {
@@ -188,8 +192,13 @@ async fn read_heavily(
 /// Runs a handler that changes nothing in the current task. A client that disconnects cancels it.
 async fn read(cx: &Cx, handler: Handler, request: Request) -> Result<Reply, ApiError> {
     let cx = cx.clone();
-    let answer = AssertUnwindSafe(async move { handler(cx, request).await }).catch_unwind();
-    match tokio::time::timeout(HANDLER_TIMEOUT, answer).await {
+    let mut answer = pin!(AssertUnwindSafe(async move { handler(cx, request).await }).catch_unwind());
+    // Most handlers are ready at once, and a timer costs as much as they do.
+    let answered = match poll!(&mut answer) {
+        Poll::Ready(result) => Ok(result),
+        Poll::Pending => tokio::time::timeout(HANDLER_TIMEOUT, answer).await,
+    };
+    match answered {
         Ok(Ok(result)) => result,
         // The panic hook has logged the message.
         Ok(Err(_)) => Err(ApiError::internal(&std::io::Error::other("a handler panicked"))),

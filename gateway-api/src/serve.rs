@@ -1,4 +1,4 @@
-//! Listeners: connection limits, timeouts, and the path from a connection to requests for the router.
+//! Listeners: connection limits, timeouts, and the path from a connection to requests for the handler.
 //!
 //! Every step in which a client can be slow has a timeout: the TLS handshake, the headers, the body (in `dispatch`),
 //! the pause between requests, and receiving the response. Only a stream that the client reads has none.
@@ -7,13 +7,13 @@ mod connection;
 mod connection_limit;
 mod limits;
 mod protocol_sniff;
+mod request_handler;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use gateway_ctl::tls;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -23,6 +23,7 @@ use crate::peer::Peer;
 use connection::ended;
 use connection_limit::ConnectionLimit;
 pub use limits::Limits;
+pub use request_handler::{RequestHandler, ResponseFuture};
 
 /// Range of the pause between attempts to listen. It doubles after each attempt.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -36,12 +37,12 @@ pub type Serving = JoinHandle<()>;
 /// Serves a TCP listener, over TLS if `tls` is given.
 pub fn tcp(
     listener: TcpListener,
-    router: Router,
+    handler: Arc<dyn RequestHandler>,
     tls: Option<Arc<tls::Server>>,
     limits: Limits,
     stopping: watch::Receiver<bool>,
 ) -> Serving {
-    tokio::spawn(accept(Tcp { listener, tls }, router, limits, stopping))
+    tokio::spawn(accept(Tcp { listener, tls }, handler, limits, stopping))
 }
 
 /// Serves an address as soon as it can be bound, and reports errors until then through `note`.
@@ -49,7 +50,7 @@ pub fn tcp(
 /// An address that no interface has yet is bound all the same (IP_FREEBIND): it is served once it appears.
 pub fn tcp_at(
     address: SocketAddr,
-    router: Router,
+    handler: Arc<dyn RequestHandler>,
     tls: Option<Arc<tls::Server>>,
     limits: Limits,
     mut stopping: watch::Receiver<bool>,
@@ -71,7 +72,7 @@ pub fn tcp_at(
             }
         };
         note(None);
-        accept(Tcp { listener, tls }, router, limits, stopping).await;
+        accept(Tcp { listener, tls }, handler, limits, stopping).await;
     })
 }
 
@@ -92,11 +93,11 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves the local socket, which is never encrypted.
 pub fn unix(
     listener: UnixListener,
-    router: Router,
+    handler: Arc<dyn RequestHandler>,
     limits: Limits,
     stopping: watch::Receiver<bool>,
 ) -> Serving {
-    tokio::spawn(accept(Unix { listener }, router, limits, stopping))
+    tokio::spawn(accept(Unix { listener }, handler, limits, stopping))
 }
 
 /// A TCP or Unix listener.
@@ -174,7 +175,12 @@ fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive)
 }
 
-async fn accept<D: Listener>(door: D, router: Router, limits: Limits, mut stopping: watch::Receiver<bool>) {
+async fn accept<D: Listener>(
+    door: D,
+    handler: Arc<dyn RequestHandler>,
+    limits: Limits,
+    mut stopping: watch::Receiver<bool>,
+) {
     let slots = ConnectionLimit::new(limits.connections, limits.per_address);
     let mut connections = JoinSet::new();
     let stop = stopping.clone();
@@ -199,7 +205,7 @@ async fn accept<D: Listener>(door: D, router: Router, limits: Limits, mut stoppi
             tracing::debug!(?peer, "rejected connection: too many connections from one address");
             continue;
         };
-        let service = connection::Service::new(router.clone(), peer, limits, stop.clone());
+        let service = connection::Service::new(handler.clone(), peer, limits, stop.clone());
         let serving = door.serve(stream, service);
         connections.spawn(async move {
             let _slot = slot;

@@ -7,36 +7,38 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, HttpBody};
-use axum::extract::ConnectInfo;
 use bytes::Bytes;
 use gateway_ctl::tls;
 use gateway_outbound::causes::with_causes;
 use http::{Request, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
-use hyper::service::Service as _;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::limits::Limits;
 use super::protocol_sniff::{self, Greeting};
+use super::request_handler::{RequestHandler, ResponseFuture};
 use crate::peer::Peer;
 
 /// Parameters of serving a connection.
 pub(super) struct Service {
-    router: TowerToHyperService<Router>,
+    handler: Arc<dyn RequestHandler>,
     peer: Peer,
     pub limits: Limits,
     stopping: watch::Receiver<bool>,
 }
 
 impl Service {
-    pub fn new(router: Router, peer: Peer, limits: Limits, stopping: watch::Receiver<bool>) -> Self {
-        Self { router: TowerToHyperService::new(router), peer, limits, stopping }
+    pub fn new(
+        handler: Arc<dyn RequestHandler>,
+        peer: Peer,
+        limits: Limits,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self { handler, peer, limits, stopping }
     }
 }
 
@@ -80,7 +82,7 @@ impl Drop for OpenRequest {
 /// Body of a response. Its request counts as open until it is dropped.
 struct CountedBody {
     inner: Body,
-    _open: OpenRequest,
+    _open: Option<OpenRequest>,
 }
 
 impl HttpBody for CountedBody {
@@ -103,24 +105,37 @@ impl HttpBody for CountedBody {
     }
 }
 
-type RequestFuture = Pin<Box<dyn Future<Output = Result<Response<CountedBody>, Infallible>> + Send>>;
+/// Response in progress, whose request is open.
+struct OpenResponse {
+    response: ResponseFuture,
+    open: Option<OpenRequest>,
+}
 
-/// Returns the router with the remote end of the connection attached to each request.
+impl Future for OpenResponse {
+    type Output = Result<Response<CountedBody>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.response.as_mut().poll(cx).map(|response| {
+            let open = self.open.take();
+            Ok(response.map(|inner| CountedBody { inner, _open: open }))
+        })
+    }
+}
+
+/// Returns the handler with the remote end of the connection.
 fn answering(
-    router: TowerToHyperService<Router>,
+    handler: Arc<dyn RequestHandler>,
     peer: Peer,
     activity: Arc<Activity>,
 ) -> impl hyper::service::Service<
     Request<Incoming>,
     Response = Response<CountedBody>,
     Error = Infallible,
-    Future = RequestFuture,
+    Future = OpenResponse,
 > + Send {
-    hyper::service::service_fn(move |mut request: Request<Incoming>| -> RequestFuture {
-        let open = OpenRequest::new(&activity);
-        request.extensions_mut().insert(ConnectInfo(peer.clone()));
-        let response = router.call(request);
-        Box::pin(async move { Ok(response.await?.map(|inner| CountedBody { inner, _open: open })) })
+    hyper::service::service_fn(move |request: Request<Incoming>| {
+        let open = Some(OpenRequest::new(&activity));
+        OpenResponse { response: handler.clone().handle(request.map(Body::new), peer.clone()), open }
     })
 }
 
@@ -129,13 +144,13 @@ pub(super) async fn http1<IO>(io: IO, service: Service)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Service { router, peer, limits, stopping } = service;
+    let Service { handler, peer, limits, stopping } = service;
     let activity = Arc::new(Activity::default());
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
         .max_buf_size(64 * 1024)
-        .serve_connection(TokioIo::new(io), answering(router, peer, activity.clone()));
+        .serve_connection(TokioIo::new(io), answering(handler, peer, activity.clone()));
     drive(connection, &activity, &limits, stopping).await;
 }
 
@@ -144,7 +159,7 @@ async fn http2<IO>(io: IO, service: Service)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Service { router, peer, limits, stopping } = service;
+    let Service { handler, peer, limits, stopping } = service;
     let activity = Arc::new(Activity::default());
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -152,7 +167,7 @@ where
         .keep_alive_timeout(limits.headers)
         .max_concurrent_streams(64)
         .max_header_list_size(64 * 1024)
-        .serve_connection(TokioIo::new(io), answering(router, peer, activity.clone()));
+        .serve_connection(TokioIo::new(io), answering(handler, peer, activity.clone()));
     drive(connection, &activity, &limits, stopping).await;
 }
 
@@ -203,7 +218,7 @@ where
             Request<Incoming>,
             Response = Response<CountedBody>,
             Error = Infallible,
-            Future = RequestFuture,
+            Future = OpenResponse,
         >,
 {
     fn finish(self: Pin<&mut Self>) {

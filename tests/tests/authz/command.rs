@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use axum::Extension;
-use axum::extract::ConnectInfo;
 use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::Gateway;
-use gateway_api::peer::Peer;
+use gateway_api::serve::{self, Limits};
 use gateway_api::user_command::{Command, run_with};
-use gateway_api::{config, dispatch, endpoints, initialise};
+use gateway_api::{config, endpoints, initialise};
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::store::Store;
 use gateway_model::settings::bootstrap::{Bootstrap, parse};
@@ -120,8 +118,8 @@ async fn while_the_daemon_holds_the_store_commands_use_its_socket() {
     let socket = config::socket_path(&config);
     std::fs::create_dir_all(socket.parent().expect("a folder")).expect("the folder");
     let listener = tokio::net::UnixListener::bind(&socket).expect("the socket");
-    let router = dispatch::router(api.clone()).layer(Extension(ConnectInfo(Peer::Local)));
-    let server = tokio::spawn(async move { axum::serve(listener, router).await });
+    let (_stop, stopping) = tokio::sync::watch::channel(false);
+    let server = serve::unix(listener, api.clone(), Limits::default(), stopping);
     exercise(&config).await;
     let store = &api.open().expect("open").store;
     assert_eq!(store.current().users.len(), 1);

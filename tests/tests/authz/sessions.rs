@@ -189,7 +189,7 @@ async fn a_stream_ends_with_its_session() {
         request = request.header(name, value);
     }
     let request = request.body(Body::empty()).expect("a request");
-    let response = gateway_api::dispatch::answer(testbed.api.clone(), request).await;
+    let response = gateway_api::dispatch::answer(testbed.api.clone(), request, None).await;
     assert_eq!(response.status(), 200);
     let mut frames = response.into_body().into_data_stream();
     assert!(frames.next().await.is_some(), "the first event");

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::ConnectInfo;
 use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::{Gateway, Open};
 use gateway_api::peer::Peer;
@@ -100,7 +99,7 @@ impl Testbed {
                 Body::from(body.to_string())
             }
         };
-        let mut request = request.body(body).expect("a request");
+        let request = request.body(body).expect("a request");
         let peer = match caller.from.as_str() {
             "socket" => Peer::Local,
             ip => Peer::Remote {
@@ -108,9 +107,8 @@ impl Testbed {
                 tls: caller.tls,
             },
         };
-        request.extensions_mut().insert(ConnectInfo(peer));
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let response = dispatch::answer(self.api.clone(), request).await;
+        let response = dispatch::answer(self.api.clone(), request, Some(peer)).await;
         let (parts, body) = response.into_parts();
         assert_documented(&self.api, &method, &path, parts.status.as_u16());
         let endless = parts.headers.get("content-type").is_some_and(|media| media == "text/event-stream");

@@ -98,7 +98,7 @@ impl Testbed {
     }
 
     async fn raw(&self, request: Request<Body>) -> Answer {
-        let response = dispatch::answer(self.api.clone(), request).await;
+        let response = dispatch::answer(self.api.clone(), request, None).await;
         let status = response.status().as_u16();
         let bytes = response.into_body().collect().await.expect("a body").to_bytes();
         Answer { status, body: serde_json::from_slice(&bytes).expect("JSON") }

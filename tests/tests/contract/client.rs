@@ -95,7 +95,7 @@ impl Client {
     /// Sends any request.
     pub async fn raw(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let response = dispatch::answer(self.api.clone(), request).await;
+        let response = dispatch::answer(self.api.clone(), request, None).await;
         let (parts, body) = response.into_parts();
         assert_documented(&self.api, &method, &path, parts.status.as_u16());
         let bytes = body.collect().await.expect("the body of an answer ends").to_bytes();

@@ -33,7 +33,7 @@ async fn sealed(client: &Client, path: &str) -> Vec<u8> {
         .header("content-type", "application/json")
         .body(Body::from(json!({"passphrase": PASSPHRASE}).to_string()))
         .expect("a request");
-    let response = gateway_api::dispatch::answer(client.api.clone(), request).await;
+    let response = gateway_api::dispatch::answer(client.api.clone(), request, None).await;
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/octet-stream");
     response.into_body().collect().await.expect("a body").to_bytes().to_vec()

@@ -273,7 +273,7 @@ async fn events_tell_of_each_commit() {
     let client = Client::new();
     let request =
         Request::get("/api/v1/events").header("host", "localhost").body(Body::empty()).expect("request");
-    let response = gateway_api::dispatch::answer(client.api.clone(), request).await;
+    let response = gateway_api::dispatch::answer(client.api.clone(), request, None).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let mut body = response.into_body();
     let mut next = async || {
@@ -295,7 +295,7 @@ async fn events_tell_what_is_worth_an_alert_while_it_lasts() {
     open.active_alerts.raise(kind, "192.0.2.1 by auto", "no answer in time".into());
     let request =
         Request::get("/api/v1/events").header("host", "localhost").body(Body::empty()).expect("request");
-    let mut body = gateway_api::dispatch::answer(client.api.clone(), request).await.into_body();
+    let mut body = gateway_api::dispatch::answer(client.api.clone(), request, None).await.into_body();
     let mut next = async || {
         let frame =
             tokio::time::timeout(Duration::from_secs(10), body.frame()).await.expect("an event in time");

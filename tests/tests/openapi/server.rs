@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::middleware::{self, Next};
 use gateway_api::context::{Api, Settings};
 use gateway_api::gateway::Gateway;
 use gateway_api::pages::{File, HTML, Pages};
+use gateway_api::peer::Peer;
+use gateway_api::serve::{RequestHandler, ResponseFuture};
 use gateway_api::table::Method;
 use gateway_api::{dispatch, endpoints, serve};
 use http_body_util::BodyExt;
@@ -49,26 +50,13 @@ impl Server {
         let settings = Settings { pages: Pages(PAGES), ..Settings::default() };
         let api = Api::new(endpoints::table(), gateway, settings).expect("no duplicates");
         let seen = Arc::new(Mutex::new(StatusCounts::new()));
-        let (counted, counting) = (api.clone(), seen.clone());
-        let count = middleware::from_fn(move |request: Request, next: Next| {
-            let (api, seen) = (counted.clone(), counting.clone());
-            async move {
-                let operation = operation(&api, &request);
-                let response = next.run(request).await;
-                if let Some(operation) = operation {
-                    let mut seen = seen.lock().expect("nobody panicked");
-                    *seen.entry(operation).or_default().entry(response.status().as_u16()).or_default() += 1;
-                }
-                response
-            }
-        });
-        let router = dispatch::router(api.clone()).layer(count);
+        let counting = Arc::new(Counting { api: api.clone(), seen: seen.clone() });
         let (stop, stopping) = watch::channel(false);
         let address = runtime.block_on(async {
             let listener =
                 tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
             let address = listener.local_addr().expect("an address");
-            drop(serve::tcp(listener, router, None, serve::Limits::default(), stopping));
+            drop(serve::tcp(listener, counting, None, serve::Limits::default(), stopping));
             address
         });
         Server { runtime, api, address, seen, _stop: stop, _folder: folder }
@@ -92,7 +80,7 @@ impl Server {
         let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
         let request = request.body(body).expect("a request");
         let bytes = self.runtime.block_on(async {
-            let response = dispatch::answer(self.api.clone(), request).await;
+            let response = dispatch::answer(self.api.clone(), request, None).await;
             let status = response.status();
             let bytes = response.into_body().collect().await.expect("an end").to_bytes();
             assert!(status.is_success(), "{method} {path}: {}", String::from_utf8_lossy(&bytes));
@@ -100,6 +88,26 @@ impl Server {
         });
         let mut answer: Value = serde_json::from_slice(&bytes).expect("JSON");
         answer["data"].take()
+    }
+}
+
+/// The API, with counts of its responses.
+struct Counting {
+    api: Arc<Api>,
+    seen: Arc<Mutex<StatusCounts>>,
+}
+
+impl RequestHandler for Counting {
+    fn handle(self: Arc<Self>, request: Request, peer: Peer) -> ResponseFuture {
+        Box::pin(async move {
+            let operation = operation(&self.api, &request);
+            let response = dispatch::answer(self.api.clone(), request, Some(peer)).await;
+            if let Some(operation) = operation {
+                let mut seen = self.seen.lock().expect("no panic");
+                *seen.entry(operation).or_default().entry(response.status().as_u16()).or_default() += 1;
+            }
+            response
+        })
     }
 }
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gateway_api::context::{Api, Settings};
+use gateway_api::endpoints;
 use gateway_api::gateway::Gateway;
 use gateway_api::serve::{self, Limits, Serving};
 use gateway_api::tls::Tls;
-use gateway_api::{dispatch, endpoints};
 use gateway_ctl::clock::SystemClock;
 use gateway_ctl::tls::{CertificateNames, Certificates, Origin, PqMode};
 use gateway_tests::http::Response;
@@ -48,7 +48,7 @@ impl Testbed {
         let (address, serving) = runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let address = listener.local_addr().expect("an address");
-            (address, serve::tcp(listener, dispatch::router(api.clone()), server, limits, stopping))
+            (address, serve::tcp(listener, api.clone(), server, limits, stopping))
         });
         Self { api, address, runtime, stop, serving: Some(serving), folder }
     }
