@@ -1,6 +1,9 @@
 //! Shown objects as JSON text. The fields of a row are serialised at once; only what other rows and observation add to
 //! them becomes a value first.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use memchr::memmem::Finder;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -24,7 +27,6 @@ pub struct AddedFields {
 #[derive(Debug, Default)]
 pub struct ShownText {
     pub text: Vec<u8>,
-    finders: KeyFinders,
     has_objects: bool,
 }
 
@@ -75,6 +77,12 @@ impl ShownText {
 #[derive(Debug, Default)]
 struct KeyFinders(Vec<(String, Finder<'static>)>);
 
+thread_local! {
+    /// Searchers for the keys that were added to the objects of a collection before. To make them takes longer than to
+    /// use them for one object.
+    static FINDERS: RefCell<BTreeMap<&'static str, KeyFinders>> = const { RefCell::new(BTreeMap::new()) };
+}
+
 impl KeyFinders {
     /// Reports whether a text contains a key, at any depth.
     fn find(&mut self, index: usize, key: &str, text: &[u8]) -> bool {
@@ -100,15 +108,15 @@ pub(super) fn added<R: Resource>(state: &State, id: Id) -> Option<(Map<String, V
 
 pub(super) fn write<R: Resource>(state: &State, id: Id, added: &Map<String, Value>, shown: &mut ShownText) {
     let Some(row) = R::table(state).get(id) else { return };
-    let ShownText { text, finders, .. } = shown;
+    let text = &mut shown.text;
     let begin = text.len();
     append(text, row.as_ref());
     let shows_id = added.get(ID).and_then(Value::as_str).and_then(|shown| shown.parse().ok()) == Some(id);
-    let replaces = added
-        .keys()
-        .filter(|key| *key != ID)
-        .enumerate()
-        .any(|(index, key)| finders.find(index, key, &text[begin..]));
+    let replaces = FINDERS.with_borrow_mut(|finders| {
+        let finders = finders.entry(R::COLLECTION).or_default();
+        let mut keys = added.keys().filter(|key| *key != ID).enumerate();
+        keys.any(|(index, key)| finders.find(index, key, &text[begin..]))
+    });
     if replaces || !shows_id {
         // A field of the row is replaced, or one of its values has such a field.
         text.truncate(begin);
