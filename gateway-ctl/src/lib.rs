@@ -6,6 +6,7 @@ pub mod configuration;
 pub mod engine;
 pub mod os;
 pub mod panics;
+pub mod parallel;
 mod random;
 pub mod reconcile;
 mod secrets;

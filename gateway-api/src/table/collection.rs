@@ -4,9 +4,10 @@ use std::marker::PhantomData;
 use std::ops::BitOr;
 use std::sync::Arc;
 
+use gateway_ctl::parallel::in_parallel;
 use gateway_model::filter::Filter;
 use gateway_model::registry::ShownText;
-use gateway_model::{Deleted, EditError, Kind, Resource, Revision, State, Written};
+use gateway_model::{Deleted, EditError, Id, Kind, Resource, Revision, State, Written};
 use http::StatusCode;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
@@ -20,6 +21,9 @@ use crate::error::{ApiError, Code};
 use crate::gateway::Open;
 use crate::reply::{Answer, Content, Reply};
 use crate::request::{Body, Request};
+
+/// Number of objects of a list that a thread shows at a time.
+const SHARE: usize = 500;
 
 /// Set of endpoints of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,16 +187,10 @@ fn list(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<R
         None => usize::MAX,
     };
     let mut reply = if let (true, None) = (is_beside(live), filters(request).next()) {
-        let mut added = kind.added(&state, &kind.ids(&state, limit));
-        if let Some(live) = live {
-            live.add(open, &state, &mut added.objects);
+        Reply {
+            total: Some(kind.len(&state)),
+            ..Reply::content(Content::Text(shown_list(kind, live, open, &state, limit)))
         }
-        let mut text = Reply::text_of_data();
-        text.push(b'[');
-        let mut shown = ShownText::new(text);
-        shown.append(kind, &state, &added);
-        shown.text.push(b']');
-        Reply { total: Some(kind.len(&state)), ..Reply::content(Content::Text(shown.text)) }
     } else {
         let (values, total) = filtered(kind, live, open, &state, request, limit);
         Reply { total: Some(total), ..Reply::data(Value::Array(values)) }
@@ -200,6 +198,32 @@ fn list(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<R
     reply.etag = Some(kind.revision(&state).to_string());
     reply.observed = live.is_some();
     Ok(reply)
+}
+
+/// Returns the text of a list, whose objects are shown on all CPUs.
+fn shown_list(kind: &Kind, live: Option<Live>, open: &Open, state: &State, limit: usize) -> Vec<u8> {
+    let ids = kind.ids(state, limit);
+    let shares: Vec<&[Id]> = ids.chunks(SHARE).collect();
+    let texts = in_parallel(&shares, |ids| {
+        let mut added = kind.added(state, ids);
+        if let Some(live) = live {
+            live.add(open, state, &mut added.objects);
+        }
+        let mut shown = ShownText::default();
+        shown.append(kind, state, &added);
+        shown.text
+    });
+    let mut text = Reply::text_of_data();
+    text.reserve(texts.iter().map(|share| share.len() + 1).sum::<usize>() + 2);
+    text.push(b'[');
+    for (index, share) in texts.iter().enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(share);
+    }
+    text.push(b']');
+    text
 }
 
 /// Reports whether observed values, if any, follow the fields of objects.

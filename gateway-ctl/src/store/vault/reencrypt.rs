@@ -1,14 +1,10 @@
 //! Conversion of the secrets of a state into another form, and inspection of stored rows.
 
-use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-
 use gateway_model::secrets::{Scope, SecretPlace};
 use gateway_model::{Secret, State};
 
 use super::SecretStorage;
+use crate::parallel::in_parallel;
 use crate::store::error::Error;
 
 /// Locations of secrets that cannot be read or cannot be sealed.
@@ -72,28 +68,4 @@ pub fn open_all(secrets: &[Secret]) -> usize {
 /// Returns the secret in clear.
 pub fn in_clear(secret: &Secret) -> Option<Secret> {
     secret.is_readable().then(|| Secret::new(secret.expose()))
-}
-
-/// Runs work in order on all CPUs, because a key derivation takes milliseconds of one.
-pub(super) fn in_parallel<T: Sync, O: Send>(items: &[T], work: impl Fn(&T) -> O + Sync) -> Vec<O> {
-    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(items.len());
-    if threads <= 1 {
-        return items.iter().map(work).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<usize, O>> = Mutex::default();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some((index, item)) = {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    items.get(index).map(|item| (index, item))
-                } {
-                    let out = work(item);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(index, out);
-                }
-            });
-        }
-    });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }

@@ -9,8 +9,8 @@ use gateway_model::secret::Open;
 use gateway_model::secrets::visit_stored;
 use redb::WriteTransaction;
 
-use super::reencrypt::in_parallel;
 use super::{Vault, has_sealed_form};
+use crate::parallel::in_parallel;
 use crate::store::error::Error;
 use crate::store::snapshots;
 
