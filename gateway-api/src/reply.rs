@@ -109,7 +109,8 @@ impl<O: Serialize + JsonSchema> Answer for O {
     }
 
     fn reply(self) -> Result<Reply, ApiError> {
-        serde_json::to_value(&self).map(Reply::data).map_err(|error| ApiError::internal(&error))
+        let text = Reply::text_with(&self).map_err(|error| ApiError::internal(&error))?;
+        Ok(Reply::content(Content::Text(text)))
     }
 }
 
