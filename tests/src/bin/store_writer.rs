@@ -16,7 +16,8 @@ use serde_json::json;
 const WRITERS: u32 = 3;
 
 fn main() -> Result<()> {
-    let path = std::env::args_os().nth(1).context("usage: store_writer STORE")?;
+    let path = std::env::args_os().nth(1).filter(|path| !path.to_string_lossy().starts_with('-'));
+    let path = path.context("usage: store_writer STORE")?;
     let store = Arc::new(Store::open(path, SystemClock::shared())?);
     say("ready")?;
     let writers = (0..WRITERS).map(|writer| {

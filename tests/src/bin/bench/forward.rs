@@ -79,7 +79,6 @@ pub fn break_down() -> Result<Vec<Row>> {
         .ip("rule flush\nrule add lookup main priority 32766\nrule add lookup default priority 32767")?;
     show("ours: programs, nft (rules taken away)", &mut ours)?;
     ours.gateway.nft("delete table inet gateway\n")?;
-    show("ours: programs (nft taken away too)", &mut ours)?;
     masquerade(&ours.gateway)?;
     show("ours: programs, and the peer's masquerade instead of our nft table", &mut ours)?;
     ours.gateway.nft("delete table ip peer\n")?;
