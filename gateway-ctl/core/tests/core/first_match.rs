@@ -69,6 +69,9 @@ fn ports() -> impl Strategy<Value = u16> {
     select(vec![53u16, 443, 8080])
 }
 
+/// mDNS, LLMNR, SSDP, and the names and datagrams of NetBIOS.
+const DISCOVERY: [u16; 5] = [5353, 5355, 1900, 137, 138];
+
 /// Of policies.
 const DOMAINS: [&str; 5] = ["example.com", "=www.example.com", "*.example.com", "~^oth", "com"];
 /// Asked for.
@@ -221,8 +224,10 @@ fn probe() -> impl Strategy<Value = Probe> {
     ];
     let fragment =
         prop_oneof![6 => Just(Fragment::Whole), 1 => Just(Fragment::First), 1 => Just(Fragment::Later)];
-    let transport =
-        (select(vec![TCP, TCP, UDP, UDP, ICMP, 47, 132, 136]), prop_oneof![3 => ports(), 1 => any::<u16>()]);
+    let transport = (
+        select(vec![TCP, TCP, UDP, UDP, ICMP, 47, 132, 136]),
+        prop_oneof![9 => ports(), 3 => any::<u16>(), 1 => select(DISCOVERY.to_vec())],
+    );
     (
         0..MACS.len(),
         any::<Index>(),
@@ -421,6 +426,9 @@ fn expected(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Expected {
     if class.is_some_and(|class| class.internet == Internet::None) {
         return Expected::Reason(Reason::TrustInternetDenied);
     }
+    if packet.protocol == UDP && packet.has_ports() && DISCOVERY.contains(&packet.destination_port) {
+        return Expected::Reason(Reason::DiscoveryDropped);
+    }
     match consider(input, packet, names).into_iter().find(|policy| policy.matched) {
         None if class.is_some_and(|class| class.internet == Internet::Policy) => {
             Expected::Reason(Reason::NoPolicyReject)
@@ -588,6 +596,7 @@ fn check(
                 Reason::DeviceBlocked
                 | Reason::TrustLanDenied
                 | Reason::ToGatewayDenied
+                | Reason::DiscoveryDropped
                 | Reason::Spoofed => Action::Drop,
                 _ => Action::Mark,
             };
