@@ -4,20 +4,20 @@
 //! the entry, or [`FilterKind::UNDECIDED`] if more than the name decides. The answer of a query is certain only if all
 //! entries for its suffixes have the same kind. All other queries are the resolver's.
 //!
-//! A name is compared by 112 bits of two hashes with keys of their own, random for each start of the daemon. With a
-//! million names and a billion different queries the probability of one false match is below 10^-18, and without the
-//! keys no one can search for one.
+//! A name is compared by 59 bits of a hash whose key is random for each start of the daemon, as in the resolver's own
+//! table, so both find the same names. Without the key no one can search for names that share a hash.
 
 use crate::wire::{
     FILTER_HEAD, FILTER_LABELS, FILTER_QUESTION, FilterBucket, FilterClient, FilterQuery, FilterSlot,
     NameKey, QUESTION,
 };
 
-/// Bits of the second hash that are the kinds: of the name itself, then of its subdomains.
-pub const KIND_BITS: u32 = 16;
-const KINDS: u64 = (1 << KIND_BITS) - 1;
+/// Bits of the kinds in a slot: of the name itself, then of its subdomains.
+const KIND_BITS: u32 = 10;
 /// Offset of the kind of the subdomains.
 const BELOW: u32 = 5;
+/// Number of the last bits of a hash that are not compared.
+pub const UNUSED_BITS: u32 = 5;
 /// Maximum length of a name with all but its root label.
 const NAME: u32 = (QUESTION - FILTER_HEAD - 1 - 4) as u32;
 /// Value of [`FilterQuery::end`] while the root label is not found.
@@ -63,7 +63,7 @@ impl Memory for Plain {
 }
 
 impl NameKey {
-    /// Derives the keys from a random number (splitmix64).
+    /// Derives the key from a random number (splitmix64).
     pub const fn new(random: u64) -> NameKey {
         const fn mix(random: u64, step: u64) -> u64 {
             let mixed = random.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -71,61 +71,79 @@ impl NameKey {
             let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
             mixed ^ mixed >> 31
         }
-        NameKey { seeds: [mix(random, 1), mix(random, 2)], factors: [mix(random, 3) | 1, mix(random, 4) | 1] }
-    }
-
-    #[inline(always)]
-    const fn seed(&self) -> FilterSlot {
-        FilterSlot { first: self.seeds[0], second: self.seeds[1] }
+        NameKey { seed: mix(random, 1), factor: mix(random, 2) | 1 }
     }
 
     /// Returns the hash of the byte before a suffix and of the suffix. Letters are lower-cased; a length is no letter.
     #[inline(always)]
-    const fn extend(&self, suffix: FilterSlot, byte: u8) -> FilterSlot {
+    const fn extend(&self, suffix: u64, byte: u8) -> u64 {
         let byte = if byte >= b'A' && byte <= b'Z' { byte | 0x20 } else { byte } as u64;
-        let first = (suffix.first ^ byte).wrapping_mul(self.factors[0]);
-        let second = (suffix.second ^ byte).wrapping_mul(self.factors[1]);
-        FilterSlot { first: first ^ first >> 32, second: second ^ second >> 29 }
+        let hash = (suffix ^ byte).wrapping_mul(self.factor);
+        hash ^ hash >> 32
     }
 
     /// Returns the hash of a name in wire format.
-    pub fn hash(&self, wire: &[u8]) -> FilterSlot {
+    pub fn hash(&self, wire: &[u8]) -> u64 {
         let labels = wire.split_last().map_or(wire, |(_, labels)| labels);
-        labels.iter().rev().fold(self.seed(), |suffix, byte| self.extend(suffix, *byte))
+        self.prepend(labels, self.seed)
+    }
+
+    /// Hashes all suffixes of a name in wire format, in one pass: first the whole name, last the root.
+    pub fn hash_suffixes(&self, wire: &[u8], hashes: &mut [u64]) {
+        // At first, the offsets of the labels are in the place of the hashes.
+        let (mut end, mut count) = (0, 0);
+        while let (Some(length), Some(offset)) = (wire.get(end), hashes.get_mut(count)) {
+            *offset = end as u64;
+            count += 1;
+            if *length == 0 {
+                break;
+            }
+            end += 1 + usize::from(*length);
+        }
+        let mut hash = self.seed;
+        for place in hashes[..count].iter_mut().rev() {
+            let start = *place as usize;
+            hash = self.prepend(&wire[start..end], hash);
+            (*place, end) = (hash, start);
+        }
+    }
+
+    fn prepend(&self, bytes: &[u8], suffix: u64) -> u64 {
+        bytes.iter().rev().fold(suffix, |suffix, byte| self.extend(suffix, *byte))
     }
 }
 
+/// Returns the indexes of the two buckets that may hold a name.
+// Both depend on the first five bits, which are not in a slot: with 32 buckets or more, two names that differ in
+// these bits only have no bucket in common.
+#[inline(always)]
+pub const fn buckets(hash: u64, count: u64) -> [u32; 2] {
+    const fn index(bits: u32, count: u64) -> u32 {
+        ((bits as u64).wrapping_mul(count) >> 32) as u32
+    }
+    let first = (hash >> 32) as u32;
+    let second = (hash >> UNUSED_BITS) as u32 ^ (first & 0xf800_0000);
+    [index(first, count), index(second, count)]
+}
+
 impl FilterSlot {
-    /// Returns the slot of a name with these kinds.
-    pub const fn with_kinds(self, itself: u32, below: u32) -> FilterSlot {
+    /// Returns the slot of a name with the kinds of the name itself and of its subdomains.
+    pub const fn new(hash: u64, itself: u32, below: u32) -> FilterSlot {
         let kinds = (itself & 31 | (below & 31) << BELOW) as u64;
-        FilterSlot { first: self.first, second: self.second & !KINDS | kinds }
-    }
-
-    /// Returns the kinds of the name itself and of its subdomains.
-    pub const fn kinds(self) -> (u32, u32) {
-        (self.second as u32 & 31, (self.second >> BELOW) as u32 & 31)
-    }
-
-    /// Returns the indexes of the two buckets that may hold the name.
-    #[inline(always)]
-    pub const fn buckets(self, count: u64) -> [u32; 2] {
-        const fn index(hash: u64, count: u64) -> u32 {
-            ((hash >> 32).wrapping_mul(count) >> 32) as u32
-        }
-        [index(self.first, count), index(self.second, count)]
+        FilterSlot(hash >> UNUSED_BITS << KIND_BITS | kinds)
     }
 }
 
 impl FilterBucket {
     /// Returns a bit for each kind of this name, without a branch that depends on the bucket.
     #[inline(always)]
-    fn kinds_of(&self, name: FilterSlot, shift: u32) -> u32 {
+    fn kinds_of(&self, hash: u64, shift: u32) -> u32 {
+        let name = FilterSlot::new(hash, 0, 0).0;
         let mut kinds = 0;
-        for slot in self.slots {
-            let differs = (slot.first ^ name.first) | (slot.second ^ name.second) >> KIND_BITS;
-            let same = ((differs | differs.wrapping_neg()) >> 63) ^ 1;
-            kinds |= (same as u32) << ((slot.second >> shift) as u32 & 31);
+        for FilterSlot(slot) in self.slots {
+            let differs = (slot ^ name) >> KIND_BITS;
+            let same = (differs.wrapping_sub(1) >> 63) as u32;
+            kinds |= same << ((slot >> shift) as u32 & 31);
         }
         kinds
     }
@@ -141,10 +159,10 @@ impl FilterClient {
 
 impl FilterQuery {
     pub const EMPTY: FilterQuery = FilterQuery {
-        suffixes: [FilterSlot { first: 0, second: 0 }; FILTER_LABELS],
+        suffixes: [0; FILTER_LABELS],
         question: [0; FILTER_QUESTION],
         starts: [0; 2],
-        hash: FilterSlot { first: 0, second: 0 },
+        hash: 0,
         serial: 0,
         kinds: 0,
         next: 0,
@@ -258,7 +276,7 @@ fn read_rest<M: Memory>(query: &mut FilterQuery, length: u32) -> bool {
 /// Hashes all suffixes of the name in one pass, from its end to its start.
 #[inline(always)]
 fn hash_suffixes<M: Memory>(query: &mut FilterQuery, key: &NameKey) {
-    M::write(&mut query.hash, key.seed());
+    M::write(&mut query.hash, key.seed);
     M::write(&mut query.labels, 0);
     for back in 0..NAME {
         let offset = NAME - 1 - back;
@@ -289,10 +307,10 @@ pub fn look_up<M: Memory, B: Buckets>(query: &mut FilterQuery, table: &B, count:
         if index >= labels {
             continue;
         }
-        let name = M::read(&query.suffixes[index as usize]);
+        let hash = M::read(&query.suffixes[index as usize]);
         let shift = if index + 1 == labels { 0 } else { BELOW };
-        let [one, other] = name.buckets(count);
-        let seen = table.bucket(one)?.kinds_of(name, shift) | table.bucket(other)?.kinds_of(name, shift);
+        let [one, other] = buckets(hash, count);
+        let seen = table.bucket(one)?.kinds_of(hash, shift) | table.bucket(other)?.kinds_of(hash, shift);
         let seen = M::read(&query.seen) | seen;
         M::write(&mut query.seen, seen);
     }
@@ -315,3 +333,6 @@ pub const fn kind_of(seen: u32, allowed: u32) -> Option<FilterKind> {
 pub const fn answer_index(serial: u64, kind: FilterKind, variant: u32) -> u32 {
     (serial & 1) as u32 * crate::wire::FILTER_ANSWERS + kind.first_answer() + variant
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use super::Address;
 use super::dns_cache::DnsCacheKey;
 
 /// Slots of a bucket. A bucket is one cache line.
-pub const FILTER_SLOTS: usize = 4;
+pub const FILTER_SLOTS: usize = 8;
 /// Maximum length of the part of a block answer that follows the question.
 pub const FILTER_TAIL: usize = 104;
 /// Length of the header without the message id: flags and four counts.
@@ -44,7 +44,7 @@ pub struct FilterClient {
     pub budget: u32,
 }
 
-/// Hash of a name in a table, with the kinds of its answer in the last bits.
+/// Hash of a name in a table without its first and last five bits, with the kinds of its answer in the last ten.
 #[derive(
     Clone,
     Copy,
@@ -61,21 +61,18 @@ pub struct FilterClient {
     KnownLayout,
 )]
 #[repr(C)]
-pub struct FilterSlot {
-    pub first: u64,
-    pub second: u64,
-}
+pub struct FilterSlot(pub u64);
 
-/// Keys of the hashes of names.
+/// Key of the hashes of names.
 #[derive(Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct NameKey {
-    pub seeds: [u64; 2],
-    /// Odd numbers.
-    pub factors: [u64; 2],
+    pub seed: u64,
+    /// Odd number.
+    pub factor: u64,
 }
 
-/// The keys stay secret: a name with the hash of another one could be constructed with them.
+/// The key stays secret: a name with the hash of another one could be constructed with it.
 impl fmt::Debug for NameKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("NameKey")
@@ -97,7 +94,7 @@ pub struct FilterHeader {
     pub key: NameKey,
     /// Number of buckets, which begin at element 1.
     pub buckets: u64,
-    pub _pad: [u64; 2],
+    pub _pad: [u64; 4],
 }
 
 impl From<FilterHeader> for FilterBucket {
@@ -144,12 +141,12 @@ pub struct FilterHit {
 #[repr(C)]
 pub struct FilterQuery {
     /// Hash of the last label of the name, of the last two, and so on.
-    pub suffixes: [FilterSlot; FILTER_LABELS],
+    pub suffixes: [u64; FILTER_LABELS],
     /// Query bytes from the flags on, padded with zeroes. A power of two, so that a mask bounds each index.
     pub question: [u8; FILTER_QUESTION],
     /// Bit n: a label begins at offset n of the name.
     pub starts: [u64; 2],
-    pub hash: FilterSlot,
+    pub hash: u64,
     pub serial: u64,
     pub kinds: u32,
     /// Offset of the next label in the name.

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use gateway_common::dns_filter::{FilterKind, answer_index};
 use gateway_common::wire::{
-    Address, FILTER_HEAD, FILTER_TAIL, FilterAnswer, FilterClient, FilterClientKey, FilterHit, FilterSlot,
+    Address, FILTER_HEAD, FILTER_TAIL, FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit,
     NameKey,
 };
+use gateway_core::dns::filter::CertainName;
 use gateway_dns::serve::kernel_cache::Dataplane as _;
 use gateway_dns::serve::kernel_filter::table;
 use proptest::prelude::*;
@@ -31,8 +32,12 @@ fn wire(name: &str) -> Vec<u8> {
     wire
 }
 
-fn slot(name: &str, itself: u32, below: u32) -> FilterSlot {
-    KEY.hash(&wire(name)).with_kinds(itself, below)
+fn certain(name: &str, itself: u32, below: u32) -> CertainName {
+    CertainName { hash: KEY.hash(&wire(name)), itself, below }
+}
+
+fn table(names: &[CertainName], serial: u64) -> Vec<FilterBucket> {
+    table::build(|| names.iter().copied(), &KEY, serial)
 }
 
 /// Returns an answer whose bytes show its index. Its length has any parity.
@@ -51,17 +56,17 @@ fn answer(kind: FilterKind, variant: u32) -> (u32, FilterAnswer) {
 fn testbed() -> Testbed {
     let testbed = Testbed::new();
     let undecided = FilterKind::UNDECIDED.0;
-    let mut slots = vec![
-        slot("ads.example", ADS.0, ADS.0),
-        slot("exact.example", EXACT.0, 0),
-        slot("below.example", 0, ADS.0),
-        slot("allowed.ads.example", undecided, undecided),
-        slot("other.ads.example", EXACT.0, 0),
+    let mut names = vec![
+        certain("ads.example", ADS.0, ADS.0),
+        certain("exact.example", EXACT.0, 0),
+        certain("below.example", 0, ADS.0),
+        certain("allowed.ads.example", undecided, undecided),
+        certain("other.ads.example", EXACT.0, 0),
     ];
-    slots.extend((0..50_000).map(|number| slot(&format!("n{number}.test"), ADS.0, ADS.0)));
+    names.extend((0..50_000).map(|number| certain(&format!("n{number}.test"), ADS.0, ADS.0)));
     let answers: Vec<_> =
         [ADS, EXACT].into_iter().flat_map(|kind| (0..9).map(move |variant| answer(kind, variant))).collect();
-    testbed.dns_cache.put_table(&table::build(&slots, &KEY, SERIAL), &answers).expect("a table");
+    testbed.dns_cache.put_table(&table(&names, SERIAL), &answers).expect("a table");
     for ends in [Ends::new(false, 2), Ends::new(true, 2)] {
         testbed.dns_cache.put_client(&client_key(ends), &client());
     }
@@ -226,7 +231,7 @@ fn only_a_valid_client_is_answered() {
     // Another table takes the place of the first one, at once.
     let answers =
         [answer(ADS, 0)].map(|(index, answer)| (index, FilterAnswer { serial: SERIAL + 2, ..answer }));
-    let other = table::build(&[slot("new.example", ADS.0, 0)], &KEY, SERIAL + 2);
+    let other = table(&[certain("new.example", ADS.0, 0)], SERIAL + 2);
     testbed.dns_cache.put_table(&other, &answers).expect("a table");
     assert_eq!(testbed.run(&frame).0, GOES_ON, "the client is of the table before");
     testbed.dns_cache.put_client(&client_key(ends), &FilterClient { serial: SERIAL + 2, ..valid });

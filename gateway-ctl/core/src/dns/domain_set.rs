@@ -11,7 +11,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use gateway_common::wire::{FilterSlot, NameKey};
+use gateway_common::dns_filter::UNUSED_BITS;
+use gateway_common::wire::NameKey;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use super::name::NameRef;
@@ -19,18 +20,19 @@ use super::name::NameRef;
 /// Key of the hashes. It prevents attackers from constructing collisions.
 #[derive(Clone, Copy)]
 pub struct Key {
+    /// Of maps with names as keys, each of which has one name to look up.
     secrets: RapidSecrets,
-    /// Key of the hashes in the kernel, which share nothing with those of this table.
-    kernel: NameKey,
+    /// Of sets of listed names, here and in the kernel.
+    listed: NameKey,
 }
 
 impl Key {
     pub const fn new(random: u64) -> Key {
-        Key { secrets: RapidSecrets::seed(random), kernel: NameKey::new(random) }
+        Key { secrets: RapidSecrets::seed(random), listed: NameKey::new(random) }
     }
 
-    pub const fn kernel(&self) -> &NameKey {
-        &self.kernel
+    pub const fn listed(&self) -> &NameKey {
+        &self.listed
     }
 
     pub(super) fn hash(&self, name: NameRef<'_>) -> u64 {
@@ -117,6 +119,11 @@ impl Tag {
     pub const fn number(self) -> u16 {
         self.0
     }
+
+    /// Returns the number in a word of the table.
+    const fn of(word: u64) -> Tag {
+        Tag((word >> SAYS_BITS) as u16 & Tag::LAST)
+    }
 }
 
 const SHARD_BITS: u32 = 12;
@@ -124,44 +131,28 @@ const TAG_BITS: u32 = 12;
 /// Bits of effect and form.
 const SAYS_BITS: u32 = 5;
 const SAYS: u64 = (1 << SAYS_BITS) - 1;
+const _: () = assert!(SAYS_BITS == UNUSED_BITS);
 /// Bits of a table word that are not part of the hash.
 const LOW: u64 = (1 << (SAYS_BITS + TAG_BITS)) - 1;
+
+/// Returns a hash of a listed name without the bits that are not compared.
+pub(super) const fn compared(hash: u64) -> u64 {
+    hash & !SAYS
+}
 
 /// Slots that are compared at once, from the home slot of a word on. Few words are further away.
 const WINDOW: usize = 8;
 /// Names that are looked up at once.
 const LANES: usize = 8;
+/// Suffixes of nearly all names, and of any name.
+const FEW_SUFFIXES: usize = 12;
+const MAX_SUFFIXES: usize = 128;
 
 /// Names of one list before the merge into the table: hashes in ascending order, each with form and effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     words: Vec<u64>,
     depths: u128,
-    listed: Arc<[ListedName]>,
-}
-
-/// Name of a list for the kernel: its hash there, with effect and form in the last bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ListedName(FilterSlot);
-
-impl ListedName {
-    fn new(hash: FilterSlot, form: Form, effect: Effect) -> ListedName {
-        let says = (effect as u64) << 2 | form as u64;
-        ListedName(FilterSlot { second: hash.second & !SAYS | says, ..hash })
-    }
-
-    /// Returns the hash. Its last bits, which a table does not compare, are undefined.
-    pub const fn hash(self) -> FilterSlot {
-        self.0
-    }
-
-    pub const fn form(self) -> Form {
-        Form::of(self.0.second)
-    }
-
-    pub const fn effect(self) -> Effect {
-        Effect::of(self.0.second >> 2)
-    }
 }
 
 impl Names {
@@ -172,11 +163,6 @@ impl Names {
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
-
-    /// Returns the names for the kernel, in no particular order.
-    pub fn listed(&self) -> &Arc<[ListedName]> {
-        &self.listed
-    }
 }
 
 /// Collector of the names of one list, in any order.
@@ -185,18 +171,16 @@ pub struct NameCollector {
     key: Key,
     words: Vec<u64>,
     depths: u128,
-    listed: Vec<ListedName>,
 }
 
 impl NameCollector {
     pub fn new(key: Key) -> NameCollector {
-        NameCollector { key, words: Vec::new(), depths: 0, listed: Vec::new() }
+        NameCollector { key, words: Vec::new(), depths: 0 }
     }
 
     pub fn add(&mut self, name: NameRef<'_>, form: Form, effect: Effect) {
         self.depths |= 1 << depth(name);
-        self.words.push(self.key.hash(name) & !SAYS | (effect as u64) << 2 | form as u64);
-        self.listed.push(ListedName::new(self.key.kernel.hash(name.wire()), form, effect));
+        self.words.push(compared(self.key.listed.hash(name.wire())) | (effect as u64) << 2 | form as u64);
     }
 
     pub fn finish(mut self) -> Names {
@@ -208,7 +192,7 @@ impl NameCollector {
             same
         });
         self.words.shrink_to_fit();
-        Names { words: self.words, depths: self.depths, listed: self.listed.into() }
+        Names { words: self.words, depths: self.depths }
     }
 }
 
@@ -272,6 +256,15 @@ pub struct Table {
     lists: Vec<ListState>,
     /// Bit n: there are names with n labels.
     depths: u128,
+}
+
+/// Name of a list: its hash, without the bits that are not compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedName {
+    pub hash: u64,
+    pub tag: Tag,
+    pub effect: Effect,
+    pub form: Form,
 }
 
 /// Match of a list: it has the queried name or a parent of it.
@@ -344,6 +337,18 @@ impl Table {
         self.put(tag, &Names::default());
     }
 
+    /// Returns the names of all lists, in the order of their hashes.
+    pub fn names(&self) -> impl Iterator<Item = ListedName> + '_ {
+        (0u64..).zip(&self.shards).flat_map(|(number, shard)| {
+            shard.words().map(move |word| ListedName {
+                hash: number << (64 - SHARD_BITS) | (word & !LOW) >> SHARD_BITS,
+                tag: Tag::of(word),
+                effect: Effect::of(word >> 2),
+                form: Form::of(word),
+            })
+        })
+    }
+
     /// Calls `found` for each list that has the name or a parent of it, longest names first.
     pub fn find<'a>(&self, name: NameRef<'a>, found: impl FnMut(Hit<'a>)) {
         self.walk(name, 0, |_, _, _| {}, found);
@@ -360,13 +365,21 @@ impl Table {
     ) {
         let mut lanes = [(0, NameRef::ROOT); LANES];
         let (mut count, mut maybe, mut left, whole) = (0, 0u32, depth(name), name.wire().len());
-        for suffix in name.suffixes() {
+        let (mut few, mut any);
+        let hashes: &mut [u64] = if (left as usize) < FEW_SUFFIXES {
+            few = [0; FEW_SUFFIXES];
+            &mut few
+        } else {
+            any = [0; MAX_SUFFIXES];
+            &mut any
+        };
+        self.key.listed.hash_suffixes(name.wire(), hashes);
+        for (hash, suffix) in hashes.iter().copied().zip(name.suffixes()) {
             let (here, there) = (self.depths >> left & 1 != 0, also >> left & 1 != 0);
             left = left.saturating_sub(1);
             if !here && !there {
                 continue;
             }
-            let hash = self.key.hash(suffix);
             if there {
                 each(hash, suffix, suffix.wire().len() == whole);
             }
@@ -422,8 +435,7 @@ impl Table {
                 _ if *word == 0 => return,
                 std::cmp::Ordering::Less => {}
                 std::cmp::Ordering::Equal if form.is_for(itself) => {
-                    let tag = Tag((word >> SAYS_BITS) as u16 & Tag::LAST);
-                    found(Hit { tag, effect: Effect::of(word >> 2), name, form });
+                    found(Hit { tag: Tag::of(*word), effect: Effect::of(word >> 2), name, form });
                 }
                 std::cmp::Ordering::Equal => {}
                 std::cmp::Ordering::Greater => return,

@@ -30,7 +30,7 @@ use jiff::tz::TimeZone;
 
 use super::address_set::Nets;
 use super::decision::{Action, Cause, ClientIdentity, Decision, Question, RuleSource};
-use super::domain_set::{Effect, Form, Hit, ListedName, Table};
+use super::domain_set::{Effect, Form, Hit, Table};
 use super::lists::Format;
 use super::name::{MAX, NameRef};
 
@@ -45,7 +45,7 @@ mod sources;
 mod tests;
 
 pub use canaries::Canaries;
-pub use certain::{CertainBlocks, decisions as block_decisions};
+pub use certain::{CertainBlocks, CertainName, decisions as block_decisions};
 pub use sources::{Lists, TooManyLists};
 
 use entry::{ClientSelector, Entry, Level, RuleEffect, RuleMatch, Tier};
@@ -79,7 +79,6 @@ struct Source {
     clients: ClientSelector,
     format: Format,
     nets: Arc<Nets>,
-    listed: Arc<[ListedName]>,
 }
 
 /// Match of an entry or list.
@@ -133,8 +132,8 @@ impl Filter {
             let tag = usize::from(loaded.tag.number());
             by_tag.resize(by_tag.len().max(tag + 1), None);
             by_tag[tag] = u16::try_from(sources.len()).ok();
-            let (format, nets, listed) = (loaded.format, loaded.nets.clone(), loaded.listed.clone());
-            sources.push(Source { id, cause, clients, format, nets, listed });
+            let (format, nets) = (loaded.format, loaded.nets.clone());
+            sources.push(Source { id, cause, clients, format, nets });
         }
         let key = lists.key();
         let index = Index::new(&key, entries.iter().map(|entry| &entry.test));

@@ -137,9 +137,9 @@ impl KernelCache {
         }
     }
 
-    /// Logs and counts the hits since the last call.
-    pub fn collect(&self) {
-        let Some(dataplane) = &self.dataplane else { return };
+    /// Logs and counts the hits since the last call. Returns their number.
+    pub fn collect(&self) -> usize {
+        let Some(dataplane) = &self.dataplane else { return 0 };
         let (index, mut writer) = (self.lock(), self.log.buffer(self.buffer).open());
         let since_boot = i128::from(monotonic());
         let boot = i64::try_from(self.log.wall().now().as_nanosecond() - since_boot).unwrap_or(0);
@@ -153,7 +153,8 @@ impl KernelCache {
                 None => writer.lose(),
             }
         });
-        self.hits.fetch_add(hits, Ordering::Relaxed);
+        self.hits.fetch_add(hits as u64, Ordering::Relaxed);
+        hits
     }
 
     /// Removes expired entries.

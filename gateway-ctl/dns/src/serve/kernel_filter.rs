@@ -151,7 +151,7 @@ impl KernelFilter {
             loaded.serial
         };
         let answers = answers::of(state, serial);
-        let table = table::build(&blocks.slots(), blocks.key(), serial);
+        let table = table::build(|| blocks.names(), blocks.key(), serial);
         if let Err(error) = dataplane.put_table(&table, &answers) {
             tracing::warn!(%error, "failed to load the DNS filter into the kernel: the resolver answers all queries");
             return 0;

@@ -4,35 +4,38 @@
 //! of them could match is the resolver's. So are queries that entries with different answers match. Entries without an
 //! anchor could match each name; they limit the kinds of answers that a client may get from the kernel.
 
+use std::iter::from_fn;
 use std::sync::Arc;
 
 use gateway_common::dns_filter::FilterKind;
-use gateway_common::wire::{FilterSlot, NameKey};
+use gateway_common::wire::NameKey;
 
 use super::entry::{Entry, RuleConditions, RuleEffect, Tier};
 use super::pattern::FoundBy;
 use super::{Filter, Source};
 use crate::dns::decision::{Action, Cause, ClientIdentity, Decision, RuleSource};
-use crate::dns::domain_set::{Effect, Form, ListedName};
+use crate::dns::domain_set::{Effect, Form, ListedName, Table, compared};
 
 /// Names whose block is certain, and those that need the resolver.
 #[derive(Clone, Debug)]
 pub struct CertainBlocks {
-    key: NameKey,
-    /// Names of entries, each with its kinds.
-    names: Vec<FilterSlot>,
-    lists: Vec<CertainList>,
+    /// Names of entries, in ascending order.
+    names: Vec<CertainName>,
+    table: Arc<Table>,
+    /// Kind of each effect, by the number of the list in the table. `None`: the list does not apply.
+    lists: Vec<Option<[u32; EFFECTS.len()]>>,
     /// Kinds that are certain for each client.
     kinds: u32,
     /// Conditions of entries that could match any name, for some clients.
     limits: Vec<RuleConditions>,
 }
 
-#[derive(Clone, Debug)]
-struct CertainList {
-    listed: Arc<[ListedName]>,
-    /// Kind of each effect.
-    kinds: [u32; 7],
+/// Hash of a name, with the kinds of the name itself and of its subdomains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CertainName {
+    pub hash: u64,
+    pub itself: u32,
+    pub below: u32,
 }
 
 const EFFECTS: [Effect; 7] = [
@@ -72,9 +75,11 @@ pub fn decisions() -> impl Iterator<Item = (FilterKind, Decision)> {
 impl Filter {
     /// Returns the blocks that depend on the name only.
     pub fn certain_blocks(&self) -> CertainBlocks {
-        let (key, lists) = (*self.table.key().kernel(), self.sources.iter().map(Source::certain).collect());
+        let source = |place: usize| self.sources.get(place).map(Source::kinds);
+        let lists = self.by_tag.iter().map(|place| place.and_then(|place| source(place.into()))).collect();
         let kinds = if self.table.has_root() { 0 } else { (1 << (FilterKind::COUNT + 1)) - 2 };
-        let mut blocks = CertainBlocks { key, names: Vec::new(), lists, kinds, limits: Vec::new() };
+        let (table, names, limits) = (self.table.clone(), Vec::new(), Vec::new());
+        let mut blocks = CertainBlocks { names, table, lists, kinds, limits };
         for entry in self.entries.iter().filter(|entry| entry.tier != Tier::Log) {
             blocks.add(entry);
         }
@@ -84,12 +89,13 @@ impl Filter {
 }
 
 impl Source {
-    fn certain(&self) -> CertainList {
+    /// Returns the kind of each effect.
+    fn kinds(&self) -> [u32; EFFECTS.len()] {
         let kind = |effect| match self.clients.is_restricted() {
             true => FilterKind::UNDECIDED.0,
             false => kind_of(&self.action(effect), self.cause),
         };
-        CertainList { listed: self.listed.clone(), kinds: EFFECTS.map(kind) }
+        EFFECTS.map(kind)
     }
 }
 
@@ -102,8 +108,8 @@ impl CertainBlocks {
         match (entry.test.found_by(), entry.test.form()) {
             (FoundBy::Anchor(name), form) if !name.as_ref().is_root() => {
                 let kind = if form.is_some() { kind } else { FilterKind::UNDECIDED.0 };
-                let hash = self.key.hash(name.as_ref().wire());
-                self.names.push(slot(hash, form.unwrap_or(Form::Both), kind));
+                let hash = self.key().hash(name.as_ref().wire());
+                self.names.push(CertainName::new(hash, form.unwrap_or(Form::Both), kind));
             }
             _ => match &entry.conditions {
                 Some(conditions) => self.limits.push(RuleConditions::clone(conditions)),
@@ -114,20 +120,13 @@ impl CertainBlocks {
         }
     }
 
-    pub const fn key(&self) -> &NameKey {
-        &self.key
+    pub fn key(&self) -> &NameKey {
+        self.table.key().listed()
     }
 
-    /// Reports whether both have the same names with the same kinds. Compares lists by their identity.
+    /// Reports whether both have the same names with the same kinds. Compares tables by their identity.
     pub fn has_same_names(&self, other: &CertainBlocks) -> bool {
-        self.key == other.key
-            && self.names == other.names
-            && self.lists.len() == other.lists.len()
-            && self
-                .lists
-                .iter()
-                .zip(&other.lists)
-                .all(|(list, other)| Arc::ptr_eq(&list.listed, &other.listed) && list.kinds == other.kinds)
+        Arc::ptr_eq(&self.table, &other.table) && self.names == other.names && self.lists == other.lists
     }
 
     /// Returns the kinds of answers that are certain for a client, a bit for each.
@@ -138,32 +137,40 @@ impl CertainBlocks {
         }
     }
 
-    /// Returns each name once, with its kinds, in ascending order.
-    pub fn slots(&self) -> Vec<FilterSlot> {
-        let count = self.lists.iter().map(|list| list.listed.len()).sum::<usize>();
-        let mut slots = Vec::with_capacity(self.names.len() + count);
-        slots.extend_from_slice(&self.names);
-        for list in &self.lists {
-            slots.extend(list.listed.iter().map(|name| {
-                slot(name.hash(), name.form(), list.kinds[name.effect() as usize % list.kinds.len()])
-            }));
-        }
-        slots.sort_unstable();
-        slots.dedup_by(|next, kept| {
-            let same = next.with_kinds(0, 0) == kept.with_kinds(0, 0);
-            if same {
-                let ((itself, below), (other, others)) = (kept.kinds(), next.kinds());
-                *kept = kept.with_kinds(merge(itself, other), merge(below, others));
+    /// Returns each name once, in ascending order.
+    pub fn names(&self) -> impl Iterator<Item = CertainName> + '_ {
+        let mut listed = self.table.names().filter_map(|name| self.listed(name)).peekable();
+        let mut own = self.names.iter().copied().peekable();
+        let mut next = move |after: Option<u64>| {
+            let is_next = |name: &CertainName| after.is_none_or(|hash| hash == name.hash);
+            let is_own = match (own.peek(), listed.peek()) {
+                (Some(own), Some(listed)) => own.hash <= listed.hash,
+                (own, _) => own.is_some(),
+            };
+            if is_own { own.next_if(is_next) } else { listed.next_if(is_next) }
+        };
+        from_fn(move || {
+            let mut name = next(None)?;
+            while let Some(other) = next(Some(name.hash)) {
+                let (itself, below) = (merge(name.itself, other.itself), merge(name.below, other.below));
+                name = CertainName { itself, below, ..name };
             }
-            same
-        });
-        slots
+            Some(name)
+        })
+    }
+
+    /// Returns a name of a list; `None` if the list does not apply.
+    fn listed(&self, name: ListedName) -> Option<CertainName> {
+        let kinds = self.lists.get(usize::from(name.tag.number()))?.as_ref()?;
+        Some(CertainName::new(name.hash, name.form, kinds[name.effect as usize]))
     }
 }
 
-fn slot(hash: FilterSlot, form: Form, kind: u32) -> FilterSlot {
-    let of = |itself| if form.is_for(itself) { kind } else { 0 };
-    hash.with_kinds(of(true), of(false))
+impl CertainName {
+    fn new(hash: u64, form: Form, kind: u32) -> CertainName {
+        let of = |itself| if form.is_for(itself) { kind } else { 0 };
+        CertainName { hash: compared(hash), itself: of(true), below: of(false) }
+    }
 }
 
 /// Returns the kind of a name with two entries.

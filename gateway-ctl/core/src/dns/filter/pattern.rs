@@ -171,7 +171,7 @@ impl Index {
         let mut expressions = Vec::new();
         for (place, test) in (0u32..).zip(tests) {
             match test.found_by() {
-                FoundBy::Anchor(name) => index.anchor(key.hash(name.as_ref()), name, place),
+                FoundBy::Anchor(name) => index.anchor(key.listed().hash(name.as_ref().wire()), name, place),
                 FoundBy::Expression(expression) => {
                     index.free.push(place);
                     expressions.push(expression);

@@ -9,7 +9,7 @@ use gateway_model::{Id, State};
 use super::entry::ClientSelector;
 use crate::dns::address_set::Nets;
 use crate::dns::decision::Cause;
-use crate::dns::domain_set::{Key, ListedName, Table, Tag};
+use crate::dns::domain_set::{Key, Table, Tag};
 use crate::dns::lists::{Format, List, ListRule};
 
 /// All loaded lists, by the id of the object that configures them. A clone shares them. A list is replaced without a
@@ -26,7 +26,6 @@ pub(super) struct LoadedList {
     pub format: Format,
     pub rules: Arc<[ListRule]>,
     pub nets: Arc<Nets>,
-    pub listed: Arc<[ListedName]>,
 }
 
 /// All list numbers are in use.
@@ -51,13 +50,8 @@ impl Lists {
             None => self.free_tag().ok_or(TooManyLists)?,
         };
         Arc::make_mut(&mut self.table).put(tag, &list.names);
-        let loaded = LoadedList {
-            tag,
-            format: list.format,
-            rules: list.rules.into(),
-            nets: Arc::new(list.nets),
-            listed: list.names.listed().clone(),
-        };
+        let loaded =
+            LoadedList { tag, format: list.format, rules: list.rules.into(), nets: Arc::new(list.nets) };
         self.loaded.insert(id, loaded);
         Ok(())
     }

@@ -16,19 +16,13 @@ use crate::serve::{Now, QueryContext, Shared, Status, Trace, Transport};
 use crate::wire::{HEADER, Request, rcode};
 
 impl Shared {
-    /// Logs the hits, and brings the table in the kernel to the inputs of the resolver.
-    pub fn sync_kernel_filter(&self) {
-        self.collect_filter_hits();
-        self.kernel_filter.sync(&self.kernel_cache, &self.state);
-    }
-
-    /// Logs and counts the hits since the last call.
-    pub fn collect_filter_hits(&self) {
-        let Some(dataplane) = &self.kernel_filter.dataplane else { return };
+    /// Logs and counts the hits since the last call. Returns their number.
+    pub fn collect_filter_hits(&self) -> usize {
+        let Some(dataplane) = &self.kernel_filter.dataplane else { return 0 };
         let mut hits = Vec::new();
         dataplane.take_filter_hits(&mut |hit| hits.push(hit));
         if hits.is_empty() {
-            return;
+            return 0;
         }
         let since_boot = i128::from(monotonic());
         let boot = i64::try_from(self.log.wall().now().as_nanosecond() - since_boot).unwrap_or(0);
@@ -82,6 +76,7 @@ impl Shared {
         }
         drop(writer);
         self.kernel_filter.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
+        hits.len()
     }
 }
 

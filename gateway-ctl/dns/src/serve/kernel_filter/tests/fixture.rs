@@ -246,12 +246,14 @@ impl FilterFixture {
 
     /// Brings the table up to date, and serves the client.
     pub fn serve(&self) {
-        self.shared().sync_kernel_filter();
-        let (state, epoch) = (self.shared().state.load_full(), self.shared().kernel_cache.epoch());
+        let shared = self.shared();
+        shared.collect_filter_hits();
+        shared.kernel_filter.sync(&shared.kernel_cache, &shared.state);
+        let (state, epoch) = (shared.state.load_full(), shared.kernel_cache.epoch());
         let client = state.clients.client(client_address());
         let (from, server, interface) = (client_address(), server(), INTERFACE);
         let offer = ServedClient { from, server, interface, client: &client };
-        self.shared().kernel_filter.offer(&offer, &state, epoch, self.shared().clock.now());
+        shared.kernel_filter.offer(&offer, &state, epoch, shared.clock.now());
     }
 
     pub fn change(&self, change: impl Fn(&mut State)) {
