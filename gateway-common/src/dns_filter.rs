@@ -88,8 +88,9 @@ impl NameKey {
         self.prepend(labels, self.seed)
     }
 
-    /// Hashes all suffixes of a name in wire format, in one pass: first the whole name, last the root.
-    pub fn hash_suffixes(&self, wire: &[u8], hashes: &mut [u64]) {
+    /// Hashes all suffixes of a name in wire format, in one pass: first the whole name, last the root. Returns their
+    /// number, at most that of `hashes`.
+    pub fn hash_suffixes(&self, wire: &[u8], hashes: &mut [u64]) -> usize {
         // At first, the offsets of the labels are in the place of the hashes.
         let (mut end, mut count) = (0, 0);
         while let (Some(length), Some(offset)) = (wire.get(end), hashes.get_mut(count)) {
@@ -103,9 +104,10 @@ impl NameKey {
         let mut hash = self.seed;
         for place in hashes[..count].iter_mut().rev() {
             let start = *place as usize;
-            hash = self.prepend(&wire[start..end], hash);
+            hash = self.prepend(wire.get(start..end).unwrap_or_default(), hash);
             (*place, end) = (hash, start);
         }
+        count
     }
 
     fn prepend(&self, bytes: &[u8], suffix: u64) -> u64 {

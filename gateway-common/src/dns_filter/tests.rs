@@ -1,3 +1,5 @@
+//! Hashes of names, and slots of the table.
+
 use proptest::prelude::*;
 
 use super::*;

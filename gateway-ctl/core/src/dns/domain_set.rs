@@ -8,102 +8,14 @@
 //! The probability that two names share a hash is 1 in 10^11 for a million entries. Without the key, colliding names
 //! cannot be predicted.
 
-use std::fmt;
+mod names;
+
 use std::sync::Arc;
 
-use gateway_common::dns_filter::UNUSED_BITS;
-use gateway_common::wire::NameKey;
-use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+pub use names::{Effect, Form, Key, NameCollector, Names, compared};
+use names::{SAYS, SAYS_BITS, depth};
 
 use super::name::NameRef;
-
-/// Key of the hashes. It prevents attackers from constructing collisions.
-#[derive(Clone, Copy)]
-pub struct Key {
-    /// Of maps with names as keys, each of which has one name to look up.
-    secrets: RapidSecrets,
-    /// Of sets of listed names, here and in the kernel.
-    listed: NameKey,
-}
-
-impl Key {
-    pub const fn new(random: u64) -> Key {
-        Key { secrets: RapidSecrets::seed(random), listed: NameKey::new(random) }
-    }
-
-    pub const fn listed(&self) -> &NameKey {
-        &self.listed
-    }
-
-    pub(super) fn hash(&self, name: NameRef<'_>) -> u64 {
-        rapidhash_v3_seeded(name.wire(), &self.secrets)
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key")
-    }
-}
-
-/// Names that an entry matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Form {
-    /// The name itself, without its subdomains: a line of a hosts file.
-    Itself = 1,
-    /// Subdomains only.
-    Below = 2,
-    Both = 3,
-}
-
-impl Form {
-    pub const fn is_for(self, itself: bool) -> bool {
-        self as u8 & if itself { 1 } else { 2 } != 0
-    }
-
-    const fn of(bits: u64) -> Form {
-        match bits & 3 {
-            1 => Form::Itself,
-            2 => Form::Below,
-            _ => Form::Both,
-        }
-    }
-}
-
-/// Effect of a list on a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Effect {
-    Block = 0,
-    Allow = 1,
-    /// `$important`: overrides exceptions too.
-    BlockAlways = 2,
-    AllowAlways = 3,
-    Nxdomain = 4,
-    NoData = 5,
-    Refuse = 6,
-}
-
-impl Effect {
-    pub const fn allows(self) -> bool {
-        matches!(self, Effect::Allow | Effect::AllowAlways)
-    }
-
-    pub const fn is_important(self) -> bool {
-        matches!(self, Effect::BlockAlways | Effect::AllowAlways)
-    }
-
-    const fn of(bits: u64) -> Effect {
-        match bits & 7 {
-            1 => Effect::Allow,
-            2 => Effect::BlockAlways,
-            3 => Effect::AllowAlways,
-            4 => Effect::Nxdomain,
-            5 => Effect::NoData,
-            6 => Effect::Refuse,
-            _ => Effect::Block,
-        }
-    }
-}
 
 /// Number of a list in the table: 1 to [`Tag::LAST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,83 +40,18 @@ impl Tag {
 
 const SHARD_BITS: u32 = 12;
 const TAG_BITS: u32 = 12;
-/// Bits of effect and form.
-const SAYS_BITS: u32 = 5;
-const SAYS: u64 = (1 << SAYS_BITS) - 1;
-const _: () = assert!(SAYS_BITS == UNUSED_BITS);
 /// Bits of a table word that are not part of the hash.
 const LOW: u64 = (1 << (SAYS_BITS + TAG_BITS)) - 1;
-
-/// Returns a hash of a listed name without the bits that are not compared.
-pub(super) const fn compared(hash: u64) -> u64 {
-    hash & !SAYS
-}
 
 /// Slots that are compared at once, from the home slot of a word on. Few words are further away.
 const WINDOW: usize = 8;
 /// Names that are looked up at once.
 const LANES: usize = 8;
+/// Suffixes that are loaded at once.
+const PREFETCHED: usize = 64;
 /// Suffixes of nearly all names, and of any name.
 const FEW_SUFFIXES: usize = 12;
 const MAX_SUFFIXES: usize = 128;
-
-/// Names of one list before the merge into the table: hashes in ascending order, each with form and effect.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
-    words: Vec<u64>,
-    depths: u128,
-}
-
-impl Names {
-    pub fn len(&self) -> usize {
-        self.words.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
-    }
-}
-
-/// Collector of the names of one list, in any order.
-#[derive(Debug)]
-pub struct NameCollector {
-    key: Key,
-    words: Vec<u64>,
-    depths: u128,
-}
-
-impl NameCollector {
-    pub fn new(key: Key) -> NameCollector {
-        NameCollector { key, words: Vec::new(), depths: 0 }
-    }
-
-    pub fn add(&mut self, name: NameRef<'_>, form: Form, effect: Effect) {
-        self.depths |= 1 << depth(name);
-        self.words.push(compared(self.key.listed.hash(name.wire())) | (effect as u64) << 2 | form as u64);
-    }
-
-    pub fn finish(mut self) -> Names {
-        self.words.sort_unstable();
-        // Words that differ only in their form become one entry with both forms.
-        self.words.dedup_by(|next, kept| {
-            let same = (*next ^ *kept) >> 2 == 0;
-            *kept |= if same { *next } else { 0 };
-            same
-        });
-        self.words.shrink_to_fit();
-        Names { words: self.words, depths: self.depths }
-    }
-}
-
-/// Returns the number of labels of a name, at most 127.
-fn depth(name: NameRef<'_>) -> u32 {
-    let (wire, mut at, mut labels) = (name.wire(), 0, 0);
-    while wire[at] != 0 {
-        at += 1 + usize::from(wire[at]);
-        labels += 1;
-    }
-    labels
-}
 
 /// Words of one shard, in ascending order. Gaps are zero.
 #[derive(Clone, Debug)]
@@ -373,7 +220,7 @@ impl Table {
             any = [0; MAX_SUFFIXES];
             &mut any
         };
-        self.key.listed.hash_suffixes(name.wire(), hashes);
+        self.key.listed().hash_suffixes(name.wire(), hashes);
         for (hash, suffix) in hashes.iter().copied().zip(name.suffixes()) {
             let (here, there) = (self.depths >> left & 1 != 0, also >> left & 1 != 0);
             left = left.saturating_sub(1);
@@ -411,15 +258,36 @@ impl Table {
         }
     }
 
-    /// Returns false if no list has the name with this hash.
-    fn may_have(&self, hash: u64) -> bool {
+    /// Loads into the cache what a lookup of these names in wire format reads. No read waits for another, so all of them
+    /// take hardly longer than one. Names behind the first few are left out.
+    pub fn prefetch<'a>(&self, names: impl Iterator<Item = &'a [u8]>) {
+        let (mut hashes, mut used) = ([0; PREFETCHED], 0);
+        for name in names {
+            let end = used + self.key.listed().hash_suffixes(name, &mut hashes[used..]);
+            for index in used..end {
+                let labels = end - 1 - index;
+                // Others are not looked up.
+                if self.depths >> labels & 1 != 0 {
+                    hashes[used] = hashes[index];
+                    used += 1;
+                }
+            }
+        }
+        let words = hashes[..used].iter().filter_map(|hash| self.window(*hash));
+        std::hint::black_box(words.fold(0, |sum, window| sum ^ window[0] ^ window[WINDOW - 1]));
+    }
+
+    /// Returns the words from the home slot of a hash on; `None` if the shard is empty.
+    fn window(&self, hash: u64) -> Option<&[u64; WINDOW]> {
         let shard = &self.shards[(hash >> (64 - SHARD_BITS)) as usize];
         let want = hash << SHARD_BITS & !LOW;
-        let Some(window) =
-            shard.slots.get(home(want, shard.homes)..).and_then(<[u64]>::first_chunk::<WINDOW>)
-        else {
-            return false;
-        };
+        shard.slots.get(home(want, shard.homes)..).and_then(<[u64]>::first_chunk::<WINDOW>)
+    }
+
+    /// Returns false if no list has the name with this hash.
+    fn may_have(&self, hash: u64) -> bool {
+        let want = hash << SHARD_BITS & !LOW;
+        let Some(window) = self.window(hash) else { return false };
         let here = window.iter().fold(false, |here, word| here | (word & !LOW == want));
         let last = window[WINDOW - 1];
         here | (last != 0) & (last & !LOW < want)
@@ -459,145 +327,4 @@ fn merge(old: impl Iterator<Item = u64>, new: &[u64], tag: Tag, merged: &mut Vec
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use gateway_model::domain::DomainName;
-    use proptest::prelude::*;
-
-    use super::super::name::Name;
-    use super::*;
-
-    const KEY: Key = Key::new(0x5eed);
-
-    fn name(text: &str) -> Name {
-        Name::from(&DomainName::parse(text).expect("a name"))
-    }
-
-    fn names(entries: &[(&str, Form, Effect)]) -> Names {
-        let mut collect = NameCollector::new(KEY);
-        entries.iter().for_each(|(text, form, effect)| collect.add(name(text).as_ref(), *form, *effect));
-        collect.finish()
-    }
-
-    fn found(table: &Table, asked: &str) -> Vec<(u16, String, Effect)> {
-        let (asked, mut hits) = (name(asked), Vec::new());
-        table.find(asked.as_ref(), |hit| hits.push((hit.tag.0, hit.name.to_string(), hit.effect)));
-        hits
-    }
-
-    fn tag(number: u16) -> Tag {
-        Tag::new(number).expect("a tag")
-    }
-
-    #[test]
-    fn every_list_that_has_the_name_or_one_above_it_is_found() {
-        let mut table = Table::new(KEY);
-        table.put(
-            tag(1),
-            &names(&[
-                ("ads.example", Form::Both, Effect::Block),
-                ("exact.example", Form::Itself, Effect::Block),
-            ]),
-        );
-        table.put(
-            tag(Tag::LAST),
-            &names(&[
-                ("ads.example", Form::Below, Effect::Nxdomain),
-                ("www.ads.example", Form::Both, Effect::Allow),
-            ]),
-        );
-        assert_eq!(found(&table, "ads.example"), [(1, "ads.example".to_owned(), Effect::Block)]);
-        assert_eq!(
-            found(&table, "www.ads.example"),
-            [
-                (4095, "www.ads.example".to_owned(), Effect::Allow),
-                (1, "ads.example".to_owned(), Effect::Block),
-                (4095, "ads.example".to_owned(), Effect::Nxdomain),
-            ]
-        );
-        assert_eq!(found(&table, "exact.example").len(), 1);
-        assert_eq!(found(&table, "www.exact.example"), []);
-        assert_eq!(found(&table, "example"), []);
-        assert_eq!(table.len(), 4);
-    }
-
-    #[test]
-    fn a_name_given_with_both_forms_is_one_entry() {
-        let both =
-            names(&[("a.example", Form::Below, Effect::Block), ("a.example", Form::Itself, Effect::Block)]);
-        assert_eq!(both.words, names(&[("a.example", Form::Both, Effect::Block)]).words);
-    }
-
-    #[test]
-    fn readers_of_the_previous_table_keep_reading_it() {
-        let mut table = Table::new(KEY);
-        table.put(tag(1), &names(&[("a.example", Form::Both, Effect::Block)]));
-        let before = table.clone();
-        table.put(tag(1), &names(&[("b.example", Form::Both, Effect::Block)]));
-        assert_eq!((found(&before, "a.example").len(), found(&before, "b.example").len()), (1, 0));
-        assert_eq!((found(&table, "a.example").len(), found(&table, "b.example").len()), (0, 1));
-        table.take(tag(1));
-        assert!(table.is_empty() && found(&table, "b.example").is_empty());
-    }
-
-    #[test]
-    fn a_table_takes_less_than_twelve_bytes_a_name() {
-        let mut collect = NameCollector::new(KEY);
-        for number in 0..200_000u32 {
-            let label = number.to_be_bytes().map(|byte| [b'a' + (byte >> 4), b'a' + (byte & 15)]).concat();
-            let wire = [&[8][..], &label, b"\x07example\0"].concat();
-            collect.add(NameRef::new(&wire).expect("a name"), Form::Both, Effect::Block);
-        }
-        let names = collect.finish();
-        let mut table = Table::new(KEY);
-        let empty = table.memory();
-        table.put(tag(1), &names);
-        assert_eq!(names.len(), 200_000);
-        let used = table.memory() - empty;
-        assert!(used < 200_000 * 12, "{used} bytes");
-    }
-
-    proptest! {
-        /// Compares puts and takes of lists in any order with plain maps.
-        #[test]
-        fn lookup_agrees_with_a_map_of_names(
-            edits in prop::collection::vec(
-                (1u16..5, prop::collection::vec(("[ab](\\.[ab]){0,4}", 1u8..4, 0u64..7), 0..30)),
-                1..8,
-            ),
-            asked in prop::collection::vec("[abc](\\.[ab]){0,5}", 1..30),
-        ) {
-            let mut table = Table::new(KEY);
-            let mut plain: BTreeMap<u16, BTreeMap<(String, Effect), u8>> = BTreeMap::new();
-            for (list, entries) in &edits {
-                let mut collect = NameCollector::new(KEY);
-                let kept = plain.entry(*list).or_default();
-                kept.clear();
-                for (text, form, effect) in entries {
-                    let (form, effect) = (Form::of(u64::from(*form)), Effect::of(*effect));
-                    collect.add(name(text).as_ref(), form, effect);
-                    *kept.entry((text.clone(), effect)).or_default() |= form as u8;
-                }
-                table.put(tag(*list), &collect.finish());
-            }
-            prop_assert_eq!(table.len(), plain.values().map(BTreeMap::len).sum::<usize>());
-            for asked in &asked {
-                let mut want = Vec::new();
-                for (list, entries) in &plain {
-                    for ((text, effect), form) in entries {
-                        let itself = text == asked;
-                        let below = asked.ends_with(&format!(".{text}"));
-                        if (itself && form & 1 != 0) || (below && form & 2 != 0) {
-                            want.push((*list, text.clone(), *effect));
-                        }
-                    }
-                }
-                let mut have = found(&table, asked);
-                have.sort();
-                want.sort();
-                prop_assert_eq!(have, want);
-            }
-        }
-    }
-}
+mod tests;

@@ -148,6 +148,11 @@ impl Filter {
         Filter { entries, index, table: lists.table().clone(), sources, by_tag, zone: options.zone }
     }
 
+    /// Loads what the decisions on a few names in wire format read from memory.
+    pub fn prefetch<'a>(&self, names: impl Iterator<Item = &'a [u8]>) {
+        self.table.prefetch(names);
+    }
+
     /// Returns the decision on a query.
     pub fn decide(&self, asker: &ClientIdentity, question: Question<'_>, now: Timestamp) -> Decision {
         let best = self.best(asker, question, now, Part::Question);

@@ -15,6 +15,9 @@ use crate::serve::kernel_cache::monotonic;
 use crate::serve::{Now, QueryContext, Shared, Status, Trace, Transport};
 use crate::wire::{HEADER, Request, rcode};
 
+/// Number of hits whose names are looked up in memory at once.
+const PREFETCHED: usize = 16;
+
 impl Shared {
     /// Logs and counts the hits since the last call. Returns their number.
     pub fn collect_filter_hits(&self) -> usize {
@@ -36,7 +39,12 @@ impl Shared {
         let loaded = self.kernel_filter.lock();
         let mut writer = self.log.buffer(self.kernel_cache.buffer()).open();
         let (mut message, mut decided, now) = (Vec::new(), Vec::new(), self.clock.now());
-        for hit in &hits {
+        let filter = state.local_answers.filter();
+        for (index, hit) in hits.iter().enumerate() {
+            if let Some(filter) = filter.as_ref().filter(|_| index.is_multiple_of(PREFETCHED)) {
+                let next = hits[index..].iter().take(PREFETCHED);
+                filter.prefetch(next.map(|hit| &hit.query.question[FILTER_HEAD..]));
+            }
             let time = Timestamp::from_nanosecond(i128::from(boot.saturating_add_unsigned(hit.time)));
             let now = Now { wall: time.unwrap_or_default(), ..now };
             let length = (hit.query.length as usize).min(hit.query.question.len());
