@@ -5,8 +5,8 @@
 //! ascending order with gaps (linear probing). A lookup reads one or two cache lines.
 //!
 //! A list is replaced by a merge: shards are copied, never changed. Readers of the previous table continue to read it.
-//! The probability that two names share a hash is 1 in 10^11 for a million entries. Without the key, colliding names
-//! cannot be predicted.
+//! With a million entries, a name that is not listed has the hash of a listed one with a probability of 1 in 5 · 10^11.
+//! Without the key, colliding names cannot be predicted.
 
 mod names;
 

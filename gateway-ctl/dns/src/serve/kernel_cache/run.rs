@@ -12,6 +12,7 @@ const IDLE_INTERVAL: Duration = Duration::from_millis(200);
 const BUSY_INTERVAL: Duration = Duration::from_millis(4);
 /// Number of hits for which the interval is chosen. A collection shares a core with the queries, so it must be short,
 /// and the ring buffers must not fill up in between: without a record for its hit, the kernel leaves a query to a worker.
+/// Only the first interval after an idle time may be too long.
 const BATCH: u32 = 64;
 /// Interval between two sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(800);
