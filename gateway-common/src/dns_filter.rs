@@ -244,7 +244,7 @@ fn read_rest<M: Memory>(query: &mut FilterQuery, length: u32) -> bool {
     if head != 0 || counts != 0 || pair::<M>(query, name_end + 2) != 1 {
         return false;
     }
-    if qtype == 0 || qtype == 41 || (qtype >= 249 && qtype <= 255) {
+    if matches!(qtype, 0 | 41 | 249..=255) {
         return false;
     }
     let class = match qtype {

@@ -263,8 +263,9 @@ impl Table {
     pub fn prefetch<'a>(&self, names: impl Iterator<Item = &'a [u8]>) {
         let (mut hashes, mut used) = ([0; PREFETCHED], 0);
         for name in names {
-            let end = used + self.key.listed().hash_suffixes(name, &mut hashes[used..]);
-            for index in used..end {
+            let start = used;
+            let end = start + self.key.listed().hash_suffixes(name, &mut hashes[start..]);
+            for index in start..end {
                 let labels = end - 1 - index;
                 // Others are not looked up.
                 if self.depths >> labels & 1 != 0 {
