@@ -3,7 +3,10 @@
 
 use anyhow::Result;
 
-use crate::{demo, process};
+use crate::{demo, process, setup};
+
+/// Variable with the path of the newest wireguard-go, which the bench reads.
+const WIREGUARD_GO: &str = "GATEWAY_BENCH_WIREGUARD_GO";
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -28,5 +31,12 @@ pub fn run(options: &Options) -> Result<()> {
         arguments.extend(["--json".to_owned(), file.clone()]);
     }
     arguments.extend(options.rest.iter().cloned());
-    demo::hand_over("bench", demo::Build::Ship, &arguments)
+    let mut variables = Vec::new();
+    if std::env::var_os(WIREGUARD_GO).is_none() {
+        match setup::newest_wireguard_go() {
+            Ok(program) => variables.push((WIREGUARD_GO, program)),
+            Err(error) => eprintln!("bench: rows beside the newest wireguard-go are not measured: {error:#}"),
+        }
+    }
+    demo::hand_over("bench", demo::Build::Ship, &arguments, &variables)
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask demo`: builds the daemon and runs the demonstration.
 
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -23,7 +24,7 @@ pub fn run(options: &Options) -> Result<()> {
         arguments.push("--check".to_owned());
     }
     arguments.extend(options.rest.iter().cloned());
-    hand_over("demo", Build::Dev, &arguments)
+    hand_over("demo", Build::Dev, &arguments, &[])
 }
 
 /// Build profile of the daemon and the program.
@@ -58,9 +59,14 @@ impl Build {
     }
 }
 
-/// Replaces this process by a program of the test package, which finds the daemon in `GATEWAYD_BIN`. Returns only on
-/// failure.
-pub fn hand_over(program: &str, build: Build, arguments: &[String]) -> Result<()> {
+/// Replaces this process by a program of the test package, which finds the daemon in `GATEWAYD_BIN` and gets these
+/// variables besides. Returns only on failure.
+pub fn hand_over(
+    program: &str,
+    build: Build,
+    arguments: &[String],
+    variables: &[(&str, PathBuf)],
+) -> Result<()> {
     prepare_daemon(build.need())?;
     // In one command, which builds shared dependencies once.
     let both = ["build", "--workspace", "--bin", "gatewayd", "--bin", program];
@@ -69,6 +75,7 @@ pub fn hand_over(program: &str, build: Build, arguments: &[String]) -> Result<()
     // Without `process::cargo`: a relative path among the arguments refers to the caller's folder.
     let mut command = process::without_package_variables(std::process::Command::new(built.join(program)));
     command.args(arguments).env("GATEWAYD_BIN", built.join("gatewayd"));
+    command.envs(variables.iter().map(|(name, path)| (name, path)));
     let error = command.exec();
     Err(error).with_context(|| format!("cannot start `{}`", process::shown(&command)))
 }

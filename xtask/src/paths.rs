@@ -58,6 +58,11 @@ pub fn promtool() -> PathBuf {
     target().join("tools/promtool")
 }
 
+/// Returns the newest wireguard-go, for the benches.
+pub fn wireguard_go() -> PathBuf {
+    target().join("tools/wireguard-go")
+}
+
 pub fn schemathesis_requirements() -> PathBuf {
     root().join("tests/contract/schemathesis.txt")
 }

@@ -10,6 +10,7 @@ mod node;
 mod packages;
 mod promtool;
 mod schemathesis;
+mod wireguard_go;
 
 use std::path::PathBuf;
 
@@ -33,6 +34,13 @@ pub fn ensure(need: Need) -> Result<()> {
         promtool::ensure()?;
     }
     Ok(())
+}
+
+/// Ensures the newest wireguard-go, and returns the program.
+pub fn newest_wireguard_go() -> Result<PathBuf> {
+    ensure(Need::Bench)?;
+    let _lock = process::lock("setup")?;
+    wireguard_go::ensure()
 }
 
 /// Ensures mdBook, and returns the program.
