@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 19;
+pub const ABI_VERSION: u32 = 20;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -55,10 +55,9 @@ const _: () = {
     same(size_of::<DnsVerdictKey>(), 44);
     same(size_of::<DnsVerdictValue>(), 32);
     same(size_of::<FastLink>(), 4);
-    same(size_of::<FastKey4>(), 16);
-    same(size_of::<FastKey6>(), 40);
-    same(size_of::<FastValue4>(), 80);
-    same(size_of::<FastValue6>(), 104);
+    same(size_of::<FastEntry4>(), 32);
+    same(size_of::<FastEntry6>(), 64);
+    same(size_of::<FastAction>(), 72);
     same(size_of::<FastPending>(), 104);
     same(size_of::<XdpLink>(), 16);
     same(size_of::<XdpPort>(), 8);

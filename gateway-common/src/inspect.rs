@@ -2,26 +2,28 @@
 
 use crate::classify::{IpPacket, TCP};
 use crate::client_hello;
-use crate::decide::{decide_ip, flow_key};
+use crate::decide::flow_key;
 use crate::packet::Packet;
 use crate::policy_maps::PolicyMaps;
 use crate::verdict::Verdict;
 use crate::wire::flow_flags::{HELLO, HELLO_OPEN};
 
-/// Evaluates a packet whose headers have been read, and writes the result to `verdict`.
+/// Evaluates a packet whose headers have been read, and writes the result to `verdict`. `decide` is
+/// [`decide_ip`](crate::decide::decide_ip), which the kernel program calls in a form of its own.
 #[inline(always)]
 pub fn decide_inspected<P: Packet + ?Sized, E: PolicyMaps>(
     packet: &P,
     ip: &mut IpPacket,
     environment: &E,
     verdict: &mut Verdict,
+    decide: impl Fn(&IpPacket, &E, &mut Verdict),
 ) {
     if ip.payload & HELLO != 0 {
         client_hello::begin(packet, ip);
     }
     // One loop, so that the program has one copy of the decision, and its stack.
     for _ in 0..2 {
-        decide_ip(ip, environment, verdict);
+        decide(ip, environment, verdict);
         if completes(packet, ip, environment, verdict.shown) == 0 {
             break;
         }

@@ -123,10 +123,12 @@ maps! {
     FastEpoch "gw_fast_epoch" [2] u32 => u32;
     /// Interfaces that the fast path may use, by index.
     FastLinks "gw_fast_links" [1024] u32 => FastLink;
-    /// IPv4 flows of the fast path, two entries each. Evicts the least recently used entry.
-    FastFlows4 "gw_fast4" [262_144] FastKey4 => FastValue4;
-    /// IPv6 flows of the fast path, two entries each. Evicts the least recently used entry.
-    FastFlows6 "gw_fast6" [65_536] FastKey6 => FastValue6;
+    /// Array by [hash](crate::fast_path::hash): buckets of IPv4 flows of the fast path, two entries for each flow.
+    FastFlows4 "gw_fast4" [65_536] u32 => [FastEntry4; FAST_PLACES];
+    /// The same of IPv6 flows.
+    FastFlows6 "gw_fast6" [16_384] u32 => [FastEntry6; FAST_PLACES];
+    /// Array by [hash](crate::fast_path::hash): actions of the fast path.
+    FastActions "gw_fast_actions" [65_536] u32 => FastAction;
     /// Array by traffic control index: packets between ingress and the egress guard.
     FastPackets "gw_fast_pending" [65_536] u32 => FastPending;
     /// Per-CPU array of one: the next index of this processor in `gw_fast_pending`.

@@ -30,8 +30,8 @@ pub use dns_filter::{
 pub use dns_verdict::{DNS_VERDICT_LIFETIME, DnsVerdictKey, DnsVerdictValue};
 pub use event::{BlockKey, COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use fast_path::{
-    FAST_OFF, FastAction, FastCounter, FastEnd, FastKey4, FastKey6, FastLink, FastPending, FastState,
-    FastValue4, FastValue6, fast_flags, fast_words,
+    FAST_OFF, FAST_PLACES, FastAction, FastCounter, FastEnd, FastEntry4, FastEntry6, FastLink, FastPending,
+    FastState, fast_flags, fast_words,
 };
 pub use flow::{
     DEADLINE_SHIFT, FLOW_TICK_SHIFT, FlowKey, FlowValue, Fragment, ShortFlowKey, deadline, earlier,

@@ -9,6 +9,8 @@ use aya_ebpf::programs::TcContext;
 use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
 
+use crate::words;
+
 /// A socket buffer as the decision sees it.
 pub struct Buffer<'a>(pub &'a TcContext);
 
@@ -23,10 +25,14 @@ impl Packet for Buffer<'_> {
         if start + size_of::<T>() > self.0.data_end() {
             return None;
         }
+        let mut value = MaybeUninit::<T>::uninit();
         // SAFETY: the comparison above keeps the read inside the packet, and every bit pattern is a
         // T. The address may be unaligned for T: BPF loads of packets are exempt from alignment where
         // the kernel has efficient unaligned access, and elsewhere the verifier refuses the program.
-        Some(unsafe { *(start as *const T) })
+        unsafe {
+            words::copy(start as *const T, value.as_mut_ptr());
+            Some(value.assume_init())
+        }
     }
 
     #[inline(always)]

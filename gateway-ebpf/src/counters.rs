@@ -54,8 +54,11 @@ fn empty(log: &mut CounterLog) -> u32 {
     let mut index = 0;
     while index < LOGGED_PACKETS {
         let packet = log.packets[index];
-        count_in_page(&maps::POLICY_COUNTERS, packet.policy, packet.length);
-        count_in_page(&maps::DEVICE_COUNTERS, packet.device, packet.length);
+        if !count_in_page(&maps::POLICY_COUNTERS, packet.policy, packet.length)
+            || !count_in_page(&maps::DEVICE_COUNTERS, packet.device, packet.length)
+        {
+            break;
+        }
         // A reader may get a part of the next packet; it adds no more than that. In words, because a call of memset
         // would write bytes.
         let words = (&raw mut log.packets[index]).cast::<u64>();
@@ -79,16 +82,16 @@ fn advance(sequence: &mut u64) {
     black_box(unsafe { atomic_xadd::<u64, u64, { AtomicOrdering::SeqCst }>(sequence, 1) });
 }
 
+/// Counts a packet for a number, also for 0, which means none and is not read. Returns false only if there is no such page,
+/// which is not so.
+// One branch, because the verifier follows each combination of them in each pass of the loop.
 #[inline(always)]
-fn count_in_page(counters: &PerCpuArray<CounterPage>, number: u32, length: u32) {
-    if number == 0 {
-        return;
-    }
+fn count_in_page(counters: &PerCpuArray<CounterPage>, number: u32, length: u32) -> bool {
     let (page, place) = counter_place(number);
-    if let Some(page) = counters.get_ptr_mut(page) {
-        // SAFETY: as above.
-        add(unsafe { &mut (*page).0[place] }, length);
-    }
+    let Some(page) = counters.get_ptr_mut(page) else { return false };
+    // SAFETY: as above.
+    add(unsafe { &mut (*page).0[place] }, length);
+    true
 }
 
 #[inline(always)]

@@ -11,16 +11,17 @@ use crate::context::{ingress_interface, mark};
 use crate::maps;
 use crate::policy_maps::Kernel;
 
-#[inline(always)]
-pub fn sample(packet: &IpPacket, verdict: &Verdict) {
-    let Some(plan) = Kernel.plan(Kernel.live()) else { return };
+// A function of its own, because the stack is small.
+#[inline(never)]
+pub fn sample(packet: &IpPacket, verdict: &Verdict) -> u32 {
+    let Some(plan) = maps::PLAN_HEADERS.get(Kernel.live()) else { return 0 };
     if plan.sample_every == 0 {
-        return;
+        return 0;
     }
     // SAFETY: the helper has no preconditions.
     let chance = unsafe { aya_ebpf::helpers::generated::bpf_get_prandom_u32() };
     if chance % plan.sample_every != 0 {
-        return;
+        return 0;
     }
     write(EventRecord {
         time: now(),
@@ -38,6 +39,7 @@ pub fn sample(packet: &IpPacket, verdict: &Verdict) {
         length: packet.length,
         ..EventRecord::default()
     });
+    0
 }
 
 #[inline(always)]

@@ -10,7 +10,7 @@ use gateway_common::wire::{CounterValue, EgressAllowKey, SLOT_NONE};
 use crate::context::{ingress_interface, interface, mark};
 use crate::network_header::{self, Field};
 use crate::policy_maps::Kernel;
-use crate::{events, fast_path, maps};
+use crate::{events, fast_path_learning, maps};
 
 #[inline(always)]
 pub fn run(context: &TcContext) -> i32 {
@@ -34,7 +34,7 @@ pub fn run(context: &TcContext) -> i32 {
     match guard::guard(&departure, authorised, network_header::local) {
         Ok(()) => {
             if ingress != 0 {
-                fast_path::learn(context, mark);
+                fast_path_learning::learn(context, mark);
                 set_passed(context);
             }
             TC_ACT_UNSPEC

@@ -1,10 +1,13 @@
 //! LAN ingress: classify, decide, count, carry out.
 
+use core::hint::black_box;
+
 use aya_ebpf::bindings::{TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{DNS_PORT, Headers, IpPacket, UDP, read_headers};
+use gateway_common::decide::decide_ip;
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::inspect::decide_inspected;
 use gateway_common::verdict::{Action, Reason, Verdict};
@@ -13,7 +16,7 @@ use gateway_common::wire::{BlockKey, CounterValue, Fragment};
 use crate::context::{Buffer, interface, pull_headers};
 use crate::counters::{self, add, count, count_later};
 use crate::policy_maps::Kernel;
-use crate::{events, fast_path, maps, quic};
+use crate::{events, fast_path, fast_path_learning, maps, quic};
 
 /// Data that does not fit on the stack. In a map it also shortens verification: the verifier does
 /// not track map values, so paths merge after each step.
@@ -28,6 +31,27 @@ pub struct Scratch {
 static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 
 #[inline(always)]
+fn decide(packet: &IpPacket, _: &Kernel, verdict: &mut Verdict) {
+    if gw_decide(packet, verdict) == 0 {
+        *verdict = Verdict::DROP;
+    }
+}
+
+/// [`decide_ip`] as a global function: the verifier follows it once, with arguments of which it knows only the size, and
+/// not for each state in which it is called (kernel document bpf/bpf_design_QA, "global functions"). Returns 0 for a
+/// pointer that is null, which none is.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn gw_decide(packet: *const IpPacket, verdict: *mut Verdict) -> u32 {
+    // SAFETY: the caller has references.
+    let (Some(packet), Some(verdict)) = (unsafe { packet.as_ref() }, unsafe { verdict.as_mut() }) else {
+        return 0;
+    };
+    decide_ip(packet, &Kernel, verdict);
+    1
+}
+
+#[inline(always)]
 pub fn run(context: &TcContext) -> i32 {
     // A program is not interrupted by itself on one processor, so the place is its own.
     let Some(scratch) = SCRATCH.get_ptr_mut(0) else { return TC_ACT_SHOT };
@@ -35,13 +59,13 @@ pub fn run(context: &TcContext) -> i32 {
     let Scratch { packet, verdict, fast } = unsafe { &mut *scratch };
     counters::empty_if_full();
     fast_path::clear_index(context);
-    *fast = Validity::default();
     fast_path::read_validity(fast);
     if let Some(action) = fast_path::forward(context, fast, false) {
         return action;
     }
     pull_headers(context);
-    let length = context.len();
+    // Read again: else the verifier follows the rest for a long and for a short packet.
+    let length = black_box(context.len());
     match read_headers(&Buffer(context), interface(context), packet) {
         Headers::Ip => {}
         Headers::Other => {
@@ -53,7 +77,7 @@ pub fn run(context: &TcContext) -> i32 {
             return TC_ACT_SHOT;
         }
     }
-    decide_inspected(&Buffer(context), packet, &Kernel, verdict);
+    decide_inspected(&Buffer(context), packet, &Kernel, verdict, decide);
     count(&maps::REASON_COUNTERS, verdict.reason as u32, length);
     count_later(verdict.policy, verdict.device, length);
     if verdict.reason.is_block() {
@@ -66,7 +90,7 @@ pub fn run(context: &TcContext) -> i32 {
     if verdict.new {
         events::sample(packet, verdict);
     }
-    fast_path::note(context, packet, verdict, fast);
+    fast_path_learning::note(context, packet, verdict, fast);
     match verdict.action {
         Action::Drop => TC_ACT_SHOT,
         Action::Pass => TC_ACT_UNSPEC,
@@ -99,8 +123,9 @@ fn is_dns_query(packet: &IpPacket) -> bool {
         && packet.source_port != 0
 }
 
-#[inline(always)]
-fn count_block(verdict: &Verdict, length: u32) {
+// A function of its own, because the stack is small.
+#[inline(never)]
+fn count_block(verdict: &Verdict, length: u32) -> u32 {
     let key = BlockKey { device: verdict.device, policy: verdict.policy, reason: verdict.reason as u32 };
     match maps::BLOCK_HITS.get_ptr_mut(&key) {
         // SAFETY: as above.
@@ -111,4 +136,5 @@ fn count_block(verdict: &Verdict, length: u32) {
             let _ = maps::BLOCK_HITS.insert(&key, &first, 0);
         }
     }
+    0
 }

@@ -12,6 +12,8 @@ mod dns_query;
 mod dns_reply;
 mod events;
 mod fast_path;
+mod fast_path_learning;
+mod fast_path_table;
 mod guard;
 mod ingress;
 mod inject;
@@ -21,6 +23,7 @@ mod policy_maps;
 mod quic;
 mod tap;
 mod wan_ingress;
+mod words;
 mod xdp;
 mod xdp_dns;
 mod xdp_frame;
@@ -38,7 +41,7 @@ pub fn gw_ingress(context: TcContext) -> i32 {
 /// LAN interfaces, egress: makes entries of the fast path for packets between networks of the LAN. It passes each packet.
 #[classifier]
 pub fn gw_lan_egress(context: TcContext) -> i32 {
-    fast_path::learn_between_lans(&context);
+    fast_path_learning::learn_between_lans(&context);
     TC_ACT_UNSPEC
 }
 

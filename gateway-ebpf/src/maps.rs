@@ -1,6 +1,6 @@
 //! The maps, typed and sized by `gateway_common::maps`. A test compares their names with it.
 
-use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
+use aya_ebpf::bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC};
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::lpm_trie::LpmTrie;
 use aya_ebpf::maps::{
@@ -15,6 +15,10 @@ type Value<M> = <M as MapSpec>::Value;
 const fn size<M: MapSpec>() -> u32 {
     M::CAPACITY
 }
+
+/// Flag of an array that begins at the beginning of a page, as one that can be mapped into memory does. So no value
+/// lies across two cache lines.
+const ON_PAGES: u32 = BPF_F_MMAPABLE;
 
 #[map(name = "gw_active_slot")]
 pub static ACTIVE_SLOT: Array<Value<spec::ActiveSlot>> =
@@ -157,11 +161,14 @@ pub static FAST_EPOCH: Array<Value<spec::FastEpoch>> = Array::with_max_entries(s
 pub static FAST_LINKS: HashMap<Key<spec::FastLinks>, Value<spec::FastLinks>> =
     HashMap::with_max_entries(size::<spec::FastLinks>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_fast4")]
-pub static FAST_FLOWS4: LruHashMap<Key<spec::FastFlows4>, Value<spec::FastFlows4>> =
-    LruHashMap::with_max_entries(size::<spec::FastFlows4>(), 0);
+pub static FAST_FLOWS4: Array<Value<spec::FastFlows4>> =
+    Array::with_max_entries(size::<spec::FastFlows4>(), ON_PAGES);
 #[map(name = "gw_fast6")]
-pub static FAST_FLOWS6: LruHashMap<Key<spec::FastFlows6>, Value<spec::FastFlows6>> =
-    LruHashMap::with_max_entries(size::<spec::FastFlows6>(), 0);
+pub static FAST_FLOWS6: Array<Value<spec::FastFlows6>> =
+    Array::with_max_entries(size::<spec::FastFlows6>(), ON_PAGES);
+#[map(name = "gw_fast_actions")]
+pub static FAST_ACTIONS: Array<Value<spec::FastActions>> =
+    Array::with_max_entries(size::<spec::FastActions>(), 0);
 #[map(name = "gw_fast_pending")]
 pub static FAST_PENDING: Array<Value<spec::FastPackets>> =
     Array::with_max_entries(size::<spec::FastPackets>(), 0);

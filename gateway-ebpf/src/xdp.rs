@@ -5,9 +5,8 @@ use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::helpers::generated::bpf_xdp_adjust_meta;
 use aya_ebpf::programs::XdpContext;
 use gateway_common::classify::{TCP, UDP};
-use gateway_common::fast_path::entry::Validity;
-use gateway_common::fast_path::header::{ETHERNET, V4, V6, read};
-use gateway_common::fast_path::ticks;
+use gateway_common::fast_path::entry::{Validity, set_rewritten};
+use gateway_common::fast_path::header::{ETHERNET, V4, V6, read, set_key};
 use gateway_common::fast_path::xdp::{Arrival, checksum_after, checksum_offset, is_unsummed, takes};
 use gateway_common::guard::{self, Departure};
 use gateway_common::packet::Packet as _;
@@ -16,7 +15,8 @@ use gateway_common::wire::{
 };
 
 use crate::counters::{self, count, count_later};
-use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, Table, Workspace, clock, validity};
+use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, validity};
+use crate::fast_path_table::{Table, Workspace, read_entry};
 use crate::xdp_frame::{Frame, link_of};
 use crate::{events, guard as egress, maps, network_header, xdp_dns};
 
@@ -57,7 +57,8 @@ fn forward_as<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) ->
 fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -> Option<u32> {
     // SAFETY: the pointer is to a value of the map, valid while the program runs. A program is not interrupted by itself
     // or by another one that uses the place on one processor.
-    let Workspace { head, header, key, value, frame, .. } = unsafe { &mut *F::workspace()? };
+    let Workspace { head, header, key, after, state, action, frame, place, .. } =
+        unsafe { &mut *F::workspace()? };
     let packet = Frame(context);
     let length = packet.length();
     // The IP stack trims the padding of short frames.
@@ -69,19 +70,14 @@ fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -
     if to.0[0] != link.mac.0[0] || to.0[1] != link.mac.0[1] || to.0[2] != link.mac.0[2] {
         return None;
     }
-    let (source, destination) = F::addresses(header);
-    F::set_key(key, &source, &destination, (head.source_port, head.destination_port), head.protocol);
-    let entry = F::find(key)?;
-    // SAFETY: the pointer is to a value of the map. The kernel may give the element to another flow during the copy; the
-    // digest tells.
-    *value = unsafe { *entry };
+    set_key::<F>(key, header, head);
+    let hash = F::hash(key, now.seed);
+    read_entry::<F>(F::find(hash, key, place)?, state, action)?;
     let is_reply = link.side == XdpSide::Uplink as u16;
-    let interface = context.ingress_ifindex() as u32;
-    let arrival = Arrival { interface, host, is_reply, time: ticks(clock()) };
-    if !takes::<F>(value, key, head, now, &arrival) {
+    let arrival = Arrival { interface: context.ingress_ifindex() as u32, host, is_reply };
+    if !takes((state, action), hash, head, now, &arrival) {
         return None;
     }
-    let action = F::action(value);
     if link_of(action.egress)?.sends == 0 {
         return None;
     }
@@ -97,8 +93,9 @@ fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -
         count(&maps::XDP_COUNTS, XdpCounter::Unsummed as u32, length);
         return None;
     }
-    let checksum = checksum_after::<F>(checksum, header, head, value);
-    F::set_frame(frame, header, value);
+    set_rewritten::<F>(after, key, state.port, action);
+    let checksum = checksum_after::<F>(checksum, header, head, after);
+    F::set_frame(frame, header, after, action);
     // Until here the frame is unchanged. A driver without metadata leaves it to the IP stack.
     set_metadata(context, XdpMetadata { epoch: now.epoch, mark: action.mark })?;
     if write_frame::<F>(context, frame, is_udp, checksum).is_none() {
@@ -194,13 +191,13 @@ pub fn guard(context: &XdpContext) -> u32 {
         return XDP_PASS;
     }
     let ingress = context.ingress_ifindex() as u32;
-    let (ipv6, source) = source(context);
+    // The verifier does not follow an absent address further than here.
+    let (ipv6, Some(source)) = source(context) else { return XDP_DROP };
     // SAFETY: values are plain words.
     let authorised = unsafe { maps::EGRESS_ALLOW.get(&EgressAllowKey { mark, index }) }.copied();
-    let departure = Departure { ingress, mark, ipv6, source, leg: 0, no_plan: false };
+    let departure = Departure { ingress, mark, ipv6, source: Some(source), leg: 0, no_plan: false };
     match guard::guard(&departure, authorised, network_header::local) {
-        Ok(()) if source.is_some() => XDP_PASS,
-        Ok(()) => XDP_DROP,
+        Ok(()) => XDP_PASS,
         Err(reason) => {
             egress::count(&maps::GUARD_DROPS, index, length);
             count(&maps::XDP_COUNTS, XdpCounter::Prevented as u32, length);

@@ -19,7 +19,8 @@ use gateway_common::wire::{
 
 use crate::counters::{count, count_later};
 use crate::dns_query::{self, HEADER_UDP, HOPS, SECOND, SHORTEST};
-use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, Table, Workspace, clock, validity};
+use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, clock, validity};
+use crate::fast_path_table::{Table, Workspace};
 use crate::maps;
 use crate::xdp_frame::{Frame, link_of};
 

@@ -8,7 +8,7 @@ use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
 use gateway_common::wire::{XdpLink, xdp_link_index};
 
-use crate::maps;
+use crate::{maps, words};
 
 /// A frame in the driver.
 pub struct Frame<'a>(pub &'a XdpContext);
@@ -24,8 +24,12 @@ impl Packet for Frame<'_> {
         if start + size_of::<T>() > self.0.data_end() {
             return None;
         }
+        let mut value = MaybeUninit::<T>::uninit();
         // SAFETY: as in `Buffer`.
-        Some(unsafe { *(start as *const T) })
+        unsafe {
+            words::copy(start as *const T, value.as_mut_ptr());
+            Some(value.assume_init())
+        }
     }
 
     #[inline(always)]

@@ -9,7 +9,10 @@ use crate::checksum::{add, change, fold};
 use crate::classify::{TCP, UDP};
 use crate::maps::Wire;
 use crate::packet::Packet;
-use crate::wire::{Address, FastAction, FastKey4, FastKey6, FastState, FastValue4, FastValue6, Mac};
+use crate::wire::{Address, FastAction, FastEntry4, FastEntry6, FastState, Mac};
+
+use super::hash;
+use super::key::Key;
 
 /// Length of an Ethernet header.
 pub const ETHERNET: usize = 14;
@@ -27,8 +30,7 @@ pub mod tcp_flags {
 /// An address family of the fast path.
 pub trait Family {
     type Address: Copy + PartialEq;
-    type Key: Wire + PartialEq;
-    type Value: Wire;
+    type Entry: Wire;
     /// Words of the IP header.
     type Header: Wire;
     /// Link-layer and IP header and the ports, as they are written.
@@ -40,28 +42,24 @@ pub trait Family {
     /// Reads an IP header that needs no special treatment. Writes what both families have in common to `head`.
     fn parse(header: &Self::Header, head: &mut Head) -> bool;
     fn addresses(header: &Self::Header) -> (Self::Address, Self::Address);
-    fn set_key(
-        key: &mut Self::Key,
-        source: &Self::Address,
-        destination: &Self::Address,
-        ports: (u16, u16),
-        protocol: u8,
-    );
-    fn protocol(key: &Self::Key) -> u8;
-    fn set_addresses(value: &mut Self::Value, source: &Self::Address, destination: &Self::Address);
-    fn action_mut(value: &mut Self::Value) -> &mut FastAction;
-    fn rewritten(value: &Self::Value) -> (Self::Address, Self::Address);
-    fn action(value: &Self::Value) -> &FastAction;
-    fn state(value: &Self::Value) -> &FastState;
-    fn state_mut(value: &mut Self::Value) -> &mut FastState;
-    fn digest(value: &Self::Value, key: &Self::Key, seed: u32) -> u32;
+    fn hash(key: &Key<Self::Address>, seed: u32) -> u64;
+    /// Reports whether an entry is of the flow and direction of a key.
+    fn is_of(entry: &Self::Entry, key: &Key<Self::Address>) -> bool;
+    fn entry(key: &Key<Self::Address>, state: &FastState) -> Self::Entry;
+    fn state(entry: &Self::Entry) -> &FastState;
+    fn state_mut(entry: &mut Self::Entry) -> &mut FastState;
     fn widen(address: &Self::Address) -> Address;
     /// The inverse of [`widen`](Self::widen) for an address of this family.
     fn narrow(address: &Address) -> Self::Address;
-    /// Change of a checksum over the addresses, if these of a header are replaced by those of an entry.
-    fn address_change(header: &Self::Header, value: &Self::Value) -> u32;
+    /// Change of a checksum over the addresses, if these of a header are replaced by those of a key.
+    fn address_change(header: &Self::Header, after: &Key<Self::Address>) -> u32;
     /// Writes the headers after the rewrite.
-    fn set_frame(frame: &mut Self::Frame, header: &Self::Header, value: &Self::Value);
+    fn set_frame(
+        frame: &mut Self::Frame,
+        header: &Self::Header,
+        after: &Key<Self::Address>,
+        action: &FastAction,
+    );
 }
 
 /// Fields of the headers of a packet.
@@ -137,12 +135,20 @@ pub fn content<P: Packet + ?Sized>(packet: &P, transport: usize, protocol: u8) -
     packet.read::<[u32; 2]>(offset).unwrap_or_default()
 }
 
-/// Change of a checksum over the ports, if these are replaced by those of an entry.
+/// Writes the key of a packet.
 #[inline(always)]
-pub fn port_change(head: &Head, action: &FastAction) -> u32 {
+pub fn set_key<F: Family>(key: &mut Key<F::Address>, header: &F::Header, head: &Head) {
+    (key.source, key.destination) = F::addresses(header);
+    key.source_port = head.source_port;
+    key.destination_port = head.destination_port;
+    key.protocol = head.protocol as u32;
+}
+
+/// Change of a checksum over the ports, if these are replaced by those of a key.
+#[inline(always)]
+pub fn port_change<A: Copy>(head: &Head, after: &Key<A>) -> u32 {
     let before = [head.source_port, head.destination_port];
-    let after = [action.source_port, action.destination_port];
-    change(zerocopy::transmute!(before), zerocopy::transmute!(after), false)
+    change(zerocopy::transmute!(before), after.ports(), false)
 }
 
 /// IPv4.
@@ -166,8 +172,7 @@ const ETHERTYPE6: u16 = 0x86dd_u16.to_be();
 
 impl Family for V4 {
     type Address = u32;
-    type Key = FastKey4;
-    type Value = FastValue4;
+    type Entry = FastEntry4;
     type Header = [u32; 5];
     type Frame = Frame4;
     const IPV6: bool = false;
@@ -197,53 +202,38 @@ impl Family for V4 {
     }
 
     #[inline(always)]
-    fn set_key(key: &mut FastKey4, source: &u32, destination: &u32, ports: (u16, u16), protocol: u8) {
-        key.source = *source;
-        key.destination = *destination;
-        key.source_port = ports.0;
-        key.destination_port = ports.1;
-        key.protocol = protocol as u32;
+    fn hash(key: &Key<u32>, seed: u32) -> u64 {
+        hash::of_words4(key.source, key.destination, key.ports(), key.protocol, seed)
     }
 
     #[inline(always)]
-    fn protocol(key: &FastKey4) -> u8 {
-        key.protocol as u8
+    fn is_of(entry: &FastEntry4, key: &Key<u32>) -> bool {
+        let ports = Key { source_port: entry.source_port, destination_port: entry.destination_port, ..*key };
+        ports.ports() == key.ports()
+            && entry.state.protocol as u32 == key.protocol
+            && entry.source == key.source
+            && entry.destination == key.destination
     }
 
     #[inline(always)]
-    fn set_addresses(value: &mut FastValue4, source: &u32, destination: &u32) {
-        value.source = *source;
-        value.destination = *destination;
+    fn entry(key: &Key<u32>, state: &FastState) -> FastEntry4 {
+        FastEntry4 {
+            source: key.source,
+            destination: key.destination,
+            source_port: key.source_port,
+            destination_port: key.destination_port,
+            state: *state,
+        }
     }
 
     #[inline(always)]
-    fn action_mut(value: &mut FastValue4) -> &mut FastAction {
-        &mut value.action
+    fn state(entry: &FastEntry4) -> &FastState {
+        &entry.state
     }
 
     #[inline(always)]
-    fn rewritten(value: &FastValue4) -> (u32, u32) {
-        (value.source, value.destination)
-    }
-
-    #[inline(always)]
-    fn action(value: &FastValue4) -> &FastAction {
-        &value.action
-    }
-
-    #[inline(always)]
-    fn state(value: &FastValue4) -> &FastState {
-        &value.state
-    }
-
-    #[inline(always)]
-    fn state_mut(value: &mut FastValue4) -> &mut FastState {
-        &mut value.state
-    }
-
-    #[inline(always)]
-    fn digest(value: &FastValue4, key: &FastKey4, seed: u32) -> u32 {
-        value.digest_for(key, seed)
+    fn state_mut(entry: &mut FastEntry4) -> &mut FastState {
+        &mut entry.state
     }
 
     #[inline(always)]
@@ -257,24 +247,23 @@ impl Family for V4 {
     }
 
     #[inline(always)]
-    fn address_change(header: &[u32; 5], value: &FastValue4) -> u32 {
-        add(change(header[3], value.source, false), change(header[4], value.destination, false))
+    fn address_change(header: &[u32; 5], after: &Key<u32>) -> u32 {
+        add(change(header[3], after.source, false), change(header[4], after.destination, false))
     }
 
     #[inline(always)]
-    fn set_frame(frame: &mut Frame4, header: &[u32; 5], value: &FastValue4) {
-        let action = &value.action;
+    fn set_frame(frame: &mut Frame4, header: &[u32; 5], after: &Key<u32>, action: &FastAction) {
         let [ttl_protocol, checksum]: [u16; 2] = zerocopy::transmute!(header[2]);
         let lowered = (u16::from_be(ttl_protocol) - 0x0100).to_be();
         let ttl_change = change(ttl_protocol as u32, lowered as u32, false);
-        let delta = add(ttl_change, Self::address_change(header, value));
+        let delta = add(ttl_change, Self::address_change(header, after));
         let checksum = !fold(add(!checksum as u32, delta));
         let third: u32 = zerocopy::transmute!([lowered, checksum]);
         frame.to = action.to;
         frame.from = action.from;
         frame.ethertype = ETHERTYPE4;
-        frame.header = [header[0], header[1], third, value.source, value.destination];
-        frame.ports = [action.source_port, action.destination_port];
+        frame.header = [header[0], header[1], third, after.source, after.destination];
+        frame.ports = [after.source_port, after.destination_port];
     }
 }
 
@@ -298,8 +287,7 @@ pub struct Frame6 {
 
 impl Family for V6 {
     type Address = Address;
-    type Key = FastKey6;
-    type Value = FastValue6;
+    type Entry = FastEntry6;
     type Header = [u32; 10];
     type Frame = Frame6;
     const IPV6: bool = true;
@@ -325,53 +313,39 @@ impl Family for V6 {
     }
 
     #[inline(always)]
-    fn set_key(key: &mut FastKey6, source: &Address, destination: &Address, ports: (u16, u16), protocol: u8) {
-        key.source = *source;
-        key.destination = *destination;
-        key.source_port = ports.0;
-        key.destination_port = ports.1;
-        key.protocol = protocol as u32;
+    fn hash(key: &Key<Address>, seed: u32) -> u64 {
+        hash::of_words6(&key.source, &key.destination, key.ports(), key.protocol, seed)
     }
 
     #[inline(always)]
-    fn protocol(key: &FastKey6) -> u8 {
-        key.protocol as u8
+    fn is_of(entry: &FastEntry6, key: &Key<Address>) -> bool {
+        let ports = Key { source_port: entry.source_port, destination_port: entry.destination_port, ..*key };
+        ports.ports() == key.ports()
+            && entry.state.protocol as u32 == key.protocol
+            && is_equal(&entry.source, &key.source)
+            && is_equal(&entry.destination, &key.destination)
     }
 
     #[inline(always)]
-    fn set_addresses(value: &mut FastValue6, source: &Address, destination: &Address) {
-        value.source = *source;
-        value.destination = *destination;
+    fn entry(key: &Key<Address>, state: &FastState) -> FastEntry6 {
+        FastEntry6 {
+            source: key.source,
+            destination: key.destination,
+            source_port: key.source_port,
+            destination_port: key.destination_port,
+            state: *state,
+            _pad: [0; 2],
+        }
     }
 
     #[inline(always)]
-    fn action_mut(value: &mut FastValue6) -> &mut FastAction {
-        &mut value.action
+    fn state(entry: &FastEntry6) -> &FastState {
+        &entry.state
     }
 
     #[inline(always)]
-    fn rewritten(value: &FastValue6) -> (Address, Address) {
-        (value.source, value.destination)
-    }
-
-    #[inline(always)]
-    fn action(value: &FastValue6) -> &FastAction {
-        &value.action
-    }
-
-    #[inline(always)]
-    fn state(value: &FastValue6) -> &FastState {
-        &value.state
-    }
-
-    #[inline(always)]
-    fn state_mut(value: &mut FastValue6) -> &mut FastState {
-        &mut value.state
-    }
-
-    #[inline(always)]
-    fn digest(value: &FastValue6, key: &FastKey6, seed: u32) -> u32 {
-        value.digest_for(key, seed)
+    fn state_mut(entry: &mut FastEntry6) -> &mut FastState {
+        &mut entry.state
     }
 
     #[inline(always)]
@@ -385,8 +359,8 @@ impl Family for V6 {
     }
 
     #[inline(always)]
-    fn address_change(header: &[u32; 10], value: &FastValue6) -> u32 {
-        let (source, destination) = (value.source.0, value.destination.0);
+    fn address_change(header: &[u32; 10], after: &Key<Address>) -> u32 {
+        let (source, destination) = (after.source.0, after.destination.0);
         let mut delta = 0;
         for index in 0..4 {
             delta = add(delta, change(header[2 + index], source[index], false));
@@ -396,16 +370,21 @@ impl Family for V6 {
     }
 
     #[inline(always)]
-    fn set_frame(frame: &mut Frame6, header: &[u32; 10], value: &FastValue6) {
-        let action = &value.action;
+    fn set_frame(frame: &mut Frame6, header: &[u32; 10], after: &Key<Address>, action: &FastAction) {
         frame.to = action.to;
         frame.from = action.from;
         frame.ethertype = ETHERTYPE6;
         frame.first = [header[0], (u32::from_be(header[1]) - 1).to_be()];
-        frame.source = value.source;
-        frame.destination = value.destination;
-        frame.ports = [action.source_port, action.destination_port];
+        frame.source = after.source;
+        frame.destination = after.destination;
+        frame.ports = [after.source_port, after.destination_port];
     }
+}
+
+/// Word by word, because the kernel programs have no function that compares bytes.
+#[inline(always)]
+pub(super) const fn is_equal(a: &Address, b: &Address) -> bool {
+    a.0[0] == b.0[0] && a.0[1] == b.0[1] && a.0[2] == b.0[2] && a.0[3] == b.0[3]
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 use super::Use;
 use super::entry::{Validity, is_from_same_host, is_valid};
 use super::header::{Family, Head, port_change};
+use super::key::Key;
 use crate::checksum::{add, fold};
 use crate::classify::UDP;
-use crate::wire::{FastEnd, Mac, fast_flags};
+use crate::wire::{FastAction, FastEnd, FastState, Mac, fast_flags};
 
 /// Arrival of a frame.
 #[derive(Clone, Copy, Debug)]
@@ -18,29 +19,26 @@ pub struct Arrival {
     pub host: Mac,
     /// It entered by an uplink.
     pub is_reply: bool,
-    /// Time in the unit of [`FastState`](crate::wire::FastState).
-    pub time: u32,
 }
 
 /// Reports whether the entry that was found under a key sends a packet on.
 #[inline(always)]
-pub fn takes<F: Family>(
-    value: &F::Value,
-    key: &F::Key,
+pub fn takes(
+    (state, action): (&FastState, &FastAction),
+    hash: u64,
     head: &Head,
     now: &Validity,
     arrival: &Arrival,
 ) -> bool {
     const ETHERNET: u8 = fast_flags::FROM_ETHERNET | fast_flags::TO_ETHERNET;
-    let (action, state) = (F::action(value), F::state(value));
-    is_valid::<F>(value, key, now)
+    is_valid(state, action, hash, now)
         && is_from_same_host(action, arrival.interface, &arrival.host, arrival.is_reply)
         && action.flags & ETHERNET == ETHERNET
         && !head.is_ending()
-        && state.end == FastEnd::None as u32
+        && state.end == FastEnd::None as u8
         && head.length <= action.mtu as u32
         && head.hop_limit > 1
-        && state.at(arrival.time, arrival.is_reply) as u32 == Use::Fast as u32
+        && state.at(now.time, arrival.is_reply) as u32 == Use::Fast as u32
 }
 
 /// Reports whether the checksum field holds the sum of the pseudo-header only (RFC 9293, section 3.1; RFC 768).
@@ -69,12 +67,17 @@ pub const fn checksum_offset(protocol: u8) -> usize {
 
 /// Returns the checksum of the rewritten packet. A UDP packet without a checksum keeps it so.
 #[inline(always)]
-pub fn checksum_after<F: Family>(checksum: u16, header: &F::Header, head: &Head, value: &F::Value) -> u16 {
+pub fn checksum_after<F: Family>(
+    checksum: u16,
+    header: &F::Header,
+    head: &Head,
+    after: &Key<F::Address>,
+) -> u16 {
     let is_udp = head.protocol == UDP;
     if is_udp && checksum == 0 {
         return 0;
     }
-    let change = add(F::address_change(header, value), port_change(head, F::action(value)));
+    let change = add(F::address_change(header, after), port_change(head, after));
     // Zero has two forms. No change keeps the form that the sender chose.
     if matches!(fold(change), 0 | 0xffff) {
         return checksum;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
+use gateway_common::decide::decide_ip;
 use gateway_common::decide::{self, decide};
 use gateway_common::guard::{self, Departure};
 use gateway_common::inspect::decide_inspected;
@@ -186,7 +187,7 @@ fn compare(
     let want = match &mut classified {
         Ok(Classified::Ip(ip)) => {
             let mut verdict = Verdict::DROP;
-            decide_inspected(packet, ip, environment, &mut verdict);
+            decide_inspected(packet, ip, environment, &mut verdict, decide_ip);
             verdict
         }
         other => decide(other, environment),

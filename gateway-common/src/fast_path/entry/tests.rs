@@ -2,36 +2,48 @@
 
 use super::super::PENDING_LIFETIME;
 use super::super::header::{V4, V6};
-use zerocopy::FromZeros as _;
 
 use super::*;
 use crate::classify::TCP;
-use crate::wire::FastKey4;
+use crate::wire::Address;
 
 fn pair<F: Family>(
     pending: &FastPending,
     leaving: &Leaving<F::Address>,
     links: (FastLink, FastLink),
     arrival: u8,
-    seed: u32,
-) -> Pair<F> {
-    let zeroed = || (F::Key::new_zeroed(), F::Value::new_zeroed());
-    let ((key, value), (reply_key, reply)) = (zeroed(), zeroed());
-    let mut pair = Pair { key, value, reply_key, reply };
-    set_pair(&mut pair, pending, leaving, links, arrival, seed);
+) -> Pair<F::Address> {
+    let key = Key {
+        source: leaving.source,
+        destination: leaving.destination,
+        source_port: 0,
+        destination_port: 0,
+        protocol: 0,
+    };
+    // What the place held before does not show.
+    let action = FastAction { address: Address([1; 4]), ..FastAction::default() };
+    let (reply_key, reply_action) = (key, action);
+    let mut pair = Pair { key, action, port: 0, reply_key, reply_action, reply_port: 0 };
+    set_pair::<F>(&mut pair, pending, leaving, links, arrival);
     pair
 }
 
-fn opposite<F: Family>(value: &F::Value, protocol: u8) -> F::Key {
-    let mut key = F::Key::new_zeroed();
-    set_opposite::<F>(&mut key, value, protocol);
-    key
+fn rewritten<F: Family>(key: &Key<F::Address>, port: u16, action: &FastAction) -> Key<F::Address> {
+    let mut after = *key;
+    set_rewritten::<F>(&mut after, key, port, action);
+    after
+}
+
+fn turned<A: Copy>(key: &Key<A>) -> Key<A> {
+    let mut turned = *key;
+    turned.set_turned(key);
+    turned
 }
 
 const LAN: FastLink = FastLink { mtu: 1500, ethernet: 1 };
 const TUNNEL: FastLink = FastLink { mtu: 1420, ethernet: 0 };
 const NOW: u64 = 1 << 40;
-const VALID: Validity = Validity { epoch: 5, generation: 9, seed: 77 };
+const VALID: Validity = Validity { epoch: 5, generation: 9, seed: 77, time: 1000 };
 
 fn v4(last: u8) -> u32 {
     u32::from_ne_bytes([10, 0, 0, last])
@@ -118,35 +130,55 @@ fn a_packet_is_recognised_whatever_its_translated_source_is() {
 
 #[test]
 fn a_pair_leads_there_and_back() {
-    let pair = pair::<V4>(&pending(), &leaving(), (LAN, TUNNEL), 16, VALID.seed);
+    let pair = pair::<V4>(&pending(), &leaving(), (LAN, TUNNEL), 16);
+    let key = Key {
+        source: v4(2),
+        destination: v4(9),
+        source_port: 1000,
+        destination_port: 443,
+        protocol: TCP.into(),
+    };
+    assert_eq!(pair.key, key);
+    let after = rewritten::<V4>(&pair.key, pair.port, &pair.action);
+    assert_eq!(after, Key { source: v4(1), source_port: 2000, ..key });
+    assert_eq!((pair.action.ingress, pair.action.egress, pair.action.mtu), (3, 8, 1420));
     assert_eq!(
-        pair.key,
-        FastKey4 {
-            source: v4(2),
-            destination: v4(9),
-            source_port: 1000,
-            destination_port: 443,
-            protocol: TCP.into()
-        }
+        pair.action.flags,
+        fast_flags::FROM_ETHERNET | fast_flags::TRANSLATED,
+        "a tunnel has no Ethernet header"
     );
-    assert_eq!((pair.value.source, pair.value.destination), (v4(1), v4(9)));
-    assert_eq!((pair.value.action.source_port, pair.value.action.destination_port), (2000, 443));
-    assert_eq!((pair.value.action.ingress, pair.value.action.egress, pair.value.action.mtu), (3, 8, 1420));
-    assert_eq!(pair.value.action.flags, fast_flags::FROM_ETHERNET, "a tunnel has no Ethernet header");
-    assert_eq!(opposite::<V4>(&pair.value, TCP), pair.reply_key);
-    assert_eq!(opposite::<V4>(&pair.reply, TCP), pair.key);
-    assert_eq!((pair.reply.source, pair.reply.destination), (v4(9), v4(2)));
-    let back = pair.reply.action;
-    assert_eq!((back.source_port, back.destination_port), (443, 1000));
-    assert_eq!((back.ingress, back.egress, back.mtu), (8, 3, 1500));
-    assert_eq!((back.to, back.from), (pending().host, pending().gateway));
-    assert_eq!(back.mark, Mark::arrived_by(16).0);
-    for (value, key) in [(&pair.value, &pair.key), (&pair.reply, &pair.reply_key)] {
-        assert!(is_valid::<V4>(value, key, &VALID));
-        assert!(!is_valid::<V4>(value, key, &Validity { epoch: 6, ..VALID }));
-        assert!(!is_valid::<V4>(value, key, &Validity { generation: 10, ..VALID }));
-        let other = FastKey4 { source_port: 1, ..*key };
-        assert!(!is_valid::<V4>(value, &other, &VALID), "an element that now belongs to another flow");
+    assert_eq!(turned(&after), pair.reply_key);
+    let back = rewritten::<V4>(&pair.reply_key, pair.reply_port, &pair.reply_action);
+    assert_eq!(turned(&back), pair.key);
+    let action = pair.reply_action;
+    assert_eq!((action.ingress, action.egress, action.mtu), (8, 3, 1500));
+    assert_eq!((action.to, action.from), (pending().host, pending().gateway));
+    assert_eq!(action.mark, Mark::arrived_by(16).0);
+}
+
+#[test]
+fn an_entry_is_valid_with_its_key_its_action_and_its_epoch() {
+    let Pair { key, action, port, .. } = pair::<V4>(&pending(), &leaving(), (LAN, TUNNEL), 16);
+    let of = |key: &Key<u32>| V4::hash(key, VALID.seed);
+    let state = FastState::new(TCP, port, 3, hash::digest(of(&key), port, 3, &action), &VALID);
+    assert!(is_valid(&state, &action, of(&key), &VALID));
+    for now in [
+        Validity { epoch: 6, ..VALID },
+        Validity { epoch: 5 + (1 << 16), ..VALID },
+        Validity { generation: 10, ..VALID },
+    ] {
+        assert!(!is_valid(&state, &action, of(&key), &now), "{now:?}");
+        // Nor is one whose action was made again since.
+        let again = FastAction { epoch: now.epoch, generation: now.generation, ..action };
+        assert!(!is_valid(&state, &again, of(&key), &now), "{now:?}");
+    }
+    assert!(!is_valid(&state, &action, V4::hash(&key, 78), &VALID), "another secret");
+    let other = Key { source_port: 1, ..key };
+    assert!(!is_valid(&state, &action, of(&other), &VALID), "a place that now belongs to another flow");
+    let other = FastAction { egress: 9, ..action };
+    assert!(!is_valid(&state, &other, of(&key), &VALID), "an action that was replaced");
+    for torn in [FastState { port: 1, ..state }, FastState { action: 4, ..state }] {
+        assert!(!is_valid(&torn, &action, of(&key), &VALID));
     }
 }
 
@@ -158,32 +190,60 @@ fn ipv6_pairs_without_translation_keep_their_addresses() {
     let head = Head { identification: 0, source_port: 1000, ..head };
     let leaving = Leaving { source, destination, head, content, mark, interface, to, from };
     assert!(is_same_packet::<V6>(&pending, &leaving, NOW));
-    let pair = pair::<V6>(&pending, &leaving, (LAN, LAN), 0, VALID.seed);
-    assert_eq!((pair.value.source, pair.value.destination), (source, destination));
-    assert_eq!(pair.reply.action.mark, 0, "an interface without a leg");
-    assert!(is_valid::<V6>(&pair.reply, &pair.reply_key, &VALID));
+    let pair = pair::<V6>(&pending, &leaving, (LAN, LAN), 0);
+    assert_eq!(rewritten::<V6>(&pair.key, pair.port, &pair.action), pair.key);
+    assert_eq!(rewritten::<V6>(&pair.reply_key, pair.reply_port, &pair.reply_action), pair.reply_key);
+    assert_eq!(turned(&pair.key), pair.reply_key);
+    assert_eq!(pair.reply_action.mark, 0, "an interface without a leg");
+    assert_eq!(pair.action.address, Address([0; 4]), "one action for all addresses of a host");
+}
+
+#[test]
+fn ipv6_pairs_with_translation_change_the_address_of_the_host() {
+    let (source, destination) = (Address([1, 2, 3, 4]), Address([5, 6, 7, 8]));
+    let pending = FastPending { source, destination, ipv6: 1, identification: 0, ..pending() };
+    let Leaving { head, content, mark, interface, to, from, .. } = leaving();
+    let translated = Address([9, 9, 9, 9]);
+    let leaving = Leaving { source: translated, destination, head, content, mark, interface, to, from };
+    let pair = pair::<V6>(&pending, &leaving, (LAN, LAN), 0);
+    let after = rewritten::<V6>(&pair.key, pair.port, &pair.action);
+    assert_eq!((after.source, after.destination), (translated, destination));
+    let back = rewritten::<V6>(&pair.reply_key, pair.reply_port, &pair.reply_action);
+    assert_eq!((back.source, back.destination), (destination, source));
+    assert_eq!(turned(&back), pair.key);
+}
+
+#[test]
+fn a_place_is_free_after_the_epoch_or_the_longest_life() {
+    let state = FastState::new(TCP, 1, 2, 3, &VALID);
+    let at = |time: u32| Validity { time, ..VALID };
+    assert!(!is_free(&state, &at(1000)));
+    assert!(!is_free(&state, &at(999)), "confirmed since by another processor");
+    assert!(!is_free(&state, &at(1000 + REPLY_LIFETIME - 1)));
+    assert!(is_free(&state, &at(1000 + REPLY_LIFETIME)));
+    assert!(is_free(&state, &Validity { epoch: 6, ..VALID }));
+    assert!(is_free(&FastState::default(), &VALID), "an empty place");
 }
 
 #[test]
 fn an_entry_is_of_one_host_and_one_direction() {
-    let pair = pair::<V4>(&pending(), &leaving(), (LAN, TUNNEL), 16, VALID.seed);
+    let pair = pair::<V4>(&pending(), &leaving(), (LAN, TUNNEL), 16);
     let (host, other) = (pending().host, Mac::new([2, 0, 0, 0, 0, 3]));
-    let action = pair.value.action;
+    let action = pair.action;
     assert!(is_from_same_host(&action, 3, &host, false));
     assert!(!is_from_same_host(&action, 3, &other, false), "another host with its address");
     assert!(!is_from_same_host(&action, 4, &host, false), "another interface");
     assert!(!is_from_same_host(&action, 3, &host, true), "from an uplink");
-    assert!(is_from_same_host(&pair.reply.action, 8, &other, true), "the next hop may have several");
-    assert!(!is_from_same_host(&pair.reply.action, 3, &other, true), "another interface");
+    assert!(is_from_same_host(&pair.reply_action, 8, &other, true), "the next hop may have several");
+    assert!(!is_from_same_host(&pair.reply_action, 3, &other, true), "another interface");
 }
 
 #[test]
 fn a_closed_flow_is_entered_again_after_its_next_syn_only() {
-    let new = FastState { digest: 1, ..FastState::default() };
-    let state = |digest: u32, end: FastEnd| FastState { digest, end: end as u32, ..FastState::default() };
-    assert_eq!(update(&state(1, FastEnd::None), &new, true), Update::Confirm);
-    assert_eq!(update(&state(2, FastEnd::None), &new, true), Update::Insert);
-    assert_eq!(update(&state(1, FastEnd::Closed), &new, true), Update::Keep);
-    assert_eq!(update(&state(1, FastEnd::Replaced), &new, true), Update::Insert);
-    assert_eq!(update(&state(1, FastEnd::Closed), &new, false), Update::Insert, "of another epoch");
+    let state = |digest: u32, end: FastEnd| FastState { digest, end: end as u8, ..FastState::default() };
+    assert_eq!(update(&state(1, FastEnd::None), 1, true), Update::Confirm);
+    assert_eq!(update(&state(2, FastEnd::None), 1, true), Update::Insert);
+    assert_eq!(update(&state(1, FastEnd::Closed), 1, true), Update::Keep);
+    assert_eq!(update(&state(1, FastEnd::Replaced), 1, true), Update::Insert);
+    assert_eq!(update(&state(1, FastEnd::Closed), 1, false), Update::Insert, "of another epoch");
 }

@@ -7,7 +7,6 @@ use zerocopy::FromZeros;
 
 use super::*;
 use crate::checksum::sum;
-use crate::wire::fast_flags;
 
 /// A packet that is built from its fields.
 #[derive(Clone, Debug)]
@@ -108,8 +107,19 @@ fn word(address: IpAddr) -> Address {
     address.into()
 }
 
+/// The key after a rewrite to these ends.
+pub fn key_after<F: Family>(source: SocketAddr, destination: SocketAddr) -> Key<F::Address> {
+    Key {
+        source: F::narrow(&word(source.ip())),
+        destination: F::narrow(&word(destination.ip())),
+        source_port: source.port().to_be(),
+        destination_port: destination.port().to_be(),
+        protocol: 0,
+    }
+}
+
 /// Carries out on bytes what the kernel program does by helpers.
-fn rewrite<F: Family>(frame: &[u8], value: &F::Value) -> Vec<u8>
+fn rewrite<F: Family>(frame: &[u8], after: &Key<F::Address>, action: &FastAction) -> Vec<u8>
 where
     F::Frame: IntoBytes + Immutable + FromZeros,
 {
@@ -118,12 +128,12 @@ where
     assert!(read::<F, [u8]>(frame, ETHERNET, &mut head, &mut header), "a packet of the fast path");
     let mut out = frame.to_vec();
     let mut written = F::Frame::new_zeroed();
-    F::set_frame(&mut written, &header, value);
+    F::set_frame(&mut written, &header, after, action);
     let length = ETHERNET + F::LENGTH + 4;
     out[..length].copy_from_slice(&written.as_bytes()[2..][..length]);
     let at = ETHERNET + F::LENGTH + if head.protocol == UDP { 6 } else { 16 };
     let before = u16::from_ne_bytes([out[at], out[at + 1]]);
-    let delta = add(F::address_change(&header, value), port_change(&head, F::action(value)));
+    let delta = add(F::address_change(&header, after), port_change(&head, after));
     let after = !fold(add(u32::from(!before), delta));
     let after = if head.protocol == UDP && after == 0 { 0xffff } else { after };
     out[at..at + 2].copy_from_slice(&after.to_ne_bytes());
@@ -135,16 +145,11 @@ where
     F::Frame: IntoBytes + Immutable + FromZeros,
 {
     let action = FastAction {
-        source_port: source.port().to_be(),
-        destination_port: destination.port().to_be(),
         to: Mac::new([2, 1, 2, 3, 4, 5]),
         from: Mac::new([2, 9, 8, 7, 6, 5]),
-        flags: fast_flags::TO_ETHERNET,
         ..FastAction::default()
     };
-    let mut value = F::Value::new_zeroed();
-    F::set_addresses(&mut value, &F::narrow(&word(source.ip())), &F::narrow(&word(destination.ip())));
-    *F::action_mut(&mut value) = action;
+    let after = key_after::<F>(source, destination);
     let wanted = Built {
         source,
         destination,
@@ -153,7 +158,7 @@ where
         from: action.from.octets(),
         ..packet.clone()
     };
-    let (have, want) = (rewrite::<F>(&packet.frame(), &value), wanted.frame());
+    let (have, want) = (rewrite::<F>(&packet.frame(), &after, &action), wanted.frame());
     // Zero has two forms in a sum. IPv4 and TCP use whichever results; both are right.
     if have != want {
         let differing: Vec<usize> = (0..have.len()).filter(|at| have[*at] != want[*at]).collect();
@@ -195,6 +200,37 @@ fn sample(protocol: u8) -> Built {
         to: [2; 6],
         from: [4; 6],
     }
+}
+
+fn is_entry<F: Family>(packet: &Built)
+where
+    F::Address: std::fmt::Debug,
+{
+    let key = key_after::<F>(packet.source, packet.destination);
+    let state = FastState { protocol: 17, port: 9, ..FastState::default() };
+    let key = Key { protocol: 17, ..key };
+    let entry = F::entry(&key, &state);
+    assert!(F::is_of(&entry, &key));
+    assert_eq!(F::state(&entry), &state);
+    for other in [
+        Key { source: key.destination, ..key },
+        Key { destination: key.source, ..key },
+        Key { source_port: !key.source_port, ..key },
+        Key { destination_port: !key.destination_port, ..key },
+        Key { protocol: 6, ..key },
+    ] {
+        assert!(!F::is_of(&entry, &other), "{other:?}");
+        assert_ne!(F::hash(&other, 1), F::hash(&key, 1), "{other:?}");
+    }
+    assert_ne!(F::hash(&key, 2), F::hash(&key, 1), "another secret");
+}
+
+#[test]
+fn an_entry_is_of_one_key() {
+    is_entry::<V4>(&sample(UDP));
+    let source = "[2001:db8::2]:50000".parse().unwrap();
+    let destination = "[2001:db8:0:1::9]:443".parse().unwrap();
+    is_entry::<V6>(&Built { source, destination, ..sample(UDP) });
 }
 
 fn is_taken(frame: &[u8]) -> bool {

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use proptest::prelude::*;
 use zerocopy::FromZeros as _;
 
-use super::super::header::tests::{Built, address, built};
+use super::super::hash::digest;
+use super::super::header::tests::{Built, address, built, key_after};
 use super::super::header::{ETHERNET, V4, V6, read};
 use super::*;
 use crate::checksum::sum;
 use crate::classify::TCP;
-use crate::wire::{Address, FastAction, FastState};
 
 fn parsed<F: Family>(frame: &[u8]) -> (Head, F::Header, u16) {
     let (mut head, mut header) = (Head::default(), F::Header::new_zeroed());
@@ -19,25 +19,13 @@ fn parsed<F: Family>(frame: &[u8]) -> (Head, F::Header, u16) {
     (head, header, u16::from_ne_bytes([frame[at], frame[at + 1]]))
 }
 
-fn value<F: Family>(source: SocketAddr, destination: SocketAddr) -> F::Value {
-    let mut value = F::Value::new_zeroed();
-    let narrow = |end: SocketAddr| F::narrow(&Address::from(end.ip()));
-    F::set_addresses(&mut value, &narrow(source), &narrow(destination));
-    *F::action_mut(&mut value) = FastAction {
-        source_port: source.port().to_be(),
-        destination_port: destination.port().to_be(),
-        ..FastAction::default()
-    };
-    value
-}
-
 fn check<F: Family>(
     packet: &Built,
     source: SocketAddr,
     destination: SocketAddr,
 ) -> Result<(), TestCaseError> {
     let (head, header, before) = parsed::<F>(&packet.frame());
-    let after = checksum_after::<F>(before, &header, &head, &value::<F>(source, destination));
+    let after = checksum_after::<F>(before, &header, &head, &key_after::<F>(source, destination));
     let (_, _, want) = parsed::<F>(&Built { source, destination, ..packet.clone() }.frame());
     // Zero has two forms; TCP uses whichever results.
     let is_zero = |sum: u16| matches!(sum, 0 | 0xffff);
@@ -45,7 +33,7 @@ fn check<F: Family>(
     prop_assert!(same, "{after:04x} {want:04x}");
     prop_assert!(head.protocol == TCP || after != 0, "a computed checksum is not the mark of none");
     if head.protocol == UDP {
-        let none = checksum_after::<F>(0, &header, &head, &value::<F>(source, destination));
+        let none = checksum_after::<F>(0, &header, &head, &key_after::<F>(source, destination));
         prop_assert_eq!(none, 0);
     }
     Ok(())
@@ -93,8 +81,8 @@ proptest! {
 
 #[test]
 fn only_packets_that_tcx_would_send_on_are_taken() {
-    let now = Validity { epoch: 5, generation: 9, seed: 77 };
-    let key = <V4 as Family>::Key::new_zeroed();
+    let now = Validity { epoch: 5, generation: 9, seed: 77, time: 1000 };
+    let key = Key { source: 1, destination: 2, source_port: 3, destination_port: 4, protocol: UDP.into() };
     let host = Mac::new([2; 6]);
     let action = FastAction {
         epoch: 5,
@@ -105,24 +93,21 @@ fn only_packets_that_tcx_would_send_on_are_taken() {
         flags: fast_flags::FROM_ETHERNET | fast_flags::TO_ETHERNET,
         ..FastAction::default()
     };
-    let made = |action: FastAction, state: FastState| {
-        let mut value = <V4 as Family>::Value::new_zeroed();
-        *V4::action_mut(&mut value) = action;
-        *V4::state_mut(&mut value) = state;
-        V4::state_mut(&mut value).digest = V4::digest(&value, &key, now.seed);
-        value
+    let made = |action: &FastAction, state: FastState| {
+        let digest = digest(V4::hash(&key, now.seed), state.port, state.action, action);
+        FastState { digest, epoch: 5, ..state }
     };
     let head = Head { length: 1400, hop_limit: 2, protocol: UDP, ..Head::default() };
-    let arrival = Arrival { interface: 3, host, is_reply: false, time: 1000 };
+    let arrival = Arrival { interface: 3, host, is_reply: false };
     let fresh = FastState { confirmed: 1000, probed: 1000, ..FastState::default() };
-    let taken = |action, state, head: &Head, now: &Validity, arrival: &Arrival| {
-        takes::<V4>(&made(action, state), &key, head, now, arrival)
+    let taken = |action: FastAction, state, head: &Head, now: &Validity, arrival: &Arrival| {
+        takes((&made(&action, state), &action), V4::hash(&key, now.seed), head, now, arrival)
     };
     assert!(taken(action, fresh, &head, &now, &arrival));
     let old = FastState { confirmed: 1000 - crate::fast_path::PROBE_INTERVAL, probed: 0, ..fresh };
     assert!(!taken(action, old, &head, &now, &arrival), "a probe is of the IP stack");
     assert!(!taken(action, FastState { confirmed: 0, ..fresh }, &head, &now, &arrival), "it is over");
-    assert!(!taken(action, FastState { end: FastEnd::Closed as u32, ..fresh }, &head, &now, &arrival));
+    assert!(!taken(action, FastState { end: FastEnd::Closed as u8, ..fresh }, &head, &now, &arrival));
     for flags in [fast_flags::FROM_ETHERNET, fast_flags::TO_ETHERNET, action.flags | fast_flags::REPLY] {
         assert!(!taken(FastAction { flags, ..action }, fresh, &head, &now, &arrival), "{flags}");
     }

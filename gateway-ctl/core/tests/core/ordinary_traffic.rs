@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use gateway_common::classify::{Classified, ICMP, ICMPV6, TCP, UDP, classify};
+use gateway_common::decide::decide_ip;
 use gateway_common::inspect::decide_inspected;
 use gateway_common::verdict::{Reason, Verdict};
 use gateway_core::plan_maps::PlanMaps;
@@ -324,7 +325,7 @@ fn all_blocks_stop_what_they_are_for_and_nothing_else() {
                 panic!("{what}: no IP packet")
             };
             let mut verdict = Verdict::DROP;
-            decide_inspected(&frame[..], &mut packet, &maps, &mut verdict);
+            decide_inspected(&frame[..], &mut packet, &maps, &mut verdict, decide_ip);
             verdict.reason
         });
         let reasons: Vec<Reason> = reasons.collect();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aya::Ebpf;
 use gateway_common::fast_path::{LEASE, ticks};
 use gateway_common::maps as spec;
-use gateway_common::wire::{FAST_OFF, FastCounter, FastLink, XdpCounter, fast_words};
+use gateway_common::wire::{FAST_OFF, FastCounter, FastEnd, FastLink, FastState, XdpCounter, fast_words};
 
 use super::Error;
 use super::flow_clock::monotonic;
@@ -91,8 +91,8 @@ struct Inner {
     counts: CounterArray<spec::FastCounts>,
     /// Packets that XDP forwarded are counted here only.
     xdp_counts: CounterArray<spec::XdpCounts>,
-    flows4: HashTable<spec::FastFlows4>,
-    flows6: HashTable<spec::FastFlows6>,
+    flows4: ArrayMap<spec::FastFlows4>,
+    flows6: ArrayMap<spec::FastFlows6>,
     /// Last epoch. An epoch never returns, so an old entry never becomes valid again.
     last: u32,
     on: bool,
@@ -112,8 +112,8 @@ impl FastPath {
             links: HashTable(open::<spec::FastLinks, _>(ebpf)?),
             counts: CounterArray(open::<spec::FastCounts, _>(ebpf)?),
             xdp_counts,
-            flows4: HashTable(open::<spec::FastFlows4, _>(ebpf)?),
-            flows6: HashTable(open::<spec::FastFlows6, _>(ebpf)?),
+            flows4: ArrayMap(open::<spec::FastFlows4, _>(ebpf)?),
+            flows6: ArrayMap(open::<spec::FastFlows6, _>(ebpf)?),
             last: FAST_OFF,
             on: false,
             ended: false,
@@ -175,10 +175,13 @@ impl FastPath {
             (inner.flows4.try_clone()?, inner.flows6.try_clone()?, inner.epoch.get(fast_words::EPOCH)?)
         };
         let mut entries = 0;
-        let mut visit = |found: u32, end: u32| entries += u64::from(found == epoch && end == 0);
+        let mut visit = |state: &FastState| {
+            let is_present = state.confirmed != 0 && state.epoch == epoch as u16;
+            entries += u64::from(is_present && state.end == FastEnd::None as u8);
+        };
         if epoch != FAST_OFF {
-            flows4.for_each(|value| visit(value.action.epoch, value.state.end))?;
-            flows6.for_each(|value| visit(value.action.epoch, value.state.end))?;
+            flows4.for_each(|bucket| bucket.iter().for_each(|entry| visit(&entry.state)))?;
+            flows6.for_each(|bucket| bucket.iter().for_each(|entry| visit(&entry.state)))?;
         }
         self.lock().entries = entries;
         Ok(entries)

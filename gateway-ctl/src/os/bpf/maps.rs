@@ -139,6 +139,26 @@ fn failed<M: MapSpec>(operation: &'static str) -> impl FnOnce(MapError) -> Error
 }
 
 impl<M: MapSpec> ArrayMap<M> {
+    /// Returns the same map with its own descriptor.
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let open = || {
+            let data = MapData::from_fd(IterableMap::map(&self.0).fd().as_fd().try_clone_to_owned()?)?;
+            Array::try_from(Map::Array(data))
+        };
+        open().map(ArrayMap).map_err(failed::<M>("open"))
+    }
+
+    /// Visits the values in parts, so that a large array is never in memory as a whole.
+    pub fn for_each(&self, mut visit: impl FnMut(M::Value)) -> Result<(), Error> {
+        let mut first = 0;
+        while first < M::CAPACITY {
+            let count = BATCH.min((M::CAPACITY - first) as usize);
+            self.read_from(first, count)?.into_iter().for_each(&mut visit);
+            first += count as u32;
+        }
+        Ok(())
+    }
+
     pub fn get(&self, index: u32) -> Result<M::Value, Error> {
         self.0.get(&index, 0).map(|v| v.0).map_err(failed::<M>("read"))
     }

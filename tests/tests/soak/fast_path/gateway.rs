@@ -319,7 +319,7 @@ impl Gateway {
 }
 
 /// Makes both networks alike: no messages of their own, nothing answers the compared packets, and no entry of conntrack
-/// ends. With the fast path, conntrack sees a packet in five seconds only, so its entries end at other times.
+/// ends. With the fast path, conntrack sees a packet in six to seven seconds only, so its entries end at other times.
 fn prepare(testbed: &Testbed) {
     let network = &testbed.network;
     let ignore = "table inet ignored {\n chain in {\n type filter hook prerouting priority raw\n \

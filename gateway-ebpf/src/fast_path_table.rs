@@ -1,0 +1,164 @@
+//! Tables of the fast path: buckets of entries by the hash of their key, and the actions that entries share.
+//!
+//! Writers do not exclude each other. Two that write one place leave an entry or an action whose digest is of neither, so
+//! no packet uses it.
+
+use aya_ebpf::macros::map;
+use aya_ebpf::maps::PerCpuArray;
+use gateway_common::fast_path::entry::{Leaving, Pair, Validity, is_free};
+use gateway_common::fast_path::hash;
+use gateway_common::fast_path::header::{Family, Head, V4, V6};
+use gateway_common::fast_path::key::Key;
+use gateway_common::maps::{self as spec, MapSpec};
+use gateway_common::wire::{FAST_PLACES, FastAction, FastState};
+
+use crate::{maps, words};
+
+/// Data that does not fit on the stack, as in [`ingress`](mod@crate::ingress).
+pub struct Workspace<F: Family> {
+    pub head: Head,
+    pub header: F::Header,
+    pub key: Key<F::Address>,
+    /// The key after the rewrite.
+    pub after: Key<F::Address>,
+    pub state: FastState,
+    pub action: FastAction,
+    pub frame: F::Frame,
+    /// Number of a place in a bucket, read and written as if another processor did so too: the verifier does not know
+    /// its value then, and follows one path instead of one for each place.
+    pub place: u32,
+    pub leaving: Leaving<F::Address>,
+    pub pair: Pair<F::Address>,
+}
+
+#[map(name = "gw_fast_work4")]
+static WORKSPACE4: PerCpuArray<Workspace<V4>> = PerCpuArray::with_max_entries(1, 0);
+#[map(name = "gw_fast_work6")]
+static WORKSPACE6: PerCpuArray<Workspace<V6>> = PerCpuArray::with_max_entries(1, 0);
+
+/// Number of places where an action may be, from the one of its hash on.
+const ACTION_PLACES: u32 = 4;
+
+/// The table of a family.
+pub trait Table: Family {
+    fn workspace() -> Option<*mut Workspace<Self>>
+    where
+        Self: Sized;
+    fn bucket(hash: u64) -> Option<*mut [Self::Entry; FAST_PLACES]>;
+
+    /// Returns the entry of a key.
+    #[inline(always)]
+    fn find(hash: u64, key: &Key<Self::Address>, place: &mut u32) -> Option<*mut Self::Entry> {
+        let bucket = Self::bucket(hash)?;
+        // SAFETY: the pointer is to a value of the map.
+        let found = choose(place, hash, |index| Self::is_of(unsafe { &(*bucket)[index] }, key));
+        // SAFETY: the number is below that of the places.
+        found.map(|index| unsafe { bucket.cast::<Self::Entry>().add(index) })
+    }
+
+    /// Writes an entry to the place of its flow, or else to a free one. Returns false if there is none.
+    #[inline(always)]
+    fn insert(
+        hash: u64,
+        key: &Key<Self::Address>,
+        state: &FastState,
+        now: &Validity,
+        place: &mut u32,
+    ) -> bool {
+        let Some(bucket) = Self::bucket(hash) else { return false };
+        // SAFETY: the pointer is to a value of the map.
+        let found = choose(place, hash, |index| Self::is_of(unsafe { &(*bucket)[index] }, key));
+        let found = found.or_else(|| {
+            // SAFETY: as above.
+            choose(place, hash, |index| is_free(Self::state(unsafe { &(*bucket)[index] }), now))
+        });
+        let Some(index) = found else { return false };
+        // SAFETY: the number is below that of the places.
+        unsafe { words::copy(&Self::entry(key, state), bucket.cast::<Self::Entry>().add(index)) };
+        true
+    }
+}
+
+impl Table for V4 {
+    #[inline(always)]
+    fn workspace() -> Option<*mut Workspace<V4>> {
+        WORKSPACE4.get_ptr_mut(0)
+    }
+
+    #[inline(always)]
+    fn bucket(hash: u64) -> Option<*mut [Self::Entry; FAST_PLACES]> {
+        maps::FAST_FLOWS4.get_ptr_mut(hash::index(hash, spec::FastFlows4::CAPACITY))
+    }
+}
+
+impl Table for V6 {
+    #[inline(always)]
+    fn workspace() -> Option<*mut Workspace<V6>> {
+        WORKSPACE6.get_ptr_mut(0)
+    }
+
+    #[inline(always)]
+    fn bucket(hash: u64) -> Option<*mut [Self::Entry; FAST_PLACES]> {
+        maps::FAST_FLOWS6.get_ptr_mut(hash::index(hash, spec::FastFlows6::CAPACITY))
+    }
+}
+
+/// Returns the first place of a bucket that fits.
+#[inline(always)]
+fn choose(place: &mut u32, hash: u64, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    let (place, first) = (&raw mut *place, hash::first_place(hash));
+    let mut step = 0;
+    while step < FAST_PLACES && !fits((first + step) & (FAST_PLACES - 1)) {
+        step += 1;
+    }
+    // SAFETY: the pointer is from a reference.
+    let chosen = unsafe {
+        place.write_volatile(step as u32);
+        place.read_volatile() as usize
+    };
+    if chosen < FAST_PLACES { Some((first + chosen) & (FAST_PLACES - 1)) } else { None }
+}
+
+/// Reads an entry and its action. Others may write to both meanwhile; the digest tells.
+#[inline(always)]
+pub fn read_entry<F: Table>(
+    entry: *const F::Entry,
+    state: &mut FastState,
+    action: &mut FastAction,
+) -> Option<()> {
+    // SAFETY: the pointers are to values of maps.
+    unsafe {
+        words::copy(F::state(&*entry), state);
+        words::copy(maps::FAST_ACTIONS.get_ptr(state.action as u32)?, action);
+    }
+    Some(())
+}
+
+/// Returns the index of an action, which is written unless it is there. [`NO_ACTION`] if there is no free place.
+// A function of its own, because the stack is small. The verifier requires a numeric return value.
+#[inline(never)]
+pub fn index_of(action: &FastAction, now: &Validity) -> u32 {
+    let hash = hash::of_action(action);
+    let first = hash::index(hash, spec::FastActions::CAPACITY);
+    let mut probe = 0;
+    while probe < ACTION_PLACES {
+        let index = (first + probe) & (spec::FastActions::CAPACITY - 1);
+        let Some(have) = maps::FAST_ACTIONS.get_ptr_mut(index) else { return NO_ACTION };
+        // SAFETY: the pointer is to a value of the map.
+        let have = unsafe { &mut *have };
+        if !now.has(have) {
+            // SAFETY: both are references.
+            unsafe { words::copy(action, have) };
+            return index;
+        }
+        // An action with the same hash that is another one has another digest: its flows stay in the IP stack.
+        if hash::of_action(have) == hash {
+            return index;
+        }
+        probe += 1;
+    }
+    NO_ACTION
+}
+
+/// No index of an action.
+pub const NO_ACTION: u32 = u32::MAX;
