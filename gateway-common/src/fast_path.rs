@@ -278,6 +278,20 @@ mod tests {
     }
 
     #[test]
+    fn flows_that_began_together_are_probed_apart() {
+        for reply in [false, true] {
+            let first = |digest: u32| {
+                let state = FastState { digest, confirmed: 0, probed: 0, ..FastState::default() };
+                (0..).find(|now| state.at(*now, reply) == Use::Probe).expect("a probe")
+            };
+            let probes: std::collections::BTreeSet<u32> = (0..64).map(first).collect();
+            let want: std::collections::BTreeSet<u32> =
+                (0..PROBE_SPREAD).map(|less| PROBE_INTERVAL - less).collect();
+            assert_eq!(probes, want, "replies: {reply}");
+        }
+    }
+
+    #[test]
     fn a_lease_ends_if_it_is_not_renewed() {
         for start in [0, 7, u32::MAX - 1, u32::MAX] {
             let end = start.wrapping_add(LEASE);

@@ -134,8 +134,19 @@ pub fn learn(context: &TcContext, mark: u32) {
     match skb.protocol as u16 {
         ETHERTYPE4 => learn_as::<V4>(context, &now, &links),
         ETHERTYPE6 => learn_as::<V6>(context, &now, &links),
-        _ => 0,
-    };
+        _ => {}
+    }
+}
+
+#[inline(always)]
+fn learn_as<F: Table>(context: &TcContext, now: &Validity, links: &Links) {
+    let has_replies = links.mark != Mark::LOCAL.0;
+    let entered = pair_as::<F>(context, now, links) != 0
+        && enter::<F>(now, false)
+        && (!has_replies || enter::<F>(now, true));
+    if entered {
+        count(&maps::FAST_COUNTS, FastCounter::Confirmed as u32, context.len());
+    }
 }
 
 struct Links {
@@ -144,32 +155,32 @@ struct Links {
     index: u32,
 }
 
+/// Writes the pair of a packet to the workspace. Returns 0 if its flow gets no entry.
 // As for `forward_as`.
 #[inline(never)]
-fn learn_as<F: Table>(context: &TcContext, now: &Validity, links: &Links) -> u32 {
+fn pair_as<F: Table>(context: &TcContext, now: &Validity, links: &Links) -> u32 {
     // SAFETY: plain words, which only the daemon writes.
     let Some(egress) = (unsafe { maps::FAST_LINKS.get(&interface(context)) }).copied() else { return 0 };
-    if egress.ethernet == 0 {
-        learn_at::<F, 0>(context, now, links, egress);
+    let paired = if egress.ethernet == 0 {
+        try_pair::<F, 0>(context, now, links, egress)
     } else {
-        learn_at::<F, ETHERNET>(context, now, links, egress);
-    }
-    0
+        try_pair::<F, ETHERNET>(context, now, links, egress)
+    };
+    paired.unwrap_or(false) as u32
 }
 
 #[inline(always)]
-fn learn_at<F: Table, const OFFSET: usize>(
+fn try_pair<F: Table, const OFFSET: usize>(
     context: &TcContext,
     now: &Validity,
     links: &Links,
     egress: FastLink,
-) -> Option<()> {
+) -> Option<bool> {
     let noted = maps::FAST_PENDING.get_ptr_mut(links.index)?;
     // SAFETY: the writer does not touch a note that is in use, and one that is old does not match.
     let pending = unsafe { &*noted };
     // SAFETY: as in `try_forward`.
-    let workspace = unsafe { &mut *F::workspace()? };
-    let Workspace { head, header, leaving, pair, .. } = workspace;
+    let Workspace { head, header, leaving, pair, .. } = unsafe { &mut *F::workspace()? };
     let buffer = Buffer(context);
     if !read::<F, _>(&buffer, OFFSET, head, header) {
         return None;
@@ -188,35 +199,51 @@ fn learn_at<F: Table, const OFFSET: usize>(
     }
     // SAFETY: plain words, which only the daemon writes.
     let lan = unsafe { maps::FAST_LINKS.get(&pending.interface) }.copied()?;
-    if is_current && pending.interface != interface && lan.ethernet != 0 {
+    let is_local = mark == Mark::LOCAL.0;
+    let paired = is_current
+        && pending.interface != interface
+        && lan.ethernet != 0
+        && (!is_local || is_untranslated::<F>(pending, leaving));
+    if paired {
         set_pair::<F>(pair, pending, leaving, (lan, egress), links.leg as u8);
-        let is_local = mark == Mark::LOCAL.0;
-        let enters = !is_local || is_untranslated::<F>(pending, leaving);
-        let entered = enters && enter::<F>(workspace, now, 0) && (is_local || enter::<F>(workspace, now, 1));
-        if entered {
-            count(&maps::FAST_COUNTS, FastCounter::Confirmed as u32, context.len());
-        }
     }
     // SAFETY: as above.
     unsafe { addr_of_mut!((*noted).time).write(0) };
-    Some(())
+    Some(paired)
 }
 
 /// Makes or confirms the entry of one direction of the pair in the workspace. Returns false if the flow is closing, or
 /// there is no place for it.
+// Its functions are called one after the other, because the stack is small.
 #[inline(always)]
-fn enter<F: Table>(workspace: &mut Workspace<F>, now: &Validity, of_replies: u32) -> bool {
+fn enter<F: Table>(now: &Validity, is_reply: bool) -> bool {
+    let Some(workspace) = F::workspace() else { return false };
+    // SAFETY: as in `try_forward`.
+    let pair = unsafe { &(*workspace).pair };
+    let index = index_of(if is_reply { &pair.reply_action } else { &pair.action }, now);
+    if index == NO_ACTION {
+        return refuse();
+    }
+    enter_as::<F>(now, is_reply as u32, index) != 0
+}
+
+// As for `forward_as`.
+#[inline(never)]
+fn enter_as<F: Table>(now: &Validity, is_reply: u32, index: u32) -> u32 {
+    let Some(workspace) = F::workspace() else { return 0 };
+    // SAFETY: as in `try_forward`.
+    enter_with(unsafe { &mut *workspace }, now, is_reply != 0, index) as u32
+}
+
+/// Makes or confirms the entry with an action that is in the table.
+#[inline(always)]
+fn enter_with<F: Table>(workspace: &mut Workspace<F>, now: &Validity, is_reply: bool, index: u32) -> bool {
     let Workspace { key: other, after, state: have, action: have_action, place, pair, .. } = workspace;
-    let is_reply = of_replies != 0;
     let (key, action, port) = if is_reply {
         (&pair.reply_key, &pair.reply_action, pair.reply_port)
     } else {
         (&pair.key, &pair.action, pair.port)
     };
-    let index = index_of(action, now);
-    if index == NO_ACTION {
-        return refuse();
-    }
     let hash = F::hash(key, now.seed);
     let digest = digest(hash, port, index as u16, action);
     if let Some(entry) = F::find(hash, key, place)

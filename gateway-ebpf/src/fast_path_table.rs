@@ -138,7 +138,7 @@ pub fn read_entry<F: Table>(
 // A function of its own, because the stack is small. The verifier requires a numeric return value.
 #[inline(never)]
 pub fn index_of(action: &FastAction, now: &Validity) -> u32 {
-    let hash = hash::of_action(action);
+    let hash = hash::of_action(action, now.seed);
     let first = hash::index(hash, spec::FastActions::CAPACITY);
     let mut probe = 0;
     while probe < ACTION_PLACES {
@@ -152,7 +152,7 @@ pub fn index_of(action: &FastAction, now: &Validity) -> u32 {
             return index;
         }
         // An action with the same hash that is another one has another digest: its flows stay in the IP stack.
-        if hash::of_action(have) == hash {
+        if hash::of_action(have, now.seed) == hash {
             return index;
         }
         probe += 1;

@@ -38,8 +38,8 @@ fn decide(packet: &IpPacket, _: &Kernel, verdict: &mut Verdict) {
 }
 
 /// [`decide_ip`] as a global function: the verifier follows it once, with arguments of which it knows only the size, and
-/// not for each state in which it is called (kernel document bpf/bpf_design_QA, "global functions"). Returns 0 for a
-/// pointer that is null, which none is.
+/// not for each state in which it is called (Linux commit 51c39bb1d5d1, "Introduce function-by-function verification").
+/// Returns 0 for a pointer that is null, which none is.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn gw_decide(packet: *const IpPacket, verdict: *mut Verdict) -> u32 {

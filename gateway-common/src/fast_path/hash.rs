@@ -46,21 +46,21 @@ pub const fn of_words6(source: &Address, destination: &Address, ports: u32, prot
 
 /// Hash of an action.
 #[inline(always)]
-pub fn of_action(action: &FastAction) -> u64 {
-    spread(sum_of_action(action))
+pub fn of_action(action: &FastAction, seed: u32) -> u64 {
+    spread(sum_of_action(action, seed))
 }
 
 #[inline(always)]
-fn sum_of_action(action: &FastAction) -> u64 {
+fn sum_of_action(action: &FastAction, seed: u32) -> u64 {
     let words: &[u32; 18] = zerocopy::transmute_ref!(action);
-    sum_of_products!(words, 0, 0 1 2 3 4 5 6 7 8)
+    sum_of_products!(words, seed, 0 1 2 3 4 5 6 7 8)
 }
 
 /// Digest of an entry: of the hash of its key, its port, the index of its action, and that action.
 #[inline(always)]
 pub fn digest(key: u64, port: u16, index: u16, action: &FastAction) -> u32 {
     let word = (port as u32) << 16 | index as u32;
-    let sum = sum_of_action(action).wrapping_add((word as u64).wrapping_mul(SPREAD));
+    let sum = sum_of_action(action, 0).wrapping_add((word as u64).wrapping_mul(SPREAD));
     let sum = key.wrapping_add(sum.wrapping_mul(MULTIPLIER as u64));
     (sum ^ sum >> 32) as u32
 }
@@ -84,12 +84,11 @@ mod tests {
 
     use super::*;
 
-    const ACTION: FastAction = FastAction { epoch: 7, generation: 8, mtu: 1500, ..FastAction::ZERO };
-
     #[test]
     fn each_word_of_key_and_action_changes_the_digest() {
+        let action = FastAction { epoch: 7, generation: 8, mtu: 1500, ..FastAction::default() };
         let key = of_words4(1, 2, 3, 6, 9);
-        let have = digest(key, 4, 5, &ACTION);
+        let have = digest(key, 4, 5, &action);
         for other in [
             of_words4(2, 2, 3, 6, 9),
             of_words4(1, 1, 3, 6, 9),
@@ -98,19 +97,21 @@ mod tests {
             of_words4(1, 2, 3, 17, 9),
             of_words4(1, 2, 3, 6, 10),
         ] {
-            assert_ne!(digest(other, 4, 5, &ACTION), have);
+            assert_ne!(digest(other, 4, 5, &action), have);
         }
-        assert_ne!(digest(key, 5, 5, &ACTION), have, "another port");
-        assert_ne!(digest(key, 4, 6, &ACTION), have, "another place of the action");
-        let mut bytes: [u8; 72] = zerocopy::transmute!(ACTION);
+        assert_ne!(digest(key, 5, 5, &action), have, "another port");
+        assert_ne!(digest(key, 4, 6, &action), have, "another place of the action");
+        let mut bytes: [u8; 72] = zerocopy::transmute!(action);
         for index in 0..72 {
             for bit in 0..8 {
                 bytes[index] ^= 1 << bit;
                 let torn: FastAction = zerocopy::transmute!(bytes);
                 assert_ne!(digest(key, 4, 5, &torn), have, "bit {bit} of byte {index}");
+                assert_ne!(of_action(&torn, 9), of_action(&action, 9), "bit {bit} of byte {index}");
                 bytes[index] ^= 1 << bit;
             }
         }
+        assert_ne!(of_action(&action, 10), of_action(&action, 9), "another secret");
     }
 
     #[test]

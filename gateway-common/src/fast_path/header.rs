@@ -5,14 +5,13 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
+use super::hash;
+use super::key::Key;
 use crate::checksum::{add, change, fold};
 use crate::classify::{TCP, UDP};
 use crate::maps::Wire;
 use crate::packet::Packet;
 use crate::wire::{Address, FastAction, FastEntry4, FastEntry6, FastState, Mac};
-
-use super::hash;
-use super::key::Key;
 
 /// Length of an Ethernet header.
 pub const ETHERNET: usize = 14;
@@ -208,8 +207,8 @@ impl Family for V4 {
 
     #[inline(always)]
     fn is_of(entry: &FastEntry4, key: &Key<u32>) -> bool {
-        let ports = Key { source_port: entry.source_port, destination_port: entry.destination_port, ..*key };
-        ports.ports() == key.ports()
+        entry.source_port == key.source_port
+            && entry.destination_port == key.destination_port
             && entry.state.protocol as u32 == key.protocol
             && entry.source == key.source
             && entry.destination == key.destination
@@ -319,8 +318,8 @@ impl Family for V6 {
 
     #[inline(always)]
     fn is_of(entry: &FastEntry6, key: &Key<Address>) -> bool {
-        let ports = Key { source_port: entry.source_port, destination_port: entry.destination_port, ..*key };
-        ports.ports() == key.ports()
+        entry.source_port == key.source_port
+            && entry.destination_port == key.destination_port
             && entry.state.protocol as u32 == key.protocol
             && is_equal(&entry.source, &key.source)
             && is_equal(&entry.destination, &key.destination)

@@ -75,11 +75,6 @@ pub struct FastAction {
     pub _pad: [u8; 6],
 }
 
-impl FastAction {
-    /// The action of no flow.
-    pub const ZERO: FastAction = zerocopy::transmute!([0u8; 72]);
-}
-
 /// All of an entry beside addresses and ports. It changes in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -1,6 +1,7 @@
 //! Fast path: packets that pass the IP stack by leave with the same bytes as packets that do not.
 
 mod between_lans;
+mod full_bucket;
 mod lease;
 mod sequence;
 mod testbed;

@@ -141,11 +141,10 @@ fn failed<M: MapSpec>(operation: &'static str) -> impl FnOnce(MapError) -> Error
 impl<M: MapSpec> ArrayMap<M> {
     /// Returns the same map with its own descriptor.
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let open = || {
-            let data = MapData::from_fd(IterableMap::map(&self.0).fd().as_fd().try_clone_to_owned()?)?;
-            Array::try_from(Map::Array(data))
-        };
-        open().map(ArrayMap).map_err(failed::<M>("open"))
+        duplicate(IterableMap::map(&self.0))
+            .and_then(|data| Array::try_from(Map::Array(data)))
+            .map(ArrayMap)
+            .map_err(failed::<M>("open"))
     }
 
     /// Visits the values in parts, so that a large array is never in memory as a whole.
@@ -232,6 +231,11 @@ pub(super) fn descriptor(map: &MapData) -> BorrowedFd<'_> {
     map.fd().as_fd()
 }
 
+/// Returns the same map with a descriptor of its own.
+fn duplicate(map: &MapData) -> Result<MapData, MapError> {
+    MapData::from_fd(descriptor(map).try_clone_to_owned()?)
+}
+
 /// Reads all entries. Returns `None` without batch commands.
 ///
 /// # Safety
@@ -262,11 +266,10 @@ fn missing_as_none<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError
 impl<M: MapSpec> HashTable<M> {
     /// Returns the same map with its own descriptor.
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let open = || {
-            let data = MapData::from_fd(IterableMap::map(&self.0).fd().as_fd().try_clone_to_owned()?)?;
-            HashMap::try_from(Map::LruHashMap(data))
-        };
-        open().map(HashTable).map_err(failed::<M>("open"))
+        duplicate(IterableMap::map(&self.0))
+            .and_then(|data| HashMap::try_from(Map::LruHashMap(data)))
+            .map(HashTable)
+            .map_err(failed::<M>("open"))
     }
 
     /// Visits the values one by one, so that a large table is never in memory as a whole.
@@ -382,11 +385,10 @@ where
 {
     /// Returns the same map with its own descriptor.
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let open = || {
-            let data = MapData::from_fd(IterableMap::map(&self.0).fd().as_fd().try_clone_to_owned()?)?;
-            PerCpuArray::try_from(Map::PerCpuArray(data))
-        };
-        open().map(CounterArray).map_err(failed::<M>("open"))
+        duplicate(IterableMap::map(&self.0))
+            .and_then(|data| PerCpuArray::try_from(Map::PerCpuArray(data)))
+            .map(CounterArray)
+            .map_err(failed::<M>("open"))
     }
 
     /// Returns the values of all processors.
