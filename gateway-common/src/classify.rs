@@ -3,6 +3,8 @@
 //! Formats: Ethernet and IEEE 802.1Q/802.1ad tags, IPv4 (RFC 791), IPv6 with extension headers
 //! (RFC 8200, section 4), TCP (RFC 9293), UDP (RFC 768), ICMP (RFC 792), ICMPv6 (RFC 4443).
 
+use core::hint::black_box;
+
 use crate::packet::Packet;
 use crate::wire::{Address, Fragment, HelloProgress, Mac, ServerNames, flow_flags};
 
@@ -133,6 +135,7 @@ pub fn read_headers<P: Packet + ?Sized>(packet: &P, interface: u32, ip: &mut IpP
         ethertype = u16::from_be(tag[1]);
         offset += 4;
     }
+    let offset = merged(offset, ip);
     match ethertype {
         ETHERTYPE_IPV4 => ipv4(packet, offset, ip),
         ETHERTYPE_IPV6 => ipv6(packet, offset, ip),
@@ -140,6 +143,16 @@ pub fn read_headers<P: Packet + ?Sized>(packet: &P, interface: u32, ip: &mut IpP
         _ if is_vlan(ethertype) => Headers::Malformed,
         _ => Headers::Other,
     }
+}
+
+/// Returns the offset, which all headers before it leave below 65 536, through memory. The verifier of the kernel does
+/// not follow it there, so what comes next is one state, and not one for each length of the headers before.
+#[inline(always)]
+fn merged(offset: usize, ip: &mut IpPacket) -> usize {
+    ip.transport = offset as u16;
+    let offset = usize::from(*black_box(&mut ip.transport));
+    ip.transport = 0;
+    offset
 }
 
 #[inline(always)]
@@ -185,6 +198,7 @@ fn ipv6<P: Packet + ?Sized>(packet: &P, offset: usize, ip: &mut IpPacket) -> Hea
     let mut protocol = (u32::from_be(header[1]) >> 8) as u8;
     let mut at = offset + 40;
     for _ in 0..MAX_EXTENSION_HEADERS {
+        at = merged(at, ip);
         match protocol {
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | AUTHENTICATION => {
                 let Some(extension) = packet.read::<[u8; 2]>(at) else { return Headers::Malformed };

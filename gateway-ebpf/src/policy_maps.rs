@@ -18,15 +18,19 @@ fn longest<K, V: Copy>(trie: &LpmTrie<K, V>, key: K) -> Option<V> {
 }
 
 /// Returns 0 if the trie of a table has no entry for an IPv4 address.
-// Separate functions, because there are ten lookups with a filter.
+// Ten lookups have a filter. As global functions the verifier follows these two once.
+#[unsafe(no_mangle)]
 #[inline(never)]
-fn may_have4(table: u32, slot_and_list: u32, scope: u32, address: u32) -> u32 {
+pub extern "C" fn gw_may_have4(table: u32, slot_and_list: u32, scope: u32, address: u32) -> u32 {
     may_have(table, slot_and_list, |level, mask| filter_bit4(table, level, mask, scope, address))
 }
 
 /// Returns 0 if the trie of a table has no entry for an IPv6 address.
+#[unsafe(no_mangle)]
 #[inline(never)]
-fn may_have6(table: u32, slot_and_list: u32, scope: u32, address: &Address) -> u32 {
+pub extern "C" fn gw_may_have6(table: u32, slot_and_list: u32, scope: u32, address: *const Address) -> u32 {
+    // SAFETY: the caller has a reference. A global function must reckon with null, for which the trie decides.
+    let Some(address) = (unsafe { address.as_ref() }) else { return 1 };
     may_have(table, slot_and_list, |level, mask| filter_bit6(table, level, mask, scope, address))
 }
 
@@ -89,7 +93,7 @@ impl PolicyMaps for Kernel {
 
     #[inline(always)]
     fn source4(&self, key: &Prefix4) -> Option<u32> {
-        if may_have4(PrefixTable::Sources4 as u32, key.slot, filter_scope(key.slot, 0), key.address) == 0 {
+        if gw_may_have4(PrefixTable::Sources4 as u32, key.slot, filter_scope(key.slot, 0), key.address) == 0 {
             return None;
         }
         longest(&SOURCES4, *key)
@@ -97,7 +101,8 @@ impl PolicyMaps for Kernel {
 
     #[inline(always)]
     fn source6(&self, key: &Prefix6) -> Option<u32> {
-        if may_have6(PrefixTable::Sources6 as u32, key.slot, filter_scope(key.slot, 0), &key.address) == 0 {
+        if gw_may_have6(PrefixTable::Sources6 as u32, key.slot, filter_scope(key.slot, 0), &key.address) == 0
+        {
             return None;
         }
         longest(&SOURCES6, *key)
@@ -105,7 +110,8 @@ impl PolicyMaps for Kernel {
 
     #[inline(always)]
     fn destination4(&self, key: &Prefix4) -> Option<u32> {
-        if may_have4(PrefixTable::Destinations4 as u32, key.slot, filter_scope(key.slot, 0), key.address) == 0
+        if gw_may_have4(PrefixTable::Destinations4 as u32, key.slot, filter_scope(key.slot, 0), key.address)
+            == 0
         {
             return None;
         }
@@ -114,7 +120,7 @@ impl PolicyMaps for Kernel {
 
     #[inline(always)]
     fn destination6(&self, key: &Prefix6) -> Option<u32> {
-        if may_have6(PrefixTable::Destinations6 as u32, key.slot, filter_scope(key.slot, 0), &key.address)
+        if gw_may_have6(PrefixTable::Destinations6 as u32, key.slot, filter_scope(key.slot, 0), &key.address)
             == 0
         {
             return None;
@@ -126,7 +132,7 @@ impl PolicyMaps for Kernel {
     fn destination_port4(&self, key: &PortPrefix4) -> Option<u32> {
         let slot = u32::from(key.slot);
         let scope = filter_scope(slot, key.port);
-        if may_have4(PrefixTable::DestinationPorts4 as u32, slot, scope, key.address) == 0 {
+        if gw_may_have4(PrefixTable::DestinationPorts4 as u32, slot, scope, key.address) == 0 {
             return None;
         }
         longest(&DESTINATION_PORTS4, *key)
@@ -136,7 +142,7 @@ impl PolicyMaps for Kernel {
     fn destination_port6(&self, key: &PortPrefix6) -> Option<u32> {
         let slot = u32::from(key.slot);
         let scope = filter_scope(slot, key.port);
-        if may_have6(PrefixTable::DestinationPorts6 as u32, slot, scope, &key.address) == 0 {
+        if gw_may_have6(PrefixTable::DestinationPorts6 as u32, slot, scope, &key.address) == 0 {
             return None;
         }
         longest(&DESTINATION_PORTS6, *key)

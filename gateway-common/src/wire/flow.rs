@@ -183,8 +183,8 @@ pub struct ShortFlowKey {
     pub interface: u32,
 }
 
-const INTERFACE_LIMIT: u32 = 1 << 24;
-const VLAN_LIMIT: u16 = 1 << 12;
+const INTERFACE_BITS: u32 = 24;
+const VLAN_BITS: u32 = 12;
 
 impl FlowKey {
     #[inline(always)]
@@ -204,8 +204,9 @@ impl FlowKey {
     /// Returns the lossless short form; `None` for IPv6 and for numbers out of its range.
     #[inline(always)]
     pub const fn short(&self) -> Option<ShortFlowKey> {
-        let fits = self.interface < INTERFACE_LIMIT && self.vlan < VLAN_LIMIT;
-        if !(fits && self.source.is_mapped() && self.destination.is_mapped()) {
+        let surplus = self.interface >> INTERFACE_BITS | (self.vlan >> VLAN_BITS) as u32;
+        // One comparison is one path for the verifier.
+        if surplus | self.source.unmapped_bits() | self.destination.unmapped_bits() != 0 {
             return None;
         }
         Some(ShortFlowKey {
@@ -229,7 +230,7 @@ impl From<ShortFlowKey> for FlowKey {
             source_port: key.source_port,
             destination_port: key.destination_port,
             mac: key.mac,
-            vlan: key.vlan & (VLAN_LIMIT - 1),
+            vlan: key.vlan & ((1 << VLAN_BITS) - 1),
             protocol: key.interface as u8,
             fragment: (key.vlan >> 12) as u8,
             _pad: [0; 2],
@@ -245,11 +246,11 @@ mod tests {
         FlowKey {
             source: Address::v4([10, 1, 2, 3]),
             destination: Address::v4([198, 18, 0, 1]),
-            interface: INTERFACE_LIMIT - 1,
+            interface: (1 << INTERFACE_BITS) - 1,
             source_port: 0xfffe,
             destination_port: 443,
             mac: Mac::new([2, 3, 4, 5, 6, 7]),
-            vlan: VLAN_LIMIT - 1,
+            vlan: (1 << VLAN_BITS) - 1,
             protocol: 255,
             fragment: Fragment::Later as u8,
             _pad: [0; 2],
@@ -299,8 +300,8 @@ mod tests {
     fn keys_that_do_not_fit_have_no_short_form() {
         let six = Address::v6([0xfd; 16]);
         for key in [
-            FlowKey { interface: INTERFACE_LIMIT, ..key() },
-            FlowKey { vlan: VLAN_LIMIT, ..key() },
+            FlowKey { interface: 1 << INTERFACE_BITS, ..key() },
+            FlowKey { vlan: 1 << VLAN_BITS, ..key() },
             FlowKey { source: six, ..key() },
             FlowKey { destination: six, ..key() },
         ] {
