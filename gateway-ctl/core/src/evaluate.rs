@@ -128,7 +128,8 @@ fn consider(
     evaluated: &[EvaluatedPacket<'_>],
     trace: &mut Vec<String>,
 ) -> Considered {
-    let considered = matching::consider_packets(input, packets, &subject.names, MOST_UNMATCHED);
+    let tried = compiled.tried(input);
+    let considered = matching::consider_packets(input, tried, packets, &subject.names, MOST_UNMATCHED);
     for (first, evaluated) in considered.first.iter().zip(evaluated) {
         let won = compiled.policy(evaluated.rank).map(|policy| policy.id);
         if won.is_some() && won != *first {

@@ -62,6 +62,17 @@ impl<R: Resource> Table<R> {
         self.rows.iter().map(|(_, row)| row)
     }
 
+    /// Returns the ids of the rows that do not lie at the same place in memory in the other table. Rows are shared until
+    /// they change, so few of most tables are to be compared.
+    pub fn not_in<'a>(&'a self, other: &'a Table<R>) -> impl Iterator<Item = Id> + use<'a, R> {
+        let mut others = other.rows.iter().peekable();
+        self.rows.iter().filter_map(move |(id, row)| {
+            while others.next_if(|(other, _)| *other < id).is_some() {}
+            let is_same = others.peek().is_some_and(|(other, have)| *other == id && Arc::ptr_eq(have, row));
+            (!is_same).then_some(*id)
+        })
+    }
+
     pub fn get(&self, id: Id) -> Option<&Arc<R>> {
         self.rows.get(&id)
     }
@@ -236,5 +247,36 @@ impl<'a, R: Resource> IntoIterator for &'a Table<R> {
 
     fn into_iter(self) -> Self::IntoIter {
         Box::new(self.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::Device;
+    use crate::resource::Meta;
+
+    fn device(id: u128, name: &str) -> Device {
+        let mut device = Device { name: name.to_owned(), ..Device::default() };
+        device.meta = Meta { id: Id::from_u128(id), ..Meta::default() };
+        device
+    }
+
+    #[test]
+    fn rows_that_two_tables_do_not_share_are_found() {
+        let mut before = Table::default();
+        for id in [2, 4, 6, 8] {
+            before.put(device(id, "a")).unwrap();
+        }
+        let mut after = before.clone();
+        let ids = |rows: &[u128]| rows.iter().map(|id| Id::from_u128(*id)).collect::<Vec<_>>();
+        assert_eq!(after.not_in(&before).collect::<Vec<_>>(), ids(&[]));
+        after.put(device(1, "new")).unwrap();
+        after.put(device(4, "changed")).unwrap();
+        after.take(Id::from_u128(6), Revision(1));
+        after.put(device(9, "new")).unwrap();
+        assert_eq!(after.not_in(&before).collect::<Vec<_>>(), ids(&[1, 4, 9]));
+        assert_eq!(before.not_in(&after).collect::<Vec<_>>(), ids(&[4, 6]));
+        assert_eq!(before.not_in(&Table::default()).collect::<Vec<_>>(), ids(&[2, 4, 6, 8]));
     }
 }

@@ -1,6 +1,7 @@
 //! Result of the compiler: the plan, and the policies, legs and findings that explain it.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 
 use gateway_common::wire::{ActionValue, Choice, RANK_NONE};
 use gateway_model::id::Id;
@@ -8,7 +9,9 @@ use gateway_model::kinds::routing_policy::{FailPolicy, Hop, PolicyStatus};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::Input;
 use super::leg::Legs;
+use super::tried::TriedPolicies;
 use crate::plan::Plan;
 
 /// Plan with the data that explains it.
@@ -19,6 +22,8 @@ pub struct Compiled {
     pub policies: Vec<CompiledPolicy>,
     pub legs: Legs,
     pub findings: Vec<Finding>,
+    /// The applied policies for dry runs, from the first one on.
+    pub(crate) tried: OnceLock<Arc<TriedPolicies>>,
 }
 
 /// A policy as it is at work.
@@ -84,6 +89,11 @@ impl CompiledPolicy {
 }
 
 impl Compiled {
+    /// Returns the applied policies in the order of trial. The input is that of the plan.
+    pub fn tried(&self, input: &Input<'_>) -> &TriedPolicies {
+        self.tried.get_or_init(|| Arc::new(TriedPolicies::of(input)))
+    }
+
     /// Name of the proxy that marks give this number.
     pub fn proxy_name(&self, number: u8) -> &str {
         self.plan.proxies.get(&number).map_or("?", |target| target.name.as_str())

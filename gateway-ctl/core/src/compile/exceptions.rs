@@ -2,6 +2,7 @@
 //! becomes a mark of the device. The present exceptions apply, not those of the last apply.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use gateway_model::RoutingPolicy;
 use gateway_model::id::Id;
@@ -21,14 +22,28 @@ impl<'a> Input<'a> {
     /// The policies in the order of trial, those out of force included; before them the exceptions that divert, and
     /// behind them the profiles of devices and then the segments.
     pub fn in_trial(&self) -> Vec<Cow<'a, RoutingPolicy>> {
-        let mut applied: Vec<&RoutingPolicy> = self.state.applied.policies.iter().collect();
+        let applied = self.applied_in_order().into_iter().map(|policy| Cow::Borrowed(policy.as_ref()));
+        let before = self.tried_before().into_iter().map(Cow::Owned);
+        before.chain(applied).chain(self.tried_behind().into_iter().map(Cow::Owned)).collect()
+    }
+
+    /// The applied policies in the order of trial, those out of force included.
+    pub fn applied_in_order(&self) -> Vec<&'a Arc<RoutingPolicy>> {
+        let mut applied: Vec<&Arc<RoutingPolicy>> = self.state.applied.policies.arcs().collect();
         // Each key takes a cache miss.
         applied.sort_by_cached_key(|policy| precedence(policy));
+        applied
+    }
+
+    /// The exceptions that divert, as policies that are tried before the applied ones.
+    pub fn tried_before(&self) -> Vec<RoutingPolicy> {
         let diversions = self.active_exceptions().filter(|exception| exception.diverts());
-        let diversions = diversions.map(|exception| Cow::Owned(self.diversion(exception)));
-        let defaults = self.defaults().into_iter().map(Cow::Owned);
-        let segments = self.segments().into_iter().map(Cow::Owned);
-        diversions.chain(applied.into_iter().map(Cow::Borrowed)).chain(defaults).chain(segments).collect()
+        diversions.map(|exception| self.diversion(exception)).collect()
+    }
+
+    /// The profiles of devices and the segments, as policies that are tried behind the applied ones.
+    pub fn tried_behind(&self) -> Vec<RoutingPolicy> {
+        self.defaults().into_iter().chain(self.segments()).collect()
     }
 
     /// The policy of this id, as it was applied or as an exception, a profile or a segment makes it.

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compile::Input;
+use crate::compile::{Input, TriedPolicies, TriedPolicy};
 use crate::dns::Name;
 use crate::fqdn_match;
 
@@ -45,7 +45,8 @@ pub struct Considered {
 /// The applied policies in the order in which they are tried, disabled ones included; before them the exceptions,
 /// behind them the profiles of devices.
 pub fn consider(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Vec<ConsideredPolicy> {
-    consider_packets(input, std::slice::from_ref(packet), names, usize::MAX).listed
+    let tried = TriedPolicies::of(input);
+    consider_packets(input, &tried, std::slice::from_ref(packet), names, usize::MAX).listed
 }
 
 /// Tries the policies for packets of both address families, or of one. Reasons are for the first family, or for the
@@ -53,38 +54,64 @@ pub fn consider(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Vec<Con
 /// words costs far more than the match.
 pub fn consider_packets(
     input: &Input<'_>,
+    applied: &TriedPolicies,
     packets: &[IpPacket],
     names: &[Name],
     most_unmatched: usize,
 ) -> Considered {
     let of = |packet| PacketProperties { names, ..PacketProperties::of(input, packet) };
     let sights: Vec<PacketProperties<'_>> = packets.iter().map(of).collect();
-    let mut considered = Considered { listed: Vec::new(), omitted: 0, first: vec![None; sights.len()] };
-    let mut unmatched = 0;
-    for policy in input.in_trial() {
-        let sources = input.sources(&policy);
+    let considered = Considered { listed: Vec::new(), omitted: 0, first: vec![None; sights.len()] };
+    let mut trial = Trial { input, sights, most_unmatched, unmatched: 0, considered };
+    let not_applied = |trial: &mut Trial<'_, '_>, policies: Vec<RoutingPolicy>| {
+        for policy in &policies {
+            let (id, lifetime, sources) = (policy.meta.id, policy.lifetime(), input.sources(policy));
+            trial.of(&TriedPolicy { id, lifetime, sources: &sources, policy });
+        }
+    };
+    not_applied(&mut trial, input.tried_before());
+    for policy in applied.iter() {
+        trial.of(&policy);
+    }
+    not_applied(&mut trial, input.tried_behind());
+    trial.considered
+}
+
+/// Trial of policies in their order.
+struct Trial<'a, 'b> {
+    input: &'b Input<'a>,
+    /// Of each packet.
+    sights: Vec<PacketProperties<'b>>,
+    most_unmatched: usize,
+    unmatched: usize,
+    considered: Considered,
+}
+
+impl Trial<'_, '_> {
+    /// Tries the next policy.
+    fn of(&mut self, tried: &TriedPolicy<'_>) {
         let (mut by, mut by_all) = (None, true);
-        for (place, sight) in sights.iter().enumerate() {
-            if answer::<()>(input, &policy, &sources, sight).is_ok() {
-                considered.first[place].get_or_insert(policy.meta.id);
+        for (place, sight) in self.sights.iter().enumerate() {
+            if answer::<()>(self.input, tried, sight).is_ok() {
+                self.considered.first[place].get_or_insert(tried.id);
                 by.get_or_insert(place);
             } else {
                 by_all = false;
             }
         }
-        unmatched += usize::from(by.is_none());
-        if by.is_none() && unmatched > most_unmatched {
-            considered.omitted += 1;
-            continue;
+        self.unmatched += usize::from(by.is_none());
+        if by.is_none() && self.unmatched > self.most_unmatched {
+            self.considered.omitted += 1;
+            return;
         }
-        let Some(sight) = sights.get(by.unwrap_or(0)) else { continue };
-        let answer = answer::<String>(input, &policy, &sources, sight);
+        let Some(sight) = self.sights.get(by.unwrap_or(0)) else { return };
+        let answer = answer::<String>(self.input, tried, sight);
         let matched = answer.is_ok();
         let reason = answer.unwrap_or_else(|reason| reason);
-        considered.listed.push(ConsideredPolicy {
-            id: policy.meta.id.to_string(),
-            name: policy.name.clone(),
-            priority: policy.priority,
+        self.considered.listed.push(ConsideredPolicy {
+            id: tried.id.to_string(),
+            name: tried.policy.name.clone(),
+            priority: tried.policy.priority,
             matched,
             reason: match (matched && !by_all, sight.packet.ipv6) {
                 (false, _) => reason,
@@ -93,7 +120,6 @@ pub fn consider_packets(
             },
         });
     }
-    considered
 }
 
 /// The device that a packet of this MAC and IP address comes from.
@@ -185,17 +211,17 @@ impl Reason for String {
 
 fn answer<R: Reason>(
     input: &Input<'_>,
-    policy: &RoutingPolicy,
-    sources: &[Source],
+    tried: &TriedPolicy<'_>,
     sight: &PacketProperties<'_>,
 ) -> Result<R, R> {
-    if !policy.enabled {
+    let TriedPolicy { id, lifetime, sources, .. } = *tried;
+    if !lifetime.enabled {
         return Err(R::of(format_args!("it is disabled")));
     }
-    if let Some(end) = policy.expires_at.filter(|_| !policy.in_force(input.now)) {
+    if let Some(end) = lifetime.expires_at.filter(|_| !lifetime.is_in_force(input.now)) {
         return Err(R::of(format_args!("it ended at {end:.0}")));
     }
-    if let Some(only) = input.only_for(policy.meta.id) {
+    if let Some(only) = input.only_for(id) {
         matches::<R>(input, &Source::Device(only), sight)?;
     }
     let mut reasons = Vec::new();

@@ -212,8 +212,8 @@ impl State {
 
     fn pending(&self) -> impl Iterator<Item = Id> {
         let (stored, applied) = (&self.routing_policies, &self.applied.policies);
-        let changed = stored.iter().map(|policy| policy.meta.id).filter(|id| !self.is_applied(*id));
-        let removed = applied.iter().map(|policy| policy.meta.id).filter(|id| !stored.contains(*id));
+        let changed = stored.not_in(applied).filter(|id| !self.is_applied(*id));
+        let removed = applied.not_in(stored).filter(|id| !stored.contains(*id));
         changed.chain(removed)
     }
 }

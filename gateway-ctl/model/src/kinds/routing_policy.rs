@@ -189,7 +189,11 @@ impl RoutingPolicy {
 
     /// Enabled and not expired.
     pub fn in_force(&self, now: Timestamp) -> bool {
-        self.enabled && self.ended_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+        self.lifetime().is_in_force(now)
+    }
+
+    pub fn lifetime(&self) -> Lifetime {
+        Lifetime { enabled: self.enabled, ended: self.ended_at.is_some(), expires_at: self.expires_at }
     }
 
     /// Reports whether the vpn hops form a round-robin pool.
@@ -541,6 +545,21 @@ impl Resource for RoutingPolicy {
             }),
         };
         shown.insert("effective".into(), effective);
+    }
+}
+
+/// Time during which a policy is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    pub enabled: bool,
+    /// Its end was recorded.
+    pub ended: bool,
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Lifetime {
+    pub fn is_in_force(&self, now: Timestamp) -> bool {
+        self.enabled && !self.ended && self.expires_at.is_none_or(|end| now < end)
     }
 }
 
