@@ -1,6 +1,7 @@
 //! `cargo xtask test`: runs every suite in order and prints a table and a summary line at the end.
 
 mod durations;
+mod failures;
 mod modules;
 mod report;
 mod suites;
@@ -22,6 +23,7 @@ use durations::Durations;
 pub use report::Counts;
 use report::{Report, Row};
 use suites::{Place, Quick, SUITES, Suite, Targets, Work};
+use supervise::Outcome;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -145,7 +147,7 @@ fn step<T>(report: &mut Report, name: &'static str, work: impl FnOnce() -> Resul
         Ok(value) => (Counts::default(), Some(value), None),
         Err(error) => (Counts { failed: 1, ..Counts::default() }, None, Some(format!("{error:#}"))),
     };
-    report.add(Row { name, counts, time: start.elapsed(), problem });
+    report.add(Row { name, counts, time: start.elapsed(), failures: Vec::new(), problem });
     value
 }
 
@@ -204,8 +206,10 @@ impl Run<'_> {
             Place::InTurn | Place::Alone => String::new(),
         };
         let outcome = match suite.work {
-            Work::Dashboard => ui::verify(),
-            Work::Tidy => run_tidy().map(|counts| (counts, None)),
+            Work::Dashboard => {
+                ui::verify().map(|(counts, problem)| Outcome { counts, problem, ..Outcome::default() })
+            }
+            Work::Tidy => run_tidy(),
             Work::Units | Work::Module(_) => {
                 let mut command = command(suite, self.options.quick, &self.targets);
                 command.env("GATEWAYD_BIN", &self.daemon);
@@ -213,17 +217,16 @@ impl Run<'_> {
                 supervise::run(&mut command, limit, &mark)
             }
         };
-        let (mut counts, mut problem) = match outcome {
-            Ok(outcome) => outcome,
-            Err(error) => (Counts::default(), Some(format!("{error:#}"))),
-        };
+        let outcome = outcome
+            .unwrap_or_else(|error| Outcome { problem: Some(format!("{error:#}")), ..Outcome::default() });
+        let Outcome { mut counts, failures, mut problem } = outcome;
         if problem.is_none() && counts.passed + counts.failed == 0 {
             problem = Some("no test was run".to_owned());
         }
         if problem.is_some() && counts.failed == 0 {
             counts.failed = 1;
         }
-        Row { name: suite.name, counts, time: start.elapsed(), problem }
+        Row { name: suite.name, counts, time: start.elapsed(), failures, problem }
     }
 }
 
@@ -266,8 +269,9 @@ fn command(suite: &Suite, quick: bool, targets: &Targets) -> Command {
     command
 }
 
-fn run_tidy() -> Result<Counts> {
+fn run_tidy() -> Result<Outcome> {
     let outcomes = tidy::check()?;
     let passed = outcomes.iter().filter(|outcome| outcome.passed()).count();
-    Ok(Counts { passed, failed: outcomes.len() - passed, skipped: 0 })
+    let counts = Counts { passed, failed: outcomes.len() - passed, skipped: 0 };
+    Ok(Outcome { counts, ..Outcome::default() })
 }

@@ -2,6 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use super::failures::Failure;
+
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     pub passed: usize,
@@ -41,6 +43,7 @@ pub struct Row {
     pub name: &'static str,
     pub counts: Counts,
     pub time: Duration,
+    pub failures: Vec<Failure>,
     /// Failure outside the tests.
     pub problem: Option<String>,
 }
@@ -84,6 +87,10 @@ impl fmt::Display for Report {
             writeln!(f, "{:12} {passed:>7} {failed:>7} {skipped:>8} {time:>10}", row.name)?;
         }
         for row in &self.0 {
+            for Failure { test, lines } in &row.failures {
+                writeln!(f, "{}: {test} failed:", row.name)?;
+                lines.iter().try_for_each(|line| writeln!(f, "    {line}"))?;
+            }
             if let Some(problem) = &row.problem {
                 writeln!(f, "{}: {problem}", row.name)?;
             }
@@ -106,6 +113,7 @@ mod tests {
             name,
             counts: Counts { passed, failed, skipped: 0 },
             time: Duration::from_secs(1),
+            failures: Vec::new(),
             problem: None,
         }
     }
@@ -137,6 +145,17 @@ mod tests {
         report.add(row("e2e", 2, 1));
         assert_eq!(report.to_string().lines().last(), Some("7 passed, 1 failed"));
         assert!(!report.passed());
+    }
+
+    #[test]
+    fn what_a_failed_test_said_stands_above_the_sum() {
+        let mut report = Report::default();
+        let failure = Failure { test: "a::bad".to_owned(), lines: vec!["left is not right".to_owned()] };
+        report.add(Row { failures: vec![failure], ..row("unit", 5, 1) });
+        report.add(row("e2e", 2, 0));
+        let text = report.to_string();
+        let last: Vec<&str> = text.lines().rev().take(3).collect();
+        assert_eq!(last, ["7 passed, 1 failed", "    left is not right", "unit: a::bad failed:"]);
     }
 
     #[test]

@@ -12,15 +12,42 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::report::{Counts, seconds};
+use super::{
+    failures::{Failure, Failures},
+    report::{Counts, seconds},
+};
 use crate::process;
 
 /// Timeout for the end of a killed suite, and for the output of a finished one.
 const GRACE: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Returns the counts, and the failure beside failed tests if any. The mark precedes each shown line of the output.
-pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<(Counts, Option<String>)> {
+/// Result of a test command.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub counts: Counts,
+    pub failures: Vec<Failure>,
+    /// Failure beside failed tests.
+    pub problem: Option<String>,
+}
+
+/// Results in the output so far.
+#[derive(Default)]
+struct Results {
+    counts: Counts,
+    failures: Failures,
+}
+
+impl Results {
+    fn show(&mut self, line: &str, mark: &str) {
+        println!("{mark}{line}");
+        self.counts.read(line);
+        self.failures.read(line);
+    }
+}
+
+/// Runs a test command. The mark precedes each shown line of the output.
+pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<Outcome> {
     let shown = process::shown(command);
     println!("{mark}$ {shown}");
     command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -29,9 +56,9 @@ pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<(Counts
     let lines = follow(output);
 
     let deadline = Instant::now() + limit;
-    let mut counts = Counts::default();
+    let mut results = Results::default();
     let status = loop {
-        show(&lines, &mut counts, INTERVAL, mark);
+        show(&lines, &mut results, INTERVAL, mark);
         if let Some(status) = child.try_wait()? {
             break Some(status);
         }
@@ -40,7 +67,8 @@ pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<(Counts
             break None;
         }
     };
-    let ended = drain(&lines, &mut counts, mark);
+    let ended = drain(&lines, &mut results, mark);
+    let Results { counts, failures } = results;
     let problem = match status {
         None => Some(format!("not finished after {}, ended", seconds(limit))),
         Some(status) if !status.success() && counts.failed == 0 => Some(failure(status)),
@@ -49,7 +77,7 @@ pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<(Counts
         }
         Some(_) => None,
     };
-    Ok((counts, problem))
+    Ok(Outcome { counts, failures: failures.into_shown(), problem })
 }
 
 fn failure(status: ExitStatus) -> String {
@@ -73,28 +101,24 @@ fn follow(output: ChildStdout) -> Receiver<String> {
 }
 
 /// Shows the available lines, waiting at most `wait` for the first.
-fn show(lines: &Receiver<String>, counts: &mut Counts, wait: Duration, mark: &str) {
+fn show(lines: &Receiver<String>, results: &mut Results, wait: Duration, mark: &str) {
     let mut next = lines.recv_timeout(wait);
     if let Err(mpsc::RecvTimeoutError::Disconnected) = next {
         // The output has ended before the process: poll the process without a busy loop.
         thread::sleep(wait);
     }
     while let Ok(line) = next {
-        println!("{mark}{line}");
-        counts.read(&line);
+        results.show(&line, mark);
         next = lines.try_recv().map_err(|_| mpsc::RecvTimeoutError::Timeout);
     }
 }
 
 /// Shows the rest. Returns false if the output did not end, because another process still holds it open.
-fn drain(lines: &Receiver<String>, counts: &mut Counts, mark: &str) -> bool {
+fn drain(lines: &Receiver<String>, results: &mut Results, mark: &str) -> bool {
     let deadline = Instant::now() + GRACE;
     loop {
         match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => {
-                println!("{mark}{line}");
-                counts.read(&line);
-            }
+            Ok(line) => results.show(&line, mark),
             Err(error) => return error == mpsc::RecvTimeoutError::Disconnected,
         }
     }
@@ -171,13 +195,13 @@ mod tests {
 
     #[test]
     fn a_fine_run_is_counted() {
-        let (counts, problem) = run(&mut shell(&format!("echo '{FINE}'")), GRACE, "").unwrap();
-        assert_eq!((counts.passed, problem), (2, None));
+        let outcome = run(&mut shell(&format!("echo '{FINE}'")), GRACE, "").unwrap();
+        assert_eq!((outcome.counts.passed, outcome.problem), (2, None));
     }
 
     #[test]
     fn a_failure_that_no_test_explains_is_a_problem() {
-        let (_, problem) = run(&mut shell(&format!("echo '{FINE}'; exit 101")), GRACE, "").unwrap();
+        let problem = run(&mut shell(&format!("echo '{FINE}'; exit 101")), GRACE, "").unwrap().problem;
         assert!(problem.unwrap().contains("did not build"));
     }
 
@@ -185,7 +209,7 @@ mod tests {
     fn a_run_beyond_its_limit_is_ended_with_its_children() {
         let mut command = shell("sleep 300 & sleep 300");
         let start = Instant::now();
-        let (_, problem) = run(&mut command, Duration::from_millis(200), "").unwrap();
+        let problem = run(&mut command, Duration::from_millis(200), "").unwrap().problem;
         assert!(problem.unwrap().contains("not finished"));
         // The children held the output open: if they were still alive, waiting for its end would have taken longer.
         assert!(start.elapsed() < GRACE);
@@ -194,7 +218,7 @@ mod tests {
     #[test]
     fn a_process_that_outlives_its_test_is_noticed() {
         // Ends by itself soon after its detection.
-        let (_, problem) = run(&mut shell("sleep 7 & exit 0"), GRACE, "").unwrap();
+        let problem = run(&mut shell("sleep 7 & exit 0"), GRACE, "").unwrap().problem;
         assert!(problem.unwrap().contains("outlived"));
     }
 
