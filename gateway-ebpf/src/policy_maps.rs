@@ -18,7 +18,7 @@ fn longest<K, V: Copy>(trie: &LpmTrie<K, V>, key: K) -> Option<V> {
 }
 
 /// Returns 0 if the trie of a table has no entry for an IPv4 address.
-// Ten lookups have a filter. As global functions the verifier follows these two once.
+// Ten lookups have a filter. The verifier follows these two once, because they are global functions.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn gw_may_have4(table: u32, slot_and_list: u32, scope: u32, address: u32) -> u32 {

@@ -33,7 +33,7 @@ mod routes;
 mod rules;
 mod segments;
 mod sysctls;
-mod tried;
+mod trial;
 mod underlays;
 mod well_known;
 mod wireguard;
@@ -56,7 +56,7 @@ pub use input::Input;
 pub use lan_sources::prefixes as lan_prefixes;
 pub use leg::{Leg, LegKind, Legs, Underlay, leg_number, named_leg, tunnel_interface};
 pub use proxies::{by_leg, proxy_address, proxy_login};
-pub use tried::{TriedPolicies, TriedPolicy};
+pub use trial::{TriedPolicies, TriedPolicy};
 
 /// Compiles.
 pub fn compile(input: &Input<'_>) -> Compiled {

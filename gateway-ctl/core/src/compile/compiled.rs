@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::Input;
 use super::leg::Legs;
-use super::tried::TriedPolicies;
+use super::trial::TriedPolicies;
 use crate::plan::Plan;
 
 /// Plan with the data that explains it.

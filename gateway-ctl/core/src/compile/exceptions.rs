@@ -2,14 +2,13 @@
 //! becomes a mark of the device. The present exceptions apply, not those of the last apply.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use gateway_model::RoutingPolicy;
 use gateway_model::id::Id;
 use gateway_model::kinds::exception::Exception;
 use gateway_model::kinds::policy_source::{Source, SourceType};
 use gateway_model::kinds::profile::Profile;
-use gateway_model::kinds::routing_policy::{FailPolicy, precedence};
+use gateway_model::kinds::routing_policy::FailPolicy;
 use gateway_model::resource::Meta;
 use jiff::Timestamp;
 
@@ -19,33 +18,6 @@ use super::Input;
 pub const PRIORITY: i64 = -1;
 
 impl<'a> Input<'a> {
-    /// The policies in the order of trial, those out of force included; before them the exceptions that divert, and
-    /// behind them the profiles of devices and then the segments.
-    pub fn in_trial(&self) -> Vec<Cow<'a, RoutingPolicy>> {
-        let applied = self.applied_in_order().into_iter().map(|policy| Cow::Borrowed(policy.as_ref()));
-        let before = self.tried_before().into_iter().map(Cow::Owned);
-        before.chain(applied).chain(self.tried_behind().into_iter().map(Cow::Owned)).collect()
-    }
-
-    /// The applied policies in the order of trial, those out of force included.
-    pub fn applied_in_order(&self) -> Vec<&'a Arc<RoutingPolicy>> {
-        let mut applied: Vec<&Arc<RoutingPolicy>> = self.state.applied.policies.arcs().collect();
-        // Each key takes a cache miss.
-        applied.sort_by_cached_key(|policy| precedence(policy));
-        applied
-    }
-
-    /// The exceptions that divert, as policies that are tried before the applied ones.
-    pub fn tried_before(&self) -> Vec<RoutingPolicy> {
-        let diversions = self.active_exceptions().filter(|exception| exception.diverts());
-        diversions.map(|exception| self.diversion(exception)).collect()
-    }
-
-    /// The profiles of devices and the segments, as policies that are tried behind the applied ones.
-    pub fn tried_behind(&self) -> Vec<RoutingPolicy> {
-        self.defaults().into_iter().chain(self.segments()).collect()
-    }
-
     /// The policy of this id, as it was applied or as an exception, a profile or a segment makes it.
     pub fn policy(&self, id: Id) -> Option<Cow<'a, RoutingPolicy>> {
         if let Some(policy) = self.state.applied.policies.get(id) {
@@ -88,7 +60,7 @@ impl<'a> Input<'a> {
     }
 
     /// Allows egress by the hops of its profile, or by the default route.
-    fn diversion(&self, exception: &Exception) -> RoutingPolicy {
+    pub(super) fn diversion(&self, exception: &Exception) -> RoutingPolicy {
         let state = self.state;
         let device = state.devices.get(exception.device_id);
         let device = device.map_or_else(|| exception.device_id.to_string(), |device| device.name.clone());
