@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 20;
+pub const ABI_VERSION: u32 = 21;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -32,6 +32,9 @@ const _: () = {
     same(size_of::<FlowKey>(), 52);
     same(size_of::<ShortFlowKey>(), 24);
     same(size_of::<FlowValue>(), 32);
+    same(size_of::<FlowPlaces>(), 64);
+    same(size_of::<FlowRecord4>(), 64);
+    same(size_of::<FlowRecord6>(), 128);
     same(size_of::<NewFlows>(), 8);
     same(size_of::<CounterValue>(), 16);
     same(size_of::<CounterPage>(), 1024);
@@ -57,6 +60,7 @@ const _: () = {
     same(size_of::<FastLink>(), 4);
     same(size_of::<FastEntry4>(), 32);
     same(size_of::<FastEntry6>(), 64);
+    same(size_of::<FastTags>(), 8);
     same(size_of::<FastAction>(), 72);
     same(size_of::<FastPending>(), 104);
     same(size_of::<XdpLink>(), 16);

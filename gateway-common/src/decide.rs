@@ -6,19 +6,9 @@ use crate::blocks;
 use crate::classify::{Classified, DNS_PORT, ICMPV6, IpPacket, Malformed, TCP, UDP};
 use crate::leg_selection;
 use crate::policy_maps::{PolicyInput, PolicyMaps};
+use crate::recorded_verdict::{find_flow, is_over, record_flow};
 use crate::verdict::{Action, Reason, Verdict};
 use crate::wire::*;
-
-/// RFC 5382, requirement 5: an established TCP connection may idle for two hours and four minutes.
-const TCP_IDLE_TIMEOUT: u32 = ticks(7_440);
-const IDLE_TIMEOUT: u32 = ticks(300);
-/// Maximum time until a SYN is retransmitted: one second (RFC 6298, section 2.1), or three by the RFC before it.
-const SYN_RETRANSMIT_TIMEOUT: u32 = ticks(3);
-
-/// Converts seconds to ticks of the flow table, rounded up.
-const fn ticks(seconds: u64) -> u32 {
-    ((seconds * 1_000_000_000) >> FLOW_TICK_SHIFT) as u32 + 1
-}
 
 /// Evaluates a packet from the LAN.
 pub fn decide<E: PolicyMaps>(packet: &Result<Classified, Malformed>, environment: &E) -> Verdict {
@@ -80,103 +70,6 @@ fn admit<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict: &mut 
             Admission::Admitted
         }
     };
-}
-
-/// Uses the verdict of the flow table if it is valid, and returns 1. Otherwise remembers the former state of the
-/// flow.
-// In the kernel program these three are separate functions, each with its own stack.
-#[inline(never)]
-fn find_flow<E: PolicyMaps>(input: &mut PolicyInput<'_>, environment: &E, verdict: &mut Verdict) -> u32 {
-    let PolicyInput { packet, plan, now, .. } = *input;
-    let key = flow_key(packet);
-    let Some(mut flow) = environment.flow(&key) else { return 0 };
-    if !flow.is_of(&key, plan.seed) {
-        return 0;
-    }
-    input.recorded = true;
-    let idle = if packet.protocol == TCP { TCP_IDLE_TIMEOUT } else { IDLE_TIMEOUT };
-    // Another processor may have updated it after this one read the clock.
-    let age = now.saturating_sub(flow.seen);
-    // A SYN shortly after a SYN is a retransmission. Otherwise it opens a new connection with the ports of an earlier
-    // one.
-    let another =
-        packet.opening && (flow.shown & flow_flags::ESTABLISHED != 0 || age > SYN_RETRANSMIT_TIMEOUT);
-    if age > idle || another {
-        return 0;
-    }
-    input.shown = flow.shown & !flow_flags::INSPECTED;
-    // A protocol that the flow shows for the first time may be blocked.
-    let is_news = packet.payload & !flow.shown != 0;
-    if flow.generation == plan.generation && !is_news && !is_over(flow.until, environment) {
-        let establishes =
-            packet.protocol == TCP && !packet.opening && flow.shown & flow_flags::ESTABLISHED == 0;
-        if age != 0 || establishes {
-            flow.seen = now;
-            if establishes {
-                flow.shown |= flow_flags::ESTABLISHED;
-            }
-            flow.digest = flow.digest_for(&key, plan.seed);
-            environment.remember(&key, &flow);
-        }
-        known(&flow, verdict);
-        return 1;
-    }
-    input.previous = flow.leg;
-    input.continued = true;
-    0
-}
-
-/// Records the verdict of a flow.
-#[inline(never)]
-fn record_flow<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, verdict: &Verdict) -> u32 {
-    let PolicyInput { packet, plan, shown, now, .. } = *input;
-    let key = flow_key(packet);
-    let establishes = packet.protocol == TCP && !packet.opening;
-    let held = if verdict.reason as u8 == Reason::QuicHeld as u8 { flow_flags::HELLO_OPEN } else { 0 };
-    let held = held | verdict.shown & flow_flags::INSPECTED;
-    let mut value = FlowValue {
-        seen: now,
-        generation: plan.generation,
-        mark: verdict.mark,
-        policy: verdict.policy,
-        device: verdict.device,
-        action: verdict.action as u8,
-        reason: verdict.reason as u8,
-        leg: verdict.leg,
-        shown: shown | packet.payload | if establishes { flow_flags::ESTABLISHED } else { 0 } | held,
-        until: verdict.until,
-        digest: 0,
-    };
-    value.digest = value.digest_for(&key, plan.seed);
-    environment.remember(&key, &value);
-    0
-}
-
-/// Reports whether a deadline has passed. Reads the clock only if there is one.
-#[inline(always)]
-fn is_over<E: PolicyMaps>(until: u32, environment: &E) -> bool {
-    until != 0 && (environment.since_boot() >> DEADLINE_SHIFT) >= until as u64
-}
-
-#[inline(always)]
-fn known(flow: &FlowValue, verdict: &mut Verdict) {
-    let action = match flow.action {
-        1 => Action::Mark,
-        2 => Action::Pass,
-        _ => Action::Drop,
-    };
-    // Only the dataplane writes flows, and it writes no unknown number.
-    let reason = match Reason::from_wire(flow.reason) {
-        Some(reason) => reason,
-        None => Reason::Malformed,
-    };
-    verdict.set(action, reason, flow.mark);
-    verdict.policy = flow.policy;
-    verdict.device = flow.device;
-    verdict.leg = flow.leg;
-    verdict.until = flow.until;
-    verdict.new = false;
-    verdict.shown = flow.shown;
 }
 
 /// Evaluates a packet by the plan, without the flow table.
@@ -580,21 +473,5 @@ fn least(a: u32, b: Option<u32>) -> u32 {
     match b {
         Some(b) if b < a => b,
         _ => a,
-    }
-}
-
-#[inline(always)]
-pub fn flow_key(packet: &IpPacket) -> FlowKey {
-    FlowKey {
-        source: packet.source,
-        destination: packet.destination,
-        interface: packet.interface,
-        source_port: packet.source_port,
-        destination_port: packet.destination_port,
-        mac: packet.mac,
-        vlan: packet.vlan,
-        protocol: packet.protocol,
-        fragment: packet.fragment as u8,
-        _pad: [0; 2],
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::classify::{IpPacket, TCP};
 use crate::client_hello;
-use crate::decide::flow_key;
 use crate::packet::Packet;
 use crate::policy_maps::PolicyMaps;
+use crate::recorded_verdict::flow_key;
 use crate::verdict::Verdict;
 use crate::wire::flow_flags::{HELLO, HELLO_OPEN};
 

@@ -19,5 +19,6 @@ pub mod maps;
 pub mod packet;
 pub mod policy_maps;
 pub mod reason;
+pub mod recorded_verdict;
 pub mod verdict;
 pub mod wire;

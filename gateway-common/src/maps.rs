@@ -82,10 +82,14 @@ maps! {
     EgressAllow "gw_egress_allow" [4096] EgressAllowKey => EgressAllowValue;
     /// Leg of an uplink or tunnel interface, by interface index.
     EgressLegs "gw_egress_legs" [1024] u32 => u32;
-    /// Flows whose key has a short form: nearly all IPv4 flows. Evicts the least recently used entry.
-    Flows4 "gw_flows4" [262_144] ShortFlowKey => FlowValue;
-    /// All other flows. Evicts the least recently used entry.
-    Flows6 "gw_flows6" [131_072] FlowKey => FlowValue;
+    /// Array by [`flow_bucket`]: records of the flows whose key has a short form, nearly all IPv4 flows.
+    Flows4 "gw_flows4" [32_768] u32 => [FlowRecord4; FLOW_PLACES];
+    /// The same of all other flows.
+    Flows6 "gw_flows6" [8192] u32 => [FlowRecord6; FLOW_PLACES];
+    /// Tags and times of the records of a bucket of the first table.
+    FlowPlaces4 "gw_flow_places4" [Flows4::CAPACITY] u32 => FlowPlaces;
+    /// The same of the other table.
+    FlowPlaces6 "gw_flow_places6" [Flows6::CAPACITY] u32 => FlowPlaces;
     /// Connections with a ClientHello of several segments. Evicts the least recently used entry.
     Hellos "gw_hellos" [4096] FlowKey => HelloProgress;
     /// Array by [`budget_index`]: new flows of each device, and of the unknown hosts of each interface.
@@ -127,6 +131,10 @@ maps! {
     FastFlows4 "gw_fast4" [65_536] u32 => [FastEntry4; FAST_PLACES];
     /// The same of IPv6 flows.
     FastFlows6 "gw_fast6" [16_384] u32 => [FastEntry6; FAST_PLACES];
+    /// Tags of the entries of a bucket of IPv4 flows, 0 without an entry.
+    FastTags4 "gw_fast_tags4" [FastFlows4::CAPACITY] u32 => FastTags;
+    /// The same of IPv6 flows.
+    FastTags6 "gw_fast_tags6" [FastFlows6::CAPACITY] u32 => FastTags;
     /// Array by [hash](crate::fast_path::hash): actions of the fast path.
     FastActions "gw_fast_actions" [65_536] u32 => FastAction;
     /// Array by traffic control index: packets between ingress and the egress guard.

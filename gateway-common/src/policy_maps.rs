@@ -37,8 +37,9 @@ pub trait PolicyMaps {
     fn action(&self, slot: Slot, rank: u32) -> Option<&ActionValue>;
     /// Advances the round-robin counter of a policy and returns it.
     fn next_turn(&self, policy: u32) -> u64;
-    fn flow(&self, key: &FlowKey) -> Option<FlowValue>;
-    fn remember(&self, key: &FlowKey, value: &FlowValue);
+    /// Reads the record of a flow, whose key has this hash. Returns false if there is none, or only a mixture of two.
+    fn read_flow(&self, key: &FlowKey, hash: u64, value: &mut FlowValue) -> bool;
+    fn remember(&self, key: &FlowKey, hash: u64, value: &FlowValue);
     /// Counts a new flow against a budget with [`NewFlows::next`].
     fn count_new_flow(&self, index: u32, window: u32) -> NewFlows;
     /// Monotonic time in nanoseconds, with a resolution of milliseconds.

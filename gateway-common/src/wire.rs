@@ -10,6 +10,7 @@ mod dns_verdict;
 mod event;
 mod fast_path;
 mod flow;
+mod flow_bucket;
 mod flow_budget;
 mod fqdn;
 mod mark;
@@ -31,12 +32,13 @@ pub use dns_verdict::{DNS_VERDICT_LIFETIME, DnsVerdictKey, DnsVerdictValue};
 pub use event::{BlockKey, COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use fast_path::{
     FAST_OFF, FAST_PLACES, FastAction, FastCounter, FastEnd, FastEntry4, FastEntry6, FastLink, FastPending,
-    FastState, fast_flags, fast_words,
+    FastState, FastTags, fast_flags, fast_words,
 };
 pub use flow::{
     DEADLINE_SHIFT, FLOW_TICK_SHIFT, FlowKey, FlowValue, Fragment, ShortFlowKey, deadline, earlier,
     flow_flags,
 };
+pub use flow_bucket::{FLOW_PLACES, FlowPlaces, FlowRecord, FlowRecord4, FlowRecord6, flow_bucket, flow_tag};
 pub use flow_budget::{BUDGETS, FLOW_BUDGET, NewFlows, WINDOW_SHIFT, budget_index};
 pub use fqdn::{ClientKey, FqdnIpKey, FqdnIpValue};
 pub use mark::Mark;

@@ -10,7 +10,7 @@ use gateway_common::fast_path::hash;
 use gateway_common::fast_path::header::{Family, Head, V4, V6};
 use gateway_common::fast_path::key::Key;
 use gateway_common::maps::{self as spec, MapSpec};
-use gateway_common::wire::{FAST_PLACES, FastAction, FastState};
+use gateway_common::wire::{FAST_PLACES, FastAction, FastState, FastTags};
 
 use crate::{maps, words};
 
@@ -45,13 +45,20 @@ pub trait Table: Family {
     where
         Self: Sized;
     fn bucket(hash: u64) -> Option<*mut [Self::Entry; FAST_PLACES]>;
+    fn tags(hash: u64) -> Option<*mut FastTags>;
 
     /// Returns the entry of a key.
     #[inline(always)]
     fn find(hash: u64, key: &Key<Self::Address>, place: &mut u32) -> Option<*mut Self::Entry> {
-        let bucket = Self::bucket(hash)?;
         // SAFETY: the pointer is to a value of the map.
-        let found = choose(place, hash, |index| Self::is_of(unsafe { &(*bucket)[index] }, key));
+        let (tags, tag) = (unsafe { *Self::tags(hash)? }, hash::tag(hash));
+        if !tags.may_have(tag) {
+            return None;
+        }
+        let bucket = Self::bucket(hash)?;
+        // SAFETY: as above.
+        let is_of = |index: usize| Self::is_of(unsafe { &(*bucket)[index] }, key);
+        let found = choose(place, hash, |index| tags.at(index) == tag && is_of(index));
         // SAFETY: the number is below that of the places.
         found.map(|index| unsafe { bucket.cast::<Self::Entry>().add(index) })
     }
@@ -65,7 +72,7 @@ pub trait Table: Family {
         now: &Validity,
         place: &mut u32,
     ) -> bool {
-        let Some(bucket) = Self::bucket(hash) else { return false };
+        let (Some(bucket), Some(tags)) = (Self::bucket(hash), Self::tags(hash)) else { return false };
         // SAFETY: the pointer is to a value of the map.
         let found = choose(place, hash, |index| Self::is_of(unsafe { &(*bucket)[index] }, key));
         let found = found.or_else(|| {
@@ -74,7 +81,11 @@ pub trait Table: Family {
         });
         let Some(index) = found else { return false };
         // SAFETY: the number is below that of the places.
-        unsafe { words::copy(&Self::entry(key, state), bucket.cast::<Self::Entry>().add(index)) };
+        unsafe {
+            words::copy(&Self::entry(key, state), bucket.cast::<Self::Entry>().add(index));
+            // One byte: another processor may write that of another place.
+            tags.cast::<u8>().add(index).write(hash::tag(hash));
+        }
         true
     }
 }
@@ -89,6 +100,11 @@ impl Table for V4 {
     fn bucket(hash: u64) -> Option<*mut [Self::Entry; FAST_PLACES]> {
         maps::FAST_FLOWS4.get_ptr_mut(hash::index(hash, spec::FastFlows4::CAPACITY))
     }
+
+    #[inline(always)]
+    fn tags(hash: u64) -> Option<*mut FastTags> {
+        maps::FAST_TAGS4.get_ptr_mut(hash::index(hash, spec::FastTags4::CAPACITY))
+    }
 }
 
 impl Table for V6 {
@@ -100,6 +116,11 @@ impl Table for V6 {
     #[inline(always)]
     fn bucket(hash: u64) -> Option<*mut [Self::Entry; FAST_PLACES]> {
         maps::FAST_FLOWS6.get_ptr_mut(hash::index(hash, spec::FastFlows6::CAPACITY))
+    }
+
+    #[inline(always)]
+    fn tags(hash: u64) -> Option<*mut FastTags> {
+        maps::FAST_TAGS6.get_ptr_mut(hash::index(hash, spec::FastTags6::CAPACITY))
     }
 }
 

@@ -14,6 +14,7 @@ mod events;
 mod fast_path;
 mod fast_path_learning;
 mod fast_path_table;
+mod flow_table;
 mod guard;
 mod ingress;
 mod inject;

@@ -98,11 +98,15 @@ pub static EGRESS_ALLOW: HashMap<Key<spec::EgressAllow>, Value<spec::EgressAllow
 pub static EGRESS_LEGS: HashMap<Key<spec::EgressLegs>, Value<spec::EgressLegs>> =
     HashMap::with_max_entries(size::<spec::EgressLegs>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_flows4")]
-pub static FLOWS4: LruHashMap<Key<spec::Flows4>, Value<spec::Flows4>> =
-    LruHashMap::with_max_entries(size::<spec::Flows4>(), 0);
+pub static FLOWS4: Array<Value<spec::Flows4>> = Array::with_max_entries(size::<spec::Flows4>(), ON_PAGES);
 #[map(name = "gw_flows6")]
-pub static FLOWS6: LruHashMap<Key<spec::Flows6>, Value<spec::Flows6>> =
-    LruHashMap::with_max_entries(size::<spec::Flows6>(), 0);
+pub static FLOWS6: Array<Value<spec::Flows6>> = Array::with_max_entries(size::<spec::Flows6>(), ON_PAGES);
+#[map(name = "gw_flow_places4")]
+pub static FLOW_PLACES4: Array<Value<spec::FlowPlaces4>> =
+    Array::with_max_entries(size::<spec::FlowPlaces4>(), ON_PAGES);
+#[map(name = "gw_flow_places6")]
+pub static FLOW_PLACES6: Array<Value<spec::FlowPlaces6>> =
+    Array::with_max_entries(size::<spec::FlowPlaces6>(), ON_PAGES);
 #[map(name = "gw_hellos")]
 pub static HELLOS: LruHashMap<Key<spec::Hellos>, Value<spec::Hellos>> =
     LruHashMap::with_max_entries(size::<spec::Hellos>(), 0);
@@ -166,6 +170,12 @@ pub static FAST_FLOWS4: Array<Value<spec::FastFlows4>> =
 #[map(name = "gw_fast6")]
 pub static FAST_FLOWS6: Array<Value<spec::FastFlows6>> =
     Array::with_max_entries(size::<spec::FastFlows6>(), ON_PAGES);
+#[map(name = "gw_fast_tags4")]
+pub static FAST_TAGS4: Array<Value<spec::FastTags4>> =
+    Array::with_max_entries(size::<spec::FastTags4>(), ON_PAGES);
+#[map(name = "gw_fast_tags6")]
+pub static FAST_TAGS6: Array<Value<spec::FastTags6>> =
+    Array::with_max_entries(size::<spec::FastTags6>(), ON_PAGES);
 #[map(name = "gw_fast_actions")]
 pub static FAST_ACTIONS: Array<Value<spec::FastActions>> =
     Array::with_max_entries(size::<spec::FastActions>(), 0);

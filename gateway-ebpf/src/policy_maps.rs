@@ -7,6 +7,7 @@ use gateway_common::maps::action_index;
 use gateway_common::policy_maps::PolicyMaps;
 use gateway_common::wire::*;
 
+use crate::flow_table;
 use crate::maps::*;
 
 pub struct Kernel;
@@ -219,24 +220,13 @@ impl PolicyMaps for Kernel {
     }
 
     #[inline(always)]
-    fn flow(&self, key: &FlowKey) -> Option<FlowValue> {
-        // SAFETY: all bit patterns are valid. The kernel may give the element to another flow during the copy; the digest
-        // of the record tells.
-        unsafe {
-            match key.short() {
-                Some(short) => FLOWS4.get(&short).copied(),
-                None => FLOWS6.get(key).copied(),
-            }
-        }
+    fn read_flow(&self, key: &FlowKey, hash: u64, value: &mut FlowValue) -> bool {
+        flow_table::read(key, hash, value)
     }
 
     #[inline(always)]
-    fn remember(&self, key: &FlowKey, value: &FlowValue) {
-        // A full table forgets old flows; a flow that is not remembered is evaluated again.
-        let _ = match key.short() {
-            Some(short) => FLOWS4.insert(&short, value, 0),
-            None => FLOWS6.insert(key, value, 0),
-        };
+    fn remember(&self, key: &FlowKey, hash: u64, value: &FlowValue) {
+        flow_table::write(key, hash, value);
     }
 
     #[inline(always)]

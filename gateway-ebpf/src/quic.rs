@@ -6,8 +6,8 @@ use aya_ebpf::EbpfContext as _;
 use aya_ebpf::helpers::generated::bpf_skb_load_bytes;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::IpPacket;
-use gateway_common::decide::flow_key;
 use gateway_common::policy_maps::PolicyMaps as _;
+use gateway_common::recorded_verdict::flow_key;
 use gateway_common::verdict::{Reason, Verdict};
 use gateway_common::wire::{DATAGRAM, HEADERS, QuicInitial, flow_flags, plan_flags};
 

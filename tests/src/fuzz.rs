@@ -20,10 +20,11 @@ mod router_advertisement;
 mod stun;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
-use gateway_common::decide::{decide, flow_key};
+use gateway_common::decide::decide;
 use gateway_common::guard::{Departure, guard};
 use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
+use gateway_common::recorded_verdict::flow_key;
 use gateway_common::verdict::Action;
 use gateway_common::wire::{Address, Choice, EgressAllowValue, Fragment, LocalValue, Mark, PlanValue};
 use gateway_core::plan::Dataplane;

@@ -5,6 +5,7 @@ pub mod differential;
 mod dns_filter;
 mod effects;
 mod fast_path;
+mod flow_bucket;
 mod flow_budget;
 mod guard_tap;
 mod incremental_plans;

@@ -1,7 +1,7 @@
 //! Hash of a key and digest of an entry: multilinear hashes of words (NH of RFC 4418, section 5.2.2). The products are
 //! independent of one another, so the processor computes them in parallel.
 
-use crate::wire::{Address, FAST_PLACES, FastAction};
+use crate::wire::{Address, FAST_PLACES, FastAction, FastTags};
 
 /// Odd multiplier from which each word gets its own summand, so that the order of words matters.
 const MULTIPLIER: u32 = 0x9e37_79b1;
@@ -78,6 +78,31 @@ pub const fn first_place(hash: u64) -> usize {
     hash as usize & (FAST_PLACES / 2)
 }
 
+/// Returns the tag of an entry in its bucket, never 0. Another flow may have the same one.
+#[inline(always)]
+pub const fn tag(hash: u64) -> u8 {
+    (hash >> 8) as u8 | 1
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = ONES << 7;
+
+impl FastTags {
+    /// Reports whether some place may have this tag: always, if one has it.
+    #[inline(always)]
+    pub const fn may_have(self, tag: u8) -> bool {
+        // A byte is zero where the tags are equal. Then it borrows, and its high bit becomes one.
+        let difference = self.0 ^ (ONES * tag as u64);
+        difference.wrapping_sub(ONES) & !difference & HIGH_BITS != 0
+    }
+
+    /// Returns the tag of a place.
+    #[inline(always)]
+    pub const fn at(self, place: usize) -> u8 {
+        (self.0 >> (8 * place)) as u8
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -130,6 +155,24 @@ mod tests {
         assert_ne!(of_words6(&source, &destination, 10, 17, 77), have);
         assert_ne!(of_words6(&source, &destination, 9, 6, 77), have);
         assert_ne!(of_words6(&source, &destination, 9, 17, 78), have);
+    }
+
+    #[test]
+    fn a_tag_is_found_at_each_place() {
+        for place in 0..FAST_PLACES {
+            for value in 1..=u8::MAX {
+                let tags =
+                    FastTags(0x5500_0001_80ff_7f02 & !(0xff << (8 * place)) | (value as u64) << (8 * place));
+                assert_eq!(tags.at(place), value);
+                for wanted in 1..=u8::MAX {
+                    let has = (0..FAST_PLACES).any(|place| tags.at(place) == wanted);
+                    assert!(!has || tags.may_have(wanted), "{wanted} in {tags:x?}");
+                    // Only behind a place that has it can another one look as if it had it.
+                    assert!(has || !tags.may_have(wanted), "{wanted} not in {tags:x?}");
+                }
+            }
+        }
+        assert!((0..1000_u64).all(|n| tag(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) != 0), "0 means no entry");
     }
 
     /// Counts the flows that find no place in their bucket.

@@ -61,7 +61,7 @@ pub const fn earlier(a: u32, b: u32) -> u32 {
     if b == 0 || (a != 0 && a < b) { a } else { b }
 }
 
-/// Flow record. With the short key, a kernel map entry fills two cache lines.
+/// Record of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct FlowValue {
@@ -82,8 +82,8 @@ pub struct FlowValue {
     pub shown: u8,
     /// End of the verdict as a [`deadline`], 0 without an end.
     pub until: u32,
-    /// [`FlowValue::digest_for`] of the key it was written under. The kernel may reuse an element for another flow
-    /// during a read; the result of such a read has another digest.
+    /// [`FlowValue::digest_for`] of the key it was written under. Another processor may write it during a read; the
+    /// result of such a read has another digest. It does not cover `seen`, which changes in place.
     pub digest: u32,
 }
 
@@ -120,37 +120,31 @@ const fn join(low: u32, high: u32) -> u64 {
 }
 
 impl FlowValue {
-    /// A digest of the key, of all other fields and of a secret.
+    /// A digest of the hash of the key, and of all other fields but the time.
     #[inline(always)]
-    pub const fn digest_for(&self, key: &FlowKey, seed: u32) -> u32 {
-        let mut hash = match key.short() {
-            Some(short) => short.digest(seed),
-            None => key.digest(seed),
-        };
+    pub const fn digest_for(&self, hash: u64) -> u32 {
         let last = [self.action, self.reason, self.leg, self.shown];
-        hash = mix(hash, join(self.seen, self.generation));
-        hash = mix(hash, join(self.mark, self.policy));
-        hash = mix(hash, join(self.device, self.until));
-        hash = mix(hash, u32::from_le_bytes(last) as u64);
-        hash as u32
+        let hash = mix(hash, join(self.generation, self.mark));
+        let hash = mix(hash, join(self.policy, self.device));
+        mix(hash, join(self.until, u32::from_le_bytes(last))) as u32
     }
 
     /// The value with its digest.
     #[inline(always)]
-    pub const fn sealed(self, key: &FlowKey, seed: u32) -> FlowValue {
-        FlowValue { digest: self.digest_for(key, seed), ..self }
+    pub const fn sealed(self, hash: u64) -> FlowValue {
+        FlowValue { digest: self.digest_for(hash), ..self }
     }
 
-    /// Reports whether the value was written under this key.
+    /// Reports whether the value was written under the key with this hash.
     #[inline(always)]
-    pub const fn is_of(&self, key: &FlowKey, seed: u32) -> bool {
-        self.digest == self.digest_for(key, seed)
+    pub const fn is_of(&self, hash: u64) -> bool {
+        self.digest == self.digest_for(hash)
     }
 }
 
 impl ShortFlowKey {
     #[inline(always)]
-    const fn digest(&self, seed: u32) -> u64 {
+    const fn hash(&self, seed: u32) -> u64 {
         let [m0, m1, m2] = self.mac.0;
         let mut hash = mix(seed as u64, join(self.source, self.destination));
         hash = mix(
@@ -187,8 +181,17 @@ const INTERFACE_BITS: u32 = 24;
 const VLAN_BITS: u32 = 12;
 
 impl FlowKey {
+    /// Hash of the key and a secret: of the short form, if there is one.
     #[inline(always)]
-    const fn digest(&self, seed: u32) -> u64 {
+    pub const fn hash(&self, seed: u32) -> u64 {
+        match self.short() {
+            Some(short) => short.hash(seed),
+            None => self.long_hash(seed),
+        }
+    }
+
+    #[inline(always)]
+    const fn long_hash(&self, seed: u32) -> u64 {
         let ([a, b, c, d], [e, f, g, h]) = (self.source.0, self.destination.0);
         let [m0, m1, m2] = self.mac.0;
         let mut hash = mix(seed as u64, join(a, b));
@@ -269,18 +272,25 @@ mod tests {
     fn a_record_read_under_another_key_is_refused() {
         let long = FlowKey { source: Address::v6([0xfd; 16]), ..key() };
         for key in [key(), long] {
-            let value = FlowValue { mark: 0x4700_0010, policy: 7, ..FlowValue::default() }.sealed(&key, 9);
-            assert!(value.is_of(&key, 9));
-            assert!(!value.is_of(&FlowKey { source_port: 1, ..key }, 9), "another flow");
-            assert!(!value.is_of(&key, 10), "another secret");
+            let hash = key.hash(9);
+            let value = FlowValue { mark: 0x4700_0010, policy: 7, ..FlowValue::default() }.sealed(hash);
+            assert!(value.is_of(hash));
+            assert!(!value.is_of(FlowKey { source_port: 1, ..key }.hash(9)), "another flow");
+            assert!(!value.is_of(key.hash(10)), "another secret");
             for torn in [
+                FlowValue { generation: 1, ..value },
                 FlowValue { mark: 0x4700_8000, ..value },
+                FlowValue { policy: 8, ..value },
+                FlowValue { device: 1, ..value },
+                FlowValue { action: 1, ..value },
+                FlowValue { reason: 1, ..value },
                 FlowValue { leg: 1, ..value },
+                FlowValue { shown: 1, ..value },
                 FlowValue { until: 1, ..value },
-                FlowValue { seen: 1, ..value },
             ] {
-                assert!(!torn.is_of(&key, 9), "a mixture: {torn:?}");
+                assert!(!torn.is_of(hash), "a mixture: {torn:?}");
             }
+            assert!(FlowValue { seen: 1, ..value }.is_of(hash), "the time changes in place");
         }
     }
 

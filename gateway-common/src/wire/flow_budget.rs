@@ -4,20 +4,22 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::maps::{DEVICES, Flows4, Flows6, MapSpec};
 
-use super::FLOW_TICK_SHIFT;
+use super::{FLOW_PLACES, FLOW_TICK_SHIFT};
 
 /// The budget counts new flows in windows of 2^36 nanoseconds, 69 s.
 pub const WINDOW_SHIFT: u32 = 36;
 
-/// Maximum number of flows that a device may add in one window: 238 per second. One device needs 16 windows (18 min) to
+/// Maximum number of flows that a device may add in one window: 238 per second. One device needs 32 windows (36 min) to
 /// fill the table of IPv4 and 8 windows (9 min) to fill the other one, both longer than a flow without TCP may idle.
-/// The table evicts the least recently used records first, so flows in use stay.
-pub const FLOW_BUDGET: u32 = Flows4::CAPACITY / 16;
+/// A bucket of the table forgets the flow that was silent longest, so flows in use stay.
+pub const FLOW_BUDGET: u32 = 16_384;
 
 const _: () = {
     let window_seconds = (1u64 << WINDOW_SHIFT) / 1_000_000_000;
-    let windows = (Flows6::CAPACITY / FLOW_BUDGET) as u64;
-    assert!(windows * window_seconds > 300, "one device evicts flows that are in use");
+    let places = FLOW_PLACES as u32;
+    let (four, six) = (Flows4::CAPACITY * places / FLOW_BUDGET, Flows6::CAPACITY * places / FLOW_BUDGET);
+    assert!(four as u64 * window_seconds > 300, "one device evicts flows that are in use");
+    assert!(six as u64 * window_seconds > 300, "one device evicts flows that are in use");
 };
 
 /// Number of budgets for unknown hosts: one for each LAN interface, by the low bits of its index.

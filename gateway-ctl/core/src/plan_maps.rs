@@ -254,11 +254,11 @@ impl PolicyMaps for PlanMaps<'_> {
         now
     }
 
-    fn flow(&self, key: &FlowKey) -> Option<FlowValue> {
-        self.flows.borrow().get(key).copied()
+    fn read_flow(&self, key: &FlowKey, _: u64, value: &mut FlowValue) -> bool {
+        self.flows.borrow().get(key).map(|flow| *value = *flow).is_some()
     }
 
-    fn remember(&self, key: &FlowKey, value: &FlowValue) {
+    fn remember(&self, key: &FlowKey, _: u64, value: &FlowValue) {
         self.flows.borrow_mut().insert(*key, *value);
     }
 

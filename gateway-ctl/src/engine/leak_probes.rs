@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use gateway_common::decide::flow_key;
+use gateway_common::recorded_verdict::flow_key;
 use gateway_core::leak_check::{Expected, Outcome, Plan, Run, Sighting, SightingKind, recognise};
 
 use crate::os::egress_tap::EgressTap;

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
-use gateway_common::decide::decide_ip;
-use gateway_common::decide::{self, decide};
+use gateway_common::decide::{decide, decide_ip};
 use gateway_common::guard::{self, Departure};
 use gateway_common::inspect::decide_inspected;
 use gateway_common::policy_maps::PolicyMaps as _;
+use gateway_common::recorded_verdict::flow_key;
 use gateway_common::verdict::{Action, Verdict};
 use gateway_common::wire::{
     ActionValue, Address, Choice, ClientKey, EgressAllowKey, FlowKey, FlowValue, FqdnIpKey, FqdnIpValue,
@@ -211,7 +211,7 @@ fn compare(
 
 /// Compares the flow entries, which decide later packets.
 fn compare_flow(programs: &Programs, environment: &PlanMaps<'_>, ip: &IpPacket, round: usize) {
-    let key = decide::flow_key(ip);
+    let key = flow_key(ip);
     let want = environment.flows.borrow().get(&key).map(|flow| FlowValue { seen: 0, digest: 0, ..*flow });
     let have = programs.flow(&key).expect("flows").map(|flow| FlowValue { seen: 0, digest: 0, ..flow });
     assert_eq!(have, want, "round {round}: what is remembered of {key:?} differs");

@@ -2,7 +2,8 @@
 
 use gateway_common::admission::Admission;
 use gateway_common::classify::{Classified, IpPacket, TCP, UDP};
-use gateway_common::decide::{decide, flow_key};
+use gateway_common::decide::decide;
+use gateway_common::recorded_verdict::flow_key;
 use gateway_common::verdict::Verdict;
 
 use proptest::prelude::*;

@@ -2,24 +2,76 @@
 
 use std::collections::BTreeMap;
 
-use gateway_common::maps as spec;
+use gateway_common::maps::{self as spec, MapSpec};
 use gateway_common::verdict::Reason;
-use gateway_common::wire::{FLOW_TICK_SHIFT, FlowKey, FlowValue};
+use gateway_common::wire::{
+    FLOW_PLACES, FLOW_TICK_SHIFT, FlowKey, FlowPlaces, FlowRecord, FlowRecord4, FlowRecord6, FlowValue,
+    flow_bucket,
+};
+use zerocopy::IntoBytes as _;
 
 use super::fast_path::EpochChange;
 use super::flow_clock::ticks;
-use super::maps::{Entries, HashTable};
+use super::maps::{ArrayMap, Entries as _};
 use super::{Error, Programs};
 
 /// Attempts to change a record that the program writes as well.
 const ATTEMPTS: usize = 3;
 /// No plan has this generation.
 const NO_GENERATION: u32 = 0;
+/// Number of buckets that one call reads.
+const AT_ONCE: u32 = 64;
+
+/// One of the two tables, as the maps of its buckets.
+struct Table<'a, R: FlowRecord, M, P>
+where
+    M: MapSpec<Value = [R; FLOW_PLACES]>,
+    P: MapSpec<Value = FlowPlaces>,
+{
+    records: &'a ArrayMap<M>,
+    places: &'a ArrayMap<P>,
+}
+
+impl<R: FlowRecord, M, P> Table<'_, R, M, P>
+where
+    M: MapSpec<Value = [R; FLOW_PLACES]>,
+    P: MapSpec<Value = FlowPlaces>,
+{
+    /// Visits the records. Of buckets without a record, it reads only the places.
+    fn for_each(&self, visit: &mut impl FnMut(FlowKey, FlowValue)) -> Result<(), Error> {
+        for first in (0..M::CAPACITY).step_by(AT_ONCE as usize) {
+            let count = AT_ONCE.min(M::CAPACITY - first) as usize;
+            let places = self.places.read_from(first, count)?;
+            if places.iter().all(|places| places.tags == [0; FLOW_PLACES]) {
+                continue;
+            }
+            for (places, records) in places.iter().zip(self.records.read_from(first, count)?) {
+                for (_, record) in places.tags.iter().zip(&records).filter(|(tag, _)| **tag != 0) {
+                    visit((*record.key()).into(), *record.value());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the record of a flow, and the offset of its value in the map.
+    fn find(&self, hash: u64, key: &R::Key) -> Result<Option<(FlowValue, usize)>, Error> {
+        let index = flow_bucket(hash, M::CAPACITY);
+        let (places, records) = (self.places.get(index)?, self.records.get(index)?);
+        let Some(place) = places.find(&records, hash, key) else { return Ok(None) };
+        let value = records[place].value();
+        let within = std::ptr::from_ref(value).addr() - std::ptr::from_ref(&records).addr();
+        let offset = index as usize * size_of::<M::Value>() + within;
+        Ok(Some((*value, offset)).filter(|(value, _)| value.is_of(hash)))
+    }
+}
 
 /// Reader of the flow table that works without [`Programs`].
 pub struct FlowReader {
-    flows4: HashTable<spec::Flows4>,
-    flows6: HashTable<spec::Flows6>,
+    flows4: ArrayMap<spec::Flows4>,
+    flows6: ArrayMap<spec::Flows6>,
+    flow_places4: ArrayMap<spec::FlowPlaces4>,
+    flow_places6: ArrayMap<spec::FlowPlaces6>,
 }
 
 impl FlowReader {
@@ -30,39 +82,58 @@ impl FlowReader {
         let chosen = [Reason::PolicyEgress, Reason::PolicyProxy, Reason::PolicyDirect, Reason::NoPolicy]
             .map(|reason| reason as u8);
         let mut flows = BTreeMap::new();
-        let mut count = |flow: FlowValue| {
+        let mut count = |_, flow: FlowValue| {
             if u64::from(flow.seen) >= oldest && chosen.contains(&flow.reason) {
                 *flows.entry((flow.policy, flow.leg)).or_default() += 1;
             }
         };
-        self.flows4.for_each(&mut count)?;
-        self.flows6.for_each(&mut count)?;
+        Table { records: &self.flows4, places: &self.flow_places4 }.for_each(&mut count)?;
+        Table { records: &self.flows6, places: &self.flow_places6 }.for_each(&mut count)?;
         Ok(flows)
     }
 }
 
 impl Programs {
+    fn table4(&self) -> Table<'_, FlowRecord4, spec::Flows4, spec::FlowPlaces4> {
+        Table { records: &self.maps.flows4, places: &self.maps.flow_places4 }
+    }
+
+    fn table6(&self) -> Table<'_, FlowRecord6, spec::Flows6, spec::FlowPlaces6> {
+        Table { records: &self.maps.flows6, places: &self.maps.flow_places6 }
+    }
+
+    /// Returns all records, those of former generations included.
     pub fn flows(&self) -> Result<BTreeMap<FlowKey, FlowValue>, Error> {
-        let short = self.maps.flows4.read()?.into_iter().map(|(key, value)| (key.into(), value));
-        Ok(self.maps.flows6.read()?.into_iter().chain(short).collect())
+        let (seed, mut flows) = (self.seed()?, BTreeMap::new());
+        let mut add = |key: FlowKey, value: FlowValue| {
+            // A program may have written it meanwhile.
+            if value.is_of(key.hash(seed)) {
+                flows.insert(key, value);
+            }
+        };
+        self.table4().for_each(&mut add)?;
+        self.table6().for_each(&mut add)?;
+        Ok(flows)
     }
 
     pub fn flow(&self, key: &FlowKey) -> Result<Option<FlowValue>, Error> {
+        Ok(self.find_flow(key)?.map(|(value, _)| value))
+    }
+
+    fn find_flow(&self, key: &FlowKey) -> Result<Option<(FlowValue, usize)>, Error> {
+        let hash = key.hash(self.seed()?);
         match key.short() {
-            Some(short) => self.maps.flows4.get(&short),
-            None => self.maps.flows6.get(key),
+            Some(short) => self.table4().find(hash, &short),
+            None => self.table6().find(hash, key),
         }
     }
 
     /// Deletes all flows and what they have begun to show. The programs evaluate their next packets as new flows.
     pub fn delete_flows(&mut self) -> Result<(), Error> {
         self.fast_path.invalidate(EpochChange::Flows)?;
-        for key in self.maps.flows4.read()?.keys() {
-            self.maps.flows4.remove(key)?;
-        }
-        for key in self.maps.flows6.read()?.keys() {
-            self.maps.flows6.remove(key)?;
-        }
+        // No search finds a record without a tag.
+        self.maps.flow_places4.clear()?;
+        self.maps.flow_places6.clear()?;
         for key in self.maps.hellos.read()?.keys() {
             self.maps.hellos.remove(key)?;
         }
@@ -73,17 +144,18 @@ impl Programs {
     /// Notes what a flow has shown: bits of [`flow_flags`](gateway_common::wire::flow_flags). The program evaluates its
     /// next packet again. Returns false if it has no record.
     pub fn note_in_flow(&mut self, key: &FlowKey, shown: u8) -> Result<bool, Error> {
-        let seed = self.seed()?;
+        let hash = key.hash(self.seed()?);
         for _ in 0..ATTEMPTS {
-            let Some(flow) = self.flow(key)?.filter(|flow| flow.is_of(key, seed)) else { return Ok(false) };
+            let Some((flow, offset)) = self.find_flow(key)? else { return Ok(false) };
             if flow.shown & shown == shown {
                 return Ok(true);
             }
             let noted = FlowValue { shown: flow.shown | shown, generation: NO_GENERATION, ..flow };
-            let noted = noted.sealed(key, seed);
+            let noted = noted.sealed(hash);
+            // Nothing but this record: the program writes the others of the bucket.
             match key.short() {
-                Some(short) => self.maps.flows4.put(&short, &noted)?,
-                None => self.maps.flows6.put(key, &noted)?,
+                Some(_) => self.maps.flows4.write_in_place(offset, noted.as_bytes())?,
+                None => self.maps.flows6.write_in_place(offset, noted.as_bytes())?,
             }
         }
         Ok(true)
@@ -91,7 +163,12 @@ impl Programs {
 
     /// Returns the flow table with its own descriptors. A read takes long and must not block the plan.
     pub fn flow_reader(&self) -> Result<FlowReader, Error> {
-        Ok(FlowReader { flows4: self.maps.flows4.try_clone()?, flows6: self.maps.flows6.try_clone()? })
+        Ok(FlowReader {
+            flows4: self.maps.flows4.try_clone()?,
+            flows6: self.maps.flows6.try_clone()?,
+            flow_places4: self.maps.flow_places4.try_clone()?,
+            flow_places6: self.maps.flow_places6.try_clone()?,
+        })
     }
 
     /// Returns the round-robin counter of a policy.

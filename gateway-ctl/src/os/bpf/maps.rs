@@ -7,12 +7,16 @@ use aya::maps::lpm_trie::{Key as TrieKey, LpmTrie};
 use aya::maps::{Array, HashMap, IterableMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya::{Ebpf, Pod};
 use gateway_common::maps::{self as spec, MapSpec, Wire};
+use zerocopy::FromZeros as _;
 
 use super::Error;
-use super::syscall::{Position, delete_batch, lookup_batch, update_batch};
+use super::syscall::{Position, delete_batch, lookup_batch, update_batch, write_mapped};
 
 /// Number of entries that one call reads. A hash table needs more than its largest bucket has.
 const BATCH: usize = 4096;
+
+/// Maximum size of the values that one call reads of an array.
+const BATCH_BYTES: usize = 1 << 18;
 
 /// Maximum number of entries that one call reads.
 const MAX_BATCH: usize = 1 << 20;
@@ -64,8 +68,10 @@ pub struct Maps {
     pub domains: HashTable<spec::FqdnIps>,
     pub authorised: HashTable<spec::EgressAllow>,
     pub egress_legs: HashTable<spec::EgressLegs>,
-    pub flows4: HashTable<spec::Flows4>,
-    pub flows6: HashTable<spec::Flows6>,
+    pub flows4: ArrayMap<spec::Flows4>,
+    pub flows6: ArrayMap<spec::Flows6>,
+    pub flow_places4: ArrayMap<spec::FlowPlaces4>,
+    pub flow_places6: ArrayMap<spec::FlowPlaces6>,
     pub hellos: HashTable<spec::Hellos>,
     pub new_flows: ArrayMap<spec::NewFlowCounts>,
     pub unrecorded: CounterArray<spec::Unrecorded>,
@@ -110,8 +116,10 @@ impl Maps {
             domains: HashTable(open::<spec::FqdnIps, _>(ebpf)?),
             authorised: HashTable(open::<spec::EgressAllow, _>(ebpf)?),
             egress_legs: HashTable(open::<spec::EgressLegs, _>(ebpf)?),
-            flows4: HashTable(open::<spec::Flows4, _>(ebpf)?),
-            flows6: HashTable(open::<spec::Flows6, _>(ebpf)?),
+            flows4: ArrayMap(open::<spec::Flows4, _>(ebpf)?),
+            flows6: ArrayMap(open::<spec::Flows6, _>(ebpf)?),
+            flow_places4: ArrayMap(open::<spec::FlowPlaces4, _>(ebpf)?),
+            flow_places6: ArrayMap(open::<spec::FlowPlaces6, _>(ebpf)?),
             hellos: HashTable(open::<spec::Hellos, _>(ebpf)?),
             new_flows: ArrayMap(open::<spec::NewFlowCounts, _>(ebpf)?),
             unrecorded: CounterArray(open::<spec::Unrecorded, _>(ebpf)?),
@@ -149,9 +157,10 @@ impl<M: MapSpec> ArrayMap<M> {
 
     /// Visits the values in parts, so that a large array is never in memory as a whole.
     pub fn for_each(&self, mut visit: impl FnMut(M::Value)) -> Result<(), Error> {
+        let most = (BATCH_BYTES / size_of::<M::Value>()).clamp(1, BATCH);
         let mut first = 0;
         while first < M::CAPACITY {
-            let count = BATCH.min((M::CAPACITY - first) as usize);
+            let count = most.min((M::CAPACITY - first) as usize);
             self.read_from(first, count)?.into_iter().for_each(&mut visit);
             first += count as u32;
         }
@@ -164,6 +173,12 @@ impl<M: MapSpec> ArrayMap<M> {
 
     pub fn set(&mut self, index: u32, value: M::Value) -> Result<(), Error> {
         self.0.set(index, Raw(value), 0).map_err(failed::<M>("write"))
+    }
+
+    /// Writes a part of the values, at an offset in bytes. The array must be one that can be mapped into memory.
+    pub fn write_in_place(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
+        write_mapped(descriptor(IterableMap::map(&self.0)), offset, bytes)
+            .map_err(|error| failed::<M>("write")(MapError::IoError(error)))
     }
 
     /// Reads consecutive values.
@@ -184,6 +199,15 @@ impl<M: MapSpec> ArrayMap<M> {
             values.push(self.get(index)?);
         }
         Ok(values)
+    }
+
+    /// Writes zeroes to all values.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        let most = (BATCH_BYTES / size_of::<M::Value>()).clamp(1, BATCH);
+        let zeroes = vec![M::Value::new_zeroed(); most];
+        (0..M::CAPACITY)
+            .step_by(most)
+            .try_for_each(|first| self.write_from(first, &zeroes[..most.min((M::CAPACITY - first) as usize)]))
     }
 
     /// Writes consecutive values.

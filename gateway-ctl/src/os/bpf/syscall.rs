@@ -1,5 +1,5 @@
-//! bpf(2) calls that the library lacks: information about a pinned link, a grace period through a map of maps, and
-//! many entries of a map at once.
+//! bpf(2) calls that the library lacks: information about a pinned link, a grace period through a map of maps,
+//! many entries of a map at once, and a part of one.
 
 use std::ffi::CString;
 use std::io;
@@ -217,6 +217,37 @@ pub unsafe fn update_batch<K: Pod, V: Pod>(
 pub unsafe fn delete_batch<K: Pod>(map: BorrowedFd<'_>, keys: &[K]) -> io::Result<()> {
     let mut attributes = Attributes::of_batch(map, keys.len()).with_address(4, keys.as_ptr() as u64);
     bpf(MAP_DELETE_BATCH, &mut attributes).map(drop)
+}
+
+/// Writes bytes of the values of an array that can be mapped into memory, in words from the first one on. The offset is
+/// a multiple of a word.
+pub fn write_mapped(array: BorrowedFd<'_>, offset: usize, bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: the call has no preconditions.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(io::Error::other)?;
+    let (first, within) = (offset / page * page, offset % page);
+    let length = (within + bytes.len()).next_multiple_of(page);
+    let at = libc::off_t::try_from(first).map_err(io::Error::other)?;
+    let (protection, null) = (libc::PROT_READ | libc::PROT_WRITE, std::ptr::null_mut());
+    // SAFETY: a new mapping, at an address that the kernel chooses.
+    let mapped = unsafe { libc::mmap(null, length, protection, libc::MAP_SHARED, array.as_raw_fd(), at) };
+    if mapped == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    for (index, word) in bytes.as_chunks::<4>().0.iter().enumerate() {
+        // SAFETY: the words are within the mapping, which nothing else in this process uses. Programs of the kernel may
+        // write to it meanwhile.
+        unsafe {
+            mapped
+                .cast::<u8>()
+                .add(within)
+                .cast::<u32>()
+                .add(index)
+                .write_volatile(u32::from_ne_bytes(*word));
+        }
+    }
+    // SAFETY: the mapping of above, which is not used any more.
+    unsafe { libc::munmap(mapped, length) };
+    Ok(())
 }
 
 #[cfg(test)]
