@@ -8,7 +8,6 @@ use gateway_common::wire::{
     FLOW_PLACES, FLOW_TICK_SHIFT, FlowKey, FlowPlaces, FlowRecord, FlowRecord4, FlowRecord6, FlowValue,
     flow_bucket,
 };
-use zerocopy::IntoBytes as _;
 
 use super::fast_path::EpochChange;
 use super::flow_clock::ticks;
@@ -152,10 +151,11 @@ impl Programs {
             }
             let noted = FlowValue { shown: flow.shown | shown, generation: NO_GENERATION, ..flow };
             let noted = noted.sealed(hash);
+            let words: &[u32; 8] = zerocopy::transmute_ref!(&noted);
             // Nothing but this record: the program writes the others of the bucket.
             match key.short() {
-                Some(_) => self.maps.flows4.write_in_place(offset, noted.as_bytes())?,
-                None => self.maps.flows6.write_in_place(offset, noted.as_bytes())?,
+                Some(_) => self.maps.flows4.write_in_place(offset, words)?,
+                None => self.maps.flows6.write_in_place(offset, words)?,
             }
         }
         Ok(true)

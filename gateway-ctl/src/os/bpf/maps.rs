@@ -175,9 +175,9 @@ impl<M: MapSpec> ArrayMap<M> {
         self.0.set(index, Raw(value), 0).map_err(failed::<M>("write"))
     }
 
-    /// Writes a part of the values, at an offset in bytes. The array must be one that can be mapped into memory.
-    pub fn write_in_place(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
-        write_mapped(descriptor(IterableMap::map(&self.0)), offset, bytes)
+    /// Writes words of the values, at an offset in bytes. The array must be one that can be mapped into memory.
+    pub fn write_in_place(&mut self, offset: usize, words: &[u32]) -> Result<(), Error> {
+        write_mapped(descriptor(IterableMap::map(&self.0)), offset, words)
             .map_err(|error| failed::<M>("write")(MapError::IoError(error)))
     }
 
