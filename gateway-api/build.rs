@@ -1,12 +1,13 @@
-//! Embeds the dashboard: a table of the files in `ui/dist`, each also compressed. `cargo xtask ui` builds them. Without
-//! them the daemon has no dashboard, and says so in its place.
+//! Embeds the dashboard: a table of the files in `ui/dist`, compressed where that is smaller. `cargo xtask ui` builds them. Without
+//! them the daemon has no dashboard, and says so in its place. Compresses the document of the API as well.
 
 use std::{
     env,
     error::Error,
+    ffi::OsStr,
     fmt::Write as _,
     fs,
-    io::{Cursor, Write as _},
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
@@ -16,6 +17,10 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Folder of the built dashboard. An empty value embeds none.
 const VARIABLE: &str = "GATEWAY_UI_DIST";
+
+/// The document of the API, which the package holds.
+const DOCUMENT: &str = "openapi.json";
+const COMPRESSED_DOCUMENT: &str = "openapi.json.gz";
 
 /// The result, beside the contents that it includes.
 const TABLE: &str = "dashboard.rs";
@@ -55,6 +60,7 @@ fn run() -> Result<()> {
     println!("cargo:rerun-if-env-changed={VARIABLE}");
     make_small();
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo names no folder for the result")?);
+    compress_document(&out)?;
     let mut files = Vec::new();
     let dist = dist()?;
     if let Some(dist) = &dist {
@@ -122,24 +128,20 @@ fn table(dist: &Path, files: &[PathBuf], out: &Path) -> Result<String> {
         let digest = digest(&content);
         // Copies: the folder may change before the compiler reads it.
         let name = |suffix: &str| out.join(format!("{digest}.{suffix}"));
-        store(&name("identity"), || Ok(content.clone()))?;
-        let compressed = |suffix: &str, compress: fn(&[u8]) -> Result<Vec<u8>>| -> Result<String> {
-            if !compressible {
-                return Ok("None".to_owned());
-            }
-            let size = store(&name(suffix), || compress(&content))?;
-            Ok(match size < u64::try_from(content.len())? {
-                true => format!("Some(include_bytes!({:?}))", name(suffix)),
-                false => "None".to_owned(),
-            })
+        let compressed = name("gz");
+        let is_smaller =
+            *compressible && store(&compressed, || gzip(&content))? < u64::try_from(content.len())?;
+        let (form, embedded) = match is_smaller {
+            true => ("Gzip", compressed),
+            false => ("Identity", name("identity")),
         };
+        if !is_smaller {
+            store(&embedded, || Ok(content))?;
+        }
         writeln!(
             table,
-            "File {{ path: {path:?}, media: {media:?}, digest: {digest:?}, identity: include_bytes!({:?}), \
-             brotli: {}, gzip: {} }},",
-            name("identity"),
-            compressed("br", brotli)?,
-            compressed("gz", gzip)?,
+            "File {{ path: {path:?}, media: {media:?}, digest: {digest:?}, \
+             content: Embedded::{form}(include_bytes!({embedded:?})) }},",
         )?;
     }
     table.push(']');
@@ -177,21 +179,19 @@ fn remove_unused(out: &Path, table: &str) -> Result<()> {
     for entry in fs::read_dir(out)? {
         let path = entry?.path();
         let digest = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-        if path.file_name().is_some_and(|name| name != TABLE) && !table.contains(digest) {
+        let is_result = |name: &OsStr| name == TABLE || name == COMPRESSED_DOCUMENT;
+        if !path.file_name().is_some_and(is_result) && !table.contains(digest) {
             fs::remove_file(&path)?;
         }
     }
     Ok(())
 }
 
-/// Compresses as far as brotli can in builds that are installed, where it takes some seconds per megabyte.
-fn brotli(content: &[u8]) -> Result<Vec<u8>> {
-    let quality = if env::var_os("PROFILE").is_some_and(|profile| profile == "release") { 11 } else { 9 };
-    let parameters =
-        brotli::enc::BrotliEncoderParams { quality, size_hint: content.len(), ..Default::default() };
-    let mut compressed = Vec::new();
-    brotli::BrotliCompress(&mut Cursor::new(content), &mut compressed, &parameters)?;
-    Ok(compressed)
+/// Compresses the document of the API.
+fn compress_document(out: &Path) -> Result<()> {
+    println!("cargo:rerun-if-changed={DOCUMENT}");
+    let document = fs::read(DOCUMENT).map_err(|error| format!("{DOCUMENT}: {error}"))?;
+    Ok(fs::write(out.join(COMPRESSED_DOCUMENT), gzip(&document)?)?)
 }
 
 fn gzip(content: &[u8]) -> Result<Vec<u8>> {

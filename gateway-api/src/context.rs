@@ -46,7 +46,7 @@ pub struct Api {
     pub table: Table,
     pub routes: Routes,
     /// Query parameters that filter the list of an operation, by operation.
-    pub filter_names: BTreeMap<String, Vec<String>>,
+    filter_names: OnceLock<BTreeMap<String, Vec<String>>>,
     pub settings: Settings,
     pub gateway: Gateway,
     pub auth: Auth,
@@ -64,14 +64,12 @@ pub struct Api {
 pub struct EndpointTable {
     table: Table,
     routes: Routes,
-    filter_names: BTreeMap<String, Vec<String>>,
 }
 
 impl EndpointTable {
-    /// Builds the routes and the filters of lists. Fails only if the table declares a method and path twice.
+    /// Builds the routes. Fails only if the table declares a method and path twice.
     pub fn new(table: Table) -> Result<Self, String> {
-        let (routes, filter_names) = (Routes::new(table.endpoints())?, openapi::filters(&table));
-        Ok(Self { table, routes, filter_names })
+        Ok(Self { routes: Routes::new(table.endpoints())?, table })
     }
 }
 
@@ -83,12 +81,12 @@ impl Api {
 
     /// Builds the API over a gateway.
     pub fn over(endpoints: EndpointTable, gateway: Gateway, settings: Settings) -> Arc<Self> {
-        let EndpointTable { table, routes, filter_names } = endpoints;
+        let EndpointTable { table, routes } = endpoints;
         let auth = Auth::new(&settings.auth, &gateway);
         Arc::new(Self {
             table,
             routes,
-            filter_names,
+            filter_names: OnceLock::new(),
             settings,
             gateway,
             auth,
@@ -103,7 +101,16 @@ impl Api {
 
     /// Returns the OpenAPI document.
     pub fn openapi(&self) -> Bytes {
-        self.openapi.get_or_init(|| Bytes::from(openapi::text(&self.table))).clone()
+        self.openapi.get_or_init(|| Bytes::from(openapi::embedded())).clone()
+    }
+
+    /// Returns the fields of the objects that an endpoint lists, if its query may name them.
+    pub fn filter_names(&self, endpoint: &Endpoint) -> &[String] {
+        if !endpoint.filters {
+            return &[];
+        }
+        let read = || openapi::query_names(&self.openapi()).expect("a test has read it");
+        self.filter_names.get_or_init(read).get(&endpoint.operation).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns the configuration in force.

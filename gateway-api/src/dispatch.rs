@@ -138,7 +138,7 @@ async fn process(
     if !endpoint.always {
         api.open()?;
     }
-    let query = read_query(endpoint, parts, &api.filter_names)?;
+    let query = read_query(api, endpoint, parts)?;
     let body = body::read(endpoint, parts, body, &query, api.settings.body_limit).await?;
     let if_match = conditional::header(&parts.headers, &header::IF_MATCH)?;
     let passphrase = match endpoint.binary {
@@ -422,21 +422,17 @@ fn request_id(headers: &HeaderMap) -> String {
 }
 
 /// Parses the query. Rejects parameters that the endpoint does not read; they are probably typos.
-fn read_query(
-    endpoint: &Endpoint,
-    parts: &Parts,
-    filters: &std::collections::BTreeMap<String, Vec<String>>,
-) -> Result<Query, ApiError> {
+fn read_query(api: &Api, endpoint: &Endpoint, parts: &Parts) -> Result<Query, ApiError> {
     if endpoint.page {
         return Ok(Query::default());
     }
     let query = Query::parse(parts.uri.query())?;
-    let fields = filters.get(&endpoint.operation).map(Vec::as_slice).unwrap_or_default();
-    for (name, _) in &query.0 {
-        let declared = endpoint.parameters.iter().any(|parameter| parameter.name == name);
-        if !declared && !fields.contains(name) {
+    let is_declared = |name: &str| endpoint.parameters.iter().any(|parameter| parameter.name == name);
+    for (name, _) in query.0.iter().filter(|(name, _)| !is_declared(name)) {
+        let fields = api.filter_names(endpoint);
+        if !fields.contains(name) {
             let mut allowed: Vec<&str> = endpoint.parameters.iter().map(|parameter| parameter.name).collect();
-            allowed.extend(fields.iter().map(String::as_str));
+            allowed.extend(fields.iter().map(String::as_str).filter(|name| !is_declared(name)));
             return Err(ApiError::invalid_parameter(
                 name,
                 format!("This endpoint has no query parameter {name:?}."),

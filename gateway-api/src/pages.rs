@@ -11,7 +11,7 @@ pub mod file;
 mod negotiation;
 
 use file::ASSETS;
-pub use file::{File, response};
+pub use file::{Embedded, File, response};
 pub use negotiation::takes_html;
 
 pub const HTML: &str = "text/html; charset=utf-8";

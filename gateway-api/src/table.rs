@@ -7,8 +7,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use schemars::{Schema, SchemaGenerator};
-
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
@@ -19,6 +17,7 @@ mod build;
 pub mod collection;
 mod group;
 mod route;
+mod schema;
 
 pub use crate::effect::{Audit, Effect};
 pub use collection::{Collection, Live, Ops, output_schema};
@@ -26,8 +25,8 @@ pub use collection::{Collection, Live, Ops, output_schema};
 pub use gateway_model::method::Method;
 pub use group::expect;
 pub use route::{MatchedPath, Routes, placeholders};
+pub use schema::SchemaSource;
 
-pub type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 pub type Pending = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send>>;
 pub type Handler = Arc<dyn Fn(Cx, Request) -> Pending + Send + Sync>;
 
@@ -82,14 +81,14 @@ pub struct Endpoint {
     pub headers: Vec<(&'static str, &'static str)>,
     /// The query may also name fields of the listed objects. The names come from the output schema.
     pub filters: bool,
-    pub input: Option<SchemaFn>,
+    pub input: Option<SchemaSource>,
     /// If true, a body is required.
     pub input_required: bool,
     /// Input field that a `text/plain` body is stored in. The query provides the other fields.
     pub text_field: Option<&'static str>,
     /// If true, a body of any other media type is read as bytes. The passphrase that decrypts it comes in a header.
     pub binary: bool,
-    pub output: Option<SchemaFn>,
+    pub output: Option<SchemaSource>,
     /// If true, the output is a list of that schema.
     pub list: bool,
     pub status: u16,

@@ -9,15 +9,14 @@ use std::time::Duration;
 use gateway_core::network::{InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings};
 use gateway_core::plan::VirtualLink;
 use gateway_core::xdp::XdpModes;
-use gateway_model::Revision;
 use gateway_model::settings::bootstrap::{Dataplane, FastPathMode, LanIpv6, XdpInterface};
 use gateway_model::settings::group::Group as _;
 use gateway_model::settings::groups::{InterfaceConfig, InterfacesConfig};
 use gateway_model::settings::uplink::Wan;
 use gateway_model::settings::{Bootstrap, Settings};
 use gateway_model::validated::Cidr;
+use gateway_model::{Revision, decode};
 use ipnet::IpNet;
-use serde::Deserialize as _;
 
 /// Sampling rate: the BPF programs report one of this many new flows.
 const SAMPLE_EVERY: u32 = 16;
@@ -191,7 +190,7 @@ fn admin_port(config: &Bootstrap) -> u16 {
 /// Returns the stored configurations of interfaces. One that cannot be read counts as not set.
 fn configured(settings: &Settings) -> InterfacesConfig {
     let value = settings.get(InterfacesConfig::KEY);
-    value.and_then(|value| InterfacesConfig::deserialize(value).ok()).unwrap_or_default()
+    value.and_then(|value| decode::from_value::<InterfacesConfig>(value).ok()).unwrap_or_default()
 }
 
 fn interface_settings(config: &InterfaceConfig) -> InterfaceSettings {

@@ -8,7 +8,7 @@ use gateway_model::settings::groups::DhcpConfig;
 
 use crate::authorization::Access;
 use crate::table::Method::Put;
-use crate::table::{Collection, Ops, Placeholder, Table};
+use crate::table::{Collection, Ops, Placeholder, SchemaSource, Table};
 
 pub fn rows(t: &mut Table) {
     t.group_checked::<DhcpConfig>("/dhcp", "replace_dhcp_config", Access::Operate, settings::check);
@@ -26,6 +26,6 @@ pub fn rows(t: &mut Table) {
         .summary("List the leases, ended ones included, by address")
         .doc("An ended lease is kept until another client needs its address. Addresses that hosts use without a lease are in the state declined.")
         .parameter("limit", Placeholder::Integer, "Maximum number of leases, 1 to 1000. Without it all are returned.");
-    endpoint.output = Some(leases::schema);
+    endpoint.output = Some(SchemaSource::new(leases::schema));
     (endpoint.list, endpoint.filters) = (true, true);
 }

@@ -1,7 +1,10 @@
 //! An embedded file, and the response that has it.
 
+use std::io::Read as _;
+
 use axum::body::Body;
 use bytes::Bytes;
+use flate2::read::GzDecoder;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 
@@ -28,10 +31,15 @@ pub struct File {
     pub media: &'static str,
     /// Hash of the content.
     pub digest: &'static str,
-    pub identity: &'static [u8],
-    /// Compressed content, where it is smaller.
-    pub brotli: Option<&'static [u8]>,
-    pub gzip: Option<&'static [u8]>,
+    pub content: Embedded,
+}
+
+/// The bytes of a file as the daemon embeds them: in one form, for its size.
+#[derive(Debug)]
+pub enum Embedded {
+    Identity(&'static [u8]),
+    /// A gzip member (RFC 1952), which is what almost all clients get.
+    Gzip(&'static [u8]),
 }
 
 impl File {
@@ -39,24 +47,37 @@ impl File {
         path: &'static str,
         media: &'static str,
         digest: &'static str,
-        identity: &'static [u8],
+        content: &'static [u8],
     ) -> Self {
-        Self { path, media, digest, identity, brotli: None, gzip: None }
+        Self { path, media, digest, content: Embedded::Identity(content) }
     }
 
     /// Returns the strong entity tag of the content in a coding. The bytes differ by coding, so the tags do too.
     fn tag(&self, coding: Coding) -> String {
         match coding {
             Coding::Identity => format!("\"{}\"", self.digest),
-            Coding::Brotli | Coding::Gzip => format!("\"{}-{}\"", self.digest, coding.name()),
+            Coding::Gzip => format!("\"{}-{}\"", self.digest, coding.name()),
         }
     }
 
-    fn content(&self, coding: Coding) -> Option<&'static [u8]> {
+    fn is_available(&self, coding: Coding) -> bool {
         match coding {
-            Coding::Brotli => self.brotli,
-            Coding::Gzip => self.gzip,
-            Coding::Identity => Some(self.identity),
+            Coding::Gzip => matches!(self.content, Embedded::Gzip(_)),
+            Coding::Identity => true,
+        }
+    }
+
+    /// Returns the content in a coding that is available.
+    fn content(&self, coding: Coding) -> std::io::Result<Bytes> {
+        match (&self.content, coding) {
+            (Embedded::Identity(content), _) | (Embedded::Gzip(content), Coding::Gzip) => {
+                Ok(Bytes::from_static(content))
+            }
+            (Embedded::Gzip(compressed), Coding::Identity) => {
+                let mut content = Vec::new();
+                GzDecoder::new(*compressed).read_to_end(&mut content)?;
+                Ok(Bytes::from(content))
+            }
         }
     }
 }
@@ -67,7 +88,7 @@ pub fn response(
     status: StatusCode,
     request: &HeaderMap,
 ) -> Result<Response<Body>, ApiError> {
-    let coding = Coding::choose(request, |coding| file.content(coding).is_some());
+    let coding = Coding::choose(request, |coding| file.is_available(coding));
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -104,6 +125,7 @@ pub fn response(
     if coding != Coding::Identity {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     }
-    *response.body_mut() = Body::from(Bytes::from_static(file.content(coding).unwrap_or(file.identity)));
+    let content = file.content(coding).map_err(|error| ApiError::internal(&error))?;
+    *response.body_mut() = Body::from(content);
     Ok(response)
 }

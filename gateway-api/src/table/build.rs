@@ -8,7 +8,7 @@ use gateway_model::capability::{Capability, NOT_SUPPORTED};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
-use super::{Effect, Endpoint, Handler, Method, Table, Work, no_endpoint};
+use super::{Effect, Endpoint, Handler, Method, SchemaSource, Table, Work, no_endpoint};
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
@@ -25,7 +25,7 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Get, path, operation, Effect::Reads, Access::Read);
-        endpoint.output = Some(O::schema);
+        endpoint.output = Some(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(without_input(run));
         endpoint
     }
@@ -39,8 +39,8 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Post, path, operation, Effect::Reads, Access::Check);
-        endpoint.input = Some(schema_of::<I>);
-        endpoint.output = Some(O::schema);
+        endpoint.input = Some(SchemaSource::new(schema_of::<I>));
+        endpoint.output = Some(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(with_input(run));
         endpoint
     }
@@ -60,8 +60,8 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Post, path, operation, effect, Access::Operate);
-        endpoint.input = Some(schema_of::<I>);
-        endpoint.output = Some(O::schema);
+        endpoint.input = Some(SchemaSource::new(schema_of::<I>));
+        endpoint.output = Some(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(with_input(run));
         endpoint
     }
@@ -80,7 +80,7 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Post, path, operation, effect, Access::Operate);
-        endpoint.output = Some(O::schema);
+        endpoint.output = Some(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(without_input(run));
         endpoint
     }
@@ -100,9 +100,9 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Put, path, operation, effect, Access::Operate);
-        endpoint.input = Some(schema_of::<I>);
+        endpoint.input = Some(SchemaSource::new(schema_of::<I>));
         endpoint.input_required = true;
-        endpoint.output = Some(O::schema);
+        endpoint.output = Some(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(with_input(run));
         endpoint
     }
@@ -121,7 +121,7 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Delete, path, operation, effect, Access::Operate);
-        endpoint.output = Some(O::schema);
+        endpoint.output = Some(SchemaSource::new(O::schema));
         endpoint.work = Work::Handler(without_input(run));
         endpoint
     }
@@ -166,10 +166,10 @@ impl Table {
         Fut: Future<Output = Result<O, ApiError>> + Send + 'static,
     {
         let endpoint = self.endpoint(Method::Post, path, operation, effect, Access::Operate);
-        endpoint.input = Some(schema_of::<I>);
+        endpoint.input = Some(SchemaSource::new(schema_of::<I>));
         endpoint.input_required = true;
         endpoint.binary = true;
-        endpoint.output = Some(O::schema);
+        endpoint.output = Some(SchemaSource::new(O::schema));
         let run = Arc::new(run);
         endpoint.work = Work::Handler(Arc::new(move |cx, request| {
             let run = run.clone();

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use gateway_ctl::parallel::in_parallel;
 use gateway_model::filter::Filter;
-use gateway_model::registry::ShownText;
+use gateway_model::registry::{self, ShownText};
 use gateway_model::{Deleted, EditError, Id, Kind, Resource, Revision, State, Written};
 use http::StatusCode;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
-use super::{Audit, Effect, Endpoint, Method, Placeholder, Table, Work};
+use super::{Audit, Effect, Endpoint, Method, Placeholder, SchemaSource, Table, Work};
 use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
@@ -102,7 +102,7 @@ impl Table {
         let Collection { path, item, actions, ops, live } = collection;
         let audited = |action| Effect::Stores(Audit { action, resource_type: R::NOUN });
         let tagged = |endpoint: &mut Endpoint| {
-            endpoint.output = Some(output_schema::<R>);
+            endpoint.output = Some(SchemaSource::new(output_schema::<R>));
             endpoint.tagged = true;
         };
         if ops.has(Ops::LIST) {
@@ -123,7 +123,7 @@ impl Table {
             let endpoint =
                 self.endpoint(Method::Post, path, actions[0], audited(actions[0]), Access::Operate);
             tagged(endpoint);
-            endpoint.input = Some(input_schema::<R>);
+            endpoint.input = Some(SchemaSource::new(input_schema::<R>));
             endpoint.input_required = true;
             endpoint.status = 201;
             endpoint.summary = "Create an object";
@@ -139,7 +139,7 @@ impl Table {
         if ops.has(Ops::REPLACE) {
             let endpoint = self.endpoint(Method::Put, item, actions[1], audited(actions[1]), Access::Operate);
             tagged(endpoint);
-            endpoint.input = Some(input_schema::<R>);
+            endpoint.input = Some(SchemaSource::new(input_schema::<R>));
             endpoint.input_required = true;
             endpoint.summary = "Replace an object";
             endpoint.doc = "Read-only fields are ignored; omitted secrets are kept.";
@@ -148,7 +148,7 @@ impl Table {
         if ops.has(Ops::DELETE) {
             let endpoint =
                 self.endpoint(Method::Delete, item, actions[2], audited(actions[2]), Access::Operate);
-            endpoint.output = Some(<Deleted as Answer>::schema);
+            endpoint.output = Some(SchemaSource::new(<Deleted as Answer>::schema));
             endpoint.tagged = true;
             endpoint.summary = "Delete an object";
             endpoint.parameter(
@@ -385,12 +385,12 @@ fn input(body: Body) -> Result<Value, ApiError> {
 }
 
 fn input_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
-    component(generator, &R::schema_name(), |generator| Kind::of::<R>().input_schema(generator))
+    component(generator, &R::schema_name(), |generator| registry::input_schema::<R>(generator))
 }
 
 /// Returns the schema of an object in responses. Also for endpoints outside the collection.
 pub fn output_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
-    component(generator, &R::schema_name(), |generator| Kind::of::<R>().output_schema(generator))
+    component(generator, &R::schema_name(), |generator| registry::output_schema::<R>(generator))
 }
 
 /// Adds a schema to the named ones and returns a reference to it.

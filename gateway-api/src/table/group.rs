@@ -8,7 +8,7 @@ use gateway_model::settings::group::{Group, GroupKind};
 use gateway_model::{EditError, Revision, State, Warning};
 use schemars::{Schema, SchemaGenerator};
 
-use super::{Audit, Effect, Endpoint, Method, Table, Work};
+use super::{Audit, Effect, Endpoint, Method, SchemaSource, Table, Work};
 use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
@@ -41,7 +41,7 @@ impl Table {
         let effect = Effect::Stores(Audit { action, resource_type: G::NOUN });
         let endpoint = self.endpoint(Method::Put, path, action, effect, access);
         describe::<G>(endpoint);
-        endpoint.input = Some(|generator| G::json_schema(generator));
+        endpoint.input = Some(SchemaSource::new(|generator| G::json_schema(generator)));
         endpoint.input_required = true;
         endpoint.summary = "Replace the whole settings object";
         endpoint.doc = "Omitted fields take their defaults; omitted secrets are kept.";
@@ -87,7 +87,7 @@ fn describe<G: Group>(endpoint: &mut Endpoint) {
     fn schema<G: Group>(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<G>()
     }
-    endpoint.output = Some(schema::<G>);
+    endpoint.output = Some(SchemaSource::new(schema::<G>));
     endpoint.tagged = true;
 }
 

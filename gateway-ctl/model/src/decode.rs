@@ -3,10 +3,14 @@
 //! Serde stops at the first error. Here the offending value is taken out and decoding starts again, so
 //! types decoded this way give each field a default; which fields must be present is checked beside it.
 
+mod reader;
+
+use std::cell::RefCell;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_path_to_error::{Segment, Track};
 
+use self::reader::Trace;
 use crate::problem::{Problems, code};
 
 /// Maximum number of reported problems.
@@ -45,28 +49,44 @@ impl<T> Decoded<T> {
 /// Decodes, with one problem per wrong value. `None`: not even the whole has the right type.
 /// Values at the paths of `secrets` (`peers[].preshared_key`) are not quoted in messages.
 pub fn decode<T: DeserializeOwned>(
-    mut value: Value,
+    value: Value,
     secrets: &[&str],
     problems: &mut Problems,
 ) -> Option<Decoded<T>> {
+    let mut decoded = None;
+    let mut attempt = |value: &Value, trace: &Trace| {
+        decoded = Some(reader::read(value, trace)?);
+        Ok(())
+    };
+    let (unknown, shortened) = repeat(&mut attempt, value, secrets, problems)?;
+    Some(Decoded { value: decoded?, unknown, shortened })
+}
+
+/// Attempts until no wrong value is left. Returns the paths of unknown keys, and of lists that lost elements. Not generic:
+/// there are a hundred types.
+fn repeat(
+    attempt: &mut dyn FnMut(&Value, &Trace) -> Result<(), serde_json::Error>,
+    mut value: Value,
+    secrets: &[&str],
+    problems: &mut Problems,
+) -> Option<(Vec<String>, Vec<String>)> {
     let mut removed: Vec<Removed> = Vec::new();
     loop {
-        let error = match attempt(&value) {
-            Ok((decoded, unknown)) => {
-                let shortened = removed.iter().map(|gone| path_text(&gone.list)).collect();
-                return Some(Decoded { value: decoded, unknown, shortened });
-            }
-            Err(error) => error,
+        let trace = Trace { ignored: Some(RefCell::default()), ..Trace::default() };
+        let Err(error) = attempt(&value, &trace) else {
+            let unknown = trace.ignored.map(RefCell::into_inner).unwrap_or_default();
+            return Some((unknown, removed.iter().map(|gone| path_text(&gone.list)).collect()));
         };
-        let mut shown = original_path(&error.path, &removed);
-        let text = error.message;
+        let path = trace.failed_at.into_inner().unwrap_or_default();
+        let mut shown = original_path(&path, &removed);
+        let text = error.to_string();
         if let Some(field) = quoted(text.strip_prefix("missing field ").unwrap_or_default()).next() {
             shown.push(Step::Key(field.to_owned()));
             problems.required(path_text(&shown));
         } else {
             report(&path_text(&shown), &text, secrets, problems);
         }
-        if problems.len() >= MAX_PROBLEMS || !remove_at(&mut value, &error.path, &mut removed) {
+        if problems.len() >= MAX_PROBLEMS || !remove_at(&mut value, &path, &mut removed) {
             return None;
         }
     }
@@ -96,11 +116,6 @@ pub fn path_text(path: &[Step]) -> String {
     text
 }
 
-struct Failure {
-    path: Vec<Step>,
-    message: String,
-}
-
 /// An element that was taken out of a list.
 struct Removed {
     /// Path of the list, with original indices.
@@ -108,37 +123,9 @@ struct Removed {
     index: usize,
 }
 
-fn attempt<T: DeserializeOwned>(value: &Value) -> Result<(T, Vec<String>), Failure> {
-    let mut track = Track::new();
-    let mut unknown = Vec::new();
-    let deserializer = serde_path_to_error::Deserializer::new(value, &mut track);
-    match serde_ignored::deserialize(deserializer, |path| unknown.push(ignored_path(&path))) {
-        Ok(decoded) => Ok((decoded, unknown)),
-        Err(error) => {
-            let path = track.path();
-            let steps = path.iter().filter_map(|segment| match segment {
-                Segment::Seq { index } => Some(Step::Index(*index)),
-                Segment::Map { key } => Some(Step::Key(key.clone())),
-                Segment::Enum { .. } | Segment::Unknown => None,
-            });
-            Err(Failure { path: steps.collect(), message: error.to_string() })
-        }
-    }
-}
-
-fn ignored_path(path: &serde_ignored::Path<'_>) -> String {
-    use serde_ignored::Path;
-    match path {
-        Path::Root => String::new(),
-        Path::Seq { parent, index } => format!("{}[{index}]", ignored_path(parent)),
-        Path::Map { parent, key } => match ignored_path(parent) {
-            parent if parent.is_empty() => key.clone(),
-            parent => format!("{parent}.{key}"),
-        },
-        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
-            ignored_path(parent)
-        }
-    }
+/// Reads a value that the gateway itself has stored. Unknown keys are ignored; the first error is returned.
+pub fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
+    reader::read(value, &Trace::default())
 }
 
 /// Takes the value at the path out of the input. False when there is nothing that could be taken.

@@ -7,6 +7,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::decode;
 use crate::edit::EditError;
 use crate::id::Id;
 use crate::kinds::{ApiKey, Exception, RoutingPolicy};
@@ -37,7 +38,7 @@ pub(crate) fn carry_over(
     expires_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
 ) {
-    let given = input.get("expires_at").and_then(|value| serde_json::from_value(value.clone()).ok());
+    let given = input.get("expires_at").and_then(|value| decode::from_value(value).ok());
     if given == expires_at {
         input.insert("ended_at".into(), json!(ended_at));
     }

@@ -102,8 +102,8 @@ pub struct Kind {
     marks: fn(&State) -> (u32, Revision, usize),
     made: fn(&State) -> usize,
     visit_secrets: fn(&mut State, Scope, &mut SecretVisitor<'_>),
-    input_schema: fn(&mut SchemaGenerator) -> Schema,
-    output_schema: fn(&mut SchemaGenerator) -> Schema,
+    #[cfg(test)]
+    pub(crate) schemas: tests::Schemas,
     pub(crate) ops: Ops,
 }
 
@@ -157,8 +157,8 @@ impl Kind {
             },
             made: |state| R::table(state).iter().filter(|row| !row.meta().id.is_builtin()).count(),
             visit_secrets: |state, scope, visit| secrets::visit_table(R::table_mut(state), scope, visit),
-            input_schema: input_schema::<R>,
-            output_schema: output_schema::<R>,
+            #[cfg(test)]
+            schemas: tests::Schemas::of::<R>(),
             ops: Ops::of::<R>(),
         }
     }
@@ -225,24 +225,6 @@ impl Kind {
     /// Returns the number of objects that are not built in.
     pub fn made(&self, state: &State) -> usize {
         (self.made)(state)
-    }
-
-    /// Returns the schema of bodies of POST and PUT.
-    pub fn input_schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        (self.input_schema)(generator)
-    }
-
-    /// Returns the schema of replies.
-    pub fn output_schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        (self.output_schema)(generator)
-    }
-
-    /// Both, self-contained: input and output.
-    pub fn schema(&self) -> (Schema, Schema) {
-        let settings = || schemars::generate::SchemaSettings::draft2020_12();
-        let mut input = settings().for_deserialize().into_generator();
-        let mut output = settings().for_serialize().into_generator();
-        (self.input_schema(&mut input), self.output_schema(&mut output))
     }
 
     /// Reports whether the draft wrote or removed a row of the kind.
@@ -471,7 +453,8 @@ fn changed_fields<R: Resource>(had: &R, has: &R) -> Vec<String> {
     fields
 }
 
-fn input_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
+/// Returns the schema of bodies of POST and PUT.
+pub fn input_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = R::json_schema(generator);
     if let Some(map) = schema.as_object_mut() {
         if let Some(Value::Object(properties)) = map.get_mut("properties") {
@@ -488,7 +471,8 @@ fn input_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
     schema
 }
 
-fn output_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
+/// Returns the schema of replies.
+pub fn output_schema<R: Resource>(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = R::json_schema(generator);
     let shown = R::shown_schema(generator);
     let more = shown.as_ref().and_then(|schema| schema.get("properties")).and_then(Value::as_object).cloned();

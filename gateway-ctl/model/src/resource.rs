@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::bulk_edit::Names;
+use crate::decode;
 use crate::edit::EditError;
 use crate::id::{Id, Revision};
 use crate::problem::Problems;
@@ -245,8 +246,8 @@ fn with_secrets<R: Resource>(row: &R, text: fn(&Secret) -> &str) -> Value {
 
 /// The row back from its stored form. Strict: unknown keys are ignored, anything else is an error.
 pub fn from_stored<R: Resource>(stored: &Value) -> Result<R, serde_json::Error> {
-    let meta = Meta::deserialize(stored)?;
-    let mut row = R::deserialize(stored)?;
+    let meta: Meta = decode::from_value(stored)?;
+    let mut row: R = decode::from_value(stored)?;
     *row.meta_mut() = meta;
     Ok(row)
 }

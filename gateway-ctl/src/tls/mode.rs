@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use gateway_model::decode;
 use rustls::crypto::aws_lc_rs::{self, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::{NamedGroup, SupportedProtocolVersion, version};
@@ -38,7 +39,7 @@ impl PqMode {
     /// Parses the stored setting. An unreadable value means the strictest mode: a guess must not weaken the security.
     pub fn of_setting(stored: Option<&serde_json::Value>) -> PqMode {
         let Some(stored) = stored else { return PqMode::Default };
-        PqMode::deserialize(stored).unwrap_or_else(|error| {
+        decode::from_value(stored).unwrap_or_else(|error| {
             tracing::error!(%error, "failed to read setting {}: allowing only post-quantum sessions", PqMode::KEY);
             PqMode::Required
         })

@@ -99,9 +99,9 @@ impl Client {
         let (parts, body) = response.into_parts();
         assert_documented(&self.api, &method, &path, parts.status.as_u16());
         let bytes = body.collect().await.expect("the body of an answer ends").to_bytes();
-        let is_file =
-            parts.headers.get("content-type").is_some_and(|media| media == "application/octet-stream");
-        let text = match is_file {
+        let is_binary = parts.headers.contains_key("content-encoding")
+            || parts.headers.get("content-type").is_some_and(|media| media == "application/octet-stream");
+        let text = match is_binary {
             true => String::from_utf8_lossy(&bytes).into_owned(),
             false => String::from_utf8(bytes.to_vec()).expect("answers are UTF-8"),
         };

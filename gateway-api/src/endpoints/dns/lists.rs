@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::{DnsAllow, DnsBlock};
 use gateway_model::problem::code;
-use gateway_model::{EditError, Kind, Problems, Resource, State, Warning};
+use gateway_model::{EditError, Kind, Problems, Resource, State, Warning, registry};
 use http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::reply::{Answer, WithHeaders};
 use crate::request::{Body, Req, decode};
 use crate::table::Method::{Delete, Post};
-use crate::table::{Audit, Effect, Table, Work, output_schema};
+use crate::table::{Audit, Effect, SchemaSource, Table, Work, output_schema};
 
 /// Maximum number of domains in a request.
 const MAX_DOMAINS: usize = 10_000;
@@ -71,8 +71,8 @@ pub(super) fn rows<L: DomainList>(t: &mut Table, path: &'static str, operation: 
     let row = t.declared(Post, path);
     row.summary = "Add a domain, several domains, or the URL of a list";
     row.doc = "`domains` adds several domains in one change; the response lists which of them are new.";
-    row.input = Some(input_schema::<L>);
-    row.output = Some(answer_schema::<L>);
+    row.input = Some(SchemaSource::new(input_schema::<L>));
+    row.output = Some(SchemaSource::new(answer_schema::<L>));
     let Work::Handler(one) = row.work.clone() else { return };
     row.work = Work::Handler(Arc::new(move |cx, request| match &request.body {
         Body::Json(Value::Object(map)) if map.contains_key("domains") => {
@@ -90,7 +90,7 @@ pub(super) fn rows<L: DomainList>(t: &mut Table, path: &'static str, operation: 
 }
 
 fn input_schema<L: DomainList>(generator: &mut SchemaGenerator) -> Schema {
-    let one = Kind::of::<L>().input_schema(generator);
+    let one = registry::input_schema::<L>(generator);
     let many = generator.subschema_for::<Domains>();
     json_schema!({ "anyOf": [one, many] })
 }

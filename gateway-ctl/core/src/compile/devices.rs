@@ -3,13 +3,12 @@
 use std::net::IpAddr;
 
 use gateway_common::wire::{DeviceValue, LIST_SHIFT, RANK_NONE, device_flags};
-use gateway_model::Device;
 use gateway_model::kinds::device::DeviceStatus;
 use gateway_model::kinds::trust_class::{Internet, LanAccess};
 use gateway_model::settings::groups::{PrivacyBlocks, PrivacyMode};
 use gateway_model::settings::keys::DNS_UPSTREAM_SERVERS;
 use gateway_model::upstream::Upstream;
-use serde::Deserialize;
+use gateway_model::{Device, decode};
 
 use super::Input;
 use super::blocks;
@@ -50,7 +49,7 @@ fn resolvers(input: &Input<'_>) -> Vec<IpAddr> {
         _ => None,
     });
     let set = input.state.settings.get(DNS_UPSTREAM_SERVERS);
-    let set = set.and_then(|value| Vec::<IpAddr>::deserialize(value).ok());
+    let set = set.and_then(|value| decode::from_value::<Vec<IpAddr>>(value).ok());
     named.chain(set.unwrap_or_else(|| input.network.resolvers.clone())).collect()
 }
 

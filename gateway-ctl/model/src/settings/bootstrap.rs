@@ -193,8 +193,8 @@ pub struct Interfaces(pub Vec<IfName>);
 impl<'de> Deserialize<'de> for Interfaces {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Interfaces, D::Error> {
         match Value::deserialize(deserializer)? {
-            list @ Value::Array(_) => Vec::deserialize(list).map(Interfaces),
-            one => IfName::deserialize(one).map(|name| Interfaces(vec![name])),
+            list @ Value::Array(_) => decode::from_value(&list).map(Interfaces),
+            one => decode::from_value(&one).map(|name| Interfaces(vec![name])),
         }
         .map_err(serde::de::Error::custom)
     }

@@ -1,7 +1,7 @@
 //! Groups of settings: one object under one key, replaced as a whole and validated like a resource, but without an id.
 //! A group that was never set has its defaults.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -71,7 +71,6 @@ pub struct GroupKind {
     pub secrets: &'static [&'static str],
     shown: fn(&State) -> Value,
     put: fn(&mut State, Value) -> Result<Vec<Warning>, EditError>,
-    schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
 impl GroupKind {
@@ -82,7 +81,6 @@ impl GroupKind {
             secrets: G::SECRETS,
             shown: |state| plain(&state.group::<G>()),
             put: put::<G>,
-            schema: |generator| G::json_schema(generator),
         }
     }
 
@@ -105,17 +103,13 @@ impl GroupKind {
     pub fn put(&self, draft: &mut State, input: Value) -> Result<Vec<Warning>, EditError> {
         (self.put)(draft, input)
     }
-
-    pub fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        (self.schema)(generator)
-    }
 }
 
 impl State {
     /// A group as it is set, else with its defaults. A stored value that cannot be read counts as not set.
     pub fn group<G: Group>(&self) -> G {
         let value = self.settings.get(G::KEY);
-        let mut group = value.and_then(|value| G::deserialize(value).ok()).unwrap_or_default();
+        let mut group = value.and_then(|value| decode::from_value::<G>(value).ok()).unwrap_or_default();
         for (name, secret) in G::SECRETS.iter().zip(group.secrets()) {
             *secret = self.settings.secret(&secret_key::<G>(name));
         }

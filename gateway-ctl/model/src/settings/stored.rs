@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cow::CowMap;
+use crate::decode;
 use crate::id::Revision;
 use crate::secret::Secret;
 use crate::secrets::{Scope, SecretPlace, SecretVisitor};
@@ -53,9 +54,9 @@ impl Setting {
             map.insert("value".into(), true.into());
             Some(secret)
         });
-        let mut setting = Setting::deserialize(stored)?;
+        let mut setting: Setting = decode::from_value(&stored)?;
         if let Some(secret) = secret {
-            setting.secret = Secret::deserialize(secret)?;
+            setting.secret = decode::from_value(&secret)?;
         }
         Ok(setting)
     }
