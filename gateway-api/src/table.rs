@@ -18,6 +18,7 @@ pub mod collection;
 mod group;
 mod route;
 mod schema;
+mod store_handler;
 
 pub use crate::effect::{Audit, Effect};
 pub use collection::{Collection, Live, Ops, output_schema};

@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 use std::ops::BitOr;
-use std::sync::Arc;
 
 use gateway_ctl::parallel::in_parallel;
 use gateway_model::filter::Filter;
@@ -12,9 +11,9 @@ use http::StatusCode;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
-use super::{Audit, Effect, Endpoint, Method, Placeholder, SchemaSource, Table, Work};
+use super::store_handler::{in_memory, on_disk};
+use super::{Audit, Effect, Endpoint, Method, Placeholder, SchemaSource, Table};
 use crate::authorization::Access;
-use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::dispatch::conditional;
 use crate::error::{ApiError, Code};
@@ -117,7 +116,7 @@ impl Table {
                 Placeholder::Integer,
                 "Maximum number of objects, 1 to 1000. Without it all are returned.",
             );
-            endpoint.work = handler(move |cx, request| list(kind, live, &cx, &request));
+            endpoint.work = on_disk(move |cx, request| list(kind, live, &cx, &request));
         }
         if ops.has(Ops::CREATE) {
             let endpoint =
@@ -127,7 +126,7 @@ impl Table {
             endpoint.input_required = true;
             endpoint.status = 201;
             endpoint.summary = "Create an object";
-            endpoint.work = handler(move |cx, request| create(kind, item, live, &cx, request));
+            endpoint.work = on_disk(move |cx, request| create(kind, item, live, &cx, request));
         }
         if ops.has(Ops::GET) {
             let operation = format!("get_{}", R::NOUN);
@@ -143,7 +142,7 @@ impl Table {
             endpoint.input_required = true;
             endpoint.summary = "Replace an object";
             endpoint.doc = "Read-only fields are ignored; omitted secrets are kept.";
-            endpoint.work = handler(move |cx, request| replace(kind, live, &cx, request));
+            endpoint.work = on_disk(move |cx, request| replace(kind, live, &cx, request));
         }
         if ops.has(Ops::DELETE) {
             let endpoint =
@@ -156,27 +155,9 @@ impl Table {
                 Placeholder::Boolean,
                 "Delete even if policies refer to it; it is then unavailable to them.",
             );
-            endpoint.work = handler(move |cx, request| delete(kind, &cx, &request));
+            endpoint.work = on_disk(move |cx, request| delete(kind, &cx, &request));
         }
     }
-}
-
-/// Returns a handler for store operations. It runs on a thread that may block, because they wait for the disk.
-fn handler(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
-    let run = Arc::new(run);
-    Work::Handler(Arc::new(move |cx, request| {
-        let run = run.clone();
-        Box::pin(async move { blocking(move || run(cx, request)).await? })
-    }))
-}
-
-/// Returns a handler for objects in memory. It does not block.
-fn in_memory(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
-    let run = Arc::new(run);
-    Work::Handler(Arc::new(move |cx, request| {
-        let run = run.clone();
-        Box::pin(async move { run(cx, request) })
-    }))
 }
 
 fn list(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {

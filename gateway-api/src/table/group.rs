@@ -8,9 +8,9 @@ use gateway_model::settings::group::{Group, GroupKind};
 use gateway_model::{EditError, Revision, State, Warning};
 use schemars::{Schema, SchemaGenerator};
 
+use super::store_handler::on_disk;
 use super::{Audit, Effect, Endpoint, Method, SchemaSource, Table, Work};
 use crate::authorization::Access;
-use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::dispatch::conditional;
 use crate::error::{ApiError, Code};
@@ -37,7 +37,7 @@ impl Table {
             self.endpoint(Method::Get, path, &format!("get_{}", G::NOUN), Effect::Reads, Access::Read);
         describe::<G>(endpoint);
         endpoint.summary = "Stored settings, or the defaults";
-        endpoint.work = handler(move |cx, request| get(kind, &cx, &request));
+        endpoint.work = on_disk(move |cx, request| get(kind, &cx, &request));
         let effect = Effect::Stores(Audit { action, resource_type: G::NOUN });
         let endpoint = self.endpoint(Method::Put, path, action, effect, access);
         describe::<G>(endpoint);
@@ -45,7 +45,7 @@ impl Table {
         endpoint.input_required = true;
         endpoint.summary = "Replace the whole settings object";
         endpoint.doc = "Omitted fields take their defaults; omitted secrets are kept.";
-        endpoint.work = handler(move |cx, request| put(kind, check, &cx, request));
+        endpoint.work = on_disk(move |cx, request| put(kind, check, &cx, request));
     }
 }
 
@@ -89,14 +89,6 @@ fn describe<G: Group>(endpoint: &mut Endpoint) {
     }
     endpoint.output = Some(SchemaSource::new(schema::<G>));
     endpoint.tagged = true;
-}
-
-fn handler(run: impl Fn(Cx, Request) -> Result<Reply, ApiError> + Send + Sync + 'static) -> Work {
-    let run = Arc::new(run);
-    Work::Handler(Arc::new(move |cx, request| {
-        let run = run.clone();
-        Box::pin(async move { blocking(move || run(cx, request)).await? })
-    }))
 }
 
 fn get(kind: &GroupKind, cx: &Cx, _: &Request) -> Result<Reply, ApiError> {
