@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{self, SigHandler, Signal};
 
 use crate::process::Process;
 
@@ -28,11 +29,18 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Returns a unique prefix. Once per process, also removes leftovers of killed tests.
+    /// Returns a unique prefix. Once per process, also removes leftovers of killed tests, and sees to the own ones.
     pub fn unique() -> Result<Self> {
         require_root()?;
         static SWEPT: OnceLock<()> = OnceLock::new();
-        SWEPT.get_or_init(remove_what_dead_tests_left);
+        SWEPT.get_or_init(|| {
+            remove_what_dead_tests_left();
+            match cleaner(std::process::id()).spawn() {
+                // The kernel closes this end of the pipe with the process.
+                Ok(mut cleaner) => std::mem::forget(cleaner.stdin.take()),
+                Err(error) => eprintln!("an interrupted test will leave its namespaces: {error}"),
+            }
+        });
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Ok(Self { pid: std::process::id(), number: NEXT.fetch_add(1, Ordering::Relaxed) })
     }
@@ -247,6 +255,28 @@ fn remove_what_dead_tests_left() {
     }
 }
 
+/// Returns a program that removes the namespaces and pins of a process when its standard input ends. So they go with the
+/// process, also if it is interrupted or killed.
+fn cleaner(pid: u32) -> Command {
+    let script = format!(
+        "cat > /dev/null
+        for path in {DIRECTORY}/gw{pid}-*; do [ ! -e \"$path\" ] || ip netns del \"${{path##*/}}\"; done
+        rm -rf {BPF_DIRECTORY}/gw{pid}-*"
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let ignore = || {
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            // SAFETY: no handler runs.
+            unsafe { signal::signal(signal, SigHandler::SigIgn)? };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes async-signal-safe system calls only.
+    unsafe { command.pre_exec(ignore) };
+    command
+}
+
 /// Returns entries with the prefix of the tests and the id of a process that no longer exists.
 fn names_of_the_dead(directory: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
@@ -286,6 +316,23 @@ mod tests {
         assert!(!outside.contains("one@two"), "{outside}");
         drop(namespace);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_an_interrupted_process_leaves_is_removed() {
+        // Larger than any process id.
+        let prefix = Prefix { pid: u32::MAX, number: std::process::id() };
+        let mut cleaner = cleaner(prefix.pid).spawn().expect("sh");
+        let namespace = Namespace::create(&prefix, "left").expect("namespace");
+        let path = namespace.path();
+        std::mem::forget(namespace);
+        gateway_ctl::os::bpf::mount_bpffs(&prefix.pin_directory()).expect("the BPF file system");
+        fs::create_dir(prefix.pin_directory()).expect("a folder of pins");
+        let id = nix::unistd::Pid::from_raw(i32::try_from(cleaner.id()).expect("a process id"));
+        signal::kill(id, Signal::SIGTERM).expect("it runs");
+        drop(cleaner.stdin.take());
+        assert!(cleaner.wait().expect("it ends").success());
+        assert!(!path.exists() && !prefix.pin_directory().exists());
     }
 
     #[test]

@@ -1,9 +1,13 @@
-//! A bucket of the flow table that is full, and deletion, with the loaded program.
+//! A bucket of the flow table that is full, one that several processors write, and deletion, with the loaded program.
 
+use std::collections::BTreeSet;
+
+use aya::programs::SchedClassifier;
 use gateway_common::maps::{Flows4, MapSpec as _};
 use gateway_common::wire::{Address, FLOW_PLACES, FlowKey, Mac, flow_bucket, flow_flags, flow_tag};
 use gateway_ctl::os::bpf::Programs;
-use gateway_tests::bpf_run::{Arrival, run};
+use gateway_tests::bpf_run::{Arrival, Run, run};
+use gateway_tests::cores;
 use gateway_tests::netns::{self, Prefix};
 
 use crate::kernel::differential::{Pins, packets, plans};
@@ -53,6 +57,15 @@ fn recorded(programs: &Programs, flows: &[Flow]) -> Vec<Flow> {
     found
 }
 
+/// Returns flows of the bucket while this plan is live.
+fn flows_of_the_bucket(programs: &Programs, count: usize) -> Vec<Flow> {
+    let live = programs.maps.live.get(0).expect("the live slot");
+    let seed = programs.maps.plans.get(live).expect("a plan").seed;
+    let in_bucket = |flow: &Flow| flow_bucket(key(*flow).hash(seed), Flows4::CAPACITY) == BUCKET;
+    let all = (1..=u8::MAX).flat_map(|server| (1..u16::MAX).map(move |port| (server, port)));
+    all.filter(in_bucket).take(count).collect()
+}
+
 #[test]
 fn a_full_bucket_forgets_the_flow_that_was_silent_longest() {
     netns::require_root().expect("root");
@@ -62,9 +75,7 @@ fn a_full_bucket_forgets_the_flow_that_was_silent_longest() {
     programs.apply(&plans::pool(&[(16, 1)])).expect("the plan goes live");
     let live = programs.maps.live.get(0).expect("the live slot");
     let seed = programs.maps.plans.get(live).expect("a plan").seed;
-    let in_bucket = |flow: &Flow| flow_bucket(key(*flow).hash(seed), Flows4::CAPACITY) == BUCKET;
-    let all = (1..=u8::MAX).flat_map(|server| (1..u16::MAX).map(move |port| (server, port)));
-    let flows: Vec<Flow> = all.filter(in_bucket).take(FLOW_PLACES + 2).collect();
+    let flows = flows_of_the_bucket(&programs, FLOW_PLACES + 2);
     let (first, further) = flows.split_at(FLOW_PLACES);
 
     for flow in first {
@@ -100,4 +111,39 @@ fn a_full_bucket_forgets_the_flow_that_was_silent_longest() {
     assert_eq!(recorded(&programs, &flows), []);
     send(&mut programs, first[4]);
     assert_eq!(recorded(&programs, &flows), [first[4]]);
+}
+
+/// Twice as many flows as the bucket has places, so that records are written over all the time while others read them.
+#[test]
+fn processors_that_write_one_bucket_give_each_flow_its_verdict() {
+    const ROUNDS: usize = 500;
+    netns::require_root().expect("root");
+    let prefix = Prefix::unique().expect("a prefix");
+    let pins = Pins(prefix.pin_directory());
+    let mut programs = Programs::load(&pins.0).expect("the programs load");
+    programs.apply(&plans::pool(&[(16, 1), (17, 1), (18, 1)])).expect("the plan goes live");
+    let flows = flows_of_the_bucket(&programs, 2 * FLOW_PLACES);
+    let packets: Vec<Vec<u8>> =
+        flows.iter().map(|flow| packets::udp4(HOST, server(*flow), flow.1, 443)).collect();
+    let program: &SchedClassifier = programs.program("gw_ingress").expect("the program");
+    let evaluate = |packet: &Vec<u8>| run(program, packet, Arrival::default()).expect("a test run");
+    let alone: Vec<Run> = packets.iter().map(evaluate).collect();
+    let marks: BTreeSet<u32> = alone.iter().map(|run| run.mark).collect();
+    assert_eq!(marks.len(), 3, "the flows differ: {alone:?}");
+    std::thread::scope(|scope| {
+        for core in 0..cores::number().expect("cores").max(2) {
+            let (packets, alone) = (&packets, &alone);
+            scope.spawn(move || {
+                // With one core the threads take turns.
+                let _ = cores::keep_to(&[core]);
+                for _ in 0..ROUNDS {
+                    let seen: Vec<Run> = packets.iter().map(evaluate).collect();
+                    assert_eq!(&seen, alone);
+                }
+            });
+        }
+    });
+    let left: BTreeSet<FlowKey> = programs.flows().expect("flows").into_keys().collect();
+    let keys: BTreeSet<FlowKey> = flows.iter().map(|flow| key(*flow)).collect();
+    assert!(!left.is_empty() && left.len() <= FLOW_PLACES && left.is_subset(&keys), "{left:?}");
 }
