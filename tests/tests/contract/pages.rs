@@ -126,11 +126,10 @@ async fn the_coding_is_negotiated_and_has_its_own_tag() {
         let plain = asked("/", codings).await;
         assert!(!plain.headers.contains_key("content-encoding"), "{codings}");
         assert_eq!((plain.text.as_bytes(), plain.header("etag")), (INDEX, "\"1de0\""), "{codings}");
-        assert_eq!(plain.header("content-length"), INDEX.len().to_string(), "{codings}");
     }
     let gzip = asked("/", "gzip, deflate, br").await;
     assert_eq!((gzip.header("content-encoding"), gzip.header("etag")), ("gzip", "\"1de0-gzip\""));
-    assert_eq!(gzip.header("content-length"), COMPRESSED_INDEX.len().to_string());
+    assert_eq!(gzip.text, String::from_utf8_lossy(&COMPRESSED_INDEX));
     let none = asked("/assets/index-B1_x-9.js", "gzip").await;
     assert!(!none.headers.contains_key("content-encoding"), "there is no smaller content as gzip");
     assert_eq!(none.text, "draw()");

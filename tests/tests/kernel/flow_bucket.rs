@@ -1,14 +1,19 @@
 //! A bucket of the flow table that is full, one that several processors write, and deletion, with the loaded program.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use aya::programs::SchedClassifier;
 use gateway_common::maps::{Flows4, MapSpec as _};
-use gateway_common::wire::{Address, FLOW_PLACES, FlowKey, Mac, flow_bucket, flow_flags, flow_tag};
+use gateway_common::wire::{
+    Address, FLOW_PLACES, FlowKey, Mac, RANK_NONE, flow_bucket, flow_flags, flow_tag,
+};
+use gateway_core::plan::Dataplane;
 use gateway_ctl::os::bpf::Programs;
 use gateway_tests::bpf_run::{Arrival, Run, run};
 use gateway_tests::cores;
 use gateway_tests::netns::{self, Prefix};
+use ipnet::IpNet;
 
 use crate::kernel::differential::{Pins, packets, plans};
 use crate::kernel::flow_budget::INTERFACE;
@@ -113,6 +118,20 @@ fn a_full_bucket_forgets_the_flow_that_was_silent_longest() {
     assert_eq!(recorded(&programs, &flows), [first[4]]);
 }
 
+/// Returns a plan with one of three legs for each server, so that a flow always has the same.
+fn legs_by_server() -> Dataplane {
+    let mut plan = plans::pool(&[(16, 1)]);
+    plan.header.all = RANK_NONE;
+    for leg in [17, 18] {
+        plan.actions.extend(plans::pool(&[(leg, 1)]).actions);
+    }
+    for last in 1..=u8::MAX {
+        let server = IpNet::from(IpAddr::from(server((last, 0))));
+        plan.destinations.insert(server, u32::from(last % 3));
+    }
+    plan
+}
+
 /// Twice as many flows as the bucket has places, so that records are written over all the time while others read them.
 #[test]
 fn processors_that_write_one_bucket_give_each_flow_its_verdict() {
@@ -121,7 +140,7 @@ fn processors_that_write_one_bucket_give_each_flow_its_verdict() {
     let prefix = Prefix::unique().expect("a prefix");
     let pins = Pins(prefix.pin_directory());
     let mut programs = Programs::load(&pins.0).expect("the programs load");
-    programs.apply(&plans::pool(&[(16, 1), (17, 1), (18, 1)])).expect("the plan goes live");
+    programs.apply(&legs_by_server()).expect("the plan goes live");
     let flows = flows_of_the_bucket(&programs, 2 * FLOW_PLACES);
     let packets: Vec<Vec<u8>> =
         flows.iter().map(|flow| packets::udp4(HOST, server(*flow), flow.1, 443)).collect();
