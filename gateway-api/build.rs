@@ -1,5 +1,5 @@
-//! Embeds the dashboard: a table of the files in `ui/dist`, compressed where that is smaller. `cargo xtask ui` builds them. Without
-//! them the daemon has no dashboard, and says so in its place. Compresses the document of the API as well.
+//! Embeds the dashboard: a table of the files in `ui/dist`, compressed where that is smaller. `cargo xtask ui` builds
+//! them. Without them the daemon has no dashboard, and says so in its place. Compresses the document of the API as well.
 
 use std::{
     env,

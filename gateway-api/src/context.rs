@@ -109,7 +109,7 @@ impl Api {
         if !endpoint.filters {
             return &[];
         }
-        let read = || openapi::query_names(&self.openapi()).expect("a test has read it");
+        let read = || openapi::query_names(&self.openapi()).expect("a test reads the committed document");
         self.filter_names.get_or_init(read).get(&endpoint.operation).map(Vec::as_slice).unwrap_or_default()
     }
 

@@ -296,21 +296,22 @@ pub async fn joined(task: JoinHandle<()>) {
 
 /// Runs blocking work for a long-lived task. A panic of the work propagates to the task, so that it is not lost.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let result = run_blocking(Box::new(move || Box::new(work()))).await;
-    *result.downcast().expect("the work returns this type")
-}
-
-/// Work with its result in a box.
-type BoxedWork = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
-
-/// Not generic: a task for each type of work is much code.
-async fn run_blocking(work: BoxedWork) -> Box<dyn Any + Send> {
-    match tokio::task::spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
+    match try_blocking(work).await.map_err(JoinError::try_into_panic) {
         Ok(value) => value,
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
         // The runtime is shutting down, and the task with it.
         Err(Err(_)) => std::future::pending().await,
     }
+}
+
+/// Runs blocking work. Fails if the work panics or the runtime is shutting down.
+pub async fn try_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    // One type of task for all work: each type is kilobytes of code in the runtime.
+    let work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> = Box::new(move || Box::new(work()));
+    let result = tokio::task::spawn_blocking(work).await?;
+    Ok(*result.downcast().expect("the work returns this type"))
 }
 
 /// Supervision of the resolver's tasks.

@@ -1,7 +1,7 @@
 //! Source of the schema of a type, for the document of the API.
 //!
 //! The document is committed and embedded (`openapi.json`), and a test generates it again. The daemon that is installed
-//! generates none, so a release build leaves the code out: it is 2 MB.
+//! generates none, so a release build leaves the code out.
 
 use schemars::{Schema, SchemaGenerator};
 

@@ -136,6 +136,12 @@ fn the_committed_openapi_document_is_fresh() {
     }
     let committed = std::fs::read_to_string(&path).expect("gateway-api/openapi.json is committed");
     assert!(committed == made, "gateway-api/openapi.json is stale: run this test with UPDATE=1");
+    assert!(
+        openapi::embedded() == committed.as_bytes(),
+        "the build has embedded another document: build again"
+    );
+    let names = openapi::query_names(committed.as_bytes()).expect("an OpenAPI document");
+    assert!(names["list_devices"].iter().any(|name| name == "mac"), "{:?}", names["list_devices"]);
 }
 
 #[test]
