@@ -9,11 +9,13 @@ mod tree;
 
 use std::{
     env, fs,
+    io::Read as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, ensure};
+use flate2::bufread::GzDecoder;
 
 use super::{
     page,
@@ -102,18 +104,35 @@ pub fn pack(programs: &Path, into: &Path, compression: Compression) -> Result<Pa
 /// Fails unless the daemon contains the pages of the built dashboard and the committed kernel programs.
 fn contains_embedded_files(daemon: &Path) -> Result<()> {
     let program = fs::read(daemon).with_context(|| format!("cannot read {}", daemon.display()))?;
+    let members: Vec<&[u8]> = gzip_members(&program).collect();
     let dashboard = paths::ui_dist();
     for file in [dashboard.join("index.html"), dashboard.join("docs.html"), paths::bpf_object()] {
         let content = fs::read(&file)
             .with_context(|| format!("the package needs {}, which is missing", file.display()))?;
         ensure!(!content.is_empty(), "{} is empty", file.display());
         ensure!(
-            program.windows(content.len()).any(|part| part == content),
+            members.iter().any(|member| begins_with(member, &content))
+                || program.windows(content.len()).any(|part| part == content),
             "the daemon to be packed does not contain {}: build it after `cargo xtask ui`",
             file.display()
         );
     }
     Ok(())
+}
+
+/// Returns each place in a program at which a gzip member may begin: its identification and method (RFC 1952, section
+/// 2.3.1). What follows the member follows in the slice.
+fn gzip_members(program: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const BEGINNING: [u8; 3] = [0x1f, 0x8b, 8];
+    let is_beginning = |part: &&[u8]| part.starts_with(&BEGINNING);
+    (0..program.len()).map(|at| &program[at..]).filter(is_beginning)
+}
+
+/// Tells whether a gzip member with exactly this content begins here.
+fn begins_with(member: &[u8], content: &[u8]) -> bool {
+    let mut found = Vec::new();
+    let most = content.len() as u64 + 1;
+    GzDecoder::new(member).take(most).read_to_end(&mut found).is_ok() && found == content
 }
 
 fn units(tree: &mut Tree) -> Result<()> {
@@ -154,4 +173,25 @@ fn time_of_sources() -> String {
     let mut git = Command::new("git");
     git.current_dir(paths::root()).args(["log", "-1", "--format=%ct"]);
     process::output(&mut git).map_or_else(|_| "0".to_owned(), |time| time.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::{Compression as Level, write::GzEncoder};
+
+    use super::*;
+
+    #[test]
+    fn compressed_file_is_found_in_a_program() {
+        let mut encoder = GzEncoder::new(Vec::new(), Level::best());
+        encoder.write_all(b"<!doctype html>").unwrap();
+        let program = [b"before \x1f\x8b\x08 ".as_slice(), &encoder.finish().unwrap(), b" behind"].concat();
+        let has = |content: &[u8]| gzip_members(&program).any(|member| begins_with(member, content));
+        assert!(has(b"<!doctype html>"));
+        for other in [b"<!doctype html".as_slice(), b"<!doctype html> ", b"", b"before"] {
+            assert!(!has(other), "{other:?}");
+        }
+    }
 }
