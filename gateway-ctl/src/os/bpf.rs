@@ -19,6 +19,7 @@ mod guard_tap;
 mod hook;
 mod inject;
 mod load;
+mod mapped;
 mod maps;
 mod packet_counts;
 mod pins;

@@ -96,8 +96,7 @@ fn orphaned_flows(programs: &Programs, lost: &LostLegs) -> Result<Vec<FlowKey>, 
             && flow.reason == Reason::PolicyEgress as u8
             && lost.contains(&(flow.policy, !key.source.is_mapped(), flow.leg))
     };
-    let mut flows: Vec<(FlowKey, FlowValue)> =
-        programs.flows()?.into_iter().filter(|(key, flow)| is_lost(key, flow)).collect();
+    let mut flows = programs.flows(is_lost)?;
     flows.sort_by_key(|(_, flow)| std::cmp::Reverse(flow.seen));
     Ok(flows.into_iter().take(MAX_FLOWS).map(|(key, _)| key).collect())
 }

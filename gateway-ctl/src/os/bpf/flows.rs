@@ -18,8 +18,6 @@ use super::{Error, Programs};
 const ATTEMPTS: usize = 3;
 /// No plan has this generation.
 const NO_GENERATION: u32 = 0;
-/// Number of buckets that one call reads.
-const AT_ONCE: u32 = 64;
 
 /// One of the two tables, as the maps of its buckets.
 struct Table<'a, R: FlowRecord, M, P>
@@ -36,18 +34,18 @@ where
     M: MapSpec<Value = [R; FLOW_PLACES]>,
     P: MapSpec<Value = FlowPlaces>,
 {
-    /// Visits the records. Of buckets without a record, it reads only the places.
+    /// Visits the records, in memory of the kernel: the table is large, and mostly empty.
     fn for_each(&self, visit: &mut impl FnMut(FlowKey, FlowValue)) -> Result<(), Error> {
-        for first in (0..M::CAPACITY).step_by(AT_ONCE as usize) {
-            let count = AT_ONCE.min(M::CAPACITY - first) as usize;
-            let places = self.places.read_from(first, count)?;
-            if places.iter().all(|places| places.tags == [0; FLOW_PLACES]) {
+        let (places, records) = (self.places.mapped()?, self.records.mapped()?);
+        for bucket in 0..M::CAPACITY as usize {
+            let places: FlowPlaces = places.read(bucket * size_of::<FlowPlaces>());
+            if places.tags == [0; FLOW_PLACES] {
                 continue;
             }
-            for (places, records) in places.iter().zip(self.records.read_from(first, count)?) {
-                for (_, record) in places.tags.iter().zip(&records).filter(|(tag, _)| **tag != 0) {
-                    visit((*record.key()).into(), *record.value());
-                }
+            let first = bucket * size_of::<M::Value>();
+            for (place, _) in places.tags.iter().enumerate().filter(|(_, tag)| **tag != 0) {
+                let record: R = records.read(first + place * size_of::<R>());
+                visit((*record.key()).into(), *record.value());
             }
         }
         Ok(())
@@ -101,13 +99,16 @@ impl Programs {
         Table { records: &self.maps.flows6, places: &self.maps.flow_places6 }
     }
 
-    /// Returns all records, those of former generations included.
-    pub fn flows(&self) -> Result<BTreeMap<FlowKey, FlowValue>, Error> {
-        let (seed, mut flows) = (self.seed()?, BTreeMap::new());
+    /// Returns the wanted ones of all records, those of former generations included.
+    pub fn flows(
+        &self,
+        wanted: impl Fn(&FlowKey, &FlowValue) -> bool,
+    ) -> Result<Vec<(FlowKey, FlowValue)>, Error> {
+        let (seed, mut flows) = (self.seed()?, Vec::new());
         let mut add = |key: FlowKey, value: FlowValue| {
             // A program may have written it meanwhile.
-            if value.is_of(key.hash(seed)) {
-                flows.insert(key, value);
+            if wanted(&key, &value) && value.is_of(key.hash(seed)) {
+                flows.push((key, value));
             }
         };
         self.table4().for_each(&mut add)?;

@@ -10,7 +10,8 @@ use gateway_common::maps::{self as spec, MapSpec, Wire};
 use zerocopy::FromZeros as _;
 
 use super::Error;
-use super::syscall::{Position, delete_batch, lookup_batch, update_batch, write_mapped};
+use super::mapped::{Mapped, write_words};
+use super::syscall::{Position, delete_batch, lookup_batch, update_batch};
 
 /// Number of entries that one call reads. A hash table needs more than its largest bucket has.
 const BATCH: usize = 4096;
@@ -177,8 +178,16 @@ impl<M: MapSpec> ArrayMap<M> {
 
     /// Writes words of the values, at an offset in bytes. The array must be one that can be mapped into memory.
     pub fn write_in_place(&mut self, offset: usize, words: &[u32]) -> Result<(), Error> {
-        write_mapped(descriptor(IterableMap::map(&self.0)), offset, words)
+        write_words(descriptor(IterableMap::map(&self.0)), offset, words)
             .map_err(|error| failed::<M>("write")(MapError::IoError(error)))
+    }
+
+    /// Maps the values into memory, one directly behind the other. The array must be one that allows it.
+    pub fn mapped(&self) -> Result<Mapped, Error> {
+        const { assert!(size_of::<M::Value>().is_multiple_of(8), "the kernel puts nothing between the values") }
+        let length = M::CAPACITY as usize * size_of::<M::Value>();
+        Mapped::to_read(descriptor(IterableMap::map(&self.0)), length)
+            .map_err(|error| failed::<M>("read")(MapError::IoError(error)))
     }
 
     /// Reads consecutive values.

@@ -219,32 +219,6 @@ pub unsafe fn delete_batch<K: Pod>(map: BorrowedFd<'_>, keys: &[K]) -> io::Resul
     bpf(MAP_DELETE_BATCH, &mut attributes).map(drop)
 }
 
-/// Writes words into the values of an array that can be mapped into memory, from the first one on. The offset is in bytes,
-/// a multiple of a word.
-pub fn write_mapped(array: BorrowedFd<'_>, offset: usize, words: &[u32]) -> io::Result<()> {
-    // SAFETY: the call has no preconditions.
-    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(io::Error::other)?;
-    let (first, within) = (offset / page * page, offset % page);
-    let length = (within + size_of_val(words)).next_multiple_of(page);
-    let at = libc::off_t::try_from(first).map_err(io::Error::other)?;
-    let (protection, null) = (libc::PROT_READ | libc::PROT_WRITE, std::ptr::null_mut());
-    // SAFETY: a new mapping, at an address that the kernel chooses.
-    let mapped = unsafe { libc::mmap(null, length, protection, libc::MAP_SHARED, array.as_raw_fd(), at) };
-    if mapped == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    for (index, word) in words.iter().enumerate() {
-        // SAFETY: the words are within the mapping, which nothing else in this process uses. Programs of the kernel may
-        // write to it meanwhile.
-        unsafe {
-            mapped.cast::<u8>().add(within).cast::<u32>().add(index).write_volatile(*word);
-        }
-    }
-    // SAFETY: the mapping of above, which is not used any more.
-    unsafe { libc::munmap(mapped, length) };
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
