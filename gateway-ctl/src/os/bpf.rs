@@ -49,8 +49,8 @@ pub use swap::Swap;
 pub use versions::is_plan_live;
 pub use xdp::{Xdp, XdpState, XdpStats};
 
-/// The BPF object file, committed in `gateway-ebpf/object` and built by `cargo xtask ebpf`.
-pub const OBJECT: &[u8] = aya::include_bytes_aligned!(env!("GATEWAY_BPF_OBJECT"));
+/// The BPF object file, committed in `gateway-ebpf/object` and built by `cargo xtask ebpf`, compressed by gzip.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gateway.bpf.o.gz"));
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -66,6 +66,8 @@ pub enum Error {
         #[source]
         source: rustix::io::Errno,
     },
+    #[error("cannot decompress the kernel programs")]
+    Decompress(#[source] std::io::Error),
     #[error("cannot load the kernel programs")]
     Load(#[source] Box<aya::EbpfError>),
     #[error("the kernel refused program {name}")]

@@ -1,8 +1,10 @@
 //! Loader of the object over pinned maps: the first load creates and pins them, later loads adopt them.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use aya::EbpfLoader;
+use flate2::bufread::GzDecoder;
 use gateway_common::abi::ABI_VERSION;
 use gateway_common::maps::NAMES;
 use gateway_core::fqdn_cache::FqdnCache;
@@ -27,7 +29,9 @@ impl Programs {
         for name in NAMES {
             loader.map_pin_path(name, maps_dir.join(name));
         }
-        let mut ebpf = loader.load(OBJECT).map_err(|e| Error::Load(Box::new(e)))?;
+        let mut object = Vec::new();
+        GzDecoder::new(OBJECT).read_to_end(&mut object).map_err(Error::Decompress)?;
+        let mut ebpf = loader.load(&object).map_err(|e| Error::Load(Box::new(e)))?;
         let mut verified = verify::load_all(&mut ebpf, INGRESS);
         let others = [INGRESS, LAN_EGRESS, GUARD, WAN_INGRESS, ANSWER, INJECT, TAP];
         for name in others.into_iter().chain(FILTER) {
