@@ -49,9 +49,6 @@ pub use swap::Swap;
 pub use versions::is_plan_live;
 pub use xdp::{Xdp, XdpState, XdpStats};
 
-/// The BPF object file, committed in `gateway-ebpf/object` and built by `cargo xtask ebpf`, compressed by gzip.
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gateway.bpf.o.gz"));
-
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot make {} the pin directory", .path.display())]

@@ -101,7 +101,8 @@ pub fn pack(programs: &Path, into: &Path, compression: Compression) -> Result<Pa
     Ok(package)
 }
 
-/// Fails unless the daemon contains the pages of the built dashboard and the committed kernel programs.
+/// Fails unless the daemon contains the pages of the built dashboard and the committed kernel programs, which it has in
+/// gzip form.
 fn contains_embedded_files(daemon: &Path) -> Result<()> {
     let program = fs::read(daemon).with_context(|| format!("cannot read {}", daemon.display()))?;
     let members: Vec<&[u8]> = gzip_members(&program).collect();
@@ -111,8 +112,7 @@ fn contains_embedded_files(daemon: &Path) -> Result<()> {
             .with_context(|| format!("the package needs {}, which is missing", file.display()))?;
         ensure!(!content.is_empty(), "{} is empty", file.display());
         ensure!(
-            members.iter().any(|member| begins_with(member, &content))
-                || program.windows(content.len()).any(|part| part == content),
+            members.iter().any(|member| is_member_of(member, &content)),
             "the daemon to be packed does not contain {}: build it after `cargo xtask ui`",
             file.display()
         );
@@ -128,8 +128,8 @@ fn gzip_members(program: &[u8]) -> impl Iterator<Item = &[u8]> {
     (0..program.len()).map(|at| &program[at..]).filter(is_beginning)
 }
 
-/// Tells whether a gzip member with exactly this content begins here.
-fn begins_with(member: &[u8], content: &[u8]) -> bool {
+/// Reports whether a gzip member with exactly this content begins here.
+fn is_member_of(member: &[u8], content: &[u8]) -> bool {
     let mut found = Vec::new();
     let most = content.len() as u64 + 1;
     GzDecoder::new(member).take(most).read_to_end(&mut found).is_ok() && found == content
@@ -188,7 +188,7 @@ mod tests {
         let mut encoder = GzEncoder::new(Vec::new(), Level::best());
         encoder.write_all(b"<!doctype html>").unwrap();
         let program = [b"before \x1f\x8b\x08 ".as_slice(), &encoder.finish().unwrap(), b" behind"].concat();
-        let has = |content: &[u8]| gzip_members(&program).any(|member| begins_with(member, content));
+        let has = |content: &[u8]| gzip_members(&program).any(|member| is_member_of(member, content));
         assert!(has(b"<!doctype html>"));
         for other in [b"<!doctype html".as_slice(), b"<!doctype html> ", b"", b"before"] {
             assert!(!has(other), "{other:?}");

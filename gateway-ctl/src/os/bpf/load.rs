@@ -15,7 +15,10 @@ use super::pins::map_ids;
 use super::programs::{ANSWER, FILTER, GUARD, INGRESS, INJECT, LAN_EGRESS, Programs, TAP, WAN_INGRESS};
 use super::tables::Written;
 use super::xdp::Xdp;
-use super::{Error, OBJECT, make_folder, mount_bpffs, verify, versions};
+use super::{Error, make_folder, mount_bpffs, verify, versions};
+
+/// The BPF object file, committed in `gateway-ebpf/object` and built by `cargo xtask ebpf`, compressed by gzip.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gateway.bpf.o.gz"));
 
 impl Programs {
     /// Loads the programs. Maps are pinned below `pin_dir` in a folder of their ABI version.

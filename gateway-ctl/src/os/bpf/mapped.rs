@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 
 use gateway_common::maps::Wire;
 
-/// A part of an array. It ends with this value.
+/// A part of an array, mapped until the value is dropped.
 #[derive(Debug)]
 pub struct Mapped {
     start: NonNull<u8>,
@@ -14,13 +14,14 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// Maps the first bytes of an array to be read.
-    pub fn to_read(array: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
+    /// Maps the first bytes of an array, only to read them.
+    pub fn read_only(array: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
         Self::new(array, 0, length, libc::PROT_READ)
     }
 
-    fn new(array: BorrowedFd<'_>, page: usize, length: usize, protection: libc::c_int) -> io::Result<Self> {
-        let at = libc::off_t::try_from(page).map_err(io::Error::other)?;
+    /// Maps bytes from a multiple of the page size on.
+    fn new(array: BorrowedFd<'_>, first: usize, length: usize, protection: libc::c_int) -> io::Result<Self> {
+        let at = libc::off_t::try_from(first).map_err(io::Error::other)?;
         // SAFETY: a new mapping, at an address that the kernel chooses.
         let start = unsafe {
             libc::mmap(ptr::null_mut(), length, protection, libc::MAP_SHARED, array.as_raw_fd(), at)
@@ -58,7 +59,8 @@ pub fn write_words(array: BorrowedFd<'_>, offset: usize, words: &[u32]) -> io::R
     let length = (within + size_of_val(words)).next_multiple_of(page);
     let mapped = Mapped::new(array, first, length, libc::PROT_READ | libc::PROT_WRITE)?;
     for (index, word) in words.iter().enumerate() {
-        // SAFETY: the words are within the mapping, which may be written to and which nothing else uses.
+        // SAFETY: the words are within the mapping, which may be written to and which nothing else in this process
+        // uses. Programs of the kernel may write to it meanwhile.
         unsafe { mapped.start.add(within).cast::<u32>().add(index).write_volatile(*word) };
     }
     Ok(())

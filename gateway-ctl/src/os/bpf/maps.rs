@@ -186,7 +186,7 @@ impl<M: MapSpec> ArrayMap<M> {
     pub fn mapped(&self) -> Result<Mapped, Error> {
         const { assert!(size_of::<M::Value>().is_multiple_of(8), "the kernel puts nothing between the values") }
         let length = M::CAPACITY as usize * size_of::<M::Value>();
-        Mapped::to_read(descriptor(IterableMap::map(&self.0)), length)
+        Mapped::read_only(descriptor(IterableMap::map(&self.0)), length)
             .map_err(|error| failed::<M>("read")(MapError::IoError(error)))
     }
 
@@ -297,24 +297,6 @@ fn missing_as_none<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError
 }
 
 impl<M: MapSpec> HashTable<M> {
-    /// Returns the same map with its own descriptor.
-    pub fn try_clone(&self) -> Result<Self, Error> {
-        duplicate(IterableMap::map(&self.0))
-            .and_then(|data| HashMap::try_from(Map::LruHashMap(data)))
-            .map(HashTable)
-            .map_err(failed::<M>("open"))
-    }
-
-    /// Visits the values one by one, so that a large table is never in memory as a whole.
-    pub fn for_each(&self, mut visit: impl FnMut(M::Value)) -> Result<(), Error> {
-        for entry in self.0.iter() {
-            if let Some((_, value)) = missing_as_none(entry).map_err(failed::<M>("read"))? {
-                visit(value.0);
-            }
-        }
-        Ok(())
-    }
-
     pub fn get(&self, key: &M::Key) -> Result<Option<M::Value>, Error> {
         missing_as_none(self.0.get(&Raw(*key), 0))
             .map(|value| value.map(|v| v.0))
