@@ -119,7 +119,7 @@ pub fn read_headers<P: Packet + ?Sized>(packet: &P, interface: u32, ip: &mut IpP
     let mut offset = 14usize;
     let mut tagged = false;
     if let Some(tci) = packet.stripped_vlan() {
-        ip.vlan = tci & 0x0fff;
+        ip.vlan = vlan_id(tci);
         tagged = ip.vlan != 0;
     }
     for _ in 0..MAX_VLAN_TAGS {
@@ -129,7 +129,7 @@ pub fn read_headers<P: Packet + ?Sized>(packet: &P, interface: u32, ip: &mut IpP
         let Some(tag) = packet.read::<[u16; 2]>(offset) else { return Headers::Malformed };
         // Priority tags (id 0) are no VLAN.
         if !tagged {
-            ip.vlan = u16::from_be(tag[0]) & 0x0fff;
+            ip.vlan = vlan_id(u16::from_be(tag[0]));
             tagged = ip.vlan != 0;
         }
         ethertype = u16::from_be(tag[1]);
@@ -153,6 +153,12 @@ fn merged(offset: usize, ip: &mut IpPacket) -> usize {
     let offset = usize::from(*black_box(&mut ip.transport));
     ip.transport = 0;
     offset
+}
+
+/// Returns the VLAN id of tag control information (IEEE 802.1Q).
+#[inline(always)]
+pub const fn vlan_id(tag: u16) -> u16 {
+    tag & 0x0fff
 }
 
 #[inline(always)]

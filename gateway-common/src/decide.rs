@@ -3,7 +3,7 @@
 
 use crate::admission::Admission;
 use crate::blocks;
-use crate::classify::{Classified, DNS_PORT, ICMPV6, IpPacket, Malformed, TCP, UDP};
+use crate::classify::{Classified, DNS_PORT, ICMPV6, IpPacket, Malformed, TCP, UDP, vlan_id};
 use crate::leg_selection;
 use crate::policy_maps::{PolicyInput, PolicyMaps};
 use crate::recorded_verdict::{find_flow, is_over, record_flow};
@@ -305,6 +305,18 @@ pub fn device<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> 
             None => none,
         },
     }
+}
+
+/// Reports whether packets that arrive with a tag are evaluated at the VLAN's own interface. The IP stack gives them to
+/// that one next.
+#[inline(always)]
+pub fn has_own_interface<E: PolicyMaps>(tag: u16, parent: u32, environment: &E) -> bool {
+    let slot = environment.live();
+    if slot == SLOT_NONE {
+        return false;
+    }
+    let key = InterfaceKey { slot, index: parent, vlan: vlan_id(tag), _pad: 0 };
+    environment.interface(&key).is_some_and(|value| value.scope == OWN_INTERFACE)
 }
 
 /// Returns the ingress LAN interface of a packet. A VLAN without its own interface has the source prefixes of its

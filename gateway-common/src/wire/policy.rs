@@ -40,7 +40,7 @@ pub mod plan_flags {
     pub const FORCED_NTP: u32 = 32;
 }
 
-/// An interface, or a VLAN on it that has no interface of its own.
+/// An interface, or a VLAN on it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -59,9 +59,14 @@ pub struct InterfaceValue {
     pub rank: u32,
     /// VLAN id of frames that arrive untagged here because the interface itself is a VLAN.
     pub vlan: u16,
-    /// Index of the interface's set of source prefixes: see [`SourceKind`].
+    /// Index of the interface's set of source prefixes: see [`SourceKind`]. [`OWN_INTERFACE`] for a VLAN whose packets
+    /// are evaluated elsewhere.
     pub scope: u16,
 }
+
+/// Scope of a VLAN that has an interface with a program of its own, where its packets are evaluated untagged. It contains
+/// no source prefix, so the parent evaluates each of them as spoofed.
+pub const OWN_INTERFACE: u16 = u16::MAX - 1;
 
 /// Kind of a source address on the ingress LAN interface of a packet. A source without an entry does not belong to
 /// that LAN.

@@ -8,6 +8,7 @@ mod lines;
 use std::collections::BTreeMap;
 
 use gateway_common::maps::{self, MapSpec};
+use gateway_common::wire::OWN_INTERFACE;
 use gateway_model::kinds::policy_source::Source;
 use gateway_model::validated::PublicKey;
 use schemars::JsonSchema;
@@ -125,6 +126,9 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
     let interface =
         |(key, value): (&gateway_common::wire::InterfaceKey, &gateway_common::wire::InterfaceValue)| {
             let tag = if key.vlan == 0 { String::new() } else { format!(" vlan {}", key.vlan) };
+            if value.scope == OWN_INTERFACE {
+                return format!("ifindex {}{tag} -> interface of the vlan", key.index);
+            }
             let is = if value.vlan == 0 { String::new() } else { format!(", itself vlan {}", value.vlan) };
             format!("ifindex {}{tag} -> {}{is}", key.index, rank(value.rank))
         };

@@ -10,10 +10,11 @@ use crate::vm::checks::{Checks, this_program};
 
 /// Modules beside those that the daemon and `ip` load by themselves. `tun` is for the exits that run in user space.
 const MODULES: &[&str] = &["veth", "tun", "bridge"];
-const NAMES: [&str; 3] = [
+const NAMES: [&str; 4] = [
     "a_policy_sends_a_host_through_the_kernels_wireguard_and_nothing_past_it",
     "a_policy_of_a_vlan_is_about_tagged_frames_only",
     "a_vlan_interface_is_made_for_a_trunk_and_removed",
+    "an_uplink_may_be_a_vlan_of_a_lan_interface",
 ];
 
 /// Shared boot of the tests of this module.
@@ -128,6 +129,35 @@ pub(super) mod in_guest {
         testbed.api().act("/enforce/reconcile").expect("reconciled");
         testbed.network.gateway.ip("link show dev eth1.30").expect_err("the interface is gone");
         wait_until_seen_as(&testbed.network.laptop, wan);
+    }
+
+    /// A gateway with one cable: the LAN is untagged, the provider is behind a tag.
+    #[test]
+    #[ignore = "runs inside the guest"]
+    fn an_uplink_may_be_a_vlan_of_a_lan_interface() {
+        let testbed = Testbed::start().expect("a network");
+        let network = &testbed.network;
+        for (namespace, parent, address) in [
+            (&network.gateway, "eth1", "198.18.40.2/24"),
+            (&network.laptop.namespace, "eth0", "198.18.40.1/24"),
+        ] {
+            let lines = format!(
+                "link add link {parent} name {parent}.40 type vlan id 40\naddress add {address} dev {parent}.40\n\
+                 link set {parent}.40 up"
+            );
+            namespace.ip(&lines).expect("a VLAN");
+        }
+        let uplinks = [("fibre", "eth0", 10), ("tagged", "eth1.40", 20)].map(|(name, interface, priority)| {
+            json!({"name": name, "interface": interface, "priority": priority, "weight": 1, "enabled": true})
+        });
+        testbed.api().put("/system/wan-uplinks", &json!({"uplinks": uplinks})).expect("the uplinks");
+        wait_ok(TIMEOUT, "an answer by the tagged uplink", || {
+            let ping = ["ping", "-c", "1", "-W", "2", "-I", "198.18.40.2", "198.18.40.1"];
+            network.gateway.run("busybox", &ping)?;
+            Ok(())
+        })
+        .expect("the provider answers");
+        wait_until_seen_as(&network.laptop, wan);
     }
 
     /// Moves an exit into the kernel's WireGuard with the same keys and addresses.

@@ -22,11 +22,8 @@ pub fn attachments(
     let mut attachments = BTreeMap::new();
     for name in &network.lan {
         let link = facts.links.get(name);
-        // Frames of a VLAN whose parent is a LAN interface are evaluated once, at the parent.
-        let parent = link.and_then(|link| link.vlan.as_ref());
-        let is_decided_below = parent.is_some_and(|(parent, _)| network.lan.contains(parent));
         // The program reads an Ethernet header. Without it the rules and nftables block the interface.
-        if !is_decided_below && link.is_none_or(|link| link.link_layer == LinkLayer::Ethernet) {
+        if link.is_none_or(|link| link.link_layer == LinkLayer::Ethernet) {
             attachments.insert(name.clone(), Attachment::Ingress);
         }
     }
@@ -139,6 +136,15 @@ mod tests {
             ("tap0", port("br0")),
         ]);
         assert_eq!(guarded(&facts, &["wan0"]), ["br0", "eth0.9", "wan0"]);
+    }
+
+    #[test]
+    fn a_vlan_of_a_lan_interface_has_a_program_of_its_own() {
+        let lan = ["lan0", "lan0.20"].map(str::to_owned).into();
+        let vlan = Link { vlan: Some(("lan0".to_owned(), 20)), ..stacked("vlan", "lan0") };
+        let facts = facts(&[("lan0", Link::default()), ("lan0.20", vlan)]);
+        let all = attachments(&Network { lan, ..Network::default() }, &facts, &BTreeSet::new());
+        assert_eq!(all.values().collect::<Vec<_>>(), [&Attachment::Ingress; 2]);
     }
 
     #[test]

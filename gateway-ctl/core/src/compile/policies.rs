@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use gateway_common::leg_selection::{spread, spread_over};
 use gateway_common::wire::{
-    ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, InterfaceKey, InterfaceValue, LISTS, RANK_NONE,
+    ActionValue, CHOICE_SLOTS, Choice, ChoiceKind, InterfaceKey, InterfaceValue, LISTS, OWN_INTERFACE,
+    RANK_NONE,
 };
 use gateway_model::RoutingPolicy;
 use gateway_model::id::Id;
@@ -48,7 +49,7 @@ pub struct List {
 pub fn lower(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], compiled: &mut Compiled) -> Ranks {
     let mut ranks = Ranks {
         all: RANK_NONE,
-        interfaces: interfaces(input),
+        interfaces: interfaces(input, &compiled.legs),
         vlans: BTreeMap::new(),
         devices: BTreeMap::new(),
         devices_after: BTreeMap::new(),
@@ -106,28 +107,31 @@ fn put_to_work(input: &Input<'_>, policy: &RoutingPolicy, rank: u32, compiled: &
     compiled.plan.dataplane.actions.push(action);
 }
 
-/// The LAN interfaces; those of VLANs whose parent is a LAN interface too are evaluated at the parent.
-fn interfaces(input: &Input<'_>) -> BTreeMap<InterfaceKey, InterfaceValue> {
-    let mut keys = BTreeMap::new();
-    for name in &input.network.lan {
-        if let Some((key, value)) = interface_key(input, name) {
-            keys.insert(key, value);
+/// The LAN interfaces, and VLANs of them whose packets are evaluated at the VLAN's own interface: a LAN interface or an
+/// uplink.
+fn interfaces(input: &Input<'_>, legs: &Legs) -> BTreeMap<InterfaceKey, InterfaceValue> {
+    let lan = &input.network.lan;
+    let has_program = |name: &String| {
+        lan.contains(name) || legs.by_number.values().any(|leg| leg.interface.as_str() == name)
+    };
+    let mut interfaces = BTreeMap::new();
+    for (name, link) in &input.facts.links {
+        let vlan = link.vlan.as_ref().map_or(0, |(_, id)| *id);
+        let value = InterfaceValue { rank: RANK_NONE, vlan, scope: scope_of(input, name) };
+        if lan.contains(name) {
+            interfaces.insert(key_of(link.index, 0), value);
+        }
+        let parent = link.vlan.as_ref().map(|(parent, _)| parent).filter(|parent| lan.contains(parent));
+        let parent = parent.and_then(|parent| input.facts.links.get(parent));
+        if let Some(parent) = parent.filter(|_| has_program(name)) {
+            interfaces.insert(key_of(parent.index, vlan), InterfaceValue { scope: OWN_INTERFACE, ..value });
         }
     }
-    keys
+    interfaces
 }
 
-fn interface_key(input: &Input<'_>, name: &str) -> Option<(InterfaceKey, InterfaceValue)> {
-    let link = input.facts.links.get(name)?;
-    let none = InterfaceValue { rank: RANK_NONE, vlan: 0, scope: scope_of(input, name) };
-    if let Some((parent, vlan)) = &link.vlan {
-        if let Some(parent) = input.facts.links.get(parent).filter(|_| input.network.lan.contains(parent)) {
-            return Some((InterfaceKey { slot: 0, index: parent.index, vlan: *vlan, _pad: 0 }, none));
-        }
-        let key = InterfaceKey { slot: 0, index: link.index, vlan: 0, _pad: 0 };
-        return Some((key, InterfaceValue { vlan: *vlan, ..none }));
-    }
-    Some((InterfaceKey { slot: 0, index: link.index, vlan: 0, _pad: 0 }, none))
+const fn key_of(index: u32, vlan: u16) -> InterfaceKey {
+    InterfaceKey { slot: 0, index, vlan, _pad: 0 }
 }
 
 impl Ranks {
@@ -196,26 +200,20 @@ impl Ranks {
         };
         match source {
             Source::All => self.all = self.all.min(rank),
-            Source::Interface(name) => match interface_key(input, name.as_str()) {
-                Some((key, _)) if self.interfaces.contains_key(&key) => {
-                    if let Some(value) = self.interfaces.get_mut(&key) {
-                        value.rank = value.rank.min(rank);
-                    }
-                }
-                Some(_) => {
-                    find(
+            Source::Interface(name) => match input.facts.links.get(name.as_str()) {
+                Some(link) => match self.interfaces.get_mut(&key_of(link.index, 0)) {
+                    Some(value) => value.rank = value.rank.min(rank),
+                    None => find(
                         "not_a_lan_interface",
                         format!("{name} is not a LAN interface: the policy matches nothing there."),
-                    );
-                }
-                None => {
-                    find(
-                        "interface_missing",
-                        format!(
-                            "The interface {name} does not exist: the policy matches nothing there until it does."
-                        ),
-                    );
-                }
+                    ),
+                },
+                None => find(
+                    "interface_missing",
+                    format!(
+                        "The interface {name} does not exist: the policy matches nothing there until it does."
+                    ),
+                ),
             },
             Source::Vlan(id) => better(self.vlans.entry(*id), rank),
             Source::Subnet(net) => better(self.sources.entry(*net), rank),

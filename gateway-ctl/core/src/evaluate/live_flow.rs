@@ -30,7 +30,7 @@ pub fn leg_of(plan: &Dataplane, facts: &Facts, network: &Network, flow: &LiveFlo
         let nets = facts.addresses.get(*name).into_iter().flatten();
         nets.into_iter().any(|net| net.contains(&flow.source) && net.addr() != flow.source)
     };
-    let entry = Entry::of(facts, network, network.lan.iter().find(is_near)?);
+    let entry = Entry::of(facts, network.lan.iter().find(is_near)?);
     let neighbour = facts.neighbours.iter().find(|(_, addresses)| addresses.contains(&flow.source));
     let packet = IpPacket {
         source: flow.source.into(),

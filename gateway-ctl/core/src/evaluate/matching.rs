@@ -160,17 +160,9 @@ impl<'a> PacketProperties<'a> {
         };
         for name in &input.network.lan {
             let Some(link) = input.facts.links.get(name) else { continue };
-            // Frames of a VLAN are observed on the parent, with their tag, if the parent is a LAN interface.
-            let parent = link.vlan.as_ref().filter(|(parent, _)| input.network.lan.contains(parent));
-            let seen_at = match parent.and_then(|(parent, id)| Some((input.facts.links.get(parent)?, *id))) {
-                Some((parent, id)) => (parent.index, id),
-                None => (link.index, 0),
-            };
-            if seen_at == (packet.interface, packet.vlan) {
+            if (link.index, 0) == (packet.interface, packet.vlan) {
                 sight.interface = Some(name);
-                if let (0, Some((_, id))) = (packet.vlan, &link.vlan) {
-                    sight.vlan = *id;
-                }
+                sight.vlan = link.vlan.as_ref().map_or(0, |(_, id)| *id);
             }
         }
         sight

@@ -15,7 +15,6 @@ use crate::compile::{Compiled, Input, lan_prefixes};
 use crate::dns::name::Name;
 use crate::doh_servers;
 use crate::facts::Facts;
-use crate::network::Network;
 use crate::plan_maps::{longest, longest_of};
 
 /// Port of HTTPS, the most likely destination of a device.
@@ -33,17 +32,11 @@ pub struct Entry {
 impl Entry {
     /// The entry at a LAN interface; index 0 if the interface does not exist.
     pub fn at(input: &Input<'_>, name: &str) -> Entry {
-        Entry::of(input.facts, input.network, name)
+        Entry::of(input.facts, name)
     }
 
-    pub(super) fn of(facts: &Facts, network: &Network, name: &str) -> Entry {
-        let entry = |index, vlan| Entry { name: name.to_owned(), index, vlan };
-        let Some(link) = facts.links.get(name) else { return entry(0, 0) };
-        let parent = link.vlan.as_ref().filter(|(parent, _)| network.lan.contains(parent));
-        match parent.and_then(|(parent, id)| Some((facts.links.get(parent)?, *id))) {
-            Some((parent, id)) => entry(parent.index, id),
-            None => entry(link.index, 0),
-        }
+    pub(super) fn of(facts: &Facts, name: &str) -> Entry {
+        Entry { name: name.to_owned(), index: facts.links.get(name).map_or(0, |link| link.index), vlan: 0 }
     }
 }
 
@@ -165,6 +158,8 @@ pub fn entry(
         None => None,
     };
     let of_vlan = || lan.iter().find(|name| request.vlan.is_some() && vlan_of(name) == request.vlan);
+    // The parent leaves the packets of a VLAN to the VLAN's own interface.
+    let named = named.map(|name| own_interface(input, &name, request.vlan).unwrap_or(name));
     let near = |name: &&String| {
         lan_prefixes(input, name).any(|net| sources.iter().any(|source| net.contains(source)))
     };
@@ -189,6 +184,13 @@ pub fn entry(
     let assumed = if given { "" } else { " (assumed)" };
     trace.push(format!("it enters by {name}{tag}{assumed}"));
     entry
+}
+
+/// Returns the LAN interface of a VLAN of this parent, if it has one.
+fn own_interface(input: &Input<'_>, parent: &str, vlan: Option<u16>) -> Option<String> {
+    let place = Some((parent.to_owned(), vlan?));
+    let is_it = |name: &&String| input.facts.links.get(*name).is_some_and(|link| link.vlan == place);
+    input.network.lan.iter().find(is_it).cloned()
 }
 
 /// Returns the source address: the given one, one observed with the device, or one of its network.

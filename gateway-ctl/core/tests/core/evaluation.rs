@@ -277,6 +277,8 @@ fn interface_and_vlan_of_a_request_reach_the_decision() {
     assert_eq!(won(of(laptop)), None);
     assert_eq!(won(Request { interface: Some("lan0.20".into()), ..of(laptop) }).as_deref(), Some("child"));
     assert_eq!(won(Request { vlan: Some(20), ..of(laptop) }).as_deref(), Some("child"));
+    let at_parent = Request { interface: Some("lan0".into()), vlan: Some(20), ..of(laptop) };
+    assert_eq!(won(at_parent).as_deref(), Some("child"));
     assert_eq!(won(Request { vlan: Some(30), ..of(laptop) }).as_deref(), Some("tag"));
     let source = "192.168.20.7".parse().ok();
     assert_eq!(won(Request { source, ..of(laptop) }).as_deref(), Some("child"));

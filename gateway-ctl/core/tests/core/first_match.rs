@@ -402,7 +402,9 @@ fn expected(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Expected {
         return Expected::Reason(Reason::UnknownInterface);
     };
     let local = local(input, ip(packet.destination));
-    if !belongs(input, interface, packet, ip(packet.source), local) {
+    if is_of_another_interface(input, interface, packet.vlan)
+        || !belongs(input, interface, packet, ip(packet.source), local)
+    {
         return Expected::Reason(Reason::Spoofed);
     }
     if device.is_some_and(|device: &Device| device.status == DeviceStatus::Blocked) {
@@ -443,19 +445,17 @@ fn expected(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Expected {
     }
 }
 
-/// The LAN interface by which a packet entered; a VLAN without one of its own is part of its parent.
+/// The LAN interface that evaluates a packet. A VLAN without one of its own is part of its parent.
 fn lan_interface<'a>(input: &'a Input<'_>, packet: &IpPacket) -> Option<&'a str> {
     let link = |name: &String| input.facts.links.get(name);
-    let place = |name: &String| {
-        let here = link(name)?;
-        let parent = here.vlan.as_ref().filter(|(parent, _)| input.network.lan.contains(parent));
-        match parent.and_then(|(parent, id)| Some((link(parent)?.index, *id))) {
-            Some(at) => Some(at),
-            None => Some((here.index, 0)),
-        }
-    };
-    let at = |vlan| input.network.lan.iter().find(|name| place(name) == Some((packet.interface, vlan)));
-    at(packet.vlan).or_else(|| at(0)).map(String::as_str)
+    let is_here = |name: &&String| link(name).is_some_and(|link| link.index == packet.interface);
+    input.network.lan.iter().find(is_here).map(String::as_str)
+}
+
+/// Reports whether the VLAN has an interface of its own, where this packet is not.
+fn is_of_another_interface(input: &Input<'_>, interface: &str, vlan: u16) -> bool {
+    let place = Some((interface.to_owned(), vlan));
+    input.network.lan.iter().any(|name| input.facts.links.get(name).is_some_and(|link| link.vlan == place))
 }
 
 /// Reports whether the source belongs to that LAN, or is link-local for an on-link destination.

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use gateway_common::wire::{LocalKind, LocalValue, Mark};
-use gateway_core::plan::{Family, RuleAction, names};
+use gateway_common::decide::has_own_interface;
+use gateway_common::wire::{InterfaceKey, LocalKind, LocalValue, Mark};
+use gateway_core::network::UplinkSettings;
+use gateway_core::plan::{Attachment, Family, RuleAction, names};
+use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
 
 use crate::fixture::Fixture;
@@ -23,6 +26,39 @@ fn every_lan_interface_is_prohibited_in_both_families_however_many_there_are() {
         assert_eq!(prohibited, fixture.network.lan.iter().cloned().collect());
     }
     assert!(rules.keys().all(|key| (names::RULE_FIRST..=names::RULE_LAST).contains(&key.priority)));
+}
+
+/// VLANs of `lan0`: a LAN interface, an uplink, one that is neither, and one without an interface.
+#[test]
+fn the_parent_leaves_vlans_alone_that_have_a_program_of_their_own() {
+    let mut fixture = Fixture::new();
+    fixture.network.lan.push("lan0.20".to_owned());
+    fixture.network.uplinks.push(UplinkSettings {
+        number: 2,
+        interface: "lan0.40".into(),
+        ..UplinkSettings::default()
+    });
+    fixture
+        .vlan_link("lan0.20", 20, "lan0", 20)
+        .vlan_link("lan0.40", 40, "lan0", 40)
+        .vlan_link("lan0.50", 50, "lan0", 50);
+    let plan = fixture.compiled().plan;
+    let parent = fixture.facts.links["lan0"].index;
+    let maps = PlanMaps::new(Some(&plan.dataplane));
+    let left_alone = |tag, index| has_own_interface(tag, index, &maps);
+    assert_eq!(
+        [20, 0x6000 | 20, 40, 50, 60, 0].map(|tag| left_alone(tag, parent)),
+        [true, true, true, false, false, false]
+    );
+    assert!(!left_alone(20, 20));
+    assert!(!has_own_interface(20, parent, &PlanMaps::default()), "without a plan nothing is left alone");
+    for (name, attachment) in
+        [("lan0.20", Attachment::Ingress), ("lan0.40", Attachment::Guard), ("lan0.50", Attachment::Guard)]
+    {
+        assert_eq!(plan.attach[name], attachment, "{name}");
+    }
+    let own = plan.dataplane.interfaces[&InterfaceKey { slot: 0, index: 20, vlan: 0, _pad: 0 }];
+    assert_eq!(own.vlan, 20, "policies of the VLAN match where its tag is gone");
 }
 
 #[test]

@@ -133,7 +133,11 @@ fn interfaces() -> impl Strategy<Value = BTreeMap<InterfaceKey, InterfaceValue>>
     let vlan = prop_oneof![Just(0u16), prop::sample::select(VLANS.to_vec())];
     let key = vlan.prop_map(|vlan| InterfaceKey { slot: 0, index: 1, vlan, _pad: 0 });
     let value = || {
-        (rank(), prop_oneof![3 => Just(0u16), 1 => Just(7u16)], 0u16..3)
+        (
+            rank(),
+            prop_oneof![3 => Just(0u16), 1 => Just(7u16)],
+            prop_oneof![9 => 0u16..3, 1 => Just(OWN_INTERFACE)],
+        )
             .prop_map(|(rank, vlan, scope)| InterfaceValue { rank, vlan, scope })
     };
     let plain = prop_oneof![9 => value().prop_map(Some), 1 => Just(None)];
