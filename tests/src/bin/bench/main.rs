@@ -21,6 +21,7 @@ mod page_load;
 mod policies;
 mod row;
 mod sink;
+mod size;
 mod socks;
 mod start;
 mod tables;
@@ -63,6 +64,7 @@ const BENCHES: &[(&[&str], Bench)] = &[
     (&["api_get_vs_axum", "api_list_10k"], |_| api::run()),
     (&["evaluate_5k", "leak_matrix_5k"], |_| views::run()),
     (&["start_empty", "start_1000_secrets"], |_| start::run()),
+    (&["binary_size"], |_| size::run()),
     (&["dns_blocked", "dns_cached", "dns_mix", "dns_once"], dns::serving),
     (&["dns_load", "dns_memory"], dns::lists),
     (&["dhcp_dora", "dhcp_perfdhcp", "dhcp_memory"], |_| dhcp::run()),

@@ -47,6 +47,7 @@ const TITLES: &[(&str, &str)] = &[
     ("leak_matrix_5k", "leak matrix with 5 000 policies, to the first byte"),
     ("start_empty", "start without secrets"),
     ("start_1000_secrets", "start with 1 000 encrypted secrets"),
+    ("binary_size", "size of the installed daemon"),
     ("dns_blocked", "one of 10 000 blocked names"),
     ("dns_cached", "one of 2 000 cached names"),
     ("dns_mix", "blocked and cached names mixed, unequal popularity"),
