@@ -12,6 +12,7 @@ use gateway_ctl::clock::{SharedClock, SystemClock};
 use gateway_ctl::store::Store;
 use gateway_model::Role;
 use gateway_model::settings::bootstrap;
+use http::header::{self, HeaderName};
 use http::request::Parts;
 use ipnet::IpNet;
 
@@ -262,7 +263,9 @@ fn store(gateway: &Gateway) -> Option<&Store> {
 
 /// Reports whether a proxy forwarded the request. The client address is then that of the proxy.
 pub fn is_forwarded(parts: &Parts) -> bool {
-    ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| parts.headers.contains_key(*name))
+    const NAMES: [HeaderName; 3] =
+        [header::FORWARDED, HeaderName::from_static("x-forwarded-for"), HeaderName::from_static("x-real-ip")];
+    NAMES.iter().any(|name| parts.headers.contains_key(name))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Context of every handler: the running service and the caller.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -144,9 +145,13 @@ struct Attempt {
     unrecorded: u64,
 }
 
-/// Context of one request: its identity, and access to the service.
+/// Context of one request: its identity, and access to the service. A clone shares it.
 #[derive(Clone)]
-pub struct Cx {
+pub struct Cx(Arc<RequestContext>);
+
+/// Content of a [`Cx`].
+#[derive(Clone)]
+pub struct RequestContext {
     pub api: Arc<Api>,
     pub actor: Actor,
     pub connection: ConnectionInfo,
@@ -154,6 +159,14 @@ pub struct Cx {
     pub effect: Effect,
     /// Object in the path, for the audit entry.
     subject: String,
+}
+
+impl Deref for Cx {
+    type Target = RequestContext;
+
+    fn deref(&self) -> &RequestContext {
+        &self.0
+    }
 }
 
 impl Cx {
@@ -166,12 +179,18 @@ impl Cx {
         params: &Params,
     ) -> Self {
         let subject = params.0.values().next().cloned().unwrap_or_default();
-        Self { api, actor, connection, request_id: request_id.to_owned(), effect: row.effect, subject }
+        let request_id = request_id.to_owned();
+        Self(Arc::new(RequestContext { api, actor, connection, request_id, effect: row.effect, subject }))
     }
 
     /// Returns the store and the engine. Fails while the store cannot be used.
     pub fn open(&self) -> Result<&Open, ApiError> {
         self.api.open()
+    }
+
+    /// Returns the caller, to set what an endpoint found out about it.
+    pub fn actor_mut(&mut self) -> &mut Actor {
+        &mut Arc::make_mut(&mut self.0).actor
     }
 
     /// Checks that the caller has this access class. For endpoints that allow part of their function to some callers

@@ -5,7 +5,6 @@
 //! client that disconnects does not interrupt one halfway. A panic ends one request only.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -28,7 +27,7 @@ use crate::pages;
 use crate::peer::ConnectionInfo;
 use crate::peer::Peer;
 use crate::reply::{Content, Reply};
-use crate::request::{Query, Request};
+use crate::request::{Body, Query, Request};
 use crate::serve::{RequestHandler, ResponseFuture};
 use crate::table::{API_ROOT, Effect, Endpoint, Handler, Method, no_endpoint};
 use crate::wipe;
@@ -96,7 +95,7 @@ async fn process(
     // A caller with a credential may use any host name: a browser does not send the credential to a rebound name.
     let host = match identity.actor.proof.is_credential() {
         true => Ok(()),
-        false => browser::check_host(parts, &api.config().listen.host_names),
+        false => browser::check_host(parts, |name| api.config().listen.has_host_name(name)),
     };
     let path = parts.uri.path();
     let Some(found) = api.routes.find(path) else {
@@ -127,19 +126,22 @@ async fn process(
     let cx = Cx::new(api.clone(), endpoint, actor, connection, request_id, &params);
     let checked = host.and_then(|()| check_access(&cx, endpoint, parts, refusal));
     if let Err(denied) = checked {
-        cx.record_failure(&denied).await;
+        Box::pin(cx.record_failure(&denied)).await;
         return Err(denied);
     }
     wipe::note_presence(&cx);
     let handler = match &endpoint.work {
-        crate::table::Work::Handler(handler) => handler.clone(),
+        crate::table::Work::Handler(handler) => handler,
         crate::table::Work::Unsupported { needs } => return Err(ApiError::not_supported(needs)),
     };
     if !endpoint.always {
         api.open()?;
     }
     let query = read_query(api, endpoint, parts)?;
-    let body = body::read(endpoint, parts, body, &query, api.settings.body_limit).await?;
+    let body = match endpoint.method {
+        Method::Get => Body::Absent,
+        _ => Box::pin(body::read(endpoint, parts, body, &query, api.settings.body_limit)).await?,
+    };
     let if_match = conditional::header(&parts.headers, &header::IF_MATCH)?;
     let passphrase = match endpoint.binary {
         true => conditional::header(&parts.headers, &PASSPHRASE)?.map(Secret::new).unwrap_or_default(),
@@ -148,10 +150,15 @@ async fn process(
     let takes_html = pages::takes_html(&parts.headers);
     let request = Request { params, query, body, if_match, passphrase, takes_html };
 
+    // Futures are boxed unless every request has them: that of a request is allocated and moved.
     let (reply, permit) = match endpoint.effect {
-        Effect::Reads if endpoint.list || endpoint.heavy => read_heavily(&cx, handler, request).await?,
+        Effect::Reads if endpoint.list || endpoint.heavy => {
+            Box::pin(read_heavily(&cx, handler.clone(), request)).await?
+        }
         Effect::Reads => (read(&cx, handler, request).await?, None),
-        Effect::Stores(_) | Effect::Acts(_) => (change(&cx, endpoint, handler, request).await?, None),
+        Effect::Stores(_) | Effect::Acts(_) => {
+            (Box::pin(change(&cx, endpoint, handler.clone(), request)).await?, None)
+        }
     };
     let reply = serialise(&cx, reply).await?;
     drop(permit);
@@ -190,18 +197,17 @@ async fn read_heavily(
 }
 
 /// Runs a handler that changes nothing in the current task. A client that disconnects cancels it.
-async fn read(cx: &Cx, handler: Handler, request: Request) -> Result<Reply, ApiError> {
-    let cx = cx.clone();
-    let mut answer = pin!(AssertUnwindSafe(async move { handler(cx, request).await }).catch_unwind());
+async fn read(cx: &Cx, handler: &Handler, request: Request) -> Result<Reply, ApiError> {
+    let begin = AssertUnwindSafe(|| AssertUnwindSafe(handler(cx.clone(), request)).catch_unwind());
+    let Ok(mut answer) = std::panic::catch_unwind(begin) else { return Err(panicked()) };
     // Most handlers are ready at once, and a timer costs as much as they do.
     let answered = match poll!(&mut answer) {
         Poll::Ready(result) => Ok(result),
-        Poll::Pending => tokio::time::timeout(HANDLER_TIMEOUT, answer).await,
+        Poll::Pending => Box::pin(tokio::time::timeout(HANDLER_TIMEOUT, answer)).await,
     };
     match answered {
         Ok(Ok(result)) => result,
-        // The panic hook has logged the message.
-        Ok(Err(_)) => Err(ApiError::internal(&std::io::Error::other("a handler panicked"))),
+        Ok(Err(_)) => Err(panicked()),
         Err(_) => Err(too_slow()),
     }
 }
@@ -237,6 +243,11 @@ async fn change(cx: &Cx, endpoint: &Endpoint, handler: Handler, request: Request
         }
         Err(_) => Err(too_slow()),
     }
+}
+
+/// The panic hook has logged the message.
+fn panicked() -> ApiError {
+    ApiError::internal(&std::io::Error::other("a handler panicked"))
 }
 
 fn too_slow() -> ApiError {
@@ -448,4 +459,24 @@ fn authorise(actor: &Actor, endpoint: &Endpoint) -> Result<(), ApiError> {
     check(actor, endpoint.access).map_err(|denied| {
         denied.detail("method", endpoint.method.as_str()).detail("path", endpoint.full_path())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Settings;
+    use crate::endpoints;
+    use crate::gateway::Gateway;
+
+    /// The future of each request is allocated and moved.
+    #[tokio::test]
+    async fn the_future_of_a_request_is_small() {
+        let folder = tempfile::tempdir().unwrap();
+        let gateway = Gateway::detached(folder.path()).unwrap();
+        let api = Api::new(endpoints::table(), gateway, Settings::default()).unwrap();
+        let future = answer(api, http::Request::new(HttpBody::empty()), None);
+        let size = size_of_val(&future);
+        future.await;
+        assert!(size <= 2304, "{size} bytes");
+    }
 }

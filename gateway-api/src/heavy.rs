@@ -55,7 +55,7 @@ impl Heavy {
             return Ok(bytes.into());
         }
         // One response may exceed the limit; it is then sent alone.
-        let permit = acquire(&self.unsent, bytes.len().div_ceil(1 << 10).min(UNSENT_KIB)).await?;
+        let permit = Box::pin(acquire(&self.unsent, bytes.len().div_ceil(1 << 10).min(UNSENT_KIB))).await?;
         Ok(Bytes::from_owner(PendingBytes { bytes, _permit: permit }))
     }
 

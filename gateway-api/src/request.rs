@@ -1,6 +1,7 @@
 //! Input of a handler: path and query parameters, and the body as JSON.
 //! It is independent of HTTP. The dispatcher has read the relevant headers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use gateway_core::history::MINUTES;
@@ -65,7 +66,7 @@ impl Query {
         for pair in raw.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let decode = |text: &str| {
-                percent_decode(&text.replace('+', " ")).ok_or_else(|| {
+                percent_decode(&text.replace('+', " ")).map(Cow::into_owned).ok_or_else(|| {
                     ApiError::new(Code::InvalidParameter, "The query is not percent-encoded UTF-8.")
                 })
             };
@@ -121,7 +122,10 @@ impl Query {
 }
 
 /// Decodes percent-encoding: `%41` gives `A`. `None` if an escape is malformed or the result is not UTF-8.
-pub fn percent_decode(text: &str) -> Option<String> {
+pub fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('%') {
+        return Some(text.into());
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -133,7 +137,7 @@ pub fn percent_decode(text: &str) -> Option<String> {
             bytes.push(byte);
         }
     }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(bytes).ok().map(Cow::from)
 }
 
 /// Fields whose values appear in no message and therefore in no audit entry.
@@ -226,7 +230,7 @@ mod tests {
 
     #[test]
     fn broken_escapes_are_refused() {
-        assert_eq!(percent_decode("a%20b"), Some("a b".to_owned()));
+        assert_eq!(percent_decode("a%20b"), Some("a b".into()));
         for bad in ["%", "%4", "%zz", "%ff"] {
             assert_eq!(percent_decode(bad), None, "{bad}");
         }

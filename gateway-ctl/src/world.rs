@@ -3,7 +3,7 @@
 //! The API, the resolver and alerts read nothing else. State, facts, plan, the last run and the reports of services
 //! therefore always belong to the same instant.
 
-mod live;
+pub mod live;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

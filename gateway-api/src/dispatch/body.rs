@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::multipart;
 use crate::error::{ApiError, Code};
 use crate::request::{Body, Query};
-use crate::table::{DRY_RUN, Endpoint, Method};
+use crate::table::{DRY_RUN, Endpoint};
 
 /// Timeout of a request body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -25,9 +25,6 @@ pub async fn read(
     query: &Query,
     limit: usize,
 ) -> Result<Body, ApiError> {
-    if endpoint.method == Method::Get {
-        return Ok(Body::Absent);
-    }
     let bytes = tokio::time::timeout(BODY_TIMEOUT, collect(body, limit))
         .await
         .map_err(|_| ApiError::bad_request("The body did not arrive within 30 seconds."))??;

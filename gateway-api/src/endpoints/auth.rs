@@ -163,12 +163,12 @@ async fn setup(cx: Cx, request: Req<Setup>) -> Result<WithHeaders<UserView>, Api
         }
         cx.api.auth.lock.succeed(pair);
     } else if cx.actor.proof == Proof::None {
-        cx.actor.proof = Proof::Localnet;
+        cx.actor_mut().proof = Proof::Localnet;
     }
     let input = UserInput { username, password, role: Some(Role::Admin.to_string()), enabled: true };
     input.check(true)?;
     let hash = cx.api.auth.passwords.hash(input.password.clone()).await?;
-    cx.actor.name = input.username.clone();
+    cx.actor_mut().name = input.username.clone();
     let user = cx.commit(move |draft| accounts::create_first(draft, input, hash)).await?;
     cx.api.auth.setup.discard();
     Ok(users::created(&user))
@@ -223,8 +223,8 @@ async fn login(mut cx: Cx, request: Req<Login>) -> Result<WithHeaders<LoginResul
         expires_at: session.expires_at,
         csrf_token: session.csrf.clone(),
     };
-    cx.actor.name = user.username.clone();
-    cx.actor.proof = Proof::Session(session.id);
+    cx.actor_mut().name = user.username.clone();
+    cx.actor_mut().proof = Proof::Session(session.id);
     let mut ticket = cx.own_ticket()?;
     ticket.resource_id = Some(session.id.to_string());
     let store = cx.open()?.store.clone();

@@ -1,5 +1,6 @@
 //! Devices, device groups and trust classes.
 
+use gateway_ctl::world::live;
 use gateway_model::{Device, DeviceGroup, State, TrustClass};
 use serde_json::Value;
 
@@ -32,6 +33,6 @@ pub fn rows(t: &mut Table) {
 
 /// Adds the observed IP addresses of the MAC addresses of devices.
 fn observe_devices(open: &Open, state: &State, shown: &mut [Value]) {
-    let observed = open.live();
-    super::observed::add_observed(shown, &state.devices, |device| observed.device(device));
+    let world = open.worlds.last();
+    super::observed::add_observed(shown, &state.devices, |device| live::device(&world.facts, device));
 }

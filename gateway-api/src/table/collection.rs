@@ -239,10 +239,12 @@ fn filtered(
 fn get(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
     let open = cx.open()?;
     let state = open.store.current();
-    let name = named(kind, &state, request);
-    let found = name.parse().ok().filter(|_| is_beside(live)).and_then(|id| kind.added_of(&state, id));
-    let Some((mut added, revision)) = found else {
-        let (value, revision) = kind.get(&state, &name)?;
+    let name = name_in(request);
+    let id = kind.find(&state, name);
+    let Some((mut added, revision)) = id.filter(|_| is_beside(live)).and_then(|id| kind.added_of(&state, id))
+    else {
+        let named = id.map_or_else(|| name.to_owned(), |id| id.to_string());
+        let (value, revision) = kind.get(&state, &named)?;
         return Ok(shown(open, &state, live, value, revision));
     };
     if let Some(live) = live {
@@ -301,8 +303,13 @@ fn delete(kind: &Kind, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
 
 /// Returns the id of the object that the path names by id or unique name. An unknown name is returned unchanged.
 fn named(kind: &Kind, state: &State, request: &Request) -> String {
-    let name = request.params.0.values().next().map_or("", String::as_str);
+    let name = name_in(request);
     kind.find(state, name).map_or_else(|| name.to_owned(), |id| id.to_string())
+}
+
+/// Returns the id or unique name in the path.
+fn name_in(request: &Request) -> &str {
+    request.params.0.values().next().map_or("", String::as_str)
 }
 
 /// Returns the current revision if `If-Match` allows it. `None` without `If-Match`; fails if it names another revision.

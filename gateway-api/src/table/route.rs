@@ -1,6 +1,7 @@
 //! Routing from a path to its endpoints: a tree of segments in which a fixed segment takes precedence over a
 //! placeholder.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Endpoint, Method};
@@ -31,8 +32,8 @@ pub struct MatchedPath<'a> {
 
 impl MatchedPath<'_> {
     /// Returns the values of the placeholders by their names in the path of the endpoint.
-    pub fn params(&self, endpoint: &Endpoint) -> Params {
-        Params(placeholders(endpoint.path).zip(self.values.iter().cloned()).collect())
+    pub fn params(self, endpoint: &Endpoint) -> Params {
+        Params(placeholders(endpoint.path).zip(self.values).collect())
     }
 
     /// Returns the value of `Allow`.
@@ -85,7 +86,7 @@ impl Routes {
     /// in fixed segments.
     pub fn find(&self, path: &str) -> Option<MatchedPath<'_>> {
         let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
-        let segments: Option<Vec<String>> = segments(path).map(percent_decode).collect();
+        let segments: Option<Vec<Cow<'_, str>>> = segments(path).map(percent_decode).collect();
         let mut values = Vec::new();
         let endpoints = descend(&self.root, &segments?, &mut values)?;
         Some(MatchedPath { endpoints, values })
@@ -98,7 +99,7 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
 
 fn descend<'a>(
     node: &'a Node,
-    segments: &[String],
+    segments: &[Cow<'_, str>],
     values: &mut Vec<String>,
 ) -> Option<&'a BTreeMap<Method, usize>> {
     let Some((first, rest)) = segments.split_first() else {
@@ -106,7 +107,7 @@ fn descend<'a>(
     };
     let other = |from: &str, to| first.contains(from).then(|| first.replace(from, to));
     let others = [other("_", "-"), other("-", "_")];
-    let spellings = std::iter::once(first).chain(others.iter().flatten());
+    let spellings = std::iter::once(&**first).chain(others.iter().flatten().map(String::as_str));
     let mut is_fixed = false;
     for next in spellings.filter_map(|spelling| node.fixed.get(spelling)) {
         is_fixed = true;
@@ -118,14 +119,14 @@ fn descend<'a>(
         return None;
     }
     if let Some(next) = node.placeholder.as_deref() {
-        values.push(first.clone());
+        values.push(first.clone().into_owned());
         if let Some(found) = descend(next, rest, values) {
             return Some(found);
         }
         values.pop();
     }
     // A path that begins like a declared one is a mistake in that one.
-    if is_fixed || node.tail.is_empty() || rest.iter().any(String::is_empty) {
+    if is_fixed || node.tail.is_empty() || rest.iter().any(|segment| segment.is_empty()) {
         return None;
     }
     values.push(segments.join("/"));

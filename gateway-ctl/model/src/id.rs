@@ -30,6 +30,11 @@ impl Id {
         self.0.as_u128() >> 48 == 0x6761_7465_7761_4000_8000
     }
 
+    /// Reports whether the text is the one that the id has in JSON.
+    pub fn is_written_as(&self, text: &str) -> bool {
+        *self.0.as_hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()) == *text
+    }
+
     pub const fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use gateway_core::compile::CompiledPolicy;
+use gateway_core::facts::Facts;
 use gateway_model::kinds::device::DeviceLive;
 use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
 use gateway_model::kinds::routing_policy::{Hits, Hop, PolicyLive, PolicyStatus};
@@ -23,20 +24,20 @@ pub struct Live<'a> {
     places: OnceCell<HashMap<Id, usize>>,
 }
 
+/// Returns the addresses that were observed with a device. For this, facts are enough.
+pub fn device(facts: &Facts, device: &Device) -> DeviceLive {
+    let macs = device.all_macs();
+    let seen = macs.iter().filter_map(|mac| facts.neighbours.get(&mac.octets()));
+    let mut ips: Vec<IpAddr> = seen.flatten().copied().collect();
+    ips.sort_unstable();
+    ips.dedup();
+    DeviceLive { ips, ..DeviceLive::default() }
+}
+
 impl<'a> Live<'a> {
     /// Creates the view. `hits` reads the packets and bytes of a policy, by policy index.
     pub fn new(world: World, hits: impl Fn(u32) -> Hits + Send + Sync + 'a) -> Live<'a> {
         Live { world, hits: Box::new(hits), places: OnceCell::new() }
-    }
-
-    pub fn device(&self, device: &Device) -> DeviceLive {
-        let neighbours = &self.world.facts.neighbours;
-        let macs = device.all_macs();
-        let seen = macs.iter().filter_map(|mac| neighbours.get(&mac.octets()));
-        let mut ips: Vec<IpAddr> = seen.flatten().copied().collect();
-        ips.sort_unstable();
-        ips.dedup();
-        DeviceLive { ips, ..DeviceLive::default() }
     }
 
     pub fn tunnel(&self, tunnel: &Tunnel) -> TunnelLive {

@@ -111,7 +111,7 @@ pub(super) fn write<R: Resource>(state: &State, id: Id, added: &Map<String, Valu
     let text = &mut shown.text;
     let begin = text.len();
     append(text, row.as_ref());
-    let shows_id = added.get(ID).and_then(Value::as_str).and_then(|shown| shown.parse().ok()) == Some(id);
+    let shows_id = added.get(ID).and_then(Value::as_str).is_some_and(|shown| id.is_written_as(shown));
     let replaces = FINDERS.with_borrow_mut(|finders| {
         let finders = finders.entry(R::COLLECTION).or_default();
         let mut keys = added.keys().filter(|key| *key != ID).enumerate();

@@ -272,6 +272,13 @@ impl Default for Bootstrap {
     }
 }
 
+impl Listen {
+    /// Reports whether a name is one of the configured host names.
+    pub fn has_host_name(&self, name: &str) -> bool {
+        self.host_names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
 impl Default for Listen {
     fn default() -> Listen {
         Listen { api_addr: SocketAddr::from(([127, 0, 0, 1], 8080)), host_names: Vec::new() }
