@@ -43,7 +43,7 @@ impl ArpSocket {
     pub fn open(index: u32, mac: [u8; 6]) -> io::Result<ArpSocket> {
         // Without a protocol it receives nothing until the filter is there.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(Protocol::from(0)))?;
-        socket.attach_filter(&from_others())?;
+        socket.attach_filter(&from_others(index))?;
         socket.bind(&link_address(ARP, index)?)?;
         Ok(ArpSocket { socket, index, mac })
     }
@@ -95,15 +95,19 @@ fn sender(message: &[u8; ARP_LENGTH]) -> Option<AddressUser> {
     is_valid.then_some(AddressUser { address, mac: Some(mac) })
 }
 
-/// Accepts messages that other hosts sent.
-fn from_others() -> [SockFilter; 4] {
+/// Accepts messages that other hosts sent to this interface. The kernel passes the socket those of its VLANs as well.
+fn from_others(index: u32) -> [SockFilter; 6] {
+    const LOAD_WORD: u16 = 0x20;
     const LOAD_BYTE: u16 = 0x30;
     const JUMP_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
-    /// Offset of the packet type among the kernel's extensions.
+    /// Offsets of the packet type and of the interface among the kernel's extensions (linux/filter.h).
     const PACKET_TYPE: u32 = 0xffff_f000 + 4;
+    const INTERFACE: u32 = 0xffff_f000 + 8;
     const OUTGOING: u32 = 4;
     [
+        SockFilter::new(LOAD_WORD, 0, 0, INTERFACE),
+        SockFilter::new(JUMP_EQUAL, 0, 3, index),
         SockFilter::new(LOAD_BYTE, 0, 0, PACKET_TYPE),
         SockFilter::new(JUMP_EQUAL, 1, 0, OUTGOING),
         SockFilter::new(RETURN, 0, 0, u32::MAX),

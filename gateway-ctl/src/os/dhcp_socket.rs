@@ -94,7 +94,7 @@ impl FrameSocket {
     pub fn open(index: u32) -> io::Result<FrameSocket> {
         // Without a protocol it receives nothing until the filter is there.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(Protocol::from(0)))?;
-        socket.attach_filter(&to_clients())?;
+        socket.attach_filter(&to_clients(index))?;
         socket.bind(&link_address(IPV4, index)?)?;
         Ok(FrameSocket { index, socket })
     }
@@ -160,18 +160,23 @@ fn no_more(error: io::Error) -> io::Result<bool> {
     if is_down || error.kind() == io::ErrorKind::WouldBlock { Ok(false) } else { Err(error) }
 }
 
-/// Accepts UDP to port 68 in packets that other hosts sent. Offsets begin with the IP header.
-fn to_clients() -> [SockFilter; 9] {
+/// Accepts UDP to port 68 in packets that other hosts sent to this interface. The kernel passes the socket those of its
+/// VLANs as well. Offsets begin with the IP header.
+fn to_clients(index: u32) -> [SockFilter; 11] {
+    const LOAD_WORD: u16 = 0x20;
     const LOAD_BYTE: u16 = 0x30;
     const LOAD_HALF_INDEXED: u16 = 0x48;
     /// X = 4 * (byte & 0xf): the length of the header.
     const INDEX_HEADER_LENGTH: u16 = 0xb1;
     const JUMP_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
-    /// Offset of the packet type among the kernel's extensions.
+    /// Offsets of the packet type and of the interface among the kernel's extensions (linux/filter.h).
     const PACKET_TYPE: u32 = 0xffff_f000 + 4;
+    const INTERFACE: u32 = 0xffff_f000 + 8;
     const OUTGOING: u32 = 4;
     [
+        SockFilter::new(LOAD_WORD, 0, 0, INTERFACE),
+        SockFilter::new(JUMP_EQUAL, 0, 8, index),
         SockFilter::new(LOAD_BYTE, 0, 0, PACKET_TYPE),
         SockFilter::new(JUMP_EQUAL, 6, 0, OUTGOING),
         SockFilter::new(LOAD_BYTE, 0, 0, 9),
