@@ -10,11 +10,13 @@ use crate::vm::checks::{Checks, this_program};
 
 /// Modules beside those that the daemon and `ip` load by themselves. `tun` is for the exits that run in user space.
 const MODULES: &[&str] = &["veth", "tun", "bridge"];
-const NAMES: [&str; 4] = [
+const NAMES: [&str; 6] = [
     "a_policy_sends_a_host_through_the_kernels_wireguard_and_nothing_past_it",
     "a_policy_of_a_vlan_is_about_tagged_frames_only",
     "a_vlan_interface_is_made_for_a_trunk_and_removed",
     "an_uplink_may_be_a_vlan_of_a_lan_interface",
+    "a_vlan_that_keeps_the_tag_in_the_frame_has_its_policies",
+    "messages_of_a_vlan_are_none_of_its_parent",
 ];
 
 /// Shared boot of the tests of this module.
@@ -41,9 +43,10 @@ fn the_daemon_works_on_debians_kernel() {
 
 /// Tests that run in the guest.
 pub(super) mod in_guest {
-    use std::net::IpAddr;
+    use std::net::{IpAddr, UdpSocket};
     use std::time::Duration;
 
+    use gateway_ctl::os::dhcp_socket::FrameSocket;
     use gateway_tests::services::HTTP;
     use gateway_tests::testbed::{Testbed, policy};
     use gateway_tests::topology::{Host, server, wan};
@@ -158,6 +161,38 @@ pub(super) mod in_guest {
         })
         .expect("the provider answers");
         wait_until_seen_as(&network.laptop, wan);
+    }
+
+    #[test]
+    #[ignore = "runs inside the guest"]
+    fn a_vlan_that_keeps_the_tag_in_the_frame_has_its_policies() {
+        let testbed = trunk();
+        let network = &testbed.network;
+        network.gateway.ip("link set eth1.30 type vlan reorder_hdr off").expect("the flag");
+        testbed.tunnel(TUNNEL, &network.exit_a).expect("the tunnel");
+        testbed.policy(&policy("guests", 10, ("interface", "eth1.30"), &[TUNNEL])).expect("the policy");
+        wait_until_seen_as(&network.tv, |ipv6| network.exit_a.address(ipv6));
+        wait_until_seen_as(&network.laptop, wan);
+    }
+
+    /// The kernel passes packets of a VLAN to the packet sockets of the parent, too.
+    #[test]
+    #[ignore = "runs inside the guest"]
+    fn messages_of_a_vlan_are_none_of_its_parent() {
+        let testbed = trunk();
+        let network = &testbed.network;
+        let open = |interface| FrameSocket::open(nix::net::if_::if_nametoindex(interface)?);
+        let [vlan, parent] =
+            network.gateway.within(|| ["eth1.30", "eth1"].map(open)).map(|socket| socket.expect("a socket"));
+        let server = network.tv.namespace.within(|| UdpSocket::bind("192.168.30.20:67")).expect("a server");
+        let mut buffer = Vec::new();
+        wait_ok(TIMEOUT, "a message of the VLAN", || {
+            server.send_to(b"an offer", "192.168.30.1:68")?;
+            anyhow::ensure!(vlan.next(&mut buffer)?.is_some(), "none");
+            Ok(())
+        })
+        .expect("the VLAN has it");
+        assert_eq!(parent.next(&mut buffer).expect("read"), None);
     }
 
     /// Moves an exit into the kernel's WireGuard with the same keys and addresses.

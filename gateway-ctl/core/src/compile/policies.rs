@@ -119,7 +119,8 @@ fn interfaces(input: &Input<'_>, legs: &Legs) -> BTreeMap<InterfaceKey, Interfac
         let vlan = link.vlan.as_ref().map_or(0, |(_, id)| *id);
         let value = InterfaceValue { rank: RANK_NONE, vlan, scope: scope_of(input, name) };
         if lan.contains(name) {
-            interfaces.insert(key_of(link.index, 0), value);
+            // The tag is gone here, unless the VLAN keeps it in the frame (`reorder_hdr off`).
+            interfaces.extend([0, vlan].map(|tag| (key_of(link.index, tag), value)));
         }
         let parent = link.vlan.as_ref().map(|(parent, _)| parent).filter(|parent| lan.contains(parent));
         let parent = parent.and_then(|parent| input.facts.links.get(parent));
@@ -201,13 +202,18 @@ impl Ranks {
         match source {
             Source::All => self.all = self.all.min(rank),
             Source::Interface(name) => match input.facts.links.get(name.as_str()) {
-                Some(link) => match self.interfaces.get_mut(&key_of(link.index, 0)) {
-                    Some(value) => value.rank = value.rank.min(rank),
-                    None => find(
-                        "not_a_lan_interface",
-                        format!("{name} is not a LAN interface: the policy matches nothing there."),
-                    ),
-                },
+                Some(link) if self.interfaces.contains_key(&key_of(link.index, 0)) => {
+                    let vlan = link.vlan.as_ref().map_or(0, |(_, id)| *id);
+                    for tag in [0, vlan] {
+                        if let Some(value) = self.interfaces.get_mut(&key_of(link.index, tag)) {
+                            value.rank = value.rank.min(rank);
+                        }
+                    }
+                }
+                Some(_) => find(
+                    "not_a_lan_interface",
+                    format!("{name} is not a LAN interface: the policy matches nothing there."),
+                ),
                 None => find(
                     "interface_missing",
                     format!(

@@ -39,7 +39,6 @@ pub fn leg_of(plan: &Dataplane, facts: &Facts, network: &Network, flow: &LiveFlo
         source_port: flow.source_port,
         destination_port: flow.destination_port,
         mac: Mac::new(neighbour.map_or([0; 6], |(mac, _)| *mac)),
-        vlan: entry.vlan,
         protocol: flow.protocol,
         ipv6: flow.destination.is_ipv6(),
         ..IpPacket::default()

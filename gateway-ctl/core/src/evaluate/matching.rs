@@ -160,9 +160,10 @@ impl<'a> PacketProperties<'a> {
         };
         for name in &input.network.lan {
             let Some(link) = input.facts.links.get(name) else { continue };
-            if (link.index, 0) == (packet.interface, packet.vlan) {
+            let vlan = link.vlan.as_ref().map_or(0, |(_, id)| *id);
+            if link.index == packet.interface && [0, vlan].contains(&packet.vlan) {
                 sight.interface = Some(name);
-                sight.vlan = link.vlan.as_ref().map_or(0, |(_, id)| *id);
+                sight.vlan = vlan;
             }
         }
         sight

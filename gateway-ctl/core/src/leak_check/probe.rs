@@ -59,7 +59,9 @@ pub fn plan(
     let legs = compiled.legs.by_number.values().filter(|leg| leg.kind == LegKind::Uplink);
     let routes = input.facts.default_routes.iter().map(|route| route.interface.as_str());
     let uplinks = legs.map(|leg| leg.interface.as_str()).chain(routes);
-    let uplinks = uplinks.flat_map(|name| layers(input.facts, name)).collect();
+    // The parent of an uplink may be a LAN interface.
+    let uplinks = uplinks.flat_map(|name| layers(input.facts, name));
+    let uplinks = uplinks.filter(|name| !input.network.lan.contains(name)).collect();
     let servers = input.state.group::<LeakCheckSettings>().stun_servers;
     let checks = checks.to_vec();
     Some(Plan { checks, host, blocks, probes, unsent, is_protected, uplinks, servers, exits })
