@@ -160,6 +160,7 @@ impl<'a> PacketProperties<'a> {
         };
         for name in &input.network.lan {
             let Some(link) = input.facts.links.get(name) else { continue };
+            // The frame of a VLAN may still have its tag at the VLAN's interface (`reorder_hdr off`).
             let vlan = link.vlan.as_ref().map_or(0, |(_, id)| *id);
             if link.index == packet.interface && [0, vlan].contains(&packet.vlan) {
                 sight.interface = Some(name);
