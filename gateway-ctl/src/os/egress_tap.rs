@@ -29,6 +29,8 @@ mod code {
 /// Offset of the packet type among the kernel's extensions (SKF_AD_OFF + SKF_AD_PKTTYPE).
 const PACKET_TYPE: u32 = 0xffff_f000 + 4;
 const OUTGOING: u32 = 4;
+/// Offset of the flag that a VLAN tag is beside the frame (SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT).
+const TAG_PRESENT: u32 = 0xffff_f000 + 48;
 const UDP: u32 = 17;
 const DNS: u32 = 53;
 
@@ -109,40 +111,43 @@ pub fn host_address(protocol: u16, interface: u32, mac: [u8; 6]) -> io::Result<S
     Ok(address)
 }
 
-/// Accepts outgoing IP packets with a hop limit of 1, and UDP from or to port 53. Offsets begin with the IP header.
-fn filter() -> [SockFilter; 24] {
+/// Accepts outgoing IP packets with a hop limit of 1, and UDP from or to port 53. Offsets begin with the IP header. Tagged
+/// packets were seen before, at the interface of their VLAN.
+fn filter() -> [SockFilter; 26] {
     use code::{
         INDEX_HEADER_LENGTH, JUMP_EQUAL, LOAD_BYTE, LOAD_HALF, LOAD_HALF_INDEXED, RETURN, SHIFT_RIGHT,
     };
     let step = |code, k| SockFilter::new(code, 0, 0, k);
     // The last two instructions. Jumps are relative to the next instruction.
-    let (reject, accept) = (22, 23);
+    let (reject, accept) = (24, 25);
     let jump = |at: u8, k, yes: u8, no: u8| SockFilter::new(JUMP_EQUAL, yes - at - 1, no - at - 1, k);
     [
         step(LOAD_BYTE, PACKET_TYPE),
         jump(1, OUTGOING, 2, reject),
+        step(LOAD_BYTE, TAG_PRESENT),
+        jump(3, 0, 4, reject),
         step(LOAD_BYTE, 0),
         step(SHIFT_RIGHT, 4),
-        jump(4, 4, 5, 14),
+        jump(6, 4, 7, 16),
         // IPv4 (RFC 791, section 3.1).
         step(LOAD_BYTE, 8),
-        jump(6, 1, accept, 7),
+        jump(8, 1, accept, 9),
         step(LOAD_BYTE, 9),
-        jump(8, UDP, 9, reject),
+        jump(10, UDP, 11, reject),
         step(INDEX_HEADER_LENGTH, 0),
         step(LOAD_HALF_INDEXED, 0),
-        jump(11, DNS, accept, 12),
+        jump(13, DNS, accept, 14),
         step(LOAD_HALF_INDEXED, 2),
-        jump(13, DNS, accept, reject),
+        jump(15, DNS, accept, reject),
         // IPv6 (RFC 8200, section 3), or another protocol, which the reader ignores.
         step(LOAD_BYTE, 7),
-        jump(15, 1, accept, 16),
+        jump(17, 1, accept, 18),
         step(LOAD_BYTE, 6),
-        jump(17, UDP, 18, reject),
+        jump(19, UDP, 20, reject),
         step(LOAD_HALF, 40),
-        jump(19, DNS, accept, 20),
+        jump(21, DNS, accept, 22),
         step(LOAD_HALF, 42),
-        jump(21, DNS, accept, reject),
+        jump(23, DNS, accept, reject),
         step(RETURN, 0),
         step(RETURN, SNAPLEN),
     ]
