@@ -34,7 +34,7 @@ const MOBILITY: u8 = 135;
 
 /// Maximum number of extension headers (RFC 8200 recommends six); longer chains are malformed.
 const MAX_EXTENSION_HEADERS: usize = 8;
-const MAX_VLAN_TAGS: usize = 3;
+pub(crate) const MAX_VLAN_TAGS: usize = 3;
 
 /// TCP flags (RFC 9293, section 3.1).
 const SYN: u8 = 0x02;
@@ -162,7 +162,7 @@ pub const fn vlan_id(tag: u16) -> u16 {
 }
 
 #[inline(always)]
-const fn is_vlan(ethertype: u16) -> bool {
+pub const fn is_vlan(ethertype: u16) -> bool {
     matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_QINQ | ETHERTYPE_QINQ_OLD)
 }
 

@@ -307,8 +307,8 @@ pub fn device<E: PolicyMaps>(packet: &IpPacket, slot: Slot, environment: &E) -> 
     }
 }
 
-/// Reports whether packets that arrive with a tag are evaluated at the VLAN's own interface. The IP stack gives them to
-/// that one next.
+/// Reports whether the programs of a parent leave packets with a tag alone, because the VLAN has an interface with programs
+/// of its own. What arrives goes there next; what leaves comes from there.
 #[inline(always)]
 pub fn has_own_interface<E: PolicyMaps>(tag: u16, parent: u32, environment: &E) -> bool {
     let slot = environment.live();

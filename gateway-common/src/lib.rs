@@ -20,5 +20,6 @@ pub mod packet;
 pub mod policy_maps;
 pub mod reason;
 pub mod recorded_verdict;
+pub mod tagged_frame;
 pub mod verdict;
 pub mod wire;

@@ -48,7 +48,7 @@ maps! {
     ActiveSlot "gw_active_slot" [1] u32 => u32;
     /// Array by slot.
     PlanHeaders "gw_plan_header" [3] u32 => PlanValue;
-    Interfaces "gw_interfaces" [8192] InterfaceKey => InterfaceValue;
+    Interfaces "gw_interfaces" [16_384] InterfaceKey => InterfaceValue;
     Vlans "gw_vlans" [8192] VlanKey => u32;
     DeviceMacs "gw_device_macs" [2 * 2 * DEVICES] MacKey => DeviceValue;
     DeviceAddresses "gw_device_ips" [2 * 4 * DEVICES] AddressKey => DeviceValue;

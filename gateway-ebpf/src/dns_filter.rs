@@ -17,8 +17,8 @@ use gateway_common::dns_filter::{Buckets, Memory, answer_index, look_up, read_qu
 use gateway_common::packet::Packet as _;
 use gateway_common::verdict::Reason;
 use gateway_common::wire::{
-    Address, FILTER_ANSWERS, FILTER_HEAD, FILTER_TAIL, FilterBucket, FilterClientKey, FilterHeader,
-    FilterHit, FilterQuery, MESSAGE_ID, QUESTION,
+    Address, FILTER_ANSWERS, FILTER_HEAD, FILTER_SLOTS, FILTER_TAIL, FilterBucket, FilterClientKey,
+    FilterHeader, FilterHit, FilterQuery, FilterSlot, MESSAGE_ID, QUESTION,
 };
 
 use crate::context::{Buffer, interface};
@@ -31,12 +31,14 @@ use crate::maps::{
 
 /// Maps of another size may replace the inner map (BPF_F_INNER_MAP).
 const ANY_SIZE: usize = 0x1000;
+/// Elements of the inner map, as an array. Before Linux 6.2, a map without BTF replaces one with BTF only if the type of
+/// the elements is no structure (`bpf_map_meta_equal` compares where a timer would be).
+type Elements = btf_maps::Array<[FilterSlot; FILTER_SLOTS], 1, ANY_SIZE>;
 /// Maximum length of an answer from the flags on, in words.
 const WORDS: usize = (QUESTION + FILTER_TAIL) / 4;
 
 #[btf_map(name = "gw_filter_table")]
-static TABLES: btf_maps::ArrayOfMaps<btf_maps::Array<FilterBucket, 1, ANY_SIZE>, 1> =
-    btf_maps::ArrayOfMaps::new();
+static TABLES: btf_maps::ArrayOfMaps<Elements, 1> = btf_maps::ArrayOfMaps::new();
 #[map(name = "gw_filter_query")]
 static QUERY: PerCpuArray<FilterQuery> = PerCpuArray::with_max_entries(1, 0);
 /// Answer from the flags on.
@@ -60,7 +62,7 @@ impl Memory for Volatile {
     }
 }
 
-struct Table<'a>(&'a btf_maps::Array<FilterBucket, 1, ANY_SIZE>);
+struct Table<'a>(&'a Elements);
 
 impl Table<'_> {
     /// Returns element 0, which has the size of a bucket.
@@ -74,11 +76,15 @@ impl Table<'_> {
 impl Buckets for Table<'_> {
     #[inline(always)]
     fn bucket(&self, index: u32) -> Option<&FilterBucket> {
-        self.0.get(index + 1)
+        // SAFETY: a bucket is such an array.
+        self.0.get_ptr(index + 1).map(|bucket| unsafe { &*bucket.cast::<FilterBucket>() })
     }
 }
 
-const _: () = assert!(size_of::<FilterHeader>() == size_of::<FilterBucket>());
+const _: () = assert!(
+    size_of::<FilterHeader>() == size_of::<FilterBucket>()
+        && size_of::<FilterBucket>() == size_of::<[FilterSlot; FILTER_SLOTS]>()
+);
 
 #[inline(always)]
 fn query() -> Option<&'static mut FilterQuery> {

@@ -5,24 +5,31 @@ use aya_ebpf::maps::PerCpuHashMap;
 use aya_ebpf::programs::TcContext;
 use gateway_common::guard::{self, Departure};
 use gateway_common::policy_maps::PolicyMaps as _;
-use gateway_common::wire::{CounterValue, EgressAllowKey, SLOT_NONE};
+use gateway_common::tagged_frame;
+use gateway_common::wire::{Address, CounterValue, EgressAllowKey, SLOT_NONE};
 
-use crate::context::{ingress_interface, interface, mark};
+use crate::context::{Buffer, ingress_interface, interface, mark};
 use crate::network_header::{self, Field};
 use crate::policy_maps::Kernel;
-use crate::{events, fast_path_learning, maps};
+use crate::{events, fast_path_learning, maps, vlan};
 
 #[inline(always)]
 pub fn run(context: &TcContext) -> i32 {
     let index = interface(context);
     let mark = mark(context);
+    let ingress = ingress_interface(context);
+    if vlan::leaves_by_own_interface(context) {
+        if ingress != 0 {
+            set_passed(context);
+        }
+        return TC_ACT_UNSPEC;
+    }
     // Not IP: as `guard` decides it. The verifier does not follow an absent address further than here.
-    let (ipv6, Some(source)) = network_header::address(context, Field::Source) else {
+    let (ipv6, Some(source)) = source(context) else {
         return TC_ACT_UNSPEC;
     };
     // SAFETY: values are plain words; one that is being replaced lets a packet be looked at more closely.
     let authorised = unsafe { maps::EGRESS_ALLOW.get(&EgressAllowKey { mark, index }) }.copied();
-    let ingress = ingress_interface(context);
     // Only what this host sends without a mark is compared with it.
     let leg = match ingress {
         // SAFETY: as above.
@@ -44,6 +51,15 @@ pub fn run(context: &TcContext) -> i32 {
             events::prevented(context, reason);
             TC_ACT_SHOT
         }
+    }
+}
+
+#[inline(always)]
+fn source(context: &TcContext) -> (bool, Option<Address>) {
+    if vlan::is_in_frame(context) {
+        tagged_frame::source(&Buffer(context))
+    } else {
+        network_header::address(context, Field::Source)
     }
 }
 

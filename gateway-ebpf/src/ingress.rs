@@ -7,17 +7,16 @@ use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{DNS_PORT, Headers, IpPacket, UDP, read_headers};
-use gateway_common::decide::{decide_ip, has_own_interface};
+use gateway_common::decide::decide_ip;
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::inspect::decide_inspected;
-use gateway_common::packet::Packet as _;
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{BlockKey, CounterValue, Fragment};
 
 use crate::context::{Buffer, interface, pull_headers};
 use crate::counters::{self, add, count, count_later};
 use crate::policy_maps::Kernel;
-use crate::{events, fast_path, fast_path_learning, maps, quic};
+use crate::{events, fast_path, fast_path_learning, maps, quic, vlan};
 
 /// Data that does not fit on the stack. In a map it also shortens verification: the verifier does
 /// not track map values, so paths merge after each step.
@@ -60,9 +59,7 @@ pub fn run(context: &TcContext) -> i32 {
     let Scratch { packet, verdict, fast } = unsafe { &mut *scratch };
     counters::empty_if_full();
     fast_path::clear_index(context);
-    if let Some(tag) = Buffer(context).stripped_vlan()
-        && has_own_interface(tag, interface(context), &Kernel)
-    {
+    if vlan::arrives_by_own_interface(context) {
         return TC_ACT_UNSPEC;
     }
     fast_path::read_validity(fast);

@@ -23,6 +23,7 @@ mod network_header;
 mod policy_maps;
 mod quic;
 mod tap;
+mod vlan;
 mod wan_ingress;
 mod words;
 mod xdp;

@@ -7,11 +7,14 @@ use gateway_common::guard;
 
 use crate::context::interface;
 use crate::network_header::{self, Field};
-use crate::{counters, fast_path, maps};
+use crate::{counters, fast_path, maps, vlan};
 
 #[inline(always)]
 pub fn run(context: &TcContext) -> i32 {
     fast_path::clear_index(context);
+    if vlan::arrives_by_own_interface(context) {
+        return TC_ACT_UNSPEC;
+    }
     if let Some(action) = fast_path::forward(context, &fast_path::validity(), true) {
         return action;
     }

@@ -60,12 +60,13 @@ pub struct InterfaceValue {
     /// VLAN id of frames that arrive untagged here because the interface itself is a VLAN.
     pub vlan: u16,
     /// Index of the interface's set of source prefixes: see [`SourceKind`]. [`OWN_INTERFACE`] for a VLAN whose packets
-    /// are evaluated elsewhere.
+    /// the programs of its parent leave alone.
     pub scope: u16,
 }
 
-/// Scope of a VLAN that has an interface with a program of its own, where its packets are evaluated untagged. It contains
-/// no source prefix, so the parent evaluates each of them as spoofed.
+/// Scope of a tag of a parent, for which a VLAN has an interface with programs of its own. Those of the parent leave its
+/// packets alone. The scope contains no source prefix: a packet of it that is evaluated at the parent nevertheless, below
+/// a priority tag, is spoofed.
 pub const OWN_INTERFACE: u16 = u16::MAX - 1;
 
 /// Kind of a source address on the ingress LAN interface of a packet. A source without an entry does not belong to

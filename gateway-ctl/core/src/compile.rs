@@ -25,6 +25,7 @@ mod legs;
 mod locals;
 mod nft;
 mod openvpn;
+mod own_interfaces;
 mod policies;
 mod prefixes;
 mod profiles;

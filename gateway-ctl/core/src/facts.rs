@@ -45,6 +45,40 @@ pub struct Facts {
     pub doh_servers: Arc<FeedServers>,
 }
 
+impl Facts {
+    /// Returns an interface with those below it, at which its packets are seen again: the parent of a VLAN, the ports of
+    /// a bridge.
+    pub fn layers(&self, name: &str) -> BTreeSet<String> {
+        let mut all = BTreeSet::new();
+        let mut next = vec![name];
+        while let Some(name) = next.pop() {
+            if all.insert(name.to_owned()) {
+                next.extend(self.links.get(name).and_then(|link| link.lower.as_deref()));
+                let ports = self.links.iter().filter(|(_, link)| link.master.as_deref() == Some(name));
+                next.extend(ports.map(|(port, _)| port.as_str()));
+            }
+        }
+        all
+    }
+
+    /// Finds an interface that has a property, among one and those above it: the bridge of a port, a VLAN of a parent.
+    pub fn find_above<'a>(&'a self, name: &'a str, has: impl Fn(&str) -> bool) -> Option<&'a str> {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![name];
+        while let Some(name) = next.pop() {
+            if has(name) {
+                return Some(name);
+            }
+            if seen.insert(name) {
+                next.extend(self.links.get(name).and_then(|link| link.master.as_deref()));
+                let upper = self.links.iter().filter(|(_, link)| link.lower.as_deref() == Some(name));
+                next.extend(upper.map(|(upper, _)| upper.as_str()));
+            }
+        }
+        None
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Link {
     pub index: u32,

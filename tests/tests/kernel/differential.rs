@@ -8,12 +8,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
-use gateway_common::decide::{decide, decide_ip};
+use gateway_common::classify::{Classified, IpPacket, Malformed, classify, is_vlan};
+use gateway_common::decide::{decide, decide_ip, has_own_interface};
 use gateway_common::guard::{self, Departure};
 use gateway_common::inspect::decide_inspected;
 use gateway_common::policy_maps::PolicyMaps as _;
 use gateway_common::recorded_verdict::flow_key;
+use gateway_common::tagged_frame::{self, outer_tag};
 use gateway_common::verdict::{Action, Verdict};
 use gateway_common::wire::{
     ActionValue, Address, Choice, ClientKey, EgressAllowKey, FlowKey, FlowValue, FqdnIpKey, FqdnIpValue,
@@ -74,7 +75,7 @@ fn the_program_decides_as_the_function_does() {
         TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let mut memory = Memory::default();
     let mut seen = BTreeMap::<&'static str, usize>::new();
-    let (mut cases, mut exceeded, mut completed) = (0, 0, 0);
+    let (mut cases, mut exceeded, mut completed, mut tagged) = (0, 0, 0, [0; 2]);
     for round in 0..PLANS {
         let plan = plans::plan().new_tree(&mut runner).expect("a plan").current();
         let swap = programs.apply(&plan).expect("the plan goes live");
@@ -139,13 +140,14 @@ fn the_program_decides_as_the_function_does() {
             assert_eq!(have, *want, "new flows of budget {index} in round {round}");
             exceeded += usize::from(have.is_exceeded());
         }
-        compare_guard(&mut programs, &plan, &mut runner);
+        compare_guard(&mut programs, &plan, &mut runner, &mut tagged);
         memory.flows = RefCell::into_inner(environment.flows);
         memory.hellos = RefCell::into_inner(environment.hellos);
         memory.turns = RefCell::into_inner(environment.turns);
     }
     println!("{cases} cases agree: {seen:?}");
     assert!(cases >= 100_000);
+    assert!(tagged.iter().all(|n| *n >= 20), "of tags: left alone and dropped too rarely: {tagged:?}");
     assert!(completed >= 100, "a ClientHello of two segments was completed too rarely: {completed}");
     assert!(exceeded >= 100, "budgets were exceeded too rarely: {exceeded}");
     // A generator that never produces a verdict proves nothing about it.
@@ -217,8 +219,14 @@ fn compare_flow(programs: &Programs, environment: &PlanMaps<'_>, ip: &IpPacket, 
     assert_eq!(have, want, "round {round}: what is remembered of {key:?} differs");
 }
 
-/// Compares guard and WAN ingress on generated packets, IPv4 and IPv6.
-fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRunner) {
+/// Compares guard and WAN ingress on generated packets, IPv4 and IPv6. Counts those with a tag in the frame: left alone and
+/// dropped.
+fn compare_guard(
+    programs: &mut Programs,
+    plan: &Dataplane,
+    runner: &mut TestRunner,
+    tagged: &mut [usize; 2],
+) {
     let environment = PlanMaps::new(Some(plan));
     let local = |address: &Address| {
         let found = if address.is_mapped() {
@@ -237,7 +245,11 @@ fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRun
         let authorised = plan.authorised.get(&EgressAllowKey { mark, index: arrival.interface }).copied();
         let of_host = if ingress == 0 { leg } else { 0 };
         let departure = Departure { ingress, mark, ipv6, source, leg: of_host, no_plan: false };
-        let want = guard::guard(&departure, authorised, local);
+        let tag = if is_tagged(&packet) { outer_tag(&packet[..]) } else { None };
+        let is_left_alone = tag.is_some_and(|tag| has_own_interface(tag, arrival.interface, &environment));
+        let want = if is_left_alone { Ok(()) } else { guard::guard(&departure, authorised, local) };
+        tagged[0] += usize::from(is_left_alone);
+        tagged[1] += usize::from(tag.is_some() && want.is_err());
         let program = programs.program("gw_guard").expect("the program");
         let have = run(program, &packet, arrival).expect("a test run");
         let action = if want.is_ok() { GOES_ON } else { DROPPED };
@@ -257,13 +269,21 @@ fn compare_guard(programs: &mut Programs, plan: &Dataplane, runner: &mut TestRun
     }
 }
 
-/// Returns family and addresses by the ethertype of the frame, as in the kernel.
+fn is_tagged(frame: &[u8]) -> bool {
+    frame.get(12..14).is_some_and(|bytes| is_vlan(u16::from_be_bytes([bytes[0], bytes[1]])))
+}
+
+/// Returns family and addresses by the ethertype of the frame, as in the kernel. Only the guard looks behind tags.
 fn addresses(frame: &[u8]) -> (bool, Option<Address>, Option<Address>) {
     let word = |at: usize| Some(u32::from_ne_bytes(frame.get(at..at + 4)?.try_into().ok()?));
     let long = |at: usize| Some(Address::v6(frame.get(at..at + 16)?.try_into().ok()?));
     match frame.get(12..14) {
         Some([0x08, 0x00]) => (false, word(26).map(Address::v4_word), word(30).map(Address::v4_word)),
         Some([0x86, 0xdd]) => (true, long(22), long(38)),
+        Some(_) if is_tagged(frame) => {
+            let (ipv6, source) = tagged_frame::source(frame);
+            (ipv6, source, None)
+        }
         _ => (false, None, None),
     }
 }

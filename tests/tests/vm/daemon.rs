@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use gateway_tests::vm::{Opts, quoted};
 
@@ -10,13 +11,16 @@ use crate::vm::checks::{Checks, this_program};
 
 /// Modules beside those that the daemon and `ip` load by themselves. `tun` is for the exits that run in user space.
 const MODULES: &[&str] = &["veth", "tun", "bridge"];
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 9] = [
     "a_policy_sends_a_host_through_the_kernels_wireguard_and_nothing_past_it",
     "a_policy_of_a_vlan_is_about_tagged_frames_only",
     "a_vlan_interface_is_made_for_a_trunk_and_removed",
     "an_uplink_may_be_a_vlan_of_a_lan_interface",
+    "lan_interfaces_may_be_vlans_of_an_untagged_uplink",
     "a_vlan_that_keeps_the_tag_in_the_frame_has_its_policies",
     "messages_of_a_vlan_are_none_of_its_parent",
+    "a_packet_of_a_vlan_does_not_leave_by_its_parent",
+    "the_kernel_answers_first_queries_for_blocked_names",
 ];
 
 /// Shared boot of the tests of this module.
@@ -30,7 +34,7 @@ static GUEST: LazyLock<Checks> = LazyLock::new(|| {
     // `wg setconf` reads its standard input by name, and a guest has no such name by default.
     let links = "ln -s /proc/self/fd /dev/fd\nln -s /proc/self/fd/0 /dev/stdin\n";
     let script = format!("echo \"release $(uname -r)\"\n{links}{daemon}{}", checks.concat());
-    Checks::of(&script, Opts { modules: MODULES, ..Opts::default() })
+    Checks::of(&script, Opts { modules: MODULES, timeout: Duration::from_secs(420), ..Opts::default() })
 });
 
 #[test]
@@ -43,13 +47,16 @@ fn the_daemon_works_on_debians_kernel() {
 
 /// Tests that run in the guest.
 pub(super) mod in_guest {
-    use std::net::{IpAddr, UdpSocket};
+    use std::net::{IpAddr, Ipv4Addr, UdpSocket};
     use std::time::Duration;
 
     use gateway_ctl::os::dhcp_socket::FrameSocket;
+    use gateway_ctl::os::egress_tap::EgressTap;
+    use gateway_tests::dns::{A, Client};
+    use gateway_tests::netns::Namespace;
     use gateway_tests::services::HTTP;
     use gateway_tests::testbed::{Testbed, policy};
-    use gateway_tests::topology::{Host, server, wan};
+    use gateway_tests::topology::{Host, LAN_V4, Topology, server, wan};
     use gateway_tests::traffic::ask;
     use gateway_tests::wait::wait_ok;
     use gateway_tests::wireguard::{Exit, PORT};
@@ -163,6 +170,62 @@ pub(super) mod in_guest {
         wait_until_seen_as(&network.laptop, wan);
     }
 
+    /// Puts a guest behind a tag of the cable to the provider. Its network has the number of the VLAN.
+    fn guest_behind(network: &Topology, id: u8) -> Host {
+        let namespace = Namespace::create(&network.prefix, &format!("guest{id}")).expect("a namespace");
+        let moved = format!(
+            "link add link up0 name up0.{id} type vlan id {id}\nlink set up0.{id} name eth0 netns {}",
+            namespace.name()
+        );
+        network.internet.ip(&moved).expect("a VLAN");
+        let lines = format!(
+            "address add 192.168.{id}.20/24 dev eth0\naddress add fd00:{id}::20/64 dev eth0 nodad\nlink set eth0 up\n\
+             route add default via 192.168.{id}.1\nroute add default via fd00:{id}::1"
+        );
+        namespace.ip(&lines).expect("addresses");
+        let v6 = format!("fd00:{id}::20").parse().expect("an address");
+        Host { namespace, name: "guest", mac: "", v4: [192, 168, id, 20].into(), v6 }
+    }
+
+    /// A gateway with one cable to a managed switch: the provider is untagged. One VLAN is a LAN interface, one the port of
+    /// a LAN bridge.
+    #[test]
+    #[ignore = "runs inside the guest"]
+    fn lan_interfaces_may_be_vlans_of_an_untagged_uplink() {
+        let mut testbed = Testbed::prepare().expect("a scene");
+        let network = &testbed.network;
+        let addresses = [("eth0.50", 50), ("br-guest", 60)].map(|(interface, id)| {
+            format!(
+                "address add 192.168.{id}.1/24 dev {interface}\naddress add fd00:{id}::1/64 dev {interface} nodad\n\
+                 link set {interface} up\n"
+            )
+        });
+        let links = "link add link eth0 name eth0.50 type vlan id 50\nlink add link eth0 name eth0.60 type vlan id 60\n\
+                     link add br-guest type bridge\nlink set eth0.60 master br-guest up\n";
+        network.gateway.ip(&[links, &addresses.concat()].concat()).expect("the gateway's end");
+        let [guest, bridged] = [50, 60].map(|id| guest_behind(network, id));
+        let lan = json!({"network": {"lan_iface": ["eth1", "eth0.50", "br-guest"]}});
+        testbed.daemon.configure(&lan).expect("the configuration");
+        testbed.daemon.start().expect("the daemon");
+        let network = &testbed.network;
+        wait_until_seen_as(&guest, wan);
+        wait_until_seen_as(&bridged, wan);
+        for (host, gateway) in [(&guest, "192.168.50.1"), (&guest, "fd00:50::1"), (&bridged, "192.168.60.1")]
+        {
+            host.namespace
+                .run("busybox", &["ping", "-c", "1", "-W", "2", gateway])
+                .expect("the gateway answers");
+        }
+        testbed.tunnel(TUNNEL, &network.exit_a).expect("the tunnel");
+        testbed.policy(&policy("guests", 10, ("interface", "eth0.50"), &[TUNNEL])).expect("the policy");
+        wait_until_seen_as(&guest, |ipv6| network.exit_a.address(ipv6));
+        wait_until_seen_as(&bridged, wan);
+        network.exit_a.kill9().expect("the exit dies");
+        assert_blocked(&guest);
+        let verdict = testbed.api().get("/status").expect("the status")["verdict"].clone();
+        assert_eq!(verdict["leaked_packets"], 0, "{verdict}");
+    }
+
     #[test]
     #[ignore = "runs inside the guest"]
     fn a_vlan_that_keeps_the_tag_in_the_frame_has_its_policies() {
@@ -193,6 +256,56 @@ pub(super) mod in_guest {
         })
         .expect("the VLAN has it");
         assert_eq!(parent.next(&mut buffer).expect("read"), None);
+    }
+
+    /// The tap of the leak check counts a packet at the interface of its VLAN, and not at the parent, which may be an uplink.
+    #[test]
+    #[ignore = "runs inside the guest"]
+    fn a_packet_of_a_vlan_does_not_leave_by_its_parent() {
+        let testbed = trunk();
+        testbed.network.gateway.within(|| {
+            let [parent, vlan] =
+                ["eth1", "eth1.30"].map(|name| nix::net::if_::if_nametoindex(name).expect(name));
+            let tap = EgressTap::open().expect("a tap");
+            let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+            for to in ["192.168.30.20:53", "192.168.10.10:53"] {
+                socket.send_to(to.as_bytes(), to).expect("sent");
+            }
+            let (mut seen, mut packet) = (Vec::new(), Vec::new());
+            wait_ok(TIMEOUT, "the packet of the parent", || {
+                while let Some(interface) = tap.next(&mut packet)? {
+                    if packet.ends_with(b"192.168.30.20:53") {
+                        seen.push(interface);
+                    } else if packet.ends_with(b"192.168.10.10:53") {
+                        assert_eq!(interface, parent);
+                        return Ok(());
+                    }
+                }
+                anyhow::bail!("not yet")
+            })
+            .expect("the tap sees it");
+            assert_eq!(seen, [vlan]);
+        });
+    }
+
+    #[test]
+    #[ignore = "runs inside the guest"]
+    fn the_kernel_answers_first_queries_for_blocked_names() {
+        let testbed = Testbed::start().expect("a scene");
+        testbed.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
+        testbed.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("blocked");
+        testbed.api().act("/enforce/reconcile").expect("reconciled");
+        let mut client = Client::of(&testbed.network.laptop, LAN_V4.into()).expect("a client");
+        let mut number = 0;
+        wait_ok(TIMEOUT, "the kernel to answer", || {
+            number += 1;
+            let answer = client.ask(&format!("n{number}.ads.example"), A)?;
+            anyhow::ensure!(answer.addresses == [IpAddr::V4(Ipv4Addr::UNSPECIFIED)], "{answer:?}");
+            let status = testbed.api().get("/dns/status")?;
+            anyhow::ensure!(status["kernel_blocked"].as_u64() > Some(0), "{status}");
+            Ok(())
+        })
+        .expect("answers of the kernel");
     }
 
     /// Moves an exit into the kernel's WireGuard with the same keys and addresses.

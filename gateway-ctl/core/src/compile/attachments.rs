@@ -3,7 +3,8 @@
 //! Every interface that is neither loopback nor LAN has the guard, whether the configuration lists it or not: an uplink
 //! that is disabled, renamed or new is allowed nothing. Excluded are interfaces on which a packet has already passed a
 //! guard or belongs to the LAN: ports of bridges and bonds, and lower interfaces of a LAN interface or an uplink (the
-//! parent of a VLAN, the Ethernet link of a PPPoE session).
+//! parent of a VLAN, the Ethernet link of a PPPoE session). The parent of VLANs is not excluded if it has an address, so
+//! that packets are routed to it, too: its guard leaves those of its VLANs alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +35,7 @@ pub fn attachments(
     for (name, link) in &facts.links {
         let is_excluded = link.link_layer == LinkLayer::Loopback
             || network.lan.contains(name)
-            || below.contains(name.as_str())
+            || below.contains(name.as_str()) && !is_routed_parent(name, facts)
             || is_port(link, facts)
             || may_carry_ppp(name, facts);
         if !is_excluded {
@@ -66,18 +67,28 @@ fn lower_links<'a>(network: &'a Network, facts: &'a Facts, egress: &BTreeSet<&'a
 }
 
 /// Returns whether packets are routed to its master and not to itself. A VRF is no such master.
-fn is_port(link: &Link, facts: &Facts) -> bool {
+pub(super) fn is_port(link: &Link, facts: &Facts) -> bool {
     let master = link.master.as_ref().and_then(|master| facts.links.get(master));
     master.is_some_and(|master| master.kind != "vrf")
+}
+
+/// Reports whether packets are routed to an interface above which there are only VLANs.
+fn is_routed_parent(name: &str, facts: &Facts) -> bool {
+    let mut upper = facts.links.values().filter(|link| link.lower.as_deref() == Some(name));
+    has_address(name, facts) && upper.all(|link| link.vlan.is_some())
+}
+
+/// Reports whether the interface has an address that is not link-local.
+fn has_address(name: &str, facts: &Facts) -> bool {
+    facts.addresses.get(name).is_some_and(|nets| nets.iter().any(|net| !is_link_local(net.addr())))
 }
 
 /// Returns whether the link may carry a PPPoE session. The kernel does not report which link does. Such a link usually
 /// has no address, so that nothing else is routed to it.
 fn may_carry_ppp(name: &str, facts: &Facts) -> bool {
-    let mut addresses = facts.addresses.get(name).into_iter().flatten();
     facts.links.values().any(|link| link.kind == "ppp")
         && facts.links.get(name).is_some_and(|link| link.kind != "ppp")
-        && addresses.all(|net| is_link_local(net.addr()))
+        && !has_address(name, facts)
 }
 
 #[cfg(test)]
@@ -145,6 +156,20 @@ mod tests {
         let facts = facts(&[("lan0", Link::default()), ("lan0.20", vlan)]);
         let all = attachments(&Network { lan, ..Network::default() }, &facts, &BTreeSet::new());
         assert_eq!(all.values().collect::<Vec<_>>(), [&Attachment::Ingress; 2]);
+    }
+
+    #[test]
+    fn the_parent_of_a_vlan_is_guarded_if_packets_are_routed_to_it() {
+        let vlan = Link { vlan: Some(("eth0".to_owned(), 9)), ..stacked("vlan", "eth0") };
+        let mut facts = facts(&[("lan0", vlan), ("eth0", Link::default())]);
+        assert_eq!(guarded(&facts, &[]), Vec::<String>::new());
+        facts.addresses.insert("eth0".to_owned(), ["fe80::1/64".parse().unwrap()].into());
+        assert_eq!(guarded(&facts, &[]), Vec::<String>::new());
+        facts.addresses.insert("eth0".to_owned(), ["192.0.2.1/24".parse().unwrap()].into());
+        assert_eq!(guarded(&facts, &[]), ["eth0"]);
+        // Frames of other links are not distinguished from those of the parent.
+        facts.links.insert("macvlan0".to_owned(), stacked("macvlan", "eth0"));
+        assert_eq!(guarded(&facts, &["macvlan0"]), ["macvlan0"]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use super::fallback::{self, Choices};
 use super::hops::{ResolvedEgress, resolve_egress, states};
 use super::lan_sources::scope_of;
+use super::own_interfaces::own_interfaces;
 use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, LegKind, Legs};
 use crate::plan::DomainRule;
 
@@ -107,27 +108,21 @@ fn put_to_work(input: &Input<'_>, policy: &RoutingPolicy, rank: u32, compiled: &
     compiled.plan.dataplane.actions.push(action);
 }
 
-/// The LAN interfaces, and VLANs of them whose packets are evaluated at the VLAN's own interface: a LAN interface or an
-/// uplink.
+/// The LAN interfaces, and VLANs whose packets the programs of the parent leave alone.
 fn interfaces(input: &Input<'_>, legs: &Legs) -> BTreeMap<InterfaceKey, InterfaceValue> {
-    let lan = &input.network.lan;
-    let has_program = |name: &String| {
-        lan.contains(name) || legs.by_number.values().any(|leg| leg.interface.as_str() == name)
-    };
     let mut interfaces = BTreeMap::new();
-    for (name, link) in &input.facts.links {
+    for name in &input.network.lan {
+        let Some(link) = input.facts.links.get(name) else { continue };
         let vlan = link.vlan.as_ref().map_or(0, |(_, id)| *id);
         let value = InterfaceValue { rank: RANK_NONE, vlan, scope: scope_of(input, name) };
-        if lan.contains(name) {
-            // The tag is gone here, unless the VLAN keeps it in the frame (`reorder_hdr off`).
-            interfaces.extend([0, vlan].map(|tag| (key_of(link.index, tag), value)));
-        }
-        let parent = link.vlan.as_ref().map(|(parent, _)| parent).filter(|parent| lan.contains(parent));
-        let parent = parent.and_then(|parent| input.facts.links.get(parent));
-        if let Some(parent) = parent.filter(|_| has_program(name)) {
-            interfaces.insert(key_of(parent.index, vlan), InterfaceValue { scope: OWN_INTERFACE, ..value });
-        }
+        // The tag is gone here, unless the VLAN keeps it in the frame (`reorder_hdr off`).
+        interfaces.extend([0, vlan].map(|tag| (key_of(link.index, tag), value)));
     }
+    let egress = legs.by_number.values().map(|leg| leg.interface.as_str()).collect();
+    let own = own_interfaces(input.network, input.facts, &egress).into_iter();
+    interfaces.extend(own.map(|(parent, vlan)| {
+        (key_of(parent, vlan), InterfaceValue { rank: RANK_NONE, vlan, scope: OWN_INTERFACE })
+    }));
     interfaces
 }
 

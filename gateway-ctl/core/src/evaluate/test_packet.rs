@@ -148,7 +148,10 @@ pub fn entry(
     if let Some(vlan) = request.vlan.filter(|vlan| !(1..=4094).contains(vlan)) {
         problems.add(code::RANGE, "vlan", format!("{vlan} is no VLAN id: those go from 1 to 4094."));
     }
-    let named = match &request.interface {
+    // The parent leaves the packets of a VLAN to the VLAN's own interface, where the tag is gone.
+    let own = request.interface.as_ref().and_then(|parent| own_interface(input, parent, request.vlan));
+    let vlan = if own.is_some() { None } else { request.vlan };
+    let named = match own.as_ref().or(request.interface.as_ref()) {
         Some(name) if !lan.contains(name) => {
             let message = format!("{name} is no LAN interface: what enters there is not judged.");
             problems.add(code::UNKNOWN_REFERENCE, "interface", message).allowed = Some(lan.clone());
@@ -157,9 +160,7 @@ pub fn entry(
         Some(name) => Some(name.clone()),
         None => None,
     };
-    let of_vlan = || lan.iter().find(|name| request.vlan.is_some() && vlan_of(name) == request.vlan);
-    // The parent leaves the packets of a VLAN to the VLAN's own interface.
-    let named = named.map(|name| own_interface(input, &name, request.vlan).unwrap_or(name));
+    let of_vlan = || lan.iter().find(|name| vlan.is_some() && vlan_of(name) == vlan);
     let near = |name: &&String| {
         lan_prefixes(input, name).any(|net| sources.iter().any(|source| net.contains(source)))
     };
@@ -167,13 +168,13 @@ pub fn entry(
     let chosen = named.or_else(|| of_vlan().or_else(|| lan.iter().find(near)).or(lan.first()).cloned());
     let Some(name) = chosen else {
         trace.push("no LAN interface is configured: nothing enters, so nothing is judged".to_owned());
-        return Entry { name: String::new(), index: 0, vlan: request.vlan.unwrap_or(0) };
+        return Entry { name: String::new(), index: 0, vlan: vlan.unwrap_or(0) };
     };
     let mut entry = Entry::at(input, &name);
     if entry.index == 0 {
         trace.push(format!("the interface {name} does not exist at present"));
     }
-    match (request.vlan, vlan_of(&name)) {
+    match (vlan, vlan_of(&name)) {
         (Some(want), Some(have)) if want != have => {
             problems.add(code::CONFLICT, "vlan", format!("The interface {name} is VLAN {have}, not {want}."));
         }
@@ -186,11 +187,12 @@ pub fn entry(
     entry
 }
 
-/// Returns the LAN interface of a VLAN of this parent, if it has one.
+/// Returns the LAN interface that packets of a VLAN of this parent go to, if there is one.
 fn own_interface(input: &Input<'_>, parent: &str, vlan: Option<u16>) -> Option<String> {
     let place = Some((parent.to_owned(), vlan?));
-    let is_it = |name: &&String| input.facts.links.get(*name).is_some_and(|link| link.vlan == place);
-    input.network.lan.iter().find(is_it).cloned()
+    let (name, _) = input.facts.links.iter().find(|(_, link)| link.vlan == place)?;
+    let is_lan = |name: &str| input.network.lan.iter().any(|lan| lan == name);
+    input.facts.find_above(name, is_lan).map(str::to_owned)
 }
 
 /// Returns the source address: the given one, one observed with the device, or one of its network.

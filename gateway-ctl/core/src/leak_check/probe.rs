@@ -14,7 +14,6 @@ use super::{Check, Expected, Host, Plan, Probe, Token};
 use crate::compile::{Compiled, Input, LegKind};
 use crate::doh_servers;
 use crate::evaluate::{Decision, Subject, evaluate_packet, legs_of, public_address};
-use crate::facts::Facts;
 use crate::stun;
 
 /// Registered domain for documentation (RFC 2606, section 3), below which the names of queries are.
@@ -60,7 +59,7 @@ pub fn plan(
     let routes = input.facts.default_routes.iter().map(|route| route.interface.as_str());
     let uplinks = legs.map(|leg| leg.interface.as_str()).chain(routes);
     // The parent of an uplink may be a LAN interface.
-    let uplinks = uplinks.flat_map(|name| layers(input.facts, name));
+    let uplinks = uplinks.flat_map(|name| input.facts.layers(name));
     let uplinks = uplinks.filter(|name| !input.network.lan.contains(name)).collect();
     let servers = input.state.group::<LeakCheckSettings>().stun_servers;
     let checks = checks.to_vec();
@@ -183,27 +182,12 @@ impl Builder<'_> {
                 legs = of_policy.unwrap_or_else(|| uplink.into_iter().collect());
                 let known = legs.iter().filter_map(|leg| self.compiled.legs.get(*leg));
                 let names = known.map(|leg| leg.interface.as_str()).chain([interface.as_str()]);
-                Expected::Leaves { by: names.flat_map(|name| layers(self.input.facts, name)).collect() }
+                Expected::Leaves { by: names.flat_map(|name| self.input.facts.layers(name)).collect() }
             }
         };
         let (interface, is_direct) = (entry.index, verdict.decision == Decision::Direct);
         self.probes.push(Probe { check, label, frame, interface, packet, expected, legs, is_direct, token });
     }
-}
-
-/// Returns an interface with those below it, at which its packets are seen again: the parent of a VLAN, the ports of a
-/// bridge.
-fn layers(facts: &Facts, name: &str) -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
-    let mut next = vec![name];
-    while let Some(name) = next.pop() {
-        if all.insert(name.to_owned()) {
-            next.extend(facts.links.get(name).and_then(|link| link.lower.as_deref()));
-            let ports = facts.links.iter().filter(|(_, link)| link.master.as_deref() == Some(name));
-            next.extend(ports.map(|(port, _)| port.as_str()));
-        }
-    }
-    all
 }
 
 /// STUN binding request.

@@ -270,7 +270,17 @@ fn interface_and_vlan_of_a_request_reach_the_decision() {
     let laptop = fixture.device("laptop", LAPTOP);
     fixture.network.lan.push("lan0.20".into());
     fixture.vlan_link("lan0.20", 20, "lan0", 20).address("lan0.20", "192.168.20.1/24");
+    fixture.network.lan.push("br1".into());
+    fixture
+        .link("br1", 21)
+        .address("br1", "192.168.21.1/24")
+        .vlan_link("lan0.60", 22, "lan0", 60)
+        .vlan_link("wan0.70", 23, "wan0", 70);
+    for port in ["lan0.60", "wan0.70"] {
+        fixture.facts.links.get_mut(port).expect("just made").master = Some("br1".to_owned());
+    }
     fixture.policy(json!({"name": "child", "source_type": "interface", "source_value": "lan0.20"}));
+    fixture.policy(json!({"name": "bridge", "source_type": "interface", "source_value": "br1"}));
     fixture.policy(json!({"name": "tag", "source_type": "vlan", "source_value": "30"}));
     fixture.apply();
     let won = |request: Request| ask(&fixture, &request).effective.policy.map(|policy| policy.name);
@@ -279,6 +289,10 @@ fn interface_and_vlan_of_a_request_reach_the_decision() {
     assert_eq!(won(Request { vlan: Some(20), ..of(laptop) }).as_deref(), Some("child"));
     let at_parent = Request { interface: Some("lan0".into()), vlan: Some(20), ..of(laptop) };
     assert_eq!(won(at_parent).as_deref(), Some("child"));
+    for (parent, tag) in [("lan0", 60), ("wan0", 70)] {
+        let at_parent = Request { interface: Some(parent.into()), vlan: Some(tag), ..of(laptop) };
+        assert_eq!(won(at_parent).as_deref(), Some("bridge"), "{parent} {tag}");
+    }
     assert_eq!(won(Request { vlan: Some(30), ..of(laptop) }).as_deref(), Some("tag"));
     let source = "192.168.20.7".parse().ok();
     assert_eq!(won(Request { source, ..of(laptop) }).as_deref(), Some("child"));

@@ -399,7 +399,8 @@ fn expected(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Expected {
     let device = device_behind(input, packet.mac.octets(), ip(packet.source));
     let class = device.and_then(|device| input.state.trust_class_of(device));
     let Some(interface) = lan_interface(input, packet) else {
-        return Expected::Reason(Reason::UnknownInterface);
+        let is_of_vlan = is_of_vlan(input, packet);
+        return Expected::Reason(if is_of_vlan { Reason::Spoofed } else { Reason::UnknownInterface });
     };
     let local = local(input, ip(packet.destination));
     if is_of_another_interface(input, interface, packet.vlan)
@@ -450,6 +451,16 @@ fn lan_interface<'a>(input: &'a Input<'_>, packet: &IpPacket) -> Option<&'a str>
     let link = |name: &String| input.facts.links.get(name);
     let is_here = |name: &&String| link(name).is_some_and(|link| link.index == packet.interface);
     input.network.lan.iter().find(is_here).map(String::as_str)
+}
+
+/// Reports whether the packet is of a VLAN with an interface, at a parent that is no LAN interface.
+fn is_of_vlan(input: &Input<'_>, packet: &IpPacket) -> bool {
+    let links = &input.facts.links;
+    let Some((parent, _)) = links.iter().find(|(_, link)| link.index == packet.interface) else {
+        return false;
+    };
+    let place = Some((parent.clone(), packet.vlan));
+    links.values().any(|link| link.vlan == place)
 }
 
 /// Reports whether the VLAN has an interface of its own, where this packet is not.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use gateway_common::decide::has_own_interface;
 use gateway_common::wire::{InterfaceKey, LocalKind, LocalValue, Mark};
+use gateway_core::facts::{Link, LinkLayer};
 use gateway_core::network::UplinkSettings;
 use gateway_core::plan::{Attachment, Family, RuleAction, names};
 use gateway_core::plan_maps::PlanMaps;
@@ -61,6 +62,68 @@ fn the_parent_leaves_vlans_alone_that_have_a_program_of_their_own() {
         let own = plan.dataplane.interfaces[&InterfaceKey { slot: 0, index: 20, vlan, _pad: 0 }];
         assert_eq!(own.vlan, 20, "policies of the VLAN match, whether its tag is gone or not");
     }
+}
+
+/// VLANs of the uplink `wan0`: a LAN interface, another uplink, one that is neither, ports of a LAN bridge and of one without
+/// an address, the link of a PPPoE session, and one that has no guard of its own because a MACVLAN is above it.
+#[test]
+fn an_uplink_leaves_its_vlans_alone_if_they_have_programs() {
+    let mut fixture = Fixture::new();
+    fixture.network.lan.extend(["wan0.20", "br1", "macvlan0"].map(str::to_owned));
+    let tagged = UplinkSettings { number: 2, interface: "wan0.40".into(), ..UplinkSettings::default() };
+    fixture.network.uplinks.push(tagged);
+    fixture
+        .link("br1", 19)
+        .link("ppp0", 18)
+        .link("iptv", 17)
+        .link("macvlan0", 16)
+        .vlan_link("wan0.20", 20, "wan0", 20)
+        .vlan_link("wan0.40", 40, "wan0", 40)
+        .vlan_link("wan0.50", 50, "wan0", 50)
+        .vlan_link("wan0.60", 60, "wan0", 60)
+        .vlan_link("wan0.70", 70, "wan0", 70)
+        .vlan_link("wan0.80", 80, "wan0", 80)
+        .vlan_link("wan0.90", 90, "wan0", 90)
+        .address("wan0.50", "192.168.50.1/24")
+        .address("wan0.90", "192.168.90.1/24");
+    let mut change = |name: &str, change: fn(&mut Link)| {
+        change(fixture.facts.links.get_mut(name).expect("just made"));
+    };
+    change("wan0.60", |link| link.master = Some("br1".to_owned()));
+    for bridge in ["br1", "iptv"] {
+        change(bridge, |link| link.kind = "bridge".to_owned());
+    }
+    change("wan0.80", |link| link.master = Some("iptv".to_owned()));
+    change("macvlan0", |link| link.lower = Some("wan0.90".to_owned()));
+    change("ppp0", |link| (link.kind, link.link_layer) = ("ppp".to_owned(), LinkLayer::Other));
+    let plan = fixture.compiled().plan;
+    let parent = fixture.facts.links["wan0"].index;
+    let maps = PlanMaps::new(Some(&plan.dataplane));
+    assert_eq!(
+        [20, 40, 50, 60, 80, 70, 90, 99, 0].map(|tag| has_own_interface(tag, parent, &maps)),
+        [true, true, true, true, true, false, false, false, false]
+    );
+    for (name, attachment) in [
+        ("wan0", Attachment::Guard),
+        ("wan0.20", Attachment::Ingress),
+        ("wan0.40", Attachment::Guard),
+        ("wan0.50", Attachment::Guard),
+        ("br1", Attachment::Ingress),
+    ] {
+        assert_eq!(plan.attach[name], attachment, "{name}");
+    }
+}
+
+/// The port of a LAN bridge may be a VLAN of another LAN interface.
+#[test]
+fn a_lan_interface_leaves_ports_of_lan_bridges_alone() {
+    let mut fixture = Fixture::new();
+    fixture.network.lan.push("br1".to_owned());
+    fixture.link("br1", 19).vlan_link("lan0.60", 60, "lan0", 60);
+    fixture.facts.links.get_mut("lan0.60").expect("just made").master = Some("br1".to_owned());
+    let plan = fixture.compiled().plan;
+    let parent = fixture.facts.links["lan0"].index;
+    assert!(has_own_interface(60, parent, &PlanMaps::new(Some(&plan.dataplane))));
 }
 
 #[test]

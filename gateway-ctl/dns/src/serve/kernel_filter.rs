@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use gateway_common::wire::{Address, FilterAnswer, FilterClient, FilterClientKey};
 use gateway_core::dns::filter::CertainBlocks;
+use gateway_outbound::causes::with_causes;
 use hashbrown::HashMap;
 
 use super::kernel_cache::{Dataplane, monotonic};
@@ -153,7 +154,11 @@ impl KernelFilter {
         let answers = answers::of(state, serial);
         let table = table::build(|| blocks.names(), blocks.key(), serial);
         if let Err(error) = dataplane.put_table(&table, &answers) {
-            tracing::warn!(%error, "failed to load the DNS filter into the kernel: the resolver answers all queries");
+            let error = with_causes(&error);
+            tracing::warn!(
+                error,
+                "failed to load the DNS filter into the kernel: the resolver answers all queries"
+            );
             return 0;
         }
         let mut loaded = self.lock();
