@@ -30,7 +30,7 @@ pub use request::{Family, Protocol, Refusal, Request};
 pub(crate) use subject::Subject;
 pub use test_packet::Entry;
 pub(crate) use test_packet::packets as test_packets;
-pub(crate) use test_packet::{entry, host_of, packet, public_address};
+pub(crate) use test_packet::{entry, host_of, interface_of_vlan, packet, public_address};
 pub(crate) use verdict::{EvaluatedPacket, decide_on_behalf, decide_packet, evaluate_packet};
 
 /// Maximum number of listed policies that do not match. All matching ones are listed.

@@ -61,21 +61,10 @@ impl Facts {
         all
     }
 
-    /// Finds an interface that has a property, among one and those above it: the bridge of a port, a VLAN of a parent.
-    pub fn find_above<'a>(&'a self, name: &'a str, has: impl Fn(&str) -> bool) -> Option<&'a str> {
-        let mut seen = BTreeSet::new();
-        let mut next = vec![name];
-        while let Some(name) = next.pop() {
-            if has(name) {
-                return Some(name);
-            }
-            if seen.insert(name) {
-                next.extend(self.links.get(name).and_then(|link| link.master.as_deref()));
-                let upper = self.links.iter().filter(|(_, link)| link.lower.as_deref() == Some(name));
-                next.extend(upper.map(|(upper, _)| upper.as_str()));
-            }
-        }
-        None
+    /// Returns the interface that packets of one go to, if it has a property: itself, or the bridge that it is a port of.
+    pub fn bridge_or_self<'a>(&'a self, name: &'a str, has: impl Fn(&str) -> bool) -> Option<&'a str> {
+        let master = || self.links.get(name).and_then(|link| link.master.as_deref());
+        if has(name) { Some(name) } else { master().filter(|master| has(master)) }
     }
 }
 

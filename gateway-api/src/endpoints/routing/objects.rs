@@ -81,12 +81,14 @@ async fn vlans(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Vlan>>, ApiError> {
     let mut vlans: BTreeMap<(u16, String), Vlan> = BTreeMap::new();
     for (name, link) in &facts.links {
         let Some((parent, id)) = &link.vlan else { continue };
+        let own = facts.bridge_or_self(name, |name| lan.iter().any(|lan| lan == name));
+        let is_uplink = network.uplinks.iter().any(|uplink| uplink.interface == *name);
         let vlan = Vlan {
             vlan_id: *id,
             parent: parent.clone(),
             interface: Some(name.clone()),
             up: link.up,
-            lan: lan.contains(name) || lan.contains(parent),
+            lan: own.is_some() || lan.contains(parent) && !is_uplink,
             segment: None,
         };
         vlans.insert((*id, parent.clone()), vlan);

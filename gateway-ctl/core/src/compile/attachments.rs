@@ -4,7 +4,7 @@
 //! that is disabled, renamed or new is allowed nothing. Excluded are interfaces on which a packet has already passed a
 //! guard or belongs to the LAN: ports of bridges and bonds, and lower interfaces of a LAN interface or an uplink (the
 //! parent of a VLAN, the Ethernet link of a PPPoE session). The parent of VLANs is not excluded if it has an address, so
-//! that packets are routed to it, too: its guard leaves those of its VLANs alone.
+//! that packets are routed to it, too, and only VLANs are above it: its guard leaves their packets alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,9 @@ use super::well_known::is_link_local;
 use crate::facts::{Facts, Link, LinkLayer};
 use crate::network::Network;
 use crate::plan::Attachment;
+
+/// Greatest depth of links above one another (linux/netdevice.h, MAX_NEST_DEV).
+const MAX_DEPTH: u8 = 8;
 
 /// Returns the programs by interface. `egress` names the uplinks and tunnels, which may be absent still.
 pub fn attachments(
@@ -32,10 +35,12 @@ pub fn attachments(
         attachments.entry((*name).to_owned()).or_insert(Attachment::Guard);
     }
     let below = lower_links(network, facts, egress);
+    let stack = Stack { facts, below: &below, egress, network };
     for (name, link) in &facts.links {
         let is_excluded = link.link_layer == LinkLayer::Loopback
             || network.lan.contains(name)
-            || below.contains(name.as_str()) && !is_routed_parent(name, facts)
+            || below.contains(name.as_str())
+                && !(has_address(name, facts) && stack.keeps_apart(name, MAX_DEPTH))
             || is_port(link, facts)
             || may_carry_ppp(name, facts);
         if !is_excluded {
@@ -72,10 +77,36 @@ pub(super) fn is_port(link: &Link, facts: &Facts) -> bool {
     master.is_some_and(|master| master.kind != "vrf")
 }
 
-/// Reports whether packets are routed to an interface above which there are only VLANs.
-fn is_routed_parent(name: &str, facts: &Facts) -> bool {
-    let mut upper = facts.links.values().filter(|link| link.lower.as_deref() == Some(name));
-    has_address(name, facts) && upper.all(|link| link.vlan.is_some())
+/// Interfaces above one another.
+struct Stack<'a> {
+    network: &'a Network,
+    facts: &'a Facts,
+    egress: &'a BTreeSet<&'a str>,
+    below: &'a BTreeSet<&'a str>,
+}
+
+impl Stack<'_> {
+    /// Reports whether the guard of an interface can tell its own packets from those of all interfaces above it: they are
+    /// VLANs whose packets it leaves alone, or which carry a PPPoE session.
+    fn keeps_apart(&self, name: &str, depth: u8) -> bool {
+        let mut above =
+            self.facts.links.iter().filter(|(_, link)| link.lower.as_deref() == Some(name)).peekable();
+        let is_parent = above.peek().is_some();
+        let is_apart = |(name, link): (&String, &Link)| {
+            let is_evaluated = self.network.lan.contains(name)
+                || self.egress.contains(name.as_str())
+                || !self.below.contains(name.as_str())
+                || is_port(link, self.facts);
+            link.vlan.is_some() && (is_evaluated || depth > 0 && self.keeps_apart(name, depth - 1))
+        };
+        is_parent && above.all(is_apart)
+    }
+}
+
+/// Reports whether an interface is the parent of VLANs, at any depth, that its guard tells from its own packets.
+pub fn keeps_vlans_apart(network: &Network, facts: &Facts, egress: &BTreeSet<&str>, name: &str) -> bool {
+    let below = lower_links(network, facts, egress);
+    Stack { facts, below: &below, egress, network }.keeps_apart(name, MAX_DEPTH)
 }
 
 /// Reports whether the interface has an address that is not link-local.

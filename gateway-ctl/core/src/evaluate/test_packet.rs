@@ -149,7 +149,8 @@ pub fn entry(
         problems.add(code::RANGE, "vlan", format!("{vlan} is no VLAN id: those go from 1 to 4094."));
     }
     // The parent leaves the packets of a VLAN to the VLAN's own interface, where the tag is gone.
-    let own = request.interface.as_ref().and_then(|parent| own_interface(input, parent, request.vlan));
+    let parent = request.interface.as_deref();
+    let own = request.vlan.and_then(|id| interface_of_vlan(input, parent, id)).map(str::to_owned);
     let vlan = if own.is_some() { None } else { request.vlan };
     let named = match own.as_ref().or(request.interface.as_ref()) {
         Some(name) if !lan.contains(name) => {
@@ -160,12 +161,11 @@ pub fn entry(
         Some(name) => Some(name.clone()),
         None => None,
     };
-    let of_vlan = || lan.iter().find(|name| vlan.is_some() && vlan_of(name) == vlan);
     let near = |name: &&String| {
         lan_prefixes(input, name).any(|net| sources.iter().any(|source| net.contains(source)))
     };
-    let given = named.is_some();
-    let chosen = named.or_else(|| of_vlan().or_else(|| lan.iter().find(near)).or(lan.first()).cloned());
+    let given = parent.is_some() && named.is_some();
+    let chosen = named.or_else(|| lan.iter().find(near).or(lan.first()).cloned());
     let Some(name) = chosen else {
         trace.push("no LAN interface is configured: nothing enters, so nothing is judged".to_owned());
         return Entry { name: String::new(), index: 0, vlan: vlan.unwrap_or(0) };
@@ -187,12 +187,17 @@ pub fn entry(
     entry
 }
 
-/// Returns the LAN interface that packets of a VLAN of this parent go to, if there is one.
-fn own_interface(input: &Input<'_>, parent: &str, vlan: Option<u16>) -> Option<String> {
-    let place = Some((parent.to_owned(), vlan?));
-    let (name, _) = input.facts.links.iter().find(|(_, link)| link.vlan == place)?;
+/// Returns the interface that packets of a VLAN go to, of this parent or of any: one of the LAN, or an uplink.
+pub fn interface_of_vlan<'a>(input: &'a Input<'_>, parent: Option<&str>, id: u16) -> Option<&'a str> {
     let is_lan = |name: &str| input.network.lan.iter().any(|lan| lan == name);
-    input.facts.find_above(name, is_lan).map(str::to_owned)
+    let is_uplink = |name: &str| input.network.uplinks.iter().any(|uplink| uplink.interface == name);
+    let is_it = |(above, other): &(String, u16)| *other == id && parent.is_none_or(|parent| parent == above);
+    let links = input.facts.links.iter();
+    let mut vlans = links.filter(|(_, link)| link.vlan.as_ref().is_some_and(is_it)).map(|(name, _)| name);
+    vlans.find_map(|name| {
+        let of_lan = input.facts.bridge_or_self(name, is_lan);
+        of_lan.or_else(|| parent.and_then(|_| input.facts.bridge_or_self(name, is_uplink)))
+    })
 }
 
 /// Returns the source address: the given one, one observed with the device, or one of its network.

@@ -17,7 +17,9 @@ use super::cell::{Cell, Outcome};
 use super::scenarios::Scenario;
 use crate::compile::{Compiled, CompiledPolicy, Input, LegKind, lan_prefixes};
 use crate::evaluate::route::{Exits, Kernel};
-use crate::evaluate::{Entry, Protocol, decide_packet, host_of, leg_name, legs_of, packet, public_address};
+use crate::evaluate::{
+    Entry, Protocol, decide_packet, host_of, interface_of_vlan, leg_name, legs_of, packet, public_address,
+};
 use crate::plan::Plan;
 use crate::plan_maps::PlanMaps;
 
@@ -206,16 +208,10 @@ impl<'a> ExternalQueries<'a> {
             // Any client may query the domain.
             Source::All | Source::Domain(_) => {}
             Source::Interface(name) => entry = Entry::at(input, name.as_str()),
-            Source::Vlan(id) => {
-                let is_it = |name: &&String| {
-                    let link = input.facts.links.get(*name);
-                    link.and_then(|link| link.vlan.as_ref()).is_some_and(|(_, have)| have == id)
-                };
-                match input.network.lan.iter().find(is_it) {
-                    Some(name) => entry = Entry::at(input, name),
-                    None => entry.vlan = *id,
-                }
-            }
+            Source::Vlan(id) => match interface_of_vlan(input, None, *id) {
+                Some(name) => entry = Entry::at(input, name),
+                None => entry.vlan = *id,
+            },
             Source::Subnet(net) => {
                 let leads_there = |name: &&String| {
                     lan_prefixes(input, name).any(|lan| lan.contains(net) || net.contains(&lan))

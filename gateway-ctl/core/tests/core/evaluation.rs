@@ -292,6 +292,7 @@ fn interface_and_vlan_of_a_request_reach_the_decision() {
     for (parent, tag) in [("lan0", 60), ("wan0", 70)] {
         let at_parent = Request { interface: Some(parent.into()), vlan: Some(tag), ..of(laptop) };
         assert_eq!(won(at_parent).as_deref(), Some("bridge"), "{parent} {tag}");
+        assert_eq!(won(Request { vlan: Some(tag), ..of(laptop) }).as_deref(), Some("bridge"), "{tag}");
     }
     assert_eq!(won(Request { vlan: Some(30), ..of(laptop) }).as_deref(), Some("tag"));
     let source = "192.168.20.7".parse().ok();

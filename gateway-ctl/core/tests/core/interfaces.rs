@@ -114,6 +114,31 @@ fn an_uplink_leaves_its_vlans_alone_if_they_have_programs() {
     }
 }
 
+/// VLANs of a VLAN without an address: nothing is routed to the one between, whose parent has the guard.
+#[test]
+fn a_guarded_parent_leaves_vlans_alone_that_have_only_vlans_above() {
+    let mut fixture = Fixture::new();
+    fixture.network.lan.extend(["eth9.1.2", "eth9.3"].map(str::to_owned));
+    fixture
+        .link("eth9", 9)
+        .address("eth9", "192.168.100.2/24")
+        .vlan_link("eth9.1", 11, "eth9", 1)
+        .vlan_link("eth9.1.2", 12, "eth9.1", 2)
+        .vlan_link("eth9.3", 13, "eth9", 3);
+    let of_tags = |fixture: &Fixture| {
+        let plan = fixture.compiled().plan;
+        let maps = PlanMaps::new(Some(&plan.dataplane));
+        let own = [(1, 9), (3, 9), (2, 11)].map(|(tag, parent)| has_own_interface(tag, parent, &maps));
+        (plan.attach.get("eth9").copied(), own)
+    };
+    assert_eq!(of_tags(&fixture), (Some(Attachment::Guard), [true; 3]));
+    // The guard of eth9 does not tell the packets of a MACVLAN of a VLAN from those of the VLAN.
+    fixture.link("macvlan0", 16);
+    fixture.facts.links.get_mut("macvlan0").expect("just made").lower = Some("eth9.1".to_owned());
+    fixture.network.lan.push("macvlan0".to_owned());
+    assert_eq!(of_tags(&fixture), (None, [false, true, true]));
+}
+
 /// The port of a LAN bridge may be a VLAN of another LAN interface.
 #[test]
 fn a_lan_interface_leaves_ports_of_lan_bridges_alone() {
