@@ -20,7 +20,7 @@ const NAMES: [&str; 9] = [
     "a_vlan_that_keeps_the_tag_in_the_frame_has_its_policies",
     "messages_of_a_vlan_are_none_of_its_parent",
     "a_packet_of_a_vlan_does_not_leave_by_its_parent",
-    "the_kernel_answers_first_queries_for_blocked_names",
+    "the_kernel_answers_repeated_queries_and_those_for_blocked_names",
 ];
 
 /// Shared boot of the tests of this module.
@@ -52,7 +52,8 @@ pub(super) mod in_guest {
 
     use gateway_ctl::os::dhcp_socket::FrameSocket;
     use gateway_ctl::os::egress_tap::EgressTap;
-    use gateway_tests::dns::{A, Client};
+    use gateway_tests::dns::{A, Client, Upstream};
+    use gateway_tests::name_server;
     use gateway_tests::netns::Namespace;
     use gateway_tests::services::HTTP;
     use gateway_tests::testbed::{Testbed, policy};
@@ -290,12 +291,24 @@ pub(super) mod in_guest {
 
     #[test]
     #[ignore = "runs inside the guest"]
-    fn the_kernel_answers_first_queries_for_blocked_names() {
-        let testbed = Testbed::start().expect("a scene");
+    fn the_kernel_answers_repeated_queries_and_those_for_blocked_names() {
+        let mut testbed = Testbed::prepare().expect("a scene");
+        let _upstream = Upstream::start(&testbed.network.internet).expect("an upstream");
+        let servers = json!({"dns": {"upstream_servers": [name_server::ADDRESS]}});
+        testbed.daemon.configure(&servers).expect("the configuration");
+        testbed.daemon.start().expect("the daemon");
         testbed.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
         testbed.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("blocked");
         testbed.api().act("/enforce/reconcile").expect("reconciled");
         let mut client = Client::of(&testbed.network.laptop, LAN_V4.into()).expect("a client");
+        wait_ok(TIMEOUT, "the kernel to answer what was asked before", || {
+            let answer = client.ask("www.example", A)?;
+            anyhow::ensure!(answer.addresses == [server(false)], "{answer:?}");
+            let status = testbed.api().get("/dns/status")?;
+            anyhow::ensure!(status["repeated"].as_u64() > Some(0), "{status}");
+            Ok(())
+        })
+        .expect("answers of the packet cache");
         let mut number = 0;
         wait_ok(TIMEOUT, "the kernel to answer", || {
             number += 1;
