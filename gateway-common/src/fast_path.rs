@@ -176,9 +176,9 @@ pub const PENDING_LIFETIME: u64 = 20_000_000;
 pub const PENDING_REUSE: u64 = 60_000_000;
 
 /// Number of notes of one processor. A power of two.
-const PENDING_SHARE: u32 = 4096;
+const PENDING_SHARE: u32 = 1024;
 /// Number of processors with notes of their own. Packets of further ones stay slow.
-const PENDING_PROCESSORS: u32 = 16;
+const PENDING_PROCESSORS: u32 = 64;
 
 /// Returns the index of a processor's note. 0, which means no note, if the processor has none or the index means
 /// something else.

@@ -3,7 +3,8 @@
 
 use aya_ebpf::bindings::{__sk_buff, BPF_F_MARK_MANGLED_0, BPF_F_PSEUDO_HDR, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::{
-    bpf_ktime_get_coarse_ns, bpf_l4_csum_replace, bpf_redirect, bpf_skb_change_head, bpf_skb_store_bytes,
+    bpf_ktime_get_coarse_ns, bpf_l4_csum_replace, bpf_redirect, bpf_skb_change_head, bpf_skb_change_tail,
+    bpf_skb_store_bytes,
 };
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::UDP;
@@ -131,8 +132,9 @@ fn try_forward<F: Table, const OFFSET: usize>(
     }
     // SAFETY: the context pointer is valid for the run of the program.
     let skb = unsafe { &*context.skb.skb };
-    // The IP stack trims the padding of short frames.
-    if skb.len != head.length + OFFSET as u32 {
+    let whole = head.length + OFFSET as u32;
+    let is_padded = skb.len != whole;
+    if is_padded && (skb.len < whole || skb.gso_size != 0) {
         return None;
     }
     let host = if OFFSET == 0 { Mac::default() } else { buffer.read::<Mac>(6)? };
@@ -172,6 +174,11 @@ fn try_forward<F: Table, const OFFSET: usize>(
             return None;
         }
         Use::Over => return None,
+    }
+    // As the IP stack does. The packet is otherwise unchanged until here.
+    if is_padded {
+        // SAFETY: the context is valid while the program runs.
+        done(unsafe { bpf_skb_change_tail(context.skb.skb, whole, 0) })?;
     }
     F::set_frame(frame, header, after, action);
     let written = rewrite::<F, OFFSET>(context.skb.skb, header, head, after, frame);

@@ -83,7 +83,7 @@ fn write_note(context: &TcContext, packet: &IpPacket, verdict: &Verdict, now: &V
             device: verdict.device,
             length: head.length,
             first: head.first,
-            content: content_at(context, transport, packet.protocol),
+            content: content_at(context, transport, &head),
             source_port: head.source_port,
             destination_port: head.destination_port,
             identification: head.identification,
@@ -101,8 +101,8 @@ fn write_note(context: &TcContext, packet: &IpPacket, verdict: &Verdict, now: &V
 }
 
 #[inline(always)]
-fn content_at(context: &TcContext, transport: usize, protocol: u8) -> [u32; 2] {
-    content(&Buffer(context), transport, protocol)
+fn content_at(context: &TcContext, transport: usize, head: &Head) -> [u32; 2] {
+    content(&Buffer(context), transport, head)
 }
 
 /// Makes or confirms the entry of a packet that leaves to another network of the LAN. Its replies are evaluated as flows
@@ -187,7 +187,7 @@ fn try_pair<F: Table, const OFFSET: usize>(
     }
     let (source, destination) = F::addresses(header);
     let [to, from] = if OFFSET == 0 { [Mac::default(); 2] } else { buffer.read::<[Mac; 2]>(0)? };
-    let content = content_at(context, OFFSET + F::LENGTH, head.protocol);
+    let content = content_at(context, OFFSET + F::LENGTH, head);
     let (mark, interface) = (links.mark, interface(context));
     *leaving = Leaving { source, destination, head: *head, content, mark, interface, to, from };
     let is_current = pending.epoch == now.epoch && pending.generation == now.generation;

@@ -2,7 +2,7 @@
 //! leaves so passes a second program at its egress interface, which repeats the egress guard.
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
-use aya_ebpf::helpers::generated::bpf_xdp_adjust_meta;
+use aya_ebpf::helpers::generated::{bpf_xdp_adjust_meta, bpf_xdp_adjust_tail};
 use aya_ebpf::programs::XdpContext;
 use gateway_common::classify::{TCP, UDP};
 use gateway_common::fast_path::entry::{Validity, set_rewritten};
@@ -61,8 +61,11 @@ fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -
         unsafe { &mut *F::workspace()? };
     let packet = Frame(context);
     let length = packet.length();
-    // The IP stack trims the padding of short frames.
-    if !read::<F, _>(&packet, ETHERNET, head, header) || length != head.length + ETHERNET as u32 {
+    if !read::<F, _>(&packet, ETHERNET, head, header) {
+        return None;
+    }
+    let whole = head.length + ETHERNET as u32;
+    if length < whole {
         return None;
     }
     let [to, host] = packet.read::<[Mac; 2]>(0)?;
@@ -96,7 +99,11 @@ fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -
     set_rewritten::<F>(after, key, state.port, action);
     let checksum = checksum_after::<F>(checksum, header, head, after);
     F::set_frame(frame, header, after, action);
-    // Until here the frame is unchanged. A driver without metadata leaves it to the IP stack.
+    // As the IP stack does.
+    if length != whole {
+        trim(context, length - whole)?;
+    }
+    // Until here the packet is unchanged. A driver without metadata leaves it to the IP stack.
     set_metadata(context, XdpMetadata { epoch: now.epoch, mark: action.mark })?;
     if write_frame::<F>(context, frame, is_udp, checksum).is_none() {
         return Some(XDP_DROP);
@@ -111,6 +118,14 @@ fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -
     }
     // The frame is useless for the IP stack, so it is dropped if the interface has gone from the map meanwhile.
     Some(maps::XDP_PORTS.redirect(action.egress, XDP_DROP as u64).unwrap_or(XDP_DROP))
+}
+
+/// Removes the padding of a short frame. `None` if the driver refuses; the frame is then unchanged.
+#[inline(always)]
+fn trim(context: &XdpContext, padding: u32) -> Option<()> {
+    // SAFETY: the context is valid while the program runs.
+    let failed = unsafe { bpf_xdp_adjust_tail(context.ctx, -(padding as i32)) };
+    if failed == 0 { Some(()) } else { None }
 }
 
 /// Writes the headers and the checksum in place. `None` if the frame is too short, which it is not.

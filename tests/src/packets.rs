@@ -28,6 +28,8 @@ pub struct Packet {
     pub sequence: u32,
     pub acknowledgement: u32,
     pub payload: Vec<u8>,
+    /// Number of bytes behind the packet. Network cards pad frames to 60 bytes (IEEE 802.3). They are not zero here.
+    pub padding: usize,
     pub from: [u8; 6],
     pub to: [u8; 6],
 }
@@ -46,6 +48,7 @@ impl Packet {
             sequence: 1,
             acknowledgement: 1,
             payload: Vec::new(),
+            padding: 0,
             from: mac(host),
             to: LAN_MAC,
         }
@@ -123,6 +126,7 @@ impl Packet {
             frame.extend(octets(self.destination.ip()));
         }
         frame.extend(transport);
+        frame.resize(frame.len() + self.padding, 0xa5);
         frame
     }
 }

@@ -127,10 +127,14 @@ pub fn read<F: Family, P: Packet + ?Sized>(
     length >= 20 && length <= payload && (is_data || head.is_ending())
 }
 
-/// Content of a packet that translation does not change.
+/// Content of a packet that translation does not change. Zeros if a datagram is too short: behind it may be padding, which
+/// the IP stack trims.
 #[inline(always)]
-pub fn content<P: Packet + ?Sized>(packet: &P, transport: usize, protocol: u8) -> [u32; 2] {
-    let offset = if protocol == TCP { transport + 4 } else { transport + 8 };
+pub fn content<P: Packet + ?Sized>(packet: &P, transport: usize, head: &Head) -> [u32; 2] {
+    let offset = if head.protocol == TCP { transport + 4 } else { transport + 8 };
+    if head.protocol == UDP && head.length < head.headers + 8 {
+        return [0; 2];
+    }
     packet.read::<[u32; 2]>(offset).unwrap_or_default()
 }
 

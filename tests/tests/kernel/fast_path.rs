@@ -13,17 +13,21 @@ use gateway_tests::{netns, packets as packet};
 use packet::{Packet, Shown, TCP, UDP};
 use testbed::Testbed;
 
+/// Shortest length of an Ethernet frame without its check sequence (IEEE 802.3).
+const SHORTEST: usize = 60;
+
 fn show(frames: &[Vec<u8>], to_wan: bool) -> Vec<Shown> {
     frames.iter().filter_map(|frame| Shown::of(frame, to_wan)).collect()
 }
 
-/// Sends ten packets of a flow there and back, and returns all of them as they left.
+/// Sends ten packets of a flow there and back, padded as by a network card, and returns all of them as they left.
 fn converse(testbed: &mut Testbed, flow: &Packet) -> Vec<Shown> {
     let mut shown = Vec::new();
     for number in 0..10_u8 {
         let payload = vec![number; 3 * usize::from(number)];
         let flags = if flow.protocol == TCP && number == 0 { 0x02 } else { 0x18 };
-        let packet = Packet { payload, identification: number.into(), tcp_flags: flags, ..flow.clone() };
+        let mut packet = Packet { payload, identification: number.into(), tcp_flags: flags, ..flow.clone() };
+        packet.padding = SHORTEST.saturating_sub(packet.frame().len());
         testbed.send_from_lan(&packet);
         let flags = if flags == 0x02 { 0x12 } else { 0x18 };
         testbed.send_from_wan(&Packet { tcp_flags: flags, ..packet.translated_reply() });

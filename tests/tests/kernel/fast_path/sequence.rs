@@ -40,6 +40,7 @@ enum Step {
         length: usize,
         hop_limit: u8,
         dont_fragment: bool,
+        padding: usize,
         count: u16,
     },
     Swap,
@@ -69,15 +70,17 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(0x08),
     ];
     let length = prop_oneof![8 => 0..200usize, 3 => 1330..1440usize];
+    let padding = prop_oneof![3 => Just(0usize), 1 => 1..40usize];
     let hop_limit = prop_oneof![20 => Just(64u8), 1 => Just(1), 1 => Just(2)];
-    let send = (flow(), any::<bool>(), flags, length, hop_limit, any::<bool>(), 1..5u16).prop_map(
-        |(flow, reply, flags, length, hop_limit, dont_fragment, count)| Step::Send {
+    let send = (flow(), any::<bool>(), flags, length, hop_limit, any::<bool>(), padding, 1..5u16).prop_map(
+        |(flow, reply, flags, length, hop_limit, dont_fragment, padding, count)| Step::Send {
             flow,
             reply,
             flags,
             length,
             hop_limit,
             dont_fragment,
+            padding,
             count,
         },
     );
@@ -128,7 +131,7 @@ impl Side {
         let testbed = &mut self.testbed;
         let invalidate = |testbed: &Testbed, change| testbed.fast_path().invalidate(change).expect("invalid");
         match step {
-            Step::Send { flow, reply, flags, length, hop_limit, dont_fragment, count } => {
+            Step::Send { flow, reply, flags, length, hop_limit, dont_fragment, padding, count } => {
                 let host = self.hosts.get(&flow.host).copied().unwrap_or(flow.host);
                 let protocol = if flow.tcp { TCP } else { UDP };
                 let packet = Packet {
@@ -138,6 +141,8 @@ impl Side {
                     payload: vec![number as u8; *length],
                     hop_limit: *hop_limit,
                     dont_fragment: *dont_fragment,
+                    // A longer frame would not fit on the link.
+                    padding: if *length < 200 { *padding } else { 0 },
                     from: mac(host),
                     ..Packet::from_host(flow.source(), flow.destination(), protocol, flow.host)
                 };

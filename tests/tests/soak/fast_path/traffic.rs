@@ -230,6 +230,7 @@ impl Planned {
             sequence: self.sequence,
             acknowledgement: self.acknowledgement,
             payload: self.payload.clone(),
+            padding: if self.payload.len() < 200 { self.number as usize % 5 * 9 } else { 0 },
             from,
             to,
             ..Packet::from_host(self.flow.source(), self.flow.destination(), protocol, 0)
