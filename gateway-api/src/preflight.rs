@@ -186,10 +186,10 @@ fn kernel() -> Vec<Check> {
     };
     let attach = if has("tcx") {
         Check::ok("program attachment", format!("tcx (kernel {release})"))
-    } else if host_info::kernel_version(&release).is_some_and(|version| version >= (5, 15)) {
+    } else if host_info::kernel_version(&release).is_some_and(|version| version >= (6, 1)) {
         Check::ok("program attachment", format!("clsact (kernel {release} is older than 6.6)"))
     } else {
-        Check::failed("program attachment", format!("kernel {release}"), "use a kernel of at least 5.15")
+        Check::failed("program attachment", format!("kernel {release}"), "use a kernel of at least 6.1")
     };
     vec![btf, bpffs, attach, grace()]
 }

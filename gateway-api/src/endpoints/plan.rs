@@ -323,8 +323,9 @@ pub(super) async fn execute(
         committed.map(|((outcome, before), secured)| (outcome, before, secured)).map_err(ApiError::from)
     })
     .await??;
+    let status_before = open.world().status;
     let status = open.reconcile(Reason::Apply).await?;
-    if let Some(refusal) = refusal(status.as_deref()) {
+    if let Some(refusal) = status.as_ref().and_then(|status| status.refusal(&status_before)) {
         return Err(take_back(open, secured, refusal).await?);
     }
     let world = open.world();
@@ -355,12 +356,6 @@ pub(super) async fn execute(
 
 fn note(ticket: &mut AuditTicket, outcome: &Outcome) {
     ticket.details = serde_json::json!({ "counts": Counts::of(&outcome.changes) });
-}
-
-/// Returns the reason why the dataplane rejected the plan.
-fn refusal(status: Option<&Status>) -> Option<String> {
-    let dataplane = status?.subsystems.get("dataplane")?;
-    dataplane.outcome.failed.first().map(|failure| format!("{}: {}", failure.resource, failure.error))
 }
 
 /// Rolls the store back after the kernel has rejected the plan and kept the previous one. Returns the error of the

@@ -19,7 +19,7 @@ pub(super) async fn watch(Context { wake: handle, dataplane, .. }: Context) {
             period = PERIOD;
             continue;
         }
-        tracing::warn!("programs on interfaces were changed from outside: repairing");
+        tracing::warn!("programs on interfaces are not those of the plan: repairing");
         if handle.run_now(Reason::Facts).await.is_err() {
             return;
         }

@@ -1,4 +1,4 @@
-//! State of interfaces that decides on XDP: the abilities of drivers, and queueing disciplines.
+//! State of interfaces that decides on programs: the abilities of drivers, and queueing disciplines.
 //!
 //! Drivers report their abilities through the netlink family `netdev` (Linux 6.3).
 
@@ -33,6 +33,8 @@ const QUEUEING_INTERFACE: usize = 4;
 const QUEUEING_HANDLE: usize = 8;
 /// The discipline of classifiers, without a queue. The gateway adds it on kernels without tcx.
 const CLASSIFIERS: &str = "clsact";
+/// Its older form, which has classifiers at ingress only. An interface has one of both.
+const INGRESS_ONLY: &str = "ingress";
 /// RTNLGRP_TC is 4.
 const QUEUEING_CHANGES: u32 = 1 << 3;
 
@@ -62,18 +64,40 @@ pub fn xdp_abilities() -> io::Result<Option<BTreeMap<u32, u64>>> {
 
 /// Returns the kinds of queueing disciplines that the kernel did not install by itself, by interface index.
 pub fn shapers() -> io::Result<BTreeMap<u32, String>> {
-    let found = ask(NETLINK_ROUTE, RTM_GETQDISC, REQUEST | DUMP, &[0; QUEUEING])?;
-    let answers = found.iter().filter(|(kind, _)| *kind == RTM_NEWQDISC);
-    Ok(answers.filter_map(|(_, body)| shaper(body)).collect())
+    let shapers = disciplines()?.into_iter().filter(Discipline::is_shaper);
+    Ok(shapers.map(|found| (found.interface, found.kind)).collect())
 }
 
-/// The disciplines of the kernel have no handle.
-fn shaper(body: &[u8]) -> Option<(u32, String)> {
+/// Reports whether an interface has the discipline `ingress`, which only another program adds.
+pub fn has_ingress_only(interface: u32) -> io::Result<bool> {
+    Ok(disciplines()?.iter().any(|found| found.interface == interface && found.kind == INGRESS_ONLY))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Discipline {
+    interface: u32,
+    handle: u32,
+    kind: String,
+}
+
+impl Discipline {
+    /// The disciplines of the kernel have no handle.
+    fn is_shaper(&self) -> bool {
+        self.handle != 0 && self.kind != CLASSIFIERS
+    }
+}
+
+fn disciplines() -> io::Result<Vec<Discipline>> {
+    let found = ask(NETLINK_ROUTE, RTM_GETQDISC, REQUEST | DUMP, &[0; QUEUEING])?;
+    let answers = found.iter().filter(|(kind, _)| *kind == RTM_NEWQDISC);
+    Ok(answers.filter_map(|(_, body)| discipline(body)).collect())
+}
+
+fn discipline(body: &[u8]) -> Option<Discipline> {
     let word = |at: usize| Some(u32::from_ne_bytes(*body.get(at..)?.first_chunk()?));
     let kind = attribute(body, QUEUEING, TCA_KIND)?.split(|byte| *byte == 0).next()?;
     let kind = String::from_utf8_lossy(kind).into_owned();
-    let is_own = word(QUEUEING_HANDLE)? == 0 || kind == CLASSIFIERS;
-    if is_own { None } else { Some((word(QUEUEING_INTERFACE)?, kind)) }
+    Some(Discipline { interface: word(QUEUEING_INTERFACE)?, handle: word(QUEUEING_HANDLE)?, kind })
 }
 
 fn attribute(body: &[u8], header: usize, wanted: u16) -> Option<&[u8]> {
@@ -150,11 +174,18 @@ mod tests {
 
     #[test]
     fn disciplines_of_the_kernel_and_of_the_gateway_are_no_shapers() {
-        assert_eq!(shaper(&discipline(0, "fq_codel")), None);
-        assert_eq!(shaper(&discipline(0xffff_0000, "clsact")), None);
-        assert_eq!(shaper(&discipline(0x8001_0000, "cake")), Some((7, "cake".into())));
-        assert_eq!(shaper(&discipline(0xffff_0000, "ingress")), Some((7, "ingress".into())));
-        assert_eq!(shaper(&[0; 7]), None);
+        let is_shaper = |handle, kind| super::discipline(&discipline(handle, kind)).expect("one").is_shaper();
+        assert!(!is_shaper(0, "fq_codel"));
+        assert!(!is_shaper(0xffff_0000, "clsact"));
+        assert!(is_shaper(0x8001_0000, "cake"));
+        assert!(is_shaper(0xffff_0000, "ingress"));
+    }
+
+    #[test]
+    fn disciplines_are_read() {
+        let found = Discipline { interface: 7, handle: 0xffff_0000, kind: "ingress".into() };
+        assert_eq!(super::discipline(&discipline(0xffff_0000, "ingress")), Some(found));
+        assert_eq!(super::discipline(&[0; 7]), None);
     }
 
     #[test]
@@ -164,5 +195,6 @@ mod tests {
             assert!(!abilities.is_empty(), "each namespace has a loopback interface");
         }
         shapers().expect("an answer");
+        assert!(!has_ingress_only(1).expect("an answer"), "the loopback interface");
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::trigger::Reason;
-use crate::os::Outcome;
+use crate::os::{Failure, Outcome};
 
 /// Maximum number of drift items kept.
 const DRIFT_KEPT: usize = 256;
@@ -92,6 +92,19 @@ impl Status {
         failures.next().map(|(name, failure)| format!("{name}: {}: {}", failure.resource, failure.error))
     }
 
+    /// Returns the failure by which the dataplane refused a change, `before` being the status before it. An interface on which
+    /// programs could not be attached before the change, for the same reason, is not such a failure.
+    pub fn refusal(&self, before: &Status) -> Option<String> {
+        const OF_PLAN: [&str; 3] = ["dataplane", "plan", "pins"];
+        let failed = |status: &Status| {
+            status.subsystems.get("dataplane").map(|it| it.outcome.failed.clone()).unwrap_or_default()
+        };
+        let known = failed(before);
+        let is_known = |failure: &Failure| known.contains(failure) && !OF_PLAN.contains(&&*failure.resource);
+        let refusal = failed(self).into_iter().find(|failure| !is_known(failure))?;
+        Some(format!("{}: {}", refusal.resource, refusal.error))
+    }
+
     pub(super) fn record(&mut self, now: Timestamp, outcomes: BTreeMap<&'static str, Outcome>) {
         for (name, outcome) in outcomes {
             self.record_drift(name, now, &outcome);
@@ -128,7 +141,7 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::{DriftEntry, Failure};
+    use crate::os::DriftEntry;
 
     fn drifting(repaired: bool) -> Outcome {
         let entry = DriftEntry {
@@ -177,5 +190,28 @@ mod tests {
         let links = &status.subsystems["links"];
         assert_eq!((links.since, links.checks), (at(2), 3));
         assert!(!status.is_ok());
+    }
+
+    #[test]
+    fn only_a_failure_that_comes_with_a_change_refuses_it() {
+        let failing = |failures: &[(&str, &str)]| {
+            let failure = |(resource, error): &(&str, &str)| Failure {
+                resource: (*resource).to_owned(),
+                error: (*error).to_owned(),
+            };
+            let outcome = Outcome { failed: failures.iter().map(failure).collect(), ..Outcome::default() };
+            let mut status = Status::default();
+            status.record(at(0), BTreeMap::from([("dataplane", outcome)]));
+            status
+        };
+        let (none, uplink) = (Status::default(), failing(&[("eth0", "no place")]));
+        assert_eq!(none.refusal(&uplink), None);
+        assert_eq!(uplink.refusal(&none).as_deref(), Some("eth0: no place"));
+        assert_eq!(uplink.refusal(&uplink), None, "it failed before");
+        let with_lan = failing(&[("eth0", "no place"), ("eth1", "no place")]);
+        assert_eq!(with_lan.refusal(&uplink).as_deref(), Some("eth1: no place"));
+        assert!(failing(&[("eth0", "another")]).refusal(&uplink).is_some(), "it fails otherwise");
+        let maps = failing(&[("plan", "no memory")]);
+        assert!(maps.refusal(&maps).is_some(), "the change is not in force");
     }
 }

@@ -54,6 +54,12 @@ fn established_flows_take_it_and_the_setting_is_live() {
         assert!(after.0 >= before.0 + 12 && after.1 >= before.1 + 12, "{before:?} {after:?}, IPv6: {ipv6}");
     }
     assert!(status(&testbed)["share_pct"].as_f64().expect("a share") > 10.0);
+    let gateway = &testbed.network.gateway;
+    let metrics = gateway.run("curl", &["-s", "http://127.0.0.1:8080/metrics"]).expect("the metrics");
+    for series in ["gateway_fast_path_enabled 1", "gateway_fast_path_packets_total{kind=\"forwarded\"} "] {
+        let found = metrics.lines().find(|line| line.starts_with(series)).expect(series);
+        assert!(!found.ends_with(" 0"), "{found}");
+    }
     let set = |value: &str| {
         testbed.api().put("/settings/dataplane.fast_path", &json!({"value": value})).expect("set");
     };

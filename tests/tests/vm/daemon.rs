@@ -11,7 +11,7 @@ use crate::vm::checks::{Checks, this_program};
 
 /// Modules beside those that the daemon and `ip` load by themselves. `tun` is for the exits that run in user space.
 const MODULES: &[&str] = &["veth", "tun", "bridge"];
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "a_policy_sends_a_host_through_the_kernels_wireguard_and_nothing_past_it",
     "a_policy_of_a_vlan_is_about_tagged_frames_only",
     "a_vlan_interface_is_made_for_a_trunk_and_removed",
@@ -21,6 +21,7 @@ const NAMES: [&str; 9] = [
     "messages_of_a_vlan_are_none_of_its_parent",
     "a_packet_of_a_vlan_does_not_leave_by_its_parent",
     "the_kernel_answers_repeated_queries_and_those_for_blocked_names",
+    "an_uplink_without_a_place_for_the_guard_is_reported",
 ];
 
 /// Shared boot of the tests of this module.
@@ -324,6 +325,45 @@ pub(super) mod in_guest {
             Ok(())
         })
         .expect("answers of the kernel");
+    }
+
+    /// Shapers of other programs add such a qdisc. Its one list of filters takes those for egress, too.
+    #[test]
+    #[ignore = "runs inside the guest"]
+    fn an_uplink_without_a_place_for_the_guard_is_reported() {
+        let mut testbed = Testbed::prepare().expect("a scene");
+        for interface in ["eth0", "eth1"] {
+            testbed.network.gateway.run("tc", &["qdisc", "add", "dev", interface, "ingress"]).expect("tc");
+        }
+        testbed.daemon.spawn().expect("the daemon");
+        let filters = |interface, direction| {
+            let shown = ["filter", "show", "dev", interface, direction];
+            testbed.network.gateway.run("tc", &shown).expect("tc")
+        };
+        let health = |expected: &str| {
+            wait_ok(TIMEOUT, expected, || {
+                let health = testbed.api().get("/health")?;
+                anyhow::ensure!(health["status"] == expected, "{health}");
+                Ok(health.to_string())
+            })
+            .expect("health")
+        };
+        let reported = health("degraded");
+        assert!(reported.contains("the qdisc `ingress` of another program"), "{reported}");
+        let [uplink, lan] = ["eth0", "eth1"].map(|interface| filters(interface, "ingress"));
+        assert!(uplink.contains("gw_wan_ingress") && lan.contains("gw_ingress"), "{uplink}{lan}");
+        assert!(!uplink.contains("gw_guard") && !lan.contains("gw_lan_egress"), "{uplink}{lan}");
+        // The LAN has its policies all the same.
+        testbed.tunnel(TUNNEL, &testbed.network.exit_a).expect("the tunnel");
+        testbed.policy(&policy("all", 10, ("interface", "eth1"), &[TUNNEL])).expect("the policy");
+        wait_until_seen_as(&testbed.network.laptop, |ipv6| testbed.network.exit_a.address(ipv6));
+        for interface in ["eth0", "eth1"] {
+            let gateway = &testbed.network.gateway;
+            gateway.run("tc", &["qdisc", "del", "dev", interface, "ingress"]).expect("tc");
+        }
+        testbed.api().act("/enforce/reconcile").expect("reconciled");
+        health("ok");
+        assert!(filters("eth0", "egress").contains("gw_guard"));
     }
 
     /// Moves an exit into the kernel's WireGuard with the same keys and addresses.

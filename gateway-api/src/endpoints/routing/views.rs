@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use gateway_core::compile::Input;
 use gateway_core::conflicts::Conflict;
-use gateway_core::evaluate::{self, Evaluation};
+use gateway_core::evaluate::{self, Evaluation, FastPathView};
 use gateway_core::matrix::{self, FailRow, LeakMatrix};
 use gateway_core::network_tests::{self, TestResult};
 use gateway_core::render::{self, Enforcement, Render};
@@ -126,15 +126,15 @@ pub async fn apply(cx: Cx, _: Req<()>) -> Result<WithHeaders<ApplyResult>, ApiEr
 /// Reconciles the kernel with the applied policies.
 pub async fn enforce(cx: &Cx) -> Result<WithHeaders<ApplyResult>, ApiError> {
     let open = cx.open()?;
+    let before = open.world().status;
     let status = open.reconcile(Reason::Apply).await?;
-    let dataplane = status.as_ref().and_then(|status| status.subsystems.get("dataplane"));
-    if let Some(failure) = dataplane.and_then(|dataplane| dataplane.outcome.failed.first()) {
+    if let Some(refusal) = status.as_ref().and_then(|status| status.refusal(&before)) {
         let mut error = ApiError::new(
             Code::ApplyFailed,
             "The policies are stored as applied, but the plan could not be installed; the previous plan stays in force.",
         )
         .detail("stage", "dataplane")
-        .detail("kernel_message", format!("{}: {}", failure.resource, failure.error))
+        .detail("kernel_message", refusal)
         .detail("kept_previous", true);
         // The commit has its audit entry. The observer reports the result in the kernel.
         error.recorded = true;
@@ -208,8 +208,16 @@ async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation,
         question.known_as = open.enforcement.names_of(&key);
     }
     let names = open.names.clone();
+    let is_slow = now.attached.is_some() && open.enforcement.fast_path().is_ok_and(|stats| !stats.on);
     let answer = explain(&cx, move |now| {
         let mut answer = evaluate::evaluate(&now.input(), now.compiled(), &question)?;
+        if is_slow {
+            let families = [&mut answer.families.ipv4, &mut answer.families.ipv6];
+            families
+                .into_iter()
+                .flatten()
+                .for_each(|verdict| verdict.fast_path = FastPathView::impossible("off"));
+        }
         let verdict = answer.families.ipv4.as_ref().or(answer.families.ipv6.as_ref());
         let from = verdict.and_then(|verdict| verdict.source.parse::<IpAddr>().ok());
         answer.effective.dns =

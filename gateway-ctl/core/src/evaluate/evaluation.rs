@@ -139,11 +139,18 @@ pub struct FamilyVerdict {
 pub struct FastPathView {
     /// Packets after the first ones pass the IP stack by.
     pub possible: bool,
-    /// Cause for which they do not: `off` (the setting `dataplane.fast_path`), `protocol` (neither TCP nor UDP), `verdict`
+    /// Cause for which they do not: `off` (the setting `dataplane.fast_path`, or the gateway could not turn it on: see
+    /// `/status`), `vlan` (the tag has no LAN interface of its own), `protocol` (neither TCP nor UDP), `verdict`
     /// (the traffic goes to no uplink, tunnel or other network of the LAN), `deadline` (the verdict ends at a certain
     /// time, for example with an exception), `inspected` (a privacy class evaluates each packet), `unrecorded` (the device
     /// exceeds its budget of new flows) or `port` (DNS, or a protocol whose payload has addresses). Null if they do.
     pub reason: Option<&'static str>,
+}
+
+impl FastPathView {
+    pub const fn impossible(reason: &'static str) -> Self {
+        Self { possible: false, reason: Some(reason) }
+    }
 }
 
 /// The packet as the kernel sees it.

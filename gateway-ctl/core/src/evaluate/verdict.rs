@@ -83,7 +83,11 @@ fn decide_in(
 /// Decides on the fast path for a flow with this verdict, as the program does for its second packet.
 fn fast_path(compiled: &Compiled, packet: &IpPacket, verdict: &Verdict) -> FastPathView {
     if !compiled.plan.fast_path {
-        return FastPathView { possible: false, reason: Some("off") };
+        return FastPathView::impossible("off");
+    }
+    // The programs take packets without a tag only.
+    if packet.vlan != 0 {
+        return FastPathView::impossible("vlan");
     }
     let established = Verdict { new: false, ..*verdict };
     let refused = fast_path::admit(packet, &established, &compiled.plan.dataplane.header).err();

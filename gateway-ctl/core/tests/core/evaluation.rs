@@ -265,6 +265,21 @@ fn stored_changes_that_are_not_applied_are_counted_and_not_considered() {
 }
 
 #[test]
+fn tagged_flows_without_an_interface_of_their_own_are_not_fast() {
+    let mut fixture = Fixture::new();
+    let laptop = fixture.device("laptop", LAPTOP);
+    fixture.network.fast_path = true;
+    fixture.network.lan.push("lan0.20".into());
+    fixture.vlan_link("lan0.20", 20, "lan0", 20).address("lan0.20", "192.168.20.1/24");
+    fixture.apply();
+    for (vlan, reason) in [(None, None), (Some(20), None), (Some(30), Some("vlan"))] {
+        let families = ask(&fixture, &Request { vlan, ..of(laptop) }).families;
+        let fast = families.ipv4.expect("a verdict").fast_path;
+        assert_eq!((fast.possible, fast.reason), (reason.is_none(), reason), "{vlan:?}");
+    }
+}
+
+#[test]
 fn interface_and_vlan_of_a_request_reach_the_decision() {
     let mut fixture = Fixture::new();
     let laptop = fixture.device("laptop", LAPTOP);

@@ -22,9 +22,16 @@ impl Programs {
         &mut self,
         hook: &Hook<'_>,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let Hook { interface, program: name, kind, .. } = *hook;
+        let Hook { interface, index, program: name, kind } = *hook;
         // Fails if the qdisc already exists, which is no error.
         let _ = qdisc_add_clsact(interface);
+        if filters::is_impossible(index, kind)? {
+            return Err(
+                "the qdisc `ingress` of another program leaves no place at egress before Linux 6.6: \
+                        replace it by `clsact`, which takes the same filters"
+                    .into(),
+            );
+        }
         let handle = TcHandle::new(0, HANDLE);
         let program = self.program(name)?;
         let earlier = SchedClassifierLink::attached(interface, kind, PRIORITY, handle, None)?;

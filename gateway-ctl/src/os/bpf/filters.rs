@@ -13,6 +13,8 @@ use rtnetlink::packet_route::RouteNetlinkMessage;
 use rtnetlink::packet_route::tc::{TcAttribute, TcFilterBpfOption, TcHandle, TcHeader, TcMessage, TcOption};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socket_with};
 
+use crate::os::driver_state::has_ingress_only;
+
 /// Longest netlink datagram of the kernel.
 const MAX_DATAGRAM_LENGTH: usize = 32 * 1024;
 
@@ -32,6 +34,9 @@ pub(super) struct BpfProgram {
 /// Returns the filters of one direction of an interface in the network namespace of this thread. The list is empty if
 /// there is no qdisc for them. The socket blocks, so callers need no runtime.
 pub(super) fn list(interface: u32, kind: TcAttachType) -> io::Result<Vec<Filter>> {
+    if is_impossible(interface, kind)? {
+        return Ok(Vec::new());
+    }
     let socket: OwnedFd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     net::send(&socket, &request(interface, kind), SendFlags::empty())?;
     let mut filters = Vec::new();
@@ -42,6 +47,12 @@ pub(super) fn list(interface: u32, kind: TcAttachType) -> io::Result<Vec<Filter>
             return Ok(filters);
         }
     }
+}
+
+/// Reports whether the interface has no place for filters of this direction. A qdisc `ingress` has filters at ingress only,
+/// but it takes those for egress, too, and puts them there.
+pub(super) fn is_impossible(interface: u32, kind: TcAttachType) -> io::Result<bool> {
+    Ok(matches!(kind, TcAttachType::Egress) && has_ingress_only(interface)?)
 }
 
 fn request(interface: u32, kind: TcAttachType) -> Vec<u8> {
