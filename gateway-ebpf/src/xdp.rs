@@ -99,13 +99,10 @@ fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -
     set_rewritten::<F>(after, key, state.port, action);
     let checksum = checksum_after::<F>(checksum, header, head, after);
     F::set_frame(frame, header, after, action);
-    // As the IP stack does.
-    if length != whole {
-        trim(context, length - whole)?;
-    }
-    // Until here the packet is unchanged. A driver without metadata leaves it to the IP stack.
+    // Until here the frame is unchanged. A driver without metadata leaves it to the IP stack.
     set_metadata(context, XdpMetadata { epoch: now.epoch, mark: action.mark })?;
-    if write_frame::<F>(context, frame, is_udp, checksum).is_none() {
+    let is_trimmed = length == whole || trim(context, length, whole).is_some();
+    if !is_trimmed || write_frame::<F>(context, frame, is_udp, checksum).is_none() {
         return Some(XDP_DROP);
     }
     // The daemon adds these counters to those of the fast path.
@@ -120,12 +117,33 @@ fn try_forward<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -
     Some(maps::XDP_PORTS.redirect(action.egress, XDP_DROP as u64).unwrap_or(XDP_DROP))
 }
 
-/// Removes the padding of a short frame. `None` if the driver refuses; the frame is then unchanged.
+/// Shortest length of an Ethernet frame without its check sequence (IEEE 802.3).
+const SHORTEST: u32 = 60;
+/// Shortest frame with a packet that the fast path takes: UDP by IPv4 without a payload.
+const SHORTEST_WHOLE: usize = ETHERNET + 28;
+
+/// Removes what is behind the packet, as the IP stack does, but leaves a frame of a network card its shortest length, because
+/// drivers do not pad frames that are redirected. That padding becomes zero. `None` if the driver refuses.
 #[inline(always)]
-fn trim(context: &XdpContext, padding: u32) -> Option<()> {
-    // SAFETY: the context is valid while the program runs.
-    let failed = unsafe { bpf_xdp_adjust_tail(context.ctx, -(padding as i32)) };
-    if failed == 0 { Some(()) } else { None }
+fn trim(context: &XdpContext, length: u32, whole: u32) -> Option<()> {
+    let kept = if whole < SHORTEST && length >= SHORTEST { SHORTEST } else { whole };
+    if length > kept {
+        // SAFETY: the context is valid while the program runs.
+        let failed = unsafe { bpf_xdp_adjust_tail(context.ctx, -((length - kept) as i32)) };
+        if failed != 0 {
+            return None;
+        }
+    }
+    let (start, end) = (context.data(), context.data_end());
+    let mut offset = SHORTEST_WHOLE;
+    while offset < SHORTEST as usize {
+        if offset >= whole as usize && start + offset < end {
+            // SAFETY: the comparison keeps the write inside the packet.
+            unsafe { *((start + offset) as *mut u8) = 0 };
+        }
+        offset += 1;
+    }
+    Some(())
 }
 
 /// Writes the headers and the checksum in place. `None` if the frame is too short, which it is not.

@@ -323,9 +323,8 @@ pub(super) async fn execute(
         committed.map(|((outcome, before), secured)| (outcome, before, secured)).map_err(ApiError::from)
     })
     .await??;
-    let status_before = open.world().status;
     let status = open.reconcile(Reason::Apply).await?;
-    if let Some(refusal) = status.as_ref().and_then(|status| status.refusal(&status_before)) {
+    if let Some(refusal) = status.as_ref().and_then(|status| status.refusal()) {
         return Err(take_back(open, secured, refusal).await?);
     }
     let world = open.world();

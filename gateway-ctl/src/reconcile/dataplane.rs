@@ -8,7 +8,7 @@ use gateway_core::plan::{Attachment, Plan};
 use gateway_core::shared::Shared;
 
 use super::{Check, Dataplane};
-use crate::os::bpf::{FastPath, Programs, Xdp};
+use crate::os::bpf::{AttachMode, FastPath, Programs, Xdp};
 use crate::os::{DriftEntry, Failure, Outcome};
 
 /// Loaded programs, shared with the readers of counters.
@@ -18,6 +18,9 @@ pub struct KernelDataplane {
     fast_path: FastPath,
     xdp: Xdp,
 }
+
+/// Resource of the failure to write a plan. The plan before it is in force.
+pub(super) const PLAN: &str = "plan";
 
 struct Inner {
     programs: Programs,
@@ -115,13 +118,13 @@ impl Inner {
             .map(|(name, kind)| (name.clone(), *kind))
             .collect();
         self.want.clone_from(&plan.attach);
+        // On clsact, the programs of this version have replaced them; elsewhere they guard where these are not attached.
+        if outcome.failed.is_empty() || is_applied && AttachMode::of_this_kernel() == AttachMode::Clsact {
+            note(&mut outcome, self.programs.retire_other_versions());
+        }
         // Only after the new plan is live: until then, the attachments of an earlier plan stay in force.
-        if outcome.failed.is_empty() {
-            let cleared =
-                self.programs.retire_other_versions().and_then(|()| self.programs.prune(&plan.attach));
-            if let Err(error) = cleared {
-                outcome.failed.push(Failure::new("pins", &error));
-            }
+        if is_applied {
+            note(&mut outcome, self.programs.prune(&plan.attach));
         }
         outcome
     }
@@ -196,7 +199,7 @@ impl Inner {
                 true
             }
             Err(error) => {
-                outcome.failed.push(Failure::new("plan", &error));
+                outcome.failed.push(Failure::new(PLAN, &error));
                 false
             }
         }
@@ -212,6 +215,12 @@ impl Inner {
         let displaced =
             |(name, kind): (&String, &Attachment)| exists(name) && !self.programs.is_attached(name, *kind);
         !self.want.iter().any(displaced) && self.programs.unpinned_maps().is_empty()
+    }
+}
+
+fn note(outcome: &mut Outcome, cleared: std::io::Result<()>) {
+    if let Err(error) = cleared {
+        outcome.failed.push(Failure::new("pins", &error));
     }
 }
 

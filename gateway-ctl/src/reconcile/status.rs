@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::dataplane::PLAN;
 use super::trigger::Reason;
-use crate::os::{Failure, Outcome};
+use crate::os::Outcome;
 
 /// Maximum number of drift items kept.
 const DRIFT_KEPT: usize = 256;
+/// Name of the subsystem, and the resource of a failure of all of it.
+const DATAPLANE: &str = "dataplane";
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
@@ -92,17 +95,17 @@ impl Status {
         failures.next().map(|(name, failure)| format!("{name}: {}: {}", failure.resource, failure.error))
     }
 
-    /// Returns the failure by which the dataplane refused a change, `before` being the status before it. An interface on which
-    /// programs could not be attached before the change, for the same reason, is not such a failure.
-    pub fn refusal(&self, before: &Status) -> Option<String> {
-        const OF_PLAN: [&str; 3] = ["dataplane", "plan", "pins"];
-        let failed = |status: &Status| {
-            status.subsystems.get("dataplane").map(|it| it.outcome.failed.clone()).unwrap_or_default()
-        };
-        let known = failed(before);
-        let is_known = |failure: &Failure| known.contains(failure) && !OF_PLAN.contains(&&*failure.resource);
-        let refusal = failed(self).into_iter().find(|failure| !is_known(failure))?;
+    /// Returns the failure for which the last plan is not in force. Failures of single interfaces are none: there, the plan
+    /// is not enforced by the program that failed.
+    pub fn refusal(&self) -> Option<String> {
+        let failed = &self.subsystems.get(DATAPLANE)?.outcome.failed;
+        let refusal = failed.iter().find(|failure| [DATAPLANE, PLAN].contains(&&*failure.resource))?;
         Some(format!("{}: {}", refusal.resource, refusal.error))
+    }
+
+    /// Reports whether the dataplane enforces the last plan.
+    pub fn is_plan_in_force(&self) -> bool {
+        self.subsystems.contains_key(DATAPLANE) && self.refusal().is_none()
     }
 
     pub(super) fn record(&mut self, now: Timestamp, outcomes: BTreeMap<&'static str, Outcome>) {
@@ -141,7 +144,7 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::DriftEntry;
+    use crate::os::{DriftEntry, Failure};
 
     fn drifting(repaired: bool) -> Outcome {
         let entry = DriftEntry {
@@ -193,25 +196,17 @@ mod tests {
     }
 
     #[test]
-    fn only_a_failure_that_comes_with_a_change_refuses_it() {
-        let failing = |failures: &[(&str, &str)]| {
-            let failure = |(resource, error): &(&str, &str)| Failure {
-                resource: (*resource).to_owned(),
-                error: (*error).to_owned(),
-            };
-            let outcome = Outcome { failed: failures.iter().map(failure).collect(), ..Outcome::default() };
+    fn a_plan_is_in_force_where_some_interface_fails() {
+        let failing = |resource: &str| {
+            let failure = Failure { resource: resource.to_owned(), error: "no place".into() };
+            let outcome = Outcome { failed: vec![failure], ..Outcome::default() };
             let mut status = Status::default();
             status.record(at(0), BTreeMap::from([("dataplane", outcome)]));
             status
         };
-        let (none, uplink) = (Status::default(), failing(&[("eth0", "no place")]));
-        assert_eq!(none.refusal(&uplink), None);
-        assert_eq!(uplink.refusal(&none).as_deref(), Some("eth0: no place"));
-        assert_eq!(uplink.refusal(&uplink), None, "it failed before");
-        let with_lan = failing(&[("eth0", "no place"), ("eth1", "no place")]);
-        assert_eq!(with_lan.refusal(&uplink).as_deref(), Some("eth1: no place"));
-        assert!(failing(&[("eth0", "another")]).refusal(&uplink).is_some(), "it fails otherwise");
-        let maps = failing(&[("plan", "no memory")]);
-        assert!(maps.refusal(&maps).is_some(), "the change is not in force");
+        assert!(!Status::default().is_plan_in_force(), "before the first run");
+        assert!(failing("eth0").is_plan_in_force());
+        assert_eq!(failing("plan").refusal().as_deref(), Some("plan: no place"));
+        assert!(!failing("plan").is_plan_in_force() && !failing("dataplane").is_plan_in_force());
     }
 }

@@ -107,9 +107,8 @@ impl<'a> Live<'a> {
 
     fn at_work(&self, policy: &CompiledPolicy) -> PolicyLive {
         let status = &self.world.status;
-        let dataplane = status.subsystems.get("dataplane");
         // A plan that is not in the kernel routes nothing.
-        let installed = self.is_enforced() && dataplane.is_some_and(|dataplane| dataplane.outcome.is_ok());
+        let installed = self.is_enforced() && status.is_plan_in_force();
         PolicyLive {
             routing: installed,
             status: if installed { policy.status } else { PolicyStatus::Error },

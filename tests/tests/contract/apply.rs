@@ -292,7 +292,7 @@ mod refusing {
 
     impl Enforcement for Refusing {
         fn reconcile(&self, _: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
-            let failure = Failure { resource: "gw_sources4".into(), error: "no room".into() };
+            let failure = Failure { resource: "plan".into(), error: "no room".into() };
             let outcome = Outcome { failed: vec![failure], ..Outcome::default() };
             let mut status = Status::default();
             let since = status.started;

@@ -10,11 +10,8 @@ mod xdp_dns;
 
 use gateway_common::wire::FastCounter;
 use gateway_tests::{netns, packets as packet};
-use packet::{Packet, Shown, TCP, UDP};
+use packet::{Packet, SHORTEST, Shown, TCP, UDP};
 use testbed::Testbed;
-
-/// Shortest length of an Ethernet frame without its check sequence (IEEE 802.3).
-const SHORTEST: usize = 60;
 
 fn show(frames: &[Vec<u8>], to_wan: bool) -> Vec<Shown> {
     frames.iter().filter_map(|frame| Shown::of(frame, to_wan)).collect()

@@ -35,7 +35,7 @@ static GUEST: LazyLock<Checks> = LazyLock::new(|| {
     // `wg setconf` reads its standard input by name, and a guest has no such name by default.
     let links = "ln -s /proc/self/fd /dev/fd\nln -s /proc/self/fd/0 /dev/stdin\n";
     let script = format!("echo \"release $(uname -r)\"\n{links}{daemon}{}", checks.concat());
-    Checks::of(&script, Opts { modules: MODULES, timeout: Duration::from_secs(420), ..Opts::default() })
+    Checks::of(&script, Opts { modules: MODULES, timeout: Duration::from_secs(480), ..Opts::default() })
 });
 
 #[test]

@@ -126,9 +126,8 @@ pub async fn apply(cx: Cx, _: Req<()>) -> Result<WithHeaders<ApplyResult>, ApiEr
 /// Reconciles the kernel with the applied policies.
 pub async fn enforce(cx: &Cx) -> Result<WithHeaders<ApplyResult>, ApiError> {
     let open = cx.open()?;
-    let before = open.world().status;
     let status = open.reconcile(Reason::Apply).await?;
-    if let Some(refusal) = status.as_ref().and_then(|status| status.refusal(&before)) {
+    if let Some(refusal) = status.as_ref().and_then(|status| status.refusal()) {
         let mut error = ApiError::new(
             Code::ApplyFailed,
             "The policies are stored as applied, but the plan could not be installed; the previous plan stays in force.",

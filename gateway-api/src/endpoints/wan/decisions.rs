@@ -103,8 +103,7 @@ pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<WanManager, ApiError> {
 
 fn kernel(world: &World, name: impl Fn(&str) -> String) -> KernelRouting {
     let live = world.live();
-    let dataplane = world.status.subsystems.get("dataplane");
-    let is_installed = world.attached.is_some() && dataplane.is_some_and(|one| one.outcome.is_ok());
+    let is_installed = world.attached.is_some() && world.status.is_plan_in_force();
     let shared = if is_installed { shared_uplinks(&live.plan.dataplane) } else { BTreeSet::new() };
     let legs = shared.iter().filter_map(|number| live.legs.get(*number));
     let uplinks = world.config.all_uplinks();

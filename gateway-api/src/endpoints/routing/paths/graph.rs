@@ -158,8 +158,7 @@ fn graph(open: &Open, world: &World, paths: &Arc<Paths>) -> PathGraph {
 }
 
 fn of_policy(world: &World, policy: &PolicyPath, hits: Option<Hits>) -> PathPolicy {
-    let dataplane = world.status.subsystems.get("dataplane");
-    let is_installed = world.attached.is_some() && dataplane.is_some_and(|one| one.outcome.is_ok());
+    let is_installed = world.attached.is_some() && world.status.is_plan_in_force();
     let PolicyPath { id, origin, name, priority, fail_policy, active_hop, devices, decision, via, .. } =
         policy.clone();
     let hop = |state: &HopState| PolicyHop {
