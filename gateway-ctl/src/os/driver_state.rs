@@ -11,7 +11,6 @@ use rtnetlink::sys::{AsyncSocket, AsyncSocketExt, Socket, SocketAddr, TokioSocke
 use super::path_changes::{attributes, messages};
 
 const REQUEST: u16 = 1;
-const ACKNOWLEDGE: u16 = 4;
 const DUMP: u16 = 0x300;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -28,13 +27,10 @@ const GENERIC_HEADER: usize = 4;
 const RTM_NEWQDISC: u16 = 36;
 const RTM_GETQDISC: u16 = 38;
 const TCA_KIND: u16 = 1;
-/// `struct tcmsg`: its length, and the offsets of the interface, of the handle and of the parent.
+/// `struct tcmsg`: its length, and the offsets of the interface and of the handle.
 const QUEUEING: usize = 20;
 const QUEUEING_INTERFACE: usize = 4;
 const QUEUEING_HANDLE: usize = 8;
-const QUEUEING_PARENT: usize = 12;
-/// `TC_H_INGRESS` (linux/pkt_sched.h), also of clsact.
-const AT_INGRESS: u32 = 0xffff_fff1;
 /// The discipline of classifiers, without a queue. The gateway adds it on kernels without tcx.
 const CLASSIFIERS: &str = "clsact";
 /// Its older form, which has classifiers at ingress only. An interface has one of both.
@@ -68,28 +64,20 @@ pub fn xdp_abilities() -> io::Result<Option<BTreeMap<u32, u64>>> {
 
 /// Returns the kinds of queueing disciplines that the kernel did not install by itself, by interface index.
 pub fn shapers() -> io::Result<BTreeMap<u32, String>> {
-    let found = ask(NETLINK_ROUTE, RTM_GETQDISC, REQUEST | DUMP, &[0; QUEUEING])?;
-    let answers = found.iter().filter(|(kind, _)| *kind == RTM_NEWQDISC);
-    let shapers = answers.filter_map(|(_, body)| discipline(body)).filter(Discipline::is_shaper);
+    let shapers = disciplines()?.into_iter().filter(Discipline::is_shaper);
     Ok(shapers.map(|found| (found.interface, found.kind)).collect())
 }
 
 /// Reports whether an interface has the discipline `ingress`, which only another program adds.
+// By a dump of all: before Linux 6.3, a query of one is answered to the subscribers of changes instead.
 pub fn has_ingress_only(interface: u32) -> io::Result<bool> {
-    let mut body = [0; QUEUEING];
-    body[QUEUEING_INTERFACE..][..4].copy_from_slice(&interface.to_ne_bytes());
-    body[QUEUEING_PARENT..][..4].copy_from_slice(&AT_INGRESS.to_ne_bytes());
-    match ask(NETLINK_ROUTE, RTM_GETQDISC, REQUEST | ACKNOWLEDGE, &body) {
-        Ok(found) => {
-            let kinds = found.iter().filter_map(|(_, body)| discipline(body));
-            Ok(kinds.into_iter().any(|found| found.kind == INGRESS_ONLY))
-        }
-        // There is none, or no such interface.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL | libc::ENODEV)) => {
-            Ok(false)
-        }
-        Err(error) => Err(error),
-    }
+    Ok(disciplines()?.iter().any(|found| found.interface == interface && found.kind == INGRESS_ONLY))
+}
+
+fn disciplines() -> io::Result<Vec<Discipline>> {
+    let found = ask(NETLINK_ROUTE, RTM_GETQDISC, REQUEST | DUMP, &[0; QUEUEING])?;
+    let answers = found.iter().filter(|(kind, _)| *kind == RTM_NEWQDISC);
+    Ok(answers.filter_map(|(_, body)| discipline(body)).collect())
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use gateway_common::wire::SLOT_NONE;
 use gateway_core::plan::{Attachment, Plan};
 use gateway_core::shared::Shared;
 
+use super::status::PLAN;
 use super::{Check, Dataplane};
 use crate::os::bpf::{AttachMode, FastPath, Programs, Xdp};
 use crate::os::{DriftEntry, Failure, Outcome};
@@ -18,9 +19,6 @@ pub struct KernelDataplane {
     fast_path: FastPath,
     xdp: Xdp,
 }
-
-/// Resource of the failure to write a plan. The plan before it is in force.
-pub(super) const PLAN: &str = "plan";
 
 struct Inner {
     programs: Programs,

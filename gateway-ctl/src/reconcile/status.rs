@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, VecDeque};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::dataplane::PLAN;
 use super::trigger::Reason;
 use crate::os::Outcome;
 
@@ -13,6 +12,8 @@ use crate::os::Outcome;
 const DRIFT_KEPT: usize = 256;
 /// Name of the subsystem, and the resource of a failure of all of it.
 const DATAPLANE: &str = "dataplane";
+/// Resource of the failure to write a plan. The plan before it is in force.
+pub(super) const PLAN: &str = "plan";
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {

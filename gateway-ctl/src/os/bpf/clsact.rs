@@ -87,7 +87,11 @@ pub(super) fn prune(want: &BTreeMap<String, Attachment>) -> Result<(), std::io::
             let is_wanted = want
                 .get(name)
                 .is_some_and(|attachment| programs_of(*attachment).any(|(_, wanted)| wanted == kind));
-            if is_wanted || installed(&filters::list(interface.index(), kind)?).is_none() {
+            let index = interface.index();
+            if is_wanted
+                || installed(&filters::list(index, kind)?).is_none()
+                || filters::is_impossible(index, kind)?
+            {
                 continue;
             }
             let handle = TcHandle::new(0, HANDLE);

@@ -32,11 +32,8 @@ pub(super) struct BpfProgram {
 }
 
 /// Returns the filters of one direction of an interface in the network namespace of this thread. The list is empty if
-/// there is no qdisc for them. The socket blocks, so callers need no runtime.
+/// there is no qdisc for them, and that of ingress if [`is_impossible`]. The socket blocks, so callers need no runtime.
 pub(super) fn list(interface: u32, kind: TcAttachType) -> io::Result<Vec<Filter>> {
-    if is_impossible(interface, kind)? {
-        return Ok(Vec::new());
-    }
     let socket: OwnedFd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     net::send(&socket, &request(interface, kind), SendFlags::empty())?;
     let mut filters = Vec::new();
