@@ -153,6 +153,8 @@ pub struct ServiceStatus {
 pub struct FastPathStatus {
     /// The setting `dataplane.fast_path` is on, and the daemon follows the changes that invalidate entries.
     pub on: bool,
+    /// Cause for which it is off in spite of the setting. Null if it is on, or off by the setting.
+    pub message: Option<String>,
     /// Packets from the LAN that passed the IP stack by.
     pub forwarded_packets: u64,
     /// Replies that passed the IP stack by.
@@ -191,6 +193,7 @@ impl FastPathStatus {
         let packets = |counter| stats.counters.get(&counter).map_or(0, |hits| hits.packets);
         Self {
             on: stats.on,
+            message: stats.problem.clone(),
             forwarded_packets: packets(FastCounter::Forwarded),
             replied_packets: packets(FastCounter::Replied),
             share_pct: stats.share_pct(),

@@ -14,6 +14,7 @@ use gateway_common::fast_path::RENEWAL;
 use gateway_common::wire::FastLink;
 use gateway_core::facts::{Facts, LinkLayer};
 use gateway_core::plan::Plan;
+use gateway_outbound::causes::with_causes;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use crate::os::bpf::{self, FastPath};
@@ -41,17 +42,17 @@ pub async fn run(context: Context) {
     loop {
         // Changes before the subscription are unknown.
         report(fast_path.set(None));
-        match PathChanges::open() {
+        let (event, error) = match PathChanges::open() {
             Ok(changes) => {
                 let error;
                 (error, control) = follow(&context, &fast_path, changes, &mut liberal, control).await;
-                report(fast_path.set(None));
-                tracing::warn!(%error, "lost the subscription to path changes: the fast path is off");
+                ("lost the subscription to path changes", error)
             }
-            Err(error) => {
-                tracing::warn!(%error, "failed to subscribe to path changes: the fast path stays off")
-            }
-        }
+            Err(error) => ("failed to subscribe to path changes", error),
+        };
+        report(fast_path.set(None));
+        tracing::warn!(%error, "{event}: the fast path is off");
+        fast_path.set_problem(Some(format!("{event}: {error}")));
         sleep(REOPEN_AFTER).await;
     }
 }
@@ -108,13 +109,15 @@ async fn follow(
             }
         }
         let links = links(&compiled.borrow().plan, &facts.borrow(), &Sysctls);
-        let links = links.filter(|_| liberal.ensure());
-        if links.is_none() {
+        let problem = links.as_ref().and_then(|links| turn_on(fast_path, links, liberal).err());
+        if links.is_none() || problem.is_some() {
             report(fast_path.set(None));
             liberal.restore();
-        } else {
-            report(fast_path.set(links.as_ref()));
         }
+        if let Some(problem) = &problem {
+            tracing::warn!("{problem}: the fast path stays off");
+        }
+        fast_path.set_problem(problem);
         let (in_force, observed) = (compiled.borrow().clone(), facts.borrow().clone());
         control = blocking(move || {
             control.update(&in_force.plan, &observed);
@@ -122,6 +125,16 @@ async fn follow(
         })
         .await;
     }
+}
+
+/// Turns the fast path on for these interfaces.
+fn turn_on(
+    fast_path: &FastPath,
+    links: &BTreeMap<u32, FastLink>,
+    liberal: &mut Liberal,
+) -> Result<(), String> {
+    liberal.set().map_err(|error| format!("failed to set nf_conntrack_tcp_be_liberal: {error}"))?;
+    fast_path.set(Some(links)).map_err(|error| with_causes(&error))
 }
 
 async fn next_of(shapers: &mut Option<ShaperChanges>) -> io::Result<()> {
@@ -158,17 +171,7 @@ struct Liberal {
 }
 
 impl Liberal {
-    /// Sets it unless it is set. Returns false if that fails; the fast path then stays off.
-    fn ensure(&mut self) -> bool {
-        match self.set() {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::warn!(%error, "failed to set nf_conntrack_tcp_be_liberal: the fast path stays off");
-                false
-            }
-        }
-    }
-
+    /// Sets it unless it is set.
     fn set(&mut self) -> io::Result<()> {
         let path = Path::new(LIBERAL);
         let have = std::fs::read_to_string(path)?.trim().to_owned();

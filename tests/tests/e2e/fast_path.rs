@@ -64,7 +64,7 @@ fn established_flows_take_it_and_the_setting_is_live() {
         testbed.api().put("/settings/dataplane.fast_path", &json!({"value": value})).expect("set");
     };
     set("off");
-    wait_until(&testbed, "off", |status| status["on"] == false);
+    wait_until(&testbed, "off", |status| status["on"] == false && status["message"].is_null());
     let flow = udp(laptop, false);
     let before = packets(&testbed);
     for _ in 0..5 {

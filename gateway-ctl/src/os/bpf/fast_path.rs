@@ -74,6 +74,8 @@ impl EpochChange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FastPathStats {
     pub on: bool,
+    /// Cause for which it is off in spite of its setting.
+    pub problem: Option<String>,
     pub counters: BTreeMap<FastCounter, Counters>,
     /// Entries at the last [`FastPath::count_entries`], two for each flow.
     pub entries: u64,
@@ -98,6 +100,7 @@ struct Inner {
     on: bool,
     /// The daemon ends, so nothing turns the fast path on.
     ended: bool,
+    problem: Option<String>,
     entries: u64,
     changes: BTreeMap<EpochChange, u64>,
 }
@@ -117,6 +120,7 @@ impl FastPath {
             last: FAST_OFF,
             on: false,
             ended: false,
+            problem: None,
             entries: 0,
             changes: BTreeMap::new(),
         };
@@ -126,6 +130,11 @@ impl FastPath {
     /// Turns the fast path on for these interfaces, or off. Does nothing if nothing changes.
     pub fn set(&self, links: Option<&BTreeMap<u32, FastLink>>) -> Result<(), Error> {
         self.lock().set(links)
+    }
+
+    /// Sets the cause for which it is off in spite of its setting.
+    pub fn set_problem(&self, problem: Option<String>) {
+        self.lock().problem = problem;
     }
 
     /// Turns the fast path off for good.
@@ -160,8 +169,9 @@ impl FastPath {
             }
             counters.insert(counter, sum(&values));
         }
-        let (entries, changes) = (inner.entries, inner.changes.clone());
-        Ok(FastPathStats { on: inner.on, counters, entries, changes })
+        let Inner { on, entries, changes, problem, .. } = &*inner;
+        let (changes, problem) = (changes.clone(), problem.clone());
+        Ok(FastPathStats { on: *on, problem, counters, entries: *entries, changes })
     }
 
     pub fn is_on(&self) -> bool {
