@@ -54,7 +54,9 @@ pub use prefix_filter::{
 };
 pub use quic_initial::{DATAGRAM, HEADERS, QuicInitial};
 pub use server_name::{DomainKey, HelloProgress, LABELS, ServerNames};
-pub use xdp::{XDP_LINK_COUNT, XdpCounter, XdpLink, XdpMetadata, XdpPort, XdpSide, xdp_link_index};
+pub use xdp::{
+    XDP_LINK_COUNT, XdpAnswers, XdpCounter, XdpLink, XdpMetadata, XdpPort, XdpSide, xdp_link_index,
+};
 
 /// Number of a plan slot: 0 is default deny (no plan), 1 and 2 are the two plans.
 pub type Slot = u32;

@@ -5,7 +5,7 @@ use core::intrinsics::{AtomicOrdering, atomic_xadd};
 
 use aya_ebpf::maps::PerCpuArray;
 use gateway_common::wire::{
-    CounterLog, CounterPage, CounterValue, LOGGED_PACKETS, LoggedPacket, counter_place,
+    BlockKey, CounterLog, CounterPage, CounterValue, LOGGED_PACKETS, LoggedPacket, counter_place,
 };
 
 use crate::maps;
@@ -16,6 +16,23 @@ pub fn count(counters: &PerCpuArray<CounterValue>, index: u32, length: u32) {
         // SAFETY: a per-CPU value is this processor's own while the program runs.
         add(unsafe { &mut *counter }, length);
     }
+}
+
+/// Counts a packet for a reason that is a block.
+// A function of its own, because the stack is small.
+#[inline(never)]
+pub fn count_block(device: u32, policy: u32, reason: u32, length: u32) -> u32 {
+    let key = BlockKey { device, policy, reason };
+    match maps::BLOCK_HITS.get_ptr_mut(&key) {
+        // SAFETY: as above.
+        Some(counter) => add(unsafe { &mut *counter }, length),
+        None => {
+            let first = CounterValue { packets: 1, bytes: length as u64 };
+            // Fails only while another entry is evicted; that packet is not counted.
+            let _ = maps::BLOCK_HITS.insert(&key, &first, 0);
+        }
+    }
+    0
 }
 
 /// Empties a full log into the counters. Each run of the program does so before it counts its packet.

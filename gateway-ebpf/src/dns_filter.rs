@@ -1,33 +1,23 @@
-//! LAN ingress: a query for a blocked name is answered where it comes in, also the first one. Three programs call one
+//! DNS filter of the kernel: what the programs at tcx and at XDP have in common. At either place, three programs call one
 //! another, because one would be too long for the verifier. Each leaves the query to the resolver unless the answer is
 //! certain.
 
-use aya_ebpf::EbpfContext as _;
-use aya_ebpf::bindings::{BPF_F_MARK_MANGLED_0, BPF_F_PSEUDO_HDR, BPF_RB_NO_WAKEUP, TC_ACT_SHOT};
+use core::ffi::c_void;
+
+use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::btf_maps;
-use aya_ebpf::helpers::generated::{
-    bpf_csum_diff, bpf_ktime_get_coarse_ns, bpf_redirect, bpf_skb_change_tail, bpf_skb_load_bytes,
-    bpf_skb_store_bytes,
-};
+use aya_ebpf::helpers::generated::{bpf_csum_diff, bpf_ktime_get_coarse_ns};
 use aya_ebpf::macros::{btf_map, map};
 use aya_ebpf::maps::PerCpuArray;
-use aya_ebpf::programs::TcContext;
-use gateway_common::checksum;
+use aya_ebpf::maps::ring_buf::RingBufEntry;
 use gateway_common::dns_filter::{Buckets, Memory, answer_index, look_up, read_query};
-use gateway_common::packet::Packet as _;
-use gateway_common::verdict::Reason;
 use gateway_common::wire::{
-    Address, FILTER_ANSWERS, FILTER_HEAD, FILTER_SLOTS, FILTER_TAIL, FilterBucket, FilterClientKey,
-    FilterHeader, FilterHit, FilterQuery, FilterSlot, MESSAGE_ID, QUESTION,
+    Address, DnsCacheKey, FILTER_ANSWERS, FILTER_HEAD, FILTER_SLOTS, FILTER_TAIL, FilterAnswer, FilterBucket,
+    FilterClient, FilterClientKey, FilterHeader, FilterHit, FilterQuery, FilterSlot, QUESTION,
 };
 
-use crate::context::{Buffer, interface};
-use crate::dns_query::{self, HEADER_UDP};
-use crate::dns_reply::{ETHERNET, HEADER4, HEADER6, make_reply};
-use crate::ingress;
-use crate::maps::{
-    CALL_BLOCK, CALL_LOOK_UP, DNS_EPOCH, FILTER_ANSWER_MAP, FILTER_CLIENTS, FILTER_HITS, TAIL_CALLS,
-};
+use crate::dns_query;
+use crate::maps::{DNS_EPOCH, FILTER_ANSWER_MAP, FILTER_CLIENTS, FILTER_HITS};
 
 /// Maps of another size may replace the inner map (BPF_F_INNER_MAP).
 const ANY_SIZE: usize = 0x1000;
@@ -86,8 +76,9 @@ const _: () = assert!(
         && size_of::<FilterBucket>() == size_of::<[FilterSlot; FILTER_SLOTS]>()
 );
 
+/// Returns the query that the programs evaluate on this processor.
 #[inline(always)]
-fn query() -> Option<&'static mut FilterQuery> {
+pub fn query() -> Option<&'static mut FilterQuery> {
     let query = QUERY.get_ptr_mut(0)?;
     // SAFETY: a program is not interrupted by itself or by another one that uses the query on one processor.
     Some(unsafe { &mut *query })
@@ -95,19 +86,17 @@ fn query() -> Option<&'static mut FilterQuery> {
 
 /// Returns the key of the client's entry. The one for redirected queries has no server address.
 #[inline(always)]
-fn client_key() -> Option<FilterClientKey> {
-    let (packet, verdict) = ingress::evaluated()?;
-    let redirected = verdict.reason as u32 == Reason::ForcedDns as u32;
-    let server = if redirected { Address([0; 4]) } else { packet.destination };
-    Some(FilterClientKey { client: packet.source, server, interface: packet.interface })
+pub fn client_key(client: Address, server: Address, interface: u32, redirected: bool) -> FilterClientKey {
+    let server = if redirected { Address([0; 4]) } else { server };
+    FilterClientKey { client, server, interface }
 }
 
-/// Reads the query that the packet cache does not answer.
+/// Reads the query of the current key, which the packet cache does not answer, and hashes its name. Returns false if
+/// the resolver must answer it.
 #[inline(always)]
-pub fn read(context: &TcContext) -> Option<i32> {
-    let key = client_key()?;
+pub fn read(key: &FilterClientKey) -> Option<bool> {
     // SAFETY: plain words. A value that is overwritten meanwhile is of the same client.
-    let client = unsafe { &*FILTER_CLIENTS.get_ptr(&key)? };
+    let client = unsafe { &*FILTER_CLIENTS.get_ptr(key)? };
     // SAFETY: the helper has no preconditions.
     let now = unsafe { bpf_ktime_get_coarse_ns() };
     if !client.is_valid(*DNS_EPOCH.get(0)?, now) {
@@ -128,17 +117,12 @@ pub fn read(context: &TcContext) -> Option<i32> {
         unsafe { to.add(word).write_volatile(0) };
     }
     let table = Table(TABLES.get(0)?);
-    if !read_query::<Volatile>(query, asked.length, &table.header()?.key) {
-        return None;
-    }
-    // SAFETY: the map holds programs of this kind only. It returns where there is none.
-    unsafe { TAIL_CALLS.tail_call(context, CALL_LOOK_UP) };
-    None
+    Some(read_query::<Volatile>(query, asked.length, &table.header()?.key))
 }
 
-/// Looks up the name.
+/// Looks up the name, and chooses the answer.
 #[inline(always)]
-pub fn find(context: &TcContext) -> Option<i32> {
+pub fn find() -> Option<()> {
     let query = query()?;
     let table = Table(TABLES.get(0)?);
     let header = table.header()?;
@@ -148,17 +132,24 @@ pub fn find(context: &TcContext) -> Option<i32> {
     }
     let kind = look_up::<Volatile, _>(query, &table, header.buckets)?;
     query.answer = answer_index(query.serial, kind, query.variant);
-    // SAFETY: as above.
-    unsafe { TAIL_CALLS.tail_call(context, CALL_BLOCK) };
-    None
+    Some(())
 }
 
-/// Answers the query.
+/// Block answer to the current query, with a place in the log. The verifier requires that it is logged or discarded.
+pub struct BlockAnswer {
+    /// Length of the message without its id.
+    pub length: u32,
+    query: &'static FilterQuery,
+    answer: &'static FilterAnswer,
+    asked: &'static DnsCacheKey,
+    client: *mut FilterClient,
+    hit: RingBufEntry<FilterHit>,
+}
+
+/// Returns the answer that was chosen. `None` if there is no place in the log.
 #[inline(always)]
-pub fn block(context: &TcContext) -> Option<i32> {
-    let (packet, _) = ingress::evaluated()?;
-    let key = client_key()?;
-    let client = FILTER_CLIENTS.get_ptr_mut(&key)?;
+pub fn choose_answer(key: &FilterClientKey) -> Option<BlockAnswer> {
+    let client = FILTER_CLIENTS.get_ptr_mut(key)?;
     let (query, asked) = (query()?, dns_query::current_key()?);
     if query.answer >= 2 * FILTER_ANSWERS {
         return None;
@@ -168,106 +159,85 @@ pub fn block(context: &TcContext) -> Option<i32> {
     if answer.serial != query.serial || answer.length as usize > FILTER_TAIL {
         return None;
     }
-    let headers = ETHERNET + if packet.ipv6 { HEADER6 } else { HEADER4 };
-    let buffer = Buffer(context);
-    let ethernet = buffer.read::<[u16; 6]>(0)?;
-    let udp = buffer.read::<[u16; 4]>(headers)?;
-    let question_end = query.question_end;
-    if question_end > QUESTION as u32 {
+    if query.question_end > QUESTION as u32 {
         return None;
     }
-    let length = question_end + answer.length as u32;
-    let hit = FILTER_HITS.reserve::<FilterHit>(0);
-    let mut hit = hit?;
-    let size = (headers + HEADER_UDP + MESSAGE_ID) as u32 + length;
-    let skb = context.as_ptr().cast();
-    // SAFETY: the context is valid while the program runs.
-    if unsafe { bpf_skb_change_tail(skb, size, 0) } != 0 {
-        hit.discard(BPF_RB_NO_WAKEUP as u64);
-        return None;
-    }
-    // SAFETY: the helper has no preconditions.
-    let time = unsafe { bpf_ktime_get_coarse_ns() };
-    let to = hit.as_mut_ptr();
-    // SAFETY: the record is valid for writes until it is submitted, and each field is written.
-    unsafe {
-        let (from, words) = (core::ptr::from_ref(asked).cast::<u64>(), (&raw mut (*to).query).cast::<u64>());
-        for word in 0..size_of_val(asked) / 8 {
-            words.add(word).write_volatile(from.add(word).read_unaligned());
-        }
-        (&raw mut (*to).time).write(time);
-        (&raw mut (*to).answer).write(query.answer);
-        (&raw mut (*to)._pad).write(0);
-        // Processors may count at once. The budget is no exact number.
-        let left = (&raw mut (*client).budget).read_volatile();
-        (&raw mut (*client).budget).write_volatile(left.saturating_sub(1));
-    }
-    hit.submit(BPF_RB_NO_WAKEUP as u64);
-    // The query is gone: from here on the packet is the answer, or nothing.
-    let done = make_reply(context, packet, headers, ethernet, udp, length as u16)
-        .and_then(|lengths| fill(context, query, answer.head, &answer.tail, headers, length, lengths));
-    if done.is_none() {
-        return Some(TC_ACT_SHOT);
-    }
-    context.set_mark(0);
-    // SAFETY: the helper has no preconditions.
-    Some(unsafe { bpf_redirect(interface(context), 0) } as i32)
+    let length = query.question_end + answer.length as u32;
+    let hit = FILTER_HITS.reserve::<FilterHit>(0)?;
+    Some(BlockAnswer { length, query, answer, asked, client, hit })
 }
 
-/// Writes what is around the question, and brings the checksum to it.
-#[inline(always)]
-fn fill(
-    context: &TcContext,
-    query: &FilterQuery,
-    head: [u8; FILTER_HEAD],
-    tail: &'static [u8; FILTER_TAIL],
-    headers: usize,
-    length: u32,
-    lengths: u32,
-) -> Option<()> {
-    let skb = context.as_ptr().cast();
-    let start = (headers + HEADER_UDP + MESSAGE_ID) as u32;
-    // The flags RD and CD are those of the query (RFC 1035, section 4.1.1; RFC 4035, section 3.2.2).
-    let mut head = head;
-    head[0] |= query.question[0] & 0x01;
-    head[1] |= query.question[1] & 0x10;
-    let behind = length - query.question_end;
-    // SAFETY: the sizes are those of the arrays, or at most that. The helper checks that the bytes are in the packet.
-    unsafe {
-        if bpf_skb_store_bytes(skb, start, head.as_ptr().cast(), FILTER_HEAD as u32, 0) != 0 {
-            return None;
-        }
-        if behind > 0 {
-            let (at, behind) = (start + query.question_end, bounded::<FILTER_TAIL>(behind)?);
-            if bpf_skb_store_bytes(skb, at, tail.as_ptr().cast(), behind, 0) != 0 {
-                return None;
+impl BlockAnswer {
+    pub fn discard(self) {
+        self.hit.discard(BPF_RB_NO_WAKEUP as u64);
+    }
+
+    /// Logs the answer, and returns its parts.
+    #[inline(always)]
+    pub fn log(self) -> Parts {
+        let BlockAnswer { length, query, answer, asked, client, mut hit } = self;
+        // SAFETY: the helper has no preconditions.
+        let time = unsafe { bpf_ktime_get_coarse_ns() };
+        let to = hit.as_mut_ptr();
+        // SAFETY: the record is valid for writes until it is submitted, and each field is written.
+        unsafe {
+            let (from, words) =
+                (core::ptr::from_ref(asked).cast::<u64>(), (&raw mut (*to).query).cast::<u64>());
+            for word in 0..size_of_val(asked) / 8 {
+                words.add(word).write_volatile(from.add(word).read_unaligned());
             }
+            (&raw mut (*to).time).write(time);
+            (&raw mut (*to).answer).write(query.answer);
+            (&raw mut (*to)._pad).write(0);
+            // Processors may count at once. The budget is no exact number.
+            let left = (&raw mut (*client).budget).read_volatile();
+            (&raw mut (*client).budget).write_volatile(left.saturating_sub(1));
         }
+        hit.submit(BPF_RB_NO_WAKEUP as u64);
+        // The flags RD and CD are those of the query (RFC 1035, section 4.1.1; RFC 4035, section 3.2.2).
+        let mut head = answer.head;
+        head[0] |= query.question[0] & 0x01;
+        head[1] |= query.question[1] & 0x10;
+        Parts { head, tail: &answer.tail, question_end: query.question_end, length, query }
     }
-    let answer = ANSWER.get_ptr_mut(0)?.cast::<u32>();
-    for word in 0..WORDS {
-        // SAFETY: the words are those of the value.
-        unsafe { answer.add(word).write_volatile(0) };
+}
+
+/// Parts of a block answer around the question, which stays where it is.
+pub struct Parts {
+    /// Flags and counts.
+    pub head: [u8; FILTER_HEAD],
+    pub tail: &'static [u8; FILTER_TAIL],
+    /// Offset of the tail, from the flags on.
+    question_end: u32,
+    length: u32,
+    query: &'static FilterQuery,
+}
+
+impl Parts {
+    /// Returns the offset of the tail from the flags on, and its length, unless it is empty.
+    #[inline(always)]
+    pub fn place_of_tail(&self) -> Option<(u32, u32)> {
+        let length = bounded::<FILTER_TAIL>(self.length - self.question_end)?;
+        Some((self.question_end, length))
     }
-    let length = bounded::<{ WORDS * 4 }>(length)?;
-    // SAFETY: the lengths are at most those of the values.
-    let change = unsafe {
-        if bpf_skb_load_bytes(context.as_ptr().cast(), start, answer.cast(), length) != 0 {
+
+    /// Returns the change of the checksum by the answer, which `load` reads from the packet.
+    #[inline(always)]
+    pub fn checksum_change(&self, load: impl FnOnce(*mut c_void, u32) -> bool) -> Option<u32> {
+        let answer = ANSWER.get_ptr_mut(0)?.cast::<u32>();
+        for word in 0..WORDS {
+            // SAFETY: the words are those of the value.
+            unsafe { answer.add(word).write_volatile(0) };
+        }
+        let length = bounded::<{ WORDS * 4 }>(self.length)?;
+        if !load(answer.cast(), length) {
             return None;
         }
-        let before = query.question.as_ptr().cast_mut().cast();
-        bpf_csum_diff(before, QUESTION as u32, answer, (WORDS * 4) as u32, 0)
-    };
-    if change < 0 {
-        return None;
+        let before = self.query.question.as_ptr().cast_mut().cast();
+        // SAFETY: the lengths are at most those of the values.
+        let change = unsafe { bpf_csum_diff(before, QUESTION as u32, answer, (WORDS * 4) as u32, 0) };
+        if change < 0 { None } else { Some(change as u32) }
     }
-    let change = checksum::add(change as u32, lengths);
-    // None stays none.
-    let (flags, sum) = (BPF_F_MARK_MANGLED_0 as u64, headers + 6);
-    context.l4_csum_replace(sum, 0, change as u64, flags).ok()?;
-    // Where the hardware is to sum up, what stands there is the sum of the pseudo header.
-    let pseudo = flags | BPF_F_PSEUDO_HDR as u64;
-    context.l4_csum_replace(sum, 0, lengths as u64, pseudo).ok()
 }
 
 /// Returns the length if it is between 1 and `MOST`. The compiler would express this as one comparison of the length

@@ -10,13 +10,12 @@ use aya_ebpf::programs::TcContext;
 use gateway_common::checksum;
 use gateway_common::classify::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, IpPacket, UDP};
 use gateway_common::packet::Packet as _;
-use gateway_common::verdict::Verdict;
 use gateway_common::wire::{ANSWER, DnsCacheKey, DnsCacheValue, DnsHit, MESSAGE_ID, QUESTION, TTLS};
 
 use crate::context::{Buffer, interface};
 use crate::dns_query::{self, HEADER_UDP, HOPS, SECOND, SHORTEST};
 use crate::maps::{CALL_READ, DNS_CACHE, DNS_EPOCH, DNS_HITS, TAIL_CALLS};
-use crate::{ingress, xdp_dns};
+use crate::{ingress, known_verdict};
 
 pub const ETHERNET: usize = 14;
 pub const HEADER4: usize = 20;
@@ -25,10 +24,11 @@ pub const HEADER6: usize = 40;
 /// None: the resolver answers.
 #[inline(always)]
 pub fn run(context: &TcContext) -> Option<i32> {
-    let (packet, verdict) = ingress::evaluated()?;
+    let (packet, verdict, fast) = ingress::evaluated()?;
     let headers = ETHERNET + if packet.ipv6 { HEADER6 } else { HEADER4 };
     let (asked, udp) = question(context, packet, headers)?;
-    let answered = reply(context, packet, verdict, headers, asked, udp);
+    known_verdict::keep(packet, verdict, fast);
+    let answered = reply(context, packet, headers, asked, udp);
     if answered.is_none() {
         // SAFETY: the map holds programs of this kind only. It returns where there is none.
         unsafe { TAIL_CALLS.tail_call(context, CALL_READ) };
@@ -41,7 +41,6 @@ pub fn run(context: &TcContext) -> Option<i32> {
 fn reply(
     context: &TcContext,
     packet: &IpPacket,
-    verdict: &Verdict,
     headers: usize,
     asked: &DnsCacheKey,
     udp: [u16; 4],
@@ -78,7 +77,6 @@ fn reply(
     if done.is_none() || !whole {
         return Some(TC_ACT_SHOT);
     }
-    xdp_dns::keep_verdict(packet, verdict);
     context.set_mark(0);
     // SAFETY: the helper has no preconditions.
     Some(unsafe { bpf_redirect(interface(context), 0) } as i32)

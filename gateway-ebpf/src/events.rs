@@ -14,13 +14,7 @@ use crate::policy_maps::Kernel;
 // A function of its own, because the stack is small.
 #[inline(never)]
 pub fn sample(packet: &IpPacket, verdict: &Verdict) -> u32 {
-    let Some(plan) = maps::PLAN_HEADERS.get(Kernel.live()) else { return 0 };
-    if plan.sample_every == 0 {
-        return 0;
-    }
-    // SAFETY: the helper has no preconditions.
-    let chance = unsafe { aya_ebpf::helpers::generated::bpf_get_prandom_u32() };
-    if chance % plan.sample_every != 0 {
+    if !is_sampled() {
         return 0;
     }
     write(EventRecord {
@@ -40,6 +34,18 @@ pub fn sample(packet: &IpPacket, verdict: &Verdict) -> u32 {
         ..EventRecord::default()
     });
     0
+}
+
+/// Chooses one of as many flows as the plan says.
+#[inline(always)]
+pub fn is_sampled() -> bool {
+    let Some(plan) = maps::PLAN_HEADERS.get(Kernel.live()) else { return false };
+    if plan.sample_every == 0 {
+        return false;
+    }
+    // SAFETY: the helper has no preconditions.
+    let chance = unsafe { aya_ebpf::helpers::generated::bpf_get_prandom_u32() };
+    chance % plan.sample_every == 0
 }
 
 #[inline(always)]
@@ -62,7 +68,7 @@ pub fn prevented_from(interface: u32, mark: u32, length: u32, reason: Reason) {
 }
 
 #[inline(always)]
-fn write(record: EventRecord) {
+pub fn write(record: EventRecord) {
     if let Some(mut entry) = maps::EVENTS.reserve::<EventRecord>(0) {
         entry.write(record);
         entry.submit(0);
@@ -71,7 +77,7 @@ fn write(record: EventRecord) {
 
 /// Boot-time clock in nanoseconds.
 #[inline(always)]
-fn now() -> u64 {
+pub fn now() -> u64 {
     // SAFETY: the helper has no preconditions.
     unsafe { aya_ebpf::helpers::generated::bpf_ktime_get_boot_ns() }
 }

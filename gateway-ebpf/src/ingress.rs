@@ -11,10 +11,10 @@ use gateway_common::decide::decide_ip;
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::inspect::decide_inspected;
 use gateway_common::verdict::{Action, Reason, Verdict};
-use gateway_common::wire::{BlockKey, CounterValue, Fragment};
+use gateway_common::wire::Fragment;
 
 use crate::context::{Buffer, interface, pull_headers};
-use crate::counters::{self, add, count, count_later};
+use crate::counters::{self, count, count_block, count_later};
 use crate::policy_maps::Kernel;
 use crate::{events, fast_path, fast_path_learning, maps, quic, vlan};
 
@@ -84,7 +84,7 @@ pub fn run(context: &TcContext) -> i32 {
     count(&maps::REASON_COUNTERS, verdict.reason as u32, length);
     count_later(verdict.policy, verdict.device, length);
     if verdict.reason.is_block() {
-        count_block(verdict, length);
+        count_block(verdict.device, verdict.policy, verdict.reason as u32, length);
     }
     quic::copy_initial(context, packet, verdict);
     if verdict.admission.is_refused() {
@@ -109,12 +109,13 @@ pub fn run(context: &TcContext) -> i32 {
     }
 }
 
-/// Returns the packet that was evaluated last on this processor, the one that the next program is called for, and its
-/// verdict.
+/// Returns the packet that was evaluated last on this processor, the one that the next program is called for, its verdict,
+/// and the validity of entries before the evaluation.
 #[inline(always)]
-pub fn evaluated() -> Option<(&'static IpPacket, &'static Verdict)> {
+pub fn evaluated() -> Option<(&'static IpPacket, &'static Verdict, &'static Validity)> {
     // SAFETY: the pointer is to a value of the map, valid while the program runs.
-    SCRATCH.get_ptr(0).map(|scratch| unsafe { (&(*scratch).packet, &(*scratch).verdict) })
+    let Scratch { packet, verdict, fast } = unsafe { &*SCRATCH.get_ptr(0)? };
+    Some((packet, verdict, fast))
 }
 
 /// Reports whether the packet can hold a DNS query over UDP.
@@ -124,20 +125,4 @@ fn is_dns_query(packet: &IpPacket) -> bool {
         && packet.destination_port == DNS_PORT
         && packet.fragment == Fragment::Whole
         && packet.source_port != 0
-}
-
-// A function of its own, because the stack is small.
-#[inline(never)]
-fn count_block(verdict: &Verdict, length: u32) -> u32 {
-    let key = BlockKey { device: verdict.device, policy: verdict.policy, reason: verdict.reason as u32 };
-    match maps::BLOCK_HITS.get_ptr_mut(&key) {
-        // SAFETY: as above.
-        Some(counter) => add(unsafe { &mut *counter }, length),
-        None => {
-            let first = CounterValue { packets: 1, bytes: length as u64 };
-            // Fails only while another entry is evicted; that packet is not counted.
-            let _ = maps::BLOCK_HITS.insert(&key, &first, 0);
-        }
-    }
-    0
 }

@@ -7,6 +7,7 @@
 
 mod context;
 mod counters;
+mod dns_block;
 mod dns_filter;
 mod dns_query;
 mod dns_reply;
@@ -18,6 +19,7 @@ mod flow_table;
 mod guard;
 mod ingress;
 mod inject;
+mod known_verdict;
 mod maps;
 mod network_header;
 mod policy_maps;
@@ -27,10 +29,12 @@ mod vlan;
 mod wan_ingress;
 mod words;
 mod xdp;
+mod xdp_block;
 mod xdp_dns;
 mod xdp_frame;
 
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
+use aya_ebpf::bindings::xdp_action::XDP_PASS;
 use aya_ebpf::macros::{classifier, socket_filter, xdp};
 use aya_ebpf::programs::{SkBuffContext, TcContext, XdpContext};
 
@@ -56,19 +60,19 @@ pub fn gw_dns_reply(context: TcContext) -> i32 {
 /// LAN interfaces, after [`gw_dns_reply`] found no answer: reads the query, and hashes its name.
 #[classifier]
 pub fn gw_dns_read(context: TcContext) -> i32 {
-    dns_filter::read(&context).unwrap_or(TC_ACT_UNSPEC)
+    dns_block::read(&context).unwrap_or(TC_ACT_UNSPEC)
 }
 
 /// LAN interfaces, after [`gw_dns_read`]: looks the name up in the table of the filter.
 #[classifier]
 pub fn gw_dns_lookup(context: TcContext) -> i32 {
-    dns_filter::find(&context).unwrap_or(TC_ACT_UNSPEC)
+    dns_block::find(&context).unwrap_or(TC_ACT_UNSPEC)
 }
 
 /// LAN interfaces, after [`gw_dns_lookup`] found the name: answers the query as the resolver would.
 #[classifier]
 pub fn gw_dns_block(context: TcContext) -> i32 {
-    dns_filter::block(&context).unwrap_or(TC_ACT_UNSPEC)
+    dns_block::block(&context).unwrap_or(TC_ACT_UNSPEC)
 }
 
 /// Uplinks and tunnels, ingress: marks what came in with its leg, drops what is for an address of another tunnel.
@@ -101,6 +105,24 @@ pub fn gw_inject(context: TcContext) -> i32 {
 #[xdp]
 pub fn gw_xdp(context: XdpContext) -> u32 {
     xdp::run(&context)
+}
+
+/// LAN interfaces with XDP, after [`gw_xdp`] found no answer in the packet cache: reads the query, and hashes its name.
+#[xdp]
+pub fn gw_xdp_read(context: XdpContext) -> u32 {
+    xdp_block::read(&context).unwrap_or(XDP_PASS)
+}
+
+/// LAN interfaces with XDP, after [`gw_xdp_read`]: looks the name up in the table of the filter.
+#[xdp]
+pub fn gw_xdp_lookup(context: XdpContext) -> u32 {
+    xdp_block::find(&context).unwrap_or(XDP_PASS)
+}
+
+/// LAN interfaces with XDP, after [`gw_xdp_lookup`] found the name: answers the query in the driver.
+#[xdp]
+pub fn gw_xdp_block(context: XdpContext) -> u32 {
+    xdp_block::block(&context).unwrap_or(XDP_PASS)
 }
 
 /// Interfaces to which [`gw_xdp`] sends packets, behind the redirect: repeats the egress guard.

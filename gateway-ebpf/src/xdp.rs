@@ -2,7 +2,7 @@
 //! leaves so passes a second program at its egress interface, which repeats the egress guard.
 
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
-use aya_ebpf::helpers::generated::{bpf_xdp_adjust_meta, bpf_xdp_adjust_tail};
+use aya_ebpf::helpers::generated::bpf_xdp_adjust_tail;
 use aya_ebpf::programs::XdpContext;
 use gateway_common::classify::{TCP, UDP};
 use gateway_common::fast_path::entry::{Validity, set_rewritten};
@@ -17,10 +17,9 @@ use gateway_common::wire::{
 use crate::counters::{self, count, count_later};
 use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, validity};
 use crate::fast_path_table::{Table, Workspace, read_entry};
-use crate::xdp_frame::{Frame, link_of};
+use crate::xdp_frame::{Frame, link_of, set_metadata, take_metadata};
 use crate::{events, guard as egress, maps, network_header, xdp_dns};
 
-const METADATA: usize = size_of::<XdpMetadata>();
 /// Offsets of the source address behind an Ethernet header (RFC 791, section 3.1; RFC 8200, section 3).
 const SOURCE4: usize = ETHERNET + 12;
 const SOURCE6: usize = ETHERNET + 8;
@@ -173,38 +172,6 @@ fn write_frame<F: Table>(context: &XdpContext, frame: &F::Frame, is_udp: bool, c
     // SAFETY: the comparison keeps the write inside the packet.
     unsafe { *(at as *mut u16) = checksum };
     Some(())
-}
-
-/// Writes metadata before the frame. `None` if the driver has no place for it; the frame is then unchanged.
-#[inline(always)]
-fn set_metadata(context: &XdpContext, metadata: XdpMetadata) -> Option<()> {
-    // SAFETY: the context is valid while the program runs.
-    if unsafe { bpf_xdp_adjust_meta(context.ctx, -(METADATA as i32)) } != 0 {
-        return None;
-    }
-    let start = context.metadata();
-    if start + METADATA > context.data() {
-        return None;
-    }
-    // SAFETY: the comparison keeps the write inside the metadata.
-    unsafe { *(start as *mut XdpMetadata) = metadata };
-    Some(())
-}
-
-/// Takes the metadata from the frame, which the receiver must not see.
-#[inline(always)]
-fn take_metadata(context: &XdpContext) -> Option<XdpMetadata> {
-    let start = context.metadata();
-    if start + METADATA > context.data() {
-        return None;
-    }
-    // SAFETY: as above.
-    let metadata = unsafe { *(start as *const XdpMetadata) };
-    // SAFETY: as above.
-    if unsafe { bpf_xdp_adjust_meta(context.ctx, METADATA as i32) } != 0 {
-        return None;
-    }
-    Some(metadata)
 }
 
 /// Decides on a redirected frame at its egress interface. Only frames of [`run`] come here.

@@ -1,80 +1,51 @@
-//! DNS at XDP: answers a query from the packet cache in the driver, if the tcx programs have just answered a query of
-//! the same host to the same address. Whatever is not plain here goes on to them, unchanged.
+//! DNS at XDP: answers a query from the packet cache in the driver, if the tcx program has just evaluated a query of the
+//! same host to the same address. If the cache has no answer, the filter follows ([`xdp_block`](mod@crate::xdp_block)).
+//! Whatever is not plain here goes on to the tcx programs, unchanged.
 
 use aya_ebpf::bindings::BPF_RB_NO_WAKEUP;
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
 use aya_ebpf::helpers::generated::{bpf_xdp_adjust_tail, bpf_xdp_load_bytes, bpf_xdp_store_bytes};
 use aya_ebpf::programs::XdpContext;
 use gateway_common::checksum;
-use gateway_common::classify::{DNS_PORT, IpPacket, UDP};
+use gateway_common::classify::{DNS_PORT, UDP};
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::fast_path::header::{ETHERNET, Family, Head, V4, V6, read};
 use gateway_common::fast_path::xdp::is_unsummed;
 use gateway_common::packet::Packet as _;
-use gateway_common::verdict::Verdict;
 use gateway_common::wire::{
-    ANSWER, DNS_VERDICT_LIFETIME, DnsCacheValue, DnsHit, DnsVerdictKey, DnsVerdictValue, FAST_OFF,
-    MESSAGE_ID, Mac, QUESTION, TTLS, XdpCounter, XdpLink,
+    ANSWER, DnsCacheValue, DnsHit, DnsVerdictKey, MESSAGE_ID, Mac, QUESTION, TTLS, XdpAnswers, XdpLink,
+    XdpMetadata,
 };
 
-use crate::counters::{count, count_later};
 use crate::dns_query::{self, HEADER_UDP, HOPS, SECOND, SHORTEST};
-use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, clock, validity};
+use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, clock};
 use crate::fast_path_table::{Table, Workspace};
+use crate::known_verdict::{self, KnownQuery};
 use crate::maps;
-use crate::xdp_frame::{Frame, link_of};
+use crate::xdp_frame::{Frame, set_metadata, take_metadata};
 
 /// Offset of the protocol in an IPv4 header, and of the next header in an IPv6 header.
 const PROTOCOL4: usize = ETHERNET + 9;
 const PROTOCOL6: usize = ETHERNET + 6;
 
-/// Keeps the verdict on a query that was answered, for the driver of an interface with XDP.
-#[inline(always)]
-pub fn keep_verdict(packet: &IpPacket, verdict: &Verdict) {
-    let now = validity();
-    // A verdict with an end is not kept: the driver does not know when a device changes.
-    if now.epoch == FAST_OFF || verdict.until != 0 {
-        return;
-    }
-    if link_of(packet.interface).is_none() {
-        return;
-    }
-    write_verdict(packet, verdict, &now);
-}
-
-// A function of its own, because the stack is small.
-#[inline(never)]
-fn write_verdict(packet: &IpPacket, verdict: &Verdict, now: &Validity) -> u32 {
-    let key = DnsVerdictKey {
-        client: packet.source,
-        server: packet.destination,
-        interface: packet.interface,
-        host: packet.mac,
-        _pad: 0,
-    };
-    let value = DnsVerdictValue {
-        until: clock() + DNS_VERDICT_LIFETIME,
-        epoch: now.epoch,
-        generation: now.generation,
-        policy: verdict.policy,
-        device: verdict.device,
-        reason: verdict.reason as u32,
-        _pad: 0,
-    };
-    // Without it, the tcx programs answer.
-    let _ = maps::DNS_VERDICTS.insert(&key, &value, 0);
-    0
-}
+/// Result beside the actions: the filter may answer the query.
+const FILTER: u32 = u32::MAX;
 
 /// Answers a frame that no entry of the fast path takes, if it is a query with a cached answer, else passes it.
 #[inline(always)]
 pub fn run(context: &XdpContext, now: &Validity, link: &XdpLink, ethertype: u16) -> u32 {
     let packet = Frame(context);
-    match ethertype {
+    let action = match ethertype {
         ETHERTYPE4 if may_be_query(&packet, PROTOCOL4, V4::LENGTH) => answer_as::<V4>(context, now, link),
         ETHERTYPE6 if may_be_query(&packet, PROTOCOL6, V6::LENGTH) => answer_as::<V6>(context, now, link),
         _ => XDP_PASS,
+    };
+    if action != FILTER {
+        return action;
     }
+    // SAFETY: the map holds programs of this kind only. It returns where there is none.
+    unsafe { maps::XDP_CALLS.tail_call(context, maps::XDP_CALL_READ) };
+    XDP_PASS
 }
 
 #[inline(always)]
@@ -102,6 +73,9 @@ fn answer<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -> Opt
         return None;
     }
     let [to, host] = packet.read::<[Mac; 2]>(0)?;
+    if link.answers == XdpAnswers::None as u16 {
+        return None;
+    }
     // Of another host, or a group.
     if to.0[0] != link.mac.0[0] || to.0[1] != link.mac.0[1] || to.0[2] != link.mac.0[2] {
         return None;
@@ -116,33 +90,31 @@ fn answer<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -> Opt
         return None;
     }
     let (source, destination) = F::addresses(header);
+    let (client, server) = (F::widen(&source), F::widen(&destination));
     let interface = context.ingress_ifindex() as u32;
-    let asked = dns_query::begin_key(F::widen(&source), F::widen(&destination), interface, length)?;
-    let client = DnsVerdictKey { client: asked.client, server: asked.server, interface, host, _pad: 0 };
-    // SAFETY: plain words. If the element becomes that of another host during the read, its words are those of a verdict
-    // that lets queries through as well, and they are used for counters only.
-    let verdict = unsafe { &*maps::DNS_VERDICTS.get_ptr(&client)? };
-    let time = clock();
-    if verdict.epoch != now.epoch || verdict.generation != now.generation || time >= verdict.until {
-        return None;
-    }
+    let known = known_verdict::current()?;
+    known.key = DnsVerdictKey { client, server, interface, host, _pad: 0 };
+    known.find(now)?;
+    known.source_port = head.source_port;
+    known.ipv6 = F::IPV6;
+    known.length = before;
+    let asked = dns_query::begin_key(client, server, interface, length)?;
     let (at, to) = ((headers + HEADER_UDP + MESSAGE_ID) as u32, asked.question.as_mut_ptr().cast());
     // SAFETY: the length is at most that of the place.
     if unsafe { bpf_xdp_load_bytes(context.ctx, at, to, length) } != 0 {
         return None;
     }
+    let Some(entry) = maps::DNS_CACHE.get_ptr(asked) else { return Some(FILTER) };
     // SAFETY: an entry that is overwritten meanwhile is found out below; all bit patterns are valid.
-    let entry = unsafe { &*maps::DNS_CACHE.get_ptr(asked)? };
-    let id = entry.id;
+    let entry = unsafe { &*entry };
+    let (id, time) = (entry.id, clock());
     if entry.epoch != *maps::DNS_EPOCH.get(0)? || time >= entry.until {
-        return None;
+        return Some(FILTER);
     }
     // At least one byte, and no more than there are, as every verifier sees.
     let length = (entry.last as u32 & (ANSWER as u32 - 1)) + 1;
-    let after = (headers + HEADER_UDP + MESSAGE_ID) as u32 + length;
     let mut hit = maps::DNS_HITS.reserve::<DnsHit>(0)?;
-    // SAFETY: the context is valid while the program runs.
-    if unsafe { bpf_xdp_adjust_tail(context.ctx, after as i32 - before as i32) } != 0 {
+    if !turn_round(context, known, link, headers, length) {
         hit.discard(BPF_RB_NO_WAKEUP as u64);
         return None;
     }
@@ -158,15 +130,48 @@ fn answer<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) -> Opt
     if written.is_none() || !whole {
         return Some(XDP_DROP);
     }
-    count(&maps::REASON_COUNTERS, verdict.reason, before);
-    count_later(verdict.policy, verdict.device, before);
-    count(&maps::XDP_COUNTS, XdpCounter::Answered as u32, before);
-    Some(XDP_TX)
+    known.count();
+    Some(send_back(known, link))
+}
+
+/// Prepares the frame for its way back, and resizes it to an answer of `length` bytes from the flags on. Returns false if the
+/// driver refuses; the frame is then unchanged.
+#[inline(always)]
+pub fn turn_round(
+    context: &XdpContext,
+    known: &KnownQuery,
+    link: &XdpLink,
+    headers: usize,
+    length: u32,
+) -> bool {
+    let is_redirected = link.answers == XdpAnswers::Redirect as u16;
+    if is_redirected {
+        let metadata = XdpMetadata { epoch: known.verdict.epoch, mark: 0 };
+        if set_metadata(context, metadata).is_none() {
+            return false;
+        }
+    }
+    let after = (headers + HEADER_UDP + MESSAGE_ID) as i32 + length as i32;
+    // SAFETY: the context is valid while the program runs.
+    let failed = unsafe { bpf_xdp_adjust_tail(context.ctx, after - known.length as i32) != 0 };
+    if failed && is_redirected {
+        take_metadata(context);
+    }
+    !failed
+}
+
+/// Sends the answer back.
+#[inline(always)]
+pub fn send_back(known: &KnownQuery, link: &XdpLink) -> u32 {
+    if link.answers == XdpAnswers::Redirect as u16 {
+        return maps::XDP_PORTS.redirect(known.key.interface, XDP_DROP as u64).unwrap_or(XDP_DROP);
+    }
+    XDP_TX
 }
 
 /// Writes the headers of the answer. Returns the change of a checksum by the length of the datagram.
 #[inline(always)]
-fn write_headers<F: Table>(
+pub fn write_headers<F: Table>(
     context: &XdpContext,
     header: &F::Header,
     head: &Head,
@@ -233,7 +238,12 @@ fn write_answer(
             return None;
         }
     }
-    // None stays none.
+    write_checksum(context, headers, before, change)
+}
+
+/// Writes a checksum after a change. None stays none.
+#[inline(always)]
+pub fn write_checksum(context: &XdpContext, headers: usize, before: u16, change: u32) -> Option<()> {
     let after = match before {
         0 => 0,
         _ => match !checksum::fold(checksum::add(!before as u32, change)) {

@@ -1,14 +1,16 @@
-//! Frames at XDP, and the interfaces that use it.
+//! Frames at XDP and their metadata, and the interfaces that use it.
 
 use core::mem::MaybeUninit;
 
-use aya_ebpf::helpers::generated::bpf_xdp_load_bytes;
+use aya_ebpf::helpers::generated::{bpf_xdp_adjust_meta, bpf_xdp_load_bytes};
 use aya_ebpf::programs::XdpContext;
 use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
-use gateway_common::wire::{XdpLink, xdp_link_index};
+use gateway_common::wire::{XdpLink, XdpMetadata, xdp_link_index};
 
 use crate::{maps, words};
+
+const METADATA: usize = size_of::<XdpMetadata>();
 
 /// A frame in the driver.
 pub struct Frame<'a>(pub &'a XdpContext);
@@ -59,4 +61,36 @@ impl Packet for Frame<'_> {
 pub fn link_of(interface: u32) -> Option<&'static XdpLink> {
     let link = maps::XDP_LINKS.get(xdp_link_index(interface))?;
     if link.interface == interface { Some(link) } else { None }
+}
+
+/// Writes metadata before the frame. `None` if the driver has no place for it; the frame is then unchanged.
+#[inline(always)]
+pub fn set_metadata(context: &XdpContext, metadata: XdpMetadata) -> Option<()> {
+    // SAFETY: the context is valid while the program runs.
+    if unsafe { bpf_xdp_adjust_meta(context.ctx, -(METADATA as i32)) } != 0 {
+        return None;
+    }
+    let start = context.metadata();
+    if start + METADATA > context.data() {
+        return None;
+    }
+    // SAFETY: the comparison keeps the write inside the metadata.
+    unsafe { *(start as *mut XdpMetadata) = metadata };
+    Some(())
+}
+
+/// Takes the metadata from the frame, which the receiver must not see.
+#[inline(always)]
+pub fn take_metadata(context: &XdpContext) -> Option<XdpMetadata> {
+    let start = context.metadata();
+    if start + METADATA > context.data() {
+        return None;
+    }
+    // SAFETY: the comparison keeps the read inside the metadata.
+    let metadata = unsafe { *(start as *const XdpMetadata) };
+    // SAFETY: as above.
+    if unsafe { bpf_xdp_adjust_meta(context.ctx, METADATA as i32) } != 0 {
+        return None;
+    }
+    Some(metadata)
 }

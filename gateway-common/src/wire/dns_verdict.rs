@@ -37,7 +37,8 @@ pub struct DnsVerdictValue {
     pub device: u32,
     /// [`crate::verdict::Reason`] as a number.
     pub reason: u32,
-    pub _pad: u32,
+    /// Fwmark of the query.
+    pub mark: u32,
 }
 
 /// Lifetime of a known verdict on DNS queries in nanoseconds. The next query after it is evaluated again.

@@ -23,8 +23,24 @@ pub struct XdpLink {
     pub mac: Mac,
     /// [`XdpSide`] as a number.
     pub side: u16,
-    /// 1 if XDP may send packets to it.
-    pub sends: u32,
+    /// 1 if XDP may send packets of other interfaces to it.
+    pub sends: u16,
+    /// [`XdpAnswers`] as a number.
+    pub answers: u16,
+}
+
+/// Way of the DNS answers at XDP on an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u16)]
+pub enum XdpAnswers {
+    /// The tcx program answers.
+    #[default]
+    None = 0,
+    /// The driver sends the frame back (`XDP_TX`).
+    Transmit = 1,
+    /// The frame is redirected to the interface itself. A veth sends back at once only what is redirected, unless its peer
+    /// has a program as well (`veth_xdp_flush` in drivers/net/veth.c).
+    Redirect = 2,
 }
 
 /// Side of the gateway on which an interface is.
@@ -69,7 +85,7 @@ pub enum XdpCounter {
     Outdated = 3,
     /// Packets of entries that the IP stack got because their checksum is not yet computed.
     Unsummed = 4,
-    /// DNS queries that the driver answered from the packet cache.
+    /// DNS queries that the driver answered.
     Answered = 5,
 }
 

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use gateway_tests::dns::{A, Client};
+use gateway_tests::dns::{A, Client, Upstream};
+use gateway_tests::name_server;
 use gateway_tests::testbed::Testbed;
 use gateway_tests::topology::{LAN_V4, LAN_V6, server};
 use gateway_tests::wait::{wait_for, wait_ok};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::e2e::SOON;
 use crate::e2e::dns_policy::{reply, resolving};
+use crate::e2e::fast_path_xdp::set_offloads;
 
 const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
@@ -25,6 +27,15 @@ impl FreshNames {
 
 fn kernel_blocked(testbed: &Testbed) -> u64 {
     testbed.api().get("/dns/status").expect("status")["kernel_blocked"].as_u64().expect("a number")
+}
+
+/// Returns the number of queries that the driver has answered.
+fn answered_in_driver(testbed: &Testbed) -> u64 {
+    let series = "gateway_xdp_packets_total{kind=\"answered\"} ";
+    let fetch = ["-s", "http://127.0.0.1:8080/metrics"];
+    let metrics = testbed.network.gateway.run("curl", &fetch).expect("the metrics");
+    let value = metrics.lines().find_map(|line| line.strip_prefix(series)).expect("the series");
+    value.parse().expect("a number")
 }
 
 /// Queries fresh names until the kernel has answered ten in a row, and returns the last of them. Changes of the
@@ -96,6 +107,54 @@ fn first_queries_for_blocked_names_are_answered_by_the_kernel() {
     .expect("dig");
     allowed_paused_and_disabled(&testbed, &mut client, &mut names);
     answered_by_kernel(&testbed, &mut client, &mut names);
+    testbed.daemon.kill9().expect("killed");
+    // The kernel removes the programs from its map asynchronously.
+    wait_for(SOON, "no query to be answered", || client.ask(&names.next(), A).is_err()).expect("silence");
+}
+
+#[test]
+fn first_queries_for_blocked_names_are_answered_in_the_driver() {
+    let mut testbed = Testbed::prepare().expect("a network");
+    set_offloads(&testbed.network, &["up0"]);
+    let _upstream = Upstream::start(&testbed.network.internet).expect("an upstream");
+    let configuration = json!({
+        "dns": {"upstream_servers": [name_server::ADDRESS]},
+        "dataplane": {"fast_path": "on", "xdp": "native"},
+    });
+    testbed.daemon.configure(&configuration).expect("configured");
+    testbed.daemon.start().expect("a daemon");
+    testbed.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
+    testbed.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("blocked");
+    testbed.api().act("/enforce/reconcile").expect("reconciled");
+    let mut names = FreshNames(0);
+    let mut client = Client::of(&testbed.network.laptop, LAN_V4.into()).expect("a client");
+    wait_for(SOON, "the name to be blocked", || {
+        client.ask("ads.example", A).expect("an answer") == reply(NOWHERE)
+    })
+    .expect("blocked");
+    let by_resolver = names.next();
+    let dug = ["+short", "+tcp", "@192.168.10.1", &by_resolver, "A"];
+    assert_eq!(testbed.network.laptop.namespace.run("dig", &dug).expect("dig").trim(), "0.0.0.0");
+    let wanted = explanation(&testbed, &by_resolver);
+    for resolver in [LAN_V4.into(), LAN_V6.into(), server(false), server(true)] {
+        let mut client = Client::of(&testbed.network.laptop, resolver).expect("a client");
+        let mut last = String::new();
+        // A change of a neighbour leaves single queries to the resolver, and one of the plan or of a route to tcx.
+        wait_ok(SOON, "the driver to answer first queries", || {
+            let before = (kernel_blocked(&testbed), answered_in_driver(&testbed));
+            for _ in 0..10 {
+                last = names.next();
+                assert_eq!(client.ask(&last, A)?, reply(NOWHERE), "{last}");
+            }
+            let blocked = kernel_blocked(&testbed) - before.0;
+            let answered = answered_in_driver(&testbed) - before.1;
+            anyhow::ensure!((blocked, answered) == (10, 10), "{blocked} and {answered} of 10");
+            Ok(())
+        })
+        .expect("answers");
+        assert_eq!(explanation(&testbed, &last), wanted, "queried at {resolver}");
+    }
+    allowed_paused_and_disabled(&testbed, &mut client, &mut names);
     testbed.daemon.kill9().expect("killed");
     // The kernel removes the programs from its map asynchronously.
     wait_for(SOON, "no query to be answered", || client.ask(&names.next(), A).is_err()).expect("silence");

@@ -2,30 +2,36 @@
 
 use std::net::SocketAddr;
 
+use gateway_tests::netns::Namespace;
 use gateway_tests::services::IDENT;
 use gateway_tests::testbed::{Testbed, policy};
-use gateway_tests::topology::{server, wan};
-use gateway_tests::traffic::{TcpFlow, UdpFlow};
+use gateway_tests::topology::{Topology, other_wan, server, wan};
+use gateway_tests::traffic::{Load, TcpFlow, UdpFlow};
 use gateway_tests::wait::wait_for;
 use serde_json::{Value, json};
 
-use crate::e2e::{BLOCKED, FAMILIES, SOON};
+use crate::e2e::{BLOCKED, FAMILIES, SOON, assert_the_tap_sees};
 
 /// Starts the daemon in a network whose links accept redirected frames, and whose hosts complete their checksums.
 fn start(dataplane: &Value) -> Testbed {
     let mut testbed = Testbed::prepare().expect("a network");
-    let network = &testbed.network;
-    for (namespace, arguments) in [
-        (&network.lan, ["-K", "to-gateway", "gro", "on"]),
-        (&network.internet, ["-K", "up0", "gro", "on"]),
-        (&network.internet, ["-K", "up0", "tx", "off"]),
-        (&network.laptop.namespace, ["-K", "eth0", "tx", "off"]),
-    ] {
-        namespace.run("ethtool", &arguments).expect("an offload");
-    }
+    set_offloads(&testbed.network, &["up0"]);
     testbed.daemon.configure(&json!({"dataplane": dataplane})).expect("configured");
     testbed.daemon.start().expect("a daemon");
     testbed
+}
+
+/// Sets the offloads that virtual links need for XDP.
+pub(crate) fn set_offloads(network: &Topology, uplinks: &[&str]) {
+    let set = |namespace: &Namespace, interface: &str, feature: &str, state: &str| {
+        namespace.run("ethtool", &["-K", interface, feature, state]).expect("an offload");
+    };
+    set(&network.lan, "to-gateway", "gro", "on");
+    set(&network.laptop.namespace, "eth0", "tx", "off");
+    for uplink in uplinks {
+        set(&network.internet, uplink, "gro", "on");
+        set(&network.internet, uplink, "tx", "off");
+    }
 }
 
 fn status(testbed: &Testbed) -> Value {
@@ -132,4 +138,59 @@ fn a_killed_daemon_leaves_the_program_and_the_next_one_takes_over() {
     wait_until(&testbed, "used", |status| is_used(status, "eth0") && is_used(status, "eth1"));
     ask();
     assert!(xdp_packets(&testbed) > 0, "the statistics begin again");
+}
+
+#[test]
+fn a_thousand_swaps_between_a_driver_and_a_tunnel_under_load_leak_nothing() {
+    let mut testbed = Testbed::prepare().expect("a network");
+    let second = testbed.network.add_uplink().expect("an uplink");
+    set_offloads(&testbed.network, &["up0", "up1"]);
+    let wans = json!([{"name": "one", "interface": "eth0"}, {"name": "two", "interface": "eth2"}]);
+    let dataplane = json!({"fast_path": "on", "xdp": "native"});
+    testbed
+        .daemon
+        .configure(&json!({"dataplane": dataplane, "network": {"wans": wans}}))
+        .expect("configured");
+    testbed.daemon.start().expect("a daemon");
+    wait_until(&testbed, "used", |status| ["eth0", "eth1", "eth2"].iter().all(|name| is_used(status, name)));
+    let network = &testbed.network;
+    assert_the_tap_sees(&testbed, &network.laptop);
+    let laptop = testbed.device(&network.laptop).expect("a device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("a tunnel");
+    let by_tunnel = policy("way", 10, ("device", &laptop), &["wg-a"]);
+    let mut by_driver = by_tunnel.clone();
+    by_driver["hops"] = json!([{"type": "interface", "target": "eth2"}]);
+    let id = testbed.policy(&by_driver).expect("a policy");
+    let load = Load::start(&network.laptop).expect("a load");
+    let (mut in_driver, mut by_second) = (0, 0);
+    for number in 1..=1000 {
+        let is_tunnel = number % 2 == 1;
+        testbed.replace_policy(&id, if is_tunnel { &by_tunnel } else { &by_driver }).expect("applied");
+        // Most plans are replaced before a flow has moved, some after it has entries again.
+        if number % 33 != 0 {
+            continue;
+        }
+        for ipv6 in FAMILIES {
+            let seen = if is_tunnel { network.exit_a.address(ipv6) } else { other_wan(ipv6) };
+            load.wait_for_answer_to(seen, SOON).expect("moved");
+        }
+        let (before, packets) = (second.counts().leaked, xdp_packets(&testbed));
+        load.run_for(40).expect("sent");
+        let (after, packets) = (second.counts().leaked, xdp_packets(&testbed) - packets);
+        if is_tunnel {
+            assert_eq!(after, before, "{number}: by the uplink before");
+        } else {
+            in_driver += packets;
+            by_second += after.total() - before.total();
+        }
+    }
+    let sent = load.stop();
+    let all = FAMILIES.map(|ipv6| [network.exit_a.address(ipv6), other_wan(ipv6)]).concat();
+    assert!(sent.answers.keys().all(|seen| all.contains(seen)), "{sent:?}");
+    // The first uplink had nothing of it. Its probes are of no class.
+    network.settle().expect("silence on the LAN");
+    let counts = network.tap.counts();
+    assert_eq!((counts.leaked.total(), counts.missed, second.counts().missed), (0, 0, 0), "{counts}");
+    assert!(counts.tunnel.total() > 1000, "{counts}");
+    assert!(in_driver > 300 && by_second > 300, "{in_driver} {by_second}");
 }

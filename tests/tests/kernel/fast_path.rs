@@ -6,6 +6,7 @@ mod lease;
 mod sequence;
 mod testbed;
 mod xdp;
+mod xdp_block;
 mod xdp_dns;
 
 use gateway_common::wire::FastCounter;

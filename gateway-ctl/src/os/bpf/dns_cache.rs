@@ -3,7 +3,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aya::maps::{MapData, ProgramArray, RingBuf};
+use aya::Ebpf;
+use aya::maps::{MapData, MapError, ProgramArray, RingBuf};
+use aya::programs::{ProgramError, ProgramFd};
 use gateway_common::maps as spec;
 use gateway_common::wire::{
     DnsCacheKey, DnsCacheValue, DnsHit, FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit,
@@ -16,15 +18,16 @@ use super::maps::{ArrayMap, Entries as _, HashTable, open};
 use super::programs::{ANSWER, FILTER};
 use super::{Error, Programs};
 
-/// Name of the tail-call map, which holds no data of the gateway.
+/// Names of the tail-call maps, which hold no data of the gateway.
 const CALLS: &str = "gw_tail_calls";
+const XDP_CALLS: &str = "gw_xdp_calls";
 
 pub struct Answers {
     maps: Mutex<Maps>,
     hits: Mutex<RingBuf<MapData>>,
     filter: Filter,
     /// Keeps the tail calls to the programs alive.
-    _calls: ProgramArray<MapData>,
+    _calls: [ProgramArray<MapData>; 2],
 }
 
 struct Maps {
@@ -40,22 +43,32 @@ impl Programs {
             epoch: ArrayMap(open::<spec::DnsEpoch, _>(&mut self.ebpf)?),
         };
         let hits = open::<spec::DnsHits, _>(&mut self.ebpf)?;
-        let missing = || Error::Missing { what: "map", name: CALLS.to_owned() };
-        let calls = self.ebpf.take_map(CALLS).ok_or_else(missing)?;
-        let failed = |source| Error::Map { operation: "open", map: CALLS, source: Box::new(source) };
-        let mut calls = ProgramArray::try_from(calls).map_err(failed)?;
         let filter = Filter::take(self)?;
-        // The first program calls the others, so it comes last.
-        for (index, name) in
-            (0..).zip([ANSWER].into_iter().chain(FILTER)).collect::<Vec<_>>().into_iter().rev()
-        {
+        let mut programs = Vec::new();
+        for name in [ANSWER].into_iter().chain(FILTER) {
             let refused = |source| Error::Program { name, source: Box::new(source) };
             let program = self.program(name)?.fd().map_err(refused)?.try_clone();
-            let program = program.map_err(|error| refused(aya::programs::ProgramError::IOError(error)))?;
-            calls.set(index, &program, 0).map_err(failed)?;
+            programs.push(program.map_err(|error| refused(ProgramError::IOError(error)))?);
         }
+        let at_xdp = self.xdp.filter().map_err(|error| failed("fill", XDP_CALLS, error.into()))?;
+        let calls = [fill(&mut self.ebpf, CALLS, &programs)?, fill(&mut self.ebpf, XDP_CALLS, &at_xdp)?];
         Ok(Answers { maps: Mutex::new(maps), hits: Mutex::new(hits), filter, _calls: calls })
     }
+}
+
+/// Puts programs into a map of tail calls.
+fn fill(ebpf: &mut Ebpf, map: &'static str, programs: &[ProgramFd]) -> Result<ProgramArray<MapData>, Error> {
+    let taken = ebpf.take_map(map).ok_or_else(|| Error::Missing { what: "map", name: map.to_owned() })?;
+    let mut calls = ProgramArray::try_from(taken).map_err(|error| failed("open", map, error))?;
+    // The first program calls the others, so it comes last.
+    for (index, program) in (0..).zip(programs).collect::<Vec<_>>().into_iter().rev() {
+        calls.set(index, program, 0).map_err(|error| failed("fill", map, error))?;
+    }
+    Ok(calls)
+}
+
+fn failed(operation: &'static str, map: &'static str, source: MapError) -> Error {
+    Error::Map { operation, map, source: Box::new(source) }
 }
 
 /// Shared handle for the resolver and for tests.

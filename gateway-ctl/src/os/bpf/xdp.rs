@@ -28,6 +28,8 @@ use super::verify::Verified;
 
 const FORWARD: &str = "gw_xdp";
 const EGRESS: &str = "gw_xdp_guard";
+/// The programs of the DNS filter, in the order of their calls.
+const FILTER: [&str; 3] = ["gw_xdp_read", "gw_xdp_lookup", "gw_xdp_block"];
 
 /// XDP of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +78,7 @@ struct Programs {
     forward: ProgramFd,
     id: u32,
     guard: ProgramFd,
+    filter: [ProgramFd; 3],
 }
 
 impl Xdp {
@@ -126,6 +129,13 @@ impl Xdp {
         self.lock().set(links, ports)
     }
 
+    /// Returns the programs of the DNS filter, in the order of their calls. None if the kernel refused the programs.
+    pub(super) fn filter(&self) -> io::Result<Vec<ProgramFd>> {
+        let inner = self.lock();
+        let Ok(Programs { filter, .. }) = &inner.programs else { return Ok(Vec::new()) };
+        filter.iter().map(ProgramFd::try_clone).collect()
+    }
+
     pub(super) fn counts(&self) -> Result<CounterArray<spec::XdpCounts>, Error> {
         self.lock().counts.try_clone()
     }
@@ -166,7 +176,9 @@ fn loaded(ebpf: &mut Ebpf, verified: &mut Verified) -> Result<Programs, Error> {
     };
     let (id, forward) = loaded(FORWARD)?;
     let (_, guard) = loaded(EGRESS)?;
-    Ok(Programs { forward, id, guard })
+    let [read, look_up, block] = FILTER;
+    let filter = [loaded(read)?.1, loaded(look_up)?.1, loaded(block)?.1];
+    Ok(Programs { forward, id, guard, filter })
 }
 
 impl Inner {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::{Duration, Instant};
 
-use gateway_common::wire::{Mac, XdpLink, XdpSide, xdp_link_index};
+use gateway_common::wire::{Mac, XdpAnswers, XdpLink, XdpSide, xdp_link_index};
 use gateway_core::facts::{Facts, Link};
 use gateway_core::plan::{Attachment, Plan};
 use gateway_core::xdp::{Candidate, Obstacle};
@@ -129,7 +129,9 @@ impl XdpControl {
             };
             states.insert(one.name.to_owned(), state);
             if let Some(mac) = one.link.mac {
-                let link = XdpLink { mac: Mac::new(mac), side: one.side as u16, ..XdpLink::default() };
+                let answers = answers(one.link, send.is_ok()) as u16;
+                let link =
+                    XdpLink { mac: Mac::new(mac), side: one.side as u16, answers, ..XdpLink::default() };
                 links.insert(index, link);
             }
             if send.is_ok() {
@@ -159,6 +161,15 @@ impl XdpControl {
                 Err(Obstacle::Refused(error))
             }
         }
+    }
+}
+
+/// Returns the way of DNS answers. A virtual interface that accepts no frames would lose them.
+fn answers(link: &Link, sends: bool) -> XdpAnswers {
+    match (link.kind.is_empty(), sends) {
+        (true, _) => XdpAnswers::Transmit,
+        (false, true) => XdpAnswers::Redirect,
+        (false, false) => XdpAnswers::None,
     }
 }
 

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use gateway_common::wire::{
-    EgressAllowKey, EgressAllowValue, FastCounter, FastLink, Mac, Mark, PlanValue, RANK_NONE, XdpCounter,
-    XdpLink, XdpSide,
+    EgressAllowKey, EgressAllowValue, FastCounter, FastLink, Mac, Mark, PlanValue, RANK_NONE, XdpAnswers,
+    XdpCounter, XdpLink, XdpSide,
 };
 use gateway_core::plan::{Attachment, Dataplane};
 use gateway_ctl::os::bpf::{FastPath, Programs};
@@ -36,6 +36,8 @@ pub struct Testbed {
     pub(super) markers: u16,
     pub lan: u32,
     pub wan: u32,
+    /// Way of the DNS answers at XDP.
+    pub answers: XdpAnswers,
     peers: Vec<XdpPeer>,
     pub(super) namespaces: [Namespace; 2],
     pins: Pins,
@@ -161,6 +163,7 @@ impl Testbed {
             markers: 20_000,
             lan,
             wan,
+            answers: XdpAnswers::Redirect,
             peers: Vec::new(),
             namespaces: [host, internet],
             pins,
@@ -216,8 +219,12 @@ impl Testbed {
     }
 
     pub fn xdp_links(&self) -> BTreeMap<u32, XdpLink> {
-        let link =
-            |mac, side: XdpSide| XdpLink { mac: Mac::new(mac), side: side as u16, ..XdpLink::default() };
+        let link = |mac, side: XdpSide| XdpLink {
+            mac: Mac::new(mac),
+            side: side as u16,
+            answers: self.answers as u16,
+            ..XdpLink::default()
+        };
         [(self.lan, link(LAN_MAC, XdpSide::Lan)), (self.wan, link(WAN_MAC, XdpSide::Uplink))].into()
     }
 

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use gateway_common::wire::{LocalKind, LocalValue, XdpCounter};
+use gateway_common::wire::{LocalKind, LocalValue, XdpAnswers, XdpCounter};
 use gateway_ctl::os::bpf::KernelDnsCache;
 use gateway_dns::serve::kernel_cache::Dataplane as _;
 use gateway_dns::serve::kernel_cache::entry::{EntryLifetime, key, value};
@@ -22,16 +22,16 @@ const SECOND: u64 = 1_000_000_000;
 const QUERY: &[u8] = b"\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\0\0\x01\0\x01";
 const ANSWER: &[u8] =
     b"\x81\x80\0\x01\0\x01\0\0\0\0\x03www\x07example\0\0\x01\0\x01\xc0\x0c\0\x01\0\x01\0\0\x0e\x10\0\x04\xc6\x12\0\x01";
-const HOSTS: [(&str, &str); 2] = [("192.168.77.2", "192.168.77.1"), ("fd77::2", "fd77::1")];
+pub const HOSTS: [(&str, &str); 2] = [("192.168.77.2", "192.168.77.1"), ("fd77::2", "fd77::1")];
 
-struct DnsTestbed {
-    testbed: Testbed,
-    cache: KernelDnsCache,
+pub struct DnsTestbed {
+    pub testbed: Testbed,
+    pub cache: KernelDnsCache,
 }
 
 impl DnsTestbed {
     /// A gateway that has cached the answer for the hosts.
-    fn build(with_xdp: bool) -> DnsTestbed {
+    pub fn build(with_xdp: Option<XdpAnswers>) -> DnsTestbed {
         let mut testbed = Testbed::build();
         testbed.change_plan(|plan| {
             for (_, server) in HOSTS {
@@ -39,7 +39,8 @@ impl DnsTestbed {
                 plan.locals.insert(net, LocalValue::new(LocalKind::Own));
             }
         });
-        if with_xdp {
+        if let Some(answers) = with_xdp {
+            testbed.answers = answers;
             testbed.use_xdp();
             testbed.turn_on();
         }
@@ -65,14 +66,14 @@ impl DnsTestbed {
     }
 
     /// Sends a frame from the LAN and returns the answers. Without a resolver, the kernel sends an ICMP error instead.
-    fn send(&mut self, packet: &Packet) -> Vec<Shown> {
+    pub fn send(&mut self, packet: &Packet) -> Vec<Shown> {
         self.testbed.send_from_lan(packet);
         let mut shown = show(&self.testbed.received().0, false);
         shown.retain(|frame| frame.source_port == 53);
         shown
     }
 
-    fn answered(&self) -> u64 {
+    pub fn answered(&self) -> u64 {
         self.testbed.counted_by_xdp(XdpCounter::Answered)
     }
 
@@ -92,7 +93,7 @@ fn query((client, server): (&str, &str), id: [u8; 2]) -> Packet {
 #[test]
 fn repeated_queries_are_answered_in_the_driver_with_the_same_bytes() {
     netns::require_root().expect("root");
-    let (mut with, mut without) = (DnsTestbed::build(true), DnsTestbed::build(false));
+    let (mut with, mut without) = (DnsTestbed::build(Some(XdpAnswers::Redirect)), DnsTestbed::build(None));
     for (number, host) in (1u64..).zip(HOSTS) {
         let before = with.answered();
         for id in 0..5u8 {
@@ -111,7 +112,7 @@ fn repeated_queries_are_answered_in_the_driver_with_the_same_bytes() {
 #[test]
 fn a_verdict_holds_for_one_host_one_plan_and_some_seconds() {
     netns::require_root().expect("root");
-    let mut dns = DnsTestbed::build(true);
+    let mut dns = DnsTestbed::build(Some(XdpAnswers::Transmit));
     let packet = query(HOSTS[0], [1, 2]);
     let answered = |dns: &mut DnsTestbed, packet: &Packet| {
         let before = dns.answered();
@@ -150,7 +151,7 @@ fn a_verdict_holds_for_one_host_one_plan_and_some_seconds() {
 #[test]
 fn without_a_checksum_there_is_none_and_half_a_checksum_is_left_to_the_stack() {
     netns::require_root().expect("root");
-    let mut dns = DnsTestbed::build(true);
+    let mut dns = DnsTestbed::build(Some(XdpAnswers::Transmit));
     let packet = query(HOSTS[0], [1, 2]);
     assert_eq!(dns.send(&packet).len(), 1);
     let mut frame = packet.frame();
