@@ -1,23 +1,28 @@
-//! Generated sequences of packets, swaps, NAT conflicts, neighbour changes and flushes, sent through two gateways: one
+//! Generated sequences of packets, swaps, NAT conflicts, neighbour changes, evictions and flushes, sent through two gateways: one
 //! with the fast path, one without it.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use gateway_common::wire::FastCounter;
+use gateway_common::wire::{FAST_PLACES, FastCounter, LocalKind, LocalValue};
 use gateway_ctl::os::bpf::EpochChange;
 use gateway_tests::netns;
+use ipnet::IpNet;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use super::full_bucket::{others_in_bucket, seed as seed_of};
 use super::packet::{Packet, Shown, TCP, UDP, mac};
 use super::testbed::Testbed;
 use super::{assert_same, show};
 
 const SEQUENCES: usize = 10;
-const STEPS: usize = 200;
+const STEPS: usize = 400;
 const HOSTS: u8 = 3;
+const DESTINATIONS: u8 = 2;
+/// Host of the flows that fill a bucket.
+const OTHER_HOST: u8 = 8;
 
 /// A flow: host, address family, destination, port, protocol. All hosts use the same ports, so that translations
 /// conflict.
@@ -44,6 +49,10 @@ enum Step {
         count: u16,
     },
     Swap,
+    /// Allows or forbids a destination.
+    Allow(u8, bool),
+    /// Packets of other flows whose entries are to be in the bucket of this one.
+    FillBucket(Flow),
     NextHop(u8),
     Host {
         host: u8,
@@ -55,7 +64,7 @@ enum Step {
 }
 
 fn flow() -> impl Strategy<Value = Flow> {
-    (2..2 + HOSTS, 0..3u8, 0..1u8, 0..1u16, any::<bool>())
+    (2..2 + HOSTS, 0..3u8, 0..DESTINATIONS, 0..1u16, any::<bool>())
         .prop_map(|(host, network, destination, port, tcp)| Flow { host, network, destination, port, tcp })
 }
 
@@ -87,6 +96,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         150 => send,
         1 => Just(Step::Swap),
+        1 => (0..DESTINATIONS).prop_map(|number| Step::Allow(number, false)),
+        2 => (0..DESTINATIONS).prop_map(|number| Step::Allow(number, true)),
+        2 => flow().prop_map(Step::FillBucket),
         1 => (9..12u8).prop_map(Step::NextHop),
         1 => (2..2 + HOSTS, 0..2u8).prop_map(|(host, other)| Step::Host { host, last: host + 20 * other }),
         1 => Just(Step::Flush),
@@ -106,12 +118,27 @@ impl Flow {
     }
 
     fn destination(self) -> SocketAddr {
-        let address = match self.network {
-            0 => format!("203.0.113.{}", 10 + self.destination),
-            _ => format!("2001:db8:9::{}", 10 + self.destination),
-        };
-        SocketAddr::new(address.parse().expect("an address"), 4433)
+        SocketAddr::new(destinations(self.destination)[usize::from(self.network > 0)], 4433)
     }
+
+    fn packet(self) -> Packet {
+        let protocol = if self.tcp { TCP } else { UDP };
+        Packet::from_host(self.source(), self.destination(), protocol, self.host)
+    }
+
+    /// Returns two packets of each of more flows than fit into the bucket of this one.
+    fn others(self, seed: u32) -> Vec<Packet> {
+        let host = Flow { host: OTHER_HOST, ..self };
+        let packets =
+            others_in_bucket(&self.packet(), (host.source().ip(), OTHER_HOST), FAST_PLACES + 1, seed);
+        packets.iter().flat_map(|packet| [packet.clone(), packet.clone()]).collect()
+    }
+}
+
+/// Returns the addresses of a destination.
+fn destinations(number: u8) -> [IpAddr; 2] {
+    [format!("203.0.113.{}", 10 + number), format!("2001:db8:9::{}", 10 + number)]
+        .map(|text| text.parse().expect("an address"))
 }
 
 /// A gateway, and the translated ports of the flows that it has let through.
@@ -126,14 +153,13 @@ impl Side {
         Side { testbed: Testbed::build(), ports: BTreeMap::new(), hosts: BTreeMap::new() }
     }
 
-    /// Carries out a step and returns the frames that left.
-    fn run(&mut self, number: u16, step: &Step, fast: bool) -> Vec<Shown> {
+    /// Carries out a step and returns the frames that left. `others` are the packets of [`Step::FillBucket`].
+    fn run(&mut self, number: u16, step: &Step, others: &[Packet], fast: bool) -> Vec<Shown> {
         let testbed = &mut self.testbed;
         let invalidate = |testbed: &Testbed, change| testbed.fast_path().invalidate(change).expect("invalid");
         match step {
             Step::Send { flow, reply, flags, length, hop_limit, dont_fragment, padding, count } => {
                 let host = self.hosts.get(&flow.host).copied().unwrap_or(flow.host);
-                let protocol = if flow.tcp { TCP } else { UDP };
                 let packet = Packet {
                     identification: number,
                     tcp_flags: *flags,
@@ -144,7 +170,7 @@ impl Side {
                     // A longer frame would not fit on the link.
                     padding: if *length < 200 { *padding } else { 0 },
                     from: mac(host),
-                    ..Packet::from_host(flow.source(), flow.destination(), protocol, flow.host)
+                    ..flow.packet()
                 };
                 for _ in 0..*count {
                     if *reply {
@@ -158,6 +184,20 @@ impl Side {
                 }
             }
             Step::Swap => testbed.swap(),
+            Step::Allow(number, allowed) => {
+                let nets = destinations(*number).map(IpNet::from);
+                if testbed.plan.locals.contains_key(&nets[0]) == *allowed {
+                    testbed.change_plan(|plan| {
+                        for net in nets {
+                            match allowed {
+                                true => drop(plan.locals.remove(&net)),
+                                false => drop(plan.locals.insert(net, LocalValue::new(LocalKind::Forbidden))),
+                            }
+                        }
+                    });
+                }
+            }
+            Step::FillBucket(_) => others.iter().for_each(|packet| testbed.send_from_lan(packet)),
             Step::NextHop(last) => {
                 testbed.set_next_hop(*last);
                 invalidate(testbed, EpochChange::Neighbour);
@@ -207,23 +247,32 @@ pub fn compare_with(prepare: impl Fn(&mut Testbed), counted: impl Fn(&Testbed) -
     let mut runner =
         TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let steps = prop::collection::vec(step(), STEPS);
-    let (mut packets, mut fast, mut replied) = (0, 0, 0);
+    let (mut packets, mut fast, mut replied, mut full) = (0, 0, 0, 0);
     for _ in 0..SEQUENCES {
         let steps = steps.new_tree(&mut runner).expect("steps").current();
         let (mut on, mut off) = (Side::build(), Side::build());
         prepare(&mut on.testbed);
         for (number, step) in steps.iter().enumerate() {
             let number = number as u16;
-            let (with, without) = (on.run(number, step, true), off.run(number, step, false));
+            let others = match step {
+                Step::FillBucket(flow) => flow.others(seed_of(&on.testbed)),
+                _ => Vec::new(),
+            };
+            let (with, without) =
+                (on.run(number, step, &others, true), off.run(number, step, &others, false));
             assert_same(&with, &without, &(number, step, &steps[..number as usize]));
             packets += with.len();
         }
         let [forwarded, back] = counted(&on.testbed);
         (fast, replied) = (fast + forwarded, replied + back);
+        full += on.testbed.counted(FastCounter::Full);
         assert_eq!(off.testbed.counted(FastCounter::Forwarded), 0);
         // The notes of a packet are found or refused, never mistaken.
         assert_eq!(on.testbed.counted(FastCounter::Mismatched), 0);
     }
-    println!("{packets} packets left alike, of which {fast} and {replied} took the tested path");
-    assert!(packets > SEQUENCES * STEPS / 2 && fast > 200 && replied > 200, "{packets} {fast} {replied}");
+    println!(
+        "{packets} packets left alike, of which {fast} and {replied} took the tested path, {full} found no place"
+    );
+    assert!(packets > SEQUENCES * STEPS / 2 && fast > 500 && replied > 100, "{packets} {fast} {replied}");
+    assert!(full > 10, "{full}");
 }
