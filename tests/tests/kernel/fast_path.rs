@@ -3,6 +3,7 @@
 mod between_lans;
 mod full_bucket;
 mod lease;
+mod report;
 mod sequence;
 mod testbed;
 mod xdp;

@@ -1,10 +1,12 @@
 //! Generated sequences of packets, swaps, NAT conflicts, neighbour changes, evictions and flushes, sent through two gateways: one
-//! with the fast path, one without it.
+//! with the fast path, one without it. Their frames are equal, and so are their counters and samples.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use gateway_common::wire::{FAST_PLACES, FastCounter, LocalKind, LocalValue};
+use gateway_common::wire::{
+    ActionValue, Choice, ChoiceKind, DeviceValue, FAST_PLACES, FastCounter, LocalKind, LocalValue, RANK_NONE,
+};
 use gateway_ctl::os::bpf::EpochChange;
 use gateway_tests::netns;
 use ipnet::IpNet;
@@ -14,6 +16,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::full_bucket::{others_in_bucket, seed as seed_of};
 use super::packet::{Packet, Shown, TCP, UDP, mac};
+use super::report::Report;
 use super::testbed::Testbed;
 use super::{assert_same, show};
 
@@ -23,6 +26,8 @@ const HOSTS: u8 = 3;
 const DESTINATIONS: u8 = 2;
 /// Host of the flows that fill a bucket.
 const OTHER_HOST: u8 = 8;
+/// Number of the policy.
+const POLICY: u32 = 1;
 
 /// A flow: host, address family, destination, port, protocol. All hosts use the same ports, so that translations
 /// conflict.
@@ -100,7 +105,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..DESTINATIONS).prop_map(|number| Step::Allow(number, true)),
         2 => flow().prop_map(Step::FillBucket),
         1 => (9..12u8).prop_map(Step::NextHop),
-        1 => (2..2 + HOSTS, 0..2u8).prop_map(|(host, other)| Step::Host { host, last: host + 20 * other }),
+        1 => (2..2 + HOSTS, 0..2u8).prop_map(|(host, other)| Step::Host { host, last: if other == 0 { host } else { moved(host) } }),
         1 => Just(Step::Flush),
         1 => Just(Step::Invalidate),
         1 => Just(Step::Off),
@@ -135,6 +140,11 @@ impl Flow {
     }
 }
 
+/// Returns the last byte of the other MAC address of a host.
+fn moved(host: u8) -> u8 {
+    host + 20
+}
+
 /// Returns the addresses of a destination.
 fn destinations(number: u8) -> [IpAddr; 2] {
     [format!("203.0.113.{}", 10 + number), format!("2001:db8:9::{}", 10 + number)]
@@ -149,8 +159,26 @@ struct Side {
 }
 
 impl Side {
+    /// Each host is a device. Each new flow is sampled. The second destination has a policy.
     fn build() -> Side {
-        Side { testbed: Testbed::build(), ports: BTreeMap::new(), hosts: BTreeMap::new() }
+        let mut testbed = Testbed::build();
+        testbed.change_plan(|plan| {
+            plan.header.sample_every = 1;
+            for host in 2..2 + HOSTS {
+                let (number, rank) = (host.into(), RANK_NONE);
+                let device = DeviceValue { rank, number, rank_after: rank, ..DeviceValue::default() };
+                plan.devices_by_mac.extend([host, moved(host)].map(|last| (mac(last), device)));
+            }
+            let direct = Choice { kind: ChoiceKind::Direct as u8, ..Choice::default() };
+            plan.actions = vec![ActionValue { v4: direct, v6: direct, policy: POLICY, ..Default::default() }];
+            plan.destinations.extend(destinations(1).map(|address| (IpNet::from(address), 0)));
+        });
+        Side { testbed, ports: BTreeMap::new(), hosts: BTreeMap::new() }
+    }
+
+    fn report(&mut self) -> Report {
+        let devices: Vec<u32> = (2..2 + u32::from(HOSTS)).collect();
+        Report::read(&mut self.testbed, &devices, &[POLICY])
     }
 
     /// Carries out a step and returns the frames that left. `others` are the packets of [`Step::FillBucket`].
@@ -261,6 +289,8 @@ pub fn compare_with(prepare: impl Fn(&mut Testbed), counted: impl Fn(&Testbed) -
             let (with, without) =
                 (on.run(number, step, &others, true), off.run(number, step, &others, false));
             assert_same(&with, &without, &(number, step, &steps[..number as usize]));
+            let (reported, wanted) = (on.report(), off.report());
+            assert_eq!(reported, wanted, "{number} {step:?}\n{:?}", &steps[..usize::from(number)]);
             packets += with.len();
         }
         let [forwarded, back] = counted(&on.testbed);

@@ -5,14 +5,13 @@ use std::net::SocketAddr;
 
 use gateway_common::dns_filter::FilterKind;
 use gateway_common::wire::{
-    Address, BlockKey, DeviceValue, FilterClient, FilterClientKey, FilterHit, RANK_NONE, XdpAnswers,
-    plan_flags,
+    Address, DeviceValue, FilterClient, FilterClientKey, FilterHit, RANK_NONE, XdpAnswers, plan_flags,
 };
-use gateway_ctl::os::bpf::{Counters, Event};
 use gateway_dns::serve::kernel_cache::Dataplane as _;
 use gateway_tests::netns;
 
 use super::packet::{Packet, Shown, UDP, mac};
+use super::report::Report;
 use super::xdp_dns::{DnsTestbed, HOSTS};
 use crate::kernel::dns_filter::{ADS, EXACT, SERIAL, answer, certain, client, query, reply, table};
 
@@ -76,34 +75,6 @@ fn hits(dns: &DnsTestbed) -> Vec<FilterHit> {
     hits
 }
 
-/// Report of a gateway on the queries.
-#[derive(Debug, PartialEq)]
-struct Reported {
-    device: Counters,
-    blocks: Vec<(BlockKey, Counters)>,
-    reasons: Vec<Counters>,
-    samples: Vec<Event>,
-    hits: Vec<FilterHit>,
-}
-
-fn reported(dns: &mut DnsTestbed) -> Reported {
-    use gateway_common::verdict::Reason;
-    let programs = &mut dns.testbed.programs;
-    let reasons = programs.reason_counters().expect("the counters");
-    let samples = programs.drain_events(10_000).into_iter().filter(|event| event.destination_port == 53);
-    let samples: Vec<_> = samples.map(|event| Event { boot_ns: 0, interface: 0, ..event }).collect();
-    let blocks = programs.block_hits().expect("the counters").into_iter().collect();
-    Reported {
-        device: programs.device_counters(DEVICE).expect("the counters"),
-        blocks,
-        reasons: [Reason::ToGateway, Reason::ForcedDns]
-            .map(|reason| reasons.get(&reason).copied().unwrap_or_default())
-            .into(),
-        samples,
-        hits: hits(dns),
-    }
-}
-
 #[test]
 fn first_queries_for_blocked_names_are_answered_in_the_driver_as_at_tcx() {
     netns::require_root().expect("root");
@@ -136,10 +107,11 @@ fn first_queries_for_blocked_names_are_answered_in_the_driver_as_at_tcx() {
         }
     }
     assert_eq!((with.answered(), without.answered()), (answered, 0));
-    let (on, off) = (reported(&mut with), reported(&mut without));
-    assert_eq!(on.hits.len(), usize::from(number));
-    assert_eq!(on.samples.len(), usize::from(number));
-    assert_eq!(on.device.packets, u64::from(number));
+    let hits = [hits(&with), hits(&without)];
+    assert_eq!((hits[0].len(), &hits[0]), (usize::from(number), &hits[1]));
+    let [on, off] = [&mut with, &mut without].map(|dns| Report::read(&mut dns.testbed, &[DEVICE], &[]));
+    let samples = on.samples.iter().filter(|sample| sample.destination_port == 53);
+    assert_eq!((samples.count(), on.devices[0].packets), (usize::from(number), u64::from(number)));
     assert_eq!(on, off);
 }
 
