@@ -4,6 +4,7 @@ mod between_lans;
 mod full_bucket;
 mod lease;
 mod report;
+mod segmentation;
 mod sequence;
 mod testbed;
 mod xdp;
