@@ -6,7 +6,7 @@ use gateway_common::classify::{DNS_PORT, IpPacket, UDP};
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{
-    DNS_VERDICT_LIFETIME, DnsVerdictKey, DnsVerdictValue, EventRecord, FAST_OFF, XdpCounter,
+    DNS_VERDICT_LIFETIME, DnsVerdictKey, DnsVerdictValue, EventRecord, FAST_OFF, Mac, XdpCounter,
 };
 
 use crate::counters::{count, count_block, count_later};
@@ -23,6 +23,12 @@ pub struct KnownQuery {
     pub ipv6: bool,
     /// Length of the frame.
     pub length: u32,
+    /// MAC address of the interface, and the way of the answer: [`XdpAnswers`](gateway_common::wire::XdpAnswers). They are
+    /// read once, because the daemon may change them meanwhile.
+    pub own: Mac,
+    pub answers: u16,
+    /// Checksum of the datagram.
+    pub checksum: u16,
 }
 
 // The programs at XDP call one another, and the stack is small.

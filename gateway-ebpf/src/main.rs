@@ -32,6 +32,7 @@ mod xdp;
 mod xdp_block;
 mod xdp_dns;
 mod xdp_frame;
+mod xdp_reply;
 
 use aya_ebpf::bindings::TC_ACT_UNSPEC;
 use aya_ebpf::bindings::xdp_action::XDP_PASS;
@@ -100,14 +101,21 @@ pub fn gw_inject(context: TcContext) -> i32 {
     inject::run(&context)
 }
 
-/// LAN interfaces and uplinks with XDP, in the driver: sends packets of established flows on, and answers queries from
-/// the packet cache. It passes all others to the programs above.
+/// LAN interfaces and uplinks with XDP, in the driver: sends packets of established flows on. It passes all others to the
+/// programs above.
 #[xdp]
 pub fn gw_xdp(context: XdpContext) -> u32 {
     xdp::run(&context)
 }
 
-/// LAN interfaces with XDP, after [`gw_xdp`] found no answer in the packet cache: reads the query, and hashes its name.
+/// LAN interfaces with XDP, after [`gw_xdp`] recognised a query of a host whose verdict is known: answers it if it was just
+/// answered.
+#[xdp]
+pub fn gw_xdp_reply(context: XdpContext) -> u32 {
+    xdp_reply::run(&context).unwrap_or(XDP_PASS)
+}
+
+/// LAN interfaces with XDP, after [`gw_xdp_reply`] found no answer: reads the query, and hashes its name.
 #[xdp]
 pub fn gw_xdp_read(context: XdpContext) -> u32 {
     xdp_block::read(&context).unwrap_or(XDP_PASS)

@@ -198,15 +198,11 @@ pub static XDP_COUNTS: PerCpuArray<Value<spec::XdpCounts>> =
 /// The programs that answer queries: from the packet cache, then the three of the filter. Empty while no daemon runs.
 #[map(name = "gw_tail_calls")]
 pub static TAIL_CALLS: ProgramArray = ProgramArray::with_max_entries(4, 0);
-/// Indexes of the programs in [`TAIL_CALLS`].
+/// Indexes of the programs in [`TAIL_CALLS`] and [`XDP_CALLS`].
 pub const CALL_REPLY: u32 = 0;
 pub const CALL_READ: u32 = 1;
 pub const CALL_LOOK_UP: u32 = 2;
 pub const CALL_BLOCK: u32 = 3;
-/// The programs of the filter at XDP. Empty while no daemon runs.
+/// The programs that answer queries at XDP, in the same order.
 #[map(name = "gw_xdp_calls")]
-pub static XDP_CALLS: ProgramArray = ProgramArray::with_max_entries(3, 0);
-/// Indexes of the programs in [`XDP_CALLS`].
-pub const XDP_CALL_READ: u32 = 0;
-pub const XDP_CALL_LOOK_UP: u32 = 1;
-pub const XDP_CALL_BLOCK: u32 = 2;
+pub static XDP_CALLS: ProgramArray = ProgramArray::with_max_entries(4, 0);

@@ -6,16 +6,14 @@ use aya_ebpf::helpers::generated::{bpf_xdp_load_bytes, bpf_xdp_store_bytes};
 use aya_ebpf::programs::XdpContext;
 use gateway_common::checksum;
 use gateway_common::fast_path::header::{ETHERNET, V4, V6};
-use gateway_common::packet::Packet as _;
 use gateway_common::wire::{FILTER_HEAD, FilterClientKey, MESSAGE_ID};
 
 use crate::dns_filter::{self, Parts};
 use crate::dns_query::HEADER_UDP;
-use crate::fast_path_table::{Table, Workspace};
+use crate::fast_path_table::Table;
 use crate::known_verdict::{self, KnownQuery};
-use crate::maps::{XDP_CALL_BLOCK, XDP_CALL_LOOK_UP, XDP_CALLS};
-use crate::xdp_dns::{send_back, turn_round, write_checksum, write_headers};
-use crate::xdp_frame::{Frame, link_of};
+use crate::maps::{CALL_BLOCK, CALL_LOOK_UP, XDP_CALLS};
+use crate::xdp_reply::{send_back, turn_round, write_checksum, write_headers};
 
 #[inline(always)]
 fn client_key(known: &KnownQuery) -> FilterClientKey {
@@ -29,7 +27,7 @@ pub fn read(context: &XdpContext) -> Option<u32> {
         return None;
     }
     // SAFETY: the map holds programs of this kind only. It returns where there is none.
-    unsafe { XDP_CALLS.tail_call(context, XDP_CALL_LOOK_UP) };
+    unsafe { XDP_CALLS.tail_call(context, CALL_LOOK_UP) };
     None
 }
 
@@ -38,7 +36,7 @@ pub fn read(context: &XdpContext) -> Option<u32> {
 pub fn find(context: &XdpContext) -> Option<u32> {
     dns_filter::find()?;
     // SAFETY: as above.
-    unsafe { XDP_CALLS.tail_call(context, XDP_CALL_BLOCK) };
+    unsafe { XDP_CALLS.tail_call(context, CALL_BLOCK) };
     None
 }
 
@@ -51,32 +49,27 @@ pub fn block(context: &XdpContext) -> Option<u32> {
 
 #[inline(always)]
 fn block_as<F: Table>(context: &XdpContext, known: &KnownQuery) -> Option<u32> {
-    // SAFETY: the pointer is to a value of the map, which the program before this one filled for the same frame.
-    let Workspace { head, header, .. } = unsafe { &*F::workspace()? };
-    let link = link_of(known.key.interface)?;
-    let headers = ETHERNET + F::LENGTH;
-    let checksum = Frame(context).load::<u16>(headers + 6)?;
     let answer = dns_filter::choose_answer(&client_key(known))?;
     let length = answer.length;
-    if !turn_round(context, known, link, headers, length) {
+    if !turn_round::<F>(context, known, length) {
         answer.discard();
         return None;
     }
     let parts = answer.log();
     // The query is gone: from here on the frame is the answer, or nothing.
-    let written = write_headers::<F>(context, header, head, known.key.host, link.mac, length)
-        .and_then(|lengths| fill(context, &parts, headers, checksum, lengths));
+    let written = write_headers::<F>(context, known, length)
+        .and_then(|lengths| fill::<F>(context, known, &parts, lengths));
     if written.is_none() {
         return Some(XDP_DROP);
     }
     known.count();
-    Some(send_back(known, link))
+    Some(send_back(known))
 }
 
 /// Writes what is around the question, and the checksum.
 #[inline(always)]
-fn fill(context: &XdpContext, parts: &Parts, headers: usize, checksum: u16, lengths: u32) -> Option<()> {
-    let start = (headers + HEADER_UDP + MESSAGE_ID) as u32;
+fn fill<F: Table>(context: &XdpContext, known: &KnownQuery, parts: &Parts, lengths: u32) -> Option<()> {
+    let start = (ETHERNET + F::LENGTH + HEADER_UDP + MESSAGE_ID) as u32;
     let head = parts.head.as_ptr().cast_mut().cast();
     // SAFETY: the size is that of the array. The helper checks that the bytes are in the frame.
     if unsafe { bpf_xdp_store_bytes(context.ctx, start, head, FILTER_HEAD as u32) } != 0 {
@@ -94,5 +87,5 @@ fn fill(context: &XdpContext, parts: &Parts, headers: usize, checksum: u16, leng
         unsafe { bpf_xdp_load_bytes(context.ctx, start, to, length) == 0 }
     })?;
     // The length is in the header and in the pseudo-header.
-    write_checksum(context, headers, checksum, checksum::add(change, checksum::add(lengths, lengths)))
+    write_checksum::<F>(context, known, checksum::add(change, checksum::add(lengths, lengths)))
 }

@@ -1,4 +1,4 @@
-//! Hosts whose DNS queries XDP may answer from the packet cache, because the verdict on such a query is known.
+//! Hosts whose DNS queries XDP may answer, because the verdict on such a query is known.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

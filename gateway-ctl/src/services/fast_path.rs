@@ -52,7 +52,8 @@ pub async fn run(context: Context) {
         };
         report(fast_path.set(None));
         tracing::warn!(%error, "{event}: the fast path is off");
-        fast_path.set_problem(Some(format!("{event}: {error}")));
+        let is_wanted = context.wake.compiled().borrow().plan.fast_path;
+        fast_path.set_problem(is_wanted.then(|| format!("{event}: {error}")));
         sleep(REOPEN_AFTER).await;
     }
 }

@@ -50,7 +50,10 @@ impl Programs {
             let program = self.program(name)?.fd().map_err(refused)?.try_clone();
             programs.push(program.map_err(|error| refused(ProgramError::IOError(error)))?);
         }
-        let at_xdp = self.xdp.filter().map_err(|error| failed("fill", XDP_CALLS, error.into()))?;
+        let at_xdp = self.xdp.answers().unwrap_or_else(|error| {
+            tracing::warn!(error, "DNS queries are not answered at XDP");
+            Vec::new()
+        });
         let calls = [fill(&mut self.ebpf, CALLS, &programs)?, fill(&mut self.ebpf, XDP_CALLS, &at_xdp)?];
         Ok(Answers { maps: Mutex::new(maps), hits: Mutex::new(hits), filter, _calls: calls })
     }

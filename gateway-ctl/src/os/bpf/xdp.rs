@@ -28,8 +28,8 @@ use super::verify::Verified;
 
 const FORWARD: &str = "gw_xdp";
 const EGRESS: &str = "gw_xdp_guard";
-/// The programs of the DNS filter, in the order of their calls.
-const FILTER: [&str; 3] = ["gw_xdp_read", "gw_xdp_lookup", "gw_xdp_block"];
+/// The programs that answer DNS queries, in the order of their calls.
+const ANSWERS: [&str; 4] = ["gw_xdp_reply", "gw_xdp_read", "gw_xdp_lookup", "gw_xdp_block"];
 
 /// XDP of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ pub struct Xdp(Arc<Mutex<Inner>>);
 struct Inner {
     /// The programs, or the error of the kernel that refused them.
     programs: Result<Programs, String>,
+    /// The programs that answer DNS queries. Without them, the tcx programs do.
+    answers: Result<Vec<ProgramFd>, String>,
     links: ArrayMap<spec::XdpLinks>,
     /// Elements of the array that are in use.
     have: BTreeMap<u32, XdpLink>,
@@ -78,13 +80,17 @@ struct Programs {
     forward: ProgramFd,
     id: u32,
     guard: ProgramFd,
-    filter: [ProgramFd; 3],
 }
 
 impl Xdp {
     pub(super) fn take(ebpf: &mut Ebpf, verified: &mut Verified, pins: &Path) -> Result<Xdp, Error> {
         let inner = Inner {
-            programs: loaded(ebpf, verified).map_err(|error| with_causes(&error)),
+            programs: forwarding(ebpf, verified).map_err(|error| with_causes(&error)),
+            answers: ANSWERS
+                .into_iter()
+                .map(|name| loaded(ebpf, verified, name).map(|(_, program)| program))
+                .collect::<Result<_, _>>()
+                .map_err(|error| with_causes(&error)),
             links: ArrayMap(open::<spec::XdpLinks, _>(ebpf)?),
             have: BTreeMap::new(),
             ports: open::<spec::XdpPorts, _>(ebpf)?,
@@ -129,11 +135,11 @@ impl Xdp {
         self.lock().set(links, ports)
     }
 
-    /// Returns the programs of the DNS filter, in the order of their calls. None if the kernel refused the programs.
-    pub(super) fn filter(&self) -> io::Result<Vec<ProgramFd>> {
+    /// Returns the programs that answer DNS queries, in the order of their calls, or why there are none.
+    pub(super) fn answers(&self) -> Result<Vec<ProgramFd>, String> {
         let inner = self.lock();
-        let Ok(Programs { filter, .. }) = &inner.programs else { return Ok(Vec::new()) };
-        filter.iter().map(ProgramFd::try_clone).collect()
+        let programs = inner.answers.as_ref().map_err(String::clone)?;
+        programs.iter().map(|program| program.try_clone().map_err(|error| error.to_string())).collect()
     }
 
     pub(super) fn counts(&self) -> Result<CounterArray<spec::XdpCounts>, Error> {
@@ -162,23 +168,22 @@ impl Xdp {
     }
 }
 
-/// Returns the loaded programs. A kernel that is too old for them refuses.
-fn loaded(ebpf: &mut Ebpf, verified: &mut Verified) -> Result<Programs, Error> {
-    let mut loaded = |name: &'static str| -> Result<(u32, ProgramFd), Error> {
-        verified.take(name)?;
-        let program =
-            ebpf.program_mut(name).ok_or(Error::Missing { what: "program", name: name.to_owned() })?;
-        let failed = |source| Error::Program { name, source: Box::new(source) };
-        let program: &mut XdpProgram = program.try_into().map_err(failed)?;
-        let id = program.info().map_err(failed)?.id();
-        let descriptor = program.fd().map_err(failed)?.try_clone();
-        Ok((id, descriptor.map_err(|source| failed(source.into()))?))
-    };
-    let (id, forward) = loaded(FORWARD)?;
-    let (_, guard) = loaded(EGRESS)?;
-    let [read, look_up, block] = FILTER;
-    let filter = [loaded(read)?.1, loaded(look_up)?.1, loaded(block)?.1];
-    Ok(Programs { forward, id, guard, filter })
+/// Returns the programs that forward. A kernel that is too old for them refuses.
+fn forwarding(ebpf: &mut Ebpf, verified: &mut Verified) -> Result<Programs, Error> {
+    let (id, forward) = loaded(ebpf, verified, FORWARD)?;
+    let (_, guard) = loaded(ebpf, verified, EGRESS)?;
+    Ok(Programs { forward, id, guard })
+}
+
+/// Returns a loaded program and its id.
+fn loaded(ebpf: &mut Ebpf, verified: &mut Verified, name: &'static str) -> Result<(u32, ProgramFd), Error> {
+    verified.take(name)?;
+    let program = ebpf.program_mut(name).ok_or(Error::Missing { what: "program", name: name.to_owned() })?;
+    let failed = |source| Error::Program { name, source: Box::new(source) };
+    let program: &mut XdpProgram = program.try_into().map_err(failed)?;
+    let id = program.info().map_err(failed)?.id();
+    let descriptor = program.fd().map_err(failed)?.try_clone();
+    Ok((id, descriptor.map_err(|source| failed(source.into()))?))
 }
 
 impl Inner {
@@ -233,46 +238,47 @@ impl Inner {
     }
 
     fn set(&mut self, links: &BTreeMap<u32, XdpLink>, ports: &BTreeSet<u32>) -> Result<(), Error> {
-        // Packets to an interface that is no longer a port pass the IP stack, so its port goes first.
-        let have = self.ports.keys().collect::<Result<BTreeSet<u32>, _>>();
-        let have = have.map_err(|error| failed("read", error.into()))?;
-        for interface in have.difference(ports) {
-            self.ports.remove(*interface).map_err(|error| failed("remove from", error.into()))?;
-        }
-        self.set_links(links, ports)?;
-        for interface in ports.difference(&have) {
-            let programs = self.programs.as_ref().map_err(|error| io::Error::other(error.clone()));
-            let guard = programs.map_err(|error| failed("write", MapError::from(error).into()))?;
-            let put = self.ports.insert(*interface, *interface, Some(&guard.guard), 0);
-            put.map_err(|error| failed("write", error))?;
-        }
-        Ok(())
-    }
-
-    /// Writes the array. A frame that is rewritten for an interface which is no port yet, or no longer, is dropped.
-    fn set_links(&mut self, links: &BTreeMap<u32, XdpLink>, ports: &BTreeSet<u32>) -> Result<(), Error> {
         let mut want = BTreeMap::new();
         for (interface, link) in links {
             let sends = ports.contains(interface).into();
             want.insert(xdp_link_index(*interface), XdpLink { interface: *interface, sends, ..*link });
         }
-        let changed = |from: &BTreeMap<u32, XdpLink>, to: &BTreeMap<u32, XdpLink>| -> Vec<u32> {
-            from.iter().filter(|(index, link)| to.get(index) != Some(link)).map(|(index, _)| *index).collect()
-        };
-        // An update is not atomic, so no program uses an element while it changes.
-        let gone = changed(&self.have, &want);
+        // Nothing is sent to a port while its interface has no element. Frames on their way pass before their port goes.
+        self.remove_links_except(&want)?;
+        self.set_ports(ports)?;
+        for (index, link) in want {
+            if self.have.get(&index) != Some(&link) {
+                self.links.set(index, XdpLink { interface: 0, ..link })?;
+                self.links.set(index, link)?;
+                self.have.insert(index, link);
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the elements of the array that differ.
+    fn remove_links_except(&mut self, keep: &BTreeMap<u32, XdpLink>) -> Result<(), Error> {
+        let differ = |(index, link): (&u32, &XdpLink)| (keep.get(index) != Some(link)).then_some(*index);
+        let gone: Vec<u32> = self.have.iter().filter_map(differ).collect();
         for index in &gone {
             self.links.set(*index, XdpLink::default())?;
             self.have.remove(index);
         }
-        if !gone.is_empty() {
-            grace()?;
+        // An update is not atomic, so no program uses an element while it changes.
+        if gone.is_empty() { Ok(()) } else { grace() }
+    }
+
+    fn set_ports(&mut self, ports: &BTreeSet<u32>) -> Result<(), Error> {
+        let have = self.ports.keys().collect::<Result<BTreeSet<u32>, _>>();
+        let have = have.map_err(|error| failed("read", error.into()))?;
+        for interface in have.difference(ports) {
+            self.ports.remove(*interface).map_err(|error| failed("remove from", error.into()))?;
         }
-        for index in changed(&want, &self.have) {
-            let link = want[&index];
-            self.links.set(index, XdpLink { interface: 0, ..link })?;
-            self.links.set(index, link)?;
-            self.have.insert(index, link);
+        for interface in ports.difference(&have) {
+            let programs = self.programs.as_ref().map_err(|error| io::Error::other(error.clone()));
+            let guard = programs.map_err(|error| failed("write", MapError::from(error).into()))?;
+            let put = self.ports.insert(*interface, *interface, Some(&guard.guard), 0);
+            put.map_err(|error| failed("write", error))?;
         }
         Ok(())
     }

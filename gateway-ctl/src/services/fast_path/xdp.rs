@@ -129,7 +129,7 @@ impl XdpControl {
             };
             states.insert(one.name.to_owned(), state);
             if let Some(mac) = one.link.mac {
-                let answers = answers(one.link, send.is_ok()) as u16;
+                let answers = answers(one.link, &send) as u16;
                 let link =
                     XdpLink { mac: Mac::new(mac), side: one.side as u16, answers, ..XdpLink::default() };
                 links.insert(index, link);
@@ -153,6 +153,10 @@ impl XdpControl {
                 self.refused.remove(&link.index);
                 Ok(())
             }
+            // The program of the version before leaves once the plan is applied.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                Err(Obstacle::Refused(error.to_string()))
+            }
             Err(error) => {
                 let error = error.to_string();
                 tracing::warn!(interface = link.index, %error, "XDP was refused: the tcx program stays alone");
@@ -164,12 +168,14 @@ impl XdpControl {
     }
 }
 
-/// Returns the way of DNS answers. A virtual interface that accepts no frames would lose them.
-fn answers(link: &Link, sends: bool) -> XdpAnswers {
-    match (link.kind.is_empty(), sends) {
-        (true, _) => XdpAnswers::Transmit,
-        (false, true) => XdpAnswers::Redirect,
-        (false, false) => XdpAnswers::None,
+/// Returns the way of DNS answers. A virtual interface that accepts no frames would lose them, and a queueing discipline is
+/// not passed by.
+fn answers(link: &Link, send: &Result<(), Obstacle>) -> XdpAnswers {
+    match send {
+        Err(Obstacle::Shaped(_)) => XdpAnswers::None,
+        _ if link.kind.is_empty() => XdpAnswers::Transmit,
+        Ok(()) => XdpAnswers::Redirect,
+        Err(_) => XdpAnswers::None,
     }
 }
 

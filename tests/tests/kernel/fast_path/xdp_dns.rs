@@ -170,3 +170,22 @@ fn without_a_checksum_there_is_none_and_half_a_checksum_is_left_to_the_stack() {
     dns.testbed.received();
     assert_eq!(dns.answered(), before + 1);
 }
+
+#[test]
+fn without_the_daemon_the_driver_answers_nothing() {
+    netns::require_root().expect("root");
+    let mut dns = DnsTestbed::build(Some(XdpAnswers::Transmit));
+    let packet = query(HOSTS[0], [1, 2]);
+    assert_eq!([dns.send(&packet).len(), dns.send(&packet).len()], [1, 1]);
+    assert_eq!(dns.answered(), 1);
+    // The lease of the fast path is renewed, so nothing else ends the answers.
+    let DnsTestbed { mut testbed, cache } = dns;
+    drop(cache);
+    wait_for(Duration::from_secs(10), "a query without an answer", || {
+        testbed.send_from_lan(&packet);
+        let mut shown = show(&testbed.received().0, false);
+        shown.retain(|frame| frame.source_port == 53);
+        shown.is_empty()
+    })
+    .expect("the kernel empties the maps of tail calls");
+}
