@@ -13,6 +13,11 @@ use crate::vm::checks::{Checks, this_program};
 /// As in `vm::daemon`.
 const MODULES: &[&str] = &["veth", "tun", "bridge"];
 const NAME: &str = "established_flows_arrive_unchanged";
+/// Tests of the programs at XDP, which the daemon leaves off on such a kernel, because it does not report what drivers support.
+const AT_XDP: [&str; 2] = [
+    "xdp::redirected_frames_have_the_same_bytes",
+    "xdp_block::first_queries_for_blocked_names_are_answered_in_the_driver_as_at_tcx",
+];
 
 #[test]
 fn established_flows_arrive_unchanged_without_tcx() {
@@ -26,9 +31,14 @@ fn established_flows_arrive_unchanged_without_tcx() {
     let script = format!(
         "echo \"release $(uname -r)\"\n{links}{daemon}check {NAME} passes {program} vm::fast_path::in_guest::{NAME}\n"
     );
+    let at_xdp = AT_XDP.map(|name| format!("check {name} passes {program} kernel::fast_path::{name}\n"));
+    let script = script + &at_xdp.concat();
     let guest = Checks::of(&script, Opts { modules: MODULES, ..Opts::default() });
     guest.assert_release("6.1.");
     guest.assert_ok(NAME);
+    for name in AT_XDP {
+        guest.assert_ok(name);
+    }
     guest.print_measured();
 }
 
