@@ -5,6 +5,7 @@
 mod flows;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use gateway_tests::vm::{Opts, quoted};
 
@@ -33,7 +34,8 @@ fn established_flows_arrive_unchanged_without_tcx() {
     );
     let at_xdp = AT_XDP.map(|name| format!("check {name} passes {program} kernel::fast_path::{name}\n"));
     let script = script + &at_xdp.concat();
-    let guest = Checks::of(&script, Opts { modules: MODULES, ..Opts::default() });
+    let guest =
+        Checks::of(&script, Opts { modules: MODULES, timeout: Duration::from_secs(480), ..Opts::default() });
     guest.assert_release("6.1.");
     guest.assert_ok(NAME);
     for name in AT_XDP {

@@ -11,6 +11,7 @@ use gateway_common::wire::{
     DnsCacheKey, DnsCacheValue, DnsHit, FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit,
 };
 use gateway_dns::serve::kernel_cache;
+use gateway_outbound::causes::with_causes;
 use zerocopy::FromBytes as _;
 
 use super::dns_filter::Filter;
@@ -26,8 +27,9 @@ pub struct Answers {
     maps: Mutex<Maps>,
     hits: Mutex<RingBuf<MapData>>,
     filter: Filter,
-    /// Keeps the tail calls to the programs alive.
-    _calls: [ProgramArray<MapData>; 2],
+    /// Keep the tail calls to the programs alive.
+    _calls: ProgramArray<MapData>,
+    _at_xdp: Option<ProgramArray<MapData>>,
 }
 
 struct Maps {
@@ -50,12 +52,21 @@ impl Programs {
             let program = self.program(name)?.fd().map_err(refused)?.try_clone();
             programs.push(program.map_err(|error| refused(ProgramError::IOError(error)))?);
         }
-        let at_xdp = self.xdp.answers().unwrap_or_else(|error| {
-            tracing::warn!(error, "DNS queries are not answered at XDP");
-            Vec::new()
+        let calls = fill(&mut self.ebpf, CALLS, &programs)?;
+        let at_xdp = self.xdp.answers();
+        let at_xdp = at_xdp.and_then(|programs| {
+            fill(&mut self.ebpf, XDP_CALLS, &programs).map_err(|error| with_causes(&error))
         });
-        let calls = [fill(&mut self.ebpf, CALLS, &programs)?, fill(&mut self.ebpf, XDP_CALLS, &at_xdp)?];
-        Ok(Answers { maps: Mutex::new(maps), hits: Mutex::new(hits), filter, _calls: calls })
+        if let Err(error) = &at_xdp {
+            tracing::warn!(error, "DNS queries are not answered at XDP");
+        }
+        Ok(Answers {
+            maps: Mutex::new(maps),
+            hits: Mutex::new(hits),
+            filter,
+            _calls: calls,
+            _at_xdp: at_xdp.ok(),
+        })
     }
 }
 

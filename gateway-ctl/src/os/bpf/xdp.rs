@@ -210,7 +210,9 @@ impl Inner {
         syscall::pin(link.as_fd(), &pin)
     }
 
-    fn detach_except(&self, keep: &BTreeSet<u32>) -> io::Result<()> {
+    fn detach_except(&mut self, keep: &BTreeSet<u32>) -> io::Result<()> {
+        // Some drivers send only while they have a program.
+        let withdrawn = self.withdraw_except(keep).map_err(|error| io::Error::other(with_causes(&error)));
         for (interface, pin) in self.pinned()? {
             if keep.contains(&interface) {
                 continue;
@@ -222,7 +224,20 @@ impl Inner {
             }
             std::fs::remove_file(&pin)?;
         }
-        Ok(())
+        withdrawn
+    }
+
+    /// Lets XDP use no other interfaces than these.
+    fn withdraw_except(&mut self, keep: &BTreeSet<u32>) -> Result<(), Error> {
+        let links = self.have.values().filter(|link| keep.contains(&link.interface));
+        let links = links.map(|link| (link.interface, *link)).collect();
+        let ports = self.port_interfaces()?.intersection(keep).copied().collect();
+        self.set(&links, &ports)
+    }
+
+    fn port_interfaces(&self) -> Result<BTreeSet<u32>, Error> {
+        let ports = self.ports.keys().collect::<Result<BTreeSet<u32>, _>>();
+        ports.map_err(|error| failed("read", error.into()))
     }
 
     /// Returns the pins by the index of their interface.
@@ -243,7 +258,6 @@ impl Inner {
             let sends = ports.contains(interface).into();
             want.insert(xdp_link_index(*interface), XdpLink { interface: *interface, sends, ..*link });
         }
-        // Nothing is sent to a port while its interface has no element. Frames on their way pass before their port goes.
         self.remove_links_except(&want)?;
         self.set_ports(ports)?;
         for (index, link) in want {
@@ -256,21 +270,28 @@ impl Inner {
         Ok(())
     }
 
-    /// Empties the elements of the array that differ.
+    /// Empties the elements of the array that differ. Programs first stop sending to these interfaces, so that frames on
+    /// their way pass the guard, which needs the element, and their port is still there.
     fn remove_links_except(&mut self, keep: &BTreeMap<u32, XdpLink>) -> Result<(), Error> {
-        let differ = |(index, link): (&u32, &XdpLink)| (keep.get(index) != Some(link)).then_some(*index);
-        let gone: Vec<u32> = self.have.iter().filter_map(differ).collect();
-        for index in &gone {
+        let differs = |(index, link): &(&u32, &XdpLink)| keep.get(index) != Some(link);
+        let gone: Vec<_> = self.have.iter().filter(differs).map(|(index, link)| (*index, *link)).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        for (index, link) in &gone {
+            self.links.set(*index, XdpLink { sends: 0, answers: 0, ..*link })?;
+        }
+        grace()?;
+        for (index, _) in &gone {
             self.links.set(*index, XdpLink::default())?;
             self.have.remove(index);
         }
-        // An update is not atomic, so no program uses an element while it changes.
-        if gone.is_empty() { Ok(()) } else { grace() }
+        // An update is not atomic, so no program uses an element while it gets another interface.
+        grace()
     }
 
     fn set_ports(&mut self, ports: &BTreeSet<u32>) -> Result<(), Error> {
-        let have = self.ports.keys().collect::<Result<BTreeSet<u32>, _>>();
-        let have = have.map_err(|error| failed("read", error.into()))?;
+        let have = self.port_interfaces()?;
         for interface in have.difference(ports) {
             self.ports.remove(*interface).map_err(|error| failed("remove from", error.into()))?;
         }

@@ -27,6 +27,7 @@ pub struct XdpControl {
 struct Refusal {
     mtu: u32,
     time: Instant,
+    retry_interval: Duration,
     error: String,
 }
 
@@ -142,29 +143,26 @@ impl XdpControl {
     }
 
     fn attach_one(&mut self, link: &Link) -> Result<(), Obstacle> {
-        if let Some(refusal) = self.refused.get(&link.index)
-            && refusal.mtu == link.mtu
-            && refusal.time.elapsed() < RETRY_INTERVAL
+        let before = self.refused.get(&link.index).filter(|refusal| refusal.mtu == link.mtu);
+        if let Some(refusal) = before
+            && refusal.time.elapsed() < refusal.retry_interval
         {
             return Err(Obstacle::Refused(refusal.error.clone()));
         }
-        match self.xdp.attach(link.index) {
-            Ok(()) => {
-                self.refused.remove(&link.index);
-                Ok(())
-            }
-            // The program of the version before leaves once the plan is applied.
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                Err(Obstacle::Refused(error.to_string()))
-            }
-            Err(error) => {
-                let error = error.to_string();
-                tracing::warn!(interface = link.index, %error, "XDP was refused: the tcx program stays alone");
-                let refusal = Refusal { mtu: link.mtu, time: Instant::now(), error: error.clone() };
-                self.refused.insert(link.index, refusal);
-                Err(Obstacle::Refused(error))
-            }
+        let Err(failure) = self.xdp.attach(link.index) else {
+            self.refused.remove(&link.index);
+            return Ok(());
+        };
+        let error = failure.to_string();
+        if before.is_none_or(|refusal| refusal.error != error) {
+            tracing::warn!(interface = link.index, %error, "XDP was refused: the tcx program stays alone");
         }
+        // The program of the version before leaves once the plan is applied. Until then, the driver is not involved.
+        let is_busy = failure.kind() == io::ErrorKind::ResourceBusy;
+        let retry_interval = if is_busy { Duration::ZERO } else { RETRY_INTERVAL };
+        let refusal = Refusal { mtu: link.mtu, time: Instant::now(), retry_interval, error: error.clone() };
+        self.refused.insert(link.index, refusal);
+        Err(Obstacle::Refused(error))
     }
 }
 
@@ -197,5 +195,27 @@ fn candidate<'a>(
 fn report(result: io::Result<()>) {
     if let Err(error) = result {
         tracing::error!(%error, "failed to detach XDP");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_take_the_way_that_loses_none_and_pass_no_discipline_by() {
+        let link = |kind: &str| Link { kind: kind.to_owned(), ..Link::default() };
+        let (physical, virtual_link) = (link(""), link("veth"));
+        let shaped = Err(Obstacle::Shaped("cake".to_owned()));
+        for (link, send, wanted) in [
+            (&physical, Ok(()), XdpAnswers::Transmit),
+            (&physical, Err(Obstacle::NoTransmit), XdpAnswers::Transmit),
+            (&physical, shaped.clone(), XdpAnswers::None),
+            (&virtual_link, Ok(()), XdpAnswers::Redirect),
+            (&virtual_link, Err(Obstacle::NoTransmit), XdpAnswers::None),
+            (&virtual_link, shaped, XdpAnswers::None),
+        ] {
+            assert_eq!(answers(link, &send), wanted, "{link:?} {send:?}");
+        }
     }
 }

@@ -276,6 +276,7 @@ pub fn compare_with(prepare: impl Fn(&mut Testbed), counted: impl Fn(&Testbed) -
         TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let steps = prop::collection::vec(step(), STEPS);
     let (mut packets, mut fast, mut replied, mut full) = (0, 0, 0, 0);
+    let (mut samples, mut denied) = (0, 0);
     for _ in 0..SEQUENCES {
         let steps = steps.new_tree(&mut runner).expect("steps").current();
         let (mut on, mut off) = (Side::build(), Side::build());
@@ -292,9 +293,14 @@ pub fn compare_with(prepare: impl Fn(&mut Testbed), counted: impl Fn(&Testbed) -
             let (reported, wanted) = (on.report(), off.report());
             assert_eq!(reported, wanted, "{number} {step:?}\n{:?}", &steps[..usize::from(number)]);
             packets += with.len();
+            samples += reported.samples.len();
+            denied += u64::from(reported.samples.iter().any(|sample| sample.action == "drop"));
         }
         let [forwarded, back] = counted(&on.testbed);
         (fast, replied) = (fast + forwarded, replied + back);
+        let report = on.report();
+        let counted = report.devices.iter().chain(&report.policies);
+        assert!(counted.clone().all(|counters| counters.packets > 20), "{report:?}");
         full += on.testbed.counted(FastCounter::Full);
         assert_eq!(off.testbed.counted(FastCounter::Forwarded), 0);
         // The notes of a packet are found or refused, never mistaken.
@@ -304,5 +310,5 @@ pub fn compare_with(prepare: impl Fn(&mut Testbed), counted: impl Fn(&Testbed) -
         "{packets} packets left alike, of which {fast} and {replied} took the tested path, {full} found no place"
     );
     assert!(packets > SEQUENCES * STEPS / 2 && fast > 500 && replied > 100, "{packets} {fast} {replied}");
-    assert!(full > 10, "{full}");
+    assert!(full > 10 && samples > 1000 && denied > 10, "{full} {samples} {denied}");
 }
