@@ -29,6 +29,9 @@ pub const DNS: u16 = 53;
 /// Maximum delay until a service notices that it should end.
 const ATTENTION: Duration = Duration::from_millis(100);
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(120);
+/// Timeout of an HTTP request. Loads connect without one, and each connection takes a thread until then: with a longer time,
+/// those of two tests exceed the memory areas that the kernel allows a process (`vm.max_map_count`).
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 type RequestCounts = Arc<Mutex<BTreeMap<(u16, IpAddr), u64>>>;
 
@@ -137,7 +140,7 @@ pub(crate) fn wait_readable(listener: &TcpListener) {
 
 fn answer_http(stream: TcpStream, from: SocketAddr) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
     let mut reader = BufReader::new(&stream);
     let mut request = String::new();
     reader.read_line(&mut request)?;
