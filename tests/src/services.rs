@@ -29,8 +29,8 @@ pub const DNS: u16 = 53;
 /// Maximum delay until a service notices that it should end.
 const ATTENTION: Duration = Duration::from_millis(100);
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(120);
-/// Timeout of an HTTP request. Loads connect without one, and each connection takes a thread until then: with a longer time,
-/// those of two tests exceed the memory areas that the kernel allows a process (`vm.max_map_count`).
+/// Timeout of an HTTP request. Loads connect without one, and each connection takes a thread until then: with a longer
+/// time, those of two tests exceed the memory areas that the kernel allows a process (`vm.max_map_count`).
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 type RequestCounts = Arc<Mutex<BTreeMap<(u16, IpAddr), u64>>>;

@@ -70,14 +70,11 @@ fn explanation(testbed: &Testbed, name: &str) -> Value {
     row
 }
 
-#[test]
-fn first_queries_for_blocked_names_are_answered_by_the_kernel() {
-    let (mut testbed, _upstream) = resolving();
+/// Blocks the names, and returns the explanation of the resolver for one of them.
+fn block(testbed: &Testbed, client: &mut Client, names: &mut FreshNames) -> Value {
     testbed.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
     testbed.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("blocked");
     testbed.api().act("/enforce/reconcile").expect("reconciled");
-    let mut names = FreshNames(0);
-    let mut client = Client::of(&testbed.network.laptop, LAN_V4.into()).expect("a client");
     wait_for(SOON, "the name to be blocked", || {
         client.ask("ads.example", A).expect("an answer") == reply(NOWHERE)
     })
@@ -86,8 +83,17 @@ fn first_queries_for_blocked_names_are_answered_by_the_kernel() {
     let by_resolver = names.next();
     let dug = ["+short", "+tcp", "@192.168.10.1", &by_resolver, "A"];
     assert_eq!(testbed.network.laptop.namespace.run("dig", &dug).expect("dig").trim(), "0.0.0.0");
-    let wanted = explanation(&testbed, &by_resolver);
-    assert_eq!(wanted["status"], "blocked");
+    let explained = explanation(testbed, &by_resolver);
+    assert_eq!(explained["status"], "blocked");
+    explained
+}
+
+#[test]
+fn first_queries_for_blocked_names_are_answered_by_the_kernel() {
+    let (mut testbed, _upstream) = resolving();
+    let mut names = FreshNames(0);
+    let mut client = Client::of(&testbed.network.laptop, LAN_V4.into()).expect("a client");
+    let wanted = block(&testbed, &mut client, &mut names);
     // At both addresses of the gateway, and at the addresses of other resolvers, which are redirected.
     for resolver in [LAN_V4.into(), LAN_V6.into(), server(false), server(true)] {
         let mut client = Client::of(&testbed.network.laptop, resolver).expect("a client");
@@ -123,19 +129,9 @@ fn first_queries_for_blocked_names_are_answered_in_the_driver() {
     });
     testbed.daemon.configure(&configuration).expect("configured");
     testbed.daemon.start().expect("a daemon");
-    testbed.api().put("/privacy/dns-mode", &json!({"mode": "system"})).expect("stored");
-    testbed.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("blocked");
-    testbed.api().act("/enforce/reconcile").expect("reconciled");
     let mut names = FreshNames(0);
     let mut client = Client::of(&testbed.network.laptop, LAN_V4.into()).expect("a client");
-    wait_for(SOON, "the name to be blocked", || {
-        client.ask("ads.example", A).expect("an answer") == reply(NOWHERE)
-    })
-    .expect("blocked");
-    let by_resolver = names.next();
-    let dug = ["+short", "+tcp", "@192.168.10.1", &by_resolver, "A"];
-    assert_eq!(testbed.network.laptop.namespace.run("dig", &dug).expect("dig").trim(), "0.0.0.0");
-    let wanted = explanation(&testbed, &by_resolver);
+    let wanted = block(&testbed, &mut client, &mut names);
     for resolver in [LAN_V4.into(), LAN_V6.into(), server(false), server(true)] {
         let mut client = Client::of(&testbed.network.laptop, resolver).expect("a client");
         let mut last = String::new();

@@ -1,5 +1,5 @@
-//! Generated sequences of packets, swaps, NAT conflicts, neighbour changes, evictions and flushes, sent through two gateways: one
-//! with the fast path, one without it. Their frames are equal, and so are their counters and samples.
+//! Generated sequences of packets, swaps, NAT conflicts, neighbour changes, evictions and flushes, sent through two
+//! gateways: one with the fast path, one without it. Their frames are equal, and so are their counters and samples.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -105,7 +105,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..DESTINATIONS).prop_map(|number| Step::Allow(number, true)),
         2 => flow().prop_map(Step::FillBucket),
         1 => (9..12u8).prop_map(Step::NextHop),
-        1 => (2..2 + HOSTS, 0..2u8).prop_map(|(host, other)| Step::Host { host, last: if other == 0 { host } else { moved(host) } }),
+        1 => (2..2 + HOSTS, any::<bool>()).prop_map(|(host, is_moved)| {
+            Step::Host { host, last: if is_moved { moved(host) } else { host } }
+        }),
         1 => Just(Step::Flush),
         1 => Just(Step::Invalidate),
         1 => Just(Step::Off),

@@ -73,6 +73,17 @@ impl DnsTestbed {
         shown
     }
 
+    /// Sends a query over IPv4 without its checksum. The driver answers it without one.
+    pub fn assert_answered_without_checksum(&mut self, packet: &Packet) {
+        let mut frame = packet.frame();
+        frame[40..42].fill(0);
+        let before = self.answered();
+        self.testbed.send_frame_from_lan(&frame);
+        let (to_lan, _) = self.testbed.received();
+        let answer = to_lan.iter().find(|frame| frame[23] == UDP).expect("an answer");
+        assert_eq!((self.answered(), &answer[40..42]), (before + 1, &[0, 0][..]));
+    }
+
     pub fn answered(&self) -> u64 {
         self.testbed.counted_by_xdp(XdpCounter::Answered)
     }
@@ -154,21 +165,17 @@ fn without_a_checksum_there_is_none_and_half_a_checksum_is_left_to_the_stack() {
     let mut dns = DnsTestbed::build(Some(XdpAnswers::Transmit));
     let packet = query(HOSTS[0], [1, 2]);
     assert_eq!(dns.send(&packet).len(), 1);
-    let mut frame = packet.frame();
-    frame[40..42].fill(0);
-    let before = dns.answered();
-    dns.testbed.send_frame_from_lan(&frame);
-    let (to_lan, _) = dns.testbed.received();
-    let answer = to_lan.iter().find(|frame| frame[23] == UDP).expect("an answer");
-    assert_eq!((dns.answered(), &answer[40..42]), (before + 1, &[0, 0][..]));
+    dns.assert_answered_without_checksum(&packet);
 
+    let before = dns.answered();
+    let mut frame = packet.frame();
     // The sum of the pseudo-header, as a packet of this machine has it before its checksum is computed.
     let ends = [&frame[26..34], &[0, 17], &frame[38..40]].concat();
     let sum = gateway_common::checksum::fold(gateway_common::checksum::sum(&ends));
     frame[40..42].copy_from_slice(&sum.to_ne_bytes());
     dns.testbed.send_frame_from_lan(&frame);
     dns.testbed.received();
-    assert_eq!(dns.answered(), before + 1);
+    assert_eq!(dns.answered(), before);
 }
 
 #[test]
