@@ -4,6 +4,7 @@ import createClient, { type Middleware } from 'openapi-fetch'
 import { ApiError, readError, Unreachable } from './errors'
 import { patiently } from './patience'
 import { session } from './session'
+import { whileWaiting } from './waiting'
 import type { components, paths } from './schema'
 
 export type Schemas = components['schemas']
@@ -16,7 +17,8 @@ const LONGEST_READ = 15_000
 /** A request that fails because the session has ended waits for a new sign-in and is sent again. */
 async function send(request: Request): Promise<Response> {
   const again = request.clone()
-  const response = await patiently(request, once)
+  const answer = patiently(request, once)
+  const response = await (request.method === 'GET' ? answer : whileWaiting(answer))
   if (response.status !== 401 || request.url.includes('/api/v1/auth/')) return response
   await session.signedInAgain()
   const headers = new Headers(again.headers)

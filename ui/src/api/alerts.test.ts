@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isQuiet, parseAlert, withAlert, type LiveAlert } from './live'
+import { isQuiet, parseAlert, withAlert, type LiveAlert } from './alerts'
 
 const down: LiveAlert = {
   kind: 'tunnel_down',
