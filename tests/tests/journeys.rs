@@ -89,6 +89,21 @@ fn two_uplinks_and_what_leaves_directly_are_in_the_overview() -> Result<()> {
 }
 
 #[test]
+fn ten_tabs_share_one_event_stream() -> Result<()> {
+    run("tabs", Start::LivedIn)
+}
+
+#[test]
+fn live_regions_are_silent_while_nothing_changes() -> Result<()> {
+    run("idle", Start::LivedIn)
+}
+
+#[test]
+fn a_new_page_has_a_title_and_the_focus() -> Result<()> {
+    run("headings", Start::LivedIn)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

@@ -1,4 +1,4 @@
-// The daemon stops answering with the page open: within half a minute nothing is green any more, the last data stays, and
+// The daemon stops answering with the page open: after ten seconds nothing is green any more, the last data stays, and
 // afterwards everything goes on by itself.
 
 import assert from 'node:assert/strict'
@@ -10,6 +10,9 @@ export default async function stopped({ daemon, open }) {
     page.locator('main').evaluate((main) => main.ownerDocument.defaultView.getComputedStyle(main).filter)
   const chip = page.locator('.top .chip')
   await until('a verdict', async () => /OK|BLOCKED/.test(await chip.innerText()))
+  const other = await open({ path: '/paths' })
+  const menu = other.page.getByRole('button', { name: 'Actions: wg-b' }).first()
+  await menu.waitFor()
   daemon.pause()
   try {
     await until('UNKNOWN', async () => /UNKNOWN/.test(await chip.innerText()), 45_000)
@@ -20,10 +23,16 @@ export default async function stopped({ daemon, open }) {
     assert.equal(await hue(), 'saturate(0)')
     await shot('overview-stopped')
     assert.ok((await page.locator('main').innerText()).length > 50, 'the last data stays')
+    // An action that is chosen meanwhile is not done, and the page says so.
+    await menu.click()
+    await other.page.getByRole('menuitem', { name: /^Bring up|^Take down/ }).click()
+    await other.page.locator('.toast').getByText('has not answered yet').waitFor()
   } finally {
     daemon.resume()
   }
   await until('a verdict again', async () => /OK|BLOCKED/.test(await chip.innerText()), 60_000)
   await until('the hue again', async () => (await hue()) === 'none')
+  await other.page.locator('.toast').getByText('has not answered yet').waitFor({ state: 'detached' })
+  await other.close()
   await close()
 }

@@ -31,7 +31,7 @@ function Leak() {
   const verdict = useVerdict()
   if (verdict.word !== 'LEAK' || path === '/') return null
   return (
-    <div className="banner banner--leak" role="alert">
+    <div className="banner banner--leak">
       <Glyph state="leak" />
       <span>
         <b>LEAK</b>
@@ -71,8 +71,10 @@ function ReadOnly() {
 function Unreachable() {
   const text = useText()
   const query = useGet('/status', {}, { every: 3000 })
+  const { fresh } = useVerdict()
   const now = useNow()
-  if (!query.error) return null
+  // A daemon that hangs is silent before its read fails.
+  if (!query.error && (fresh || !query.data)) return null
   const last = query.data ? query.dataUpdatedAt : null
   return (
     <div className="banner banner--unknown">
@@ -103,7 +105,7 @@ function Confirmation() {
   if (!until) return null
   const left = Math.max(0, (Date.parse(until) - now) / 1000)
   return (
-    <div className="banner banner--plain" role="status">
+    <div className="banner banner--plain">
       <span className="strong">{text.shell.confirmWithin(formatAge(left, text))}</span>
       <span>{text.shell.confirmWhy}</span>
       <span className="btns">

@@ -6,8 +6,10 @@ import { useQueryClient } from '@tanstack/react-query'
 import { live } from '@/api/live'
 import { Sprite } from '@/components/icons'
 import { useText } from '@/text'
+import { Announcer } from './announcer'
 import { Banners } from './banners'
 import { BottomBar, SideBar } from './navigation'
+import { HeadingFocus, PageTitle } from './page-change'
 import { PendingBar } from './pending-bar'
 import { Shortcuts } from './shortcuts'
 import { Silence } from './silence'
@@ -34,13 +36,18 @@ export function Shell() {
           <main className="page" id="main" tabIndex={-1}>
             <Outlet />
           </main>
-          <PendingBar />
+          <div className="foot">
+            <Toasts />
+            <PendingBar />
+          </div>
         </div>
       </div>
       <BottomBar />
+      <Announcer />
+      <PageTitle />
+      <HeadingFocus />
       <Shortcuts />
       <SignInAgain />
-      <Toasts />
     </>
   )
 }

@@ -4,8 +4,10 @@ import { useEffect, useSyncExternalStore } from 'react'
 import { ApiError } from '@/api/client'
 import type { Schemas } from '@/api/client'
 import { Unreachable } from '@/api/errors'
+import { slowChanges } from '@/api/waiting'
 import { Button, IconButton } from '@/components/button'
 import { useText } from '@/text'
+import { useVerdict } from './verdict'
 
 interface Toast {
   id: number
@@ -52,8 +54,15 @@ export function Toasts() {
     },
     () => toasts,
   )
+  const waiting = useSyncExternalStore(slowChanges.subscribe, slowChanges.count)
+  const { late } = useVerdict()
   return (
     <div className="toasts" role="status" aria-live="polite">
+      {waiting > 0 && late ? (
+        <div className="toast">
+          <p className="med">{text.shell.changeWaits}</p>
+        </div>
+      ) : null}
       {shown.map((toast) => (
         <Shown
           key={toast.id}

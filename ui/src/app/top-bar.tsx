@@ -81,7 +81,7 @@ function Crumbs() {
 function VerdictChip() {
   const { word, state, checkedAt } = useVerdict()
   return (
-    <Link className={`chip chip--${state}`} to="/" aria-live={state === 'leak' ? 'assertive' : 'polite'}>
+    <Link className={`chip chip--${state}`} to="/">
       <Glyph state={state} />
       {word}{' '}
       <span>

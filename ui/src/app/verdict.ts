@@ -16,21 +16,31 @@ export interface Verdict {
   checkedAt: string | null
   /** The last answer is young enough to say something. */
   fresh: boolean
+  /** The daemon has left a read unanswered for longer than it takes to answer one. */
+  late: boolean
   /** The daemon answers. */
   reachable: boolean
 }
 
 /** Age from which an answer says nothing any more, in milliseconds. */
-const WORTHLESS = 30_000
+const WORTHLESS = 10_000
+
+/** Age from which the next answer is overdue, in milliseconds. */
+const OVERDUE = 5_000
 
 const STATES: Record<Word, State> = { OK: 'ok', BLOCKED: 'blocked', LEAK: 'leak', UNKNOWN: 'unknown' }
+
+/** Reports whether an answer of this time says something now. */
+export function isFresh(at: number, now: number): boolean {
+  return now - at < WORTHLESS
+}
 
 export function useVerdict(): Verdict {
   const query = useGet('/status', {}, { every: 3000 })
   const now = useNow()
   const last = query.data?.data.verdict
   // An unchanged answer is not sent again, so the time of the read counts as well as that of the check.
-  const fresh = query.error === null && now - query.dataUpdatedAt < WORTHLESS
+  const fresh = query.error === null && isFresh(query.dataUpdatedAt, now)
   const word: Word = last && fresh ? last.word : 'UNKNOWN'
   return {
     word,
@@ -38,8 +48,14 @@ export function useVerdict(): Verdict {
     last,
     checkedAt: last?.checked_at ?? null,
     fresh,
+    late: now - query.dataUpdatedAt >= OVERDUE,
     reachable: query.error === null,
   }
+}
+
+/** The sentence without durations and counts of packets, which go on while nothing else changes. */
+export function steadyPart(sentence: string): string {
+  return sentence.replace(/\b\d[\d\s]*(?:packets?|ms|s|m|h|d|min|minutes?|seconds?|hours?|days?)\b/g, '')
 }
 
 /** The sentence without its word and its age, which are drawn apart. */

@@ -81,11 +81,10 @@ export function Skeleton({ lines }: { lines: number }) {
 /** An error in words: what failed, its code and the id of the request. */
 export function Failure({ error, since, retry }: { error: Error; since?: number; retry?: () => void }) {
   const text = useText()
-  const age = useAge(since ? new Date(since).toISOString() : null)
   const known = error instanceof ApiError
   return (
-    <div className="err" role="alert">
-      <p className="strong">
+    <div className="err">
+      <p className="strong" role="alert">
         {error instanceof Unreachable ? text.common.unreachable : known ? error.message : text.common.failed}
       </p>
       {known ? (
@@ -103,7 +102,7 @@ export function Failure({ error, since, retry }: { error: Error; since?: number;
           ))}
         </ul>
       ) : null}
-      {since ? <p className="dim sm">{text.common.lastGood(age)}</p> : null}
+      {since ? <LastGood since={since} /> : null}
       {retry ? (
         <div>
           <Button size="small" icon="refresh" onClick={retry}>
@@ -113,6 +112,12 @@ export function Failure({ error, since, retry }: { error: Error; since?: number;
       ) : null}
     </div>
   )
+}
+
+/** The age of the data below an error. It counts on, so it is no part of what is announced. */
+function LastGood({ since }: { since: number }) {
+  const text = useText()
+  return <p className="dim sm">{text.common.lastGood(useAge(new Date(since).toISOString()))}</p>
 }
 
 /** A part that this host or version does not have. It is no error. */

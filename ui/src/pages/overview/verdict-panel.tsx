@@ -26,10 +26,7 @@ export function VerdictPanel() {
   const down = hops?.filter((hop) => hop.type === 'vpn' && !hop.usable && hop.status !== 'disabled')
   const first = down?.find((hop) => last?.sentence.includes(hop.target)) ?? down?.[0]
   return (
-    <section
-      className={`verdict v-${verdict.state}`}
-      aria-live={verdict.state === 'leak' ? 'assertive' : 'polite'}
-    >
+    <section className={`verdict v-${verdict.state}`}>
       <Glyph state={verdict.state} className="verdict__glyph" />
       <Sentence />
       <div className="verdict__meta">
