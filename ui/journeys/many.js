@@ -13,6 +13,24 @@ const ELEMENTS = 5000
 
 const PAGES = ['/devices', '/dns', '/', '/policies']
 
+/** Forms that choose one or several of the devices. */
+const FORMS = [
+  {
+    address: '/policies/new',
+    field: /^Device/,
+    many: true,
+    prepare: async (page) => {
+      await page.getByLabel('Name', { exact: true }).pressSequentially('of many', { delay: 20 })
+    },
+  },
+  {
+    address: '/dns/lists?edit=rule%3Anew',
+    field: /^Devices/,
+    many: true,
+  },
+  { address: '/dns/privacy', field: 'For' },
+]
+
 export default async function many({ daemon, context, open }) {
   await daemon.api('POST', '/dns/blocklist', { domain: 'many.example' })
   const devices = Array.from({ length: DEVICES }, (_, n) => ({
@@ -53,6 +71,42 @@ export default async function many({ daemon, context, open }) {
     console.log(`${address}: longest task ${longest.toFixed(0)} ms, ${elements} elements`)
     assert.ok(elements <= ELEMENTS, `${address}: ${elements} elements`)
   }
+  for (const form of FORMS) {
+    const elements = await choose(open, form)
+    console.log(`${form.address}: ${elements} elements`)
+    assert.ok(elements <= ELEMENTS, `${form.address}: ${elements} elements`)
+  }
+}
+
+/** Types in a form that chooses among the devices, and chooses one by its name. Returns the elements of the page. */
+async function choose(open, { address, prepare, field, many }) {
+  const { page, watch, close } = await open({ path: address })
+  await settled(page)
+  await prepare?.(page)
+  const main = page.locator('main')
+  if (many) {
+    const group = main.getByRole('group', { name: field })
+    await group.getByLabel('Filter').pressSequentially('device-9876')
+    const found = group.getByRole('checkbox', { name: 'device-9876', exact: true })
+    await found.check()
+    // What is typed elsewhere leaves it chosen.
+    await group.getByLabel('Filter').fill('')
+    await group.getByText(/^1 of 10/).waitFor()
+  } else {
+    const combo = main.getByRole('combobox', { name: field })
+    await combo.click()
+    await combo.pressSequentially('device-9876')
+    await main
+      .getByRole('option', { name: /device-9876$/ })
+      .first()
+      .waitFor()
+    await combo.press('Enter')
+    await until('the chosen device', async () => (await combo.inputValue()).includes('device-9876'))
+  }
+  const elements = await page.locator('*').count()
+  watch.assertClean()
+  await close()
+  return elements
 }
 
 /**

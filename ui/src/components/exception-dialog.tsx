@@ -11,6 +11,7 @@ import { Dialog } from './dialog'
 import { useDraft } from './draft'
 import { ErrorSummary, Select, TextField } from './fields'
 import { Failure } from './section'
+import { PickOne } from './picker'
 import { Segmented } from './segmented'
 import { useNow } from './time'
 
@@ -39,9 +40,6 @@ export function ExceptionDialog(props: Props) {
 }
 
 const DURATIONS = ['15', '60', '240', '1440'] as const
-/** Devices that are offered at once. */
-const OFFERED = 100
-
 function ExceptionForm({ onClose, device, type = 'temporary-direct', minutes = 60 }: Props) {
   const text = useText()
   const now = useNow()
@@ -154,39 +152,26 @@ interface ChoiceProps {
   onChange: (id: string) => void
 }
 
-/** One of the devices. With very many, a part of the name narrows the list. */
+/** One of the devices. */
 function DeviceChoice({ value, error, onChange }: ChoiceProps) {
   const text = useText()
-  const [typed, setTyped] = useState('')
   const query = useGet('/devices', {}, { every: 60_000 })
   const devices = query.data?.data
-  const matching = useMemo(() => {
-    const words = typed.toLowerCase()
-    return (devices ?? []).filter((each) =>
-      `${each.name} ${each.hostname ?? ''} ${(each.ips ?? []).join(' ')}`.toLowerCase().includes(words),
-    )
-  }, [devices, typed])
+  const options = useMemo(
+    () => [
+      ['', text.exception.choose] as const,
+      ...(devices ?? []).map((each) => [each.id, each.name] as const),
+    ],
+    [devices, text],
+  )
   if (query.error && !devices) return <Failure error={query.error} retry={() => void query.refetch()} />
-  const chosen = devices?.find((each) => each.id === value)
-  const offered = matching.slice(0, OFFERED)
-  const all = chosen && !offered.includes(chosen) ? [chosen, ...offered] : offered
   return (
-    <>
-      {(devices?.length ?? 0) > OFFERED ? (
-        <TextField
-          label={text.exception.findDevice}
-          value={typed}
-          onChange={setTyped}
-          hint={matching.length > OFFERED ? text.exception.narrow(OFFERED, matching.length) : undefined}
-        />
-      ) : null}
-      <Select
-        label={text.exception.device}
-        value={value}
-        error={error}
-        options={[['', text.exception.choose], ...all.map((each) => [each.id, each.name] as const)]}
-        onChange={onChange}
-      />
-    </>
+    <PickOne
+      label={text.exception.device}
+      value={value}
+      error={error}
+      options={options}
+      onChange={onChange}
+    />
   )
 }

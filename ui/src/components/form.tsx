@@ -7,7 +7,8 @@ import { useText } from '@/text'
 import { Button } from './button'
 import type { Draft, Fields } from './draft'
 import type { Edit } from './edit'
-import { Check, ErrorSummary, Select, TextArea, TextField } from './fields'
+import { Check, ErrorSummary, TextArea, TextField } from './fields'
+import { PickOne } from './picker'
 import { Failure } from './section'
 
 /** The values of a form as they are typed: numbers and lists are text. */
@@ -82,7 +83,7 @@ function OneField<T extends Values>({ draft, spec, texts, error }: OneFieldProps
     )
   const common = { label, hint, error: problem, value: String(value ?? ''), onChange: change }
   if (spec.kind === 'select')
-    return <Select {...common} options={spec.options ?? []} disabled={spec.disabled} />
+    return <PickOne {...common} options={spec.options ?? []} disabled={spec.disabled} />
   if (spec.kind === 'area') return <TextArea {...common} rows={spec.rows ?? 4} spellCheck={false} />
   return (
     <TextField

@@ -6,8 +6,9 @@ import { useGo } from '@/app/link'
 import { useEdit } from '@/components/edit'
 import { Select, TextArea, TextField } from '@/components/fields'
 import { EditForm } from '@/components/form'
+import { PickMany } from '@/components/picker'
 import { useText } from '@/text'
-import { Picker, PrivacyClassChoice, ProfileChoice, TrustClassChoice, wordsOf } from './form-parts'
+import { PrivacyClassChoice, ProfileChoice, TrustClassChoice, wordsOf } from './form-parts'
 
 type Device = Schemas['Device']
 
@@ -154,7 +155,7 @@ export function DeviceForm({ device, etag = null }: Props) {
           error={edit.of('profile')}
           onChange={(chosen) => set('profile', chosen)}
         />
-        <Picker
+        <PickMany
           key={groups ? 'there' : 'loading'}
           label={words.groups}
           all={groups ?? []}

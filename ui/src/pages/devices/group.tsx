@@ -12,8 +12,9 @@ import { TextField } from '@/components/fields'
 import { EditForm } from '@/components/form'
 import { ObjectPage } from '@/components/object-page'
 import { Loaded } from '@/components/section'
+import { PickMany } from '@/components/picker'
 import { useText } from '@/text'
-import { Picker, PrivacyClassChoice, ProfileChoice, TrustClassChoice } from './form-parts'
+import { PrivacyClassChoice, ProfileChoice, TrustClassChoice } from './form-parts'
 import { devices as entry } from './entry'
 
 type Group = Schemas['DeviceGroup']
@@ -154,7 +155,7 @@ function GroupForm({ group, etag = null }: { group?: Group; etag?: string | null
             error={edit.of('color')}
             onChange={(typed) => set('color', typed)}
           />
-          <Picker
+          <PickMany
             key={devices ? 'there' : 'loading'}
             label={words.members}
             all={all}

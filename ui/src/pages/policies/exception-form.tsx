@@ -7,6 +7,7 @@ import { say } from '@/app/toasts'
 import { Button } from '@/components/button'
 import { useDraft } from '@/components/draft'
 import { Check, ErrorSummary, Select, TextArea, TextField } from '@/components/fields'
+import { PickOne } from '@/components/picker'
 import { Failure } from '@/components/section'
 import { useText } from '@/text'
 import { useNames, useProfiles } from './data'
@@ -88,7 +89,7 @@ export function ExceptionForm({ device, onDone }: { device?: string; onDone: () 
         )}
         onChange={(type) => set('type', type)}
       />
-      <Select
+      <PickOne
         label={text.policies.exceptionDevice}
         value={value.device_id}
         error={problem?.of('device_id')}

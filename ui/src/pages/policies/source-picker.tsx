@@ -1,6 +1,7 @@
 // What a policy matches.
 
 import { Select, TextField } from '@/components/fields'
+import { PickMany } from '@/components/picker'
 import { useText } from '@/text'
 import { useNames } from './data'
 import { valuesOf, type Draft } from './model'
@@ -37,11 +38,12 @@ export function SourcePicker({ type, value, errorOf, onChange }: Props) {
         onChange={(next) => onChange(next, '')}
       />
       {picks ? (
-        <Picks
-          legend={text.policies.sourceTypes[type] ?? type}
+        <PickMany
+          key={type}
+          label={text.policies.sourceTypes[type] ?? type}
           none={type === 'device' ? text.policies.noDevices : text.policies.noGroups}
           all={picks}
-          picked={valuesOf(value)}
+          chosen={valuesOf(value)}
           error={errorOf('source_value')}
           onChange={(ids) => onChange(type, ids.join(','))}
         />
@@ -57,41 +59,5 @@ export function SourcePicker({ type, value, errorOf, onChange }: Props) {
         />
       )}
     </>
-  )
-}
-
-interface PicksProps {
-  legend: string
-  none: string
-  all: { id: string; name: string }[]
-  picked: string[]
-  error: string | undefined
-  onChange: (ids: string[]) => void
-}
-
-/** Several among many, by check boxes. Ids that nothing has any more stay until they are cleared. */
-function Picks({ legend, none, all, picked, error, onChange }: PicksProps) {
-  const lost = picked.filter((id) => !all.some((each) => each.id === id))
-  const options = [...all, ...lost.map((id) => ({ id, name: id }))]
-  return (
-    <fieldset className="picks">
-      <legend className="med">{legend}</legend>
-      {options.length === 0 ? <p className="dim">{none}</p> : null}
-      <div className="picks__list">
-        {options.map(({ id, name }) => (
-          <label key={id} className="check">
-            <input
-              type="checkbox"
-              checked={picked.includes(id)}
-              onChange={(event) =>
-                onChange(event.target.checked ? [...picked, id] : picked.filter((each) => each !== id))
-              }
-            />
-            {name}
-          </label>
-        ))}
-      </div>
-      {error ? <p className="formrow__error">{error}</p> : null}
-    </fieldset>
   )
 }

@@ -5,6 +5,7 @@ import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say } from '@/app/toasts'
 import { ErrorSummary, Select, TextField } from '@/components/fields'
+import { PickOne } from '@/components/picker'
 import { HopChip, Path } from '@/components/path'
 import { Failure } from '@/components/section'
 import { Tag } from '@/components/state'
@@ -112,7 +113,7 @@ export function FailureStep(props: StepProps) {
             options={tunnels.map((each) => [each.id, each.name] as const)}
             onChange={setTunnel}
           />
-          <Select
+          <PickOne
             label={t.device}
             value={device?.id ?? NEW}
             options={[...devices.map((each) => [each.id, each.name] as const), [NEW, t.newDevice] as const]}

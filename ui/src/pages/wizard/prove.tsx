@@ -6,6 +6,7 @@ import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Button } from '@/components/button'
 import { Select } from '@/components/fields'
+import { PickOne } from '@/components/picker'
 import { Failure, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { useText } from '@/text'
@@ -148,7 +149,7 @@ export function ProveStep(props: StepProps) {
           <p>
             <TunnelState tunnel={tunnel} />
           </p>
-          <Select
+          <PickOne
             label={t.device}
             value={device.id}
             options={devices.map((each) => [each.id, each.name] as const)}

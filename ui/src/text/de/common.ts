@@ -50,6 +50,8 @@ export const common: Text['common'] = {
   minutesLeft: (left, total) => `noch ${left} von ${total} Minuten`,
   needsRole: (role) => `braucht die Rolle ${role}`,
   roles: { admin: 'Administrator', operator: 'Bediener', viewer: 'Betrachter', diagnostics: 'Diagnose' },
+  narrow: (shown, all) => `${shown} von ${all} stehen zur Wahl. Ein Teil des Namens engt die Liste ein.`,
+  chosenOf: (chosen, all) => `${chosen} von ${all}`,
   typeToConfirm: (name) => `Zum Bestätigen ${name} eingeben`,
   usedBy: (count) => (count === 1 ? 'Wird von 1 Objekt benutzt.' : `Wird von ${count} Objekten benutzt.`),
   diff: {

@@ -5,8 +5,6 @@ export const exception: Text['exception'] = {
   titleOf: (device) => `Ausnahme für ${device}`,
   device: 'Gerät',
   choose: 'auswählen',
-  findDevice: 'Gerät suchen',
-  narrow: (shown, all) => `${shown} von ${all} stehen zur Wahl. Ein Teil des Namens engt die Liste ein.`,
   type: 'Art',
   types: {
     'temporary-direct': 'Direkt für eine Weile',

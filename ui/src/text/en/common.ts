@@ -53,6 +53,9 @@ export const common = {
     viewer: 'viewer',
     diagnostics: 'diagnostics',
   } as Record<string, string>,
+  narrow: (shown: number, all: number) =>
+    `${shown} of ${all} are offered. A part of the name narrows the list.`,
+  chosenOf: (chosen: number, all: number) => `${chosen} of ${all}`,
   typeToConfirm: (name: string) => `Type ${name} to confirm`,
   usedBy: (count: number) => (count === 1 ? 'Used by 1 object.' : `Used by ${count} objects.`),
   diff: {

@@ -3,9 +3,6 @@ export const exception = {
   titleOf: (device: string) => `Exception for ${device}`,
   device: 'Device',
   choose: 'choose',
-  findDevice: 'Find a device',
-  narrow: (shown: number, all: number) =>
-    `${shown} of ${all} are offered. A part of the name narrows the list.`,
   type: 'Type',
   types: {
     'temporary-direct': 'Direct for a while',

@@ -7,7 +7,8 @@ import { useMutation } from '@tanstack/react-query'
 import { Link } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
 import { Button } from '@/components/button'
-import { Select, TextField } from '@/components/fields'
+import { TextField } from '@/components/fields'
+import { PickOne } from '@/components/picker'
 import { Failure, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { useText } from '@/text'
@@ -52,7 +53,7 @@ export function NameTest() {
             spellCheck={false}
             autoCapitalize="none"
           />
-          <Select
+          <PickOne
             label={test.device}
             value={chosen?.id ?? ''}
             options={devices.map((each) => [each.id, each.name] as const)}

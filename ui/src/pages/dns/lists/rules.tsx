@@ -3,6 +3,7 @@
 import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Check, Select, TextField } from '@/components/fields'
+import { PickMany } from '@/components/picker'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import { useText } from '@/text'
@@ -215,26 +216,21 @@ function RuleForm({ draft, error }: FormProps<Fields>) {
         error={error('comment')}
         onChange={(next) => set('comment', next)}
       />
-      <fieldset className="wide checks">
-        <legend>{rules.devices}</legend>
-        {devices.map((device) => (
-          <Check
-            key={device.id}
-            label={device.name}
-            checked={value.scope.devices.includes(device.id)}
-            onChange={() => set('scope', { ...value.scope, devices: flip(value.scope.devices, device.id) })}
-          />
-        ))}
-        {groups.map((group) => (
-          <Check
-            key={group.id}
-            label={group.name}
-            checked={value.scope.groups.includes(group.id)}
-            onChange={() => set('scope', { ...value.scope, groups: flip(value.scope.groups, group.id) })}
-          />
-        ))}
-        <p className="dim sm wide">{rules.scopeHint}</p>
-      </fieldset>
+      <PickMany
+        label={rules.devices}
+        all={devices}
+        chosen={value.scope.devices}
+        error={error('scope.devices')}
+        onChange={(chosen) => set('scope', { ...value.scope, devices: chosen })}
+      />
+      <PickMany
+        label={rules.groups}
+        all={groups}
+        chosen={value.scope.groups}
+        error={error('scope.groups')}
+        hint={rules.scopeHint}
+        onChange={(chosen) => set('scope', { ...value.scope, groups: chosen })}
+      />
       <Select
         label={rules.privacyClass}
         value={value.scope.privacy_class ?? ''}

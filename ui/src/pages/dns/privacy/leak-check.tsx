@@ -5,7 +5,8 @@ import { useState } from 'react'
 import { call, client, type Answer, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Button } from '@/components/button'
-import { Check, Select } from '@/components/fields'
+import { Check } from '@/components/fields'
+import { PickOne } from '@/components/picker'
 import { Empty, Failure, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { useNow } from '@/components/time'
@@ -59,7 +60,7 @@ export function LeakCheck() {
           run.mutate()
         }}
       >
-        <Select
+        <PickOne
           label={check.as}
           value={subject}
           options={[

@@ -6,7 +6,7 @@ import { useChange, useGet } from '@/api/query'
 import { Link } from '@/app/link'
 import { useSearchParams } from '@/app/search-params'
 import { say, sayError } from '@/app/toasts'
-import { Select } from '@/components/fields'
+import { PickOne } from '@/components/picker'
 import { Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { useText } from '@/text'
@@ -37,7 +37,7 @@ export function Switches() {
       }
     >
       <div className="form">
-        <Select
+        <PickOne
           label={switches.scope}
           value={scope}
           options={[
