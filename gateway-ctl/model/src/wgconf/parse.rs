@@ -44,6 +44,8 @@ pub enum Problem {
     Misplaced { key: &'static str, section: &'static str },
     #[error("{key} must be {wanted}")]
     Value { key: &'static str, wanted: &'static str },
+    #[error("{0} has another value than WireGuard's: the server speaks AmneziaWG, which is not supported")]
+    Amnezia(&'static str),
     #[error("another [Peer] section has the same PublicKey")]
     SamePeer,
 }
@@ -154,7 +156,10 @@ impl Parser {
             "presharedkey" => Err(Problem::Misplaced { key: "PresharedKey", section: "Interface" }),
             "endpoint" => Err(Problem::Misplaced { key: "Endpoint", section: "Interface" }),
             "allowedips" => Err(Problem::Misplaced { key: "AllowedIPs", section: "Interface" }),
-            _ => self.ignore(key),
+            lower => match amnezia(lower) {
+                Some((name, plain)) if value != plain => Err(Problem::Amnezia(name)),
+                _ => self.ignore(key),
+            },
         }
     }
 
@@ -232,6 +237,22 @@ impl Parser {
             ignored: self.ignored,
         })
     }
+}
+
+/// Returns the name of a setting of AmneziaWG that both ends must have, and its value in WireGuard. Its other settings
+/// (`Jc`, `Jmin`, `Jmax`, `I1` to `I5`) only add packets that a server ignores.
+fn amnezia(key: &str) -> Option<(&'static str, &'static str)> {
+    Some(match key {
+        "h1" => ("H1", "1"),
+        "h2" => ("H2", "2"),
+        "h3" => ("H3", "3"),
+        "h4" => ("H4", "4"),
+        "s1" => ("S1", "0"),
+        "s2" => ("S2", "0"),
+        "s3" => ("S3", "0"),
+        "s4" => ("S4", "0"),
+        _ => return None,
+    })
 }
 
 fn is_name(key: &str) -> bool {

@@ -217,3 +217,18 @@ proptest! {
         prop_assert_eq!(decode_key(&encode_key(&bytes)), Ok(bytes));
     }
 }
+
+#[test]
+fn file_of_amneziawg_with_other_headers_is_refused_and_one_with_junk_alone_is_not() {
+    let file = |extra: &str| {
+        format!(
+            "[Interface]\nPrivateKey = {PRIVATE}\nAddress = 10.8.1.2/32\n{extra}\n[Peer]\nPublicKey = {PUBLIC}\n"
+        )
+    };
+    for (line, key) in [("H1 = 1234567890", "H1"), ("s1 = 86", "S1"), ("H4=5-9", "H4"), ("S3 = 10", "S3")] {
+        assert_eq!(problem(&file(line)), (4, Problem::Amnezia(key)), "{line}");
+    }
+    let plain = "Jc = 4\nJmin = 40\nJmax = 70\nS1 = 0\nS2 = 0\nH1 = 1\nH2 = 2\nH3 = 3\nH4 = 4\nI1 = <b 0xff>";
+    let conf = parse(&file(plain)).expect("a server of WireGuard ignores junk");
+    assert!(conf.ignored.iter().any(|name| name == "Jc"), "{:?}", conf.ignored);
+}
