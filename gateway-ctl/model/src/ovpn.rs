@@ -43,6 +43,8 @@ pub struct Remote {
     pub host: Host,
     pub port: u16,
     pub transport: Transport,
+    /// Directives of its `<connection>` block, for this server only.
+    pub options: Vec<Directive>,
 }
 
 text_enum! {
@@ -171,8 +173,12 @@ impl Ovpn {
         list.split(':').map(|cipher| cipher.trim_start_matches('?')).find(|cipher| !cipher.is_empty())
     }
 
+    /// Returns the MTU that fits whichever server is used.
     pub fn tun_mtu(&self) -> Option<u16> {
-        self.argument("tun-mtu")?.parse().ok()
+        let number = |directive: &Directive| directive.arguments.first()?.parse().ok();
+        let own = |remote: &Remote| number(remote.options.iter().rfind(|option| option.name == "tun-mtu")?);
+        let of_all = self.argument("tun-mtu").and_then(|text| text.parse().ok());
+        self.remotes.iter().filter_map(own).chain(of_all).min()
     }
 }
 

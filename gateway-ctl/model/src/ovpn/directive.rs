@@ -57,9 +57,7 @@ impl Argument {
             }
             Argument::Word(words) => words.contains(&word),
             Argument::List => all(b"-_:+.?!@="),
-            Argument::Text => {
-                (1..=200).contains(&word.len()) && word.bytes().all(|b| (0x20..0x7f).contains(&b))
-            }
+            Argument::Text => (1..=200).contains(&word.len()) && !word.chars().any(char::is_control),
             Argument::Address => word.parse::<IpAddr>().is_ok(),
             Argument::Network => word.parse::<IpNet>().is_ok() || word.parse::<IpAddr>().is_ok(),
             Argument::Hex => {
@@ -77,7 +75,7 @@ impl Argument {
             Argument::Number(least, most) => format!("a number from {least} to {most}"),
             Argument::Word(words) => words.join(" or "),
             Argument::List => "names with colons between them".to_owned(),
-            Argument::Text => "printable ASCII characters".to_owned(),
+            Argument::Text => "printable characters".to_owned(),
             Argument::Address => "an address".to_owned(),
             Argument::Network => "an address with prefix length".to_owned(),
             Argument::Hex => "hexadecimal digits".to_owned(),
@@ -147,6 +145,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("remote-cert-ku", Keep(&[Hex, Hex, Hex, Hex, Hex, Hex], 0)),
     ("remote-cert-tls", Keep(&[Word(&["server"])], 1)),
     ("remote-random", FLAG),
+    ("remote-random-hostname", FLAG),
     ("reneg-bytes", Keep(&[ANY], 1)),
     ("reneg-pkts", Keep(&[ANY], 1)),
     ("reneg-sec", Keep(&[ANY, ANY], 1)),
@@ -193,7 +192,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("ip-win32", Own), ("lport", Own), ("machine-readable-output", Own), ("mlock", Own), ("mtu-test", Own),
     ("multihome", Own), ("mute", Own), ("nice", Own), ("nobind", Own), ("pause-exit", Own),
     ("persist-key", Own), ("persist-local-ip", Own), ("persist-remote-ip", Own), ("persist-tun", Own),
-    ("ping-timer-rem", Own), ("register-dns", Own), ("remap-usr1", Own), ("remote-random-hostname", Own),
+    ("ping-timer-rem", Own), ("register-dns", Own), ("remap-usr1", Own),
     ("resolv-retry", Own), ("route-delay", Own), ("route-method", Own), ("service", Own),
     ("show-net-up", Own), ("suppress-timestamps", Own), ("tap-sleep", Own), ("tun-ipv6", Own),
     ("txqueuelen", Own), ("verb", Own), ("win-sys", Own), ("windows-driver", Own),

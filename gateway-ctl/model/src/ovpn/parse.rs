@@ -78,15 +78,39 @@ struct Parser {
     port: Option<u16>,
     transport: Option<Transport>,
     is_tap: bool,
-    /// The connection that is being read: its own port and transport, and the first of its remotes.
-    connection: Option<(Option<u16>, Option<Transport>, usize)>,
+    connection: Option<Connection>,
+    /// Files in the place of blocks, with their lines. A block that follows takes their place.
+    files: Vec<(usize, &'static str)>,
 }
+
+/// The `<connection>` block that is being read.
+#[derive(Default)]
+struct Connection {
+    port: Option<u16>,
+    transport: Option<Transport>,
+    options: Vec<Directive>,
+    /// Index of the first of its remotes.
+    first: usize,
+}
+
+/// Directives that OpenVPN takes in a `<connection>` block, for the servers of that block.
+const CONNECTION_OPTIONS: [&str; 8] = [
+    "connect-timeout",
+    "explicit-exit-notify",
+    "float",
+    "fragment",
+    "key-direction",
+    "mssfix",
+    "mtu-disc",
+    "tun-mtu",
+];
 
 /// Server whose port and transport may be given elsewhere in the file.
 struct Unfinished {
     host: Host,
     port: Option<u16>,
     transport: Option<Transport>,
+    options: Vec<Directive>,
 }
 
 impl Parser {
@@ -108,6 +132,11 @@ impl Parser {
                 return self.fail("", format!("The line is longer than {MAX_LINE} bytes"));
             }
             Err(TokenError::Control) => return self.fail("", "The line holds control characters"),
+        };
+        // `setenv opt` marks a directive that older versions may not know.
+        let words = match words.as_slice() {
+            [setenv, opt, rest @ ..] if setenv == "setenv" && opt == "opt" => rest,
+            words => words,
         };
         let Some((first, arguments)) = words.split_first() else { return };
         let given = first.strip_prefix("--").unwrap_or(first);
@@ -148,6 +177,10 @@ impl Parser {
                 [inline, direction] if inline == "[inline]" => {
                     self.keep("key-direction", std::slice::from_ref(direction), &[Argument::Number(0, 1)], 1);
                 }
+                [_, direction] => {
+                    self.keep("key-direction", std::slice::from_ref(direction), &[Argument::Number(0, 1)], 1);
+                    self.external(name, arguments);
+                }
                 _ => self.external(name, arguments),
             },
         }
@@ -171,7 +204,11 @@ impl Parser {
         if super::render::line(&directive).len() > MAX_LINE {
             return self.fail(name, format!("The line is longer than {MAX_LINE} bytes"));
         }
-        self.file.directives.push(directive);
+        match &mut self.connection {
+            None => self.file.directives.push(directive),
+            Some(connection) if CONNECTION_OPTIONS.contains(&name) => connection.options.push(directive),
+            Some(_) => self.fail(name, "This does not belong in a <connection> block"),
+        }
     }
 
     fn external(&mut self, name: &'static str, arguments: &[String]) {
@@ -180,12 +217,8 @@ impl Parser {
             ("askpass", []) => {}
             (_, [inline, ..]) if inline == "[inline]" => {}
             ("askpass", _) => self.fail(name, "Files cannot be followed; give key_passphrase of the tunnel"),
-            _ => self.fail(
-                name,
-                format!(
-                    "Files cannot be followed; put the content of the file between <{name}> and </{name}>"
-                ),
-            ),
+            // The last one counts, as in OpenVPN.
+            _ => self.files.push((self.line, name)),
         }
     }
 
@@ -247,19 +280,19 @@ impl Parser {
         if self.remotes.len() == MAX_REMOTES {
             return self.fail("remote", format!("At most {MAX_REMOTES} servers"));
         }
-        self.remotes.push(Unfinished { host, port, transport });
+        self.remotes.push(Unfinished { host, port, transport, options: Vec::new() });
     }
 
     fn place_of_port(&mut self) -> &mut Option<u16> {
         match &mut self.connection {
-            Some((port, ..)) => port,
+            Some(connection) => &mut connection.port,
             None => &mut self.port,
         }
     }
 
     fn place_of_transport(&mut self) -> &mut Option<Transport> {
         match &mut self.connection {
-            Some((_, transport, _)) => transport,
+            Some(connection) => &mut connection.transport,
             None => &mut self.transport,
         }
     }
@@ -268,16 +301,17 @@ impl Parser {
         if self.connection.is_some() {
             self.fail("connection", "One connection stands inside another");
         }
-        self.connection = Some((None, None, self.remotes.len()));
+        self.connection = Some(Connection { first: self.remotes.len(), ..Connection::default() });
     }
 
     fn close_connection(&mut self) {
-        let Some((port, transport, first)) = self.connection.take() else {
+        let Some(connection) = self.connection.take() else {
             return self.fail("connection", "Closed and never opened");
         };
-        for remote in self.remotes.iter_mut().skip(first) {
-            remote.port = remote.port.or(port);
-            remote.transport = remote.transport.or(transport);
+        for remote in self.remotes.iter_mut().skip(connection.first) {
+            remote.port = remote.port.or(connection.port);
+            remote.transport = remote.transport.or(connection.transport);
+            remote.options.clone_from(&connection.options);
         }
     }
 
@@ -298,9 +332,12 @@ impl Parser {
                 _ => self.drop(tag, "this version of the gateway does not know such a block"),
             };
         };
-        if self.file.block(tag).is_some() {
-            return self.fail(tag.as_str(), "The block is given twice");
+        if self.connection.is_some() {
+            return self.fail(tag.as_str(), "A key for one connection only is not supported");
         }
+        // The last one counts, as in OpenVPN.
+        self.file.blocks.retain(|block| block.tag != tag);
+        self.files.retain(|(_, name)| *name != tag.as_str());
         match content.trim() {
             "" => return self.fail(tag.as_str(), "The block is empty"),
             HIDDEN => {
@@ -332,6 +369,19 @@ impl Parser {
     }
 
     fn finish(mut self) -> Result<Ovpn, Vec<OvpnError>> {
+        for (line, name) in std::mem::take(&mut self.files) {
+            self.line = line;
+            let why = if self.file.blocks.iter().any(|block| block.tag.as_str() == name) {
+                format!(
+                    "Files cannot be followed, and this one comes after <{name}>, so it would count; remove the line"
+                )
+            } else {
+                format!(
+                    "Files cannot be followed; put the content of the file between <{name}> and </{name}>"
+                )
+            };
+            self.fail(name, why);
+        }
         if self.connection.is_some() {
             self.fail("connection", "</connection> is missing");
         }
@@ -340,6 +390,7 @@ impl Parser {
             host: remote.host,
             port: remote.port.unwrap_or(port),
             transport: remote.transport.unwrap_or(transport),
+            options: remote.options,
         });
         self.file.remotes = finished.collect();
         // What is missing is of interest where nothing was misread.

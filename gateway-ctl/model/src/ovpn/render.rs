@@ -79,6 +79,10 @@ pub fn render(file: &Ovpn, reveal: bool) -> Zeroizing<String> {
 /// that the server may push.
 pub fn run_text(file: &Ovpn, run: Run) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::new());
+    // The gateway resolves the names, and gives OpenVPN an address, in front of which a label means nothing.
+    let mut file = file.clone();
+    file.directives.retain(|directive| directive.name != "remote-random-hostname");
+    let file = &file;
     lines(file, &mut text);
     if file.asks_credentials {
         push(&mut text, format_args!("auth-user-pass"));
@@ -97,8 +101,18 @@ pub fn run_text(file: &Ovpn, run: Run) -> Zeroizing<String> {
 }
 
 fn lines(file: &Ovpn, text: &mut String) {
-    file.remotes.iter().for_each(|server| push(text, format_args!("{}", remote(server))));
+    // A block has the options that were set before it.
     file.directives.iter().for_each(|directive| push(text, format_args!("{}", line(directive))));
+    let has_blocks = file.remotes.iter().any(|server| !server.options.is_empty());
+    for server in &file.remotes {
+        if !has_blocks {
+            push(text, format_args!("{}", remote(server)));
+            continue;
+        }
+        push(text, format_args!("<connection>\n{}", remote(server)));
+        server.options.iter().for_each(|option| push(text, format_args!("{}", line(option))));
+        push(text, format_args!("</connection>"));
+    }
 }
 
 fn blocks(file: &Ovpn, reveal: bool, text: &mut String) {

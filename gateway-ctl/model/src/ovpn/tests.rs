@@ -107,7 +107,7 @@ fn commands_routes_and_names_are_left_out_and_reported() {
 #[test]
 fn unsupported_required_directives_are_refused_with_their_line() {
     let cases = [
-        ("ca /etc/ca.crt", "files cannot be followed"),
+        ("crl-verify /etc/crl.pem", "files cannot be followed"),
         ("tls-auth ta.key 1", "between <tls-auth> and </tls-auth>"),
         ("pkcs12 x.p12", "files cannot be followed"),
         ("auth-user-pass /etc/shadow", "auth-user-pass alone"),
@@ -154,7 +154,6 @@ fn a_file_that_is_not_whole_is_refused() {
     assert!(problems("<ca>\nx\n").contains("</ca> is missing"));
     assert!(problems("<connection>\nremote x.example\n").contains("</connection> is missing"));
     assert!(problems("</connection>").contains("never opened"));
-    assert!(problems(&with(&block("ca", "again"))).contains("twice"));
     assert!(problems(&with(&block("tls-crypt", " "))).contains("empty"));
     assert!(problems(&with(&block("tls-crypt", "***"))).contains("hidden"));
     assert!(problems(&with(&block("secret", "x"))).contains("Static keys"));
@@ -269,4 +268,49 @@ proptest! {
             prop_assert_eq!(again, Ovpn { dropped: Vec::new(), ..file });
         }
     }
+}
+
+#[test]
+fn options_of_a_connection_stay_with_its_servers() {
+    let file = parsed(
+        "mssfix 1400\n<connection>\nremote a.example 443 tcp\nconnect-timeout 7\n</connection>\n\
+         <connection>\nremote b.example 1194 udp\nfragment 1300\ntun-mtu 1350\n</connection>",
+    );
+    assert!(!file.has("fragment") && file.has("mssfix"), "{:?}", file.directives);
+    assert_eq!(file.tun_mtu(), Some(1350), "the smallest fits each server");
+    let text = run_text(&file, Run::default());
+    let fragment = text.find("fragment 1300").expect("the option");
+    let block = text[..fragment].rfind("<connection>").expect("its block");
+    assert!(text[block..fragment].contains("remote b.example 1194 udp"), "{}", *text);
+    assert!(!text[block..].contains("a.example"), "{}", *text);
+    assert_eq!(parse(&render(&file, true)).expect("reads its own text"), file);
+    let (_, text) = refused("<connection>\nremote a.example\ncipher AES-256-GCM\n</connection>");
+    assert!(text.contains("<connection>"), "{text}");
+}
+
+#[test]
+fn last_one_of_a_file_and_a_block_counts() {
+    let file = parsed("ca ca.crt\ntls-auth ta.key 1\n<tls-auth>\nff\n</tls-auth>\n<ca>\nfirst\n</ca>");
+    let certificate = file.block(Tag::Ca).expect("the certificate");
+    assert_eq!(certificate.text.expose().trim(), CERTIFICATE, "that after the file and the first block");
+    assert_eq!(file.argument("key-direction"), Some("1"));
+    let after = parse(&format!("{}ca ca.crt\n", with(""))).expect_err("OpenVPN would read the file");
+    assert!(after[0].to_string().contains("comes after <ca>"), "{}", after[0]);
+}
+
+#[test]
+fn directives_that_carry_a_meaning_are_obeyed() {
+    let file = parsed("remote-random-hostname\nsetenv opt tls-version-min 1.2\nsetenv opt no-such-thing 1");
+    assert!(file.has("remote-random-hostname"), "{:?}", file.directives);
+    assert_eq!(file.argument("tls-version-min"), Some("1.2"));
+    assert_eq!(file.dropped.len(), 1, "{:?}", file.dropped);
+    let text = run_text(&file, Run::default());
+    assert!(!text.contains("remote-random-hostname"), "the gateway resolves the names: {}", *text);
+}
+
+#[test]
+fn name_of_a_certificate_may_have_letters_of_any_language() {
+    let file = parsed("verify-x509-name \"O=Büro, CN=Zürich\" subject");
+    assert_eq!(file.argument("verify-x509-name"), Some("O=Büro, CN=Zürich"));
+    assert_eq!(parse(&render(&file, true)).expect("reads its own text"), file);
 }
