@@ -88,9 +88,8 @@ fn query_fields(query: &Query) -> Map<String, Value> {
 }
 
 fn text(field: &str, bytes: &[u8], query: &Query) -> Result<Body, ApiError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| ApiError::bad_request("The body is not UTF-8."))?;
     let mut object = query_fields(query);
-    object.insert(field.to_owned(), Value::from(text));
+    object.insert(field.to_owned(), Value::from(multipart::file_text(bytes)));
     Ok(Body::Json(Value::Object(object)))
 }
 

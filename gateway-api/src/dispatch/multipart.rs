@@ -26,6 +26,15 @@ pub fn fields(bytes: Bytes, boundary: String, file_field: &str) -> Result<Map<St
     read(form, file_field).now_or_never().unwrap_or(Err("the form does not end"))
 }
 
+/// Returns the text of a file. Files that are not UTF-8 are read as Latin-1, which older editors write: that changes
+/// nothing but letters in comments and names.
+pub fn file_text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),
+    }
+}
+
 async fn read(mut form: Multipart<'_>, file_field: &str) -> Result<Map<String, Value>, &'static str> {
     let mut fields = Map::new();
     while let Some(field) = form.next_field().await.map_err(|error| problem(&error))? {
@@ -35,7 +44,11 @@ async fn read(mut form: Multipart<'_>, file_field: &str) -> Result<Map<String, V
         let name = name(&field, file_field).ok_or("a field of the form has no name")?;
         let content = field.bytes().await.map_err(|error| problem(&error))?;
         // Not `Field::text`, which replaces invalid UTF-8.
-        let content = std::str::from_utf8(&content).map_err(|_| "a field of the form is not UTF-8")?;
+        let content = match std::str::from_utf8(&content) {
+            Ok(text) => text.to_owned(),
+            Err(_) if name == file_field => file_text(&content),
+            Err(_) => return Err("a field of the form is not UTF-8"),
+        };
         if fields.insert(name, content.into()).is_some() {
             return Err("a field of the form is given twice");
         }
@@ -124,6 +137,13 @@ mod tests {
         form[end] = 0xff;
         form.extend_from_slice(b"--x--");
         assert_eq!(fields_of(form), Err("a field of the form is not UTF-8"));
+        // A file may be of an older editor.
+        let mut form = field("; name=a; filename=x.conf", "# B?ro").into_bytes();
+        let at = form.iter().rposition(|byte| *byte == b'?').expect("the letter");
+        form[at] = 0xfc;
+        form.extend_from_slice(b"--x--");
+        let fields = fields_of(form).expect("a form");
+        assert!(fields.values().any(|text| text == "# Büro"), "{fields:?}");
     }
 
     #[test]
