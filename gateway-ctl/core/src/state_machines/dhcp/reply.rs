@@ -58,8 +58,18 @@ const OF_FIELDS: [u8; 6] = [1, 3, 6, 15, 28, 12];
 /// Only for clients that ask for it (RFC 8925, section 3.3).
 const IPV6_ONLY: u8 = 108;
 const CLASSLESS_ROUTES: u8 = 121;
+/// RFC 2132, sections 9.4 and 9.5.
+const BOOT_SERVER: u8 = 66;
+const BOOT_FILE: u8 = 67;
 /// A client that refuses an address hears it wherever it is (RFC 2131, section 4.3.2).
 const BROADCAST_FLAG: u8 = 0x80;
+
+/// Writes a text that ends with a zero. One that does not fit is left to the option.
+fn set_text(field: &mut [u8], text: &[u8]) {
+    if text.len() < field.len() {
+        field[..text.len()].copy_from_slice(text);
+    }
+}
 
 impl Scope {
     pub(super) fn reply(&self, request: &Request, terms: Terms<'_>) -> Reply {
@@ -89,10 +99,28 @@ impl Scope {
             message[24..28].copy_from_slice(&relay.octets());
         }
         message[28..34].copy_from_slice(&request.mac.octets());
+        if !is_nak {
+            self.set_boot_fields(&mut message);
+        }
         message[236..].copy_from_slice(&MAGIC);
         self.add_options(&mut message, request, terms);
         message.resize(message.len().max(MIN_PACKET_SIZE), 0);
         Reply { message, interface: self.index, server: self.server, to }
+    }
+
+    /// Sets `siaddr`, `sname` and `file` from the options for the boot server and its file: the firmware of many network
+    /// cards reads nothing else.
+    fn set_boot_fields(&self, message: &mut [u8]) {
+        if let Some(server) = self.options.get(&BOOT_SERVER) {
+            let address = std::str::from_utf8(server).ok().and_then(|text| text.parse::<Ipv4Addr>().ok());
+            if let Some(address) = address {
+                message[20..24].copy_from_slice(&address.octets());
+            }
+            set_text(&mut message[44..108], server);
+        }
+        if let Some(file) = self.options.get(&BOOT_FILE) {
+            set_text(&mut message[108..236], file);
+        }
     }
 
     fn add_options(&self, message: &mut Vec<u8>, request: &Request, terms: Terms<'_>) {

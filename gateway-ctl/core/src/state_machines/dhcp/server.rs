@@ -41,6 +41,8 @@ pub struct Server {
     reserved: BTreeMap<Ipv4Addr, MacAddr>,
     leases: LeaseTable,
     offers: Offers,
+    /// Ends of the probes of released addresses: the client of one that is still used did not release it.
+    releases: BTreeMap<Ipv4Addr, Timestamp>,
     counters: Counters,
     /// Changes of names or of their addresses.
     names_generation: u64,
@@ -135,6 +137,11 @@ impl Server {
         now: Timestamp,
         output: &mut Output,
     ) {
+        let released = self.releases.get(&address).and_then(|_| self.leases.get(address));
+        if released.is_some_and(|lease| mac == Some(lease.mac)) {
+            self.releases.remove(&address);
+            self.counters.ignored += 1;
+        }
         let is_probed = |request: &Request| mac != Some(request.mac);
         let offer =
             self.offers.get(address).filter(|offer| offer.probed_for.as_deref().is_some_and(is_probed));
@@ -157,6 +164,7 @@ impl Server {
                 None => self.refresh(address, now.as_second()),
             }
         }
+        self.end_releases(now, output);
         while let Some(address) = self.leases.take_ended(now.as_second()) {
             self.names_generation += 1;
             self.refresh(address, now.as_second());
@@ -166,7 +174,7 @@ impl Server {
     /// Returns the time at which [`Server::poll`] has something to do.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let lease = self.leases.next_end().and_then(|end| Timestamp::from_second(end).ok());
-        self.offers.next_end().into_iter().chain(lease).min()
+        self.offers.next_end().into_iter().chain(lease).chain(self.releases.values().copied().min()).min()
     }
 
     /// Returns the leases with their states, by address.
@@ -268,6 +276,8 @@ impl Server {
             self.names_generation += 1;
         }
         let address = lease.address;
+        // Who renews it has not released it, and an ended one needs no release.
+        self.releases.remove(&address);
         output.leases.push(lease.clone());
         self.leases.insert(lease);
         self.refresh(address, now);

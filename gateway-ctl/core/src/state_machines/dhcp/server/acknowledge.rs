@@ -8,7 +8,7 @@ use super::super::client_key::ClientKey;
 use super::super::lease::{Lease, LeaseState, LeaseStatus};
 use super::super::message::Request;
 use super::super::reply::{ReplyKind, Terms};
-use super::{Output, Server};
+use super::{Output, PROBE_TIME, Probe, Server};
 
 /// Answer to a request for an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,12 +182,38 @@ impl Server {
         self.forget_offer(request, scope, now);
         let lease = request.client_address.and_then(|address| self.leases.get(address));
         let own = lease.filter(|lease| lease.is_active(seconds) && self.is_of(lease, request)).cloned();
+        let of_scope = &self.config.scopes[scope];
         match own {
-            Some(lease) => {
-                self.put(Lease { state: LeaseState::Released, ends: seconds, ..lease }, seconds, output);
+            // Any host of the link can write such a message. A client that released its address does not answer for it.
+            Some(lease) if of_scope.probes && of_scope.on_link => {
+                output.probes.push(Probe {
+                    address: lease.address,
+                    interface: of_scope.index,
+                    server: of_scope.server,
+                    on_link: true,
+                });
+                self.releases.insert(lease.address, now + PROBE_TIME);
             }
+            Some(lease) => self.end_lease(lease, seconds, output),
             None => self.counters.ignored += 1,
         }
+    }
+
+    /// Ends the leases of released addresses that no host has answered for.
+    pub(super) fn end_releases(&mut self, now: Timestamp, output: &mut Output) {
+        let seconds = now.as_second();
+        let ended: Vec<Ipv4Addr> =
+            self.releases.extract_if(.., |_, until| *until <= now).map(|(at, _)| at).collect();
+        for address in ended {
+            let lease = self.leases.get(address).filter(|lease| lease.is_active(seconds)).cloned();
+            if let Some(lease) = lease {
+                self.end_lease(lease, seconds, output);
+            }
+        }
+    }
+
+    fn end_lease(&mut self, lease: Lease, seconds: i64, output: &mut Output) {
+        self.put(Lease { state: LeaseState::Released, ends: seconds, ..lease }, seconds, output);
     }
 
     pub(super) fn decline(&mut self, request: &Request, scope: usize, now: Timestamp, output: &mut Output) {

@@ -439,3 +439,39 @@ fn reply_is_not_longer_than_the_client_accepts() {
     let (answers, _) = ask(&mut server, big, at(0));
     assert!(answers[0].options.len() > options.len());
 }
+
+#[test]
+fn release_counts_only_if_no_host_answers_for_the_address() {
+    let mut server = server(config(Scope { probes: true, ..scope(100, 110) }));
+    ask(&mut server, discover(1), at(0));
+    server.poll(at(500), &mut Output::default());
+    let (_, output) = ask(&mut server, select(1, host(100)), at(600));
+    let is_active = |server: &Server, time| {
+        server.leases(time).any(|(lease, status)| lease.address == host(100) && status == LeaseStatus::Active)
+    };
+    assert!(is_active(&server, at(700)), "{output:?}");
+    // Another host writes the message; the client is there and answers.
+    let (_, output) = ask(&mut server, release(1, host(100)), at(1000));
+    let probe = Probe { address: host(100), interface: LINK, server: SERVER, on_link: true };
+    assert_eq!((output.leases.len(), output.probes.as_slice()), (0, &[probe][..]));
+    server.handle_probe_answer(host(100), Some(mac(1)), at(1100), &mut Output::default());
+    server.poll(at(3000), &mut Output::default());
+    assert!(is_active(&server, at(3000)), "the release was forged");
+    // The client has gone.
+    ask(&mut server, release(1, host(100)), at(4000));
+    assert!(server.next_deadline().is_some_and(|at_last| at_last <= at(4500)));
+    let mut output = Output::default();
+    server.poll(at(4500), &mut output);
+    assert_eq!(output.leases.first().map(|lease| lease.state), Some(LeaseState::Released));
+    assert!(!is_active(&server, at(4500)));
+}
+
+#[test]
+fn boot_server_and_file_are_in_the_header_too() {
+    let options = [(66, b"192.0.2.9".to_vec()), (67, b"pxelinux.0".to_vec())].into();
+    let mut server = server(config(Scope { options, ..scope(100, 110) }));
+    let (_, output) = ask(&mut server, discover(1), at(0));
+    let message = &output.replies[0].message;
+    assert_eq!(message[20..24], [192, 0, 2, 9]);
+    assert!(message[44..].starts_with(b"192.0.2.9\0") && message[108..].starts_with(b"pxelinux.0\0"));
+}
