@@ -7,6 +7,7 @@ mod names;
 mod search;
 mod serve;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +16,14 @@ use std::time::Duration;
 use gateway_core::state_machines::dhcp::{
     Configured, Counters, ForeignServer, ForeignServers, Lease, LeaseStatus, PoolUsage, Server,
 };
+use gateway_model::MacAddr;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::service::{Health, HealthState};
 
-pub use names::{LeasedName, LeasedNames};
+pub use names::{LeasedName, LeasedNames, own_names};
 pub use search::search;
 pub use serve::run;
 
@@ -90,6 +92,15 @@ impl DhcpServer {
         let state = self.lock();
         let declined = state.server.leases(now).filter(|(_, status)| *status == LeaseStatus::Declined);
         declined.map(|(lease, _)| lease.address).collect()
+    }
+
+    /// Returns active clients that have given themselves a name of the gateway.
+    fn claims_of_names(&self, own: &BTreeSet<String>, now: Timestamp) -> BTreeMap<String, MacAddr> {
+        let state = self.lock();
+        let active = state.server.leases(now).filter(|(_, status)| *status == LeaseStatus::Active);
+        let named = active.filter_map(|(lease, _)| Some((lease.hostname.as_deref()?, lease.mac)));
+        let claims = named.filter(|(name, _)| own.contains(&name.to_ascii_lowercase()));
+        claims.map(|(name, mac)| (name.to_ascii_lowercase(), mac)).collect()
     }
 
     /// Counts the leases in each state.

@@ -115,6 +115,7 @@ async fn follow(context: &Context, routers: &ForeignRouters) -> io::Result<()> {
             let Some(arrival) = tap.next(&mut buffer)? else { break };
             if let Some(interface) = lan_interface(&world.network, &world.facts, arrival)
                 && let Some(heard) = parse(&buffer)
+                && !is_this_host(&world.facts, arrival.mac, heard.source)
             {
                 routers.note(interface, arrival.mac, heard, now);
             }
@@ -123,18 +124,33 @@ async fn follow(context: &Context, routers: &ForeignRouters) -> io::Result<()> {
     }
 }
 
-/// Returns the LAN interface at which a packet arrived, unless this gateway sent it.
+/// Returns the LAN interface at which a packet arrived.
 fn lan_interface<'a>(network: &Network, facts: &'a Facts, arrival: Arrival) -> Option<&'a str> {
     let (name, _) = facts.links.iter().find(|(_, link)| link.index == arrival.interface)?;
-    let is_own = facts.links.values().any(|link| link.mac == Some(arrival.mac));
-    (network.lan.contains(name) && !is_own).then_some(name)
+    network.lan.contains(name).then_some(name)
+}
+
+/// Reports whether this gateway sent a packet. The sender writes both addresses: what has one of them only claims to be
+/// this gateway.
+fn is_this_host(facts: &Facts, mac: [u8; 6], source: Ipv6Addr) -> bool {
+    facts.links.values().any(|link| link.mac == Some(mac)) && is_own(facts, source)
+}
+
+fn is_own(facts: &Facts, address: Ipv6Addr) -> bool {
+    facts.addresses.values().flatten().any(|net| net.addr() == address)
 }
 
 fn report(context: &Context, routers: &ForeignRouters) {
+    let facts = &context.worlds.last().facts;
     let now = routers.list();
     for router in &now {
         let ForeignRouter { interface, address, mac, .. } = router;
-        let message = format!("{address} ({mac}) announces itself as a router on {interface}");
+        let claims_own =
+            is_own(facts, *address) || facts.links.values().any(|link| link.mac == Some(mac.octets()));
+        let message = match claims_own {
+            true => format!("a host on {interface} claims to be this gateway as a router: {address} ({mac})"),
+            false => format!("{address} ({mac}) announces itself as a router on {interface}"),
+        };
         context.active_alerts.raise(ALERT, &subject(router), message);
     }
     context.active_alerts.keep(ALERT, |known| now.iter().any(|router| subject(router) == known));
@@ -193,9 +209,25 @@ mod tests {
             BTreeMap::from([("lan0".to_owned(), link(2, [2; 6])), ("wan0".to_owned(), link(3, [3; 6]))]);
         let facts = Facts { links, ..Facts::default() };
         let network = Network { lan: vec!["lan0".to_owned()], ..Network::default() };
-        let interface = |interface, mac| lan_interface(&network, &facts, Arrival { interface, mac });
-        assert_eq!(interface(2, [9; 6]), Some("lan0"));
-        assert_eq!(interface(2, [2; 6]), None, "the gateway itself");
-        assert_eq!(interface(3, [9; 6]), None, "the router of the provider");
+        let interface = |interface| lan_interface(&network, &facts, Arrival { interface, mac: [9; 6] });
+        assert_eq!(interface(2), Some("lan0"));
+        assert_eq!(interface(3), None, "the router of the provider");
+    }
+
+    #[test]
+    fn router_is_this_host_only_if_both_of_its_addresses_are() {
+        let link = gateway_core::facts::Link { mac: Some([2; 6]), ..Default::default() };
+        let own: Ipv6Addr = "fe80::1".parse().unwrap();
+        let mut facts = Facts::default();
+        facts.links.insert("lan0".to_owned(), link);
+        facts.addresses.insert("lan0".to_owned(), ["fe80::1/64".parse().unwrap()].into());
+        for (mac, source, expected) in [
+            ([2; 6], own, true),
+            ([9; 6], own, false),
+            ([2; 6], "fe80::66".parse().unwrap(), false),
+            ([9; 6], "fe80::66".parse().unwrap(), false),
+        ] {
+            assert_eq!(is_this_host(&facts, mac, source), expected, "{mac:?} {source}");
+        }
     }
 }

@@ -3,20 +3,38 @@
 use gateway_core::state_machines::dhcp::{ForeignServer, PoolUsage};
 use gateway_model::State;
 use gateway_model::kinds::alert_rule::AlertKind;
+use gateway_model::settings::groups::DhcpConfig;
 use jiff::Timestamp;
 
+use super::names::own_names;
+use super::search::is_own;
 use super::{DhcpServer, exhausted};
 use crate::services::active_alerts::ActiveAlerts;
+use crate::world::World;
 
 /// Percentage of addresses in use from which a pool counts as exhausted, if its rule does not say so.
 const THRESHOLD: f64 = 95.0;
 
 /// Raises and ends the alerts.
-pub(super) fn publish(dhcp: &DhcpServer, alerts: &ActiveAlerts, state: &State, now: Timestamp) {
+pub(super) fn publish(
+    dhcp: &DhcpServer,
+    alerts: &ActiveAlerts,
+    state: &State,
+    World { facts, config, .. }: &World,
+    now: Timestamp,
+) {
+    let own = own_names(&config.listen.host_names, &state.group::<DhcpConfig>().domain);
     let servers = dhcp.foreign_servers();
     let subject = |server: &ForeignServer| format!("{}%{}", server.address, server.interface);
     for server in &servers {
-        alerts.raise(AlertKind::RogueDhcp, &subject(server), server.to_string());
+        let message = match is_own(facts, server.address) {
+            true => format!(
+                "a host on {} claims to be the DHCP server of this gateway: {server}",
+                server.interface
+            ),
+            false => server.to_string(),
+        };
+        alerts.raise(AlertKind::RogueDhcp, &subject(server), message);
     }
     alerts.keep(AlertKind::RogueDhcp, |known| servers.iter().any(|server| subject(server) == known));
 
@@ -33,10 +51,17 @@ pub(super) fn publish(dhcp: &DhcpServer, alerts: &ActiveAlerts, state: &State, n
     }
     alerts.keep(AlertKind::DhcpPoolExhausted, |known| pools.iter().any(|pool| pool.name == known));
 
+    let claims = dhcp.claims_of_names(&own, now);
+    for (name, mac) in &claims {
+        let message = format!("the DHCP client {mac} calls itself {name:?}, which is a name of this gateway");
+        alerts.raise(AlertKind::IpConflict, name, message);
+    }
     let declined = dhcp.declined(now);
     for address in &declined {
         let message = format!("{address} is in use by another host than the one it was meant for");
         alerts.raise(AlertKind::IpConflict, &address.to_string(), message);
     }
-    alerts.keep(AlertKind::IpConflict, |known| declined.iter().any(|address| address.to_string() == known));
+    alerts.keep(AlertKind::IpConflict, |known| {
+        declined.iter().any(|address| address.to_string() == known) || claims.contains_key(known)
+    });
 }

@@ -7,6 +7,22 @@ use gateway_core::state_machines::dhcp::{Lease, LeaseStatus, Server};
 use gateway_model::MacAddr;
 use jiff::Timestamp;
 
+/// Name of this gateway in the domain of the LAN.
+const GATEWAY: &str = "gateway";
+
+/// Returns the names of this gateway in the domain of the LAN: `gateway`, and those of `listen.host_names` that are in it.
+pub fn own_names(host_names: &[String], domain: &str) -> BTreeSet<String> {
+    let label = |name: &String| {
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        let label = match name.split_once('.') {
+            Some((label, rest)) => rest.eq_ignore_ascii_case(domain).then_some(label)?,
+            None => name.as_str(),
+        };
+        Some(label.to_owned())
+    };
+    host_names.iter().filter_map(label).chain([GATEWAY.to_owned()]).collect()
+}
+
 /// Name of a client with its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeasedName {
@@ -61,6 +77,14 @@ mod tests {
     use gateway_core::state_machines::dhcp::{LeaseState, Reservation, ServerConfig};
 
     use super::*;
+
+    #[test]
+    fn names_of_the_gateway_are_its_own() {
+        let names = ["box.lan", "ROUTER", "gw.example.org", "door.LAN."].map(str::to_owned);
+        let own = own_names(&names, "lan");
+        let listed: Vec<&str> = own.iter().map(String::as_str).collect();
+        assert_eq!(listed, ["box", "door", "gateway", "router"]);
+    }
 
     #[test]
     fn reservations_have_names_without_a_lease_and_devices_have_addresses() {

@@ -61,9 +61,10 @@ pub(super) fn foreign_server(
 ) -> Option<ForeignServer> {
     let datagram = Datagram::parse(packet).filter(|datagram| datagram.source_port == SERVER_PORT)?;
     let reply = ServerReply::parse(datagram.payload)?;
+    // Each of the three is written by the sender. What has one of them only claims to be this host.
     let is_own_mac = facts.links.values().any(|link| link.mac == Some(from));
-    let foreign = !is_own_mac && !is_own(facts, reply.server);
-    foreign.then(|| server(interface, reply.server, Some(MacAddr(from)), reply.router, now))
+    let is_this_host = is_own_mac && is_own(facts, datagram.source) && is_own(facts, reply.server);
+    (!is_this_host).then(|| server(interface, reply.server, Some(MacAddr(from)), reply.router, now))
 }
 
 /// Reports whether an address is one of this host.
@@ -80,4 +81,51 @@ pub(super) fn server(
     now: Timestamp,
 ) -> ForeignServer {
     ForeignServer { interface: interface.to_owned(), address, mac, router, first_seen: now, last_seen: now }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_core::facts::Link;
+    use gateway_core::state_machines::dhcp::{CLIENT_PORT, datagram};
+
+    use super::*;
+
+    const OWN_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    const OWN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const FOREIGN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 66);
+
+    /// An offer of a server with this identifier.
+    fn offer(source: Ipv4Addr, server: Ipv4Addr) -> Vec<u8> {
+        let mut message = vec![0; 236];
+        (message[0], message[1], message[2]) = (2, 1, 6);
+        message.extend([0x63, 0x82, 0x53, 0x63, 53, 1, 2, 54, 4]);
+        message.extend(server.octets());
+        message.push(255);
+        datagram(&Datagram {
+            source,
+            destination: Ipv4Addr::BROADCAST,
+            source_port: SERVER_PORT,
+            destination_port: CLIENT_PORT,
+            payload: &message,
+        })
+    }
+
+    #[test]
+    fn server_is_this_host_only_if_nothing_in_its_message_is_foreign() {
+        let mut facts = Facts::default();
+        facts.links.insert("lan0".to_owned(), Link { mac: Some(OWN_MAC), ..Link::default() });
+        facts.addresses.insert("lan0".to_owned(), ["192.0.2.1/24".parse().unwrap()].into());
+        let is_foreign = |mac, source, server| {
+            let packet = offer(source, server);
+            foreign_server(&packet, mac, &facts, "lan0", Timestamp::UNIX_EPOCH).is_some()
+        };
+        for mac in [OWN_MAC, [2, 0, 0, 0, 0, 66]] {
+            for source in [OWN, FOREIGN] {
+                for server in [OWN, FOREIGN] {
+                    let is_own = (mac, source, server) == (OWN_MAC, OWN, OWN);
+                    assert_eq!(is_foreign(mac, source, server), !is_own, "{mac:?} {source} {server}");
+                }
+            }
+        }
+    }
 }

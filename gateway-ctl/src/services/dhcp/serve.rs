@@ -296,7 +296,8 @@ impl<'a> Task<'a> {
     fn publish_alerts(&self) {
         let now = self.now();
         self.dhcp.lock().foreign.expire(now);
-        alerts::publish(self.dhcp, &self.context.active_alerts, &self.context.store.current(), now);
+        let (alerts, state) = (&self.context.active_alerts, self.context.store.current());
+        alerts::publish(self.dhcp, alerts, &state, &self.context.worlds.last(), now);
     }
 
     fn publish_names(&mut self) {

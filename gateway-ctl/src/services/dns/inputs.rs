@@ -19,6 +19,7 @@ use jiff::tz::TimeZone;
 use super::query_routes::{self, QueryRoutes};
 use super::secondary_zones::SecondaryZones;
 use super::upstream_selection::UpstreamSelection;
+use crate::services::dhcp::own_names;
 use crate::world::World;
 
 /// TTL of host names, in seconds.
@@ -96,8 +97,15 @@ impl ResolverInputs {
         addresses.map(network).collect()
     }
 
-    /// Returns devices, reservations and leases. The first host of a name keeps it.
+    /// Returns this host, devices, reservations and leases. The first host of a name keeps it, so no client takes one of
+    /// the gateway's.
     fn hosts(&self) -> Vec<Host> {
+        let domain = self.world.state.group::<DhcpConfig>().domain.clone();
+        let names = own_names(&self.world.config.listen.host_names, &domain);
+        let lan = self.world.network.lan.iter().filter_map(|name| self.world.facts.addresses.get(name));
+        let addresses = lan.flatten().map(IpNet::addr).filter(|address| !is_link_local(*address));
+        let addresses: Vec<IpAddr> = addresses.collect();
+        let own = names.into_iter().map(|name| Host { name, addresses: addresses.clone() });
         let devices = self.world.state.devices.iter().map(|device| self.host(device));
         let leased = self
             .world
@@ -106,7 +114,7 @@ impl ResolverInputs {
             .names
             .iter()
             .map(|leased| Host { name: leased.name.clone(), addresses: vec![leased.address.into()] });
-        devices.chain(leased).collect()
+        own.chain(devices).chain(leased).collect()
     }
 
     /// Returns a device with the addresses that it uses, and those that the DHCP server has for it.
