@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 23;
+pub const ABI_VERSION: u32 = 24;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -24,6 +24,7 @@ const _: () = {
     same(size_of::<PortPrefix4>(), 8);
     same(size_of::<PortPrefix6>(), 20);
     same(size_of::<LocalValue>(), 4);
+    same(size_of::<SharedAddressKey>(), 24);
     same(size_of::<ActionValue>(), 60);
     same(size_of::<EgressAllowKey>(), 8);
     same(size_of::<EgressAllowValue>(), 20);

@@ -5,7 +5,7 @@ use crate::admission::Admission;
 use crate::blocks;
 use crate::classify::{Classified, DNS_PORT, ICMPV6, IpPacket, Malformed, TCP, UDP, vlan_id};
 use crate::leg_selection;
-use crate::policy_maps::{PolicyInput, PolicyMaps};
+use crate::policy_maps::{PolicyInput, PolicyMaps, PreviousEgress};
 use crate::recorded_verdict::{find_flow, is_over, record_flow};
 use crate::verdict::{Action, Reason, Verdict};
 use crate::wire::*;
@@ -32,8 +32,16 @@ pub fn decide_ip<E: PolicyMaps>(packet: &IpPacket, environment: &E, verdict: &mu
         return;
     };
     let now = (environment.now() >> FLOW_TICK_SHIFT) as u32;
-    let mut input =
-        PolicyInput { packet, slot, plan, previous: 0, recorded: false, continued: false, shown: 0, now };
+    let mut input = PolicyInput {
+        packet,
+        slot,
+        plan,
+        previous: PreviousEgress::NONE,
+        recorded: false,
+        continued: false,
+        shown: 0,
+        now,
+    };
     if find_flow(&mut input, environment, verdict) != 0 {
         return;
     }
@@ -187,6 +195,10 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
 fn choose_uplink<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut Verdict) -> u32 {
     let PolicyInput { packet, slot, plan, previous, .. } = *input;
     if plan.direct == 0 {
+        if is_cut_off(packet, previous) {
+            v.leg = previous.leg;
+            v.set(Action::Mark, Reason::PolicyReset, Mark::RESET.0);
+        }
         return 0;
     }
     let Some(action) = environment.action(slot, plan.direct - 1) else {
@@ -195,14 +207,14 @@ fn choose_uplink<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mu
     };
     let choice = if packet.ipv6 { &action.v6 } else { &action.v4 };
     if is_orphaned(choice.kind(), choice, choice.kept, packet, previous) {
-        v.leg = previous;
+        v.leg = previous.leg;
         v.set(Action::Mark, Reason::PolicyReset, Mark::RESET.0);
         return 0;
     }
     let sticky = v.admission.sticky(Sticky::from_wire(action.sticky));
     let hash = |both: bool| leg_selection::address_hash(&packet.source, both.then_some(&packet.destination));
     let turn = || environment.next_turn(action.policy);
-    match leg_selection::choose(choice, choice.kept, sticky, hash, previous, turn) {
+    match leg_selection::choose(choice, choice.kept, sticky, hash, previous.leg, turn) {
         Some(leg) => {
             v.leg = leg;
             v.mark = Mark::leg(leg).0;
@@ -218,7 +230,7 @@ fn apply_action<E: PolicyMaps>(
     action: &ActionValue,
     device: &DeviceValue,
     packet: &IpPacket,
-    previous: u8,
+    previous: PreviousEgress,
     environment: &E,
     v: &mut Verdict,
 ) {
@@ -244,7 +256,7 @@ fn apply_action<E: PolicyMaps>(
     }
     if is_orphaned(kind, choice, kept, packet, previous) {
         // The connection keeps its leg and continues if the leg returns before the client gets the reset.
-        v.leg = previous;
+        v.leg = previous.leg;
         v.set(Action::Mark, Reason::PolicyReset, Mark::RESET.0);
         return;
     }
@@ -257,9 +269,9 @@ fn apply_action<E: PolicyMaps>(
                 |both: bool| leg_selection::address_hash(&packet.source, both.then_some(&packet.destination));
             let sticky = v.admission.sticky(Sticky::from_wire(action.sticky));
             let turn = || environment.next_turn(action.policy);
-            if let Some(leg) = leg_selection::choose(choice, kept, sticky, hash, previous, turn) {
+            if let Some(leg) = leg_selection::choose(choice, kept, sticky, hash, previous.leg, turn) {
                 v.leg = leg;
-                if leg == previous && kept > lasting {
+                if leg == previous.leg && kept > lasting {
                     v.until = earlier(v.until, action.kept_until);
                 }
                 if matches!(kind, ChoiceKind::Proxy) {
@@ -274,18 +286,37 @@ fn apply_action<E: PolicyMaps>(
     }
 }
 
-/// Reports whether the tunnel of a connection is gone while the policy has another egress for new flows. The server
-/// would not recognise the connection by another source address, so the client gets a reset and connects again.
+/// Reports whether a connection has lost its egress while there is another one for new flows. The server would not
+/// recognise the connection by another source address, so the client gets a reset and connects again.
 #[inline(always)]
-fn is_orphaned(kind: ChoiceKind, choice: &Choice, kept: u8, packet: &IpPacket, previous: u8) -> bool {
-    if previous == 0 || packet.protocol != TCP || packet.opening {
-        return false;
-    }
+fn is_orphaned(
+    kind: ChoiceKind,
+    choice: &Choice,
+    kept: u8,
+    packet: &IpPacket,
+    previous: PreviousEgress,
+) -> bool {
     match kind {
-        ChoiceKind::Direct => true,
-        ChoiceKind::Legs => !leg_selection::offers(choice, kept, previous),
+        ChoiceKind::Direct => is_cut_off(packet, previous),
+        ChoiceKind::Legs => {
+            let is_lost = previous.leg != 0 && !leg_selection::offers(choice, kept, previous.leg);
+            let to_tunnel = choice.legs[0] >= leg_selection::FIRST_TUNNEL;
+            is_continued(packet) && (is_lost || previous.is_proxy || previous.is_main_table && to_tunnel)
+        }
         ChoiceKind::Drop | ChoiceKind::Reject | ChoiceKind::Proxy => false,
     }
+}
+
+/// Reports whether a connection comes from a tunnel or a proxy to the default route. An uplink may be that of the
+/// default route.
+#[inline(always)]
+fn is_cut_off(packet: &IpPacket, previous: PreviousEgress) -> bool {
+    is_continued(packet) && (previous.leg >= leg_selection::FIRST_TUNNEL || previous.is_proxy)
+}
+
+#[inline(always)]
+fn is_continued(packet: &IpPacket) -> bool {
+    packet.protocol == TCP && !packet.opening
 }
 
 /// A proxy carries TCP, and UDP if it supports it.

@@ -67,6 +67,8 @@ maps! {
     LanSources6 "gw_lan_src6" [8192] Prefix6 => u32;
     Locals4 "gw_locals4" [8192] Prefix4 => LocalValue;
     Locals6 "gw_locals6" [8192] Prefix6 => LocalValue;
+    /// Addresses that several legs have, for each leg but the first.
+    SharedAddresses "gw_shared_ips" [4096] SharedAddressKey => u32;
     /// Prefixes of known public resolvers, for the block of DNS over HTTPS. Empty while nothing blocks it.
     DohServers4 "gw_doh4" [16_384] Prefix4 => u32;
     DohServers6 "gw_doh6" [16_384] Prefix6 => u32;

@@ -26,6 +26,8 @@ pub trait PolicyMaps {
     fn lan_source6(&self, key: &Prefix6) -> Option<u32>;
     fn local4(&self, key: &Prefix4) -> Option<LocalValue>;
     fn local6(&self, key: &Prefix6) -> Option<LocalValue>;
+    /// Reports whether a leg has an address whose [`LocalValue`] names another leg.
+    fn is_shared(&self, key: &SharedAddressKey) -> bool;
     /// Present if the address is one of a known public resolver; longest match.
     fn doh_server4(&self, key: &Prefix4) -> Option<u32>;
     fn doh_server6(&self, key: &Prefix6) -> Option<u32>;
@@ -48,14 +50,38 @@ pub trait PolicyMaps {
     fn since_boot(&self) -> u64;
 }
 
+/// Egress that a flow had in another generation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PreviousEgress {
+    /// 0 without one.
+    pub leg: u8,
+    /// The default route of the main routing table.
+    pub is_main_table: bool,
+    /// A proxy, which the leg leads to.
+    pub is_proxy: bool,
+}
+
+impl PreviousEgress {
+    pub const NONE: PreviousEgress = PreviousEgress { leg: 0, is_main_table: false, is_proxy: false };
+
+    #[inline(always)]
+    pub const fn of(flow: &FlowValue) -> PreviousEgress {
+        PreviousEgress {
+            leg: flow.leg,
+            is_main_table: flow.mark == Mark::DIRECT.0,
+            is_proxy: flow.mark & Mark::PROXY_MASK == Mark::PROXY,
+        }
+    }
+}
+
 /// Input of the policy lookup: a packet, and the slot of the plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInput<'a> {
     pub packet: &'a IpPacket,
     pub slot: Slot,
     pub plan: PlanValue,
-    /// Leg of the flow in another generation, 0 without one.
-    pub previous: u8,
+    /// Egress of the flow in another generation.
+    pub previous: PreviousEgress,
     /// The flow has a record, valid or not.
     pub recorded: bool,
     /// The flow was evaluated in another generation, so expired FQDN entries of its client still apply to it.

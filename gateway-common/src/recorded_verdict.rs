@@ -1,7 +1,7 @@
 //! Verdicts in the flow table: whether one holds for a packet, and the record of a new one.
 
 use crate::classify::{IpPacket, TCP};
-use crate::policy_maps::{PolicyInput, PolicyMaps};
+use crate::policy_maps::{PolicyInput, PolicyMaps, PreviousEgress};
 use crate::verdict::{Action, Reason, Verdict};
 use crate::wire::*;
 
@@ -73,7 +73,7 @@ pub fn find_flow<E: PolicyMaps>(input: &mut PolicyInput<'_>, environment: &E, ve
         known(&flow, verdict);
         return 1;
     }
-    input.previous = flow.leg;
+    input.previous = PreviousEgress::of(&flow);
     input.continued = true;
     0
 }

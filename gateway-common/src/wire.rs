@@ -45,8 +45,8 @@ pub use mark::Mark;
 pub use policy::{
     AddressKey, DeviceValue, EgressAllowKey, EgressAllowValue, InterfaceKey, InterfaceValue, LIST_SHIFT,
     LISTS, LocalKind, LocalValue, MacKey, OWN_INTERFACE, PREFIX_BASE, PlanValue, PortPrefix4, PortPrefix6,
-    Prefix4, Prefix6, SourceKind, VlanKey, block_flags, device_flags, list_of_slot, plan_flags,
-    scope_of_slot, slot_of_list, slot_of_scope,
+    Prefix4, Prefix6, SharedAddressKey, SourceKind, VlanKey, block_flags, device_flags, list_of_slot,
+    plan_flags, scope_of_slot, slot_of_list, slot_of_scope,
 };
 pub use prefix_filter::{
     FILTER_PAGES, FilterBit, FilterLevel, FilterLevels, FilterPage, LEVELS, PrefixTable, TABLES, filter_bit4,

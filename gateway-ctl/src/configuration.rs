@@ -125,13 +125,15 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         !uplinks[..*index].iter().any(|other| other.interface == wan.interface)
     };
     let firsts = uplinks.iter().enumerate().filter(is_first).map(|(_, wan)| wan);
-    let enabled: Vec<&Wan> = firsts.filter(|wan| wan.enabled).collect();
+    let (enabled, disabled): (Vec<&Wan>, Vec<&Wan>) = firsts.partition(|wan| wan.enabled);
     let names: Vec<&str> = enabled.iter().map(|wan| wan.interface.as_str()).collect();
     let numbers = numbers.assign(&names);
     let uplink = |wan: &&Wan| {
         Some(UplinkSettings {
             number: *numbers.get(wan.interface.as_str())?,
             interface: wan.interface.to_string(),
+            name: wan.name.clone(),
+            probe_targets: wan.probe.targets.iter().filter_map(|target| target.parse().ok()).collect(),
             gateway: wan.gateway_address(),
             weight: wan.weight,
             balances: wan.balance,
@@ -142,6 +144,7 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
     Network {
         lan: config.lans().iter().map(ToString::to_string).collect(),
         uplinks: enabled.iter().filter_map(uplink).collect(),
+        disabled_uplinks: disabled.iter().map(|wan| wan.interface.to_string()).collect(),
         virtual_links: virtual_links(config),
         interfaces: BTreeMap::new(),
         balances: config.network.wan_balance,

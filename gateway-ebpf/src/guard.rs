@@ -9,7 +9,7 @@ use gateway_common::tagged_frame;
 use gateway_common::wire::{Address, CounterValue, EgressAllowKey, SLOT_NONE};
 
 use crate::context::{Buffer, ingress_interface, interface, mark};
-use crate::network_header::{self, Field};
+use crate::network_header::{self, ActivePlan, Field};
 use crate::policy_maps::Kernel;
 use crate::{events, fast_path_learning, maps, vlan};
 
@@ -38,7 +38,7 @@ pub fn run(context: &TcContext) -> i32 {
     };
     let no_plan = ingress == 0 && Kernel.live() == SLOT_NONE;
     let departure = Departure { ingress, mark, ipv6, source: Some(source), leg, no_plan };
-    match guard::guard(&departure, authorised, network_header::local) {
+    match guard::guard(&departure, authorised, &ActivePlan) {
         Ok(()) => {
             if ingress != 0 {
                 fast_path_learning::learn(context, mark);

@@ -74,6 +74,9 @@ pub static LOCALS4: LpmTrie<Key<spec::Locals4>, Value<spec::Locals4>> =
 #[map(name = "gw_locals6")]
 pub static LOCALS6: LpmTrie<Key<spec::Locals6>, Value<spec::Locals6>> =
     LpmTrie::with_max_entries(size::<spec::Locals6>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_shared_ips")]
+pub static SHARED_IPS: HashMap<Key<spec::SharedAddresses>, Value<spec::SharedAddresses>> =
+    HashMap::with_max_entries(size::<spec::SharedAddresses>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_doh4")]
 pub static DOH_SERVERS4: LpmTrie<Key<spec::DohServers4>, Value<spec::DohServers4>> =
     LpmTrie::with_max_entries(size::<spec::DohServers4>(), BPF_F_NO_PREALLOC);

@@ -6,8 +6,9 @@ use aya_ebpf::bindings::bpf_hdr_start_off::BPF_HDR_START_NET;
 use aya_ebpf::helpers::generated::bpf_skb_load_bytes_relative;
 use aya_ebpf::programs::TcContext;
 use gateway_common::classify::{ETHERTYPE_IPV4, ETHERTYPE_IPV6};
+use gateway_common::guard::LocalAddresses;
 use gateway_common::policy_maps::PolicyMaps as _;
-use gateway_common::wire::{Address, LocalValue, Prefix4, Prefix6};
+use gateway_common::wire::{Address, LocalValue, Prefix4, Prefix6, SharedAddressKey};
 
 use crate::policy_maps::Kernel;
 
@@ -50,17 +51,26 @@ fn load<T>(context: &TcContext, offset: u32, to: &mut T) -> Option<()> {
     if failed == 0 { Some(()) } else { None }
 }
 
-/// Returns the entry of the active plan for an address of this host or its networks. Empty without a plan.
-#[inline(always)]
-pub fn local(address: &Address) -> LocalValue {
-    let slot = Kernel.live();
-    let found = if address.is_mapped() {
-        Kernel.local4(&Prefix4 { slot, address: address.last() })
-    } else {
-        Kernel.local6(&Prefix6 { slot, address: *address })
-    };
-    match found {
-        Some(found) => found,
-        None => LocalValue::NONE,
+/// Addresses of the active plan.
+pub struct ActivePlan;
+
+impl LocalAddresses for ActivePlan {
+    #[inline(always)]
+    fn find(&self, address: &Address) -> LocalValue {
+        let slot = Kernel.live();
+        let found = if address.is_mapped() {
+            Kernel.local4(&Prefix4 { slot, address: address.last() })
+        } else {
+            Kernel.local6(&Prefix6 { slot, address: *address })
+        };
+        match found {
+            Some(found) => found,
+            None => LocalValue::NONE,
+        }
+    }
+
+    #[inline(always)]
+    fn is_shared(&self, leg: u32, address: &Address) -> bool {
+        Kernel.is_shared(&SharedAddressKey { slot: Kernel.live(), leg, address: *address })
     }
 }

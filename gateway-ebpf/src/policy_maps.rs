@@ -176,6 +176,11 @@ impl PolicyMaps for Kernel {
     }
 
     #[inline(always)]
+    fn is_shared(&self, key: &SharedAddressKey) -> bool {
+        SHARED_IPS.get_ptr(key).is_some()
+    }
+
+    #[inline(always)]
     fn doh_server4(&self, key: &Prefix4) -> Option<u32> {
         longest(&DOH_SERVERS4, *key)
     }

@@ -6,7 +6,7 @@ use aya_ebpf::programs::TcContext;
 use gateway_common::guard;
 
 use crate::context::interface;
-use crate::network_header::{self, Field};
+use crate::network_header::{self, ActivePlan, Field};
 use crate::{counters, fast_path, maps, vlan};
 
 #[inline(always)]
@@ -23,7 +23,7 @@ pub fn run(context: &TcContext) -> i32 {
     };
     // SAFETY: values are plain words.
     let leg = unsafe { maps::EGRESS_LEGS.get(&interface(context)) }.copied().unwrap_or(0);
-    match guard::arrive(leg, network_header::local(&destination)) {
+    match guard::arrive(leg, &destination, &ActivePlan) {
         Ok(Some(mark)) => context.set_mark(mark.0),
         Ok(None) => {}
         Err(reason) => {

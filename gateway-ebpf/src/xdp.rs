@@ -196,7 +196,7 @@ pub fn guard(context: &XdpContext) -> u32 {
     // SAFETY: values are plain words.
     let authorised = unsafe { maps::EGRESS_ALLOW.get(&EgressAllowKey { mark, index }) }.copied();
     let departure = Departure { ingress, mark, ipv6, source: Some(source), leg: 0, no_plan: false };
-    match guard::guard(&departure, authorised, network_header::local) {
+    match guard::guard(&departure, authorised, &network_header::ActivePlan) {
         Ok(()) => XDP_PASS,
         Err(reason) => {
             egress::count(&maps::GUARD_DROPS, index, length);

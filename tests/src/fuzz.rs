@@ -21,7 +21,7 @@ mod stun;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify};
 use gateway_common::decide::decide;
-use gateway_common::guard::{Departure, guard};
+use gateway_common::guard::{Departure, LocalAddresses, guard};
 use gateway_common::maps::Wire;
 use gateway_common::packet::{HEADER_WINDOW, NAME, Packet};
 use gateway_common::recorded_verdict::flow_key;
@@ -123,13 +123,26 @@ pub fn packet(data: &[u8]) {
     let departure =
         Departure { ingress: entered, mark, ipv6: ip.ipv6, source: Some(ip.source), leg: 0, no_plan };
     let authorised = (mark & 1 == 0).then(EgressAllowValue::default);
-    let passes = guard(&departure, authorised, |_| LocalValue::NONE).is_ok();
+    let passes = guard(&departure, authorised, &NoAddresses).is_ok();
     assert!(!passes || entered == 0 || mark & Mark::PREFIX_MASK == Mark::PREFIX, "a foreign mark leaves");
     let ours = mark & Mark::OURS_MASK == Mark::OURS;
     assert!(
         !passes || !ours || authorised.is_some(),
         "a mark of ours leaves by an interface that it does not authorise"
     );
+}
+
+/// A plan that knows no address.
+struct NoAddresses;
+
+impl LocalAddresses for NoAddresses {
+    fn find(&self, _: &Address) -> LocalValue {
+        LocalValue::NONE
+    }
+
+    fn is_shared(&self, _: u32, _: &Address) -> bool {
+        false
+    }
 }
 
 fn sane(ip: &IpPacket, length: u32) {

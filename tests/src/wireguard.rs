@@ -155,6 +155,20 @@ impl Exit {
         )
     }
 
+    /// Returns the tunnel object with the addresses of another exit's client, and lets the server of this exit take them:
+    /// VPN providers give all their customers the same address.
+    pub fn tunnel_with_address_of(&self, other: &Exit, name: &str) -> Result<Value> {
+        let (v4, v6) = (other.place.client_v4(), other.place.client_v6());
+        let (interface, allowed) = (&self.interface, format!("{v4}/32,{v6}/128"));
+        self.namespace
+            .run("wg", &["set", interface, "peer", &self.client.public, "allowed-ips", &allowed])?;
+        self.namespace
+            .ip(&format!("route replace {v4}/32 dev {interface}\nroute replace {v6}/128 dev {interface}"))?;
+        let mut tunnel = self.tunnel(name);
+        tunnel["addresses"] = json!([format!("{v4}/32"), format!("{v6}/128")]);
+        Ok(tunnel)
+    }
+
     fn configure(&self) -> Result<()> {
         let interface = &self.interface;
         let configuration = format!(

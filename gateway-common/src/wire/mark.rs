@@ -41,6 +41,9 @@ impl Mark {
     pub const OURS: u32 = 0x4700_0000;
     pub const OURS_MASK: u32 = 0xff00_0000;
 
+    /// Bits of the number of a leg in a mark that has one.
+    pub const LEG_MASK: u32 = 0xff;
+
     /// LAN traffic for a proxy: then the proxy's number, then the leg that carries the relay's connection to it.
     pub const PROXY: u32 = 0x4702_0000;
     /// In a proxy's mark: the host does not reply while no relay takes the packet.

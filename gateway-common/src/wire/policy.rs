@@ -259,8 +259,21 @@ pub struct PortPrefix6 {
 pub struct LocalValue {
     /// [`LocalKind`] as a number.
     pub kind: u16,
-    /// The leg whose interface has the address, 0 if it is none of a leg.
+    /// The first leg whose interface has the address, 0 if it is none of a leg. Further ones have a
+    /// [`SharedAddressKey`].
     pub leg: u16,
+}
+
+/// Key of an address that the interfaces of several legs have, for each leg but the first. VPN providers give the same
+/// address to all their customers, so it does not identify a tunnel.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct SharedAddressKey {
+    pub slot: u32,
+    pub leg: u32,
+    pub address: Address,
 }
 
 /// Reason for which policies do not route a destination.

@@ -19,7 +19,10 @@ pub const MAX_UPLINKS: u8 = gateway_common::leg_selection::FIRST_TUNNEL - 1;
 pub struct Network {
     /// Interfaces of LANs.
     pub lan: Vec<String>,
+    /// Those that are enabled.
     pub uplinks: Vec<UplinkSettings>,
+    /// Interfaces of uplinks that are listed and disabled: nothing enters or leaves by them.
+    pub disabled_uplinks: Vec<String>,
     /// Bridges and VLAN interfaces that the gateway makes, by name.
     pub virtual_links: BTreeMap<String, VirtualLink>,
     /// Interfaces with a configuration of their addresses.
@@ -69,6 +72,10 @@ pub struct UplinkSettings {
     /// Number of its leg, from 1 to [`MAX_UPLINKS`]; each uplink has one of its own.
     pub number: u8,
     pub interface: String,
+    /// Name that people give it; empty without one.
+    pub name: String,
+    /// Addresses that its probes are sent to.
+    pub probe_targets: Vec<IpAddr>,
     /// Without it, the gateway of the main table's default route over this interface.
     pub gateway: Option<IpAddr>,
     /// Share of new flows while balancing.
@@ -78,6 +85,13 @@ pub struct UplinkSettings {
     /// Its flows end when it fails, and when traffic goes back from it to another uplink.
     pub failover_states: bool,
     pub failback_states: bool,
+}
+
+impl UplinkSettings {
+    /// Reports whether an uplink is meant by its interface, or by its name.
+    pub fn is_called(&self, called: &str) -> bool {
+        self.interface == called || !self.name.is_empty() && self.name == called
+    }
 }
 
 /// Numbers of uplinks by interface. An interface keeps its number while others come and go, and for as long as there

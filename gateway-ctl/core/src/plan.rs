@@ -87,6 +87,8 @@ pub struct Dataplane {
     pub domains: Vec<DomainRule>,
     /// Destinations that are never routed by policy: own addresses, LAN prefixes, multicast.
     pub locals: BTreeMap<IpNet, LocalValue>,
+    /// Legs with an address whose entry in `locals` names another leg.
+    pub shared_addresses: BTreeSet<(u8, IpAddr)>,
     /// Prefixes of known public resolvers; empty while no device blocks DNS over HTTPS.
     pub doh_servers: BTreeMap<IpNet, u32>,
     /// Domains of the same resolvers, by [`key`](gateway_common::wire::ServerNames::key).
@@ -163,6 +165,8 @@ pub struct OpenVpnProcess {
     pub mtu: Option<u16>,
     /// Mark of the outer packets.
     pub fwmark: u32,
+    /// Names of servers get a random label in front of each resolution (`remote-random-hostname`).
+    pub randomises_hostname: bool,
 }
 
 /// A 32-byte key whose Debug form shows nothing.
@@ -287,6 +291,8 @@ pub struct RuleValue {
     pub source: Option<IpNet>,
     pub fwmark: Option<(u32, u32)>,
     pub input_interface: Option<String>,
+    /// The interface that a socket is bound to.
+    pub output_interface: Option<String>,
     pub action: RuleAction,
     /// `suppress_prefixlength`: ignore routes of at most this prefix length (0 = default routes).
     pub suppress_prefix_length: Option<u32>,

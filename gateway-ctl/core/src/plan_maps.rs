@@ -222,6 +222,11 @@ impl PolicyMaps for PlanMaps<'_> {
         self.at(|plan| longest(&plan.locals, six(key.address)))
     }
 
+    fn is_shared(&self, key: &SharedAddressKey) -> bool {
+        let leg = u8::try_from(key.leg).unwrap_or_default();
+        self.at(|plan| plan.shared_addresses.contains(&(leg, key.address.into())).then_some(())).is_some()
+    }
+
     fn doh_server4(&self, key: &Prefix4) -> Option<u32> {
         self.at(|plan| longest(&plan.doh_servers, four(key.address)))
     }

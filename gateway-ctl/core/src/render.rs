@@ -7,6 +7,7 @@ mod lines;
 
 use std::collections::BTreeMap;
 
+use gateway_common::guard::DISABLED_LEG;
 use gateway_common::maps::{self, MapSpec};
 use gateway_common::wire::OWN_INTERFACE;
 use gateway_model::kinds::policy_source::Source;
@@ -179,6 +180,9 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
         let of_family = plan.locals.iter().filter(|(net, _)| net.addr().is_ipv6() == ipv6);
         add(name, of_family.map(|(net, value)| format!("{net} -> {}", lines::local(value))).collect());
     }
+    let shared = plan.shared_addresses.iter();
+    let shared = shared.map(|(leg, address)| format!("{address} -> leg {leg}, too")).collect();
+    add(maps::SharedAddresses::NAME, shared);
     for (name, ipv6) in [(maps::DohServers4::NAME, false), (maps::DohServers6::NAME, true)] {
         let of_family = plan.doh_servers.keys().filter(|net| net.addr().is_ipv6() == ipv6);
         add(name, of_family.map(ToString::to_string).collect());
@@ -191,7 +195,11 @@ fn map_views(compiled: &Compiled) -> BTreeMap<&'static str, MapView> {
         authorised.map(|key| format!("mark {:#010x} may leave by ifindex {}", key.mark, key.index)).collect(),
     );
     let legs = plan.egress_legs.iter();
-    add(maps::EgressLegs::NAME, legs.map(|(index, leg)| format!("ifindex {index} -> leg {leg}")).collect());
+    let leg = |(index, leg): (&u32, &u32)| match *leg {
+        DISABLED_LEG => format!("ifindex {index} -> disabled uplink"),
+        leg => format!("ifindex {index} -> leg {leg}"),
+    };
+    add(maps::EgressLegs::NAME, legs.map(leg).collect());
     views
 }
 

@@ -94,11 +94,11 @@ impl Backend for Rules {
     }
 
     async fn put(&self, key: &InstalledRule, _want: &(), _have: Option<&()>) -> Result<(), Error> {
-        let RuleField::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length }) =
-            &key.fields
-        else {
+        let RuleField::Plain(value) = &key.fields else {
             return Err(Error::Unsupported("such a rule cannot be wanted"));
         };
+        let RuleValue { source, fwmark, input_interface, output_interface, action, suppress_prefix_length } =
+            value;
         if !(names::RULE_FIRST..=names::RULE_LAST).contains(&key.rule_key.priority) {
             return Err(Error::Unsupported("the priority is outside of our range"));
         }
@@ -110,6 +110,9 @@ impl Backend for Rules {
         };
         if let Some(interface) = input_interface {
             request = request.input_interface(interface);
+        }
+        if let Some(interface) = output_interface {
+            request = request.output_interface(interface);
         }
         let message = request.message_mut();
         message.header.family = match key.rule_key.family {
@@ -171,7 +174,7 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
     let mut protocol = None;
     let mut table = u32::from(message.header.table);
     let (mut mark, mut mask) = (None, None);
-    let mut input_interface = None;
+    let (mut input_interface, mut output_interface) = (None, None);
     let mut suppress_prefix_length = None;
     let header = &message.header;
     let mut source = None;
@@ -185,6 +188,7 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
             RuleAttribute::FwMark(number) => mark = Some(*number),
             RuleAttribute::FwMask(number) => mask = Some(*number),
             RuleAttribute::Iifname(name) => input_interface = Some(name.clone()),
+            RuleAttribute::Oifname(name) => output_interface = Some(name.clone()),
             RuleAttribute::SuppressPrefixLen(NO_SUPPRESSION) => {}
             RuleAttribute::SuppressPrefixLen(length) => suppress_prefix_length = Some(*length),
             RuleAttribute::SuppressIfGroup(NO_SUPPRESSION) => {}
@@ -205,7 +209,14 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
     let fields = match action {
         Some(action) if !foreign => {
             let fwmark = mask.map(|mask| (mark.unwrap_or_default(), mask));
-            RuleField::Plain(RuleValue { source, fwmark, input_interface, action, suppress_prefix_length })
+            RuleField::Plain(RuleValue {
+                source,
+                fwmark,
+                input_interface,
+                output_interface,
+                action,
+                suppress_prefix_length,
+            })
         }
         _ => RuleField::Foreign(format!("{:?} with {:?}", header.action, message.attributes)),
     };
@@ -213,13 +224,17 @@ fn rule(family: Family, message: &RuleMessage) -> Option<InstalledRule> {
 }
 
 fn show(value: &RuleValue) -> String {
-    let RuleValue { source, fwmark, input_interface, action, suppress_prefix_length } = value;
+    let RuleValue { source, fwmark, input_interface, output_interface, action, suppress_prefix_length } =
+        value;
     let mut text = source.map_or_else(|| "from all".to_owned(), |source| format!("from {source}"));
     if let Some((mark, mask)) = fwmark {
         text.push_str(&format!(" fwmark {mark:#x}/{mask:#x}"));
     }
     if let Some(interface) = input_interface {
         text.push_str(&format!(" iif {interface}"));
+    }
+    if let Some(interface) = output_interface {
+        text.push_str(&format!(" oif {interface}"));
     }
     match action {
         Action::Table(table) => text.push_str(&format!(" lookup {table}")),

@@ -64,6 +64,7 @@ fn wanted_rules(lan: &[String]) -> BTreeMap<RuleKey, RuleValue> {
                 source: None,
                 fwmark: None,
                 input_interface: Some(interface.clone()),
+                output_interface: None,
                 action: RuleAction::Prohibit,
                 suppress_prefix_length: None,
             };

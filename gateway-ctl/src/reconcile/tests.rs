@@ -128,6 +128,7 @@ fn plan(tunnel: &str, leg: u32) -> Plan {
         source: None,
         fwmark,
         input_interface: input.map(str::to_owned),
+        output_interface: None,
         action,
         suppress_prefix_length: None,
     };

@@ -1,4 +1,4 @@
-//! Resets TCP connections whose tunnel went away when the policy has another egress.
+//! Resets TCP connections that a new plan gives another egress: their tunnel went away, or a policy came, went or changed.
 //!
 //! The dataplane answers the client's next segment with a RST. Idle clients send nothing, so this service sends them
 //! a keepalive probe.
@@ -11,7 +11,9 @@ use gateway_common::classify::TCP;
 use gateway_common::leg_selection::{FIRST_TUNNEL, offers};
 use gateway_common::verdict::Reason;
 use gateway_common::wire::{Choice, ChoiceKind, FlowKey, FlowValue, flow_flags};
+use gateway_core::evaluate::live_flow::is_reset;
 use gateway_core::plan::Dataplane;
+use gateway_core::shared::Shared;
 
 use crate::os::bpf::{self, Programs};
 use crate::os::tcp_probe::probe_client;
@@ -31,24 +33,48 @@ type PolicyChoices = BTreeMap<u32, [Choice; 2]>;
 pub async fn run(Context { wake, dataplane, .. }: Context) {
     let (mut status, compiled) = (wake.status(), wake.compiled());
     let mut before = PolicyChoices::new();
+    let mut last = Shared::<Dataplane>::default();
     while status.changed().await.is_ok() {
-        let after = policy_choices(&compiled.borrow().plan.dataplane);
-        let lost = Arc::new(lost(&before, &after));
-        before = after;
-        if !lost.is_empty() {
-            tokio::spawn(remind(dataplane.clone(), lost));
+        let plan = compiled.borrow().plan.dataplane.clone();
+        if plan.is_same(&last) || decides_as(&plan, &last) {
+            continue;
         }
+        let after = policy_choices(&plan);
+        let lost = lost(&before, &after);
+        before = after;
+        last = plan.clone();
+        tokio::spawn(remind(dataplane.clone(), Arc::new(Change { plan, lost })));
     }
 }
 
-async fn remind(dataplane: KernelDataplane, lost: Arc<LostLegs>) {
+/// Reports whether both plans give each flow the same egress. The flow table is large, and is read only otherwise.
+fn decides_as(one: &Dataplane, other: &Dataplane) -> bool {
+    one.header == other.header
+        && one.actions == other.actions
+        && one.interfaces == other.interfaces
+        && one.vlans == other.vlans
+        && one.devices_by_mac == other.devices_by_mac
+        && one.devices_by_address == other.devices_by_address
+        && one.sources == other.sources
+        && (&one.destinations, &one.destination_ports) == (&other.destinations, &other.destination_ports)
+        && (&one.list_destinations, &one.list_ports) == (&other.list_destinations, &other.list_ports)
+        && one.domains == other.domains
+}
+
+/// A new plan.
+struct Change {
+    plan: Shared<Dataplane>,
+    lost: LostLegs,
+}
+
+async fn remind(dataplane: KernelDataplane, change: Arc<Change>) {
     for round in 0..ROUNDS {
         if round > 0 {
             tokio::time::sleep(REPEAT_INTERVAL).await;
         }
-        let (dataplane, lost) = (dataplane.clone(), Arc::clone(&lost));
+        let (dataplane, change) = (dataplane.clone(), Arc::clone(&change));
         let sent = tokio::task::spawn_blocking(move || {
-            let flows = dataplane.with(|programs| orphaned_flows(programs, &lost))?;
+            let flows = dataplane.with(|programs| orphaned_flows(programs, &change))?;
             // The random number matches the sequence of a connection only by chance; the segment then is an ordinary
             // acknowledgement.
             Ok::<_, bpf::Error>(probe_client(&flows, getrandom::u32().unwrap_or_default()))
@@ -89,16 +115,28 @@ fn lost(before: &PolicyChoices, after: &PolicyChoices) -> LostLegs {
     lost
 }
 
-fn orphaned_flows(programs: &Programs, lost: &LostLegs) -> Result<Vec<FlowKey>, bpf::Error> {
+fn orphaned_flows(programs: &Programs, change: &Change) -> Result<Vec<FlowKey>, bpf::Error> {
     let is_lost = |key: &FlowKey, flow: &FlowValue| {
         key.protocol == TCP
             && flow.shown & flow_flags::ESTABLISHED != 0
-            && flow.reason == Reason::PolicyEgress as u8
-            && lost.contains(&(flow.policy, !key.source.is_mapped(), flow.leg))
+            && (is_of_lost_leg(&change.lost, key, flow)
+                || has_egress(flow) && is_reset(&change.plan, key, flow))
     };
     let mut flows = programs.flows(is_lost)?;
     flows.sort_by_key(|(_, flow)| std::cmp::Reverse(flow.seen));
     Ok(flows.into_iter().take(MAX_FLOWS).map(|(key, _)| key).collect())
+}
+
+/// Reports whether the policy of a flow gave up the leg. It is known of FQDN policies, too.
+fn is_of_lost_leg(lost: &LostLegs, key: &FlowKey, flow: &FlowValue) -> bool {
+    flow.reason == Reason::PolicyEgress as u8
+        && lost.contains(&(flow.policy, !key.source.is_mapped(), flow.leg))
+}
+
+/// Reports whether a flow has left by an uplink, a tunnel or a proxy.
+fn has_egress(flow: &FlowValue) -> bool {
+    let reasons = [Reason::PolicyEgress, Reason::PolicyProxy, Reason::PolicyDirect, Reason::NoPolicy];
+    reasons.iter().any(|reason| flow.reason == *reason as u8)
 }
 
 #[cfg(test)]

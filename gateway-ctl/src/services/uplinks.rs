@@ -134,7 +134,9 @@ impl Manager {
                 self.lines.entry(interface.to_owned()).or_insert_with(|| Line::new(wan.clone(), number, now));
             line.wan.clone_from(wan);
         }
-        self.applies = config.network.wan_failover_mode == FailoverMode::Auto && self.lines.len() > 1;
+        // Beside a disabled uplink, the only enabled one is a selection, too: the main table may lead to the other.
+        let selects = self.lines.len() > 1 || !self.lines.is_empty() && !network.disabled_uplinks.is_empty();
+        self.applies = config.network.wan_failover_mode == FailoverMode::Auto && selects;
     }
 
     /// Returns the selection for the compiler.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use gateway_common::classify::{Classified, IpPacket, Malformed, classify, is_vlan};
 use gateway_common::decide::{decide, decide_ip, has_own_interface};
-use gateway_common::guard::{self, Departure};
+use gateway_common::guard::{self, Departure, LocalAddresses};
 use gateway_common::inspect::decide_inspected;
 use gateway_common::policy_maps::PolicyMaps as _;
 use gateway_common::recorded_verdict::flow_key;
@@ -18,7 +18,8 @@ use gateway_common::tagged_frame::{self, outer_tag};
 use gateway_common::verdict::{Action, Verdict};
 use gateway_common::wire::{
     ActionValue, Address, Choice, ClientKey, EgressAllowKey, FlowKey, FlowValue, FqdnIpKey, FqdnIpValue,
-    HelloProgress, LocalValue, Mac, PlanValue, Prefix4, Prefix6, budget_index, flow_flags, plan_flags,
+    HelloProgress, LocalValue, Mac, PlanValue, Prefix4, Prefix6, SharedAddressKey, budget_index, flow_flags,
+    plan_flags,
 };
 use gateway_core::dns::Name;
 use gateway_core::fqdn_match::fqdn_rank;
@@ -219,6 +220,24 @@ fn compare_flow(programs: &Programs, environment: &PlanMaps<'_>, ip: &IpPacket, 
     assert_eq!(have, want, "round {round}: what is remembered of {key:?} differs");
 }
 
+/// Addresses of the plan, as the guard looks them up.
+struct PlanAddresses<'a>(&'a PlanMaps<'a>);
+
+impl LocalAddresses for PlanAddresses<'_> {
+    fn find(&self, address: &Address) -> LocalValue {
+        let found = if address.is_mapped() {
+            self.0.local4(&Prefix4 { slot: 1, address: address.last() })
+        } else {
+            self.0.local6(&Prefix6 { slot: 1, address: *address })
+        };
+        found.unwrap_or(LocalValue::NONE)
+    }
+
+    fn is_shared(&self, leg: u32, address: &Address) -> bool {
+        self.0.is_shared(&SharedAddressKey { slot: 1, leg, address: *address })
+    }
+}
+
 /// Compares guard and WAN ingress on generated packets, IPv4 and IPv6. Counts those with a tag in the frame: left alone and
 /// dropped.
 fn compare_guard(
@@ -228,14 +247,7 @@ fn compare_guard(
     tagged: &mut [usize; 2],
 ) {
     let environment = PlanMaps::new(Some(plan));
-    let local = |address: &Address| {
-        let found = if address.is_mapped() {
-            environment.local4(&Prefix4 { slot: 1, address: address.last() })
-        } else {
-            environment.local6(&Prefix6 { slot: 1, address: *address })
-        };
-        found.unwrap_or(LocalValue::NONE)
-    };
+    let local = PlanAddresses(&environment);
     for _ in 0..10 {
         let (mark, ingress) = plans::stamp().new_tree(runner).expect("a mark").current();
         let packet = packets::packet().new_tree(runner).expect("a packet").current();
@@ -247,7 +259,7 @@ fn compare_guard(
         let departure = Departure { ingress, mark, ipv6, source, leg: of_host, no_plan: false };
         let tag = if is_tagged(&packet) { outer_tag(&packet[..]) } else { None };
         let is_left_alone = tag.is_some_and(|tag| has_own_interface(tag, arrival.interface, &environment));
-        let want = if is_left_alone { Ok(()) } else { guard::guard(&departure, authorised, local) };
+        let want = if is_left_alone { Ok(()) } else { guard::guard(&departure, authorised, &local) };
         tagged[0] += usize::from(is_left_alone);
         tagged[1] += usize::from(tag.is_some() && want.is_err());
         let program = programs.program("gw_guard").expect("the program");
@@ -256,7 +268,7 @@ fn compare_guard(
         assert_eq!(have, Run { action, mark }, "{departure:?} {authorised:?} {packet:02x?}");
 
         let want = match destination {
-            Some(destination) => guard::arrive(leg, local(&destination)),
+            Some(destination) => guard::arrive(leg, &destination, &local),
             None => Ok(None),
         };
         let program = programs.program("gw_wan_ingress").expect("the program");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gateway_common::leg_selection::spread_over;
 use gateway_common::wire::{ActionValue, CHOICE_SLOTS, Choice};
 
-use super::leg::Leg;
+use super::leg::{DefaultUplink, Leg, LegKind};
 use super::{Input, Legs};
 use crate::network::UplinkSettings;
 use crate::plan::Dataplane;
@@ -19,12 +19,36 @@ pub fn shared_uplinks(dataplane: &Dataplane) -> BTreeSet<u8> {
     legs(&action.v4).chain(legs(&action.v6)).filter(|leg| *leg != 0).collect()
 }
 
-/// Adds the action of traffic by the default route behind those of the policies. Without a selected uplink there is none,
-/// and the main routing table decides.
+/// Selects the uplink of traffic that has none of its own.
+///
+/// Without a selection of the manager, the main routing table decides. It may lead to an uplink that is disabled, so
+/// then the best of the enabled ones is selected here.
+pub fn uplink(input: &Input<'_>, legs: &Legs) -> DefaultUplink {
+    // Facts may be older than the configuration.
+    let is_uplink = |number: &u8| legs.get(*number).is_some_and(|leg| leg.kind == LegKind::Uplink);
+    if let Some(active) = input.facts.uplinks.active.filter(is_uplink) {
+        return DefaultUplink::Leg(active);
+    }
+    if input.network.disabled_uplinks.is_empty() {
+        return DefaultUplink::MainTable;
+    }
+    let metric = |leg: &Leg| {
+        let routes = input.facts.default_routes.iter().filter(|route| route.interface == leg.interface);
+        routes.map(|route| route.metric).min()
+    };
+    let best = legs.uplinks().min_by_key(|leg| (!leg.usable, metric(leg), leg.number));
+    best.map_or(DefaultUplink::Nowhere, |leg| DefaultUplink::Leg(leg.number))
+}
+
+/// Adds the action of traffic by the default route behind those of the policies. There is none where the main routing
+/// table decides.
 pub fn lower(input: &Input<'_>, legs: &Legs, dataplane: &mut Dataplane) {
-    let Some(active) = legs.active_uplink(input.facts) else { return };
-    let choose = |has: fn(&Leg) -> bool| choice(input, legs, active, has);
-    let (v4, v6) = (choose(|leg| leg.ipv4), choose(|leg| leg.ipv6));
+    let choose = |has: fn(&Leg) -> bool| match legs.default {
+        DefaultUplink::Leg(active) => Some(choice(input, legs, active, has)),
+        DefaultUplink::Nowhere => Some(Choice::REJECT),
+        DefaultUplink::MainTable => None,
+    };
+    let Some((v4, v6)) = choose(|leg| leg.ipv4).zip(choose(|leg| leg.ipv6)) else { return };
     dataplane.actions.push(ActionValue {
         v4,
         v6,

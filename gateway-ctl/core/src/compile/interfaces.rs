@@ -109,6 +109,7 @@ fn add_rules(plan: &mut Plan, priority: u32, source: IpAddr, table: u32) {
             // A mark of the gateway goes first.
             fwmark: Some((0, Mark::OURS_MASK)),
             input_interface: Some("lo".to_owned()),
+            output_interface: None,
             action: RuleAction::Table(table),
             suppress_prefix_length: None,
         };

@@ -1,17 +1,21 @@
 //! IPv6 prefixes of the LANs: a /64 of the static prefix and of each delegated one, with an address of the gateway.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use gateway_model::validated::Host;
 use ipnet::{IpNet, Ipv6Net};
 use jiff::Timestamp;
 
-use super::Input;
 use super::leg::Legs;
+use super::{Finding, Input};
+use crate::doh_servers;
 use crate::facts::{DelegatedPrefix, LinkLayer};
 use crate::plan::{AddressKey, LanIpv6, LanPrefix, Plan};
 
 /// Prefix length of a LAN: hosts make addresses only in such prefixes (RFC 4862, RFC 7421).
 const LAN_LENGTH: u8 = 64;
+/// Providers delegate /48 at most (RFC 6177). A prefix that is larger can be set as the static one.
+const MIN_DELEGATED_LENGTH: u8 = 48;
 
 /// Reports whether hosts may begin connections from addresses of a prefix that an uplink has delegated.
 fn is_usable(legs: &Legs, uplink: &str) -> bool {
@@ -65,7 +69,47 @@ pub fn live<'a>(input: &'a Input<'_>) -> impl Iterator<Item = (&'a String, &'a D
     let is_uplink =
         |interface: &String| input.network.uplinks.iter().any(|uplink| uplink.interface == *interface);
     let all = input.facts.delegations.iter().filter(move |_| is_wanted);
-    all.filter(move |(uplink, delegated)| is_uplink(uplink) && delegated.valid_until > input.now)
+    all.filter(move |(uplink, delegated)| {
+        is_uplink(uplink)
+            && delegated.valid_until > input.now
+            && delegation_refusal(input, delegated.net).is_none()
+    })
+}
+
+/// Returns why a delegated prefix is refused. It is a claim of the uplink: what lies in it counts as LAN, so traffic to it
+/// leaves no tunnel, and a hostile network would delegate what the traffic of hosts is for.
+fn delegation_refusal(input: &Input<'_>, net: Ipv6Net) -> Option<String> {
+    if net.prefix_len() < MIN_DELEGATED_LENGTH {
+        return Some(format!("is shorter than /{MIN_DELEGATED_LENGTH}"));
+    }
+    let is_in = |address: &IpAddr| matches!(address, IpAddr::V6(address) if net.contains(address));
+    let peers = input.state.tunnels.iter().flat_map(|tunnel| &tunnel.peers);
+    let peers = peers.filter_map(|peer| match &peer.endpoint.as_ref()?.host {
+        Host::Address(address) => Some(*address),
+        Host::Name(_) => None,
+    });
+    let endpoints = input.facts.endpoints.values().map(SocketAddr::ip);
+    let probed = input.network.uplinks.iter().flat_map(|uplink| uplink.probe_targets.iter().copied());
+    let public = doh_servers::networks().map(|known| known.addr());
+    let resolvers = input.network.resolvers.iter().copied().chain(public);
+    let holds =
+        |mut addresses: Box<dyn Iterator<Item = IpAddr> + '_>| addresses.find(|address| is_in(address));
+    let found = [
+        ("a resolver", holds(Box::new(resolvers))),
+        ("the endpoint of a tunnel", holds(Box::new(peers.chain(endpoints)))),
+        ("a target of probes", holds(Box::new(probed))),
+    ];
+    found.into_iter().find_map(|(what, address)| Some(format!("holds {what}, {}", address?)))
+}
+
+/// Reports delegated prefixes that are refused.
+pub fn refused_delegations(input: &Input<'_>) -> Vec<Finding> {
+    let refused = input.facts.delegations.iter().filter_map(|(uplink, delegated)| {
+        let why = delegation_refusal(input, delegated.net)?;
+        let message = format!("The prefix {} that {uplink} delegates {why}: it is not used.", delegated.net);
+        Some(Finding { code: "delegated_prefix_refused", policy: None, message })
+    });
+    refused.collect()
 }
 
 /// Returns the next end of a delegated prefix.

@@ -10,8 +10,6 @@ use gateway_model::{State, Tunnel};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::facts::Facts;
-
 const FIRST_TUNNEL: u32 = gateway_common::leg_selection::FIRST_TUNNEL as u32;
 
 /// All legs by number.
@@ -20,7 +18,18 @@ pub struct Legs {
     pub by_number: BTreeMap<u8, Leg>,
     /// Number of a tunnel's leg by the tunnel's name.
     tunnels: BTreeMap<String, u8>,
-    uplinks: BTreeMap<String, u8>,
+    pub default: DefaultUplink,
+}
+
+/// Uplink of traffic that has none of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefaultUplink {
+    /// That of the default route in the main routing table.
+    #[default]
+    MainTable,
+    Leg(u8),
+    /// All uplinks are disabled.
+    Nowhere,
 }
 
 /// Returns the scope of a sticky leg as the programs know it.
@@ -37,6 +46,8 @@ pub struct Leg {
     pub number: u8,
     pub kind: LegKind,
     pub interface: String,
+    /// Name of an uplink, by which it may be called, too. Empty without one.
+    pub uplink_name: String,
     pub ipv4: bool,
     pub ipv6: bool,
     pub usable: bool,
@@ -87,14 +98,16 @@ impl Underlay {
 }
 
 impl Legs {
-    /// Returns the number of the active uplink, if it is configured still: facts may be older than the configuration.
-    pub fn active_uplink(&self, facts: &Facts) -> Option<u8> {
-        let is_uplink = |number: &u8| self.get(*number).is_some_and(|leg| leg.kind == LegKind::Uplink);
-        facts.uplinks.active.filter(is_uplink)
+    /// Returns the number of the uplink that was selected. `None` if the main routing table decides, or if all uplinks
+    /// are disabled.
+    pub fn active_uplink(&self) -> Option<u8> {
+        match self.default {
+            DefaultUplink::Leg(number) => Some(number),
+            DefaultUplink::MainTable | DefaultUplink::Nowhere => None,
+        }
     }
 
     pub(super) fn add_uplink(&mut self, leg: Leg) {
-        self.uplinks.insert(leg.interface.clone(), leg.number);
         self.by_number.insert(leg.number, leg);
     }
 
@@ -111,8 +124,9 @@ impl Legs {
         self.by_number.get(self.tunnels.get(name)?)
     }
 
-    pub fn uplink(&self, interface: &str) -> Option<&Leg> {
-        self.by_number.get(self.uplinks.get(interface)?)
+    /// Returns the uplink with an interface, or else with a name.
+    pub fn uplink(&self, called: &str) -> Option<&Leg> {
+        uplink(self.by_number.values(), called)
     }
 
     pub fn of_tunnel(&self, id: Id) -> Option<&Leg> {
@@ -163,11 +177,19 @@ pub(super) fn is_present(tunnel: &Tunnel, legs: &[Leg]) -> bool {
 
 /// The leg of a tunnel or an uplink that is named.
 pub fn named_leg<'a>(state: &State, mut legs: impl Iterator<Item = &'a Leg>, name: &str) -> Option<&'a Leg> {
-    let kind = match state.tunnel_by_name(name) {
-        Some(tunnel) => LegKind::Tunnel(tunnel.meta.id),
-        None => LegKind::Uplink,
+    match state.tunnel_by_name(name) {
+        Some(tunnel) => legs.find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)),
+        None => uplink(legs, name),
+    }
+}
+
+fn uplink<'a>(legs: impl Iterator<Item = &'a Leg>, called: &str) -> Option<&'a Leg> {
+    let is_called = |leg: &&Leg| {
+        leg.kind == LegKind::Uplink
+            && (leg.interface == called || !leg.uplink_name.is_empty() && leg.uplink_name == called)
     };
-    legs.find(|leg| leg.kind == kind && (kind != LegKind::Uplink || leg.interface == name))
+    // An interface goes before a name.
+    legs.filter(is_called).min_by_key(|leg| leg.interface != called)
 }
 
 /// The legs that forwarders name: they need a route though no policy names them.

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use super::leg::{Leg, LegKind, Legs, Underlay, leg_number, tunnel_interface};
 use super::well_known::is_link_local;
-use super::{Input, bridges, draining, openvpn, underlays};
+use super::{Input, bridges, default_route, draining, openvpn, underlays, wireguard};
 use crate::network::UplinkSettings;
 
 /// Numbers the uplinks and tunnels, and decides their underlays and which of them drain, by the policies in their order.
@@ -22,13 +22,14 @@ pub fn lower(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>]) -> Legs {
             legs.add_tunnel(&tunnel.name, leg);
         }
     }
+    legs.default = default_route::uplink(input, &legs);
     underlays::resolve(input, in_trial, &mut legs);
     draining::set_drain_deadlines(input, in_trial, &mut legs);
     legs
 }
 
 fn uplink_leg(input: &Input<'_>, uplink: &UplinkSettings) -> Leg {
-    let UplinkSettings { number, interface, gateway, weight, .. } = uplink;
+    let UplinkSettings { number, interface, name, gateway, weight, .. } = uplink;
     let link = input.facts.links.get(interface);
     let has_route = |ipv6: bool| {
         gateway.is_some_and(|gateway| gateway.is_ipv6() == ipv6)
@@ -46,6 +47,7 @@ fn uplink_leg(input: &Input<'_>, uplink: &UplinkSettings) -> Leg {
         number: *number,
         kind: LegKind::Uplink,
         interface: interface.clone(),
+        uplink_name: name.clone(),
         ipv4,
         ipv6,
         usable: reason.is_empty(),
@@ -68,6 +70,8 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
     } else if !tunnel.wanted_up() {
         "it is down by an administrator's choice".to_owned()
     } else if let Some(reason) = bridges::bridge_refusal(input.state, input.facts, tunnel) {
+        reason
+    } else if let Some(reason) = wireguard::refusal(input, &interface, tunnel) {
         reason
     } else if !input.facts.links.contains_key(&interface) {
         "its interface does not exist".to_owned()
@@ -93,6 +97,7 @@ fn tunnel_leg(input: &Input<'_>, tunnel: &Tunnel) -> Option<Leg> {
         number,
         kind: LegKind::Tunnel(tunnel.meta.id),
         interface,
+        uplink_name: String::new(),
         ipv4,
         ipv6,
         usable: reason.is_empty(),

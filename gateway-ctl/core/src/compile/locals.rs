@@ -1,5 +1,6 @@
 //! Destinations that need no policy: link scope, networks of the LANs, addresses of this host.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use gateway_common::wire::{LocalKind, LocalValue};
@@ -7,8 +8,8 @@ use ipnet::IpNet;
 
 use super::leg::{Leg, LegKind};
 use super::well_known::{is_link_local, net4, net6};
-use super::{Input, lan_sources};
-use crate::plan::{AddressKey, Plan};
+use super::{Input, lan_sources, tunnel_addresses};
+use crate::plan::Plan;
 
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let locals = &mut plan.dataplane.locals;
@@ -38,25 +39,62 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             }
         }
     }
-    let value = |name: &str| match legs.iter().find(|leg| leg.interface == *name) {
-        Some(leg) if leg.kind == LegKind::Uplink => LocalValue::of_leg(LocalKind::Own, leg.number),
-        Some(leg) => LocalValue::of_leg(LocalKind::Forbidden, leg.number),
-        None if is_left_behind(input, name) => LocalValue::new(LocalKind::Forbidden),
-        None => LocalValue::new(LocalKind::Own),
-    };
-    for (name, addresses) in &input.facts.addresses {
-        for net in addresses {
-            note(IpNet::from(net.addr()), value(name));
-        }
-    }
+    own_addresses(input, legs, plan);
+}
+
+/// Adds the addresses of this host. Several interfaces may have the same one: VPN providers give one address to all
+/// their customers. It belongs to each of their legs.
+fn own_addresses(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
+    let observed = input.facts.addresses.iter();
+    let observed = observed.flat_map(|(name, nets)| nets.iter().map(move |net| (net.addr(), name.as_str())));
     // An address that this very plan sets is known before a packet for it can come in.
-    for AddressKey { interface, address } in plan.addresses.keys() {
-        note(IpNet::from(address.addr()), value(interface));
+    let planned = plan.addresses.keys().map(|key| (key.address.addr(), key.interface.as_str()));
+    let mut owners: BTreeMap<IpAddr, BTreeSet<Owner>> = BTreeMap::new();
+    for (address, name) in observed.chain(planned) {
+        owners.entry(address).or_default().insert(owner(input, legs, name));
+    }
+    for (address, owners) in owners {
+        let mut owners = owners.into_iter();
+        let Some(first) = owners.next() else { continue };
+        plan.dataplane.locals.insert(IpNet::from(address), first.value());
+        let further = owners.map(|owner| owner.leg()).filter(|leg| *leg != 0 && *leg != first.leg());
+        plan.dataplane.shared_addresses.extend(further.map(|leg| (leg, address)));
     }
 }
 
-/// Reports whether an interface belongs to a deleted tunnel that is not removed yet.
-fn is_left_behind(input: &Input<'_>, name: &str) -> bool {
-    let named = name.starts_with("wg-") || name.starts_with("ov-");
-    named && input.facts.links.get(name).is_some_and(|link| matches!(link.kind.as_str(), "wireguard" | "tun"))
+/// Owner of an address of this host. The first one decides on packets from the LAN to it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    /// An interface that is no leg.
+    Host,
+    Uplink(u8),
+    Tunnel(u8),
+    /// A deleted tunnel that is not removed yet.
+    LeftBehind,
+}
+
+impl Owner {
+    fn leg(self) -> u8 {
+        match self {
+            Owner::Uplink(leg) | Owner::Tunnel(leg) => leg,
+            Owner::Host | Owner::LeftBehind => 0,
+        }
+    }
+
+    fn value(self) -> LocalValue {
+        let kind = match self {
+            Owner::Host | Owner::Uplink(_) => LocalKind::Own,
+            Owner::Tunnel(_) | Owner::LeftBehind => LocalKind::Forbidden,
+        };
+        LocalValue::of_leg(kind, self.leg())
+    }
+}
+
+fn owner(input: &Input<'_>, legs: &[Leg], name: &str) -> Owner {
+    match legs.iter().find(|leg| leg.interface == name) {
+        Some(leg) if leg.kind == LegKind::Uplink => Owner::Uplink(leg.number),
+        Some(leg) => Owner::Tunnel(leg.number),
+        None if tunnel_addresses::is_left_behind(input, name) => Owner::LeftBehind,
+        None => Owner::Host,
+    }
 }

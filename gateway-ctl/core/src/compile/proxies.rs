@@ -98,6 +98,7 @@ fn hand_over(plan: &mut Plan) {
                 source: None,
                 fwmark: Some(fwmark),
                 input_interface: from_here.then(|| "lo".to_owned()),
+                output_interface: None,
                 action,
                 suppress_prefix_length,
             };

@@ -56,8 +56,35 @@ fn leg_routes(input: &Input<'_>, leg: &Leg, plan: &mut Plan) {
             LegKind::Tunnel(_) => None,
             LegKind::Uplink => gateway(input, leg, ipv6),
         };
-        let key = RouteKey { table, destination: default, metric: METRIC_LEG };
-        plan.routes.insert(key, RouteValue::Unicast { interface: leg.interface.clone(), gateway });
+        for destination in destinations(plan, leg, default) {
+            let key = RouteKey { table, destination, metric: METRIC_LEG };
+            plan.routes.insert(key, RouteValue::Unicast { interface: leg.interface.clone(), gateway });
+        }
+        if leg.kind == LegKind::Uplink {
+            neighbour_routes(input, leg, ipv6, plan);
+        }
+    }
+}
+
+/// Returns the destinations that a tunnel takes. A WireGuard tunnel drops what is outside of `AllowedIPs`, so the kernel
+/// rejects it, and hosts need not wait for a time-out.
+fn destinations(plan: &Plan, leg: &Leg, default: IpNet) -> Vec<IpNet> {
+    let Some(device) = plan.wireguard.get(&leg.interface) else { return vec![default] };
+    let allowed = device.peers.values().flat_map(|peer| peer.allowed_ips.iter().copied());
+    let of_family = allowed.filter(|net| net.addr().is_ipv6() == default.addr().is_ipv6());
+    IpNet::aggregate(&of_family.collect())
+}
+
+/// Adds the networks on an uplink: its neighbours, such as the modem, are not behind its router.
+fn neighbour_routes(input: &Input<'_>, leg: &Leg, ipv6: bool, plan: &mut Plan) {
+    let table = names::TABLE_BASE + u32::from(leg.number);
+    for net in input.facts.addresses.get(&leg.interface).into_iter().flatten() {
+        let is_network = (1..net.max_prefix_len()).contains(&net.prefix_len());
+        if net.addr().is_ipv6() == ipv6 && is_network && !is_link_local(net.addr()) {
+            let key = RouteKey { table, destination: net.trunc(), metric: METRIC_LEG };
+            let route = RouteValue::Unicast { interface: leg.interface.clone(), gateway: None };
+            plan.routes.insert(key, route);
+        }
     }
 }
 

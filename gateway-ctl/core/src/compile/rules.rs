@@ -1,13 +1,12 @@
 //! Routing rules: by mark for traffic with a policy, by source for what this host sends from a tunnel's address.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_common::wire::Mark;
 use ipnet::IpNet;
 
 use super::Input;
-use super::leg::{Leg, LegKind};
+use super::leg::{DefaultUplink, Leg, LegKind};
 use super::well_known::is_link_local;
 use crate::plan::{Family, Plan, RuleAction, RuleKey, RuleValue, names};
 
@@ -36,12 +35,18 @@ const RULE_HOST: u32 = RULE_PROHIBIT - 1;
 const LEG_MASK: u32 = !((Mark::OWN.0 ^ Mark::PREFIX) | (Mark::ARRIVAL.0 ^ Mark::PREFIX));
 
 /// `needed`: the legs that traffic may be sent to.
-pub fn lower(input: &Input<'_>, legs: &[Leg], needed: &BTreeSet<u8>, plan: &mut Plan) {
-    mark_rules(input, needed, plan);
+pub fn lower(
+    input: &Input<'_>,
+    legs: &[Leg],
+    default: DefaultUplink,
+    needed: &BTreeSet<u8>,
+    plan: &mut Plan,
+) {
+    mark_rules(input, default, needed, plan);
     source_rules(input, legs, plan);
 }
 
-fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
+fn mark_rules(input: &Input<'_>, default: DefaultUplink, needed: &BTreeSet<u8>, plan: &mut Plan) {
     for family in [Family::V4, Family::V6] {
         let mut rule = |priority, fwmark, action, suppress_prefix_length| {
             let value = RuleValue {
@@ -50,6 +55,7 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
                 // What this host sends itself.
                 input_interface: matches!(priority, RULE_REFLECTED | RULE_HOST_LAN | RULE_OWN_END)
                     .then(|| "lo".to_owned()),
+                output_interface: None,
                 action,
                 suppress_prefix_length,
             };
@@ -75,16 +81,18 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
         let lan = RuleAction::Table(names::TABLE_LAN);
         rule(RULE_HOST_LAN, (0, Mark::OURS_MASK), lan, None);
         // What this host sends with a mark of the gateway that no rule takes goes nowhere, and never by the main table.
-        let is_uplink = |number: &u8| input.network.uplinks.iter().any(|uplink| uplink.number == *number);
-        let active =
-            input.facts.uplinks.active.filter(is_uplink).map(|leg| names::TABLE_BASE + u32::from(leg));
-        let default = RuleAction::Table(active.unwrap_or(names::TABLE_MAIN));
-        if active.is_some() {
+        let default = match default {
+            DefaultUplink::MainTable => RuleAction::Table(names::TABLE_MAIN),
+            DefaultUplink::Leg(leg) => RuleAction::Table(names::TABLE_BASE + u32::from(leg)),
+            DefaultUplink::Nowhere => RuleAction::Unreachable,
+        };
+        let is_selected = default != RuleAction::Table(names::TABLE_MAIN);
+        if is_selected {
             rule(RULE_OWN_LOCAL, (Mark::OWN.0, u32::MAX), RuleAction::Table(names::TABLE_MAIN), Some(0));
         }
         rule(RULE_OWN, (Mark::OWN.0, u32::MAX), default.clone(), None);
         rule(RULE_OWN_END, (Mark::OURS, Mark::OURS_MASK), RuleAction::Unreachable, None);
-        if active.is_some() {
+        if is_selected {
             // Marks of the gateway have ended before.
             for (priority, action, suppress_prefix_length) in
                 [(RULE_HOST_LOCAL, RuleAction::Table(names::TABLE_MAIN), Some(0)), (RULE_HOST, default, None)]
@@ -93,6 +101,7 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
                     source: None,
                     fwmark: None,
                     input_interface: Some("lo".to_owned()),
+                    output_interface: None,
                     action,
                     suppress_prefix_length,
                 };
@@ -104,6 +113,7 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
                 source: None,
                 fwmark: None,
                 input_interface: Some(lan.clone()),
+                output_interface: None,
                 action: RuleAction::Prohibit,
                 suppress_prefix_length: None,
             };
@@ -114,29 +124,36 @@ fn mark_rules(input: &Input<'_>, needed: &BTreeSet<u8>, plan: &mut Plan) {
 
 /// Adds rules for packets that this host sends from a tunnel's address, such as replies to probes of the remote end.
 /// They take the tunnel or are dropped: the main table would reveal the address to the uplink.
+///
+/// Several tunnels may have the same address. Then a socket that is bound to an interface takes that tunnel, and any
+/// other the first one.
 fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
-    let mut sources: Vec<(IpNet, u8)> = Vec::new();
+    let mut sources: BTreeMap<IpNet, Vec<&Leg>> = BTreeMap::new();
     for leg in legs.iter().filter(|leg| leg.kind != LegKind::Uplink) {
         let ours = plan.addresses.keys().filter(|key| key.interface == leg.interface).map(|key| key.address);
-        sources.extend(ours.map(|source| (source, leg.number)));
+        let mut of_leg: BTreeSet<IpNet> = ours.collect();
         // Those of other tunnels are known when they are there.
         if !plan.wireguard.contains_key(&leg.interface) {
             let seen = input.facts.addresses.get(&leg.interface).into_iter().flatten().map(IpNet::addr);
-            let set = |address: &IpAddr| sources.contains(&(IpNet::from(*address), leg.number));
-            let seen: Vec<IpAddr> =
-                seen.filter(|address| !is_link_local(*address) && !set(address)).collect();
-            let seen = seen.into_iter();
-            sources.extend(seen.map(|source| (IpNet::from(source), leg.number)));
+            of_leg.extend(seen.filter(|address| !is_link_local(*address)).map(IpNet::from));
+        }
+        for source in of_leg {
+            sources.entry(source).or_default().push(leg);
         }
     }
-    for (priority, (source, leg)) in (RULE_SOURCES..names::RULE_INTERFACES).zip(sources) {
+    let rules = sources.iter().flat_map(|(source, legs)| {
+        let bound = legs.iter().filter(|_| legs.len() > 1).map(|leg| (leg, Some(leg.interface.clone())));
+        bound.chain(legs.first().map(|leg| (leg, None))).map(move |(leg, output)| (*source, leg, output))
+    });
+    for (priority, (source, leg, output_interface)) in (RULE_SOURCES..names::RULE_INTERFACES).zip(rules) {
         let family = if matches!(source, IpNet::V4(_)) { Family::V4 } else { Family::V6 };
         let value = RuleValue {
             source: Some(source),
             fwmark: None,
             // Packets that entered anywhere are evaluated by their marks.
             input_interface: Some("lo".to_owned()),
-            action: RuleAction::Table(names::TABLE_BASE + u32::from(leg)),
+            output_interface,
+            action: RuleAction::Table(names::TABLE_BASE + u32::from(leg.number)),
             suppress_prefix_length: None,
         };
         plan.rules.insert(RuleKey { family, priority }, value);

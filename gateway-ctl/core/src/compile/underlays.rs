@@ -138,7 +138,7 @@ impl<'a> UnderlayResolver<'a> {
     fn own(&self, tunnel: &Tunnel) -> (Underlay, Option<String>) {
         let Uplink::Interface(name) = &tunnel.uplink else {
             // An underlay of its own, so that a change of the active uplink is one of the underlay.
-            return (self.legs.active_uplink(self.facts).map_or(Underlay::Default, Underlay::Leg), None);
+            return (self.legs.active_uplink().map_or(Underlay::Default, Underlay::Leg), None);
         };
         match self.legs.uplink(name.as_str()) {
             Some(uplink) => {

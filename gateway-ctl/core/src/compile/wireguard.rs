@@ -5,12 +5,19 @@ use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 
 use super::leg::{Leg, LegKind, Underlay, is_present};
-use super::{Input, bridges};
+use super::{Input, bridges, tunnel_addresses};
 use crate::plan::{AddressKey, LinkSettings, Plan, SecretKey, WireGuardDevice, WireGuardPeer};
 
 /// The tunnels that are there.
 pub fn up<'a>(input: &Input<'a>, legs: &[Leg]) -> impl Iterator<Item = &'a Tunnel> {
     input.state.tunnels.iter().filter(|t| t.r#type == TunnelType::Wireguard && is_present(t, legs))
+}
+
+/// Returns the reason for which the addresses of a tunnel are refused.
+pub fn refusal(input: &Input<'_>, interface: &str, tunnel: &Tunnel) -> Option<String> {
+    let addresses = tunnel.addresses.iter().map(|address| address.net().addr());
+    let refused = tunnel_addresses::first_refusal(input, interface, addresses);
+    refused.map(|(address, why)| format!("its address {address} {why}"))
 }
 
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
@@ -47,6 +54,9 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         };
         plan.wireguard.insert(leg.interface.clone(), device);
         plan.links.insert(leg.interface.clone(), LinkSettings { up: true, mtu: u32::from(leg.mtu) });
+        if refusal(input, &leg.interface, tunnel).is_some() {
+            continue;
+        }
         for address in &tunnel.addresses {
             // The host address alone: a wide prefix in a file from elsewhere must not become a route.
             let address = IpNet::from(address.net().addr());

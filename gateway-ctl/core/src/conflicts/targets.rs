@@ -6,6 +6,8 @@ use gateway_model::capability::Capability;
 use gateway_model::kinds::policy_source::Source;
 use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{Hop, HopType, RoutingPolicy};
+use gateway_model::kinds::tunnel::TunnelType;
+use ipnet::IpNet;
 
 use super::conflict::{Conflict, ConflictKind, Severity};
 use crate::compile::{Compiled, Input};
@@ -31,6 +33,13 @@ pub fn check(
         };
         let severity = if all { Severity::Error } else { Severity::Warning };
         note(format!("{:?}: {}{outcome}.", policy.name, wrong.join(", ")), severity);
+    }
+    let narrow: Vec<String> = policy.hops.iter().filter_map(|hop| narrow_tunnel(input, hop)).collect();
+    if !narrow.is_empty() {
+        note(
+            format!("{:?}: {}; traffic to anything else is rejected.", policy.name, narrow.join(", ")),
+            Severity::Warning,
+        );
     }
     let nothing: Vec<String> = sources.iter().filter_map(|source| matches_nothing(input, source)).collect();
     if !nothing.is_empty() {
@@ -63,6 +72,24 @@ fn wrong_hop(input: &Input<'_>, compiled: &Compiled, hop: &Hop) -> Option<String
             Some(format!("the mesh peer {target} is unreachable: {}", Capability::Mesh.clause()))
         }
     }
+}
+
+/// Returns a sentence about a WireGuard tunnel whose peers take no default route.
+fn narrow_tunnel(input: &Input<'_>, hop: &Hop) -> Option<String> {
+    let tunnel = input.state.tunnel_by_name(&hop.target).filter(|_| hop.r#type == HopType::Vpn)?;
+    if tunnel.r#type != TunnelType::Wireguard {
+        return None;
+    }
+    let allowed = tunnel.peers.iter().flat_map(|peer| peer.allowed_ips.iter().map(|net| net.net().trunc()));
+    let nets = IpNet::aggregate(&allowed.collect());
+    let lacks = |ipv6: bool| {
+        let has_address = tunnel.addresses.iter().any(|address| address.net().addr().is_ipv6() == ipv6);
+        has_address && !nets.iter().any(|net| net.addr().is_ipv6() == ipv6 && net.prefix_len() == 0)
+    };
+    let first: Vec<String> = nets.iter().take(3).map(ToString::to_string).collect();
+    let more = if nets.len() > first.len() { " and others" } else { "" };
+    (lacks(false) || lacks(true))
+        .then(|| format!("the tunnel {} takes traffic to {}{more} only", tunnel.name, first.join(", ")))
 }
 
 fn matches_nothing(input: &Input<'_>, source: &Source) -> Option<String> {

@@ -1,16 +1,18 @@
-//! Leg that a plan gives a flow which exists already.
+//! Verdicts of a plan on flows that exist already.
 
 use std::net::IpAddr;
 
 use gateway_common::classify::IpPacket;
-use gateway_common::verdict::Action;
-use gateway_common::wire::Mac;
+use gateway_common::decide::decide_ip;
+use gateway_common::verdict::{Action, Reason, Verdict};
+use gateway_common::wire::{FlowKey, FlowValue, Mac};
 
 use super::test_packet::Entry;
 use super::verdict::decide_with;
 use crate::facts::Facts;
 use crate::network::Network;
 use crate::plan::Dataplane;
+use crate::plan_maps::PlanMaps;
 
 /// Flow of a LAN host, by its first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,3 +48,29 @@ pub fn leg_of(plan: &Dataplane, facts: &Facts, network: &Network, flow: &LiveFlo
     let verdict = decide_with(plan, &packet, &[]);
     (verdict.action == Action::Mark && verdict.leg != 0).then_some(verdict.leg)
 }
+
+/// Reports whether a plan resets a connection of the flow table, because it has another egress now. FQDN policies are left
+/// out, as above.
+pub fn is_reset(plan: &Dataplane, key: &FlowKey, flow: &FlowValue) -> bool {
+    let packet = IpPacket {
+        source: key.source,
+        destination: key.destination,
+        interface: key.interface,
+        source_port: key.source_port,
+        destination_port: key.destination_port,
+        mac: key.mac,
+        vlan: key.vlan,
+        protocol: key.protocol,
+        ipv6: !key.source.is_mapped(),
+        ..IpPacket::default()
+    };
+    let maps = PlanMaps::new(Some(plan));
+    maps.generation.set(flow.generation.wrapping_add(1));
+    maps.flows.borrow_mut().insert(*key, *flow);
+    let mut verdict = Verdict::DROP;
+    decide_ip(&packet, &maps, &mut verdict);
+    verdict.reason == Reason::PolicyReset
+}
+
+#[cfg(test)]
+mod tests;

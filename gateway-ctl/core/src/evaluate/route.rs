@@ -3,6 +3,7 @@
 //! Covers external destinations only: of all prefixes it uses the default routes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use gateway_common::wire::{EgressAllowKey, Mark};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -126,12 +127,38 @@ impl<'a> Kernel<'a> {
         let destination = if ipv6 { IpNet::V6(Ipv6Net::default()) } else { IpNet::V4(Ipv4Net::default()) };
         let first = RouteKey { table, destination, metric: 0 };
         let last = RouteKey { table, destination, metric: u32::MAX };
+        if let Some(interface) = self.partial(table, ipv6) {
+            return Some(Ok(interface));
+        }
         self.compiled.plan.routes.range(first..=last).find_map(|(_, route)| match route {
             RouteValue::Unicast { interface, .. } => self.is_up(interface).then(|| Ok(interface.clone())),
             RouteValue::Unreachable => Some(Err(format!("table {table} has no route at present"))),
             RouteValue::Prohibit => Some(Err(format!("table {table} prohibits it"))),
             RouteValue::Local => Some(Err("the gateway itself takes it".to_owned())),
         })
+    }
+
+    /// Returns the tunnel of a table that has no default route, but routes to some destinations.
+    fn partial(&self, table: u32, ipv6: bool) -> Option<String> {
+        let leg = u8::try_from(table.checked_sub(names::TABLE_BASE)?).ok()?;
+        let leg = self.compiled.legs.get(leg).filter(|leg| matches!(leg.kind, LegKind::Tunnel(_)))?;
+        let leads = |(key, route): (&RouteKey, &RouteValue)| {
+            key.table == table
+                && key.destination.addr().is_ipv6() == ipv6
+                && matches!(route, RouteValue::Unicast { .. })
+        };
+        let leads = self.compiled.plan.routes.iter().any(leads);
+        (leads && self.is_up(&leg.interface)).then(|| leg.interface.clone())
+    }
+
+    /// Returns why a tunnel does not take a destination, though it is up. `None` if it does, or if the mark is none of a
+    /// tunnel's.
+    pub fn refusal(&self, mark: u32, destination: IpAddr) -> Option<String> {
+        let leg = self.compiled.legs.get(Mark(mark).as_leg()?)?;
+        let device = self.compiled.plan.wireguard.get(&leg.interface)?;
+        let mut allowed = device.peers.values().flat_map(|peer| &peer.allowed_ips);
+        let is_allowed = allowed.any(|net| net.contains(&destination));
+        (!is_allowed).then(|| format!("the AllowedIPs of {} do not include {destination}", leg.interface))
     }
 
     /// A route lasts as long as its interface is up.

@@ -6,7 +6,7 @@ use gateway_common::blocks;
 use gateway_common::classify::IpPacket;
 use gateway_common::decide;
 use gateway_common::fast_path::{self, SlowReason};
-use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _};
+use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _, PreviousEgress};
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{ChoiceKind, ClientKey, FqdnIpValue, RANK_NONE};
 use gateway_model::kinds::routing_policy::Hop;
@@ -18,7 +18,7 @@ use super::explanation::{
 use super::matching::device_behind;
 use super::route::Kernel;
 use super::subject::Subject;
-use crate::compile::{Compiled, CompiledPolicy, Input, LegKind};
+use crate::compile::{Compiled, CompiledPolicy, DefaultUplink, Input, LegKind};
 use crate::dns::Name;
 use crate::fqdn_match;
 use crate::plan::Dataplane;
@@ -69,7 +69,7 @@ fn decide_in(
         packet,
         slot: 1,
         plan: environment.plan(1).unwrap_or_default(),
-        previous: 0,
+        previous: PreviousEgress::NONE,
         recorded: false,
         continued: false,
         shown: 0,
@@ -155,7 +155,11 @@ pub fn evaluate_packet<'a>(
         shown.decision = Decision::Direct;
         shown.via = Some("local".to_owned());
     }
-    let out = exit.map(|exit| exit.out);
+    let refused = Kernel::new(compiled, input.facts).refusal(verdict.mark, destination);
+    let out = exit.map(|exit| match refused {
+        Some(reason) if exit.out.is_ok() => Err(reason),
+        _ => exit.out,
+    });
     let choice = policy.map(|policy| if packet.ipv6 { &policy.v6 } else { &policy.v4 });
     // Its hops work, and this is none of the traffic that they take.
     let proxy =
@@ -168,6 +172,9 @@ pub fn evaluate_packet<'a>(
         Reason::PolicyReject | Reason::PolicyDrop => clause = policy.map(failure),
         Reason::FloorReject => {
             clause = policy.map(|policy| format!("{}, but {because}", failure(policy)));
+        }
+        Reason::PolicyDirect | Reason::NoPolicy if compiled.legs.default == DefaultUplink::Nowhere => {
+            clause = Some("all uplinks are disabled".to_owned());
         }
         Reason::PolicyDirect | Reason::NoPolicy => {
             shown.decision = Decision::Direct;

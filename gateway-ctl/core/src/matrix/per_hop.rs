@@ -54,7 +54,7 @@ fn can_fail(input: &Input<'_>, hop: &Hop) -> bool {
     match hop.r#type {
         HopType::Vpn => input.state.tunnel_by_name(&hop.target).is_some(),
         HopType::Proxy => input.state.find::<Proxy>(&hop.target).is_some(),
-        HopType::Interface => input.network.uplinks.iter().any(|uplink| uplink.interface == hop.target),
+        HopType::Interface => input.network.uplinks.iter().any(|uplink| uplink.is_called(&hop.target)),
         HopType::MeshPeer => false,
     }
 }

@@ -145,10 +145,12 @@ fn take_down(input: &Input<'_>, facts: &mut Facts, kind: HopType, target: &str) 
             facts.tunnels.insert(tunnel.meta.id.to_string(), down);
         }
         HopType::Interface => {
-            if let Some(link) = facts.links.get_mut(target) {
+            let called = input.network.uplinks.iter().find(|uplink| uplink.is_called(target));
+            let interface = called.map_or(target, |uplink| uplink.interface.as_str());
+            if let Some(link) = facts.links.get_mut(interface) {
                 link.up = false;
             }
-            facts.default_routes.retain(|route| route.interface != target);
+            facts.default_routes.retain(|route| route.interface != interface);
         }
         HopType::Proxy => {
             let Some(proxy) = input.state.find::<Proxy>(target) else { return };

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use gateway_common::classify::{ICMP, ICMPV6, IpPacket, TCP, UDP};
 use gateway_common::decide::{device, evaluate};
-use gateway_common::policy_maps::PolicyInput;
+use gateway_common::policy_maps::{PolicyInput, PreviousEgress};
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{Address, ClientKey, FqdnIpValue, Fragment, Mac, Mark, RANK_NONE};
 use gateway_core::compile::{Compiled, Input, compile};
@@ -580,7 +580,7 @@ fn decided(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Verdict {
         packet,
         slot: 1,
         plan: dataplane.header,
-        previous: 0,
+        previous: PreviousEgress::NONE,
         recorded: false,
         continued: false,
         shown: 0,

@@ -1,14 +1,21 @@
 //! Interfaces of the host in the plan.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use gateway_common::decide::has_own_interface;
-use gateway_common::wire::{InterfaceKey, LocalKind, LocalValue, Mark};
+use gateway_common::guard::{Departure, LocalAddresses, arrive, guard};
+use gateway_common::leg_selection::FIRST_TUNNEL;
+use gateway_common::policy_maps::PolicyMaps as _;
+use gateway_common::wire::{
+    Address, InterfaceKey, LocalKind, LocalValue, Mark, Prefix4, Prefix6, SharedAddressKey,
+};
 use gateway_core::facts::{Link, LinkLayer};
 use gateway_core::network::UplinkSettings;
 use gateway_core::plan::{Attachment, Family, RuleAction, names};
 use gateway_core::plan_maps::PlanMaps;
 use ipnet::IpNet;
+use proptest::prelude::*;
 
 use crate::fixture::Fixture;
 
@@ -187,4 +194,117 @@ fn addresses_of_tunnels_are_known_before_and_after_their_leg() {
     for address in addresses {
         assert_eq!(fixture.compiled().plan.dataplane.locals.get(&address), Some(&left_behind), "{address}");
     }
+}
+
+/// Addresses of a plan, as the guard looks them up.
+struct PlanAddresses<'a>(PlanMaps<'a>);
+
+impl LocalAddresses for PlanAddresses<'_> {
+    fn find(&self, address: &Address) -> LocalValue {
+        let found = if address.is_mapped() {
+            self.0.local4(&Prefix4 { slot: 1, address: address.last() })
+        } else {
+            self.0.local6(&Prefix6 { slot: 1, address: *address })
+        };
+        found.unwrap_or(LocalValue::NONE)
+    }
+
+    fn is_shared(&self, leg: u32, address: &Address) -> bool {
+        self.0.is_shared(&SharedAddressKey { slot: 1, leg, address: *address })
+    }
+}
+
+/// Each tunnel has some of five addresses, so several have the same: packets to an address of a tunnel pass by that tunnel,
+/// and by no other interface, and so do packets of this host from it.
+fn check_tunnels(tunnels: &[BTreeSet<u8>]) {
+    let mut fixture = Fixture::new();
+    let address = |number: u8| -> IpAddr {
+        if number < 3 {
+            [10, 9, 0, number + 2].into()
+        } else {
+            [0xfd09, 0, 0, 0, 0, 0, 0, u16::from(number)].into()
+        }
+    };
+    for (index, numbers) in tunnels.iter().enumerate() {
+        let texts: Vec<String> =
+            numbers.iter().map(|number| IpNet::from(address(*number)).to_string()).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        fixture.tunnel_with(&format!("t{index}"), &texts);
+    }
+    let compiled = fixture.compiled();
+    let plan = &compiled.plan;
+    let known = PlanAddresses(PlanMaps::new(Some(&plan.dataplane)));
+    for number in 0..5 {
+        let at = Address::from(address(number));
+        let has = |leg: u8| {
+            let index = leg.checked_sub(FIRST_TUNNEL).map(usize::from);
+            index.and_then(|index| tunnels.get(index)).is_some_and(|numbers| numbers.contains(&number))
+        };
+        let is_known = tunnels.iter().any(|numbers| numbers.contains(&number));
+        for leg in (0..3).chain(FIRST_TUNNEL..FIRST_TUNNEL + 5) {
+            let arrives = arrive(leg.into(), &at, &known).is_ok();
+            assert_eq!(arrives, !is_known || has(leg), "to {} by leg {leg}", address(number));
+            let departure = Departure {
+                ingress: 0,
+                mark: 0,
+                ipv6: number >= 3,
+                source: Some(at),
+                leg: leg.into(),
+                no_plan: false,
+            };
+            assert_eq!(
+                guard(&departure, None, &known).is_ok(),
+                has(leg),
+                "from {} by {leg}",
+                address(number)
+            );
+        }
+        // The rules of what this host sends from it: for a bound socket that of its tunnel.
+        let source = Some(IpNet::from(address(number)));
+        let rules: Vec<_> = plan.rules.values().filter(|rule| rule.source == source).collect();
+        let table = |leg: u8| RuleAction::Table(names::TABLE_BASE + u32::from(leg));
+        let owners: Vec<u8> = (FIRST_TUNNEL..FIRST_TUNNEL + 5).filter(|leg| has(*leg)).collect();
+        assert_eq!(rules.last().map(|rule| &rule.action), owners.first().map(|leg| table(*leg)).as_ref());
+        for leg in owners.iter().filter(|_| owners.len() > 1) {
+            let interface = compiled.legs.get(*leg).map(|leg| leg.interface.clone());
+            let bound = rules.iter().find(|rule| rule.output_interface == interface);
+            assert_eq!(bound.map(|rule| &rule.action), Some(&table(*leg)));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn tunnels_share_addresses_and_keep_apart(
+        tunnels in prop::collection::vec(prop::collection::btree_set(0u8..5, 1..4), 1..5),
+    ) {
+        check_tunnels(&tunnels);
+    }
+}
+
+#[test]
+fn tunnel_with_an_address_of_the_lan_or_of_this_host_is_refused() {
+    let refused = |address: &str| {
+        let mut fixture = Fixture::new();
+        fixture.tunnel_with("a", &["10.9.0.2/32", address]);
+        let compiled = fixture.compiled();
+        let is_set = compiled.plan.addresses.keys().any(|key| key.interface == "wg-a");
+        let leg = compiled.legs.tunnel("a").expect("a leg");
+        assert_eq!(leg.usable, is_set, "{address}");
+        leg.reason.clone()
+    };
+    let own = "198.51.100.2/32";
+    for (address, why) in [
+        ("192.168.1.7/32", "is of the network of lan0"),
+        ("192.168.1.1/32", "is this host's own on lan0"),
+        ("fd00:1::7/128", "is of the network of lan0"),
+        (own, "is this host's own on wan0"),
+        ("198.51.100.1/32", "is the address of a router"),
+    ] {
+        let reason = refused(address);
+        assert!(reason.contains(why) && reason.contains(address.split('/').next().unwrap()), "{reason}");
+    }
+    assert_eq!(refused("10.9.0.3/32"), "");
 }

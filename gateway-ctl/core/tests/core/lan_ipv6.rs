@@ -107,3 +107,32 @@ fn an_address_of_an_administrator_is_announced_and_left_alone() {
     );
     assert_eq!(plan.addresses.len(), 0);
 }
+
+/// A hostile uplink delegates what the traffic of hosts is for, so that it would count as LAN.
+#[test]
+fn hostile_delegation_is_refused_and_reported() {
+    let prefixes = |net: &str| {
+        let mut fixture = fixture();
+        fixture.network.resolvers = vec!["2001:db8:53::53".parse().expect("an address")];
+        fixture.network.uplinks[0].probe_targets = vec!["2001:db8:77::1".parse().expect("an address")];
+        fixture.facts.endpoints.insert("vpn.example:51820".into(), "[2001:db8:99::9]:51820".parse().unwrap());
+        delegate(&mut fixture, "wan0", net, 1000);
+        let compiled = fixture.compiled();
+        let findings = compiled.findings.iter().filter(|finding| finding.code == "delegated_prefix_refused");
+        (
+            compiled.plan.nft.delegated.len(),
+            findings.map(|finding| finding.message.clone()).collect::<String>(),
+        )
+    };
+    for (net, why) in [
+        ("2606:4700:4700::/56", "holds a resolver"),
+        ("2001:db8:53::/56", "holds a resolver, 2001:db8:53::53"),
+        ("2001:db8:77::/56", "holds a target of probes"),
+        ("2001:db8:99::/56", "holds the endpoint of a tunnel"),
+        ("2000::/3", "is shorter than /48"),
+    ] {
+        let (used, message) = prefixes(net);
+        assert!(used == 0 && message.contains(why), "{net}: {message}");
+    }
+    assert_eq!(prefixes("2001:db8:100::/56"), (1, String::new()));
+}

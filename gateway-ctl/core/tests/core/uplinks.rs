@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_common::classify::{Classified, IpPacket, TCP, UDP};
 use gateway_common::decide::decide;
+use gateway_common::guard::DISABLED_LEG;
 use gateway_common::verdict::{Reason, Verdict};
 use gateway_common::wire::{Mac, Mark};
 use gateway_core::compile::Underlay;
 use gateway_core::evaluate::{Decision, Request, evaluate};
 use gateway_core::facts::UplinkFacts;
 use gateway_core::network::UplinkSettings;
-use gateway_core::plan::{Family, RuleAction, names};
+use gateway_core::plan::{Family, RuleAction, RuleKey, RuleValue, names};
 use gateway_core::plan_maps::PlanMaps;
 
 use crate::fixture::Fixture;
@@ -160,4 +161,75 @@ fn uplink_that_failed_is_no_hop_and_is_explained() {
         Request { mac: Some("02:00:00:00:00:09".parse().expect("a MAC address")), ..Request::default() };
     let answer = evaluate(&fixture.input(), &fixture.compiled(), &other).expect("an answer");
     assert_eq!(answer.decision, Decision::Direct);
+}
+
+/// The main routing table leads to an uplink that is disabled, and the manager has selected nothing yet.
+#[test]
+fn only_enabled_uplink_is_used_whatever_the_main_table_says() {
+    let mut fixture = fixture(2);
+    fixture.facts.uplinks = UplinkFacts::default();
+    fixture.network.uplinks.retain(|uplink| uplink.number == 2);
+    fixture.network.disabled_uplinks = vec!["wan0".into()];
+    fixture.tunnel("a");
+    let compiled = fixture.compiled();
+    let maps = PlanMaps::new(Some(&compiled.plan.dataplane));
+    assert_eq!(verdict(&maps, packet(1, true)).mark, Mark::leg(2).0);
+    assert_eq!(compiled.legs.tunnel("a").expect("a leg").underlay, Underlay::Leg(2));
+    let by_second = RuleAction::Table(names::TABLE_BASE + 2);
+    for mark in [0, Mark::OWN.0] {
+        assert_eq!(default_action(&compiled.plan.rules, mark), by_second, "mark {mark:#x}");
+    }
+    let index = |name: &str| fixture.facts.links[name].index;
+    assert_eq!(compiled.plan.dataplane.egress_legs.get(&index("wan0")), Some(&DISABLED_LEG));
+    assert!(compiled.plan.dataplane.authorised.keys().all(|key| key.index != index("wan0")));
+}
+
+#[test]
+fn without_an_enabled_uplink_everything_is_rejected() {
+    let mut fixture = fixture(2);
+    fixture.facts.uplinks = UplinkFacts::default();
+    fixture.network.uplinks.clear();
+    fixture.network.disabled_uplinks = vec!["wan0".into(), "wan1".into()];
+    let compiled = fixture.compiled();
+    let maps = PlanMaps::new(Some(&compiled.plan.dataplane));
+    assert_eq!(verdict(&maps, packet(1, true)).mark, Mark::REJECT.0);
+    for mark in [0, Mark::OWN.0] {
+        assert_eq!(default_action(&compiled.plan.rules, mark), RuleAction::Unreachable, "mark {mark:#x}");
+    }
+    let laptop = fixture.device("laptop", "02:00:00:00:00:01");
+    let request = Request { device_id: Some(laptop), ..Request::default() };
+    let answer = evaluate(&fixture.input(), &fixture.compiled(), &request).expect("an answer");
+    assert_eq!(answer.decision, Decision::Block, "{}", answer.sentence);
+}
+
+/// Returns the action on what this host sends with a mark to the internet.
+fn default_action(rules: &BTreeMap<RuleKey, RuleValue>, mark: u32) -> RuleAction {
+    let applies = |rule: &&RuleValue| {
+        rule.suppress_prefix_length.is_none()
+            && rule.source.is_none()
+            && rule.input_interface.as_deref().is_none_or(|interface| interface == "lo")
+            && rule.fwmark.is_none_or(|(value, mask)| mark & mask == value & mask)
+            && rule.action != RuleAction::Table(names::TABLE_LAN)
+    };
+    let of_family = rules.iter().filter(|(key, _)| key.family == Family::V4).map(|(_, rule)| rule);
+    let mut found = of_family.filter(applies).map(|rule| rule.action.clone());
+    found.next().expect("a rule")
+}
+
+#[test]
+fn uplink_may_be_called_by_its_name() {
+    let mut fixture = fixture(1);
+    fixture.network.uplinks[1].name = "cable".into();
+    let laptop = fixture.device("laptop", "02:00:00:00:00:01");
+    fixture.policy(serde_json::json!({
+        "name": "cable", "source_type": "device", "source_value": laptop.to_string(),
+        "hops": [{"type": "interface", "target": "cable"}]
+    }));
+    fixture.apply();
+    let compiled = fixture.compiled();
+    let maps = PlanMaps::new(Some(&compiled.plan.dataplane));
+    assert_eq!(verdict(&maps, packet(1, true)).mark, Mark::leg(2).0);
+    // An interface with that name would go before it.
+    fixture.network.uplinks[0].name = "wan1".into();
+    assert_eq!(fixture.compiled().legs.uplink("wan1").expect("an uplink").number, 2);
 }

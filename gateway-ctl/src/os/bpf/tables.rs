@@ -22,6 +22,7 @@ pub(super) struct Tables {
     destinations: (Prefixes<Prefix4, u32>, Prefixes<Prefix6, u32>),
     lan_sources: (Prefixes<Prefix4, u32>, Prefixes<Prefix6, u32>),
     locals: (Prefixes<Prefix4, LocalValue>, Prefixes<Prefix6, LocalValue>),
+    shared_addresses: BTreeMap<SharedAddressKey, u32>,
     doh_servers: (Prefixes<Prefix4, u32>, Prefixes<Prefix6, u32>),
     doh_names: BTreeMap<DomainKey, u32>,
     destination_ports: (Prefixes<PortPrefix4, u32>, Prefixes<PortPrefix6, u32>),
@@ -67,6 +68,7 @@ impl Tables {
         let macs = plan.devices_by_mac.iter();
         let addresses = plan.devices_by_address.iter();
         let names = plan.doh_names.keys();
+        let shared = plan.shared_addresses.iter();
         Tables {
             slot,
             interfaces: plan.interfaces.iter().map(|(key, v)| (InterfaceKey { slot, ..*key }, *v)).collect(),
@@ -81,6 +83,11 @@ impl Tables {
             destinations,
             lan_sources,
             locals: prefixes(slot, &plan.locals),
+            shared_addresses: shared
+                .map(|(leg, address)| {
+                    (SharedAddressKey { slot, leg: u32::from(*leg), address: (*address).into() }, 1)
+                })
+                .collect(),
             doh_servers: prefixes(slot, &plan.doh_servers),
             doh_names: names.map(|hash| (DomainKey { slot, _pad: 0, hash: *hash }, 1)).collect(),
             destination_ports: destination_ports(slot, plan),
@@ -109,6 +116,7 @@ impl Tables {
         visit!(lan_sources6, lan_sources.1, |(_, key)| in_scope(key.slot));
         visit!(locals4, locals.0, |(_, key)| key.slot == slot);
         visit!(locals6, locals.1, |(_, key)| key.slot == slot);
+        visit!(shared_addresses, shared_addresses, |key| key.slot == slot);
         visit!(doh_servers4, doh_servers.0, |(_, key)| key.slot == slot);
         visit!(doh_servers6, doh_servers.1, |(_, key)| key.slot == slot);
         visit!(doh_names, doh_names, |key| key.slot == slot);

@@ -44,6 +44,10 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
             text.rule(&format!("{pair} iifname {from} ct state new,established,related accept"));
         }
     }
+    if let Some((shared, pairs)) = same_address(egress, sources) {
+        // Their address does not tell which of them a reply belongs to. The server of one must not answer for another.
+        text.rule(&format!("iifname {shared} ct direction reply iifname . ct mark != {pairs} drop"));
+    }
     if let Some(lan) = lan {
         text.rule(&format!("oifname {lan} ct state established,related accept"));
     }
@@ -76,6 +80,8 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
 
     text.chain("postrouting", "type nat hook postrouting priority srcnat; policy accept;");
     if let Some(tunnels) = tunnels {
+        // Only the first packet of a flow comes here.
+        text.rule(&format!("oifname {tunnels} ct mark set meta mark & {:#010x}", Mark::LEG_MASK));
         text.rule(&format!("oifname {tunnels} masquerade"));
     }
     if let (Some(lan), Some(uplinks)) = (lan, uplinks) {
@@ -319,6 +325,21 @@ fn is_plain(name: &str) -> bool {
 fn marks(egress: &BTreeSet<(u32, String)>, interfaces: &[String]) -> Option<String> {
     let pairs = egress.iter().filter(|(_, interface)| interfaces.contains(interface));
     set(pairs.map(|(mark, interface)| format!("{mark:#010x} . \"{interface}\"")))
+}
+
+/// Returns the tunnels that have an address of another one, and the same with the numbers of their legs.
+fn same_address(
+    egress: &BTreeSet<(u32, String)>,
+    sources: &BTreeSet<(String, IpAddr)>,
+) -> Option<(String, String)> {
+    let has_address = |one: &String, address: &IpAddr| {
+        sources.iter().any(|(interface, other)| other == address && interface != one)
+    };
+    let shared = sources.iter().filter(|(interface, address)| has_address(interface, address));
+    let shared: BTreeSet<&String> = shared.map(|(interface, _)| interface).collect();
+    let pairs = egress.iter().filter(|(_, interface)| shared.contains(interface));
+    let pairs = set(pairs.map(|(mark, interface)| format!("\"{interface}\" . {:#x}", mark & Mark::LEG_MASK)));
+    set(shared.iter().map(|interface| format!("\"{interface}\""))).zip(pairs)
 }
 
 /// Returns the same pairs as plain comparisons, the default route first. A few comparisons cost less than a set

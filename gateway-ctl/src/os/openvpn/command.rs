@@ -95,6 +95,7 @@ mod tests {
             key_passphrase: secret("looking-glass"),
             mtu: None,
             fwmark: 0x4701_0001,
+            randomises_hostname: false,
         };
         let line = arguments(&process).join(" ");
         for word in ["SECRETKEY", "alice", "wonderland", "looking-glass"] {

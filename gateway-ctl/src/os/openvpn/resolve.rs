@@ -21,6 +21,16 @@ pub async fn resolve(
     pick(&found, &remote.protocol, turn).ok_or_else(|| "no address of its protocol's family".to_owned())
 }
 
+/// Returns a name with a random label in front, as `remote-random-hostname` of OpenVPN: six bytes in hexadecimal. Servers
+/// with a wildcard in their zone, such as those of AWS, answer each of them with other addresses.
+pub fn with_random_label(host: &str) -> String {
+    if host.parse::<IpAddr>().is_ok() {
+        return host.to_owned();
+    }
+    let number = getrandom::u64().unwrap_or_default() & 0xffff_ffff_ffff;
+    format!("{number:012x}.{host}")
+}
+
 fn pick(found: &[SocketAddr], protocol: &str, turn: usize) -> Option<SocketAddr> {
     let fits = |at: &&SocketAddr| {
         !(protocol.contains('4') && at.is_ipv6() || protocol.contains('6') && at.is_ipv4())
@@ -37,6 +47,17 @@ fn pick(found: &[SocketAddr], protocol: &str, turn: usize) -> Option<SocketAddr>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn random_labels_differ_and_addresses_have_none() {
+        let label = || with_random_label("cvpn.example");
+        let (one, other) = (label(), label());
+        assert_ne!(one, other);
+        let (first, rest) = one.split_once('.').unwrap();
+        assert_eq!(rest, "cvpn.example");
+        assert!(first.len() == 12 && first.bytes().all(|b| b.is_ascii_hexdigit()), "{one}");
+        assert_eq!(with_random_label("192.0.2.1"), "192.0.2.1");
+    }
 
     #[test]
     fn each_turn_takes_the_next_address_of_the_right_family() {

@@ -1,15 +1,16 @@
 //! Plans over a small vocabulary, so that packets match them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use gateway_common::guard::DISABLED_LEG;
 use gateway_common::leg_selection::spread;
 use gateway_common::wire::*;
 use gateway_core::plan::{Dataplane, DomainRule};
 use gateway_model::kinds::policy_source::DomainPattern;
 use gateway_tests::bpf_run::admit_all;
 use ipnet::IpNet;
-use proptest::collection::{btree_map, vec};
+use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 
 /// Ranks of a plan.
@@ -129,6 +130,12 @@ fn locals() -> impl Strategy<Value = BTreeMap<IpNet, LocalValue>> {
     btree_map(long, (0u16..5, 0u16..20).prop_map(|(kind, leg)| LocalValue { kind, leg }), 0..5)
 }
 
+/// Returns legs that have an address of another leg, too.
+fn shared_addresses() -> impl Strategy<Value = BTreeSet<(u8, IpAddr)>> {
+    let shared = (0u8..20, any::<bool>(), any::<u8>(), any::<u8>());
+    btree_set(shared.prop_map(|(leg, ipv6, a, b)| (leg, address(ipv6, a, b))), 0..8)
+}
+
 fn interfaces() -> impl Strategy<Value = BTreeMap<InterfaceKey, InterfaceValue>> {
     let vlan = prop_oneof![Just(0u16), prop::sample::select(VLANS.to_vec())];
     let key = vlan.prop_map(|vlan| InterfaceKey { slot: 0, index: 1, vlan, _pad: 0 });
@@ -225,7 +232,8 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
         (any::<bool>(), any::<u8>(), any::<u8>()).prop_map(|(some, a, b)| own_addresses(some, a, b)),
         0..12,
     );
-    let legs = btree_map(1u32..4, 0u32..20, 0..3);
+    let leg = prop_oneof![9 => 0u32..20, 1 => Just(DISABLED_LEG)];
+    let legs = btree_map(1u32..4, leg, 0..3);
     // Administration, time and blocks.
     let blocks = prop_oneof![4 => Just(0u32), 1 => (0u32..256).prop_map(|bits| bits << 4)];
     let doh_servers = btree_map(net(), Just(1u32), 0..6);
@@ -241,8 +249,8 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
     let port = || prop::sample::select(PORTS.to_vec());
     let lists = (btree_map((list(), net()), rank(), 0..8), btree_map((list(), port(), net()), rank(), 0..6));
     let egress = (authorised, legs, lan_sources(), blocks, (doh_servers, doh_names));
-    (first, ports, lists, locals(), domains(), actions(), egress).prop_map(
-        |(first, ports, lists, locals, domains, actions, egress)| {
+    (first, ports, lists, (locals(), shared_addresses()), domains(), actions(), egress).prop_map(
+        |(first, ports, lists, (locals, shared_addresses), domains, actions, egress)| {
             let (authorised, egress_legs, lan_sources, blocks, (doh_servers, doh_names)) = egress;
             let (header, interfaces, vlans, (macs, addresses), sources, destinations) = first;
             let (all, strict, sample_every) = header;
@@ -271,6 +279,7 @@ pub fn plan() -> impl Strategy<Value = Dataplane> {
                 list_ports: lists.1,
                 domains,
                 locals,
+                shared_addresses,
                 actions,
                 lan_sources,
                 doh_servers,

@@ -209,7 +209,14 @@ fn rules() -> BTreeMap<RuleKey, RuleValue> {
     for family in [Family::V4, Family::V6] {
         let mut rule = |priority, fwmark, input: Option<&str>, action, suppress_prefix_length| {
             let input_interface = input.map(str::to_owned);
-            let value = RuleValue { source: None, fwmark, input_interface, action, suppress_prefix_length };
+            let value = RuleValue {
+                source: None,
+                fwmark,
+                input_interface,
+                output_interface: None,
+                action,
+                suppress_prefix_length,
+            };
             rules.insert(RuleKey { family, priority }, value);
         };
         rule(4701, Some((0x4700_0001, 0xff00_ffff)), None, RuleAction::Table(47001), None);
@@ -222,6 +229,7 @@ fn rules() -> BTreeMap<RuleKey, RuleValue> {
             source: Some(source.parse().expect("a network")),
             fwmark: None,
             input_interface: Some("lo".to_owned()),
+            output_interface: Some("tun-of-two".to_owned()),
             action: RuleAction::Table(47016),
             suppress_prefix_length: None,
         };
@@ -300,6 +308,7 @@ fn a_rule_outside_of_our_range_is_refused() {
             source: None,
             fwmark: None,
             input_interface: None,
+            output_interface: None,
             action: RuleAction::Prohibit,
             suppress_prefix_length: None,
         };

@@ -48,8 +48,14 @@ fn plan() -> Plan {
         plan.routes.insert(key(names::METRIC_LAST), RouteValue::Unreachable);
         let mut rule = |priority, fwmark, input: Option<&str>, action| {
             let input_interface = input.map(str::to_owned);
-            let value =
-                RuleValue { source: None, fwmark, input_interface, action, suppress_prefix_length: None };
+            let value = RuleValue {
+                source: None,
+                fwmark,
+                input_interface,
+                output_interface: None,
+                action,
+                suppress_prefix_length: None,
+            };
             plan.rules.insert(RuleKey { family, priority }, value);
         };
         rule(4701, Some((0x4700_0001, u32::MAX)), None, RuleAction::Table(47001));

@@ -13,7 +13,7 @@ use gateway_ctl::world::{Live, World};
 use gateway_model::Id;
 use gateway_model::kinds::proxy::Proxy;
 use gateway_model::kinds::routing_policy::{FailPolicy, Hits, Hop, HopType, PolicyStatus};
-use gateway_model::settings::uplink::UplinkState;
+use gateway_model::settings::uplink::{UplinkState, Wan};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -278,10 +278,12 @@ fn with_status(live: &Live<'_>, world: &World, hop: &Hop, common: PathHop) -> Pa
         }
         HopType::Interface => {
             let uplinks = world.config.all_uplinks();
-            let Some(wan) = uplinks.iter().find(|wan| wan.interface.as_str() == hop.target) else {
-                return common;
-            };
-            let report = world.reports.uplinks.uplinks.get(&hop.target).cloned().unwrap_or_default();
+            let by_interface = |wan: &&Wan| wan.interface.as_str() == hop.target;
+            let by_name = |wan: &&Wan| wan.name == hop.target;
+            let wan = uplinks.iter().find(by_interface).or_else(|| uplinks.iter().find(by_name));
+            let Some(wan) = wan else { return common };
+            let report = world.reports.uplinks.uplinks.get(wan.interface.as_str());
+            let report = report.cloned().unwrap_or_default();
             let state = if wan.enabled { report.state } else { UplinkState::Disabled };
             PathHop {
                 status: state.to_string(),

@@ -70,6 +70,7 @@ mod tests {
             key_passphrase: Secret::new("abc"),
             mtu: None,
             fwmark: 0,
+            randomises_hostname: false,
         };
         let line = Log::new(&process).hidden("password wonderland of\u{7} alice, abc");
         assert_eq!(line, "password *** of  alice, abc");

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::super::command as start;
 use super::super::log_parser::{self, LogLine};
 use super::super::management::{Message, Remote, SecretRequest, State, command};
-use super::super::resolve::resolve;
+use super::super::resolve::{resolve, with_random_label};
 use super::super::status::{DesiredSession, Stage, StatePublisher, TERMINATION_TIMEOUT};
 use super::backoff::{Backoff, ExitReason};
 use super::log::Log;
@@ -40,6 +40,7 @@ pub struct ManagementSession {
     endpoint_names: Resolver,
     /// Fwmark of the outer packets. Queries for server names use it, too.
     mark: u32,
+    randomises_hostname: bool,
     /// The error with the greatest weight, the latest of several.
     error: Option<SessionError>,
     /// Time at which the process may continue.
@@ -124,6 +125,7 @@ impl ManagementSession {
             log,
             endpoint_names: endpoint_names.clone(),
             mark: process.fwmark,
+            randomises_hostname: process.randomises_hostname,
             error,
             release: None,
             asked: None,
@@ -294,8 +296,10 @@ impl ManagementSession {
         }
         if let Some((remote, _)) = self.asked.take_if(|(_, at)| *at <= now) {
             let (names, mark, turn) = (self.endpoint_names.clone(), self.mark, self.turn);
+            let name =
+                if self.randomises_hostname { with_random_label(&remote.host) } else { remote.host.clone() };
             self.looking = Some(Box::pin(async move {
-                let found = resolve(&names, mark, &remote, turn).await;
+                let found = resolve(&names, mark, &Remote { host: name, ..remote.clone() }, turn).await;
                 (remote, found)
             }));
         }
