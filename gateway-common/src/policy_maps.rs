@@ -68,7 +68,8 @@ impl PreviousEgress {
     pub const fn of(flow: &FlowValue) -> PreviousEgress {
         PreviousEgress {
             leg: flow.leg,
-            is_main_table: flow.mark == Mark::DIRECT.0,
+            // A reset flow without a leg had this egress: it must not go on where the reset was lost.
+            is_main_table: flow.mark == Mark::DIRECT.0 || flow.mark == Mark::RESET.0 && flow.leg == 0,
             is_proxy: flow.mark & Mark::PROXY_MASK == Mark::PROXY,
         }
     }

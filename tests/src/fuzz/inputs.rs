@@ -197,6 +197,7 @@ fn network(bytes: &mut Bytes<'_>) -> Network {
         balances: number == 1 || bytes.flag(),
         failover_states: true,
         failback_states: number == 1,
+        ..UplinkSettings::default()
     });
     let uplinks = uplinks.collect();
     Network {
