@@ -224,7 +224,7 @@ async fn open(file: Bootstrap, tls: &Arc<Tls>) -> Result<(Gateway, Arc<Bootstrap
         Err(error) => return Err(error),
     };
     tracing::error!(%reason, cause, "no usable store: all traffic is blocked");
-    engine::block(&file).await.map_err(Error::Block)?;
+    engine::block(&file, programs).await.map_err(Error::Block)?;
     let file = Arc::new(file);
     Ok((Gateway::Blocked { reason, cause, file: file.clone() }, file))
 }

@@ -246,8 +246,28 @@ impl Engine {
 /// Installs default deny for early boot: everything from the LAN is blocked until a daemon has a plan. A plan that is
 /// already live continues.
 pub async fn guard(config: &Bootstrap) -> Result<(), Error> {
+    install_guard(config, Existing::Keep, LoadingPrograms::begin(config)).await.map(drop)
+}
+
+/// Blocks everything now, whatever plan is live. Used if the store cannot be read.
+///
+/// It takes the programs that are already on their way into the kernel: another load at the same time would meet maps
+/// that are half pinned.
+pub async fn block(config: &Bootstrap, programs: LoadingPrograms) -> Result<(), Error> {
+    Ok(install_guard(config, Existing::Replace, programs).await?.deny_all()?)
+}
+
+/// Installs the default-deny rules and attaches the programs.
+async fn install_guard(
+    config: &Bootstrap,
+    existing: Existing,
+    programs: LoadingPrograms,
+) -> Result<Programs, Error> {
     let network = network(config, &mut UplinkNumbers::default());
-    let blocked = install_default_deny(&network.lan, Existing::Keep).await;
+    let blocked = install_default_deny(&network.lan, existing).await;
+    for failure in &blocked.failed {
+        tracing::error!(resource = %failure.resource, error = %failure.error, "failed to install the default-deny rules");
+    }
     let facts = match Netlink::open().and_then(Observer::new) {
         Ok(observer) => observer.facts(|_| false).await,
         Err(error) => Err(error),
@@ -258,24 +278,12 @@ pub async fn guard(config: &Bootstrap) -> Result<(), Error> {
     });
     let uplinks = network.uplinks.iter().map(|uplink| uplink.interface.as_str()).collect();
     let attach = attachments(&network, &facts, &uplinks);
-    let attached = Programs::load(&config.bpf.pin_dir)?.attach(&attach);
+    let mut programs = programs.finish().await?;
+    let attached = programs.attach(&attach);
     for (interface, error) in &attached.failed {
         tracing::error!(%interface, %error, "failed to attach");
     }
-    for failure in &blocked.failed {
-        tracing::error!(resource = %failure.resource, error = %failure.error, "failed to install the default-deny rules");
-    }
-    Ok(())
-}
-
-/// Blocks everything now, whatever plan is live. Used if the store cannot be read.
-pub async fn block(config: &Bootstrap) -> Result<(), Error> {
-    let blocked = install_default_deny(&lans(config), Existing::Replace).await;
-    for failure in &blocked.failed {
-        tracing::error!(resource = %failure.resource, error = %failure.error, "failed to install the default-deny rules");
-    }
-    guard(config).await?;
-    Ok(Programs::load(&config.bpf.pin_dir)?.deny_all()?)
+    Ok(programs)
 }
 
 fn lans(config: &Bootstrap) -> Vec<String> {

@@ -9,6 +9,7 @@ mod flow_bucket;
 mod flow_budget;
 mod guard_tap;
 mod incremental_plans;
+mod load;
 mod many_policies;
 mod policy_lookup;
 pub mod wireguard;

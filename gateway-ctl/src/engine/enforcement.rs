@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Engine, Error, block, exit_addresses, leak_probes};
+use super::{Engine, Error, LoadingPrograms, block, exit_addresses, leak_probes};
 use crate::os::bpf::{self, Counters, FastPathStats, XdpStats};
 use crate::os::link_counters::{self, LinkTraffic};
 use crate::os::proxy::RelayStatus;
@@ -336,7 +336,8 @@ impl Enforcement for Engine {
         Box::pin(async move {
             self.services.abort();
             self.openvpn.stop().await;
-            block(&self.worlds.in_force().config).await
+            let config = self.worlds.in_force().config;
+            block(&config, LoadingPrograms::begin(&config)).await
         })
     }
 }

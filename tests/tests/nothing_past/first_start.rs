@@ -264,6 +264,20 @@ fn a_gateway_that_was_never_initialised_forwards_nothing_until_it_is() {
 }
 
 #[test]
+fn each_start_without_a_store_blocks_and_keeps_running() {
+    const STARTS: usize = 6;
+    let mut testbed = Testbed::prepare().expect("scene");
+    testbed.daemon.leave_uninitialised();
+    for start in 0..STARTS {
+        // As after boot: the maps are not pinned yet.
+        remove_pins(testbed.daemon.pin_directory());
+        testbed.daemon.spawn().expect("started");
+        wait_until_blocked(&testbed, "not_initialised", &format!("start {start}"));
+        testbed.daemon.terminate().unwrap_or_else(|error| panic!("start {start}: {error:#}"));
+    }
+}
+
+#[test]
 fn a_state_folder_that_is_mounted_late_is_waited_for_and_used() {
     let mut testbed = bound_scene();
     testbed.daemon.terminate().expect("ended");

@@ -1,6 +1,7 @@
 //! Loader of the object over pinned maps: the first load creates and pins them, later loads adopt them.
 
 use std::io::Read as _;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use aya::EbpfLoader;
@@ -8,6 +9,8 @@ use flate2::bufread::GzDecoder;
 use gateway_common::abi::ABI_VERSION;
 use gateway_common::maps::NAMES;
 use gateway_core::fqdn_cache::FqdnCache;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
 
 use super::fast_path::FastPath;
 use super::maps::Maps;
@@ -22,12 +25,16 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gateway.bpf.o.gz
 
 impl Programs {
     /// Loads the programs. Maps are pinned below `pin_dir` in a folder of their ABI version.
+    ///
+    /// Loads below one folder take turns, also those of two processes. Otherwise the later one would find maps that are
+    /// half pinned, and fail.
     pub fn load(pin_dir: &Path) -> Result<Programs, Error> {
         mount_bpffs(pin_dir)?;
         let root = versions::folder(pin_dir, ABI_VERSION);
         let (maps_dir, links) = (root.join("maps"), root.join("links"));
         make_folder(&maps_dir)?;
         make_folder(&links)?;
+        let _turn = take_turn(&root)?;
         let mut loader = EbpfLoader::new();
         for name in NAMES {
             loader.map_pin_path(name, maps_dir.join(name));
@@ -49,4 +56,13 @@ impl Programs {
         programs.restore_learned()?;
         Ok(programs)
     }
+}
+
+/// Waits for other loads below a folder. The next one begins when the value is dropped.
+fn take_turn(folder: &Path) -> Result<OwnedFd, Error> {
+    let failed = |source: Errno| Error::PinDirectory { path: folder.to_owned(), source: source.into() };
+    let lock = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let lock = lock.map_err(failed)?;
+    flock(&lock, FlockOperation::LockExclusive).map_err(failed)?;
+    Ok(lock)
 }
