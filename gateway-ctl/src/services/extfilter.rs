@@ -43,8 +43,7 @@ impl Service {
         endpoint_names: Resolver,
     ) -> Arc<Service> {
         let client = tls.client("dns extfilter");
-        let config = move || client.config().map_err(|error| error.to_string());
-        let context = Context::new(endpoint_names, config, |_| {});
+        let context = Context::new(endpoint_names, client, |_| {});
         Arc::new(Service { store, worlds, context: Arc::new(context), held: Mutex::default() })
     }
 

@@ -127,7 +127,8 @@ pub async fn open(
             DnsProtocol::Quic => {
                 let config = configuration(context, tickets, &[doq::PROTOCOL])?;
                 let datagrams = path.datagrams(context.sockets.as_ref(), address).await?;
-                Ok(Connection::Streams(Streams::open(datagrams, config, name(server)?, address).await?))
+                let tls = (context.tls.as_ref(), config);
+                Ok(Connection::Streams(Streams::open(datagrams, tls, name(server)?, address).await?))
             }
         }
     };
@@ -143,7 +144,8 @@ async fn secure(
 ) -> Result<TlsStream<TcpStream>, Error> {
     let config = configuration(context, tickets, protocols)?;
     let name = ServerName::try_from(name(server)?.to_owned()).map_err(reply)?;
-    TlsConnector::from(config).connect(name, stream).await.map_err(reply)
+    let handshake = TlsConnector::from(config).connect(name, stream).await;
+    handshake.map_err(|error| Error::Tls(context.tls.explain(error).into()))
 }
 
 fn configuration(

@@ -20,7 +20,7 @@ use self::datagrams::Datagrams;
 use super::error::Error;
 use super::message::{ReplyHeader, Verdict, check_reply, has_keepalive};
 use super::stall::StallDetector;
-use gateway_outbound::UdpPath;
+use gateway_outbound::{Tls, UdpPath};
 
 /// ALPN identifier (RFC 9250, section 4.1.1).
 pub const PROTOCOL: &[u8] = b"doq";
@@ -57,10 +57,11 @@ impl Streams {
     /// Agrees with the server that has this name.
     pub async fn open(
         path: UdpPath,
-        config: Arc<ClientConfig>,
+        tls: (&dyn Tls, Arc<ClientConfig>),
         name: &str,
         to: SocketAddr,
     ) -> Result<Streams, Error> {
+        let (tls, config) = tls;
         let crypto = QuicClientConfig::try_from(config).map_err(reply)?;
         let mut config = quinn::ClientConfig::new(Arc::new(crypto));
         config.transport_config(Arc::new(transport()?));
@@ -75,7 +76,7 @@ impl Streams {
         )?;
         let connecting = endpoint.connect_with(config, to, name).map_err(reply)?;
         let connection = tokio::select! {
-            connected = connecting => connected.map_err(|error| refused(&error))?,
+            connected = connecting => connected.map_err(|error| refused(tls, &error))?,
             error = datagrams.failed() => return Err(error),
         };
         if let Some(control) = control {
@@ -186,17 +187,27 @@ fn reply(error: impl ToString) -> Error {
 }
 
 /// Returns the reason for which no connection was made.
-fn refused(error: &ConnectionError) -> Error {
+fn refused(tls: &dyn Tls, error: &ConnectionError) -> Error {
     match error {
         ConnectionError::TransportError(error) if u64::from(error.code) >= ALERTS => {
             Error::Tls(error.reason.as_str().into())
         }
         ConnectionError::ConnectionClosed(close) if u64::from(close.error_code) >= ALERTS => {
-            Error::Tls(format!("refused by the server: {close}").into())
+            match alert(close.error_code.into()) {
+                // The post-quantum mode may be the reason.
+                Some(alert) => Error::Tls(format!("refused by the server: {}", tls.explain(alert)).into()),
+                None => Error::Tls(format!("refused by the server: {close}").into()),
+            }
         }
         ConnectionError::TimedOut => Error::Timeout,
         other => reply(other),
     }
+}
+
+/// Returns the TLS alert that a QUIC error code carries (RFC 9001, section 4.8).
+fn alert(code: u64) -> Option<std::io::Error> {
+    let alert = u8::try_from(code.checked_sub(ALERTS)?).ok()?;
+    Some(std::io::Error::other(rustls::Error::AlertReceived(alert.into())))
 }
 
 /// Returns the reason for which an established connection ended.

@@ -49,8 +49,7 @@ impl DnsService {
         let active_alerts = config.active_alerts.clone();
         let reported = move |event| report_event(&active_alerts, event);
         let hosts = engine.endpoint_names();
-        let context =
-            Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), reported);
+        let context = Context::new(hosts.clone(), client, reported);
         let (plan, choice) = (inputs.upstreams(&routes), inputs.choice());
         let reported = ArcSwap::from(UpstreamSummary::of(&plan, inputs.dns()));
         let asked = first_upstream(&plan);
@@ -64,8 +63,7 @@ impl DnsService {
             wake: engine.wake().clone(),
         };
         let client = tls.client("dns lists");
-        let context =
-            Context::new(hosts.clone(), move || client.config().map_err(|error| error.to_string()), |_| {});
+        let context = Context::new(hosts.clone(), client, |_| {});
         let folder = config.directory.join("lists");
         std::fs::create_dir_all(&folder)?;
         let context = Arc::new(context);

@@ -294,3 +294,42 @@ async fn a_connection_over_https_that_brings_nothing_is_given_up() {
     assert_eq!(address(&bench.send_query("www.example.com").await.unwrap()), "192.0.2.2");
     assert!(server.resumed().len() > 1, "the first one stands, and brings nothing");
 }
+
+/// TLS as the daemon has it: it knows why a handshake fails.
+struct Explaining(Arc<ClientConfig>);
+
+impl Tls for Explaining {
+    fn config(&self) -> Result<Arc<ClientConfig>, String> {
+        Ok(self.0.clone())
+    }
+
+    fn explain(&self, error: std::io::Error) -> String {
+        format!("the mode is the reason ({error})")
+    }
+}
+
+#[tokio::test]
+async fn a_refused_handshake_is_explained_by_the_source_of_the_configuration() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // Unread bytes would reset the connection.
+            let mut hello = vec![0; 4096];
+            let _ = stream.read(&mut hello).await;
+            // A fatal alert, handshake_failure (RFC 8446, section 6).
+            let _ = stream.write_all(&[21, 3, 3, 0, 2, 2, 40]).await;
+            let _ = stream.read(&mut hello).await;
+        }
+    });
+    for protocol in [DnsProtocol::Tls, DnsProtocol::Https] {
+        let bench =
+            Bench::with(sequential(vec![upstream(protocol, at)]), Explaining(client(RootCertStore::empty())));
+        let failure = bench.send_query("www.example.com").await.unwrap_err().to_string();
+        assert!(failure.contains("the mode is the reason"), "{protocol}: {failure}");
+        assert!(failure.contains("HandshakeFailure"), "{protocol}: {failure}");
+    }
+    serving.abort();
+}
