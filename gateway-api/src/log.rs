@@ -29,15 +29,55 @@ pub fn set_level(level: LogLevel) {
 }
 
 /// Filter of the most verbose level. Debug output of libraries is about their internals, and some of it would contain
-/// keys.
-pub const MOST: &str = "debug,aya=info,aya_obj=info,hyper=info,hyper_util=info,netlink_proto=info,boringtun=warn,\
+/// keys. The WireGuard library repeats a line each few seconds while a peer is silent, without the name of the tunnel;
+/// the watcher of the tunnels logs each change once, with the name.
+pub const MOST: &str = "debug,aya=info,aya_obj=info,hyper=info,hyper_util=info,netlink_proto=info,boringtun=off,\
     rustls=info,mio=info,russh=info";
 
 fn filter(level: LogLevel) -> EnvFilter {
     EnvFilter::new(match level {
         LogLevel::Debug => MOST,
-        LogLevel::Info => "info",
-        LogLevel::Warn => "warn",
-        LogLevel::Error => "error",
+        LogLevel::Info => "info,boringtun=off",
+        LogLevel::Warn => "warn,boringtun=off",
+        LogLevel::Error => "error,boringtun=off",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_wireguard_library_writes_no_line_at_any_level() {
+        for level in [LogLevel::Debug, LogLevel::Info, LogLevel::Warn, LogLevel::Error] {
+            let written = Written::default();
+            let writer = written.clone();
+            let lines = fmt::layer().with_writer(move || writer.clone()).with_ansi(false);
+            let subscriber = tracing_subscriber::registry().with(filter(level)).with(lines);
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::error!(target: "boringtun::noise::timers", "CONNECTION_EXPIRED(REJECT_AFTER_TIME * 3)");
+                tracing::warn!(target: "boringtun::noise::timers", "HANDSHAKE(REKEY_TIMEOUT)");
+                tracing::error!(tunnel = "wg-a", "own line");
+            });
+            let text = String::from_utf8(written.0.lock().unwrap().clone()).expect("text");
+            assert_eq!(text.lines().count(), 1, "{level:?}: {text}");
+            assert!(text.contains("own line"), "{level:?}: {text}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Watches the tunnels: decides by their handshakes which of them are usable, resolves their endpoint names, and
 //! recreates a tunnel after a long silence.
 
+mod changes;
 mod cover;
 mod exit_addresses;
 mod health;
@@ -127,6 +128,7 @@ impl Tunnels {
                 .filter(|(_, live)| live.status == gateway_model::kinds::tunnel_health::TunnelStatus::Error)
                 .map(|(id, _)| *id)
                 .collect();
+            changes::log(&state, &before, &states);
             self.states.send_replace(Arc::new(states));
             if acts {
                 handle.wake(Reason::Facts);
@@ -251,7 +253,8 @@ impl Tunnels {
         let wireguard = |tunnel: &&Arc<Tunnel>| tunnel.r#type == TunnelType::Wireguard;
         let Some(tunnel) = state.tunnels.get(id).filter(wireguard) else { return };
         self.reconnected.insert(id, now);
-        tracing::info!(tunnel = %tunnel.name, "no handshake for too long: recreating the tunnel");
+        // The change of status is in the log already; this repeats while the peer is silent.
+        tracing::debug!(tunnel = %tunnel.name, "no handshake for too long: recreating the tunnel");
         if let Err(error) = self.engine.remove(&tunnel_interface(tunnel)).await {
             tracing::warn!(tunnel = %tunnel.name, %error, "failed to remove the silent tunnel");
         }
