@@ -19,8 +19,11 @@ use crate::gateway::Open;
 
 pub const MEDIA: &str = "text/event-stream";
 
-/// Silence before a comment that keeps the connection open.
-const KEEPALIVE: Duration = Duration::from_secs(15);
+/// Silence before an event that shows that the daemon responds. A client that misses two of them can say within ten
+/// seconds that it does not.
+const HEARTBEAT: Duration = Duration::from_secs(4);
+
+const HEARTBEAT_EVENT: &str = "event: heartbeat\ndata: {}\n\n";
 
 struct Source {
     revisions: watch::Receiver<u64>,
@@ -32,7 +35,7 @@ struct Source {
 }
 
 /// Returns an endless body: the current state, then an event for each commit (`revision`), each reconcile run
-/// (`status`), and the start and end of each alert (`alert`).
+/// (`status`), and the start and end of each alert (`alert`). A `heartbeat` follows each silence.
 pub fn body(open: &Open) -> Body {
     let active_alerts = open.active_alerts.clone();
     let reported = active_alerts.subscribe().1;
@@ -71,7 +74,7 @@ impl Source {
                 Err(RecvError::Lagged(_)) => Some(self.going_on()),
                 Err(RecvError::Closed) => None,
             },
-            () = tokio::time::sleep(KEEPALIVE) => Some(": still here\n\n".to_owned()),
+            () = tokio::time::sleep(HEARTBEAT) => Some(HEARTBEAT_EVENT.to_owned()),
         }
     }
 }
