@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use gateway_core::state_machines::dhcp::outside_of_interface;
 use gateway_ctl::services::dhcp::search;
 use gateway_model::problem::code;
 use gateway_model::settings::groups::DhcpConfig;
@@ -10,18 +11,22 @@ use gateway_model::{EditError, Problems, State, Warning};
 
 use crate::gateway::Open;
 
-/// Refuses interfaces that are not LAN: requests from others are dropped before the server.
+/// Refuses interfaces that are not LAN, because requests from others are dropped before the server, and ranges outside of
+/// the network of their interface, whose clients would not reach the gateway.
 pub fn check(open: &Open, draft: &State) -> Result<(), EditError> {
     let config: DhcpConfig = draft.group();
-    let Some(interface) = config.interface.filter(|_| config.enabled) else { return Ok(()) };
+    let Some(interface) = config.interface.as_ref().filter(|_| config.enabled) else { return Ok(()) };
     let network = open.worlds.configuration().with(&draft.settings).network;
-    if network.lan.iter().any(|lan| lan == interface.as_str()) {
-        return Ok(());
-    }
     let mut problems = Problems::new();
-    let message = format!("{interface} is no LAN interface. There are {}.", network.lan.join(", "));
-    problems.add(code::CONFLICT, "interface", message);
-    Err(EditError::Invalid(problems))
+    if !network.lan.iter().any(|lan| lan == interface.as_str()) {
+        let message = format!("{interface} is no LAN interface. There are {}.", network.lan.join(", "));
+        problems.add(code::CONFLICT, "interface", message);
+    } else if let Some(reason) = outside_of_interface(&config, &open.worlds.last().facts) {
+        let remedy =
+            "Take a range of its network, or give the interface an address in the network of the range first";
+        problems.add(code::CONFLICT, "range_start", format!("Cannot be served: {reason}. {remedy}."));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(EditError::Invalid(problems)) }
 }
 
 /// Searches for other servers if the settings enable the server on an interface where it does not serve yet.

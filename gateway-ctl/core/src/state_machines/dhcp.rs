@@ -27,7 +27,7 @@ pub use lease_record::{Recovered, append, recover};
 pub use message::{Rejection, Request, RequestKind, ServerReply, discover};
 pub use reply::{Destination, Reply};
 pub use scope::{Reservation, Scope, ServerConfig};
-pub use scopes::{Configured, configured};
+pub use scopes::{Configured, configured, outside_of_interface};
 pub use server::{Output, Probe, Server};
 pub use statistics::{Counters, PoolUsage};
 

@@ -69,8 +69,37 @@ fn of_settings(settings: &DhcpConfig, network: &Network, facts: &Facts) -> Resul
     let net =
         Ipv4Net::with_netmask(first, settings.mask).map_err(|_| "mask is no network mask".to_owned())?;
     let range = AddressRange { first, last };
-    scope(interface.as_str(), interface.as_str(), net.trunc(), range, settings, network, facts)
-        .map(|scope| Scope { router: settings.gateway, exclusions: settings.excluded().collect(), ..scope })
+    let net = net.trunc();
+    let scope = scope(interface.as_str(), interface.as_str(), net, range, settings, network, facts)?;
+    if !scope.on_link {
+        return Err(outside(range, interface.as_str(), facts));
+    }
+    Ok(Scope { router: settings.gateway, exclusions: settings.excluded().collect(), ..scope })
+}
+
+/// Returns the IPv4 networks of an interface, with its addresses in them.
+fn networks<'a>(interface: &str, facts: &'a Facts) -> impl Iterator<Item = Ipv4Net> + 'a {
+    let of_interface = facts.addresses.get(interface).into_iter().flatten();
+    of_interface.filter_map(|net| match net {
+        IpNet::V4(net) => Some(*net),
+        IpNet::V6(_) => None,
+    })
+}
+
+/// Returns the reason for which the settings cannot be served on their interface: no address of the interface is in the
+/// network of the range. `None` also while the interface has no IPv4 address, because one may come.
+pub fn outside_of_interface(settings: &DhcpConfig, facts: &Facts) -> Option<String> {
+    let (interface, first, last) = (settings.interface.as_ref()?, settings.range_start?, settings.range_end?);
+    let net = Ipv4Net::with_netmask(first, settings.mask).ok()?;
+    let mut own = networks(interface.as_str(), facts).peekable();
+    own.peek()?;
+    let is_outside = !own.any(|own| net.contains(&own.addr()));
+    is_outside.then(|| outside(AddressRange { first, last }, interface.as_str(), facts))
+}
+
+fn outside(range: AddressRange, interface: &str, facts: &Facts) -> String {
+    let networks = networks(interface, facts).map(|net| net.to_string()).collect::<Vec<_>>().join(", ");
+    format!("the range {range} is outside of the network of {interface} ({networks})")
 }
 
 fn of_segment(
@@ -123,16 +152,7 @@ fn scope(
     }
     let mac = link.mac.filter(|_| link.link_layer == LinkLayer::Ethernet);
     let mac = mac.ok_or_else(|| format!("{interface} has no Ethernet"))?;
-    let addresses: Vec<Ipv4Addr> = facts
-        .addresses
-        .get(interface)
-        .into_iter()
-        .flatten()
-        .filter_map(|net| match net.addr() {
-            std::net::IpAddr::V4(address) => Some(address),
-            std::net::IpAddr::V6(_) => None,
-        })
-        .collect();
+    let addresses: Vec<Ipv4Addr> = networks(interface, facts).map(|net| net.addr()).collect();
     let own = addresses.iter().find(|address| net.contains(*address));
     let server = own.or(addresses.first()).ok_or_else(|| format!("{interface} has no IPv4 address"))?;
     let dns = if settings.dns.is_empty() { vec![*server] } else { settings.dns.clone() };
@@ -214,6 +234,25 @@ mod tests {
             |interface| configured(&state(settings(interface), &[]), &network(), &facts()).problems;
         assert_eq!(problems("wan0"), ["dhcp: wan0 is no LAN interface"]);
         assert_eq!(problems("eth9"), ["dhcp: there is no interface eth9"]);
+    }
+
+    #[test]
+    fn a_range_outside_of_the_network_of_its_interface_is_not_served() {
+        let config = json!({
+            "enabled": true, "interface": "lan0", "range_start": "10.9.0.10", "range_end": "10.9.0.18",
+        });
+        let state = state(config, &[]);
+        let configured = configured(&state, &network(), &facts());
+        assert!(configured.config.scopes.is_empty() && configured.is_enabled, "{configured:?}");
+        let reason = "the range 10.9.0.10-10.9.0.18 is outside of the network of lan0 (192.168.1.1/24)";
+        assert_eq!(configured.problems, [format!("dhcp: {reason}")]);
+        let settings = state.group::<DhcpConfig>();
+        assert_eq!(outside_of_interface(&settings, &facts()).as_deref(), Some(reason));
+        let without = Facts { addresses: BTreeMap::new(), ..facts() };
+        assert_eq!(outside_of_interface(&settings, &without), None, "an address may come");
+        let wide = DhcpConfig { mask: Ipv4Addr::new(255, 255, 0, 0), ..settings };
+        let inside = DhcpConfig { range_start: "192.168.7.1".parse().ok(), ..wide };
+        assert_eq!(outside_of_interface(&inside, &facts()), None);
     }
 
     #[test]
