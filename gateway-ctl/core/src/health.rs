@@ -1,0 +1,117 @@
+//! Health of functions: checks, each with a state, a code with parameters, a sentence and a remedy.
+//!
+//! `/health`, `/observer`, the verdict, the metrics, the log and `gatewayd preflight` all show these checks. A check is
+//! about what a client of the gateway gets, not about a process that runs.
+
+mod code;
+mod findings;
+mod history;
+
+use std::collections::BTreeMap;
+
+pub use code::Code;
+pub use findings::{Level, PortHolder, PortUse, Protocol, level};
+pub use history::{CheckHistory, StateChange, TrackedCheck};
+use serde::Serialize;
+
+/// State of a check, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckState {
+    Ok,
+    /// Not checked yet, or not possible to check here.
+    Unknown,
+    /// Works partially, or will soon fail.
+    Degraded,
+    /// The function is not there.
+    Failed,
+}
+
+impl CheckState {
+    pub const ALL: [CheckState; 4] =
+        [CheckState::Ok, CheckState::Unknown, CheckState::Degraded, CheckState::Failed];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CheckState::Ok => "ok",
+            CheckState::Unknown => "unknown",
+            CheckState::Degraded => "degraded",
+            CheckState::Failed => "failed",
+        }
+    }
+}
+
+/// Parameters of a sentence, by name.
+pub type Params = BTreeMap<&'static str, String>;
+
+/// One reason for which a function is not well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub state: CheckState,
+    pub code: Code,
+    pub params: Params,
+    /// Human-readable reason, without a full stop.
+    pub message: String,
+    /// Human-readable remedy, without a full stop.
+    pub remedy: String,
+}
+
+/// Result of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Name of the function.
+    pub name: &'static str,
+    pub state: CheckState,
+    /// Code and parameters of the worst finding.
+    pub code: Code,
+    pub params: Params,
+    /// All findings in one sentence.
+    pub message: String,
+    /// Remedy of the worst finding. Empty if none is needed.
+    pub remedy: String,
+}
+
+impl Check {
+    /// Combines the findings of a function. Without any, it works, and `message` says what it does.
+    pub fn of(name: &'static str, findings: Vec<Finding>, message: impl Into<String>) -> Check {
+        // The first of several that are equally bad.
+        let worst = findings.iter().rev().max_by_key(|finding| finding.state).cloned();
+        let Some(worst) = worst else {
+            return Check {
+                name,
+                state: CheckState::Ok,
+                code: Code::Ok,
+                params: Params::new(),
+                message: message.into(),
+                remedy: String::new(),
+            };
+        };
+        let messages: Vec<String> = findings.into_iter().map(|finding| finding.message).collect();
+        let Finding { state, code, params, remedy, .. } = worst;
+        Check { name, state, code, params, message: messages.join("; "), remedy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_shows_its_worst_finding_and_all_sentences() {
+        let findings = vec![
+            Finding::upstream_down("192.0.2.1", "no answer"),
+            Finding::no_upstream(),
+            Finding::memory_low(3),
+        ];
+        let check = Check::of("dns_upstreams", findings, "");
+        assert_eq!(
+            (check.state, check.code),
+            (CheckState::Degraded, Code::UpstreamDown),
+            "the first of equals"
+        );
+        assert_eq!(check.message.matches("; ").count(), 2, "{}", check.message);
+        assert_eq!(check.params["upstream"], "192.0.2.1");
+        let well = Check::of("dns", Vec::new(), "answers");
+        assert_eq!((well.state, well.code, &*well.message), (CheckState::Ok, Code::Ok, "answers"));
+    }
+}
