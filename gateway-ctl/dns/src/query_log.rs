@@ -28,7 +28,7 @@ pub use journal::{Page, SearchEnd};
 pub use record::{DisplayRecord, QueryRecord};
 pub use settings::Settings;
 pub use stats::{ClientStats, RuleCounter, RuleCounters, Totals};
-pub use worker_buffer::{RecordTemplate, WorkerBuffer};
+pub use worker_buffer::{RecordTemplate, WorkerBuffer, last_probe};
 
 use crate::WallClock;
 

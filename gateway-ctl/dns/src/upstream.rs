@@ -31,6 +31,7 @@ pub use context::{Context, Event};
 pub use egress::EgressNames;
 pub use error::Error;
 pub(crate) use error::random;
+pub use health::HealthStats;
 pub use set::{UpstreamSelection, Upstreams};
 pub use status::UpstreamStatus;
 pub use well_known::without_certificate_name;

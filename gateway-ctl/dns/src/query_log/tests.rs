@@ -339,6 +339,16 @@ fn a_full_worker_buffer_counts_dropped_records() {
 }
 
 #[test]
+fn probes_of_the_gateway_are_neither_counted_nor_written() {
+    let buffer = WorkerBuffer::default();
+    write(&buffer, 0, &client(1, 0), Status::Allowed, "0123456789abcdef.health-check.invalid");
+    assert_eq!(last_probe(), 0x0123_4567_89ab_cdef);
+    write(&buffer, 1, &client(1, 0), Status::Allowed, "0123456789abcdef.health-check.example");
+    let taken = buffer.take();
+    assert_eq!((taken.queries, record::views(&taken.bytes).count()), (1, 1));
+}
+
+#[test]
 fn hits_of_rules_are_counted_for_every_client() {
     let log = start(Settings::default());
     let rule = Id::from_u128(5);

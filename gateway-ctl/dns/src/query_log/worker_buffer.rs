@@ -1,8 +1,10 @@
 //! Per-worker buffers of the query log.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gateway_core::dns::Cause;
+use gateway_core::dns_probe;
 use gateway_model::Id;
 use jiff::Timestamp;
 
@@ -40,6 +42,14 @@ impl WorkerBuffer {
     }
 }
 
+/// Token of the last health probe that was answered. A process has one resolver, apart from tests.
+static LAST_PROBE: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the token of the last health probe that was answered.
+pub fn last_probe() -> u64 {
+    LAST_PROBE.load(Ordering::Acquire)
+}
+
 /// Writer of a locked buffer.
 pub struct BufferWriter<'a>(MutexGuard<'a, Batch>);
 
@@ -51,6 +61,11 @@ impl BufferWriter<'_> {
 
     /// Counts a query, and writes its record unless the client is not logged.
     pub fn write(&mut self, query: &QueryRecord<'_>) {
+        // Not a query of a host.
+        if let Some(token) = dns_probe::token(query.message) {
+            LAST_PROBE.store(token, Ordering::Release);
+            return;
+        }
         self.count(query.trace.status, rule(query.trace).map(|rule| (rule, query.time)));
         if query.client.logged != Logged::Off && self.has_room() {
             record::encode(&mut self.0.bytes, query);

@@ -286,6 +286,18 @@ impl UpstreamClient {
     }
 }
 
+impl UpstreamClient {
+    /// Asks for the name servers of the root, and records the outcome. A dead upstream has probes of its own.
+    pub async fn probe_now(self: &Arc<UpstreamClient>) {
+        if !self.health.is_dead() {
+            let query = root_question();
+            let outcome =
+                timeout(self.context.wait(PROBE), self.exchange(&query)).await.unwrap_or(Err(Error::Timeout));
+            self.account(&outcome);
+        }
+    }
+}
+
 /// Probes a dead upstream until it answers. A path without recent queries sends no probes.
 async fn probe(line: Weak<UpstreamClient>) {
     for attempt in 0.. {

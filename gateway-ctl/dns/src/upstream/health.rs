@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gateway_outbound::backoff::Backoff;
+use tokio::time::Instant;
 
 use super::error::Error;
 
@@ -26,6 +27,7 @@ struct HealthState {
     in_a_row: u32,
     dead: bool,
     last_error: Option<String>,
+    last_answer: Option<Instant>,
 }
 
 /// Health as it is shown.
@@ -36,6 +38,8 @@ pub struct HealthStats {
     pub failures: u64,
     pub dead: bool,
     pub last_error: Option<String>,
+    /// Time of the last answer.
+    pub last_answer: Option<Instant>,
 }
 
 /// Change of health by an outcome.
@@ -51,6 +55,7 @@ impl Health {
         let mut known = self.known();
         known.queries += 1;
         known.in_a_row = 0;
+        known.last_answer = Some(Instant::now());
         let sample = after.as_secs_f64() * 1e6;
         known.rtt = Some(match known.rtt {
             None => (sample, sample / 2.0),
@@ -104,7 +109,14 @@ impl Health {
             failures: known.failures,
             dead: known.dead,
             last_error: known.last_error.clone(),
+            last_answer: known.last_answer,
         }
+    }
+
+    /// Reports whether nothing was answered for so long, or the last query has failed.
+    pub fn is_silent(&self, silence: Duration) -> bool {
+        let known = self.known();
+        known.in_a_row > 0 || known.last_answer.is_none_or(|at| at.elapsed() >= silence)
     }
 
     fn known(&self) -> MutexGuard<'_, HealthState> {

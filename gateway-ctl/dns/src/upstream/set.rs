@@ -127,6 +127,32 @@ impl Upstreams {
         shown
     }
 
+    /// Returns the status of the upstreams for all names, by every path that was used. Empty if there are none.
+    pub fn for_all_names(&self) -> Vec<(Arc<str>, HealthStats)> {
+        let Some(group) = self.set.load().find(NameRef::ROOT, &Resolvers::Usual) else {
+            return Vec::new();
+        };
+        let of_member = |member: &Arc<GroupMember>| {
+            let lines: Vec<HealthStats> = member.lines().values().map(|line| line.health.figures()).collect();
+            let unused = lines.is_empty().then(HealthStats::default);
+            let shown = member.server.shown.clone();
+            lines.into_iter().chain(unused).map(move |stats| (shown.clone(), stats)).collect::<Vec<_>>()
+        };
+        group.servers.iter().flat_map(of_member).collect()
+    }
+
+    /// Probes the upstreams for all names that have answered nothing for so long, by the path of the gateway itself.
+    /// Returns when all have answered or failed.
+    pub async fn probe_silent(&self, silence: Duration) {
+        let Some(group) = self.set.load().find(NameRef::ROOT, &Resolvers::Usual) else { return };
+        // Without an egress there is nothing to learn about upstreams.
+        let Ok(path) = group.path(group.route(&QueryEgress::Default), 0) else { return };
+        let lines = group.servers.iter().map(|member| group.line(member, path.clone()));
+        let silent = lines.filter(|line| line.health.is_silent(silence));
+        let probes: Vec<_> = silent.map(|line| async move { line.probe_now().await }).collect();
+        futures_util::future::join_all(probes).await;
+    }
+
     /// Returns the upstreams for a name by a route, or the reason why there are none.
     pub fn select(&self, name: NameRef<'_>, route: &QueryRoute) -> Result<UpstreamSelection, Arc<str>> {
         let set = self.set.load();

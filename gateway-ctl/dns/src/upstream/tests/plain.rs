@@ -304,3 +304,21 @@ async fn names_go_to_the_upstreams_of_their_longest_domain() {
     assert!(matches!(bench.send_query("a.void.corp.example").await, Err(Failure::NoUpstream)));
     assert!(matches!(Bench::new(Plan::default()).send_query("a.example").await, Err(Failure::NoUpstream)));
 }
+
+#[tokio::test]
+async fn a_silent_upstream_is_found_without_queries_of_clients() {
+    let server = fine(20).await;
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let bench = Bench::urgent(sequential(vec![udp(server.at), udp(closed)]));
+    let states = || -> Vec<(bool, bool)> {
+        let all = bench.upstreams.for_all_names();
+        all.iter().map(|(_, stats)| (stats.last_answer.is_some(), stats.dead)).collect()
+    };
+    assert_eq!(states(), [(false, false); 2]);
+    for _ in 0..3 {
+        bench.upstreams.probe_silent(LONG).await;
+    }
+    assert_eq!(states(), [(true, false), (false, true)]);
+    assert_eq!(server.count(), 1, "one that has just answered is not asked");
+    assert!(Bench::new(Plan::default()).upstreams.for_all_names().is_empty());
+}
