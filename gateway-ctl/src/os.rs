@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod address_probe;
+pub mod answer_tap;
 pub mod backend;
 pub mod bpf;
 pub mod child_process;
@@ -26,6 +27,7 @@ pub mod ntp_socket;
 pub mod observe;
 pub mod openvpn;
 pub mod path_changes;
+pub mod port_use;
 pub mod proxy;
 pub mod rcu;
 pub mod readable;

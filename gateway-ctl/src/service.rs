@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use gateway_core::facts::Facts;
+use gateway_core::health::Check;
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
@@ -21,7 +22,7 @@ use crate::world::Worlds;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Contribution = Box<dyn Fn(&mut Facts) + Send + Sync>;
-type HealthCheck = Arc<dyn Fn() -> BoxFuture<'static, Option<Health>> + Send + Sync>;
+type HealthCheck = Arc<dyn Fn() -> BoxFuture<'static, Vec<Health>> + Send + Sync>;
 type Release = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
 /// Shared context of services: the store with its clock, the world, the reconcile loop, the programs and the alerts.
@@ -53,22 +54,20 @@ enum Start {
     Idle,
 }
 
-/// Health of the component that a service drives, beyond the health of its task.
+/// Health of a function that a service has, beyond the health of its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    pub subsystem: &'static str,
-    pub state: HealthState,
-    pub message: String,
+    pub check: Check,
+    /// Time since which it is so, where the service knows.
     pub since: Option<Timestamp>,
+    /// Number of checks so far, where the service counts them.
     pub checks: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HealthState {
-    Ok,
-    /// Works partially.
-    Degraded,
-    Failed,
+impl From<Check> for Health {
+    fn from(check: Check) -> Health {
+        Health { check, since: None, checks: 0 }
+    }
 }
 
 impl Service {
@@ -102,12 +101,15 @@ impl Service {
         self
     }
 
-    /// Adds a health report; `None` while there is nothing to report.
+    /// Adds a health report: one check or several, or none while there is nothing to report.
     pub fn reports<F>(mut self, health: impl Fn() -> F + Send + Sync + 'static) -> Service
     where
-        F: Future<Output = Option<Health>> + Send + 'static,
+        F: Future<Output: IntoIterator<Item = Health>> + Send + 'static,
     {
-        self.health = Some(Arc::new(move || Box::pin(health())));
+        self.health = Some(Arc::new(move || {
+            let report = health();
+            Box::pin(async move { report.await.into_iter().collect() })
+        }));
         self
     }
 
@@ -220,6 +222,8 @@ impl Services {
 mod tests {
     use std::time::Duration;
 
+    use gateway_core::health::Finding;
+
     use super::*;
 
     fn noted(notes: &Arc<Mutex<Vec<&'static str>>>, name: &'static str) -> Service {
@@ -261,17 +265,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn facts_and_health_come_from_the_services_that_have_some() {
         let services = Services::new(Supervisor::default());
-        let health = Health {
-            subsystem: "backup",
-            state: HealthState::Failed,
-            message: "no room".into(),
-            since: None,
-            checks: 3,
-        };
+        let check = Check::of("backup", vec![Finding::backup_failed("no room")], "");
+        let health = Health { check, since: None, checks: 3 };
         let reported = health.clone();
         services.start(Service::vital("loop", std::future::pending()));
         services.start(Service::idle("backups").reports(move || std::future::ready(Some(reported.clone()))));
-        services.start(Service::idle("quiet").reports(|| std::future::ready(None)));
+        services.start(Service::idle("quiet").reports(|| std::future::ready(None::<Health>)));
         services.start(Service::idle("tunnels").contributes(|facts| facts.booted_at = 7));
         let mut facts = Facts::default();
         services.contribute(&mut facts);

@@ -26,11 +26,12 @@ use crate::services::history::{self, History};
 use crate::services::ipv6_lan::RouterAnnouncements;
 use crate::services::prefix_delegation::Delegations;
 use crate::services::proxies::{Proxies, ProxyStates};
+use crate::services::time_server::TimeServer;
 use crate::services::tunnels::{TunnelStates, Tunnels};
 use crate::services::uplinks::{self, UplinkStates};
 use crate::services::{
-    auto_rollback, endings, failover_reset, ipv6_lan, moved_flows, open_files, prefix_delegation, quic_names,
-    storage, time_server,
+    auto_rollback, endings, failover_reset, ipv6_lan, kernel_tables, moved_flows, open_files,
+    prefix_delegation, quic_names, storage, time_server,
 };
 use crate::supervise::{blocking, joined};
 
@@ -89,9 +90,14 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
     let state_dir = &context.worlds.in_force().config.state_dir;
     let delegations = Delegations::stored(state_dir, context.store.clock().now());
     let fast_path = context.dataplane.fast_path().clone();
+    let time = TimeServer::default();
+    let watched_time = time.clone();
+    let [kernel_tables, flow_table] = kernel_tables::reports(&context.dataplane);
     let (contributed, reported) = (delegations.clone(), delegations.clone());
     vec![
         open_files::report(),
+        kernel_tables,
+        flow_table,
         Service::idle("openvpn").releases(move || async move { openvpn.stop().await }),
         Service::idle("bridges").contributes(move |facts| transports.enrich(facts)),
         Service::vital("tunnel_watcher", watcher.run(context.wake.clone()))
@@ -128,14 +134,22 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         Service::new("dhcp6_server", context, move |context| {
             ipv6_lan::stateless::run(context, served.clone())
         }),
-        Service::new("time_server", context, time_server::run)
-            .reports(move || std::future::ready(time_server::health(&worlds))),
+        Service::new("time_server", context, move |context| time_server::run(context, time.clone())).reports(
+            move || {
+                let (server, worlds) = (watched_time.clone(), worlds.clone());
+                blocking(move || server.health(&worlds))
+            },
+        ),
         Service::new("quic_names", context, quic_names::run),
         Service::new("foreign_routers", context, move |context| {
             foreign_routers::run(context, routers.clone())
         }),
-        Service::new("dhcp_server", context, move |context| dhcp::run(context, dhcp.clone()))
-            .reports(move || std::future::ready(leasing.health())),
+        Service::new("dhcp_server", context, move |context| dhcp::run(context, dhcp.clone())).reports(
+            move || {
+                let leasing = leasing.clone();
+                blocking(move || leasing.health())
+            },
+        ),
         Service::new("gateway_verdict", context, move |context| {
             gateway_verdict::run(context, counted.clone(), verdicts.clone())
         }),

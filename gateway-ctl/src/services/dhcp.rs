@@ -13,21 +13,25 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gateway_core::health::{Check, CheckState, Finding, Protocol};
 use gateway_core::state_machines::dhcp::{
-    Configured, Counters, ForeignServer, ForeignServers, Lease, LeaseStatus, PoolUsage, Server,
+    Configured, Counters, ForeignServer, ForeignServers, Lease, LeaseStatus, PoolUsage, SERVER_PORT, Server,
 };
 use gateway_model::MacAddr;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
-use crate::service::{Health, HealthState};
+use crate::os::port_use;
+use crate::service::Health;
 
 pub use names::{LeasedName, LeasedNames, own_names};
 pub use search::search;
 pub use serve::run;
 
 const SUBSYSTEM: &str = "dhcp";
+/// Loss of hosts without the server.
+pub const LOST: &str = "hosts get no addresses by DHCP";
 /// Timeout of an erasure.
 const ERASURE: Duration = Duration::from_secs(10);
 
@@ -49,8 +53,30 @@ struct State {
     server: Server,
     configured: Configured,
     /// Reason for which requests are not answered.
-    failure: Option<String>,
+    failure: Option<ServerFailure>,
     foreign: ForeignServers,
+}
+
+/// Reason for which the server does not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum ServerFailure {
+    #[error("requests cannot be answered: {0}")]
+    Sockets(String),
+    #[error("leases cannot be stored: {0}")]
+    Leases(String),
+}
+
+impl ServerFailure {
+    fn finding(&self) -> Finding {
+        let port = || port_use::conflict(Protocol::Udp, (Ipv4Addr::UNSPECIFIED, SERVER_PORT).into());
+        match self {
+            ServerFailure::Leases(_) => Finding::leases_not_stored(&self.to_string()),
+            ServerFailure::Sockets(error) => match port() {
+                Some(taken) => Finding::port_taken(LOST, &taken, CheckState::Failed),
+                None => Finding::not_running("the DHCP server", error),
+            },
+        }
+    }
 }
 
 /// Lease with what the server knows of it.
@@ -143,36 +169,42 @@ impl DhcpServer {
         timeout(ERASURE, erasing).await.map_err(|_| stopped())?
     }
 
-    /// Returns the health of the server. `None` while nothing is to be served.
+    /// Returns the health of the server. `None` while nothing is to be served. Blocks while another program has its
+    /// port, to find that program.
     pub fn health(&self) -> Option<Health> {
-        let state = self.lock();
-        let configured = &state.configured;
-        if !configured.is_enabled && state.failure.is_none() {
-            return None;
-        }
-        let pools = state.server.pools();
-        let mut problems: Vec<String> = configured.problems.clone();
-        problems.extend(pools.iter().filter(|pool| pool.free == 0).map(exhausted));
-        problems.extend(state.foreign.list().iter().map(ToString::to_string));
-        let (health, message) = match &state.failure {
-            Some(failure) => (HealthState::Failed, failure.clone()),
-            None if configured.config.scopes.is_empty() => (HealthState::Failed, problems.join("; ")),
-            None if problems.is_empty() => {
-                let used = |pool: &PoolUsage| {
-                    format!("{} of {} addresses in use on {}", pool.size - pool.free, pool.size, pool.name)
-                };
-                (HealthState::Ok, pools.iter().map(used).collect::<Vec<_>>().join("; "))
+        let (mut findings, failure, used, checks) = {
+            let state = self.lock();
+            let configured = &state.configured;
+            if !configured.is_enabled && state.failure.is_none() {
+                return None;
             }
-            None => (HealthState::Degraded, problems.join("; ")),
+            let pools = state.server.pools();
+            let nothing = configured.config.scopes.is_empty();
+            let not_served = if nothing { CheckState::Failed } else { CheckState::Degraded };
+            let problems = configured.problems.iter();
+            let mut findings: Vec<Finding> =
+                problems.map(|problem| Finding::network_not_served(problem, not_served)).collect();
+            let exhausted_pools = pools.iter().filter(|pool| pool.free == 0);
+            findings.extend(exhausted_pools.map(|pool| Finding::pool_exhausted(&pool.name, exhausted(pool))));
+            findings.extend(
+                state.foreign.list().iter().map(|server| Finding::other_dhcp_server(server.to_string())),
+            );
+            let used = |pool: &PoolUsage| {
+                format!("{} of {} addresses in use on {}", pool.size - pool.free, pool.size, pool.name)
+            };
+            let used = pools.iter().map(used).collect::<Vec<_>>().join("; ");
+            (findings, state.failure.clone(), used, state.server.counters().requests.values().sum())
         };
-        let counters = state.server.counters();
-        let checks = counters.requests.values().sum();
-        Some(Health { subsystem: SUBSYSTEM, state: health, message, since: None, checks })
+        findings.extend(failure.map(|failure| failure.finding()));
+        Some(Health { checks, ..Check::of(SUBSYSTEM, findings, used).into() })
     }
 
-    fn fail(&self, failure: String) {
-        tracing::warn!(error = failure, "failed to serve DHCP");
-        self.lock().failure = Some(failure);
+    fn fail(&self, failure: ServerFailure) {
+        let mut state = self.lock();
+        if state.failure.as_ref() != Some(&failure) {
+            tracing::warn!(error = %failure, "failed to serve DHCP");
+            state.failure = Some(failure);
+        }
     }
 
     /// Locks the state; a panic between two statements leaves it consistent, and the task that starts again loads it

@@ -5,9 +5,13 @@
 mod clients;
 mod explain;
 mod fqdn;
+mod health;
 mod inputs;
+mod lan_probe;
+mod lan_probes;
 mod lists;
 mod local_answers;
+mod port_uses;
 mod query_routes;
 mod secondary_zones;
 mod start;
@@ -51,6 +55,7 @@ use fqdn::FqdnInstaller;
 use inputs::{ResolverInputs, first_upstream};
 use lists::ListStore;
 use local_answers::FilterAndZones;
+pub use port_uses::LOST;
 use query_routes::QueryRoutes;
 use secondary_zones::SecondaryZones;
 
@@ -81,6 +86,8 @@ pub struct DnsService {
     /// Set once the resolver must not listen on any address again.
     silenced: AtomicBool,
     followed: Mutex<Option<AppliedInputs>>,
+    port_uses: port_uses::PortUses,
+    lan_probes: lan_probes::LanProbes,
     store: Arc<Store>,
     worlds: Arc<Worlds>,
     dataplane: KernelDataplane,

@@ -3,8 +3,10 @@
 
 use std::io;
 
+use gateway_core::health::{Check, Finding};
+
 use crate::os::rlimit;
-use crate::service::{Health, HealthState, Service};
+use crate::service::{Health, Service};
 
 /// Share of the limit, in percent, above which the health is degraded.
 const HIGH_PERCENT: u64 = 90;
@@ -22,25 +24,27 @@ fn count() -> io::Result<u64> {
 }
 
 fn health(open: u64, limit: u64) -> Health {
-    let state = match open {
-        open if open >= limit => HealthState::Failed,
-        open if open >= limit / 100 * HIGH_PERCENT => HealthState::Degraded,
-        _ => HealthState::Ok,
-    };
     let message = format!("{open} of at most {limit} file descriptors are open");
-    Health { subsystem: "open_files", state, message, since: None, checks: 0 }
+    let finding = match open {
+        open if open >= limit => Some(Finding::file_descriptors(message.clone(), true)),
+        open if open >= limit / 100 * HIGH_PERCENT => Some(Finding::file_descriptors(message.clone(), false)),
+        _ => None,
+    };
+    Check::of("open_files", finding.into_iter().collect(), message).into()
 }
 
 #[cfg(test)]
 mod tests {
+    use gateway_core::health::CheckState;
+
     use super::*;
 
     #[test]
     fn health_degrades_before_descriptors_run_out() {
-        let states = [0, 899, 900, 999, 1_000].map(|open| health(open, 1_000).state);
-        let [ok, degraded, failed] = [HealthState::Ok, HealthState::Degraded, HealthState::Failed];
+        let states = [0, 899, 900, 999, 1_000].map(|open| health(open, 1_000).check.state);
+        let [ok, degraded, failed] = [CheckState::Ok, CheckState::Degraded, CheckState::Failed];
         assert_eq!(states, [ok, ok, degraded, degraded, failed]);
-        assert_eq!(health(7, 1_000).message, "7 of at most 1000 file descriptors are open");
+        assert_eq!(health(7, 1_000).check.message, "7 of at most 1000 file descriptors are open");
     }
 
     #[test]

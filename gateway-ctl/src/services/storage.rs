@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_core::health::{Check, Finding};
 use gateway_model::kinds::alert_rule::AlertKind;
 
-use crate::service::{Context, Health, HealthState, Service};
+use crate::service::{Context, Health, Service};
 use crate::services::active_alerts::ActiveAlerts;
 use crate::store::{DiskRoom, Store};
 use crate::supervise::blocking;
@@ -35,13 +36,8 @@ pub async fn run(Context { store, active_alerts, .. }: Context) {
 /// Returns the health of the store's disk, or `None` if the file system does not report its free space.
 pub fn health(store: &Store) -> Option<Health> {
     let room = store.disk_room()?;
-    let state = match (room.is_full(), room.shortage()) {
-        (true, _) => HealthState::Failed,
-        (false, Some(_)) => HealthState::Degraded,
-        (false, None) => HealthState::Ok,
-    };
-    let message = room.shortage().unwrap_or_default();
-    Some(Health { subsystem: "storage", state, message, since: None, checks: 0 })
+    let finding = room.shortage().map(|shortage| Finding::storage(&shortage, room.is_full()));
+    Some(Check::of("storage", finding.into_iter().collect(), "").into())
 }
 
 fn publish(active_alerts: &ActiveAlerts, room: DiskRoom) {

@@ -1,15 +1,19 @@
 //! Time server: answers the NTP queries of hosts that the dataplane redirects to the gateway.
 
 use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
+use gateway_core::health::{Check, CheckState, Finding, Protocol};
 use gateway_core::ntp::{self, ClockQuality};
 use gateway_core::plan::names::NTP_PORT;
 
 use crate::clock::{Clock as _, SystemClock};
 use crate::os::ntp_socket::NtpSocket;
-use crate::os::time_sync;
-use crate::service::{Context, Health, HealthState};
+use crate::os::{port_use, time_sync};
+use crate::service::{Context, Health};
 use crate::world::Worlds;
 
 const SUBSYSTEM: &str = "time_server";
@@ -18,30 +22,43 @@ const RETRY: Duration = Duration::from_secs(10);
 /// Longest query that is read: a message with extensions or authentication, which are ignored.
 const MAX_QUERY: usize = 512;
 
+/// Status of the time server. Clones are the same server.
+#[derive(Clone, Debug, Default)]
+pub struct TimeServer(Arc<ArcSwapOption<String>>);
+
 /// Runs until it is aborted.
-pub async fn run(_: Context) {
+pub async fn run(_: Context, server: TimeServer) {
     loop {
+        server.0.store(None);
         if let Err(error) = serve().await {
             tracing::warn!(%error, port = NTP_PORT, "failed to answer NTP queries");
+            server.0.store(Some(Arc::new(error.to_string())));
         }
         tokio::time::sleep(RETRY).await;
     }
 }
 
-/// Returns the health while NTP queries are redirected.
-pub fn health(worlds: &Worlds) -> Option<Health> {
-    let redirects = worlds.now().live().plan.nft.ntp_port != 0;
-    let is_synchronised = time_sync::quality().is_synchronised;
-    let (state, message) = if is_synchronised {
-        (HealthState::Ok, "answers NTP queries")
-    } else {
-        (
-            HealthState::Degraded,
-            "the clock of the gateway is not synchronised, so hosts do not accept its answers to their NTP queries",
-        )
-    };
-    let message = message.to_owned();
-    redirects.then_some(Health { subsystem: SUBSYSTEM, state, message, since: None, checks: 0 })
+impl TimeServer {
+    /// Returns the health while NTP queries are redirected. Blocks while another program has the port, to find that
+    /// program.
+    pub fn health(&self, worlds: &Worlds) -> Option<Health> {
+        if worlds.now().live().plan.nft.ntp_port == 0 {
+            return None;
+        }
+        let mut findings = Vec::new();
+        if let Some(error) = &*self.0.load() {
+            let taken = port_use::conflict(Protocol::Udp, (Ipv4Addr::UNSPECIFIED, NTP_PORT).into());
+            let lost = "hosts get no answer to NTP queries";
+            findings.push(match taken {
+                Some(taken) => Finding::port_taken(lost, &taken, CheckState::Failed),
+                None => Finding::not_running("the time server", error),
+            });
+        }
+        if !time_sync::quality().is_synchronised {
+            findings.push(Finding::clock_not_synchronised());
+        }
+        Some(Check::of(SUBSYSTEM, findings, "answers NTP queries").into())
+    }
 }
 
 async fn serve() -> io::Result<()> {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use gateway_core::health::{Check, Finding};
+
 use super::Service;
-use crate::service::{self, Health, HealthState};
+use crate::service::{self, Health};
 use crate::supervise::blocking;
 
 impl Service {
@@ -17,20 +19,20 @@ impl Service {
     }
 
     fn observe(&self) -> Option<Health> {
-        let health = |state, message| Health { subsystem: "backup", state, message, since: None, checks: 0 };
+        let check = |findings| Check::of("backup", findings, "");
         let report = match self.report() {
             Ok(report) if report.config.enabled => report,
             Ok(_) => return None,
-            Err(error) => return Some(health(HealthState::Failed, error.to_string())),
+            Err(error) => return Some(check(vec![Finding::backup_failed(&error.to_string())]).into()),
         };
-        let failure = report.runs.first().and_then(|run| run.error.clone());
-        let unreachable = report.health.as_ref().and_then(|health| health.backups.as_ref().err().cloned());
-        let (state, message) = match (failure, unreachable) {
-            (Some(failure), _) => (HealthState::Failed, format!("the last backup failed: {failure}")),
-            (None, Some(unreachable)) => (HealthState::Degraded, unreachable),
-            (None, None) => (HealthState::Ok, String::new()),
+        let failure = report.runs.first().and_then(|run| run.error.as_deref());
+        let unreachable = report.health.as_ref().and_then(|health| health.backups.as_ref().err());
+        let finding = match (failure, unreachable) {
+            (Some(failure), _) => Some(Finding::backup_failed(failure)),
+            (None, Some(unreachable)) => Some(Finding::backup_target_unreachable(unreachable)),
+            (None, None) => None,
         };
         let (since, checks) = (report.runs.first().map(|run| run.at), report.runs.len() as u64);
-        Some(Health { since, checks, ..health(state, message) })
+        Some(Health { since, checks, ..check(finding.into_iter().collect()).into() })
     }
 }

@@ -19,7 +19,7 @@ use tokio::time::{Instant, interval, sleep_until, timeout};
 use super::journal::Journal;
 use super::links::{BATCH, Links, Served};
 use super::names::LeasedNames;
-use super::{DhcpServer, alerts, search};
+use super::{DhcpServer, ServerFailure, alerts, search};
 use crate::service::Context;
 use crate::supervise::blocking;
 
@@ -51,7 +51,7 @@ pub async fn run(context: Context, dhcp: DhcpServer) {
                 state.configured = Configured::default();
                 break journal;
             }
-            Err(error) => dhcp.fail(format!("the leases cannot be read: {error}")),
+            Err(error) => dhcp.fail(ServerFailure::Leases(error.to_string())),
         }
         tokio::time::sleep(RETRY).await;
     };
@@ -62,7 +62,7 @@ pub async fn run(context: Context, dhcp: DhcpServer) {
             Ok(()) => continue,
             Err(error) => error,
         };
-        dhcp.fail(format!("requests cannot be answered: {end}"));
+        dhcp.fail(ServerFailure::Sockets(end.to_string()));
         if let Ok(Some(done)) = timeout(RETRY, erasures.recv()).await {
             // The caller may be gone.
             let _ = done.send(task.erase().await);
@@ -277,7 +277,7 @@ impl<'a> Task<'a> {
                 self.dhcp.lock().failure = None;
             }
             // Without an acknowledgement the client asks again.
-            Err(error) => self.dhcp.fail(format!("leases cannot be stored: {error}")),
+            Err(error) => self.dhcp.fail(ServerFailure::Leases(error.to_string())),
         }
     }
 

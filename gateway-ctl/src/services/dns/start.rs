@@ -19,8 +19,10 @@ use gateway_dns::upstream::{Context, Event, Upstreams};
 use super::clients::Table;
 use super::fqdn::FqdnInstaller;
 use super::inputs::{ResolverInputs, first_upstream};
+use super::lan_probes::LanProbes;
 use super::lists::{self, ListStore};
 use super::local_answers::FilterAndZones;
+use super::port_uses::PortUses;
 use super::query_routes::QueryRoutes;
 use super::secondary_zones::{self, SecondaryZones};
 use super::{Config, DnsService, UPSTREAM_DOWN_ALERT, UpstreamSummary, settings, subject, updates};
@@ -115,6 +117,8 @@ impl DnsService {
             renewed: Mutex::new(inputs),
             silenced: AtomicBool::new(false),
             followed: Mutex::default(),
+            port_uses: PortUses::default(),
+            lan_probes: LanProbes::default(),
             store,
             worlds,
             dataplane,

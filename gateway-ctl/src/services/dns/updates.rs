@@ -9,7 +9,7 @@ use gateway_model::{Revision, State};
 use tokio::time::MissedTickBehavior;
 
 use super::inputs::ResolverInputs;
-use super::{AppliedInputs, DnsService, lists, secondary_zones};
+use super::{AppliedInputs, DnsService, lan_probe, lists, secondary_zones};
 use crate::service::Service;
 use crate::supervise::blocking;
 
@@ -31,6 +31,8 @@ impl DnsService {
             }),
             Service::new("dns_signatures", self, signatures),
             Service::new("dns_fqdn_sweep", self, sweep_fqdn_entries),
+            self.report(),
+            lan_probe::service(self),
         ]
     }
 }

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gateway_core::facts::{DelegatedPrefix, Facts};
+use gateway_core::health::{Check, Finding};
 use jiff::Timestamp;
 
 use super::stored::{self, StoredLease};
 use crate::reconcile::Reason;
-use crate::service::{Context, Health, HealthState};
+use crate::service::{Context, Health};
 use crate::supervise::blocking;
 use crate::world::{World, Worlds};
 
@@ -56,28 +57,19 @@ impl Delegations {
         let wanted = wanted(&worlds.last());
         let delegations = self.lock();
         let of = |uplink: &String| delegations.get(uplink).cloned().unwrap_or_default();
-        let messages: Vec<(HealthState, String)> = wanted
-            .iter()
-            .map(|uplink| match of(uplink) {
+        let (mut findings, mut messages) = (Vec::new(), Vec::new());
+        for uplink in &wanted {
+            match of(uplink) {
                 UplinkDelegation { failure: Some(failure), .. } => {
-                    (HealthState::Degraded, format!("{uplink}: {failure}"))
+                    findings.push(Finding::prefix_not_delegated(uplink, &failure));
                 }
                 UplinkDelegation { lease: Some(lease), .. } => {
-                    (HealthState::Ok, format!("{uplink} delegates {}", lease.net))
+                    messages.push(format!("{uplink} delegates {}", lease.net));
                 }
-                UplinkDelegation { .. } => (HealthState::Ok, format!("{uplink} delegates no prefix")),
-            })
-            .collect();
-        let is_ok = messages.iter().all(|(state, _)| *state == HealthState::Ok);
-        let state = if is_ok { HealthState::Ok } else { HealthState::Degraded };
-        let message = messages.into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; ");
-        (!wanted.is_empty()).then_some(Health {
-            subsystem: SUBSYSTEM,
-            state,
-            message,
-            since: None,
-            checks: 0,
-        })
+                UplinkDelegation { .. } => messages.push(format!("{uplink} delegates no prefix")),
+            }
+        }
+        (!wanted.is_empty()).then(|| Check::of(SUBSYSTEM, findings, messages.join("; ")).into())
     }
 
     pub(super) fn lease(&self, uplink: &str) -> Option<StoredLease> {
