@@ -80,7 +80,7 @@ pub fn preflight(config: &Bootstrap) -> Subject {
     let wan_key = if config.network.wans.is_empty() { "network.wan_iface" } else { "network.wans" };
     let wan = config.uplinks().into_iter().map(|name| (wan_key, name.to_string()));
     Subject {
-        api_addr: config.listen.api_addr,
+        config: config.clone(),
         interfaces: wan.chain(lan).collect(),
         state_dir: config.state_dir.clone(),
         runtime_dir: config.runtime_dir.clone(),

@@ -24,6 +24,7 @@ use gateway_outbound::Resolver;
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
+use crate::checks::{self, CheckResult, Checks};
 use crate::error::ApiError;
 use crate::tls::Tls;
 
@@ -60,6 +61,8 @@ pub struct Open {
     pub ending: Arc<Notify>,
     /// Long-lived tasks of the daemon.
     pub services: Services,
+    /// Results of the health checks.
+    pub checks: Checks,
     /// Resolver for the host names that the daemon itself connects to.
     pub endpoint_names: Resolver,
 }
@@ -103,6 +106,7 @@ impl Open {
             tls,
             worlds,
             services,
+            checks: Checks::default(),
             endpoint_names,
         })
     }
@@ -119,6 +123,15 @@ impl Open {
     /// Returns a view of the objects with their observed state.
     pub fn live(&self) -> Live<'_> {
         Live::new(self.world(), |policy| self.enforcement.hits(policy))
+    }
+
+    /// Runs all health checks now.
+    pub async fn check(&self) -> Vec<CheckResult> {
+        let mut reports = self.enforcement.health().await;
+        reports.extend(self.services.health().await);
+        let supervisor = self.services.supervisor();
+        reports.extend(checks::of_daemon(&self.world(), supervisor, self.names.is_some()));
+        self.checks.take(reports, self.now())
     }
 
     /// Reconciles the kernel with the state now.

@@ -7,6 +7,7 @@
 pub mod auth;
 pub mod authorization;
 pub mod blocking;
+pub mod checks;
 pub mod config;
 pub mod context;
 pub mod daemon;

@@ -1,55 +1,28 @@
 //! Checks of a host before the gateway runs on it. They change nothing.
 
+mod check;
+mod ports;
+
 use std::fmt::Write;
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gateway_ctl::os::bpf::{GraceMode, grace_mode};
+use gateway_model::settings::bootstrap::Bootstrap;
 
 use crate::host_info;
+pub use check::{Check, Verdict};
 
 /// Input of the checks.
 #[derive(Debug)]
 pub struct Subject {
-    pub api_addr: SocketAddr,
+    /// The configuration, for its ports and upstreams.
+    pub config: Bootstrap,
     /// Interface names from the configuration, each with its key.
     pub interfaces: Vec<(&'static str, String)>,
     pub state_dir: PathBuf,
     pub runtime_dir: PathBuf,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Ok,
-    /// Works, with a limitation that the administrator should know.
-    Note,
-    Failed,
-}
-
-/// Result of one check, a line of the table.
-#[derive(Debug)]
-pub struct Check {
-    pub name: String,
-    pub verdict: Verdict,
-    pub result: String,
-    /// Remedy; empty if none is needed.
-    pub fix: String,
-}
-
-impl Check {
-    fn ok(name: impl Into<String>, result: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict: Verdict::Ok, result: result.into(), fix: String::new() }
-    }
-
-    fn note(name: impl Into<String>, result: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict: Verdict::Note, result: result.into(), fix: fix.into() }
-    }
-
-    fn failed(name: impl Into<String>, result: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict: Verdict::Failed, result: result.into(), fix: fix.into() }
-    }
 }
 
 /// Runs all checks.
@@ -58,7 +31,8 @@ pub fn run(subject: &Subject) -> Vec<Check> {
     for (key, name) in &subject.interfaces {
         checks.push(interface(key, name));
     }
-    checks.push(port(subject.api_addr));
+    checks.extend(ports::needed(&subject.config).iter().map(ports::check));
+    checks.push(ports::upstreams(&subject.config));
     checks.push(program_present("nft", "nftables"));
     checks.extend(kernel());
     checks.push(tun());
@@ -135,21 +109,6 @@ fn interface(key: &str, name: &str) -> Check {
         Some("down") => Check::note(label, "is down", format!("ip link set {name} up, or plug it in")),
         Some(state) => Check::ok(label, state),
         None => Check::ok(label, "exists"),
-    }
-}
-
-fn port(address: SocketAddr) -> Check {
-    let name = format!("listen.api_addr {address}");
-    match TcpListener::bind(address) {
-        Ok(_) => Check::ok(name, "free"),
-        Err(error) => Check::failed(
-            name,
-            error.to_string(),
-            format!(
-                "stop what listens there (ss -ltnp 'sport = :{}'), or choose another address",
-                address.port()
-            ),
-        ),
     }
 }
 
@@ -323,15 +282,6 @@ mod tests {
         assert_eq!(check.verdict, Verdict::Failed);
         assert!(check.fix.contains("network.wan_iface"), "{}", check.fix);
         assert!(!passed(&[check]));
-    }
-
-    #[test]
-    fn a_taken_port_fails_and_a_free_one_does_not() {
-        let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = taken.local_addr().expect("bound");
-        assert_eq!(port(address).verdict, Verdict::Failed);
-        drop(taken);
-        assert_eq!(port(address).verdict, Verdict::Ok);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use gateway_ctl::service::Service;
 use gateway_ctl::services::dns::DnsService;
 use tokio::signal::unix::Signal;
 
+use crate::checks;
 use crate::context::Api;
 use crate::gateway::{Gateway, Open};
 use crate::hot_reload::{self, Followers};
@@ -39,7 +40,17 @@ pub fn list(api: &Arc<Api>, tls: Arc<Tls>, hangup: Signal) -> Vec<Service> {
         }),
         Service::new("dead_man_switch", api, wipe::follow_switch),
         Service::new("watchdog", api, feed_watchdog),
+        Service::new("health_checks", api, check_health),
     ]);
     services.extend(names.iter().flat_map(DnsService::services));
     services
+}
+
+/// Runs the health checks periodically, until it is aborted.
+async fn check_health(api: Arc<Api>) {
+    let Gateway::Open(open) = &api.gateway else { return std::future::pending().await };
+    loop {
+        open.check().await;
+        tokio::time::sleep(checks::PERIOD).await;
+    }
 }

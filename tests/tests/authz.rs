@@ -4,6 +4,7 @@
 mod accounts;
 mod command;
 mod expectation;
+mod health;
 mod keys;
 mod limits;
 mod matrix;

@@ -26,6 +26,7 @@ mod fast_path;
 mod fast_path_xdp;
 mod filtering;
 mod foreign_routers;
+mod function_health;
 mod health;
 mod hostile_network;
 mod interfaces;

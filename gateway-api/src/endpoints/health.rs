@@ -1,5 +1,6 @@
 //! Health, status, drift and host information.
 
+mod probe;
 mod saved;
 mod verdict;
 
@@ -7,13 +8,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gateway_common::wire::{FastCounter, XdpCounter};
-use gateway_core::compile::Finding;
+use gateway_core::health::{Check, TrackedCheck};
 use gateway_core::xdp::Obstacle;
 use gateway_ctl::os::bpf::{AttachMode, FastPathStats, XdpState, XdpStats};
 use gateway_ctl::panics;
 use gateway_ctl::reconcile::{DriftItem, Severity};
-use gateway_ctl::service::{self, HealthState};
-use gateway_ctl::services::storage;
 use gateway_ctl::supervise::{TaskHealth, TaskName};
 use gateway_ctl::tls::CertificateStatus;
 use gateway_ctl::world::World;
@@ -25,9 +24,10 @@ use serde::Serialize;
 
 use crate::authorization::Access;
 use crate::blocking::blocking;
+use crate::checks::CheckResult;
 use crate::context::Cx;
-use crate::error::ApiError;
-use crate::gateway::{Gateway, Open};
+use crate::error::{ApiError, Code};
+use crate::gateway::Open;
 use crate::host_info::{self, Platform};
 use crate::reply::WithHeaders;
 use crate::request::Req;
@@ -36,73 +36,27 @@ pub use saved::{LastSaved, SavedChanges};
 use verdict::VerdictView;
 
 pub fn rows(t: &mut Table) {
-    t.view("/health", "get_health", health)
-        .summary("Liveness of the daemon, and whether it enforces policies")
+    t.view("/health", "get_health", probe::health)
+        .summary("Liveness of the daemon, whether it enforces policies, and whether its functions work")
         .doc("blocked: the store cannot be used, so nothing is forwarded; reason says why.")
+        .parameter(
+            "full",
+            Placeholder::Boolean,
+            "Answer 503 if a check has failed or the gateway is blocked.",
+        )
+        .answers(&[Code::NotReady])
         .access(Access::Open)
         .always();
     t.view("/status", "get_status", status)
         .summary("Status summary: version, readiness, snapshot age, revisions, failed services");
-    t.view("/observer", "list_observer", observer).summary("Result of the last reconcile run, by subsystem");
+    t.view("/observer", "list_observer", observer)
+        .summary("Health of all functions, and the last reconcile run by subsystem");
     t.view("/drift", "list_drift", drift)
         .summary("List recent drift: kernel changes by other programs, newest first")
         .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 1000.");
     t.view("/platform", "get_platform", platform)
         .summary("Host: hardware, operating system and load")
         .always();
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "ServiceHealth")]
-pub struct Health {
-    /// `ok`; `degraded` while the gateway enforces its plan but another part fails, or while programs, nftables or
-    /// rules differ from the plan; `blocked` while the store cannot be used.
-    pub status: &'static str,
-    /// Human-readable reason. Left out if the status is `ok`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Cause of the status. `blocked`: `not_initialised` (run `gatewayd init`), `store_missing` (the store of an
-    /// initialised gateway was lost) or `store_unusable`. `degraded`: `storage_full`, `drift` (programs, nftables or
-    /// rules), `lan_without_ethernet` (the gateway forwards nothing from that LAN interface) or `task_failed`. Left out
-    /// if the status is `ok`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<&'static str>,
-}
-
-async fn health(cx: Cx, _: Req<()>) -> Result<Health, ApiError> {
-    Ok(match &cx.api.gateway {
-        Gateway::Open(open) => {
-            let world = open.world();
-            let degradation = world.status.enforcement_failure();
-            let blocked_lan = world.live().findings.iter().find_map(lan_without_ethernet);
-            let room = storage::health(&open.store);
-            match (room, degradation, blocked_lan.or_else(|| task_failure(open))) {
-                (Some(service::Health { state: HealthState::Failed, message, .. }), ..) => {
-                    Health { status: "degraded", reason: Some(message), cause: Some("storage_full") }
-                }
-                (_, Some(reason), _) => {
-                    Health { status: "degraded", reason: Some(reason), cause: Some("drift") }
-                }
-                (.., Some((cause, reason))) => {
-                    Health { status: "degraded", reason: Some(reason), cause: Some(cause) }
-                }
-                _ => Health { status: "ok", reason: None, cause: None },
-            }
-        }
-        Gateway::Blocked { reason, cause, .. } => {
-            Health { status: "blocked", reason: Some(reason.clone()), cause: Some(*cause) }
-        }
-    })
-}
-
-/// Returns cause and reason of a LAN interface that is blocked because the program cannot parse its packets.
-fn lan_without_ethernet(finding: &Finding) -> Option<(&'static str, String)> {
-    const CAUSE: &str = "lan_without_ethernet";
-    (finding.code == CAUSE).then(|| (CAUSE, finding.message.clone()))
-}
-
-fn task_failure(open: &Open) -> Option<(&'static str, String)> {
-    Some(("task_failed", open.services.supervisor().failure()?))
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -264,7 +218,7 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         pending_policies: pending,
         last_saved,
         hostname: host_info::hostname(),
-        verdict: verdict::show(open.enforcement.verdict().as_deref(), open.now()),
+        verdict: verdict::show(open.enforcement.verdict().as_deref(), open.now(), &open.checks.last()),
         failed_services: failed_services(open),
     })
 }
@@ -288,8 +242,10 @@ fn dataplane(world: &World) -> &'static str {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Observation {
+    /// Name of a check or of a subsystem.
     pub subsystem: String,
-    /// `ok`, `degraded` (some entries failed), `failed` (the state is unknown) or `disabled`.
+    /// `ok`, `degraded` (works partially, or will soon fail), `failed` (does not work, or its state is unknown),
+    /// `unknown` (not checked yet) or `disabled`.
     pub state: &'static str,
     /// Human-readable errors; may be empty.
     pub message: String,
@@ -297,6 +253,30 @@ pub struct Observation {
     pub since: Option<Timestamp>,
     /// Number of checks so far. For a task: its starts. For `panics`: the panics.
     pub checks: u64,
+    /// Code of a check, as the documentation lists it. Left out for subsystems and tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
+    /// Parameters of the sentence of a check. Left out if there are none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<&'static str, String>,
+    /// Human-readable remedy. Left out if none is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Observation {
+    fn new(subsystem: impl Into<String>, state: &'static str, message: impl Into<String>) -> Observation {
+        Observation {
+            subsystem: subsystem.into(),
+            state,
+            message: message.into(),
+            since: None,
+            checks: 0,
+            code: None,
+            params: BTreeMap::new(),
+            remedy: None,
+        }
+    }
 }
 
 impl From<CertificateStatus> for Observation {
@@ -309,19 +289,22 @@ impl From<CertificateStatus> for Observation {
         };
         let valid = || not_after.map(|end| format!("The certificate is valid until {end}."));
         let message = fault.or_else(valid).unwrap_or_default();
-        Self { subsystem: "tls".to_owned(), state, message, since: Some(since), checks }
+        Self { since: Some(since), checks, ..Self::new("tls", state, message) }
     }
 }
 
-impl From<service::Health> for Observation {
-    fn from(health: service::Health) -> Self {
-        let service::Health { subsystem, state, message, since, checks } = health;
-        let state = match state {
-            HealthState::Ok => "ok",
-            HealthState::Degraded => "degraded",
-            HealthState::Failed => "failed",
-        };
-        Self { subsystem: subsystem.to_owned(), state, message, since, checks }
+impl From<CheckResult> for Observation {
+    fn from(result: CheckResult) -> Self {
+        let CheckResult { tracked: TrackedCheck { check, since }, checks } = result;
+        let Check { name, state, code, params, message, remedy } = check;
+        Self {
+            since: Some(since),
+            checks,
+            code: Some(code.as_str()),
+            params,
+            remedy: Some(remedy).filter(|remedy| !remedy.is_empty()),
+            ..Self::new(name, state.as_str(), message)
+        }
     }
 }
 
@@ -346,28 +329,20 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Observation>>, A
                 (false, false) => "degraded",
             };
             Observation {
-                subsystem: (*name).to_owned(),
-                state,
-                message: messages.join("; "),
                 since: Some(subsystem.since),
                 checks: subsystem.checks,
+                ..Observation::new(*name, state, messages.join("; "))
             }
         })
         .collect();
     list.extend(open.tls.certificate().map(Observation::from));
     list.push(secrets(open));
-    list.extend(open.enforcement.health().await.into_iter().map(Observation::from));
-    list.extend(open.services.health().await.into_iter().map(Observation::from));
+    list.extend(open.check().await.into_iter().map(Observation::from));
     list.extend(open.services.supervisor().report().into_iter().map(task));
     list.push(panicked());
     if attached.is_none() {
-        list.push(Observation {
-            subsystem: "dataplane".to_owned(),
-            state: "disabled",
-            message: "This gateway is not attached to a kernel; it enforces nothing.".to_owned(),
-            since: None,
-            checks: 0,
-        });
+        let message = "This gateway is not attached to a kernel; it enforces nothing.";
+        list.push(Observation::new("dataplane", "disabled", message));
     }
     Ok(WithHeaders::counted(list))
 }
@@ -380,17 +355,16 @@ fn secrets(open: &Open) -> Observation {
         (false, 0) => ("ok", String::new()),
         (false, count) => ("degraded", format!("{count} secrets cannot be decrypted: set them again")),
     };
-    Observation { subsystem: "secrets".to_owned(), state, message, since: None, checks: 0 }
+    Observation::new("secrets", state, message)
 }
 
 /// Returns the status of a long-lived task. It is failed from its end until it has recovered.
 fn task((name, health): (TaskName, TaskHealth)) -> Observation {
+    let state = if health.failure.is_some() { "failed" } else { "ok" };
     Observation {
-        subsystem: name.into_owned(),
-        state: if health.failure.is_some() { "failed" } else { "ok" },
-        message: health.failure.unwrap_or_default(),
         since: Some(health.since),
         checks: health.starts,
+        ..Observation::new(name.into_owned(), state, health.failure.unwrap_or_default())
     }
 }
 
@@ -403,13 +377,8 @@ fn panicked() -> Observation {
             panics.count, last.thread, last.location
         )
     });
-    Observation {
-        subsystem: "panics".to_owned(),
-        state: if message.is_none() { "ok" } else { "degraded" },
-        message: message.unwrap_or_default(),
-        since: None,
-        checks: panics.count,
-    }
+    let state = if message.is_none() { "ok" } else { "degraded" };
+    Observation { checks: panics.count, ..Observation::new("panics", state, message.unwrap_or_default()) }
 }
 
 /// A field of a kernel object that another program changed.

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use axum::body::Body;
 use gateway_common::verdict::Reason;
+use gateway_core::health::{CheckState, TrackedCheck};
 use gateway_ctl::reconcile::Status;
 use gateway_ctl::services::ipv6_lan::AnnouncementCounters;
 use gateway_model::kinds::routing_policy::Hits;
@@ -41,6 +42,7 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     service(&mut registry, open, cx.api.started.elapsed().as_secs_f64());
     let status = open.world().status;
     enforcement(&mut registry, &status);
+    checks(&mut registry, open);
     dataplane(&mut registry, open)?;
     fast_path(&mut registry, open)?;
     blocks(&mut registry, open)?;
@@ -115,6 +117,17 @@ fn enforcement(registry: &mut Registry, status: &Status) {
         "1 if the last reconcile run brought the subsystem to the plan, else 0",
         subsystems,
     );
+}
+
+fn checks(registry: &mut Registry, open: &Open) {
+    let checks = open.checks.last();
+    let states = checks.iter().flat_map(|TrackedCheck { check, .. }| {
+        CheckState::ALL.into_iter().map(|state| {
+            let labels = vec![("check", check.name.to_owned()), ("state", state.as_str().to_owned())];
+            (labels, i64::from(check.state == state))
+        })
+    });
+    gauges(registry, "health_check", "1 for the state of the health check, 0 for the others", states);
 }
 
 fn dataplane(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {

@@ -1,0 +1,132 @@
+//! `/health`: liveness for monitors, which need no credential. Details are for those who may read the gateway.
+
+use std::collections::BTreeMap;
+
+use gateway_core::health::{Check, CheckState, TrackedCheck};
+use gateway_ctl::service;
+use gateway_ctl::services::storage;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::authorization::Access;
+use crate::context::Cx;
+use crate::error::ApiError;
+use crate::gateway::{Gateway, Open};
+use crate::request::Req;
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ServiceHealth")]
+pub struct Health {
+    /// `ok`; `degraded` while the gateway enforces its plan but another part fails, or while programs, nftables or
+    /// rules differ from the plan; `blocked` while the store cannot be used. It is about the daemon: `checks` has the
+    /// functions.
+    pub status: &'static str,
+    /// Human-readable reason. Left out if the status is `ok`, and for callers who may not read the gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Cause of the status. `blocked`: `not_initialised` (run `gatewayd init`), `store_missing` (the store of an
+    /// initialised gateway was lost) or `store_unusable`. `degraded`: `storage_full`, `drift` (programs, nftables or
+    /// rules), `lan_without_ethernet` (the gateway forwards nothing from that LAN interface) or `task_failed`. Left out
+    /// if the status is `ok`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// Functions of the gateway, as its hosts have them. Empty before the first check.
+    pub checks: Vec<HealthCheck>,
+}
+
+/// Check of a function. Callers who may not read the gateway get name and state only.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HealthCheck {
+    pub name: &'static str,
+    /// `ok`, `degraded`, `failed` or `unknown`.
+    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none", flatten)]
+    pub details: Option<CheckDetails>,
+}
+
+/// Reason of the state of a check.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CheckDetails {
+    /// Code of the reason, as the documentation lists it; `ok` if all is well.
+    pub code: &'static str,
+    /// Parameters of the sentence.
+    pub params: BTreeMap<&'static str, String>,
+    /// Human-readable reason.
+    pub message: String,
+    /// Human-readable remedy. Empty if none is needed.
+    pub remedy: String,
+    /// Time since which the check has this state and code.
+    pub since: Timestamp,
+}
+
+impl HealthCheck {
+    /// Returns the check as the API shows it.
+    pub fn new(tracked: &TrackedCheck, with_details: bool) -> HealthCheck {
+        let TrackedCheck { check, since } = tracked;
+        let Check { name, state, code, params, message, remedy } = check;
+        let details = with_details.then(|| CheckDetails {
+            code: code.as_str(),
+            params: params.clone(),
+            message: message.clone(),
+            remedy: remedy.clone(),
+            since: *since,
+        });
+        HealthCheck { name, state: state.as_str(), details }
+    }
+}
+
+pub async fn health(cx: Cx, request: Req<()>) -> Result<Health, ApiError> {
+    let is_full = request.query.flag("full")?;
+    let health = match &cx.api.gateway {
+        Gateway::Open(open) => {
+            let (status, cause, reason) = match of_daemon(open) {
+                Some((cause, reason)) => ("degraded", Some(cause), Some(reason)),
+                None => ("ok", None, None),
+            };
+            let with_details = cx.require(Access::Read).is_ok();
+            let reason = reason.filter(|_| with_details);
+            if open.checks.last().is_empty() {
+                open.check().await;
+            }
+            let checks = open.checks.last();
+            let checks = checks.iter().map(|tracked| HealthCheck::new(tracked, with_details)).collect();
+            Health { status, reason, cause, checks }
+        }
+        Gateway::Blocked { reason, cause, .. } => Health {
+            status: "blocked",
+            reason: Some(reason.clone()),
+            cause: Some(*cause),
+            checks: Vec::new(),
+        },
+    };
+    let failed = CheckState::Failed.as_str();
+    let failed: Vec<&str> =
+        health.checks.iter().filter(|check| check.state == failed).map(|check| check.name).collect();
+    if is_full && (!failed.is_empty() || health.status == "blocked") {
+        let message = match health.status {
+            "blocked" => "All traffic is blocked.".to_owned(),
+            _ => format!("Failed checks: {}.", failed.join(", ")),
+        };
+        return Err(ApiError::not_ready(message).detail("checks", json!(health.checks)));
+    }
+    Ok(health)
+}
+
+/// Returns cause and reason for which the daemon itself is degraded.
+fn of_daemon(open: &Open) -> Option<(&'static str, String)> {
+    let world = open.world();
+    let full = storage::health(&open.store).filter(|health| health.check.state == CheckState::Failed);
+    if let Some(service::Health { check, .. }) = full {
+        return Some(("storage_full", check.message));
+    }
+    if let Some(reason) = world.status.enforcement_failure() {
+        return Some(("drift", reason));
+    }
+    let blocked_lan = world.live().findings.iter().find(|finding| finding.code == "lan_without_ethernet");
+    if let Some(finding) = blocked_lan {
+        return Some(("lan_without_ethernet", finding.message.clone()));
+    }
+    Some(("task_failed", open.services.supervisor().failure()?))
+}
