@@ -37,7 +37,7 @@ use verdict::VerdictView;
 
 pub fn rows(t: &mut Table) {
     t.view("/health", "get_health", probe::health)
-        .summary("Liveness of the daemon, whether it enforces policies, and whether its functions work")
+        .summary("Liveness of the daemon, and whether it enforces policies")
         .doc("blocked: the store cannot be used, so nothing is forwarded; reason says why.")
         .parameter(
             "full",
@@ -49,8 +49,7 @@ pub fn rows(t: &mut Table) {
         .always();
     t.view("/status", "get_status", status)
         .summary("Status summary: version, readiness, snapshot age, revisions, failed services");
-    t.view("/observer", "list_observer", observer)
-        .summary("Health of all functions, and the last reconcile run by subsystem");
+    t.view("/observer", "list_observer", observer).summary("Result of the last reconcile run, by subsystem");
     t.view("/drift", "list_drift", drift)
         .summary("List recent drift: kernel changes by other programs, newest first")
         .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 1000.");

@@ -47,7 +47,7 @@ const UNKNOWN: &str = "0199f1c2-0000-7000-8000-000000000001";
 
 pub const CASES: &[Case] = &[
     shape("status", &["status"]),
-    case("health", &["health"]),
+    shape("health", &["health"]),
     shape("platform", &["platform"]),
     shape("observer", &["observer"]),
     case("version", &["version"]),

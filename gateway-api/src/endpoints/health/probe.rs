@@ -33,12 +33,12 @@ pub struct Health {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<&'static str>,
     /// Functions of the gateway, as its hosts have them. Empty before the first check.
-    pub checks: Vec<HealthCheck>,
+    pub checks: Vec<FunctionCheck>,
 }
 
 /// Check of a function. Callers who may not read the gateway get name and state only.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HealthCheck {
+pub struct FunctionCheck {
     pub name: &'static str,
     /// `ok`, `degraded`, `failed` or `unknown`.
     pub state: &'static str,
@@ -61,9 +61,9 @@ pub struct CheckDetails {
     pub since: Timestamp,
 }
 
-impl HealthCheck {
+impl FunctionCheck {
     /// Returns the check as the API shows it.
-    pub fn new(tracked: &TrackedCheck, with_details: bool) -> HealthCheck {
+    pub fn new(tracked: &TrackedCheck, with_details: bool) -> FunctionCheck {
         let TrackedCheck { check, since } = tracked;
         let Check { name, state, code, params, message, remedy } = check;
         let details = with_details.then(|| CheckDetails {
@@ -73,7 +73,7 @@ impl HealthCheck {
             remedy: remedy.clone(),
             since: *since,
         });
-        HealthCheck { name, state: state.as_str(), details }
+        FunctionCheck { name, state: state.as_str(), details }
     }
 }
 
@@ -91,7 +91,7 @@ pub async fn health(cx: Cx, request: Req<()>) -> Result<Health, ApiError> {
                 open.check().await;
             }
             let checks = open.checks.last();
-            let checks = checks.iter().map(|tracked| HealthCheck::new(tracked, with_details)).collect();
+            let checks = checks.iter().map(|tracked| FunctionCheck::new(tracked, with_details)).collect();
             Health { status, reason, cause, checks }
         }
         Gateway::Blocked { reason, cause, .. } => Health {

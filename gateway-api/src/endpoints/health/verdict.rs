@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::probe::HealthCheck;
+use super::probe::FunctionCheck;
 
 /// Age from which a verdict is worthless.
 const MAX_AGE: Duration = Duration::from_secs(30);
@@ -34,13 +34,13 @@ pub struct VerdictView {
     pub guard_drops: u64,
     /// Functions that do not work or only partially, as `/observer` has them. The sentence names them, too. They do not
     /// change the word, which is about leaks.
-    pub checks: Vec<HealthCheck>,
+    pub checks: Vec<FunctionCheck>,
 }
 
 /// Returns the view of the last verdict.
 pub fn show(verdict: Option<&GatewayVerdict>, now: Timestamp, checks: &[TrackedCheck]) -> VerdictView {
     let impaired = checks.iter().filter(|tracked| is_impaired(tracked));
-    let checks: Vec<HealthCheck> = impaired.map(|tracked| HealthCheck::new(tracked, true)).collect();
+    let checks: Vec<FunctionCheck> = impaired.map(|tracked| FunctionCheck::new(tracked, true)).collect();
     let Some(verdict) = verdict else {
         return VerdictView {
             word: Word::Unknown,
@@ -71,7 +71,7 @@ fn is_impaired(tracked: &TrackedCheck) -> bool {
 }
 
 /// Returns the part of the sentence about functions, which begins with a space; empty if all are well.
-fn of_functions(checks: &[HealthCheck]) -> String {
+fn of_functions(checks: &[FunctionCheck]) -> String {
     let mut text = String::new();
     for (state, says) in [("failed", "does not work"), ("degraded", "is degraded")] {
         for check in checks.iter().filter(|check| check.state == state) {
