@@ -2,7 +2,7 @@
 
 use gateway_common::classify::{IpPacket, TCP};
 use gateway_common::decide::evaluate;
-use gateway_common::policy_maps::PolicyInput;
+use gateway_common::policy_maps::{PolicyInput, PreviousEgress};
 use gateway_common::verdict::{Reason, Verdict};
 use gateway_common::wire::{Address, ChoiceKind, Mark};
 use gateway_core::compile::{Compiled, CompiledPolicy, DRAIN};
@@ -142,7 +142,7 @@ fn decided(compiled: &Compiled, opening: bool) -> Verdict {
         packet: &packet,
         slot: 1,
         plan,
-        previous: 16,
+        previous: PreviousEgress { leg: 16, ..PreviousEgress::NONE },
         recorded: true,
         continued: true,
         shown: 0,
