@@ -5,7 +5,7 @@
 use crate::wire::*;
 
 /// Increment it whenever a wire structure, a map type or the meaning of a value changes.
-pub const ABI_VERSION: u32 = 24;
+pub const ABI_VERSION: u32 = 25;
 
 const fn same(actual: usize, expected: usize) {
     assert!(actual == expected, "wire structure changed size: raise ABI_VERSION");
@@ -47,15 +47,16 @@ const _: () = {
     same(size_of::<HelloProgress>(), 8);
     same(size_of::<QuicInitial>(), 2368);
     same(size_of::<EventRecord>(), 72);
-    same(size_of::<DnsCacheKey>(), 128);
+    same(size_of::<DnsCacheKey>(), 132);
     same(size_of::<DnsCacheValue>(), 608);
     same(size_of::<DnsHit>(), 16);
-    same(size_of::<FilterClientKey>(), 36);
+    same(size_of::<FilterClientKey>(), 44);
     same(size_of::<FilterClient>(), 32);
     same(size_of::<FilterBucket>(), 64);
     same(size_of::<FilterHeader>(), 64);
     same(size_of::<FilterAnswer>(), 128);
     same(size_of::<FilterHit>(), 144);
+    same(size_of::<DnsSource>(), 48);
     same(size_of::<DnsVerdictKey>(), 44);
     same(size_of::<DnsVerdictValue>(), 32);
     same(size_of::<FastLink>(), 4);

@@ -153,6 +153,8 @@ maps! {
     XdpCounts "gw_xdp_count" [8] u32 => CounterValue;
     /// Known verdicts on DNS queries, for XDP. Evicts the least recently used entry.
     DnsVerdicts "gw_dns_verdicts" [16_384] DnsVerdictKey => DnsVerdictValue;
+    /// Array by [`DnsSourceKey::index`]: notes of packets to the resolver.
+    DnsSources "gw_dns_sources" [DNS_SOURCES] u32 => DnsSource;
     /// Clients that the DNS filter answers. Evicts the least recently used entry.
     FilterClients "gw_filter_hosts" [16_384] FilterClientKey => FilterClient;
     /// Array in two halves by [`answer_index`](crate::dns_filter::answer_index): answers of the DNS filter.

@@ -6,6 +6,7 @@ mod address;
 mod counter_log;
 mod dns_cache;
 mod dns_filter;
+mod dns_source;
 mod dns_verdict;
 mod event;
 mod fast_path;
@@ -28,6 +29,7 @@ pub use dns_filter::{
     FILTER_ANSWERS, FILTER_HEAD, FILTER_LABELS, FILTER_QUESTION, FILTER_SLOTS, FILTER_TAIL, FilterAnswer,
     FilterBucket, FilterClient, FilterClientKey, FilterHeader, FilterHit, FilterQuery, FilterSlot, NameKey,
 };
+pub use dns_source::{DNS_SOURCES, DnsSource, DnsSourceKey, DnsSourceKind};
 pub use dns_verdict::{DNS_VERDICT_LIFETIME, DnsVerdictKey, DnsVerdictValue};
 pub use event::{BlockKey, COUNTER_PAGE, CounterPage, CounterValue, EventRecord, counter_place};
 pub use fast_path::{

@@ -7,6 +7,7 @@ use aya_ebpf::helpers::generated::{
 };
 use aya_ebpf::programs::TcContext;
 use gateway_common::checksum;
+use gateway_common::classify::IpPacket;
 use gateway_common::packet::Packet as _;
 use gateway_common::verdict::Reason;
 use gateway_common::wire::{FILTER_HEAD, FilterClientKey, MESSAGE_ID};
@@ -22,7 +23,8 @@ use crate::maps::{CALL_BLOCK, CALL_LOOK_UP, TAIL_CALLS};
 fn client_key() -> Option<FilterClientKey> {
     let (packet, verdict, _) = ingress::evaluated()?;
     let redirected = verdict.reason as u32 == Reason::ForcedDns as u32;
-    Some(dns_filter::client_key(packet.source, packet.destination, packet.interface, redirected))
+    let IpPacket { source, destination, interface, mac, .. } = *packet;
+    Some(dns_filter::client_key(source, destination, interface, mac, redirected))
 }
 
 /// Reads the query that the packet cache does not answer.

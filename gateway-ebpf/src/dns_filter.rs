@@ -13,7 +13,7 @@ use aya_ebpf::maps::ring_buf::RingBufEntry;
 use gateway_common::dns_filter::{Buckets, Memory, answer_index, look_up, read_query};
 use gateway_common::wire::{
     Address, DnsCacheKey, FILTER_ANSWERS, FILTER_HEAD, FILTER_SLOTS, FILTER_TAIL, FilterAnswer, FilterBucket,
-    FilterClient, FilterClientKey, FilterHeader, FilterHit, FilterQuery, FilterSlot, QUESTION,
+    FilterClient, FilterClientKey, FilterHeader, FilterHit, FilterQuery, FilterSlot, Mac, QUESTION,
 };
 
 use crate::dns_query;
@@ -86,9 +86,15 @@ pub fn query() -> Option<&'static mut FilterQuery> {
 
 /// Returns the key of the client's entry. The one for redirected queries has no server address.
 #[inline(always)]
-pub fn client_key(client: Address, server: Address, interface: u32, redirected: bool) -> FilterClientKey {
+pub fn client_key(
+    client: Address,
+    server: Address,
+    interface: u32,
+    host: Mac,
+    redirected: bool,
+) -> FilterClientKey {
     let server = if redirected { Address([0; 4]) } else { server };
-    FilterClientKey { client, server, interface }
+    FilterClientKey { client, server, interface, host, _pad: 0 }
 }
 
 /// Reads the query of the current key, which the packet cache does not answer, and hashes its name. Returns false if
@@ -117,7 +123,7 @@ pub fn read(key: &FilterClientKey) -> Option<bool> {
         unsafe { to.add(word).write_volatile(0) };
     }
     let table = Table(TABLES.get(0)?);
-    Some(read_query::<Volatile>(query, asked.length, &table.header()?.key))
+    Some(read_query::<Volatile>(query, asked.length as u32, &table.header()?.key))
 }
 
 /// Looks up the name, and chooses the answer.
@@ -182,13 +188,12 @@ impl BlockAnswer {
         // SAFETY: the record is valid for writes until it is submitted, and each field is written.
         unsafe {
             let (from, words) =
-                (core::ptr::from_ref(asked).cast::<u64>(), (&raw mut (*to).query).cast::<u64>());
-            for word in 0..size_of_val(asked) / 8 {
-                words.add(word).write_volatile(from.add(word).read_unaligned());
+                (core::ptr::from_ref(asked).cast::<u32>(), (&raw mut (*to).query).cast::<u32>());
+            for word in 0..size_of_val(asked) / 4 {
+                words.add(word).write_volatile(from.add(word).read_volatile());
             }
             (&raw mut (*to).time).write(time);
             (&raw mut (*to).answer).write(query.answer);
-            (&raw mut (*to)._pad).write(0);
             // Processors may count at once. The budget is no exact number.
             let left = (&raw mut (*client).budget).read_volatile();
             (&raw mut (*client).budget).write_volatile(left.saturating_sub(1));

@@ -2,7 +2,7 @@
 
 use aya_ebpf::macros::map;
 use aya_ebpf::maps::PerCpuArray;
-use gateway_common::wire::{Address, DnsCacheKey, QUESTION};
+use gateway_common::wire::{Address, DnsCacheKey, Mac, QUESTION};
 
 /// Length of the header of UDP (RFC 768).
 pub const HEADER_UDP: usize = 8;
@@ -23,6 +23,7 @@ pub fn begin_key(
     client: Address,
     server: Address,
     interface: u32,
+    host: Mac,
     length: u32,
 ) -> Option<&'static mut DnsCacheKey> {
     let key = KEY.get_ptr_mut(0)?;
@@ -31,7 +32,8 @@ pub fn begin_key(
     key.client = client;
     key.server = server;
     key.interface = interface;
-    key.length = length;
+    key.host = host;
+    key.length = length as u16;
     // Word by word, and volatile: else it becomes the call of a function.
     let words = key.question.as_mut_ptr().cast::<u32>();
     for word in 0..QUESTION / 4 {

@@ -110,7 +110,8 @@ fn question(
     if length < SHORTEST || length > QUESTION as u32 {
         return None;
     }
-    let asked = dns_query::begin_key(packet.source, packet.destination, packet.interface, length)?;
+    let IpPacket { source, destination, interface, mac, .. } = *packet;
+    let asked = dns_query::begin_key(source, destination, interface, mac, length)?;
     let (at, to) = ((headers + HEADER_UDP + MESSAGE_ID) as u32, asked.question.as_mut_ptr().cast());
     // SAFETY: the length is at most that of the place.
     if unsafe { bpf_skb_load_bytes(context.as_ptr().cast(), at, to, length) } != 0 {

@@ -142,8 +142,11 @@ fn try_forward<F: Table, const OFFSET: usize>(
     let hash = F::hash(key, now.seed);
     let entry = F::find(hash, key, place)?;
     read_entry::<F>(entry, state, action)?;
-    if !is_valid(state, action, hash, now) || !is_from_same_host(action, interface(context), &host, is_reply)
-    {
+    if !is_valid(state, action, hash, now) {
+        return None;
+    }
+    // Conntrack does not distinguish hosts of one address: the end of one flow is that of the other.
+    if !is_from_same_host(action, interface(context), &host, is_reply) && !head.is_ending() {
         return None;
     }
     let with_ethernet = action.flags & fast_flags::FROM_ETHERNET != 0;

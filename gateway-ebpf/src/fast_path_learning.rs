@@ -22,8 +22,8 @@ use crate::context::{Buffer, interface, mark};
 use crate::counters::count;
 use crate::fast_path::{ETHERTYPE4, ETHERTYPE6, PACKET_HOST, clear_index, clock, validity};
 use crate::fast_path_table::{NO_ACTION, Table, Workspace, index_of, read_entry};
-use crate::maps;
 use crate::policy_maps::Kernel;
+use crate::{maps, neighbour};
 
 /// Notes a packet that ingress has evaluated, for the egress guard.
 #[inline(always)]
@@ -203,7 +203,11 @@ fn try_pair<F: Table, const OFFSET: usize>(
     let paired = is_current
         && pending.interface != interface
         && lan.ethernet != 0
-        && (!is_local || is_untranslated::<F>(pending, leaving));
+        && if is_local {
+            is_untranslated::<F>(pending, leaving)
+        } else {
+            neighbour::gets_replies(context, pending) != 0
+        };
     if paired {
         set_pair::<F>(pair, pending, leaving, (lan, egress), links.leg as u8);
     }

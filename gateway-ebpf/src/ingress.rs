@@ -11,12 +11,12 @@ use gateway_common::decide::decide_ip;
 use gateway_common::fast_path::entry::Validity;
 use gateway_common::inspect::decide_inspected;
 use gateway_common::verdict::{Action, Reason, Verdict};
-use gateway_common::wire::Fragment;
+use gateway_common::wire::{Fragment, Mark};
 
 use crate::context::{Buffer, interface, pull_headers};
 use crate::counters::{self, count, count_block, count_later};
 use crate::policy_maps::Kernel;
-use crate::{events, fast_path, fast_path_learning, maps, quic, vlan};
+use crate::{dns_source, events, fast_path, fast_path_learning, maps, quic, vlan};
 
 /// Data that does not fit on the stack. In a map it also shortens verification: the verifier does
 /// not track map values, so paths merge after each step.
@@ -100,6 +100,11 @@ pub fn run(context: &TcContext) -> i32 {
         Action::Mark => {
             context.set_mark(verdict.mark);
             let is_to_resolver = matches!(verdict.reason, Reason::ToGateway | Reason::ForcedDns);
+            let is_to_link = matches!(verdict.reason, Reason::LinkLocal);
+            // Default deny delivers to this host, too.
+            if is_to_resolver || is_to_link || verdict.mark == Mark::BLOCK.0 {
+                dns_source::note(context, packet, verdict);
+            }
             if is_to_resolver && is_dns_query(packet) {
                 // SAFETY: the map holds programs of this kind only. It returns where there is none.
                 unsafe { maps::TAIL_CALLS.tail_call(context, maps::CALL_REPLY) };

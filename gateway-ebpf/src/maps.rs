@@ -152,6 +152,9 @@ pub static INITIALS: RingBuf = RingBuf::with_byte_size(size::<spec::Initials>(),
 #[map(name = "gw_dns_verdicts")]
 pub static DNS_VERDICTS: LruHashMap<Key<spec::DnsVerdicts>, Value<spec::DnsVerdicts>> =
     LruHashMap::with_max_entries(size::<spec::DnsVerdicts>(), 0);
+#[map(name = "gw_dns_sources")]
+pub static DNS_SOURCES: Array<Value<spec::DnsSources>> =
+    Array::with_max_entries(size::<spec::DnsSources>(), ON_PAGES);
 #[map(name = "gw_filter_hosts")]
 pub static FILTER_CLIENTS: LruHashMap<Key<spec::FilterClients>, Value<spec::FilterClients>> =
     LruHashMap::with_max_entries(size::<spec::FilterClients>(), 0);

@@ -6,7 +6,7 @@ use aya_ebpf::helpers::generated::{bpf_xdp_load_bytes, bpf_xdp_store_bytes};
 use aya_ebpf::programs::XdpContext;
 use gateway_common::checksum;
 use gateway_common::fast_path::header::{ETHERNET, V4, V6};
-use gateway_common::wire::{FILTER_HEAD, FilterClientKey, MESSAGE_ID};
+use gateway_common::wire::{DnsVerdictKey, FILTER_HEAD, FilterClientKey, MESSAGE_ID};
 
 use crate::dns_filter::{self, Parts};
 use crate::dns_query::HEADER_UDP;
@@ -17,7 +17,8 @@ use crate::xdp_reply::{send_back, turn_round, write_checksum, write_headers};
 
 #[inline(always)]
 fn client_key(known: &KnownQuery) -> FilterClientKey {
-    dns_filter::client_key(known.key.client, known.key.server, known.key.interface, known.is_redirected())
+    let DnsVerdictKey { client, server, interface, host, .. } = known.key;
+    dns_filter::client_key(client, server, interface, host, known.is_redirected())
 }
 
 /// Reads the query that the packet cache does not answer.

@@ -90,7 +90,7 @@ fn read_query<F: Table>(context: &XdpContext, now: &Validity, link: &XdpLink) ->
     known.source_port = head.source_port;
     known.ipv6 = F::IPV6;
     known.length = before;
-    let asked = dns_query::begin_key(client, server, interface, length)?;
+    let asked = dns_query::begin_key(client, server, interface, host, length)?;
     let (at, to) = ((headers + HEADER_UDP + MESSAGE_ID) as u32, asked.question.as_mut_ptr().cast());
     // SAFETY: the length is at most that of the place.
     if unsafe { bpf_xdp_load_bytes(context.ctx, at, to, length) } != 0 {

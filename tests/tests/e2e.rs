@@ -12,6 +12,7 @@ mod dashboard;
 mod dhcp;
 mod disabled_uplinks;
 mod dns_filter;
+mod dns_identity;
 mod dns_policy;
 mod drift;
 mod egress_changes;

@@ -3,7 +3,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::Address;
+use super::{Address, Mac};
 
 /// Maximum length of a query, counted from the flags.
 pub const QUESTION: usize = 88;
@@ -15,7 +15,7 @@ pub const TTLS: usize = 8;
 /// Length of the message id, which is not stored.
 pub const MESSAGE_ID: usize = 2;
 
-/// Key of a cached answer: client, server address, interface and query bytes. The case of letters counts.
+/// Key of a cached answer: client, server address, interface, MAC address and query bytes. The case of letters counts.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -26,7 +26,9 @@ pub struct DnsCacheKey {
     pub server: Address,
     /// Ingress interface of the query.
     pub interface: u32,
-    pub length: u32,
+    /// Source MAC address of the query: two hosts may claim one address.
+    pub host: Mac,
+    pub length: u16,
     /// Query bytes from the flags on, padded with zeroes.
     pub question: [u8; QUESTION],
 }

@@ -4,8 +4,8 @@ use core::fmt;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::Address;
 use super::dns_cache::DnsCacheKey;
+use super::{Address, Mac};
 
 /// Slots of a bucket. A bucket is one cache line.
 pub const FILTER_SLOTS: usize = 8;
@@ -16,7 +16,7 @@ pub const FILTER_HEAD: usize = 10;
 /// Number of answers of one table: [`FilterKind`](crate::dns_filter::FilterKind) times type class times EDNS class.
 pub const FILTER_ANSWERS: u32 = 20 * 3 * 3;
 
-/// Client that the filter answers: its address, the address of the resolver that it queries, and its interface.
+/// Client that the filter answers: its addresses, the address of the resolver that it queries, and its interface.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -26,6 +26,9 @@ pub struct FilterClientKey {
     /// Address of the gateway; zero for queries that are redirected from the addresses of other resolvers.
     pub server: Address,
     pub interface: u32,
+    /// Source MAC address of its queries.
+    pub host: Mac,
+    pub _pad: u16,
 }
 
 /// State of a client.
@@ -128,11 +131,10 @@ pub struct FilterAnswer {
 pub struct FilterHit {
     /// Client, server address, interface and query. The server is that of the packet, also for a redirected query.
     pub query: DnsCacheKey,
-    /// Nanoseconds of the monotonic clock.
-    pub time: u64,
     /// Index of the answer.
     pub answer: u32,
-    pub _pad: u32,
+    /// Nanoseconds of the monotonic clock.
+    pub time: u64,
 }
 
 /// Query while the programs evaluate it. In the kernel it is a value of a map: the verifier does not track values of

@@ -109,13 +109,13 @@ pub mod flow_flags {
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline(always)]
-const fn mix(hash: u64, word: u64) -> u64 {
+pub(super) const fn mix(hash: u64, word: u64) -> u64 {
     let hash = (hash ^ word).wrapping_mul(MULTIPLIER);
     hash ^ hash >> 32
 }
 
 #[inline(always)]
-const fn join(low: u32, high: u32) -> u64 {
+pub(super) const fn join(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 

@@ -33,8 +33,10 @@ pub enum HostEgress {
 pub struct Client {
     pub mac: Option<MacAddr>,
     pub address: IpAddr,
-    /// Index of the interface behind which it is, where that was observed.
+    /// Index of the interface by which its packet entered, where that was observed.
     pub interface: Option<u32>,
+    /// Tag of the packet at that interface, 0 without one.
+    pub vlan: u16,
 }
 
 /// Returns the egress of a client's query to a resolver, and the rank of its policy.
@@ -100,7 +102,8 @@ fn entry(input: &Input<'_>, client: &Client) -> Option<Entry> {
         near.next().filter(|_| near.next().is_none())
     };
     let only = || lan.first().filter(|_| lan.len() == 1);
-    Some(Entry::at(input, observed.or_else(by_address).or_else(only)?))
+    let entry = Entry::at(input, observed.or_else(by_address).or_else(only)?);
+    Some(Entry { vlan: client.vlan, ..entry })
 }
 
 /// Returns the egress of a policy's traffic.

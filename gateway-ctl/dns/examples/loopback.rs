@@ -11,8 +11,8 @@ use gateway_core::dns::{
     Action, Cause, ClientIdentity, Decision, Local, Name, NameRef, Question, RuleSource,
 };
 use gateway_dns::hooks::{
-    Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, LocalAnswers, Logged, Query, QueryEgress,
-    QueryRoute, Reply, Resolvers, Upstream,
+    Arrival, Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, Host, LocalAnswers, Logged, Query,
+    QueryEgress, QueryRoute, Reply, Resolvers, Upstream,
 };
 use gateway_dns::serve::settings::Listen;
 use gateway_dns::{Resolver, Settings};
@@ -22,12 +22,24 @@ use gateway_model::domain::DomainName;
 struct SingleClient(Arc<Client>);
 
 impl ClientLookup for SingleClient {
-    fn client(&self, _: IpAddr) -> Arc<Client> {
+    fn host(&self, arrival: &Arrival) -> Option<Host> {
+        Some(arrival.source.ip().into())
+    }
+
+    fn host_at(&self, address: IpAddr) -> Host {
+        address.into()
+    }
+
+    fn client(&self, _: &Host) -> Arc<Client> {
         self.0.clone()
     }
 
-    fn known(&self, _: IpAddr) -> Option<Arc<Client>> {
+    fn known(&self, _: &Host) -> Option<Arc<Client>> {
         Some(self.0.clone())
+    }
+
+    fn device_limit(&self, _: &Host) -> Option<IpAddr> {
+        None
     }
 
     fn version(&self) -> u64 {

@@ -13,7 +13,11 @@ use gateway_model::upstream::DnsProtocol;
 pub use gateway_outbound::Login;
 use tokio::task::JoinHandle;
 
+pub use host::{Arrival, ArrivalKind, Host, Ingress};
+
 use crate::WallClock;
+
+mod host;
 
 /// Start function of a task: returns its future, once for each start.
 pub type StartTask = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
@@ -133,13 +137,22 @@ pub struct Secondary {
     pub servers: Vec<Server>,
 }
 
-/// Lookup of the client behind an address.
+/// Lookup of the host behind a packet, and of its client.
 pub trait ClientLookup: Send + Sync + 'static {
-    fn client(&self, address: IpAddr) -> Arc<Client>;
+    /// Returns the host that sent a packet. None: it is not known, or two hosts claim to have sent it. Such a query is not
+    /// answered, because the policies that apply to it are not known. The host sends it again. Called for every query, so
+    /// it must be fast.
+    fn host(&self, arrival: &Arrival) -> Option<Host>;
+    /// Returns the host that has an address at present, for a description without a packet.
+    fn host_at(&self, address: IpAddr) -> Host;
+    fn client(&self, host: &Host) -> Arc<Client>;
     /// Returns the client if a lookup in memory finds it. None: only [`ClientLookup::client`] can find it, at a higher
     /// cost.
-    fn known(&self, address: IpAddr) -> Option<Arc<Client>>;
-    /// Returns a number that changes as soon as [`ClientLookup::client`] returns another client for any address.
+    fn known(&self, host: &Host) -> Option<Arc<Client>>;
+    /// Returns the address whose rate limit applies to all addresses of a device that [`ClientLookup::known`] does not
+    /// find. None: the host is no device.
+    fn device_limit(&self, host: &Host) -> Option<IpAddr>;
+    /// Returns a number that changes as soon as [`ClientLookup::client`] returns another client for any host.
     /// Callers cache clients until then. Called very often, so it must be fast.
     fn version(&self) -> u64;
 }

@@ -67,6 +67,8 @@ pub struct Status {
     /// limit dropped.
     pub overloaded: u64,
     pub limited: u64,
+    /// Queries and connections dropped since the start because the host that sent them is not known.
+    pub unidentified: u64,
     /// Connections closed since the start because of a connection limit.
     pub crowded: u64,
     /// Query statistics since midnight.
@@ -221,6 +223,7 @@ impl Resolver {
             connections: self.shared.connection_limiter.len(),
             overloaded: of(&counts.overloaded),
             limited: self.shared.limit.dropped(),
+            unidentified: of(&counts.unidentified),
             crowded: of(&counts.crowded),
             today: self.shared.log.today(),
             unlogged: self.shared.log.lost(),

@@ -8,6 +8,7 @@ mod clsact;
 mod counters;
 mod dns_cache;
 mod dns_filter;
+mod dns_sources;
 mod events;
 mod fast_path;
 mod filters;
@@ -38,6 +39,7 @@ use aya::programs::ProgramError;
 
 pub use attach::{AttachMode, AttachmentChanges};
 pub use dns_cache::{Answers, KernelDnsCache};
+pub use dns_sources::DnsSources;
 pub use events::Event;
 pub use fast_path::{EpochChange, FastPath, FastPathStats};
 pub use grace::{GraceMode, grace_mode};

@@ -43,6 +43,7 @@ use gateway_model::{Id, Revision};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
+use crate::os::bpf::DnsSources;
 use crate::reconcile::KernelDataplane;
 use crate::services::active_alerts::ActiveAlerts;
 use crate::services::dhcp::LeasedNames;
@@ -80,6 +81,7 @@ pub struct DnsService {
     signatures: Signatures,
     reported: ArcSwap<UpstreamSummary>,
     routes: Arc<QueryRoutes>,
+    sources: Option<Arc<DnsSources>>,
     learner: Arc<FqdnInstaller>,
     /// Inputs that the resolver took over last.
     renewed: Mutex<Arc<ResolverInputs>>,
@@ -201,7 +203,7 @@ impl DnsService {
             self.upstreams.status().iter().any(|one| !one.ok && subject_of(one) == subject)
         });
         self.learner.follow(&inputs, choice.clone(), asked.is_ipv6());
-        let table = Table::new(inputs.clone(), asked, self.routes.clone(), choice);
+        let table = Table::new(inputs.clone(), asked, self.routes.clone(), choice, self.sources.clone());
         let settings = settings(&self.config.directory, inputs.dns());
         let is_new = *self.resolver.settings() != settings && !self.silenced.load(Ordering::Acquire);
         self.resolver.publish(Inputs {

@@ -105,3 +105,29 @@ fn a_route_that_an_outsider_puts_into_our_table_is_removed() {
     // The guard on the uplink dropped all of it.
     assert_nothing_leaked(&testbed);
 }
+
+/// Settings by which a neighbour could change routes, choose them, or reach the loopback addresses.
+#[test]
+fn changed_settings_of_interfaces_are_restored() {
+    let testbed = bound_scene();
+    let gateway = &testbed.network.gateway;
+    let read = |name: &str| gateway.run("sysctl", &["-n", name]).expect("a value").trim().to_owned();
+    let mut names = Vec::new();
+    for interface in ["eth0", "eth1"] {
+        for name in ["rp_filter", "accept_redirects", "accept_source_route", "route_localnet", "accept_local"]
+        {
+            names.push(format!("net.ipv4.conf.{interface}.{name}"));
+        }
+        names.extend(
+            ["accept_redirects", "accept_source_route"]
+                .map(|name| format!("net.ipv6.conf.{interface}.{name}")),
+        );
+    }
+    let before: Vec<String> = names.iter().map(|name| read(name)).collect();
+    for (name, value) in names.iter().zip(&before) {
+        gateway.sysctl(name, if value == "0" { "1" } else { "0" }).expect("changed");
+    }
+    testbed.api().act("/enforce/reconcile").expect("reconcile");
+    let after: Vec<String> = names.iter().map(|name| read(name)).collect();
+    assert_eq!(after, before, "{names:?}");
+}

@@ -8,6 +8,7 @@ use gateway_common::checksum;
 use gateway_common::wire::{DnsCacheKey, DnsCacheValue, LocalKind, LocalValue};
 use gateway_core::plan::Dataplane;
 use gateway_ctl::os::bpf::{KernelDnsCache, Programs};
+use gateway_dns::hooks::{Host, Ingress};
 use gateway_dns::serve::kernel_cache::Dataplane as _;
 use gateway_dns::serve::kernel_cache::entry::{EntryLifetime, key, value};
 use gateway_tests::bpf_run::{Arrival, admit_all, run, run_and_read};
@@ -37,6 +38,11 @@ impl Ends {
             false => IpAddr::from([192, 168, 10, last]),
         };
         Ends { client: address(client), server: address(1) }
+    }
+
+    /// Returns the client as the programs see it.
+    pub fn host(self) -> Host {
+        Host { address: self.client, ingress: Some(Ingress { mac: CLIENT, interface: 1, vlan: 0 }) }
     }
 
     /// Returns a frame with a datagram whose checksum is valid.
@@ -192,7 +198,7 @@ fn cached_answers_are_returned_with_current_ttls() {
         let ends = Ends::new(ipv6, 2);
         let first = question(&label, [9, 9], edns);
         let reply = answer(&first, &label, &ttls);
-        let key = key(ends.client, ends.server, 1, &first).expect("short enough");
+        let key = key(&ends.host(), ends.server, 1, &first).expect("short enough");
         let instant = now();
         // In the middle of a second, so that no TTL expires meanwhile.
         let since = instant - u64::from(passed) * SECOND - SECOND / 2;
@@ -216,7 +222,7 @@ fn nothing_else_is_answered() {
     let ends = Ends::new(false, 2);
     let asked = question("www", [1, 2], true);
     let reply = answer(&asked, "www", &[60]);
-    let kept = key(ends.client, ends.server, 1, &asked).expect("short enough");
+    let kept = key(&ends.host(), ends.server, 1, &asked).expect("short enough");
     let mut value = testbed.keep(&kept, &reply, fixed());
     let frame = ends.frame(&asked);
     let mut wanted = reply.clone();
@@ -248,6 +254,9 @@ fn nothing_else_is_answered() {
         assert_ne!(action, SENT_BACK, "{what}");
         assert_eq!(out, frame, "{what} is left as it is");
     }
+    let mut of_another = frame.clone();
+    of_another[11] ^= 0x80;
+    assert_ne!(testbed.run(&of_another).0, SENT_BACK, "another host with this address");
     let elsewhere = Arrival { interface: 2, ..Arrival::default() };
     let program = testbed.programs.program("gw_ingress").expect("the program");
     // There may be no second interface.
@@ -276,7 +285,7 @@ fn nothing_else_is_answered() {
 fn one() -> (Testbed, Vec<u8>, Vec<u8>) {
     let (mut testbed, ends, asked) = (Testbed::new(), Ends::new(false, 2), question("www", [1, 2], false));
     let reply = answer(&asked, "www", &[60]);
-    testbed.keep(&key(ends.client, ends.server, 1, &asked).expect("short"), &reply, fixed());
+    testbed.keep(&key(&ends.host(), ends.server, 1, &asked).expect("short"), &reply, fixed());
     (testbed, ends.frame(&asked), reply)
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use gateway_common::dns_filter::{FilterKind, answer_index};
 use gateway_common::wire::{
     Address, FILTER_HEAD, FILTER_TAIL, FilterAnswer, FilterBucket, FilterClient, FilterClientKey, FilterHit,
-    NameKey,
+    Mac, NameKey,
 };
 use gateway_core::dns::filter::CertainName;
 use gateway_dns::serve::kernel_cache::Dataplane as _;
@@ -74,7 +74,8 @@ fn testbed() -> Testbed {
 }
 
 fn client_key(ends: Ends) -> FilterClientKey {
-    FilterClientKey { client: ends.client.into(), server: ends.server.into(), interface: 1 }
+    let host = Mac::new(ends.host().mac().expect("it has one"));
+    FilterClientKey { client: ends.client.into(), server: ends.server.into(), interface: 1, host, _pad: 0 }
 }
 
 pub fn client() -> FilterClient {

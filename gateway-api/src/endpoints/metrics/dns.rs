@@ -49,6 +49,7 @@ fn resolver(registry: &mut Registry, names: &DnsService) {
     let dropped = [
         ("overload", status.overloaded),
         ("rate_limit", status.limited),
+        ("unidentified", status.unidentified),
         ("too_many_connections", status.crowded),
     ];
     let dropped = dropped.map(|(reason, value)| (vec![("reason", reason.to_owned())], value));

@@ -4,6 +4,16 @@ use super::Input;
 use super::leg::{Leg, LegKind};
 use crate::plan::Plan;
 
+/// Settings of each interface, and of all, by which neighbours would change routes, choose routes themselves, or reach the
+/// loopback addresses.
+const REFUSED: [(&str, &str); 5] = [
+    ("ipv4.conf.{}.accept_redirects", "0"),
+    ("ipv4.conf.{}.accept_source_route", "0"),
+    ("ipv4.conf.{}.route_localnet", "0"),
+    ("ipv6.conf.{}.accept_redirects", "0"),
+    ("ipv6.conf.{}.accept_source_route", "0"),
+];
+
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let mut set = |key: String, value: &str| plan.sysctls.insert(key, value.to_owned());
     set("net.ipv4.ip_forward".into(), "1");
@@ -11,6 +21,9 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     // Replies come in by the leg, while the main table would answer by another interface.
     set("net.ipv4.conf.all.rp_filter".into(), "0");
     set("net.ipv4.conf.all.send_redirects".into(), "0");
+    for (name, value) in REFUSED {
+        set(format!("net.{}", name.replace("{}", "all")), value);
+    }
     // Replies of the kernel, and connections to this host, inherit the mark of the packet, so the mark routes them.
     set("net.ipv4.fwmark_reflect".into(), "1");
     set("net.ipv6.fwmark_reflect".into(), "1");
@@ -22,16 +35,24 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         // With rules present, the kernel looks up a return route for each packet only to check whether its source
         // belongs to the gateway. The ingress program does so once per flow, and the nft table on ingress.
         set(format!("net.ipv4.conf.{}.accept_local", path_name(lan)), "1");
+        set(format!("net.ipv4.conf.{}.rp_filter", path_name(lan)), "0");
+        for (name, value) in REFUSED {
+            set(format!("net.{}", name.replace("{}", &path_name(lan))), value);
+        }
     }
     for leg in legs.iter().filter(|leg| input.facts.links.contains_key(&leg.interface)) {
         let name = path_name(&leg.interface);
         // Neighbours on one egress must not find addresses of another.
         set(format!("net.ipv4.conf.{name}.arp_ignore"), "1");
-        match leg.kind {
-            LegKind::Tunnel(_) => set(format!("net.ipv4.conf.{name}.rp_filter"), "0"),
+        set(format!("net.ipv4.conf.{name}.rp_filter"), "0");
+        set(format!("net.ipv4.conf.{name}.accept_local"), "0");
+        for (setting, value) in REFUSED {
+            set(format!("net.{}", setting.replace("{}", &name)), value);
+        }
+        if leg.kind == LegKind::Uplink {
             // A forwarding host ignores router advertisements otherwise.
-            LegKind::Uplink => set(format!("net.ipv6.conf.{name}.accept_ra"), "2"),
-        };
+            set(format!("net.ipv6.conf.{name}.accept_ra"), "2");
+        }
     }
 }
 

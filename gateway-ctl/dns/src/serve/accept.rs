@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 
 use super::settings::Streams;
 use super::{Shared, Transport, encrypted, tcp};
+use crate::hooks::{Arrival, ArrivalKind};
 
 /// Counted connection. Dropping this value ends the count.
 struct CountedConnection {
@@ -43,17 +44,25 @@ pub async fn accept(shared: Arc<Shared>, listener: &TcpListener, secure: bool) {
                 continue;
             }
         };
-        let from = from.ip().to_canonical();
-        let limits = shared.state.load().settings.streams;
-        let Some(guest) = CountedConnection::enter(&shared, from, &limits) else { continue };
+        let state = shared.state.load_full();
+        let limits = state.settings.streams;
+        let Some(guest) = CountedConnection::enter(&shared, from.ip().to_canonical(), &limits) else {
+            continue;
+        };
+        // The identity of the connection is that of its first packet.
+        let arrival = Arrival { source: from, kind: ArrivalKind::Connection };
+        let Some(host) = state.clients.host(&arrival) else {
+            shared.counts.unidentified.fetch_add(1, Ordering::Relaxed);
+            continue;
+        };
         // Answers are written whole. Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         let shared = shared.clone();
         tokio::spawn(async move {
             // An error concerns this connection only.
             let _ = match secure {
-                true => encrypted::serve(shared, stream, from, limits).await,
-                false => tcp::serve(shared, stream, from, Transport::Tcp, limits).await,
+                true => encrypted::serve(shared, stream, host, limits).await,
+                false => tcp::serve(shared, stream, host, Transport::Tcp, limits).await,
             };
             drop(guest);
         });

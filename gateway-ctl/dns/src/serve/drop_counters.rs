@@ -8,6 +8,8 @@ pub struct Counts {
     pub overloaded: AtomicU64,
     /// Answers that the kernel did not accept.
     pub unsent: AtomicU64,
+    /// Queries and connections without an answer because the host is not known.
+    pub unidentified: AtomicU64,
     /// Connections closed because of a connection limit.
     pub crowded: AtomicU64,
 }

@@ -24,7 +24,7 @@ impl Shared {
     /// Evaluates a query without sending it. Without a name, it evaluates a name that no rule mentions.
     pub fn dry_run(&self, from: IpAddr, name: Option<NameRef<'_>>) -> QueryOutcome {
         let (state, now) = (self.state.load(), self.clock.now().wall);
-        let client = state.clients.client(from);
+        let client = state.clients.client(&state.clients.host_at(from));
         let Some(name) = name else { return QueryOutcome::Elsewhere(client.route.clone()) };
         let question = Question { name, qtype: rtype::A };
         let decision = state.in_force(&client, state.local_answers.decide(&client.asker, question, now), now);

@@ -3,7 +3,6 @@
 mod doh;
 
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,17 +12,18 @@ use tokio::time::timeout;
 use super::settings::Streams;
 use super::tls::HTTP;
 use super::{Shared, Transport, tcp};
+use crate::hooks::Host;
 
 /// Timeout of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Answers the queries of a connection until it is closed or idle.
-pub async fn serve(shared: Arc<Shared>, stream: TcpStream, from: IpAddr, limits: Streams) -> io::Result<()> {
+pub async fn serve(shared: Arc<Shared>, stream: TcpStream, host: Host, limits: Streams) -> io::Result<()> {
     let tls = shared.tls.get().ok_or(io::ErrorKind::NotConnected)?;
     let accepted = timeout(HANDSHAKE, tls.accept(stream)).await;
     let stream = accepted.map_err(|_| io::ErrorKind::TimedOut)??;
     if stream.get_ref().1.alpn_protocol() == Some(HTTP) {
-        doh::serve(shared, stream, from, limits).await
+        doh::serve(shared, stream, host, limits).await
     } else {
-        tcp::serve(shared, stream, from, Transport::Tls, limits).await
+        tcp::serve(shared, stream, host, Transport::Tls, limits).await
     }
 }

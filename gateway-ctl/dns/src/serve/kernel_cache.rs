@@ -25,7 +25,7 @@ pub use entry::CachePolicy;
 use entry::{EntryLifetime, key, value};
 use index::CacheIndex;
 
-use crate::hooks::Client;
+use crate::hooks::{Client, Host};
 use crate::query_log::{QueryLog, QueryRecord, RecordTemplate};
 use crate::serve::settings::Blocking;
 use crate::serve::{Now, Trace, Transport};
@@ -63,7 +63,7 @@ pub struct KernelCache {
 
 /// Answer that may enter the kernel cache.
 pub struct CacheCandidate<'a> {
-    pub from: IpAddr,
+    pub host: &'a Host,
     /// Address of the resolver that received the query.
     pub server: IpAddr,
     pub interface: u32,
@@ -125,11 +125,11 @@ impl KernelCache {
         let Some(dataplane) = &self.dataplane else { return };
         let mono = monotonic();
         let Some(span) = span(offer.policy, blocking, now, mono) else { return };
-        let Some(key) = key(offer.from, offer.server, offer.interface, offer.question) else { return };
+        let Some(key) = key(offer.host, offer.server, offer.interface, offer.question) else { return };
         let Some(mut value) = value(&key, offer.answer, span) else { return };
         value.epoch = offer.epoch;
         let (time, elapsed, transport) = (Timestamp::UNIX_EPOCH, Duration::ZERO, Transport::Udp);
-        let CacheCandidate { from, client, trace, answer: message, .. } = *offer;
+        let CacheCandidate { host: &Host { address: from, .. }, client, trace, answer: message, .. } = *offer;
         let template =
             RecordTemplate::of(&QueryRecord { time, elapsed, from, client, transport, trace, message });
         if self.lock().add(&key, &mut value, template).is_some() {
@@ -223,9 +223,9 @@ impl Default for AdmissionFilter {
 }
 
 impl AdmissionFilter {
-    pub fn is_repeated(&mut self, from: IpAddr, message: &[u8], now: Now) -> bool {
+    pub fn is_repeated(&mut self, host: &Host, message: &[u8], now: Now) -> bool {
         let mut hasher = self.hasher.build_hasher();
-        from.hash(&mut hasher);
+        host.hash(&mut hasher);
         hasher.write(message.get(2..).unwrap_or_default());
         hasher.write_u64(now.ms / ADMISSION_WINDOW_MS);
         let hash = hasher.finish();

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use gateway_common::wire::{Address, FilterAnswer, FilterClient, FilterClientKey};
+use gateway_common::wire::{Address, FilterAnswer, FilterClient, FilterClientKey, Mac};
 use gateway_core::dns::filter::CertainBlocks;
 use gateway_outbound::causes::with_causes;
 use hashbrown::HashMap;
@@ -25,7 +25,7 @@ use hashbrown::HashMap;
 use super::kernel_cache::{Dataplane, monotonic};
 use super::settings::{Blocking, Mode};
 use super::{KernelCache, Now, State};
-use crate::hooks::Client;
+use crate::hooks::{Client, Host};
 
 /// Lifetime of a client in the kernel after the resolver served it, in nanoseconds.
 const LEASE_NS: u64 = 60_000_000_000;
@@ -98,7 +98,7 @@ impl KernelFilter {
         if active.serial == 0 || active.epoch != epoch || !Arc::ptr_eq(&active.state, state) {
             return;
         }
-        let ServedClient { from, server, interface, client } = *offer;
+        let ServedClient { host, server, interface, client } = *offer;
         if !client.near || !client.filtered || !state.settings.blocking.holds(now.wall) {
             return;
         }
@@ -113,7 +113,9 @@ impl KernelFilter {
             kinds,
             budget: budget(state.settings.client_rate.per_second),
         };
-        let key = FilterClientKey { client: from.into(), server: server.into(), interface };
+        let (from, mac) = (host.address, Mac::new(host.mac().unwrap_or_default()));
+        let (client, server) = (from.into(), server.into());
+        let key = FilterClientKey { client, server, interface, host: mac, _pad: 0 };
         dataplane.put_client(&key, &value);
         if self.any_address[usize::from(from.is_ipv6())].load(Ordering::Acquire) {
             dataplane.put_client(&FilterClientKey { server: Address([0; 4]), ..key }, &value);
@@ -175,7 +177,7 @@ impl KernelFilter {
 /// Client of a query that the resolver received.
 #[derive(Clone, Copy)]
 pub struct ServedClient<'a> {
-    pub from: IpAddr,
+    pub host: &'a Host,
     pub server: IpAddr,
     pub interface: u32,
     pub client: &'a Client,
@@ -193,7 +195,7 @@ fn budget(per_second: u32) -> u32 {
 /// Clients that a worker has added.
 #[derive(Default)]
 pub struct AddedClients {
-    added: HashMap<(IpAddr, IpAddr, u32), u64, rapidhash::fast::RandomState>,
+    added: HashMap<(Host, IpAddr, u32), u64, rapidhash::fast::RandomState>,
     epoch: u64,
 }
 
@@ -202,13 +204,13 @@ const MAX_ADDED: usize = 8192;
 
 impl AddedClients {
     /// Reports whether the client is to be added or renewed now.
-    pub fn is_due(&mut self, from: IpAddr, server: IpAddr, interface: u32, epoch: u64, now: Now) -> bool {
+    pub fn is_due(&mut self, host: Host, server: IpAddr, interface: u32, epoch: u64, now: Now) -> bool {
         if self.epoch != epoch || self.added.len() >= MAX_ADDED {
             self.added.clear();
             self.epoch = epoch;
         }
         let due = now.ms + RENEWAL_MS;
-        match self.added.entry((from, server, interface)) {
+        match self.added.entry((host, server, interface)) {
             hashbrown::hash_map::Entry::Occupied(entry) if now.ms < *entry.get() => false,
             entry => {
                 entry.insert(due);

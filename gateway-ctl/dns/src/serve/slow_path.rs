@@ -9,7 +9,7 @@ use gateway_core::dns::{Action, Decision, Local, Name, Question, Record, RuleSou
 
 use super::fetch::{Fetched, Sender};
 use super::query::{CachedReply, EntryOrigin, QueryContext};
-use super::{Shared, State, Status, Trace};
+use super::{Shared, Status, Trace};
 use crate::wire::code::ede;
 use crate::wire::svcb::strip_ech;
 use crate::wire::{Ede, Envelope, rcode, rtype};
@@ -87,12 +87,6 @@ impl Shared {
             }
         }
         query.failed(out, Ede { code: ede::OTHER, text: "the aliases stored here lead in a circle" })
-    }
-}
-
-impl State {
-    pub fn client(&self, address: IpAddr) -> Arc<crate::hooks::Client> {
-        self.clients.client(address)
     }
 }
 

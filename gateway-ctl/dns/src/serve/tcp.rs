@@ -1,7 +1,6 @@
 //! DNS over TCP (RFC 7766). Clients may pipeline queries; answers are sent in the order in which they are ready.
 
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
@@ -11,12 +10,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::settings::Streams;
 use super::{Shared, Transport};
+use crate::hooks::Host;
 
 /// Answers the queries of a connection until it is closed or idle.
 pub async fn serve<S>(
     shared: Arc<Shared>,
     stream: S,
-    from: IpAddr,
+    host: Host,
     transport: Transport,
     limits: Streams,
 ) -> io::Result<()>
@@ -49,7 +49,7 @@ where
                 tokio::spawn(async move {
                     let mut out = Vec::with_capacity(514);
                     let now = shared.clock.now();
-                    shared.answer(&next_query, from, transport, now, &mut out).await;
+                    shared.answer(&next_query, host, transport, now, &mut out).await;
                     if !out.is_empty() {
                         let length = (out.len() as u16).to_be_bytes();
                         out.splice(0..0, length);

@@ -18,8 +18,8 @@ use super::kernel_cache::Dataplane;
 use super::{KernelCache, Settings, Shared, State};
 use crate::WallClock;
 use crate::hooks::{
-    Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, LocalAnswers, Logged, Query, QueryEgress,
-    QueryRoute, Reply, Resolvers, Upstream,
+    Arrival, Client, ClientLookup, Failure, FqdnInstallError, FqdnPolicy, Host, LocalAnswers, Logged, Query,
+    QueryEgress, QueryRoute, Reply, Resolvers, Upstream,
 };
 use crate::wire::{Answer, StoredAnswer, rtype};
 
@@ -48,6 +48,9 @@ pub fn client(number: u64, partition: u16) -> Client {
     }
 }
 
+/// Address whose packets no host is known to have sent.
+pub const UNIDENTIFIED: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 254));
+
 /// Client lookup that returns one client for all unknown addresses.
 pub struct FakeClients {
     pub known: Mutex<HashMap<IpAddr, Arc<Client>>>,
@@ -65,13 +68,26 @@ impl FakeClients {
 }
 
 impl ClientLookup for FakeClients {
-    fn client(&self, address: IpAddr) -> Arc<Client> {
-        self.found.fetch_add(1, Ordering::AcqRel);
-        self.known.lock().expect("a lock").get(&address).unwrap_or(&self.other).clone()
+    fn host(&self, arrival: &Arrival) -> Option<Host> {
+        let address = arrival.source.ip();
+        (address != UNIDENTIFIED).then(|| self.host_at(address))
     }
 
-    fn known(&self, address: IpAddr) -> Option<Arc<Client>> {
-        self.known.lock().expect("a lock").get(&address).cloned()
+    fn host_at(&self, address: IpAddr) -> Host {
+        address.into()
+    }
+
+    fn client(&self, host: &Host) -> Arc<Client> {
+        self.found.fetch_add(1, Ordering::AcqRel);
+        self.known.lock().expect("a lock").get(&host.address).unwrap_or(&self.other).clone()
+    }
+
+    fn known(&self, host: &Host) -> Option<Arc<Client>> {
+        self.known.lock().expect("a lock").get(&host.address).cloned()
+    }
+
+    fn device_limit(&self, _: &Host) -> Option<IpAddr> {
+        None
     }
 
     fn version(&self) -> u64 {
@@ -325,7 +341,9 @@ impl Fixture {
     pub async fn send_query(&self, message: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let from = "192.0.2.9".parse().expect("an address");
-        self.shared.answer(message, from, super::Transport::Udp, self.shared.clock.now(), &mut out).await;
+        self.shared
+            .answer(message, from.into(), super::Transport::Udp, self.shared.clock.now(), &mut out)
+            .await;
         out
     }
 

@@ -13,6 +13,11 @@ pub struct Mapped {
     length: usize,
 }
 
+// SAFETY: the mapping belongs to the process, not to a thread.
+unsafe impl Send for Mapped {}
+// SAFETY: what others share is only read, each time as a copy.
+unsafe impl Sync for Mapped {}
+
 impl Mapped {
     /// Maps the first bytes of an array, only to read them.
     pub fn read_only(array: BorrowedFd<'_>, length: usize) -> io::Result<Self> {

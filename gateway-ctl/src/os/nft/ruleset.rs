@@ -37,6 +37,9 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
         hand_over(&mut text);
     }
     redirect_queries(&mut text, ruleset);
+    if let Some(lan) = lan {
+        lan_sources(&mut text, lan, true);
+    }
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
     if let Some(from) = lan {
         // The majority of packets, so it comes first. The rules below repeat it, for more uplinks.
@@ -249,10 +252,7 @@ pub fn render_block(lan: &[String]) -> String {
     text.chain("forward", "type filter hook forward priority filter; policy drop;");
     text.end();
     if let Some(lan) = &sets.lan {
-        // This must run before routing, which replies to packets that it prohibits.
-        text.chain("lan_sources", "type filter hook prerouting priority raw; policy accept;");
-        refuse_foreign_sources(&mut text, lan);
-        text.end();
+        lan_sources(&mut text, lan, false);
     }
     sets.render(&mut text, None);
     text.chain("input", INPUT);
@@ -260,6 +260,17 @@ pub fn render_block(lan: &[String]) -> String {
     sets.input(&mut text);
     text.end();
     text.close()
+}
+
+/// Drops LAN packets with foreign sources before routing, which replies to packets that it prohibits. With a plan, this is
+/// the second line behind the ingress program: packets with its mark have passed the same check there.
+fn lan_sources(text: &mut Text, lan: &str, has_plan: bool) {
+    text.chain("lan_sources", "type filter hook prerouting priority raw; policy accept;");
+    if has_plan {
+        text.rule(&format!("meta mark & {:#010x} == {:#010x} accept", Mark::OURS_MASK, Mark::OURS));
+    }
+    refuse_foreign_sources(text, lan);
+    text.end();
 }
 
 /// Drops LAN packets whose source has no return route through the ingress interface. A reply of this host would leave
@@ -466,6 +477,17 @@ mod tests {
         let rule = "ip saddr != 0.0.0.0 fib saddr type { local, broadcast } drop";
         let drops = |text: &str| chain(text, "input").iter().any(|have| have.ends_with(rule));
         assert!(drops(&render(&ruleset()).unwrap()) && drops(&render_block(&[])));
+    }
+
+    #[test]
+    fn foreign_sources_of_the_lan_are_dropped_before_routing_with_and_without_a_plan() {
+        let (with, without) = (render(&ruleset()).unwrap(), render_block(&ruleset().lan));
+        let (with, without) = (chain(&with, "lan_sources"), chain(&without, "lan_sources"));
+        assert_eq!(with[1], "meta mark & 0xff000000 == 0x47000000 accept", "the program has passed these");
+        assert_eq!((&with[0], &with[2..]), (&without[0], &without[1..]));
+        assert!(
+            without.iter().filter(|rule| rule.ends_with("fib saddr . iif oif missing drop")).count() == 3
+        );
     }
 
     #[test]

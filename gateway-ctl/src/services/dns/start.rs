@@ -27,7 +27,7 @@ use super::query_routes::QueryRoutes;
 use super::secondary_zones::{self, SecondaryZones};
 use super::{Config, DnsService, UPSTREAM_DOWN_ALERT, UpstreamSummary, settings, subject, updates};
 use crate::engine::Engine;
-use crate::os::bpf::KernelDnsCache;
+use crate::os::bpf::{DnsSources, KernelDnsCache};
 use crate::reconcile::Reason;
 use crate::services::active_alerts::ActiveAlerts;
 use crate::store::Store;
@@ -92,7 +92,9 @@ impl DnsService {
         let zones = inputs.zones(key, &copies, &signatures);
         let secondaries = Arc::new(secondaries);
         let book = Arc::new(FilterAndZones { filter, zones, secondaries: secondaries.clone() });
-        let table = Arc::new(Table::new(inputs.clone(), asked, routes.clone(), choice.clone()));
+        let sources = sources(engine);
+        let table = Table::new(inputs.clone(), asked, routes.clone(), choice.clone(), sources.clone());
+        let table = Arc::new(table);
         let (dataplane, domains, ipv6) = (engine.dataplane(), worlds.domains().clone(), asked.is_ipv6());
         let learner = Arc::new(FqdnInstaller::new(dataplane.clone(), domains, routes.clone()));
         learner.follow(&inputs, choice, ipv6);
@@ -113,6 +115,7 @@ impl DnsService {
             signatures,
             reported,
             routes,
+            sources,
             learner,
             renewed: Mutex::new(inputs),
             silenced: AtomicBool::new(false),
@@ -137,6 +140,17 @@ fn kernel_dns_cache(engine: &Engine) -> Option<Box<dyn Dataplane>> {
         Ok(answers) => Some(Box::new(KernelDnsCache(Arc::new(answers)))),
         Err(error) => {
             tracing::warn!(%error, "kernel DNS cache is not available");
+            None
+        }
+    }
+}
+
+/// Returns the notes of the ingress program about packets to the resolver.
+fn sources(engine: &Engine) -> Option<Arc<DnsSources>> {
+    match engine.dataplane().with(|programs| programs.dns_sources()) {
+        Ok(sources) => Some(Arc::new(sources)),
+        Err(error) => {
+            tracing::warn!(%error, "DNS clients are identified by the neighbour table only");
             None
         }
     }

@@ -1,4 +1,4 @@
-//! Generated sequences of packets, swaps, NAT conflicts, neighbour changes, evictions and flushes, sent through two
+//! Generated sequences of packets of two hosts with one address, swaps, NAT conflicts, neighbour changes, evictions and flushes, sent through two
 //! gateways: one with the fast path, one without it. Their frames are equal, and so are their counters and samples.
 
 use std::collections::BTreeMap;
@@ -46,6 +46,8 @@ enum Step {
     Send {
         flow: Flow,
         reply: bool,
+        /// From another host, which has the address of the flow, too.
+        claimed: bool,
         flags: u8,
         length: usize,
         hop_limit: u8,
@@ -86,10 +88,13 @@ fn step() -> impl Strategy<Value = Step> {
     let length = prop_oneof![8 => 0..200usize, 3 => 1330..1440usize];
     let padding = prop_oneof![3 => Just(0usize), 1 => 1..40usize];
     let hop_limit = prop_oneof![20 => Just(64u8), 1 => Just(1), 1 => Just(2)];
-    let send = (flow(), any::<bool>(), flags, length, hop_limit, any::<bool>(), padding, 1..5u16).prop_map(
-        |(flow, reply, flags, length, hop_limit, dont_fragment, padding, count)| Step::Send {
+    let claimed = prop_oneof![3 => Just(false), 1 => Just(true)];
+    let direction = (any::<bool>(), claimed);
+    let send = (flow(), direction, flags, length, hop_limit, any::<bool>(), padding, 1..5u16).prop_map(
+        |(flow, (reply, claimed), flags, length, hop_limit, dont_fragment, padding, count)| Step::Send {
             flow,
             reply,
+            claimed,
             flags,
             length,
             hop_limit,
@@ -188,8 +193,15 @@ impl Side {
         let testbed = &mut self.testbed;
         let invalidate = |testbed: &Testbed, change| testbed.fast_path().invalidate(change).expect("invalid");
         match step {
-            Step::Send { flow, reply, flags, length, hop_limit, dont_fragment, padding, count } => {
+            Step::Send { flow, reply, claimed, flags, length, hop_limit, dont_fragment, padding, count } => {
                 let host = self.hosts.get(&flow.host).copied().unwrap_or(flow.host);
+                let host = if !claimed {
+                    host
+                } else if host == flow.host {
+                    moved(host)
+                } else {
+                    flow.host
+                };
                 let packet = Packet {
                     identification: number,
                     tcp_flags: *flags,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gateway_common::dns_filter::FilterKind;
 use gateway_common::wire::{
-    Address, DeviceValue, FilterClient, FilterClientKey, FilterHit, RANK_NONE, XdpAnswers, plan_flags,
+    Address, DeviceValue, FilterClient, FilterClientKey, FilterHit, Mac, RANK_NONE, XdpAnswers, plan_flags,
 };
 use gateway_dns::serve::kernel_cache::Dataplane as _;
 use gateway_tests::netns;
@@ -53,7 +53,10 @@ fn put_clients(dns: &DnsTestbed, value: &FilterClient) {
         let [client, server] =
             [client, server].map(|text| Address::from(text.parse::<std::net::IpAddr>().expect("it is one")));
         for server in [server, Address([0; 4])] {
-            dns.cache.put_client(&FilterClientKey { client, server, interface }, value);
+            dns.cache.put_client(
+                &FilterClientKey { client, server, interface, host: Mac::new(mac(HOST)), _pad: 0 },
+                value,
+            );
         }
     }
 }

@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 
 use gateway_common::wire::{DNS_VERDICT_LIFETIME, LocalKind, LocalValue, XdpAnswers, XdpCounter};
 use gateway_ctl::os::bpf::KernelDnsCache;
+use gateway_dns::hooks::{Host, Ingress};
 use gateway_dns::serve::kernel_cache::Dataplane as _;
 use gateway_dns::serve::kernel_cache::entry::{EntryLifetime, key, value};
 use gateway_tests::netns;
 use gateway_tests::wait::wait_for;
 use ipnet::IpNet;
 
-use super::packet::{Packet, Shown, UDP};
+use super::packet::{Packet, Shown, UDP, mac};
 use super::show;
 use super::testbed::Testbed;
 
+/// Host of the queries.
+const HOST: u8 = 2;
 const EPOCH: u64 = 3;
 const SECOND: u64 = 1_000_000_000;
 /// A query for the IPv4 addresses of `www.example` and its answer, without ids.
@@ -55,9 +58,12 @@ impl DnsTestbed {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let now = time.tv_sec as u64 * SECOND + time.tv_nsec as u64;
         for (id, (client, server)) in (1u64..).zip(HOSTS) {
-            let (client, server) = (client.parse().expect("an address"), server.parse().expect("an address"));
+            let (address, server) =
+                (client.parse().expect("an address"), server.parse().expect("an address"));
+            let ingress = Ingress { mac: mac(HOST), interface: self.testbed.lan, vlan: 0 };
+            let client = Host { address, ingress: Some(ingress) };
             let message = [&[0, 0], QUERY].concat();
-            let key = key(client, server, self.testbed.lan, &message).expect("short enough");
+            let key = key(&client, server, self.testbed.lan, &message).expect("short enough");
             let lifetime = EntryLifetime { since: None, now, until: now + 600 * SECOND };
             let mut value = value(&key, &[&[0, 0], ANSWER].concat(), lifetime).expect("short enough");
             (value.id, value.tail, value.epoch) = (id, id, EPOCH);

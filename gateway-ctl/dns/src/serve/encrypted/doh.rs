@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +21,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::settings::Streams;
 use super::super::{Shared, Transport};
+use crate::hooks::Host;
 use crate::upstream::message::shortest_life;
 
 /// Path of the DoH endpoint. RFC 9461 allows URI templates; this path is the common one.
@@ -53,7 +53,7 @@ impl Drop for ActiveRequest<'_> {
 }
 
 /// Answers requests until the connection is closed or idle.
-pub async fn serve<S>(shared: Arc<Shared>, stream: S, from: IpAddr, limits: Streams) -> io::Result<()>
+pub async fn serve<S>(shared: Arc<Shared>, stream: S, host: Host, limits: Streams) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -63,7 +63,7 @@ where
         let (shared, activity) = (shared.clone(), own.clone());
         async move {
             let _busy = ActiveRequest::new(&activity);
-            Ok::<_, Infallible>(respond(&shared, request, from, limits.idle).await)
+            Ok::<_, Infallible>(respond(&shared, request, host, limits.idle).await)
         }
     });
     let mut builder = Builder::new(TokioExecutor::new());
@@ -101,7 +101,7 @@ where
 async fn respond(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
-    from: IpAddr,
+    host: Host,
     timeout: Duration,
 ) -> Response<Full<Bytes>> {
     let question = match question(request, timeout).await {
@@ -109,7 +109,7 @@ async fn respond(
         Err(refusal) => return refusal,
     };
     let mut answer = Vec::with_capacity(512);
-    shared.answer(&question, from, Transport::Https, shared.clock.now(), &mut answer).await;
+    shared.answer(&question, host, Transport::Https, shared.clock.now(), &mut answer).await;
     if answer.is_empty() {
         return refusal(StatusCode::BAD_REQUEST);
     }

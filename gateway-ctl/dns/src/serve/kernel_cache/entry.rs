@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 
 use gateway_common::checksum;
-use gateway_common::wire::{ANSWER, DnsCacheKey, DnsCacheValue, MESSAGE_ID, QUESTION, TTLS};
+use gateway_common::wire::{ANSWER, DnsCacheKey, DnsCacheValue, MESSAGE_ID, Mac, QUESTION, TTLS};
 
+use crate::hooks::Host;
 use crate::wire::{Records, rtype};
 
 /// Lifetime of an answer in the kernel cache.
@@ -20,12 +21,19 @@ pub enum CachePolicy {
 }
 
 /// Returns the key of a query. None: the query is too long.
-pub fn key(client: IpAddr, server: IpAddr, interface: u32, message: &[u8]) -> Option<DnsCacheKey> {
+pub fn key(client: &Host, server: IpAddr, interface: u32, message: &[u8]) -> Option<DnsCacheKey> {
     let asked = message.get(MESSAGE_ID..)?;
     let mut question = [0; QUESTION];
     question.get_mut(..asked.len())?.copy_from_slice(asked);
-    let length = u32::try_from(asked.len()).ok()?;
-    Some(DnsCacheKey { client: client.into(), server: server.into(), interface, length, question })
+    let (length, host) = (u16::try_from(asked.len()).ok()?, Mac::new(client.mac().unwrap_or_default()));
+    Some(DnsCacheKey {
+        client: client.address.into(),
+        server: server.into(),
+        interface,
+        host,
+        length,
+        question,
+    })
 }
 
 /// Lifetime of an entry, in nanoseconds of the monotonic clock.
@@ -59,7 +67,7 @@ pub fn value(key: &DnsCacheKey, message: &[u8], span: EntryLifetime) -> Option<D
             ttls += 1;
         }
     }
-    let asked = &key.question[..key.length as usize];
+    let asked = &key.question[..usize::from(key.length)];
     let change = checksum::add(checksum::sum(&answer[..reply.len()]), !checksum::sum(asked));
     Some(DnsCacheValue {
         id: 0,

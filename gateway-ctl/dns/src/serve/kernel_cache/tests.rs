@@ -13,6 +13,7 @@ use gateway_core::dns::{Action, Cause};
 use super::entry::{CachePolicy, EntryLifetime, key, value};
 use super::{AdmissionFilter, CacheCandidate, Dataplane, KernelCache, MAX_LIFETIME, monotonic, span};
 use crate::WallClock;
+use crate::hooks::Host;
 use crate::query_log::{Filter, QueryLog};
 use crate::serve::Transport;
 use crate::serve::query::QueryContext;
@@ -65,7 +66,7 @@ impl Simulation {
     /// Answers a query from the map, like the BPF program.
     fn answer(&self, message: &[u8], now: u64) -> Option<Vec<u8>> {
         let mut played = self.0.lock().expect("whole");
-        let value = *played.answers.get(&key(client_address(), server(), INTERFACE, message)?)?;
+        let value = *played.answers.get(&key(&client_address().into(), server(), INTERFACE, message)?)?;
         if value.epoch != played.epoch || now >= value.until {
             return None;
         }
@@ -116,15 +117,15 @@ impl CacheFixture {
     fn resolve(&self, message: &[u8]) -> Option<Vec<u8>> {
         let epoch = self.kernel_cache.epoch();
         let state = self.shared().state.load_full();
-        let (client, now) = (state.clients.client(client_address()), self.shared().clock.now());
+        let (client, now) = (state.clients.client(&client_address().into()), self.shared().clock.now());
         let request = Request::read(message).expect("a query");
         let asking = QueryContext::new(&state, &request, &client, Transport::Udp, now);
         let mut answer = Vec::new();
         let (trace, policy) = self.shared().answer_fast(&asking, &mut answer)?;
-        let (from, server, interface) = (client_address(), server(), INTERFACE);
+        let (host, server, interface) = (&Host::from(client_address()), server(), INTERFACE);
         let (question, client, trace) = (message, &client, &trace);
         let offer = CacheCandidate {
-            from,
+            host,
             server,
             interface,
             question,
@@ -176,7 +177,7 @@ async fn cached_answers_equal_the_resolvers_answers_at_that_time() {
             stage.shared().clock.skip(passed);
             let later = stage.play.answer(&message, now + passed.as_nanos() as u64);
             let (mut renewed, at, from) = (Vec::new(), stage.shared().clock.now(), client_address());
-            stage.shared().answer(&message, from, Transport::Udp, at, &mut renewed).await;
+            stage.shared().answer(&message, from.into(), Transport::Udp, at, &mut renewed).await;
             assert_eq!(later, Some(renewed), "{text} after {seconds} s");
             stage.shared().cache.flush(&crate::cache::Glob::ALL);
             stage.world.send_query(&message).await;
@@ -285,10 +286,10 @@ fn answers_end_with_the_minute_the_pause_and_their_time() {
 
 #[test]
 fn oversized_answers_are_not_cached() {
-    let (client, server) = (client_address(), server());
+    let (client, server) = (Host::from(client_address()), server());
     let short = question("www.example", rtype::A);
-    let kept = key(client, server, 1, &short).expect("short enough");
-    assert!(key(client, server, 1, &[0; 91]).is_none());
+    let kept = key(&client, server, 1, &short).expect("short enough");
+    assert!(key(&client, server, 1, &[0; 91]).is_none());
     let span = EntryLifetime { since: None, now: 0, until: 1 };
     assert!(value(&kept, &[0; 514], span).is_some());
     assert!(value(&kept, &[0; 515], span).is_none());
@@ -306,7 +307,7 @@ fn oversized_answers_are_not_cached() {
 fn a_query_that_is_sent_once_is_not_cached() {
     let (mut seen, now) = (AdmissionFilter::default(), Clock::new(wall()).now());
     let (first, second) = (question("www.example", rtype::A), question("ftp.example", rtype::A));
-    let mut before = |message: &[u8], now| seen.is_repeated(client_address(), message, now);
+    let mut before = |message: &[u8], now| seen.is_repeated(&client_address().into(), message, now);
     assert_eq!([before(&first, now), before(&second, now)], [false; 2]);
     let mut other_id = first.clone();
     other_id[0] ^= 0xff;
@@ -319,7 +320,8 @@ fn a_query_that_is_sent_once_is_not_cached() {
 fn many_alternating_queries_are_all_admitted() {
     let (mut seen, now) = (AdmissionFilter::default(), Clock::new(wall()).now());
     let names: Vec<_> = (0..10_000).map(|n| question(&format!("n{n}.example"), rtype::A)).collect();
-    let mut again = || names.iter().filter(|name| seen.is_repeated(client_address(), name, now)).count();
+    let mut again =
+        || names.iter().filter(|name| seen.is_repeated(&client_address().into(), name, now)).count();
     assert!(again() < 10);
     let again = again();
     assert!(again > 9_900, "{again} of 10 000");

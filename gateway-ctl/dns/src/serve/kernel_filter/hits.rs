@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gateway_common::wire::{Address, FILTER_HEAD, FilterAnswer, MESSAGE_ID};
+use gateway_common::wire::{FILTER_HEAD, FilterAnswer, FilterHit, MESSAGE_ID};
 use hashbrown::HashMap;
 use jiff::Timestamp;
 
-use crate::hooks::Client;
+use crate::hooks::{Client, Host, Ingress};
 use crate::query_log::QueryRecord;
 use crate::serve::kernel_cache::monotonic;
 use crate::serve::{Now, QueryContext, Shared, Status, Trace, Transport};
@@ -31,10 +31,10 @@ impl Shared {
         let boot = i64::try_from(self.log.wall().now().as_nanosecond() - since_boot).unwrap_or(0);
         let state = self.state.load_full();
         // A lookup may query the kernel, so it comes before the locks.
-        let mut clients: HashMap<Address, Arc<Client>> = HashMap::new();
+        let mut clients: HashMap<Host, Arc<Client>> = HashMap::new();
         for hit in &hits {
-            let address = hit.query.client;
-            clients.entry(address).or_insert_with(|| state.clients.client(address.into()));
+            let host = host_of(hit);
+            clients.entry(host).or_insert_with(|| state.clients.client(&host));
         }
         let loaded = self.kernel_filter.lock();
         let mut writer = self.log.buffer(self.kernel_cache.buffer()).open();
@@ -47,13 +47,12 @@ impl Shared {
             }
             let time = Timestamp::from_nanosecond(i128::from(boot.saturating_add_unsigned(hit.time)));
             let now = Now { wall: time.unwrap_or_default(), ..now };
-            let length = (hit.query.length as usize).min(hit.query.question.len());
+            let length = usize::from(hit.query.length).min(hit.query.question.len());
             message.clear();
             message.extend_from_slice(&[0; MESSAGE_ID]);
             message.extend_from_slice(&hit.query.question[..length]);
             // The kernel answers well-formed queries only, and each client is in the map.
-            let (Ok(request), Some(client)) = (Request::read(&message), clients.get(&hit.query.client))
-            else {
+            let (Ok(request), Some(client)) = (Request::read(&message), clients.get(&host_of(hit))) else {
                 writer.lose();
                 continue;
             };
@@ -116,4 +115,11 @@ fn write_sent(answer: &mut Vec<u8>, query: &[u8], request: &Request<'_>, sent: &
     answer.extend_from_slice(&head_of(sent, query));
     answer.extend_from_slice(request.question);
     answer.extend_from_slice(tail_of(sent));
+}
+
+/// Returns the host of a query. The programs answer no packets with a VLAN tag.
+fn host_of(hit: &FilterHit) -> Host {
+    let query = &hit.query;
+    let ingress = Ingress { mac: query.host.octets(), interface: query.interface, vlan: 0 };
+    Host { address: query.client.into(), ingress: Some(ingress) }
 }

@@ -234,7 +234,7 @@ async fn oversized_answers_are_truncated_to_the_question() {
     let (mut out, now) = (Vec::new(), world.shared.clock.now());
     let from = "192.0.2.9".parse().expect("v4");
     let asked = question("many.example", rtype::A);
-    world.shared.answer(&asked, from, crate::serve::Transport::Tcp, now, &mut out).await;
+    world.shared.answer(&asked, from.into(), crate::serve::Transport::Tcp, now, &mut out).await;
     let reply = hickory_proto::op::Message::from_vec(&out).expect("a message");
     assert_eq!((reply.metadata.truncation, reply.answers.len()), (false, 100));
 }
@@ -248,7 +248,7 @@ async fn rfc_1996_servers_of_a_zone_say_that_it_has_changed() {
         let mut message = question(zone, qtype);
         message[2] = 0x24;
         let mut out = Vec::new();
-        world.shared.answer(&message, from, Transport::Udp, world.shared.clock.now(), &mut out).await;
+        world.shared.answer(&message, from.into(), Transport::Udp, world.shared.clock.now(), &mut out).await;
         assert_eq!(out[..2], message[..2]);
         (out[2], out[3], out.len())
     };

@@ -101,10 +101,10 @@ fn fast_path_answers_equal_slow_path_answers() {
         runtime.block_on(world.send_query(&message));
         let request = Request::read(&message).expect("a query");
         let state = world.shared.state.load_full();
-        let (client, now) = (state.clients.client(from), world.shared.clock.now());
+        let (client, now) = (state.clients.client(&from.into()), world.shared.clock.now());
         let asking = QueryContext::new(&state, &request, &client, Transport::Udp, now);
         let (mut out, mut general) = (Vec::new(), Vec::new());
-        runtime.block_on(world.shared.answer(&message, from, Transport::Udp, now, &mut general));
+        runtime.block_on(world.shared.answer(&message, from.into(), Transport::Udp, now, &mut general));
         if world.shared.answer_fast(&asking, &mut out).is_some() {
             at_once.set(at_once.get() + 1);
             prop_assert_eq!(&out, &general);

@@ -1,7 +1,7 @@
 //! Buffers for batches of datagrams: one recvmmsg(2) call fills them and one sendmmsg(2) call sends them.
 
 use std::io;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use super::peer::{Control, Peer, address, reply_source};
@@ -111,10 +111,10 @@ impl Batch {
     }
 
     /// Returns a datagram, its source address and the buffer for its answer. None: no answer can be sent.
-    pub fn datagram(&mut self, index: usize) -> Option<(&[u8], IpAddr, &mut Vec<u8>)> {
-        let (from, port) = address(&self.peers[index].name)?;
+    pub fn datagram(&mut self, index: usize) -> Option<(&[u8], SocketAddr, &mut Vec<u8>)> {
+        let from = address(&self.peers[index].name)?;
         let datagram = &self.datagrams[index][..self.lengths[index]];
-        (port != 0 && !datagram.is_empty()).then_some((datagram, from, &mut self.answers[index]))
+        (from.port() != 0 && !datagram.is_empty()).then_some((datagram, from, &mut self.answers[index]))
     }
 
     pub fn arrival(&self, index: usize) -> Option<(u32, IpAddr)> {

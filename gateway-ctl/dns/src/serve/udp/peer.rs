@@ -1,7 +1,7 @@
 //! Peer of a datagram, and the local address that received it. The answer must leave from that address.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 /// Buffer for one `IP_PKTINFO` or `IPV6_PKTINFO` control message, aligned as the kernel requires (cmsg(3)).
@@ -46,19 +46,19 @@ impl Peer {
 }
 
 /// Returns the IP address and port of a socket address. None: it has another address family.
-pub(super) fn address(name: &libc::sockaddr_storage) -> Option<(IpAddr, u16)> {
+pub(super) fn address(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match libc::c_int::from(name.ss_family) {
         libc::AF_INET => {
             // SAFETY: the kernel wrote a sockaddr_in, as its family says; the storage is larger and at least as
             // aligned.
             let name = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in>() };
             let address = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
-            Some((address.into(), u16::from_be(name.sin_port)))
+            Some((address, u16::from_be(name.sin_port)).into())
         }
         libc::AF_INET6 => {
             // SAFETY: as above, with a sockaddr_in6.
             let name = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in6>() };
-            Some((Ipv6Addr::from(name.sin6_addr.s6_addr).into(), u16::from_be(name.sin6_port)))
+            Some((Ipv6Addr::from(name.sin6_addr.s6_addr), u16::from_be(name.sin6_port)).into())
         }
         _ => None,
     }

@@ -1,7 +1,7 @@
 //! UDP worker: a thread that reads sockets, answers on the fast path and hands other queries to the slow path.
 
 use std::io;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::batch::Batch;
 use super::peer::Peer;
-use crate::hooks::{Client, ClientLookup};
+use crate::hooks::{Arrival, ArrivalKind, Client, ClientLookup, Host};
 use crate::query_log::QueryRecord;
 use crate::query_log::worker_buffer::BufferWriter;
 use crate::serve::kernel_cache::{AdmissionFilter, CacheCandidate, CachePolicy};
@@ -30,7 +30,7 @@ use crate::wire::{Request, UnusableRequest, compose};
 pub struct SlowPathQuery {
     pub message: Vec<u8>,
     pub peer: Peer,
-    pub from: IpAddr,
+    pub host: Host,
     pub socket: Arc<UdpSocket>,
     pub at: Now,
 }
@@ -68,6 +68,8 @@ pub struct Worker {
     known: ClientCache,
     admission: AdmissionFilter,
     added: AddedClients,
+    /// Hosts that sent the datagrams of the batch, by index. None for one that is no query, or whose host is not known.
+    hosts: Vec<Option<Host>>,
     /// Index of this worker.
     number: usize,
 }
@@ -92,9 +94,9 @@ impl Worker {
         woken.set_nonblocking(true)?;
         let reins =
             Arc::new(WorkerControl { sockets: ArcSwap::default(), wake, stop: AtomicBool::new(false) });
-        let (reins, (known, admission, added)) = (reins.clone(), Default::default());
+        let (reins, (known, admission, added, hosts)) = (reins.clone(), Default::default());
         let own = reins.clone();
-        Ok((Worker { shared, reins: own, woken, hand, known, admission, added, number }, reins))
+        Ok((Worker { shared, reins: own, woken, hand, known, admission, added, hosts, number }, reins))
     }
 
     /// Runs until the worker is stopped. A panic loses the queries of one round, but the worker continues. If it ended,
@@ -169,19 +171,23 @@ impl Worker {
         self.known.renew(&state);
         let mut writer = shared.log.buffer(self.number).open();
         let mut repeatable = Vec::new();
+        self.hosts.clear();
+        self.hosts.resize(count, None);
         for index in 0..count {
             let Some((datagram, from, out)) = batch.datagram(index) else { continue };
-            let answered = self.answer(&state, datagram, from, now, out, &mut writer);
+            let mut host = None;
+            let answered = self.answer(&state, datagram, (from, &mut host), now, out, &mut writer);
+            self.hosts[index] = host;
             match answered {
                 WorkerOutcome::Now => {}
-                WorkerOutcome::Repeatable(client, trace, policy) => {
-                    repeatable.push((index, from, client, trace, policy));
+                WorkerOutcome::Repeatable(host, client, trace, policy) => {
+                    repeatable.push((index, host, client, trace, policy));
                 }
-                WorkerOutcome::Later => {
+                WorkerOutcome::Later(host) => {
                     let message = datagram.to_vec();
                     out.clear();
                     let peer = batch.peer(index);
-                    let handed = SlowPathQuery { message, peer, from, socket: socket.clone(), at: now };
+                    let handed = SlowPathQuery { message, peer, host, socket: socket.clone(), at: now };
                     if self.hand.try_send(handed).is_err() {
                         shared.counts.overloaded.fetch_add(1, Ordering::Relaxed);
                     }
@@ -193,14 +199,11 @@ impl Worker {
         if shared.kernel_filter.is_active(&state, epoch) {
             self.add_clients(&state, epoch, now, batch, count);
         }
-        for (index, from, client, trace, policy) in &repeatable {
-            let (Some((interface, server)), (from, policy)) = (batch.arrival(*index), (*from, *policy))
-            else {
-                continue;
-            };
+        for (index, host, client, trace, policy) in &repeatable {
+            let (Some((interface, server)), policy) = (batch.arrival(*index), *policy) else { continue };
             let (question, answer) = (batch.question(*index), batch.answer(*index));
             let offer =
-                CacheCandidate { from, server, interface, question, answer, client, trace, policy, epoch };
+                CacheCandidate { host, server, interface, question, answer, client, trace, policy, epoch };
             shared.kernel_cache.offer(&offer, &state.settings.blocking, now);
         }
     }
@@ -209,13 +212,15 @@ impl Worker {
     /// over its rate limit; it is added with its next query.
     fn add_clients(&mut self, state: &Arc<State>, epoch: u64, now: Now, batch: &mut Batch, count: usize) {
         for index in 0..count {
-            let Some((_, from, answer)) = batch.datagram(index) else { continue };
+            // A query that is no query led to no lookup of its host.
+            let (Some((_, _, answer)), Some(host)) = (batch.datagram(index), self.hosts[index]) else {
+                continue;
+            };
             let is_whole = answer.get(2).is_some_and(|flags| flags & 2 == 0);
             let (true, Some((interface, server))) = (is_whole, batch.arrival(index)) else { continue };
-            // A query that is no query led to no lookup of its client.
-            let Some(client) = self.known.clients.get(&from) else { continue };
-            if self.added.is_due(from, server, interface, epoch, now) {
-                let offer = ServedClient { from, server, interface, client };
+            let Some(client) = self.known.clients.get(&host) else { continue };
+            if self.added.is_due(host, server, interface, epoch, now) {
+                let offer = ServedClient { host: &host, server, interface, client };
                 self.shared.kernel_filter.offer(&offer, state, epoch, now);
             }
         }
@@ -225,11 +230,12 @@ impl Worker {
         &mut self,
         state: &State,
         datagram: &[u8],
-        from: IpAddr,
+        (source, found): (SocketAddr, &mut Option<Host>),
         now: Now,
         out: &mut Vec<u8>,
         writer: &mut BufferWriter<'_>,
     ) -> WorkerOutcome {
+        let from = source.ip();
         let request = match Request::read(datagram) {
             Ok(request) => request,
             Err(UnusableRequest::Silent) => return WorkerOutcome::Now,
@@ -242,16 +248,26 @@ impl Worker {
                 return WorkerOutcome::Now;
             }
         };
+        let id = datagram.first_chunk().copied().unwrap_or_default();
+        let Some(host) = state.clients.host(&Arrival { source, kind: ArrivalKind::Datagram(id) }) else {
+            self.shared.counts.unidentified.fetch_add(1, Ordering::Relaxed);
+            return WorkerOutcome::Now;
+        };
+        *found = Some(host);
         // Queries of unknown addresses are rate-limited before the lookup. Source addresses can be forged at will, and
-        // a lookup queries the kernel.
-        let unknown = !self.known.has(&state.clients, from);
+        // a lookup queries the kernel. A device that is known by its MAC address has a limit of its own meanwhile.
+        let unknown = !self.known.has(&state.clients, host);
         let allowance = |near: bool| match near {
             true => self.shared.limit.take_client(state.settings.client_rate, from, now.ms),
             false => self.shared.limit.take(state.settings.rate, from, now.ms),
         };
-        let mut allowed = if unknown { allowance(false) } else { Allowance::Answer };
+        let mut allowed = match unknown.then(|| state.clients.device_limit(&host)) {
+            None => Allowance::Answer,
+            Some(None) => allowance(false),
+            Some(Some(key)) => self.shared.limit.take_client(state.settings.client_rate, key, now.ms),
+        };
         if allowed == Allowance::Answer {
-            let near = self.known.client(&state.clients, from).near;
+            let near = self.known.client(&state.clients, host).near;
             if near || !unknown {
                 allowed = allowance(near);
             }
@@ -264,16 +280,16 @@ impl Worker {
             }
             Allowance::Drop => return WorkerOutcome::Now,
         }
-        let client = self.known.client(&state.clients, from);
+        let client = self.known.client(&state.clients, host);
         let asking = QueryContext::new(state, &request, client, Transport::Udp, now);
         let Some((trace, policy)) = self.shared.answer_fast(&asking, out) else {
-            return WorkerOutcome::Later;
+            return WorkerOutcome::Later(host);
         };
         let (time, elapsed, transport) = (now.wall, Duration::ZERO, Transport::Udp);
         writer.write(&QueryRecord { time, elapsed, from, client, transport, trace: &trace, message: out });
         let repeatable = client.near && policy != CachePolicy::Never && self.shared.kernel_cache.works();
-        match repeatable && self.admission.is_repeated(from, datagram, now) {
-            true => WorkerOutcome::Repeatable(client.clone(), trace, policy),
+        match repeatable && self.admission.is_repeated(&host, datagram, now) {
+            true => WorkerOutcome::Repeatable(host, client.clone(), trace, policy),
             false => WorkerOutcome::Now,
         }
     }
@@ -282,16 +298,16 @@ impl Worker {
 /// Outcome of a query in the worker.
 enum WorkerOutcome {
     /// Needs the slow path.
-    Later,
+    Later(Host),
     Now,
     /// Answered, and the same client sent the same query before: the kernel cache may take the answer.
-    Repeatable(Arc<Client>, Trace, CachePolicy),
+    Repeatable(Host, Arc<Client>, Trace, CachePolicy),
 }
 
-/// Cached clients by address, until the lookup or its version changes.
+/// Cached clients by host, until the lookup or its version changes.
 #[derive(Default)]
 struct ClientCache {
-    clients: HashMap<IpAddr, Arc<Client>, rapidhash::fast::RandomState>,
+    clients: HashMap<Host, Arc<Client>, rapidhash::fast::RandomState>,
     source: Option<Arc<dyn ClientLookup>>,
     version: u64,
 }
@@ -312,10 +328,10 @@ impl ClientCache {
     }
 
     /// Reports whether the client is known without a slow lookup.
-    fn has(&mut self, clients: &Arc<dyn ClientLookup>, from: IpAddr) -> bool {
-        match self.clients.entry(from) {
+    fn has(&mut self, clients: &Arc<dyn ClientLookup>, host: Host) -> bool {
+        match self.clients.entry(host) {
             Entry::Occupied(_) => true,
-            Entry::Vacant(entry) => match clients.known(from) {
+            Entry::Vacant(entry) => match clients.known(&host) {
                 Some(client) => {
                     entry.insert(client);
                     true
@@ -325,13 +341,15 @@ impl ClientCache {
         }
     }
 
-    fn client(&mut self, clients: &Arc<dyn ClientLookup>, from: IpAddr) -> &Arc<Client> {
-        self.clients.entry(from).or_insert_with(|| clients.client(from))
+    fn client(&mut self, clients: &Arc<dyn ClientLookup>, host: Host) -> &Arc<Client> {
+        self.clients.entry(host).or_insert_with(|| clients.client(&host))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
     use crate::serve::Settings;
     use crate::serve::settings::Rate;
@@ -349,7 +367,7 @@ mod tests {
         for from in from {
             out.clear();
             let mut writer = world.shared.log.buffer(0).open();
-            worker.answer(&state, &query, from, now, &mut out, &mut writer);
+            worker.answer(&state, &query, ((from, 5300).into(), &mut None), now, &mut out, &mut writer);
             // Truncated answers do not count: they only request a retry over TCP.
             count += usize::from(!out.is_empty() && out[2] & 2 == 0);
         }
@@ -377,6 +395,14 @@ mod tests {
         answered(&world, (0..10_000_u32).map(|n| IpAddr::from([192, 0, 2, (n / 40) as u8])));
         let found = world.clients.found.load(Ordering::Acquire);
         assert!((1..=10).contains(&found), "{found} addresses were looked up");
+    }
+
+    #[tokio::test]
+    async fn queries_of_a_host_that_is_not_known_get_no_answer() {
+        let world = world(Settings::default());
+        assert_eq!(answered(&world, [UNIDENTIFIED].into_iter()), 0);
+        assert_eq!(world.shared.counts.unidentified.load(Ordering::Relaxed), 1);
+        assert_eq!(world.clients.found.load(Ordering::Acquire), 0, "no client was looked up for it");
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::super::*;
-use crate::hooks::LocalAnswers;
+use crate::hooks::{Host, Ingress, LocalAnswers};
 use crate::serve::kernel_cache::entry::key;
 use crate::serve::settings::Settings;
 use crate::serve::test_doubles::*;
@@ -89,9 +89,10 @@ impl Dataplane for Kernel {
 impl Kernel {
     /// Answers a query as the programs do.
     pub fn answer(&self, message: &[u8], server: Address) -> Option<Vec<u8>> {
-        let asked = key(client_address(), self::server(), INTERFACE, message)?;
+        let asked = key(&client_host(), self::server(), INTERFACE, message)?;
         let mut maps = self.0.lock().expect("whole");
-        let client_key = FilterClientKey { client: asked.client, server, interface: INTERFACE };
+        let client_key =
+            FilterClientKey { client: asked.client, server, interface: INTERFACE, host: asked.host, _pad: 0 };
         let epoch = maps.epoch;
         let client = maps.clients.get_mut(&client_key)?;
         if !client.is_valid(epoch, monotonic()) {
@@ -100,7 +101,8 @@ impl Kernel {
         let mut query = FilterQuery { serial: client.serial, kinds: client.kinds, ..FilterQuery::EMPTY };
         query.question[..QUESTION].copy_from_slice(&asked.question);
         let header = FilterHeader::from(maps.table[0]);
-        if !read_query::<Plain>(&mut query, asked.length, &header.key) || header.serial != query.serial {
+        if !read_query::<Plain>(&mut query, asked.length.into(), &header.key) || header.serial != query.serial
+        {
             return None;
         }
         let kind = look_up::<Plain, _>(&mut query, &Table(&maps.table), header.buckets)?;
@@ -108,7 +110,7 @@ impl Kernel {
         let answer = *maps.answers.get(&index)?;
         assert_eq!(answer.serial, query.serial, "an answer of another table");
         maps.clients.get_mut(&client_key)?.budget -= 1;
-        maps.hits.push(FilterHit { query: asked, time: monotonic(), answer: index, _pad: 0 });
+        maps.hits.push(FilterHit { query: asked, time: monotonic(), answer: index });
         let mut sent = message[..2 + query.question_end as usize].to_vec();
         let copied = [message[2] & 1, message[3] & 0x10];
         sent[2..2 + FILTER_HEAD].copy_from_slice(&answer.head);
@@ -217,6 +219,12 @@ pub fn client_address() -> IpAddr {
     "192.0.2.9".parse().expect("v4")
 }
 
+/// The client as the programs see it.
+pub fn client_host() -> Host {
+    let ingress = Ingress { mac: [2, 0, 0, 0, 0, 9], interface: INTERFACE, vlan: 0 };
+    Host { address: client_address(), ingress: Some(ingress) }
+}
+
 pub fn server() -> IpAddr {
     "192.0.2.1".parse().expect("v4")
 }
@@ -250,9 +258,9 @@ impl FilterFixture {
         shared.collect_filter_hits();
         shared.kernel_filter.sync(&shared.kernel_cache, &shared.state);
         let (state, epoch) = (shared.state.load_full(), shared.kernel_cache.epoch());
-        let client = state.clients.client(client_address());
-        let (from, server, interface) = (client_address(), server(), INTERFACE);
-        let offer = ServedClient { from, server, interface, client: &client };
+        let client = state.clients.client(&client_host());
+        let (host, server, interface) = (&client_host(), server(), INTERFACE);
+        let offer = ServedClient { host, server, interface, client: &client };
         shared.kernel_filter.offer(&offer, &state, epoch, shared.clock.now());
     }
 
@@ -271,7 +279,7 @@ impl FilterFixture {
 
     pub fn resolver(&self, message: &[u8]) -> Option<Vec<u8>> {
         let state = self.shared().state.load_full();
-        let (client, now) = (state.clients.client(client_address()), self.shared().clock.now());
+        let (client, now) = (state.clients.client(&client_host()), self.shared().clock.now());
         let request = Request::read(message).ok()?;
         let query = QueryContext::new(&state, &request, &client, Transport::Udp, now);
         let mut answer = Vec::new();
