@@ -25,10 +25,10 @@ pub fn check_host(parts: &Parts, is_configured: impl FnOnce(&str) -> bool) -> Re
     let Some(host) = host else {
         return Err(ApiError::new(Code::OriginNotAllowed, "The request has no host."));
     };
-    let name = host_name(host);
-    let known =
-        name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") || is_configured(name);
-    if known {
+    let is_known = |name: &str| {
+        name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost") || is_configured(name)
+    };
+    if host_name(host).is_some_and(is_known) {
         return Ok(());
     }
     Err(ApiError::new(
@@ -86,15 +86,24 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
-/// Returns the host without its port: `[::1]:8080` gives `::1`, `localhost:8080` gives `localhost`.
-fn host_name(host: &str) -> &str {
+/// Returns the host without its port: `[::1]:8080` gives `::1`, `localhost:8080` gives `localhost`. `None` if it is not
+/// `host [":" port]` of RFC 3986, whose brackets hold nothing but an IPv6 address.
+fn host_name(host: &str) -> Option<&str> {
     if let Some(rest) = host.strip_prefix('[') {
-        return rest.split(']').next().unwrap_or_default();
+        let (address, port) = rest.split_once(']')?;
+        return (address.parse::<Ipv6Addr>().is_ok() && is_port(port)).then_some(address);
     }
     if host.parse::<Ipv6Addr>().is_ok() {
-        return host;
+        return Some(host);
     }
-    host.rsplit_once(':').map_or(host, |(name, _)| name)
+    let end = host.find(':').unwrap_or(host.len());
+    is_port(&host[end..]).then_some(&host[..end])
+}
+
+/// Reports whether a text is empty, or a colon with the digits of a port.
+fn is_port(text: &str) -> bool {
+    text.is_empty()
+        || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -117,7 +126,22 @@ mod tests {
         {
             assert!(check_host(&parts(&[("host", good)]), is_configured).is_ok(), "{good}");
         }
-        for bad in ["evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.nip.io", ""] {
+        for bad in [
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "127.0.0.1.nip.io",
+            "[::1]evil.example",
+            "[::1]evil.example:8080",
+            "[::1]:8080.evil.example",
+            "[::1",
+            "[localhost]",
+            "[127.0.0.1]",
+            "localhost:evil.example",
+            "localhost:80:evil.example",
+            "127.0.0.1:8080@evil.example",
+            "",
+        ] {
             assert!(check_host(&parts(&[("host", bad)]), is_configured).is_err(), "{bad}");
         }
         assert!(check_host(&parts(&[]), is_configured).is_err());
