@@ -38,6 +38,22 @@ pub enum Access {
 }
 
 impl Access {
+    /// All access classes.
+    #[cfg(test)]
+    const ALL: &[Access] = &[
+        Access::Open,
+        Access::Own,
+        Access::Read,
+        Access::Private,
+        Access::Trail,
+        Access::Check,
+        Access::Diagnose,
+        Access::Operate,
+        Access::Export,
+        Access::Administer,
+        Access::Reveal,
+    ];
+
     pub fn allows(self, role: Role) -> bool {
         match self {
             Access::Open | Access::Own | Access::Read | Access::Trail | Access::Check => true,
@@ -57,8 +73,9 @@ impl Access {
     }
 
     /// Reports whether an address in the local network is not enough: the caller must present a session or an API key.
+    /// Without one, nothing is readable that a signed-in viewer may not read.
     pub fn needs_credential(self) -> bool {
-        matches!(self, Access::Private | Access::Trail | Access::Reveal)
+        self == Access::Trail || !self.allows(Role::Viewer)
     }
 }
 
@@ -164,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn local_network_reads_neither_history_nor_secrets() {
+    fn local_network_reads_no_more_than_a_viewer() {
         let actor = Actor {
             name: "localnet".into(),
             role: Role::Admin,
@@ -172,8 +189,11 @@ mod tests {
             ip: None,
             user: None,
         };
-        for access in [Access::Private, Access::Trail, Access::Reveal] {
-            assert_eq!(check(&actor, access).expect_err("refused").code, Code::Unauthenticated);
+        for access in Access::ALL {
+            if *access == Access::Trail || !access.allows(Role::Viewer) {
+                let error = check(&actor, *access).expect_err("refused");
+                assert_eq!(error.code, Code::Unauthenticated, "{access:?}");
+            }
         }
         assert!(check(&actor, Access::Read).is_ok());
     }

@@ -22,7 +22,7 @@ pub enum Who {
     Viewer,
     Diagnostics,
     Anonymous,
-    /// Local network bypass: admin for reading.
+    /// Local network bypass: what a viewer may read.
     Localnet,
 }
 
@@ -148,6 +148,9 @@ pub fn refusal(who: Who, line: Line, name: &str, foreign: bool) -> Option<(u16, 
         (Line::Open, _) => true,
         (_, Who::Anonymous) => return Some((401, "unauthenticated")),
         (_, Who::Localnet) if !reads || CREDENTIAL.contains(&name) => return Some((401, "unauthenticated")),
+        (Line::NotViewer | Line::AdminAndOperator | Line::AdminOnly, Who::Localnet) => {
+            return Some((401, "unauthenticated"));
+        }
         (_, Who::Localnet | Who::Admin) => true,
         (Line::All, _) => true,
         (Line::NotViewer, who) => who != Who::Viewer,
