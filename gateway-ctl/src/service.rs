@@ -194,6 +194,7 @@ impl Services {
 
     /// Aborts the tasks at once and keeps the resources of the services.
     pub fn abort(&self) {
+        self.supervisor().stop();
         self.running().iter().filter_map(|service| service.task.as_ref()).for_each(JoinHandle::abort);
     }
 
@@ -241,6 +242,26 @@ mod tests {
         services.end().await;
         assert_eq!(*notes.lock().unwrap(), ["third", "second", "first"]);
         assert_eq!((services.names().len(), services.supervisor().report().len()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_ends_with_another_one_at_the_stop_has_not_failed() {
+        let services = Services::new(Supervisor::default());
+        let (sender, receiver) = tokio::sync::watch::channel(());
+        let starts = Arc::new(Mutex::new(0));
+        let counted = starts.clone();
+        services.start(Service::new("publisher", &receiver, move |mut receiver| {
+            *counted.lock().unwrap() += 1;
+            async move { while receiver.changed().await.is_ok() {} }
+        }));
+        tokio::task::yield_now().await;
+        // At the stop, the task that owns the channel may be dropped first.
+        let publisher = services.supervisor().clone();
+        services.supervisor().stop();
+        drop(sender);
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        assert_eq!((publisher.failure(), *starts.lock().unwrap()), (None, 1));
+        services.end().await;
     }
 
     #[tokio::test(start_paused = true)]

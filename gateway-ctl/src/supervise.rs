@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -55,6 +55,8 @@ struct Inner {
     clock: SharedClock,
     tasks: Mutex<BTreeMap<TaskName, Entry>>,
     registrations: AtomicU64,
+    /// The tasks are being stopped: one that ends has not failed.
+    stopping: AtomicBool,
     /// Name of the vital task that died; `None` while all vital tasks run.
     dead: watch::Sender<Option<TaskName>>,
 }
@@ -107,6 +109,7 @@ impl Supervisor {
             clock,
             tasks: Mutex::default(),
             registrations: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
             dead: watch::channel(None).0,
         }))
     }
@@ -168,7 +171,8 @@ impl Supervisor {
                 died = task => died,
                 () = self.recover(&name) => unreachable!("it waits for ever"),
             };
-            if died.is_ok() && matches!(on_end, OnEnd::Return) {
+            let is_over = matches!(on_end, OnEnd::Return) || self.0.stopping.load(Ordering::Acquire);
+            if died.is_ok() && is_over {
                 return;
             }
             let failure = match died {
@@ -213,6 +217,9 @@ impl Supervisor {
                 Err(Err(_)) => "it was cancelled".to_owned(),
             };
             let is_consequence = failure == ENDED;
+            if is_consequence && supervisor.0.stopping.load(Ordering::Acquire) {
+                return;
+            }
             supervisor.died(&name, failure);
             if is_consequence {
                 tokio::time::sleep(PANIC_PRECEDENCE).await;
@@ -222,6 +229,12 @@ impl Supervisor {
                 None => dead.replace(name).is_none(),
             });
         })
+    }
+
+    /// Announces that the tasks are stopped from now on. One task then ends because another one is gone, which is no
+    /// failure; a panic remains one.
+    pub fn stop(&self) {
+        self.0.stopping.store(true, Ordering::Release);
     }
 
     /// Waits until a vital task dies, and returns its name.
