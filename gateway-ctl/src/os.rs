@@ -8,6 +8,7 @@ pub mod address_probe;
 pub mod answer_tap;
 pub mod backend;
 pub mod bpf;
+pub mod bridge_ports;
 pub mod child_process;
 pub mod conntrack;
 pub mod dhcp6_socket;

@@ -30,7 +30,7 @@ use crate::services::time_server::TimeServer;
 use crate::services::tunnels::{TunnelStates, Tunnels};
 use crate::services::uplinks::{self, UplinkStates};
 use crate::services::{
-    auto_rollback, endings, failover_reset, ipv6_lan, kernel_tables, moved_flows, open_files,
+    auto_rollback, conntrack, endings, failover_reset, ipv6_lan, kernel_tables, moved_flows, open_files,
     prefix_delegation, quic_names, storage, time_server,
 };
 use crate::supervise::{blocking, joined};
@@ -158,6 +158,8 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         Service::new("exception_ends", context, endings::run),
         Service::new("flow_rates", context, move |context| flow_rate::run(context, turns.clone())),
         Service::new("orphaned_flows", context, failover_reset::run),
+        Service::new("conntrack", context, conntrack::run),
+        Service::new("neighbour_room", context, neighbour_room::run),
         Service::new("moved_flows", context, moved_flows::run),
         Service::new("storage_alert", context, storage::run),
     ]

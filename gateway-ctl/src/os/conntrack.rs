@@ -1,4 +1,6 @@
-//! Conntrack entries that lack address translation, over ctnetlink.
+//! Conntrack entries over ctnetlink: those that lack address translation, and how many each host holds.
+
+pub mod usage;
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -47,7 +49,7 @@ pub struct UntranslatedEntry {
 /// Lists the entries of IPv6 flows without a translated address. Blocks on the kernel.
 pub fn list_untranslated() -> io::Result<Vec<UntranslatedEntry>> {
     let socket = open()?;
-    socket.send(&request(GET, DUMP, &[]), 0)?;
+    socket.send(&request(GET, DUMP, libc::AF_INET6, &[]), 0)?;
     let mut entries = Vec::new();
     loop {
         let (datagram, _) = socket.recv_from_full()?;
@@ -64,7 +66,7 @@ pub fn list_untranslated() -> io::Result<Vec<UntranslatedEntry>> {
 /// Deletes an entry. An entry that is already gone is no error. Blocks on the kernel.
 pub fn delete(entry: &UntranslatedEntry) -> io::Result<()> {
     let socket = open()?;
-    socket.send(&request(DELETE, REQUEST, &entry.key), 0)?;
+    socket.send(&request(DELETE, REQUEST, libc::AF_INET6, &entry.key), 0)?;
     let (datagram, _) = socket.recv_from_full()?;
     let answer = messages(&datagram).find(|(kind, _)| *kind == ERROR);
     match answer.and_then(|(_, body)| error(body)) {
@@ -80,7 +82,7 @@ fn open() -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn request(kind: u16, flags: u16, attributes: &[u8]) -> Vec<u8> {
+fn request(kind: u16, flags: u16, family: libc::c_int, attributes: &[u8]) -> Vec<u8> {
     let length = HEADER + FAMILY_HEADER + attributes.len();
     let mut bytes = Vec::with_capacity(length);
     bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes());
@@ -88,7 +90,7 @@ fn request(kind: u16, flags: u16, attributes: &[u8]) -> Vec<u8> {
     bytes.extend(flags.to_ne_bytes());
     // Sequence number and port. Each socket has one request.
     bytes.extend([0; 8]);
-    bytes.extend([libc::AF_INET6 as u8, 0, 0, 0]);
+    bytes.extend([family as u8, 0, 0, 0]);
     bytes.extend(attributes);
     bytes
 }
@@ -137,6 +139,11 @@ fn read(message: &[u8]) -> Option<UntranslatedEntry> {
         source_port: port(PROTO_SRC_PORT).unwrap_or(0),
         destination_port: port(PROTO_DST_PORT).unwrap_or(0),
     };
+    (status & TRANSLATED == 0).then_some(UntranslatedEntry { flow, key: key(message)? })
+}
+
+/// Returns the attributes that identify an entry.
+fn key(message: &[u8]) -> Option<Vec<u8>> {
     let mut key = Vec::new();
     for (kind, content, _) in attributes(message).filter(|(kind, ..)| [TUPLE_ORIG, ID].contains(kind)) {
         let flags = if kind == TUPLE_ORIG { NESTED } else { 0 };
@@ -145,7 +152,7 @@ fn read(message: &[u8]) -> Option<UntranslatedEntry> {
         key.extend(content);
         key.resize(key.len().next_multiple_of(4), 0);
     }
-    (status & TRANSLATED == 0).then_some(UntranslatedEntry { flow, key })
+    Some(key)
 }
 
 #[cfg(test)]

@@ -50,6 +50,7 @@ text_enum! {
         CertExpiring = "cert_expiring",
         SecretsDecryptFailed = "secrets_decrypt_failed",
         BluetoothIds = "bluetooth_ids",
+        ConntrackFull = "conntrack_full",
     }
 }
 
@@ -321,6 +322,14 @@ const RULES: &[Row] = {
             Warning,
             1.0,
             300,
+        ),
+        (
+            ConntrackFull,
+            "Too many connections",
+            "The conntrack table filled up, and the largest holders lost entries beyond their fair share. Threshold: none.",
+            Warning,
+            0.0,
+            0,
         ),
     ]
 };

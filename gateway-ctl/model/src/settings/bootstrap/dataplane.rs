@@ -1,5 +1,7 @@
 //! Dataplane: how packets of established flows leave.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,19 +41,39 @@ pub struct XdpInterface {
     pub mode: XdpMode,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Dataplane {
     pub fast_path: FastPathMode,
     pub xdp: XdpMode,
     /// Interfaces with another mode than `xdp`.
     pub xdp_interfaces: Vec<XdpInterface>,
+    /// Maximum number of entries in the conntrack table. The kernel's maximum is raised to it; a lower one of the kernel
+    /// counts. LAN hosts are cut to their fair shares before the table is full.
+    pub conntrack_max: usize,
+}
+
+impl Default for Dataplane {
+    fn default() -> Self {
+        Self {
+            fast_path: FastPathMode::default(),
+            xdp: XdpMode::default(),
+            xdp_interfaces: Vec::new(),
+            conntrack_max: 262_144,
+        }
+    }
 }
 
 const MAX_INTERFACES: usize = 128;
+/// An entry takes some 300 bytes of memory.
+const CONNTRACK_RANGE: RangeInclusive<usize> = 1024..=16_777_216;
 
 impl Dataplane {
     pub(super) fn validate(&self, problems: &mut Problems) {
+        if !CONNTRACK_RANGE.contains(&self.conntrack_max) {
+            let message = format!("Must be from {} to {}.", CONNTRACK_RANGE.start(), CONNTRACK_RANGE.end());
+            problems.add(code::RANGE, "dataplane.conntrack_max", message);
+        }
         let list = &self.xdp_interfaces;
         if list.len() > MAX_INTERFACES {
             problems.add(code::RANGE, "dataplane.xdp_interfaces", format!("At most {MAX_INTERFACES}."));
@@ -77,6 +99,7 @@ mod tests {
         assert_eq!(parsed.dataplane.xdp_interfaces.len(), 1);
         for (text, path) in [
             ("dataplane: { xdp: generic }", "dataplane.xdp"),
+            ("dataplane: { conntrack_max: 1000 }", "dataplane.conntrack_max"),
             (
                 "dataplane: { xdp_interfaces: [{ interface: a, mode: auto }, { interface: a, mode: native }] }",
                 "dataplane.xdp_interfaces[1].interface",
