@@ -22,6 +22,7 @@ pub mod length_limits;
 pub mod link;
 pub mod link_counters;
 pub mod neighbour;
+pub mod neighbour_limits;
 pub mod netlink;
 pub mod nft;
 pub mod ntp_socket;

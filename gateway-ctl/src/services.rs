@@ -23,6 +23,7 @@ pub mod history;
 pub mod ipv6_lan;
 pub mod kernel_tables;
 pub mod moved_flows;
+pub mod neighbour_room;
 pub mod open_files;
 pub mod prefix_delegation;
 mod probe;

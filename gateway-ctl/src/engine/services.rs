@@ -30,8 +30,8 @@ use crate::services::time_server::TimeServer;
 use crate::services::tunnels::{TunnelStates, Tunnels};
 use crate::services::uplinks::{self, UplinkStates};
 use crate::services::{
-    auto_rollback, conntrack, endings, failover_reset, ipv6_lan, kernel_tables, moved_flows, open_files,
-    prefix_delegation, quic_names, storage, time_server,
+    auto_rollback, conntrack, endings, failover_reset, ipv6_lan, kernel_tables, moved_flows, neighbour_room,
+    open_files, prefix_delegation, quic_names, storage, time_server,
 };
 use crate::supervise::{blocking, joined};
 

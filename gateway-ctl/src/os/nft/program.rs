@@ -22,9 +22,9 @@ pub(super) async fn apply(action: &'static str, script: &str) -> Result<(), Erro
     Err(Error::Refused { action, message: first_line(&output) })
 }
 
-/// Returns the table as text without volatile values, or `None` if there is no table.
+/// Returns the table as text without volatile values and the elements of named sets, or `None` if there is no table.
 pub(super) async fn list(table: &str) -> Result<Option<String>, Error> {
-    let output = run(&["--stateless", "--numeric", "list", "table", "inet", table], "").await?;
+    let output = run(&["--stateless", "--terse", "--numeric", "list", "table", "inet", table], "").await?;
     if output.status.success() {
         return Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()));
     }

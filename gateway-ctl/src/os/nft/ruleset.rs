@@ -14,6 +14,9 @@ use super::error::Error;
 
 /// Number of comparisons that cost about as much as one set lookup.
 const MAX_COMPARISONS: usize = 4;
+/// Destinations in LANs that are new, for each interface.
+const NEW_LAN_HOSTS: u32 = 50;
+const NEW_LAN_HOSTS_BURST: u32 = 500;
 /// Longest interface name of Linux.
 const MAX_NAME: usize = 15;
 
@@ -33,6 +36,9 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     let ports = set(open_udp.iter().map(u16::to_string));
 
     let mut text = Text::open();
+    if lan.is_some() {
+        lan_to_lan(&mut text);
+    }
     if *proxied {
         hand_over(&mut text);
     }
@@ -77,7 +83,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
         for pairs in [&to_tunnels, &to_uplinks].into_iter().flatten() {
             text.rule(&format!("iifname {lan} meta mark . oifname {pairs} ct state new accept"));
         }
-        text.rule(&format!("iifname {lan} oifname {lan} accept"));
+        text.rule(&format!("iifname {lan} oifname {lan} jump lan_to_lan"));
     }
     text.end();
 
@@ -115,6 +121,25 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     sets.input(&mut text);
     text.end();
     Ok(text.close())
+}
+
+/// Forwarding between LANs. The kernel keeps a neighbour entry, and sends solicitations, for each destination of a LAN, also
+/// for those that do not exist, and there is room for a limited number (RFC 6583). So each interface may send to a limited
+/// number of destinations a second that no packet was sent to in the last minute. The other ones are not concerned, nor are
+/// destinations in other networks.
+fn lan_to_lan(text: &mut Text) {
+    for (family, kind) in [("4", "ipv4_addr"), ("6", "ipv6_addr")] {
+        text.set(&format!("lan_hosts{family}"), &format!("type {kind}"), 16_384);
+    }
+    text.set("lan_searchers", "type ifname", 1024);
+    text.chain("lan_to_lan", "");
+    text.rule("ip daddr @lan_hosts4 accept");
+    text.rule("ip6 daddr @lan_hosts6 accept");
+    let limit = format!("limit rate over {NEW_LAN_HOSTS}/second burst {NEW_LAN_HOSTS_BURST} packets");
+    text.rule(&format!("add @lan_searchers {{ iifname {limit} }} drop"));
+    text.rule("add @lan_hosts4 { ip daddr } accept");
+    text.rule("add @lan_hosts6 { ip6 daddr } accept");
+    text.end();
 }
 
 /// Redirects DNS and NTP queries to the servers of this host. Conntrack restores the original destination address as the
@@ -291,6 +316,15 @@ impl Text {
         Self(format!("table inet {} {{\n", names::NFT_TABLE))
     }
 
+    /// Adds a set that rules fill. Elements leave after a minute.
+    fn set(&mut self, name: &str, of: &str, size: u32) {
+        self.line(1, format_args!("set {name} {{"));
+        for line in [of, &format!("size {size}"), "flags dynamic,timeout", "timeout 1m"] {
+            self.rule(line);
+        }
+        self.end();
+    }
+
     fn chain(&mut self, name: &str, base: &str) {
         self.line(1, format_args!("chain {name} {{"));
         if !base.is_empty() {
@@ -428,7 +462,7 @@ mod tests {
             chain(&text, "forward").into_iter().filter(|rule| rule.ends_with("accept")).collect();
         let to_the_lan =
             |rule: &&&str| rule.contains("oifname { \"lan0\", \"lan0.20\" }") && !rule.contains("meta mark");
-        assert_eq!(accepting.iter().filter(to_the_lan).count(), 2, "{text}");
+        assert_eq!(accepting.iter().filter(to_the_lan).count(), 1, "{text}");
         let marked = |rule: &&&str| {
             rule.contains("meta mark . oifname { 0x47000010 . \"gw-exit-a\" } ")
                 || rule.contains("meta mark . oifname { 0x47000001 . \"wan0\", 0x47008000 . \"wan0\" } ")
@@ -437,9 +471,25 @@ mod tests {
                 || rule
                     .starts_with("meta mark 0x47000001 oifname \"wan0\" iifname { \"lan0\", \"lan0.20\" } ")
         };
-        assert_eq!(accepting.iter().filter(marked).count(), accepting.len() - 2, "{text}");
+        assert_eq!(accepting.iter().filter(marked).count(), accepting.len() - 1, "{text}");
         let opening = accepting.iter().filter(|rule| rule.contains("ct state new"));
         assert!(opening.into_iter().all(|rule| rule.contains("iifname { \"lan0\", \"lan0.20\" } ")));
+    }
+
+    #[test]
+    fn destinations_in_lans_that_are_new_have_a_limit_for_each_interface() {
+        let text = render(&ruleset()).unwrap();
+        assert_eq!(
+            chain(&text, "forward").last(),
+            Some(&"iifname { \"lan0\", \"lan0.20\" } oifname { \"lan0\", \"lan0.20\" } jump lan_to_lan")
+        );
+        let rules = chain(&text, "lan_to_lan");
+        let limit = rules.iter().position(|rule| rule.ends_with("drop")).expect("a limit");
+        assert!(rules[limit].contains("{ iifname limit rate over 50/second"), "{text}");
+        let (known, new) = (&rules[..limit], &rules[limit + 1..]);
+        assert!(known.iter().all(|rule| rule.contains("daddr @lan_hosts")), "{text}");
+        assert!(new.iter().all(|rule| rule.starts_with("add @lan_hosts")), "{text}");
+        assert!(!render_block(&ruleset().lan).contains("lan_to_lan"));
     }
 
     #[test]
