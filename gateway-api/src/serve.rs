@@ -3,6 +3,7 @@
 //! Every step in which a client can be slow has a timeout: the TLS handshake, the headers, the body (in `dispatch`),
 //! the pause between requests, and receiving the response. Only a stream that the client reads has none.
 
+mod activity;
 mod connection;
 mod connection_limit;
 mod limits;
@@ -181,15 +182,15 @@ async fn accept<D: Listener>(
     limits: Limits,
     mut stopping: watch::Receiver<bool>,
 ) {
-    let slots = ConnectionLimit::new(limits.connections, limits.per_address);
+    let slots = ConnectionLimit::new(limits);
     let mut connections = JoinSet::new();
     let stop = stopping.clone();
     loop {
-        let (free, accepted) = tokio::select! {
+        let accepted = tokio::select! {
             () = ended(&mut stopping) => break,
             // Removes finished connections from the set.
             Some(_) = connections.join_next() => continue,
-            both = async { (slots.free().await, door.next().await) } => both,
+            accepted = door.next() => accepted,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -201,16 +202,18 @@ async fn accept<D: Listener>(
                 continue;
             }
         };
-        let Some(slot) = slots.take(free, &peer) else {
-            tracing::debug!(?peer, "rejected connection: too many connections from one address");
+        let Some(slot) = slots.take(&peer) else {
+            tracing::debug!(?peer, "rejected connection: too many connections that are used");
             continue;
         };
-        let service = connection::Service::new(handler.clone(), peer, limits, stop.clone());
+        let number = slot.number();
+        let service = connection::Service::new(handler.clone(), peer, slot.activity(), limits, stop.clone());
         let serving = door.serve(stream, service);
-        connections.spawn(async move {
+        let task = connections.spawn(async move {
             let _slot = slot;
             serving.await;
         });
+        slots.note_task(number, task);
     }
     // Accepts no new connections. Open ones have received the signal too.
     drop(door);

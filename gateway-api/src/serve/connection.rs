@@ -3,9 +3,7 @@
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
@@ -18,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use super::activity::{Activity, OpenRequest};
 use super::limits::Limits;
 use super::protocol_sniff::{self, Greeting};
 use super::request_handler::{RequestHandler, ResponseFuture};
@@ -27,6 +26,7 @@ use crate::peer::Peer;
 pub(super) struct Service {
     handler: Arc<dyn RequestHandler>,
     peer: Peer,
+    activity: Arc<Activity>,
     pub limits: Limits,
     stopping: watch::Receiver<bool>,
 }
@@ -35,47 +35,11 @@ impl Service {
     pub fn new(
         handler: Arc<dyn RequestHandler>,
         peer: Peer,
+        activity: Arc<Activity>,
         limits: Limits,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self { handler, peer, limits, stopping }
-    }
-}
-
-/// Number of open requests, and of all requests so far.
-#[derive(Debug, Default)]
-struct Activity {
-    open: AtomicUsize,
-    seen: AtomicUsize,
-}
-
-impl Activity {
-    /// Returns after a full pause without any request.
-    async fn idle(&self, pause: Duration) {
-        loop {
-            let before = self.seen.load(Ordering::Relaxed);
-            tokio::time::sleep(pause).await;
-            if self.open.load(Ordering::Relaxed) == 0 && self.seen.load(Ordering::Relaxed) == before {
-                return;
-            }
-        }
-    }
-}
-
-/// Open request, until the last byte of its response.
-struct OpenRequest(Arc<Activity>);
-
-impl OpenRequest {
-    fn new(activity: &Arc<Activity>) -> Self {
-        activity.open.fetch_add(1, Ordering::Relaxed);
-        activity.seen.fetch_add(1, Ordering::Relaxed);
-        Self(activity.clone())
-    }
-}
-
-impl Drop for OpenRequest {
-    fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        Self { handler, peer, activity, limits, stopping }
     }
 }
 
@@ -134,7 +98,7 @@ fn answering(
     Future = OpenResponse,
 > + Send {
     hyper::service::service_fn(move |request: Request<Incoming>| {
-        let open = Some(OpenRequest::new(&activity));
+        let open = Some(activity.used());
         OpenResponse { response: handler.clone().handle(request.map(Body::new), peer.clone()), open }
     })
 }
@@ -144,8 +108,7 @@ pub(super) async fn http1<IO>(io: IO, service: Service)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Service { handler, peer, limits, stopping } = service;
-    let activity = Arc::new(Activity::default());
+    let Service { handler, peer, activity, limits, stopping } = service;
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
@@ -159,8 +122,7 @@ async fn http2<IO>(io: IO, service: Service)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Service { handler, peer, limits, stopping } = service;
-    let activity = Arc::new(Activity::default());
+    let Service { handler, peer, activity, limits, stopping } = service;
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(limits.idle)

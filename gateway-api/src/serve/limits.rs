@@ -13,11 +13,14 @@ pub struct Limits {
     pub idle: Duration,
     /// Timeout of unacknowledged data. A client that accepts no data for this time is disconnected.
     pub unacknowledged: Duration,
-    /// Maximum number of concurrent connections. Further ones wait.
+    /// Maximum number of concurrent connections. A further one takes the place of the longest idle one of the address with
+    /// the most.
     pub connections: usize,
-    /// Maximum number of concurrent connections per address. Loopback is exempt, because a reverse proxy serves many
-    /// clients.
+    /// Maximum number of concurrent connections per address.
     pub per_address: usize,
+    /// Maximum number of concurrent connections of loopback or the local socket, beside the others. A reverse proxy serves
+    /// many clients.
+    pub loopback: usize,
 }
 
 impl Default for Limits {
@@ -29,6 +32,7 @@ impl Default for Limits {
             unacknowledged: Duration::from_secs(60),
             connections: 512,
             per_address: 64,
+            loopback: 512,
         }
     }
 }

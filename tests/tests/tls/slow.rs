@@ -109,22 +109,17 @@ fn plain_http_gets_a_hint_to_use_tls_and_noise_is_cut() {
 }
 
 #[test]
-fn more_connections_than_allowed_wait_for_their_turn() {
-    let testbed = secure(Limits { connections: 2, ..Limits::default() });
+fn a_connection_beyond_the_limit_takes_the_place_of_the_longest_idle_one() {
+    let testbed = secure(Limits { loopback: 2, ..Limits::default() });
     let config = classic(&testbed.authority());
-    let first = session(testbed.address, &config).expect("a session");
-    let _second = session(testbed.address, &config).expect("a session");
-    let third = testbed.connect();
-    third.set_read_timeout(Some(Duration::from_millis(300))).expect("a time limit");
-    let mut third = rustls::StreamOwned::new(
-        rustls::ClientConnection::new(config.clone(), "localhost".try_into().expect("a name"))
-            .expect("a client"),
-        third,
-    );
-    assert!(third.conn.complete_io(&mut third.sock).is_err(), "served beyond the limit");
-    drop(first);
-    third.sock.set_read_timeout(Some(SOON)).expect("a time limit");
-    third.conn.complete_io(&mut third.sock).expect("served in its turn");
+    let mut first = session(testbed.address, &config).expect("a session");
+    let mut second = session(testbed.address, &config).expect("a session");
+    let mut third = session(testbed.address, &config).expect("served at once");
+    assert!(wait_until_cut(&mut first) < SOON);
+    for stream in [&mut second, &mut third] {
+        stream.write_all(b"GET /api/v1/version HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
+        assert!(wait_for_line(stream, "HTTP/1.1").contains("200"));
+    }
 }
 
 /// Returns the first line of the stream that contains the text.
