@@ -5,12 +5,14 @@
 
 mod decrypt;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use gateway_common::wire::{FlowKey, QuicInitial, ServerNames, flow_flags};
+use gateway_core::fair_share::largest;
+use gateway_core::host_paths::HostPaths;
 use gateway_core::quic_initial::{Handshake, Name, frame, header};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -20,10 +22,13 @@ use crate::reconcile::KernelDataplane;
 use crate::service::Context;
 use crate::supervise::blocking;
 
-/// Maximum number of connections whose ClientHello is not complete.
+/// Maximum number of connections whose ClientHello is not complete. Beyond it, the owner of the most gives up its oldest.
 const MAX_OPEN: usize = 4096;
-/// Maximum number of them of one host, so that none takes the room of the others.
-const MAX_OF_HOST: usize = 64;
+/// Maximum number of them of one owner.
+const MAX_OF_OWNER: usize = 64;
+/// Copies of one owner in a [`PERIOD`]; further ones are not decrypted. A client sends two or three for a connection.
+const MAX_COPIES: u32 = 256;
+const PERIOD: Duration = Duration::from_secs(1);
 /// Time after which an incomplete ClientHello is forgotten. Handshakes are given up after ten seconds (RFC 9002).
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of held frames of a connection. A client sends a ClientHello in two or three.
@@ -33,9 +38,14 @@ const BATCH: usize = 256;
 /// Pause after a failure to read copies.
 const RETRY: Duration = Duration::from_secs(10);
 
+/// Owner of connections: interface, group and device or MAC address ([`HostPaths::of_mac`]). Made-up MAC addresses of an
+/// interface have one owner.
+type Owner = [u128; 3];
+
 /// Connection whose ClientHello is not complete.
 struct Connection {
     begun: Instant,
+    owner: Owner,
     /// Connection ID from which the client's Initial packets have their keys. Later packets may have another.
     connection_id: Vec<u8>,
     handshake: Handshake,
@@ -52,32 +62,62 @@ struct Read {
 }
 
 #[derive(Default)]
-struct Connections(BTreeMap<FlowKey, Connection>);
+struct Connections {
+    open: BTreeMap<FlowKey, Connection>,
+    owners: BTreeMap<Owner, OwnerState>,
+}
+
+#[derive(Default)]
+struct OwnerState {
+    /// Its open connections, the oldest first.
+    flows: VecDeque<FlowKey>,
+    /// Begin of the period in which its copies are counted.
+    counted_from: Option<Instant>,
+    copies: u32,
+}
+
+impl OwnerState {
+    /// Counts a copy. Returns false if it is beyond the budget.
+    fn admit(&mut self, now: Instant) -> bool {
+        if self.counted_from.is_none_or(|begun| now.duration_since(begun) >= PERIOD) {
+            (self.counted_from, self.copies) = (Some(now), 0);
+        }
+        self.copies = self.copies.saturating_add(1);
+        self.copies <= MAX_COPIES
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        self.flows.is_empty() && self.counted_from.is_none_or(|begun| now.duration_since(begun) >= PERIOD)
+    }
+}
 
 impl Connections {
     /// Adds a copy. Returns the connection when its ClientHello has been read as a whole.
-    fn add(&mut self, copy: &QuicInitial, now: Instant) -> Option<Read> {
+    fn add(&mut self, copy: &QuicInitial, owner: Owner, now: Instant) -> Option<Read> {
         let flow = copy.flow;
+        if self.owners.len() > MAX_OPEN {
+            self.owners.retain(|_, state| !state.is_idle(now));
+        }
+        if !self.owners.entry(owner).or_default().admit(now) {
+            return None;
+        }
         let datagram = part(&copy.bytes, copy.length)?;
         let header = header(datagram)?;
-        let known = self.0.get(&flow).filter(|known| now.duration_since(known.begun) < TIMEOUT);
+        let known = self.open.get(&flow).filter(|known| now.duration_since(known.begun) < TIMEOUT);
         let ids = [Some(header.connection_id), known.map(|known| &known.connection_id[..])];
         let (id, frames) = ids
             .into_iter()
             .flatten()
             .find_map(|id| decrypt::frames(datagram, &header, id).map(|frames| (id.to_vec(), frames)))?;
-        self.make_room(&flow, now);
-        let fresh = || Connection {
-            begun: now,
-            connection_id: id.clone(),
-            handshake: Handshake::default(),
-            held: Vec::new(),
-        };
-        let connection = self.0.entry(flow).or_insert_with(fresh);
         // Another connection with the ports of an earlier one, or the same one after a Retry packet.
-        if connection.connection_id != id {
-            *connection = fresh();
+        if self.open.get(&flow).is_none_or(|known| known.connection_id != id) {
+            self.remove(&flow);
+            self.make_room(owner, now);
+            let (handshake, held) = (Handshake::default(), Vec::new());
+            self.open.insert(flow, Connection { begun: now, owner, connection_id: id, handshake, held });
+            self.owners.entry(owner).or_default().flows.push_back(flow);
         }
+        let connection = self.open.get_mut(&flow)?;
         connection.handshake.add(&frames);
         if copy.held != 0 && connection.held.len() < MAX_HELD {
             let headers = part(&copy.headers, copy.headers_length)?;
@@ -88,33 +128,54 @@ impl Connections {
             Name::Known(names) => Some(names),
             Name::Absent => None,
         };
-        let held = self.0.remove(&flow).map(|connection| connection.held).unwrap_or_default();
+        let held = self.remove(&flow).map(|connection| connection.held).unwrap_or_default();
         Some(Read { names, held })
     }
 
-    /// Removes the oldest connections, first of the same host.
-    fn make_room(&mut self, flow: &FlowKey, now: Instant) {
-        if self.0.contains_key(flow) {
-            return;
-        }
-        self.0.retain(|_, connection| now.duration_since(connection.begun) < TIMEOUT);
-        let is_full = self.0.len() >= MAX_OPEN;
-        let of_host = || self.0.iter().filter(|(key, _)| key.mac == flow.mac);
-        let oldest = if of_host().count() >= MAX_OF_HOST {
-            of_host().min_by_key(|(_, connection)| connection.begun)
+    /// Makes room for a connection of an owner: its own oldest goes first, then the oldest of the owner of the most.
+    fn make_room(&mut self, owner: Owner, now: Instant) {
+        self.expire(owner, now);
+        let of_owner = self.owners.get(&owner).map_or(0, |state| state.flows.len());
+        let giving = if of_owner >= MAX_OF_OWNER {
+            Some(owner)
+        } else if self.open.len() >= MAX_OPEN {
+            let held = self.owners.iter().map(|(owner, state)| (*owner, state.flows.len())).collect();
+            largest(&held)
         } else {
-            self.0.iter().filter(|_| is_full).min_by_key(|(_, connection)| connection.begun)
+            None
         };
-        if let Some(oldest) = oldest.map(|(key, _)| *key) {
-            self.0.remove(&oldest);
+        let oldest = giving.and_then(|owner| self.owners.get(&owner)?.flows.front().copied());
+        if let Some(oldest) = oldest {
+            self.remove(&oldest);
         }
+    }
+
+    /// Forgets the connections of an owner that timed out.
+    fn expire(&mut self, owner: Owner, now: Instant) {
+        let oldest = |open: &Self| open.owners.get(&owner)?.flows.front().copied();
+        while let Some(flow) = oldest(self)
+            && self.open.get(&flow).is_none_or(|known| now.duration_since(known.begun) >= TIMEOUT)
+        {
+            self.remove(&flow);
+            // Also if it was not open, which never is.
+            self.owners.entry(owner).or_default().flows.retain(|other| *other != flow);
+        }
+    }
+
+    fn remove(&mut self, flow: &FlowKey) -> Option<Connection> {
+        let connection = self.open.remove(flow)?;
+        if let Some(state) = self.owners.get_mut(&connection.owner) {
+            state.flows.retain(|other| other != flow);
+        }
+        Some(connection)
     }
 }
 
 /// Runs until it is aborted.
-pub async fn run(Context { wake, dataplane, .. }: Context) {
+pub async fn run(Context { wake, dataplane, worlds, .. }: Context) {
     let compiled = wake.compiled();
     let mut connections = Connections::default();
+    let (mut hosts, mut known_at) = (HostPaths::default(), None::<Instant>);
     loop {
         let ring = dataplane.with(|programs| programs.initials_descriptor()).and_then(watched);
         let Ok(ring) =
@@ -130,8 +191,14 @@ pub async fn run(Context { wake, dataplane, .. }: Context) {
                 && !copies.is_empty()
             {
                 let now = Instant::now();
+                if known_at.is_none_or(|known| now.duration_since(known) >= PERIOD) {
+                    let world = worlds.last();
+                    hosts = HostPaths::new(&world.input(), &world.live().plan.dataplane, BTreeMap::new());
+                    known_at = Some(now);
+                }
                 for copy in copies {
-                    let Some(read) = connections.add(&copy, now) else { continue };
+                    let owner = hosts.of_mac(copy.flow.interface, copy.flow.mac.octets());
+                    let Some(read) = connections.add(&copy, owner, now) else { continue };
                     let hashes = read.names.map(|names| names.0).unwrap_or_default();
                     let plan = compiled.borrow().clone();
                     let is_resolver =

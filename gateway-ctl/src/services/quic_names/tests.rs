@@ -8,6 +8,8 @@ use quinn::crypto::rustls::QuicClientConfig;
 
 use super::*;
 
+const OWNER: Owner = [2, 1, 7];
+
 fn flow() -> FlowKey {
     FlowKey {
         source: Address::v4([10, 0, 0, 2]),
@@ -74,9 +76,10 @@ async fn the_name_of_a_real_handshake_is_read() {
     let mut connections = Connections::default();
     let now = Instant::now();
     let datagrams = datagrams("doh.opendns.com", 2).await;
-    let found = datagrams.iter().find_map(|datagram| connections.add(&copy(datagram, 0), now)).expect("read");
+    let found =
+        datagrams.iter().find_map(|datagram| connections.add(&copy(datagram, 0), OWNER, now)).expect("read");
     assert_eq!(found, Read { names: Some(ServerNames::of("doh.opendns.com")), held: Vec::new() });
-    assert!(connections.0.is_empty());
+    assert!(connections.open.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +87,8 @@ async fn held_packets_come_back_as_they_were() {
     let mut connections = Connections::default();
     let now = Instant::now();
     let datagrams = datagrams("www.example.com", 2).await;
-    let read = datagrams.iter().find_map(|datagram| connections.add(&copy(datagram, 1), now)).expect("read");
+    let read =
+        datagrams.iter().find_map(|datagram| connections.add(&copy(datagram, 1), OWNER, now)).expect("read");
     assert_eq!(read.names, Some(ServerNames::of("www.example.com")));
     assert!(!read.held.is_empty());
     for (frame, datagram) in read.held.iter().zip(&datagrams) {
@@ -99,7 +103,68 @@ async fn what_is_no_initial_packet_shows_nothing() {
     let mut datagram = datagrams("doh.opendns.com", 1).await.remove(0);
     let last = datagram.len() - 1;
     datagram[last] ^= 1;
-    assert_eq!(connections.add(&copy(&datagram, 1), Instant::now()), None);
-    assert_eq!(connections.add(&copy(&[0xc0; 1200], 1), Instant::now()), None);
-    assert!(connections.0.is_empty(), "nothing is kept of them");
+    assert_eq!(connections.add(&copy(&datagram, 1), OWNER, Instant::now()), None);
+    assert_eq!(connections.add(&copy(&[0xc0; 1200], 1), OWNER, Instant::now()), None);
+    assert!(connections.open.is_empty(), "nothing is kept of them");
+}
+
+/// Returns the two datagrams of a ClientHello whose name is in the second one. Clients order the extensions by chance.
+async fn late_name(name: &str) -> Vec<Vec<u8>> {
+    loop {
+        let datagrams = datagrams(name, 2).await;
+        if Connections::default().add(&copy(&datagrams[0], 1), OWNER, Instant::now()).is_none() {
+            return datagrams;
+        }
+    }
+}
+
+/// Returns the copy of a datagram with a MAC address and a port that its sender made up.
+fn forged(datagram: &[u8], number: u32) -> QuicInitial {
+    let mut forged = copy(datagram, 1);
+    let [a, b, c, d] = number.to_be_bytes();
+    forged.flow.mac = Mac::new([2, 9, a, b, c, d]);
+    forged.flow.source_port = u16::from_be_bytes([c, d]);
+    forged
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn made_up_mac_addresses_take_no_room_of_other_hosts() {
+    let mut connections = Connections::default();
+    let (hosts, now) = (HostPaths::default(), Instant::now());
+    let datagrams = late_name("www.example.com").await;
+    assert_eq!(connections.add(&copy(&datagrams[0], 1), OWNER, now), None);
+    let mut later = now;
+    for number in 0..6000 {
+        later += Duration::from_millis(1);
+        let copy = forged(&datagrams[0], number);
+        let owner = hosts.of_mac(copy.flow.interface, copy.flow.mac.octets());
+        assert_eq!(connections.add(&copy, owner, later), None);
+        assert!(connections.open.len() <= 1 + MAX_OF_OWNER);
+    }
+    let read = connections.add(&copy(&datagrams[1], 1), OWNER, later).expect("read");
+    assert_eq!((read.names, read.held.len()), (Some(ServerNames::of("www.example.com")), 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owner_of_the_most_gives_up_its_oldest_when_there_is_no_room() {
+    let mut connections = Connections::default();
+    let (datagram, now) = (late_name("www.example.com").await.remove(0), Instant::now());
+    let quiet = [2, 1, u128::MAX];
+    assert_eq!(connections.add(&copy(&datagram, 1), quiet, now), None);
+    for number in 0..5000 {
+        let copy = forged(&datagram, number);
+        assert_eq!(connections.add(&copy, [2, 1, u128::from(number / 60)], now), None);
+    }
+    assert!(connections.open.len() <= MAX_OPEN);
+    assert_eq!(connections.owners[&quiet].flows.len(), 1);
+    let counted: usize = connections.owners.values().map(|state| state.flows.len()).sum();
+    assert_eq!(counted, connections.open.len());
+}
+
+#[test]
+fn copies_beyond_the_budget_of_an_owner_are_not_decrypted() {
+    let (mut state, now) = (OwnerState::default(), Instant::now());
+    assert_eq!((0..1000).filter(|_| state.admit(now)).count(), MAX_COPIES as usize);
+    assert!(state.admit(now + PERIOD));
+    assert!(!state.is_idle(now + PERIOD) && state.is_idle(now + 2 * PERIOD));
 }
