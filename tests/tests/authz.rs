@@ -8,5 +8,6 @@ mod health;
 mod keys;
 mod limits;
 mod matrix;
+mod secrets;
 mod sessions;
 mod testbed;

@@ -8,6 +8,7 @@ pub mod bulk_edit;
 pub mod capability;
 pub mod cow;
 pub mod decode;
+pub mod destination;
 pub mod domain;
 pub mod edit;
 pub mod ending;

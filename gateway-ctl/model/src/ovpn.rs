@@ -141,6 +141,17 @@ impl fmt::Display for OvpnError {
 
 impl std::error::Error for OvpnError {}
 
+/// Directives by which a client knows its server.
+pub const SERVER_CHECKS: [&str; 7] = [
+    "remote-cert-tls",
+    "ns-cert-type",
+    "verify-x509-name",
+    "remote-cert-eku",
+    "remote-cert-ku",
+    "peer-fingerprint",
+    "verify-hash",
+];
+
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let transport = match self.transport {
@@ -171,6 +182,21 @@ impl Ovpn {
     pub fn cipher(&self) -> Option<&str> {
         let list = self.argument("data-ciphers").or_else(|| self.argument("cipher"))?;
         list.split(':').map(|cipher| cipher.trim_start_matches('?')).find(|cipher| !cipher.is_empty())
+    }
+
+    /// The servers as a text that changes with them.
+    pub fn servers(&self) -> String {
+        self.remotes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What a server must prove to be taken for the right one, as a text that changes with it.
+    pub fn server_identity(&self) -> String {
+        let checks = self.directives.iter().filter(|directive| SERVER_CHECKS.contains(&directive.name));
+        let checks =
+            checks.map(|directive| format!("{} {}\n", directive.name, directive.arguments.join(" ")));
+        let trusted = [Tag::Ca, Tag::ExtraCerts, Tag::Pkcs12, Tag::PeerFingerprint, Tag::CrlVerify];
+        let blocks = self.blocks.iter().filter(|block| trusted.contains(&block.tag));
+        checks.chain(blocks.map(|block| format!("{}\n{}\n", block.tag, block.text.expose()))).collect()
     }
 
     /// Returns the MTU that fits whichever server is used.

@@ -77,6 +77,9 @@ pub struct Kind {
     /// `routing_policies`
     pub collection: &'static str,
     pub secrets: &'static [&'static str],
+    /// Secrets that a change of the destination drops, and those that go nowhere.
+    pub sent_secrets: &'static [&'static str],
+    pub local_secrets: &'static [&'static str],
     pub read_only: &'static [&'static str],
     pub required: &'static [&'static str],
     pub exported: bool,
@@ -126,6 +129,8 @@ impl Kind {
             noun: R::NOUN,
             collection: R::COLLECTION,
             secrets: R::SECRETS,
+            sent_secrets: R::SENT_SECRETS,
+            local_secrets: R::LOCAL_SECRETS,
             read_only: R::READ_ONLY,
             required: R::REQUIRED,
             exported: R::EXPORTED,
@@ -298,6 +303,8 @@ pub fn decode_input<R: Resource>(
         }
     };
     resource::strip_read_only::<R>(&mut map);
+    let given: Vec<&str> =
+        R::SENT_SECRETS.iter().copied().filter(|path| resource::has_path(&map, path)).collect();
     if let Some(before) = before {
         R::carry_over(&mut map, before);
     }
@@ -305,13 +312,15 @@ pub fn decode_input<R: Resource>(
     let Some(mut decoded) = decode::decode::<R>(Value::Object(map), R::SECRETS, &mut problems) else {
         return Err(problems);
     };
+    let mut dropped = Vec::new();
     if let Some(before) = before {
         resource::resume_secrets(&mut decoded.value, before);
+        dropped = resource::drop_secrets_of_elsewhere(&mut decoded.value, before, &given);
     }
     if problems.is_empty() {
         let warnings =
             decoded.unknown.iter().map(|path| Warning::new(path.as_str(), "Unknown field, ignored."));
-        return Ok((decoded.value, warnings.collect()));
+        return Ok((decoded.value, warnings.chain(dropped).collect()));
     }
     // Collects the other problems, so that all can be corrected at once.
     if let Some(before) = before {

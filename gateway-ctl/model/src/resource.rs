@@ -16,9 +16,10 @@ use serde_json::{Map, Value};
 
 use crate::bulk_edit::Names;
 use crate::decode;
+use crate::destination::{Destination, drop_if_elsewhere};
 use crate::edit::EditError;
 use crate::id::{Id, Revision};
-use crate::problem::Problems;
+use crate::problem::{Problems, Warning};
 use crate::references::Ref;
 use crate::secret::Secret;
 use crate::state::State;
@@ -70,6 +71,12 @@ pub trait Resource:
     const SLOTS: u32 = crate::table::SLOTS;
     /// Paths of secrets: `private_key`, `peers[].preshared_key`.
     const SECRETS: &'static [&'static str] = &[];
+    /// Those of [`Resource::SECRETS`] that are sent to [`Resource::destination`], directly or through what they encrypt or
+    /// log in to. A change of it drops them.
+    const SENT_SECRETS: &'static [&'static str] = &[];
+    /// Those of [`Resource::SECRETS`] that no change of another field sends anywhere: hashes, keys of signatures. Each secret
+    /// is in one of both lists.
+    const LOCAL_SECRETS: &'static [&'static str] = &[];
     /// Paths that are shown and ignored in input, besides the metadata and `has_<secret>`.
     const READ_ONLY: &'static [&'static str] = &[];
     /// The store seals the secrets. Not where they are hashes: those reveal nothing, and accounts must work while the
@@ -159,6 +166,11 @@ pub trait Resource:
     /// The secrets, each with its JSON pointer, in the order of [`Resource::SECRETS`].
     fn secrets(&mut self) -> Vec<(String, &mut Secret)> {
         Vec::new()
+    }
+
+    /// The destination of [`Resource::SENT_SECRETS`].
+    fn destination(&self) -> Destination {
+        Destination::new()
     }
 
     /// Carries over fields of the replaced row: secrets that the input does not mention, and stored read-only fields.
@@ -266,6 +278,31 @@ pub(crate) fn resume_secrets<R: Resource>(row: &mut R, before: &R) {
     for (_, secret) in row.secrets() {
         kept.iter().any(|kept| secret.resume(kept));
     }
+}
+
+pub(crate) fn has_path(map: &Map<String, Value>, path: &str) -> bool {
+    let mut steps = path.split('.');
+    let first = steps.next().and_then(|step| map.get(step));
+    first.and_then(|first| steps.try_fold(first, |value, step| value.get(step))).is_some()
+}
+
+/// Drops the secrets that an input kept of the replaced row, if it changes where they go.
+pub(crate) fn drop_secrets_of_elsewhere<R: Resource>(
+    row: &mut R,
+    before: &R,
+    given: &[&str],
+) -> Vec<Warning> {
+    let kept: Vec<&str> = R::SENT_SECRETS.iter().copied().filter(|path| !given.contains(path)).collect();
+    if kept.is_empty() {
+        return Vec::new();
+    }
+    let (old, new) = (before.destination(), row.destination());
+    let secrets = row.secrets().into_iter();
+    let paths = secrets.map(|(pointer, secret)| (pointer.trim_start_matches('/').replace('/', "."), secret));
+    paths
+        .filter(|(path, _)| kept.contains(&path.as_str()))
+        .filter_map(|(path, secret)| drop_if_elsewhere(&path, secret, &old, &new))
+        .collect()
 }
 
 /// Removes fields that users cannot set from an input, so that a shown object can be sent back.

@@ -71,6 +71,7 @@ impl Resource for ApiKey {
     const NOUN: &'static str = "api_key";
     const COLLECTION: &'static str = "api_keys";
     const SECRETS: &'static [&'static str] = &["key_hash"];
+    const LOCAL_SECRETS: &'static [&'static str] = Self::SECRETS;
     const READ_ONLY: &'static [&'static str] = &["prefix", "created_by", "ended_at"];
     const REQUIRED: &'static [&'static str] = &["name", "role"];
     const SEALED: bool = false;

@@ -180,6 +180,7 @@ impl Resource for DnsZone {
         &["dnskey", "ds", "records_count", "serial", "last_updated", "last_checked", "expires_at", "error"];
     const REQUIRED: &'static [&'static str] = &["name"];
     const SECRETS: &'static [&'static str] = &["signing_key"];
+    const LOCAL_SECRETS: &'static [&'static str] = Self::SECRETS;
 
     fn label(&self) -> &str {
         self.name.as_str()

@@ -4,6 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::destination::Destination;
 use crate::edit::EditError;
 use crate::id_or_name::keep_name;
 use crate::problem::{Problems, code};
@@ -172,6 +173,7 @@ impl Resource for Proxy {
     const NOUN: &'static str = "proxy";
     const COLLECTION: &'static str = "proxies";
     const SECRETS: &'static [&'static str] = &["password"];
+    const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
     const READ_ONLY: &'static [&'static str] = &["status", "latency_ms", "udp_works", "last_error"];
     /// The number of a proxy occupies eight bits of the packet mark.
     const SLOTS: u32 = 256;
@@ -224,6 +226,15 @@ impl Resource for Proxy {
 
     fn secrets(&mut self) -> Vec<(String, &mut Secret)> {
         vec![("/password".to_owned(), &mut self.password)]
+    }
+
+    fn destination(&self) -> Destination {
+        [
+            ("type", self.r#type.to_string()),
+            ("address", self.address.to_ascii_lowercase()),
+            ("port", self.port.to_string()),
+        ]
+        .into()
     }
 
     fn carry_over(input: &mut Map<String, Value>, before: &Self) {

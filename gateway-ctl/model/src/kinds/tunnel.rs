@@ -12,6 +12,7 @@ use super::bridge::{Bridge, TransportType};
 use super::hops::{Hop, HopType};
 use super::routing_policy::admit_uplink;
 use super::tunnel_health::{HealthCheck, LIVE_KEYS, PeerLive, TunnelLive};
+use crate::destination::Destination;
 use crate::edit::EditError;
 use crate::id::{FormatError, IfName, text_serde};
 use crate::id_or_name::{check_reference, reference};
@@ -365,16 +366,9 @@ impl Tunnel {
                 "The server asks for a user name and a password; the tunnel comes up when both are set.",
             );
         }
-        let names_server = [
-            "remote-cert-tls",
-            "ns-cert-type",
-            "verify-x509-name",
-            "remote-cert-eku",
-            "remote-cert-ku",
-            "peer-fingerprint",
-            "verify-hash",
-        ];
-        if !names_server.iter().any(|name| file.has(name)) && file.block(Tag::PeerFingerprint).is_none() {
+        if !ovpn::SERVER_CHECKS.iter().any(|name| file.has(name))
+            && file.block(Tag::PeerFingerprint).is_none()
+        {
             let message = "Whoever has a certificate of the same authority can pose as the server: add `remote-cert-tls server`.";
             problems.warn("config", message);
         }
@@ -422,6 +416,10 @@ impl Resource for Tunnel {
     const SLOTS: u32 = 241;
     const SECRETS: &'static [&'static str] =
         &["private_key", "peers[].preshared_key", "config", "password", "key_passphrase"];
+    const SENT_SECRETS: &'static [&'static str] = &["password", "key_passphrase"];
+    // WireGuard sends neither of its keys, and knows its peer by the key of the peer, to which a preshared key is bound. The
+    // file of OpenVPN has the destination in itself.
+    const LOCAL_SECRETS: &'static [&'static str] = &["private_key", "peers[].preshared_key", "config"];
     const READ_ONLY: &'static [&'static str] = LIVE_KEYS;
     const REQUIRED: &'static [&'static str] = &["name", "type"];
 
@@ -521,6 +519,13 @@ impl Resource for Tunnel {
         secrets.push(("/password".to_owned(), &mut self.password));
         secrets.push(("/key_passphrase".to_owned(), &mut self.key_passphrase));
         secrets
+    }
+
+    fn destination(&self) -> Destination {
+        let file = self.openvpn_file();
+        let fields =
+            file.map(|file| [("config.remote", file.servers()), ("config.ca", file.server_identity())]);
+        fields.into_iter().flatten().collect()
     }
 
     fn carry_over(input: &mut Map<String, Value>, before: &Self) {

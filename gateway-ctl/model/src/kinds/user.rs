@@ -57,6 +57,7 @@ impl Resource for User {
     const NOUN: &'static str = "user";
     const COLLECTION: &'static str = "users";
     const SECRETS: &'static [&'static str] = &["password_hash"];
+    const LOCAL_SECRETS: &'static [&'static str] = Self::SECRETS;
     const READ_ONLY: &'static [&'static str] = &["session_epoch"];
     const REQUIRED: &'static [&'static str] = &["username", "role"];
     const SEALED: bool = false;

@@ -13,6 +13,7 @@ use super::groups::{
 };
 use crate::capability::Capability;
 use crate::decode;
+use crate::destination::{Destination, drop_if_elsewhere};
 use crate::edit::EditError;
 use crate::id::Revision;
 use crate::problem::{Problems, Warning};
@@ -32,11 +33,20 @@ pub trait Group:
     const NOUN: &'static str;
     /// Fields that are secrets, as dotted paths: `passphrase`, `target.secret`.
     const SECRETS: &'static [&'static str] = &[];
+    /// Those of [`Group::SECRETS`] that are sent to [`Group::destination`]. A change of it drops them.
+    const SENT_SECRETS: &'static [&'static str] = &[];
+    /// Those of [`Group::SECRETS`] that no change of another field sends anywhere. Each secret is in one of both lists.
+    const LOCAL_SECRETS: &'static [&'static str] = &[];
     /// Capability without which the group has no effect, if any.
     const NEEDS: Option<Capability> = None;
 
     /// Reports every wrong field.
     fn validate(&self, state: &State, problems: &mut Problems);
+
+    /// The destination of [`Group::SENT_SECRETS`].
+    fn destination(&self) -> Destination {
+        Destination::new()
+    }
 
     /// Returns the secrets in the order of [`Group::SECRETS`].
     fn secrets(&mut self) -> Vec<&mut Secret> {
@@ -69,6 +79,9 @@ pub struct GroupKind {
     pub key: &'static str,
     pub noun: &'static str,
     pub secrets: &'static [&'static str],
+    /// Secrets that a change of the destination drops, and those that go nowhere.
+    pub sent_secrets: &'static [&'static str],
+    pub local_secrets: &'static [&'static str],
     shown: fn(&State) -> Value,
     put: fn(&mut State, Value) -> Result<Vec<Warning>, EditError>,
 }
@@ -79,6 +92,8 @@ impl GroupKind {
             key: G::KEY,
             noun: G::NOUN,
             secrets: G::SECRETS,
+            sent_secrets: G::SENT_SECRETS,
+            local_secrets: G::LOCAL_SECRETS,
             shown: |state| plain(&state.group::<G>()),
             put: put::<G>,
         }
@@ -166,17 +181,23 @@ fn put<G: Group>(draft: &mut State, input: Value) -> Result<Vec<Warning>, EditEr
     let Some(mut decoded) = decode::decode::<G>(input, G::SECRETS, &mut problems) else {
         return Err(EditError::Invalid(problems));
     };
-    for ((secret, kept), before) in
-        decoded.value.secrets().into_iter().zip(kept).zip(draft.group::<G>().secrets())
-    {
+    let mut before = draft.group::<G>();
+    let (old, new) = (before.destination(), decoded.value.destination());
+    let mut dropped = Vec::new();
+    let secrets = G::SECRETS.iter().zip(decoded.value.secrets());
+    for (((name, secret), kept), before) in secrets.zip(kept).zip(before.secrets()) {
         if kept {
             *secret = before.clone();
+            if G::SENT_SECRETS.contains(name) {
+                dropped.extend(drop_if_elsewhere(name, secret, &old, &new));
+            }
         }
     }
     let mut found = Problems::new();
     decoded.value.validate(draft, &mut found);
     let mut warnings: Vec<Warning> =
         decoded.unknown.iter().map(|path| Warning::new(path.as_str(), "Unknown field, ignored.")).collect();
+    warnings.extend(dropped);
     warnings.extend(found.warnings().iter().cloned());
     decoded.merge(&mut problems, found);
     if !problems.is_empty() {

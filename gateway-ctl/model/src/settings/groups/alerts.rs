@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{check_range, check_url};
 use crate::capability::Capability;
+use crate::destination::Destination;
 use crate::problem::Problems;
 use crate::secret::Secret;
 use crate::settings::group::Group;
@@ -65,6 +66,7 @@ impl Group for AlertWebhook {
     const KEY: &'static str = "alerts.webhook";
     const NOUN: &'static str = "alert_webhook";
     const SECRETS: &'static [&'static str] = &["secret"];
+    const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
     const NEEDS: Option<Capability> = Some(Capability::Alerts);
 
     fn validate(&self, _: &State, problems: &mut Problems) {
@@ -75,6 +77,10 @@ impl Group for AlertWebhook {
         }
         check_range("timeout_sec", self.timeout_sec, 1..=60, problems);
         check_range("retries", self.retries, 0..=20, problems);
+    }
+
+    fn destination(&self) -> Destination {
+        [("url", self.url.clone())].into()
     }
 
     fn secrets(&mut self) -> Vec<&mut Secret> {

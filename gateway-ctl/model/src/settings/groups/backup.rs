@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check_range;
+use crate::destination::Destination;
 use crate::problem::{Problems, code};
 use crate::secret::Secret;
 use crate::settings::group::Group;
@@ -106,6 +107,9 @@ impl Group for BackupConfig {
     const KEY: &'static str = "backup.config";
     const NOUN: &'static str = "backup_config";
     const SECRETS: &'static [&'static str] = &["passphrase", "target.secret", "target.private_key"];
+    const SENT_SECRETS: &'static [&'static str] = &["target.secret", "target.private_key"];
+    // A target gets backups that it cannot decrypt.
+    const LOCAL_SECRETS: &'static [&'static str] = &["passphrase"];
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         let ever = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
@@ -132,6 +136,17 @@ impl Group for BackupConfig {
                 problems.add(code::DUPLICATE, format!("include[{index}]"), "Given twice.");
             }
         }
+    }
+
+    fn destination(&self) -> Destination {
+        let BackupTarget { r#type, url, host_key, ca_certificate, .. } = &self.target;
+        [
+            ("target.type", r#type.to_string()),
+            ("target.url", url.clone()),
+            ("target.host_key", host_key.trim().to_owned()),
+            ("target.ca_certificate", ca_certificate.trim().to_owned()),
+        ]
+        .into()
     }
 
     fn secrets(&mut self) -> Vec<&mut Secret> {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check_url;
+use crate::destination::Destination;
 use crate::problem::{Problems, code};
 use crate::secret::Secret;
 use crate::settings::group::Group;
@@ -60,6 +61,7 @@ impl Group for ExtFilterConfig {
     const KEY: &'static str = "dns.extfilter";
     const NOUN: &'static str = "dns_extfilter";
     const SECRETS: &'static [&'static str] = &["password"];
+    const SENT_SECRETS: &'static [&'static str] = Self::SECRETS;
 
     fn validate(&self, _: &State, problems: &mut Problems) {
         let url = (!self.url.is_empty()).then(|| check_url("url", &self.url, problems)).flatten();
@@ -75,6 +77,10 @@ impl Group for ExtFilterConfig {
             None if self.is_configured() && self.resolver().is_none() => problems.required("resolver"),
             _ => {}
         }
+    }
+
+    fn destination(&self) -> Destination {
+        [("url", self.url.clone())].into()
     }
 
     fn secrets(&mut self) -> Vec<&mut Secret> {
