@@ -92,6 +92,11 @@ impl Journal {
         Ok(())
     }
 
+    /// Reports whether the file may lack what memory has.
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
     /// Reports whether the file should be written again from the leases in memory.
     pub fn wants_compaction(&self, leases: usize) -> bool {
         self.is_behind || self.records > 2 * leases + OUTDATED

@@ -249,7 +249,11 @@ impl<'a> Task<'a> {
         while let Some((_, probe)) = self.second_probes.pop_front_if(|(due, _)| *due <= now) {
             links.probe(&probe);
         }
-        if !leases.is_empty() {
+        // A lease that stays as it is on disk needs no write.
+        let is_behind = self.journal.as_ref().is_none_or(Journal::is_behind);
+        if leases.is_empty() && !is_behind {
+            stored_replies.iter().for_each(|reply| links.send(reply));
+        } else if !leases.is_empty() || !stored_replies.is_empty() {
             self.store(leases, &stored_replies, links).await;
         }
     }

@@ -19,6 +19,13 @@ enum Answer {
     Silence,
 }
 
+/// Reports whether a lease stays as it is: nothing of it changes, and at most a quarter of its time is over. A client renews
+/// after half of it (RFC 2131, section 4.4.5). One that renews all the time causes no writes to the disk then.
+fn is_kept(before: &Lease, new: &Lease, now: i64) -> bool {
+    let (left, full) = (before.ends - now, new.ends - now);
+    left <= full && left >= full - full / 4 && Lease { ends: before.ends, ..new.clone() } == *before
+}
+
 impl Server {
     pub(super) fn request(&mut self, request: &Request, scope: usize, now: Timestamp, output: &mut Output) {
         let is_selecting = request.server.is_some();
@@ -152,16 +159,22 @@ impl Server {
             ends: seconds + i64::from(lease_sec),
             state: LeaseState::Active,
         };
+        let kept = before.filter(|before| is_kept(before, &lease, seconds));
+        let left = kept.and_then(|before| u32::try_from(before.ends - seconds).ok());
         let terms = Terms {
             kind: ReplyKind::Ack,
             address: Some(address),
-            lease_sec: Some(lease_sec),
+            lease_sec: left.or(Some(lease_sec)),
             hostname: lease.hostname.as_deref(),
             message: "",
         };
         self.counters.note_reply(terms.kind);
         output.stored_replies.push(self.config.scopes[scope].reply(request, terms));
-        self.put(lease, seconds, output);
+        match left {
+            // Also without a change: the client has the address, whoever has released it.
+            Some(_) => drop(self.releases.remove(&address)),
+            None => self.put(lease, seconds, output),
+        }
     }
 
     /// Answers a client that has configured its address by itself.

@@ -475,3 +475,20 @@ fn boot_server_and_file_are_in_the_header_too() {
     assert_eq!(message[20..24], [192, 0, 2, 9]);
     assert!(message[44..].starts_with(b"192.0.2.9\0") && message[108..].starts_with(b"pxelinux.0\0"));
 }
+
+#[test]
+fn renewals_of_a_young_lease_change_nothing_on_disk() {
+    let mut server = server(config(scope(100, 110)));
+    let address = lease(&mut server, 1, at(0));
+    let ends = |server: &Server| server.stored().next().expect("a lease").ends;
+    let (first, seconds) = (ends(&server), i64::from(scope(100, 110).lease_sec));
+    let quarter = seconds * 1000 / 4;
+    for ms in [1000, 2000, quarter] {
+        let (replies, output) = ask(&mut server, renew(1, address), at(ms));
+        assert_eq!((output.leases.len(), ends(&server)), (0, first), "after {ms} ms");
+        let left = u32::try_from(seconds - ms / 1000).expect("seconds");
+        assert_eq!((replies[0].kind, &replies[0].options[&51]), (ACK, &left.to_be_bytes().to_vec()));
+    }
+    let (_, output) = ask(&mut server, renew(1, address), at(quarter + 1000));
+    assert_eq!((output.leases.len(), ends(&server) - first), (1, quarter / 1000 + 1));
+}
