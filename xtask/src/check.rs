@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-use crate::{book, dependencies, prepare::prepare, process, setup, tidy};
+use crate::{book, dependencies, ebpf, prepare::prepare, process, setup, tidy};
 
 /// Runs every step, also after a failed one: one run shows everything.
 pub fn run() -> Result<ExitCode> {
@@ -21,6 +21,11 @@ pub fn run() -> Result<ExitCode> {
     if let Err(error) = dependencies::check() {
         eprintln!("{error:#}");
         failed.push("dependencies");
+    }
+    println!("== kernel programs");
+    if let Err(error) = ebpf::check_changed() {
+        eprintln!("{error:#}");
+        failed.push("kernel programs");
     }
     println!("== book");
     match book::run(&book::Options::default()) {

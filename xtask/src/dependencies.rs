@@ -4,6 +4,7 @@ mod advisories;
 mod dependency;
 mod duplicates;
 pub mod licenses;
+mod sources;
 
 use std::fs;
 
@@ -47,6 +48,7 @@ fn problems(own: &[Dependency], rules: &Toml) -> Result<Vec<String>> {
     let mut problems = licenses::problems(own, &rules["licenses"])?;
     problems.extend(licenses::problems(&ebpf, &rules["licenses"])?);
     problems.extend(duplicates::problems(own, &rules["bans"])?);
+    problems.extend(sources::problems(own.iter().chain(&ebpf), &rules["sources"])?);
     problems.sort();
     problems.dedup();
     Ok(problems)
@@ -61,6 +63,7 @@ fn dependencies(metadata: &Metadata) -> Result<Vec<Dependency>> {
             name: name.to_owned(),
             version: version.parse().with_context(|| format!("{name} {version} is no version"))?,
             license: package["license"].as_str().map(str::to_owned),
+            source: text(&package["source"]).to_owned(),
         })
     };
     packages.map(dependency).collect()
@@ -76,6 +79,7 @@ mod tests {
             name: name.to_owned(),
             version: version.parse().unwrap(),
             license: Some(license.to_owned()),
+            source: "registry+https://index.example".to_owned(),
         }
     }
 

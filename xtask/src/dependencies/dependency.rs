@@ -10,6 +10,8 @@ pub struct Dependency {
     pub name: String,
     pub version: Version,
     pub license: Option<String>,
+    /// `registry+URL` or `git+URL`, as in Cargo.lock.
+    pub source: String,
 }
 
 /// Returns the given text field of each table of a list. The reason is mandatory.
