@@ -65,7 +65,8 @@ pub enum RecordData {
     Name(DomainName),
     /// Target; the root for "no mail here" (RFC 7505).
     Mx(DomainName),
-    Txt(String),
+    /// Character strings. One of more than 255 bytes is sent in pieces.
+    Txt(Vec<Vec<u8>>),
     Srv {
         weight: u16,
         port: u16,
@@ -148,12 +149,13 @@ fn mail(text: &str) -> Result<Parsed, String> {
     Ok(Parsed { priority, data: RecordData::Mx(target) })
 }
 
-fn txt(text: &str) -> Result<String, String> {
-    let text = quoted::unquote(text)?;
-    if text.len() > MAX_TXT {
+fn txt(text: &str) -> Result<Vec<Vec<u8>>, String> {
+    let strings = quoted::strings(text)?;
+    // Each string has a byte for its length.
+    if strings.iter().map(|string| string.len() + 1).sum::<usize>() > MAX_TXT + 1 {
         return Err(format!("At most {MAX_TXT} bytes."));
     }
-    Ok(text)
+    Ok(strings)
 }
 
 fn service_location(text: &str) -> Result<Parsed, String> {
@@ -237,7 +239,9 @@ impl fmt::Display for RecordData {
             RecordData::Name(name) | RecordData::Mx(name) => name.fmt(f),
             RecordData::Txt(text) => f.write_str(&quoted::quote_if_needed(text)),
             RecordData::Srv { weight, port, target } => write!(f, "{weight} {port} {target}"),
-            RecordData::Caa { flags, tag, value } => write!(f, "{flags} {tag} {}", quoted::quote(value)),
+            RecordData::Caa { flags, tag, value } => {
+                write!(f, "{flags} {tag} {}", quoted::quote(value.as_bytes()))
+            }
             RecordData::Service { target, params } if params.is_empty() => target.fmt(f),
             RecordData::Service { target, params } => write!(f, "{target} {params}"),
             RecordData::Ds { tag, algorithm, digest_type, digest } => {
@@ -271,7 +275,11 @@ mod tests {
             (Mx, "20 mail.example.com.", Some(20), "mail.example.com"),
             (Mx, "0 .", Some(0), "."),
             (Txt, "v=spf1 -all", None, "v=spf1 -all"),
-            (Txt, "\"v=spf1 \" \"-all\"", None, "v=spf1 -all"),
+            (Txt, "\"v=spf1 \" \"-all\"", None, "\"v=spf1 \" \"-all\""),
+            (Txt, "\"txtvers=1\"\"note=a \\\"b\\\"\" \"\"", None, "\"txtvers=1\" \"note=a \\\"b\\\"\" \"\""),
+            (Txt, "\"one\"", None, "one"),
+            (Txt, "\"b\\195\\188cher\"", None, "bücher"),
+            (Txt, "\"\\255\\000\\007x\"", None, "\"\\255\\000\\007x\""),
             (Txt, "say \"hi\"", None, "say \"hi\""),
             (Txt, "\"\\\"quoted\\\"\"", None, "\"\\\"quoted\\\"\""),
             (Txt, "", None, ""),
@@ -328,6 +336,8 @@ mod tests {
             (Caa, "0 issue"),
             (Txt, "\"open"),
             (Txt, "\"a\" b"),
+            (Txt, "\"\\256\""),
+            (Caa, "0 issue \"\\195\""),
             (Ds, "60485 5 1"),
             (Ds, "60485 5 1 2BB1"),
             (Ds, "60485 5 9 2B1"),
@@ -349,7 +359,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused_and_what_is_read_has_one_spelling(
             kind in 0usize..RecordType::ALL.len(),
-            text in "\\PC{0,60}|[0-9a-f:. ]{0,30}|[0-9]{1,3} [a-z.]{1,12}( [a-z0-9]{1,9}=[0-9a-z\",.:/+=\\\\]{0,12}){0,3}|(\"[^\"]{0,9}\" ?){0,3}|[0-9]{1,3} [a-z]{1,9} \\PC{0,9}"
+            text in "\\PC{0,60}|[0-9a-f:. ]{0,30}|[0-9]{1,3} [a-z.]{1,12}( [a-z0-9]{1,9}=[0-9a-z\",.:/+=\\\\]{0,12}){0,3}|(\"[^\"]{0,9}\" ?){0,3}|[0-9]{1,3} [a-z]{1,9} \\PC{0,9}|(\"(\\\\[0-9]{3}|[a-zü ]|\\\\[\"x]){0,6}\" ?){1,3}"
         ) {
             let record_type = RecordType::ALL[kind];
             if let Ok(parsed) = parse(record_type, &text) {

@@ -159,7 +159,7 @@ impl fmt::Display for ServiceParams {
                 Some((name, 1)) => write!(f, "{name}=\"{value}\"")?,
                 Some((name, _)) => write!(f, "{name}={value}")?,
                 None if value.is_empty() => write!(f, "key{key}")?,
-                None => write!(f, "key{key}={}", quoted::quote(value))?,
+                None => write!(f, "key{key}={}", quoted::quote(value.as_bytes()))?,
             }
         }
         Ok(())

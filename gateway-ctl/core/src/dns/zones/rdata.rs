@@ -31,7 +31,7 @@ pub(super) fn encode(record_type: RecordType, priority: Option<u16>, data: &Reco
             wire.extend(priority);
             lead_to(&mut wire, name);
         }
-        RecordData::Txt(text) => strings(&mut wire, text.as_bytes()),
+        RecordData::Txt(texts) => texts.iter().for_each(|text| strings(&mut wire, text)),
         RecordData::Srv { weight, port, target } => {
             wire.extend(priority);
             wire.extend(weight.to_be_bytes());
@@ -178,6 +178,8 @@ mod tests {
         assert_eq!(wire(Txt, ""), b"\0");
         let long = wire(Txt, &"x".repeat(300));
         assert_eq!((long.len(), long[0], long[256]), (302, 255, 45));
+        assert_eq!(wire(Txt, "\"txtvers=1\" \"a\" \"\""), b"\x09txtvers=1\x01a\0", "RFC 6763, section 6.1");
+        assert_eq!(wire(Txt, "\"\\195\\188\\000\""), b"\x03\xc3\xbc\0");
     }
 
     #[test]
