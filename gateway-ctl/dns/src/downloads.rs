@@ -66,7 +66,7 @@ pub trait Download: Send + Sync + 'static {
         &self,
         folder: &Path,
         item: &Self::Item,
-        have: Option<&Self::Copy>,
+        have: Option<&HeldCopy<Self::Copy>>,
     ) -> impl Future<Output = Fetched<Self>> + Send;
 
     /// Replaces the previous content with this one.
@@ -284,8 +284,8 @@ impl<K: Download> Shared<K> {
 
     async fn check(&self, item: &K::Item) {
         let id = K::id(item);
-        let have = lock(&self.states).get(&id).and_then(|state| Some(state.held.as_ref()?.copy.clone()));
-        let have = have.filter(|copy| K::is_copy_of(copy, item));
+        let have = lock(&self.states).get(&id).and_then(|state| state.held.clone());
+        let have = have.filter(|held| K::is_copy_of(&held.copy, item));
         let fetched = self.kind.fetch(&self.folder, item, have.as_ref()).await;
         let now = Timestamp::now();
         let mut states = lock(&self.states);

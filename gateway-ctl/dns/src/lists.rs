@@ -13,7 +13,7 @@ use gateway_outbound::backoff::{Backoff, up_to_a_tenth_less};
 use ipnet::IpNet;
 use jiff::Timestamp;
 
-use crate::downloads::{DiskCache, Download, DownloadState, Downloads, Stored};
+use crate::downloads::{DiskCache, Download, DownloadState, Downloads, HeldCopy, Stored};
 use crate::hooks::Supervise;
 use crate::upstream::Context;
 
@@ -26,6 +26,7 @@ mod tests;
 mod total;
 
 pub use error::Error;
+use fetch::PreviousList;
 pub use subscription::{Limits, Subscription};
 use total::TotalEntries;
 
@@ -201,11 +202,16 @@ impl Download for ListDownload {
         &self,
         folder: &Path,
         subscription: &Subscription,
-        have: Option<&ListCopy>,
+        have: Option<&HeldCopy<ListCopy>>,
     ) -> Result<Option<(ListCopy, List)>, Error> {
-        let (own, head) = (self.own.load_full(), have.map(|copy| copy.head.clone()));
+        let before = have.map(|held| PreviousList {
+            head: held.copy.head.clone(),
+            entries: held.copy.report.taken,
+            age: held.age(),
+        });
+        let own = self.own.load_full();
         let bounds = (&own[..], &self.total);
-        let fetched = fetch::check(&self.context, folder, self.key, (subscription, bounds), head).await?;
+        let fetched = fetch::check(&self.context, folder, self.key, (subscription, bounds), before).await?;
         let keeps_servers = subscription.keeps_servers;
         let copy = |head, list: &List| ListCopy { head, report: list.report.clone(), keeps_servers };
         Ok(fetched.map(|(head, list)| (copy(head, &list), list)))

@@ -214,9 +214,9 @@ impl Download for ZoneTransfer {
         &self,
         folder: &Path,
         zone: &Secondary,
-        have: Option<&ZoneCopy>,
+        have: Option<&HeldCopy<ZoneCopy>>,
     ) -> Result<Option<(ZoneCopy, Copy)>, Error> {
-        let have = have.map(|copy| copy.serial);
+        let have = have.map(|held| held.copy.serial);
         match fetch::check(&self.context, zone, have, self.key).await? {
             SerialCheck::Same => {
                 if let Err(error) = disk::COPIES.checked(folder, zone.id) {

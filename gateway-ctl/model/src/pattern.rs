@@ -242,6 +242,24 @@ mod tests {
         }
     }
 
+    /// Returns the expression that a pattern stands for in URLs, or in names where it does not begin like a URL.
+    fn adblock_expression(text: &str) -> regex::Regex {
+        let (mut expression, rest) = match (text.strip_prefix("||"), text.strip_prefix('|')) {
+            (Some(rest), _) => ("^(http|https|ws|wss)://([a-z0-9_.-]+\\.)?".to_owned(), rest),
+            (None, Some(rest)) => ("^".to_owned(), rest),
+            (None, None) => (String::new(), text),
+        };
+        let (rest, at_end) = rest.strip_suffix('|').map_or((rest, ""), |rest| (rest, "$"));
+        for letter in rest.chars() {
+            match letter {
+                '*' => expression.push_str(".*"),
+                '^' => expression.push_str("([^ a-zA-Z0-9.%_-]|$)"),
+                letter => expression.push_str(&regex::escape(&letter.to_string())),
+            }
+        }
+        regex::Regex::new(&format!("{expression}{at_end}")).expect("an expression")
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read_or_refused_and_what_is_read_has_one_spelling(
@@ -255,6 +273,30 @@ mod tests {
                 prop_assert_eq!(again.to_string(), pattern.to_string());
                 let name = DomainName::parse(&name).expect("a name");
                 prop_assert_eq!(again.matches(&name), pattern.matches(&name));
+            }
+        }
+
+        #[test]
+        fn an_adblock_rule_agrees_with_the_expression_of_its_syntax(
+            start in "|\\|\\||\\||://|http://|\\|http://",
+            body in "[ab.*-]{1,8}",
+            end in "|\\^|/|\\^\\||\\^\\*",
+            names in prop::collection::vec("[ab]{1,2}(\\.[ab]{1,3}(-[ab])?){0,3}", 1..8),
+        ) {
+            let text = format!("{start}{body}{end}");
+            // A name alone is shorthand for the domain; a name that ends with a dot is the same as without.
+            let is_shorthand = start.is_empty() && end.is_empty() && !body.contains('*') && !body.starts_with('.');
+            // The slash is not in the text that is matched there; it is read as the end of the name all the same.
+            let is_url_of_name = start == "|" && end == "/";
+            prop_assume!(!is_shorthand && !is_url_of_name && !body.ends_with('.'));
+            if let Ok(rule) = Pattern::parse(Match::Adblock, &text) {
+                let expression = adblock_expression(&text);
+                for name in &names {
+                    let by_url = start == "||" || start.ends_with("://");
+                    let url = if by_url { format!("http://{name}/") } else { name.clone() };
+                    let name = DomainName::parse(name).expect("a name");
+                    prop_assert_eq!(rule.matches(&name), expression.is_match(&url), "{} {} {}", text, expression, name);
+                }
             }
         }
 

@@ -5,6 +5,7 @@
 //! counted, and the first few are reported with line and reason.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use super::address_set::{NetCollector, Nets};
 use super::domain_set::{Key, NameCollector, Names};
@@ -14,6 +15,7 @@ mod adblock;
 mod detect;
 mod entries;
 mod format;
+mod page;
 mod plain;
 mod read_name;
 mod rpz;
@@ -23,6 +25,7 @@ mod tests;
 use entries::ListCollector;
 pub use entries::{Answer, ListRule, ListRuleEffect, Note, Reason, Report};
 pub use format::Format;
+pub use page::PageSigns;
 
 /// Parsed list.
 #[derive(Clone, Debug)]
@@ -38,6 +41,8 @@ pub struct List {
     pub servers: Option<FeedServers>,
 }
 
+/// Line of a page, in which words are no entries.
+const MARKUP: Reason = Cow::Borrowed("markup of a page");
 const TOO_LONG: Reason = Cow::Borrowed("the line is too long");
 /// Maximum length of a line, in bytes; RPZ has long ones.
 const MAX_LINE: usize = 16 * 1024;
@@ -64,6 +69,7 @@ impl Reader {
             nets: NetCollector::default(),
             report: Report::default(),
             servers: None,
+            disabled: BTreeMap::new(),
         };
         Reader { format, rest: Vec::new(), skipping: false, zone: rpz::Zone::default(), into }
     }
@@ -113,7 +119,8 @@ impl Reader {
         if !last.is_empty() && !self.skipping {
             self.line(&last);
         }
-        let ListCollector { names, mut rules, nets, report, servers } = self.into;
+        self.into.remove_disabled();
+        let ListCollector { names, mut rules, nets, report, servers, .. } = self.into;
         rules.shrink_to_fit();
         List { format, names: names.finish(), rules, nets: nets.finish(), report, servers }
     }
@@ -140,15 +147,17 @@ impl Reader {
         self.rest.extend_from_slice(piece);
         if self.rest.len() > MAX_LINE {
             self.skipping = true;
-            self.rest.clear();
             self.into.report.lines += 1;
-            self.into.ignore(TOO_LONG);
+            let is_markup = self.into.report.page.line(&self.rest);
+            self.rest.clear();
+            self.into.ignore(if is_markup { MARKUP } else { TOO_LONG });
         }
     }
 
     fn line(&mut self, line: &[u8]) {
         self.into.report.lines += 1;
         if line.len() > MAX_LINE {
+            self.into.report.page.line(line);
             return self.into.ignore(TOO_LONG);
         }
         let line = if self.into.report.lines == 1 {
@@ -156,10 +165,13 @@ impl Reader {
         } else {
             line
         };
+        if self.into.report.page.line(line) {
+            return self.into.ignore(MARKUP);
+        }
         match self.format {
             Some(Format::Rpz) => self.zone.line(line, &mut self.into),
             Some(Format::Ip) => plain::net(line.trim_ascii(), &mut self.into),
-            _ => plain::line(line.trim_ascii(), &mut self.into),
+            format => plain::line(line.trim_ascii(), format == Some(Format::Adblock), &mut self.into),
         }
     }
 }

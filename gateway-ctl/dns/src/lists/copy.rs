@@ -69,5 +69,9 @@ pub fn read(folder: &Path, subscription: &Subscription, key: Key) -> io::Result<
     if list.report.taken > max_entries {
         return Err(too_many());
     }
+    // Earlier versions stored pages that have a name on a line.
+    if list.report.page.is_page(list.report.taken, false) {
+        return Err(io::Error::other(Error::Page.to_string()));
+    }
     Ok(Some(Copy { head, list, checked }))
 }

@@ -33,6 +33,13 @@ pub enum Error {
     PrivateTarget(IpAddr),
     #[error("nothing in the list is understood; line {0}: {1}")]
     Nothing(u64, String),
+    #[error("the server sent a page, not a list; is there a captive portal or a sign-in before it?")]
+    Page,
+    #[error(
+        "the list has {taken} entries instead of {before}; the previous one stays in use, and gives way if this lasts for \
+         7 days"
+    )]
+    Shrunk { before: u64, taken: u64 },
     #[error("the list is empty")]
     Empty,
     #[error("cannot store the list: {0}")]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
-    USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    LAST_MODIFIED, USER_AGENT,
 };
 use ::http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use bytes::Bytes;
@@ -43,13 +43,39 @@ type Bounds<'a> = (&'a [IpNet], &'a Arc<TotalEntries>);
 
 type Fetched = Option<(ListHeader, List)>;
 
+/// List in use that a download would replace.
+#[derive(Clone, Debug)]
+pub struct PreviousList {
+    pub head: ListHeader,
+    pub entries: u64,
+    /// Time since the last successful check.
+    pub age: Duration,
+}
+
+/// Fewest entries of a list whose loss is noticed.
+const MIN_ENTRIES: u64 = 20;
+/// A list with less than this part of the entries before is a document of another kind, until it has lasted.
+const MAX_SHRINKAGE: u64 = 4;
+const SHRUNK_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
+
+impl PreviousList {
+    /// Refuses a download with a small part of the entries, such as a page that has one word that is a name.
+    fn check_size(&self, taken: u64) -> Result<(), Error> {
+        let is_small = self.entries >= MIN_ENTRIES && taken.saturating_mul(MAX_SHRINKAGE) < self.entries;
+        match is_small && self.age < SHRUNK_TIME {
+            true => Err(Error::Shrunk { before: self.entries, taken }),
+            false => Ok(()),
+        }
+    }
+}
+
 /// `None` if the list has not changed.
 pub async fn check(
     context: &Context,
     folder: &Path,
     key: Key,
     (subscription, bounds): (&Subscription, Bounds<'_>),
-    before: Option<ListHeader>,
+    before: Option<PreviousList>,
 ) -> Result<Fetched, Error> {
     let whole = fetch(context, folder, key, (subscription, bounds), before);
     timeout(context.wait(DOWNLOAD_TIMEOUT), whole).await.unwrap_or(Err(Error::Timeout))
@@ -60,7 +86,7 @@ async fn fetch(
     folder: &Path,
     key: Key,
     (subscription, bounds): (&Subscription, Bounds<'_>),
-    before: Option<ListHeader>,
+    before: Option<PreviousList>,
 ) -> Result<Fetched, Error> {
     let (own, total) = bounds;
     let step = context.wait(STEP_TIMEOUT);
@@ -79,7 +105,8 @@ async fn fetch(
         redirects: MAX_REDIRECTS,
     };
     let client = Client { dialer, tls: context.tls.as_ref(), limits };
-    let response = client.send(request(&subscription.url, before.as_ref())?).await?;
+    let response =
+        client.send(request(&subscription.url, before.as_ref().map(|before| &before.head))?).await?;
     match response.status() {
         StatusCode::OK => {
             let head = ListHeader {
@@ -88,7 +115,7 @@ async fn fetch(
                 last_modified: text(response.headers(), &LAST_MODIFIED),
                 fetched: Timestamp::now(),
             };
-            receive(folder, key, (subscription, total), head, response).await.map(Some)
+            receive(folder, key, (subscription, total), (head, before), response).await.map(Some)
         }
         StatusCode::NOT_MODIFIED if before.is_some() => {
             COPIES.checked(folder, subscription.id).map_err(|error| Error::Disk(error.to_string()))?;
@@ -120,9 +147,10 @@ async fn receive(
     folder: &Path,
     key: Key,
     (subscription, total): (&Subscription, &Arc<TotalEntries>),
-    head: ListHeader,
+    (head, before): (ListHeader, Option<PreviousList>),
     response: Response<Body>,
 ) -> Result<(ListHeader, List), Error> {
+    let as_page = text(response.headers(), &CONTENT_TYPE).is_some_and(|kind| is_page(&kind));
     match text(response.headers(), &CONTENT_ENCODING) {
         Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
             return Err(Error::Encoding(encoding));
@@ -135,7 +163,8 @@ async fn receive(
     let reading = tokio::task::spawn_blocking(move || {
         let draft = COPIES.draft(&folder, id, &head).map_err(|error| Error::Disk(error.to_string()))?;
         let reader = Reader::new(format, key).keeping_servers(keeps_servers);
-        read(draft, reader, &EntryCounter { id, limits, total }, taken).map(|list| (head, list))
+        let counter = EntryCounter { id, limits, total, as_page, before };
+        read(draft, reader, &counter, taken).map(|list| (head, list))
     });
     let sent = pump(response.into_body(), &pieces).await;
     // Without the end of the body, nothing is stored.
@@ -162,6 +191,15 @@ struct EntryCounter {
     id: Id,
     limits: Limits,
     total: Arc<TotalEntries>,
+    /// The server calls the document a page.
+    as_page: bool,
+    before: Option<PreviousList>,
+}
+
+/// Reports whether a media type is that of pages.
+fn is_page(kind: &str) -> bool {
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    ["text/html", "application/xhtml+xml"].iter().any(|page| kind.eq_ignore_ascii_case(page))
 }
 
 impl EntryCounter {
@@ -205,8 +243,14 @@ fn read(
     if list.report.lines == 0 {
         return Err(Error::Empty);
     }
+    if list.report.page.is_page(list.report.taken, counted.as_page) {
+        return Err(Error::Page);
+    }
     if let (0, Some(note)) = (list.report.taken, list.report.notes.first()) {
         return Err(Error::Nothing(note.line, note.reason.to_string()));
+    }
+    if let Some(before) = &counted.before {
+        before.check_size(list.report.taken)?;
     }
     counted.reserve(list.report.taken)?;
     draft.keep().map_err(disk)?;

@@ -114,6 +114,7 @@ async fn check(
     one: &Subscription,
     before: Option<copy::ListHeader>,
 ) -> Result<Option<(copy::ListHeader, List)>, Error> {
+    let before = before.map(|head| PreviousList { head, entries: 2, age: Duration::ZERO });
     fetch::check(&context(), folder, KEY, (one, (&[], &Arc::default())), before).await
 }
 
@@ -197,7 +198,7 @@ async fn an_invalid_list_does_not_replace_the_cached_one() {
     for path in ["/page", "/empty", "/gzip", "/gone", "/cut", "/huge", "/circle", "/file"] {
         let error = check(folder.path(), &server.subscription(path), None).await.err();
         let fits = match path {
-            "/page" => matches!(error, Some(Error::Nothing(1, _))),
+            "/page" => error == Some(Error::Page),
             "/empty" => error == Some(Error::Empty),
             "/gzip" => error == Some(Error::Encoding("gzip".to_owned())),
             "/gone" => error == Some(Error::Status(404)),
@@ -213,6 +214,98 @@ async fn an_invalid_list_does_not_replace_the_cached_one() {
     }
     let moved = check(folder.path(), &server.subscription("/moved"), None).await.unwrap();
     assert_eq!(moved.map(|(_, list)| list.report.taken), Some(1));
+}
+
+/// Documents that are no list, with their media type. Each has a line that is a name and nothing else.
+const PAGES: &[(&str, &str)] = &[
+    ("text/html", "<!DOCTYPE html>\n<html><body><p>\nportal.example\n</p></body></html>\n"),
+    ("text/html; charset=utf-8", "\n\n  <html>\nportal.example\n</html>\n"),
+    ("text/plain", "<html>\n<head><title>Sign in</title></head>\nportal.example\n</html>\n"),
+    ("text/plain", "<?xml version=\"1.0\"?>\n<page>\nportal.example\n</page>\n"),
+    ("text/html", "Welcome to\nportal.example\nwww.portal.example\n<a href=\"/login\">Sign in</a>\n"),
+    ("application/octet-stream", "Welcome to\nportal.example\n<a href=\"/login\">Sign in</a>\n"),
+    ("application/json", "{\n\"error\":\n\"sign in\",\n\"at\":\nportal.example\n}\n"),
+    ("text/plain", "Please sign in at\nportal.example\nto use this network\n"),
+];
+
+#[tokio::test]
+async fn page_with_a_name_on_a_line_does_not_replace_a_list() {
+    let list: String = (0..5000).map(|number| format!("name{number}.example\n")).collect();
+    let rules: String = (0..5000).map(|number| format!("||name{number}.example^\n")).collect();
+    let records: String = (0..5000).map(|number| format!("name{number}.example CNAME .\n")).collect();
+    let nets: String = (0..5000).map(|number| format!("203.0.{}.{}\n", number / 200, number % 200)).collect();
+    let formats = [
+        (None, list.clone()),
+        (Some(Format::Domains), list.clone()),
+        (Some(Format::Hosts), list.lines().map(|name| format!("0.0.0.0 {name}\n")).collect()),
+        (Some(Format::Adblock), rules),
+        (Some(Format::Rpz), records),
+        (Some(Format::Ip), nets),
+    ];
+    for (format, list) in formats {
+        for (kind, page) in PAGES {
+            let folder = tempfile::tempdir().unwrap();
+            let (turn, list) = (AtomicUsize::new(0), list.clone());
+            let server = Server::new(move |_| match turn.fetch_add(1, Ordering::SeqCst) {
+                0 => whole("", &list),
+                _ => whole(&format!("Content-Type: {kind}\r\n"), page),
+            })
+            .await;
+            let (seen, one) = (Recorder::default(), Subscription { format, ..server.subscription("/") });
+            let folder = folder.path().to_owned();
+            let lists =
+                Subscriptions::new(folder.clone(), KEY, context(), seen.clone(), Arc::new(Unsupervised));
+            lists.set(std::slice::from_ref(&one));
+            until("the list", || seen.delivered() == [(one.id, 5000)]).await;
+            until("its next look", || lists.status(one.id, Timestamp::now()).next_update.is_some()).await;
+            lists.refresh(one.id);
+            until("the refusal of the page", || !seen.errors().is_empty() || seen.delivered().len() > 1)
+                .await;
+            let status = lists.status(one.id, Timestamp::now());
+            assert_eq!(seen.delivered(), [(one.id, 5000)], "{format:?} {page}");
+            assert!(status.error.is_some(), "{format:?} {page}");
+            assert_eq!(status.report.map(|report| report.taken), Some(5000), "{format:?} {page}");
+            let copy = copy::read(&folder, &one, KEY).unwrap().expect("the last good copy");
+            assert_eq!(copy.list.report.taken, 5000, "{format:?} {page}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn first_download_of_a_page_is_an_error() {
+    for (kind, page) in PAGES.iter().filter(|(_, page)| page.contains(['<', '{'])) {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::new(move |_| whole(&format!("Content-Type: {kind}\r\n"), page)).await;
+        let checked = check(folder.path(), &server.subscription("/"), None).await;
+        assert_eq!(checked.map(|_| ()), Err(Error::Page), "{page}");
+        assert_eq!(files(folder.path()), Vec::<String>::new());
+    }
+    // Servers call lists pages, too.
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(|_| whole("Content-Type: text/html\r\n", "# names\na.example\n")).await;
+    assert!(check(folder.path(), &server.subscription("/"), None).await.is_ok());
+}
+
+#[tokio::test]
+async fn list_that_stays_small_is_taken_after_a_week() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(|_| whole("", &"a.example\n".repeat(10))).await;
+    let one = server.subscription("/");
+    let (head, _) = check(folder.path(), &one, None).await.unwrap().expect("a list");
+    let week = Duration::from_secs(7 * 24 * 3600);
+    for (entries, age, taken) in [
+        (41, Duration::ZERO, false),
+        (41, week - Duration::from_secs(1), false),
+        (41, week, true),
+        (40, Duration::ZERO, true),
+        (19, Duration::ZERO, true),
+    ] {
+        let before = PreviousList { head: head.clone(), entries, age };
+        let checked =
+            fetch::check(&context(), folder.path(), KEY, (&one, (&[], &Arc::default())), Some(before)).await;
+        let want = if taken { Ok(10) } else { Err(Error::Shrunk { before: entries, taken: 10 }) };
+        assert_eq!(checked.map(|list| list.expect("it is new").1.report.taken), want, "{entries} {age:?}");
+    }
 }
 
 #[tokio::test]

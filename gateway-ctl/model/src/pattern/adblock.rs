@@ -1,9 +1,10 @@
 //! Rules for host names in Adblock syntax, as far as a resolver can apply them.
 //!
-//! `||example.com^` the name and all below it, `|example.com^` this name only, `example.com` the same as the first,
-//! `/expression/`, `*` as a wildcard, `@@` before all of it for an exception, and after `$` the modifiers
-//! `important`, `dnstype`, `client` and `denyallow`. Paths, page elements and options of browsers are refused: a
-//! resolver sees none of them.
+//! `||example.com^` the name and all below it, `|example.com^` and `://example.com^` this name only, `.example.com^` the
+//! names below it, `-ads.example.com^` all names that end so, `||example.` all names with a part that begins so, `/` in
+//! place of the last `^`, `/expression/`, `*` as a wildcard, `@@` before all of it for an exception, and after `$` the
+//! modifiers `important`, `dnstype`, `client` and `denyallow`. A name alone is the same as the first form. Paths, ports,
+//! page elements and options of browsers are refused: a resolver sees none of them.
 
 use std::fmt;
 
@@ -20,6 +21,8 @@ pub enum AdblockTarget {
     Suffix(DomainName),
     /// `|name^`
     Exact(DomainName),
+    /// `.name^`
+    Below(DomainName),
     /// `||wild*card^`
     SuffixWildcard(String),
     /// `|wild*card^`
@@ -52,7 +55,7 @@ impl AdblockRule {
         if text.starts_with('!') || text.starts_with('#') {
             return Err("This is a comment, not a rule.".to_owned());
         }
-        if ["##", "#@#", "#?#", "#$#"].iter().any(|mark| text.contains(mark)) {
+        if is_for_browsers(text) {
             return Err(
                 "Rules for elements of pages are for browsers; a resolver sees only names.".to_owned()
             );
@@ -126,6 +129,7 @@ impl AdblockRule {
         let found = match &self.target {
             AdblockTarget::Suffix(name) => asked.is_within(name),
             AdblockTarget::Exact(name) => name == asked,
+            AdblockTarget::Below(name) => name != asked && asked.is_within(name),
             AdblockTarget::Wildcard(pattern) => matches_wildcard(pattern.as_bytes(), text.as_bytes()),
             AdblockTarget::SuffixWildcard(pattern) => {
                 let starts = std::iter::once(0).chain(text.match_indices('.').map(|(at, _)| at + 1));
@@ -158,25 +162,92 @@ fn target(body: &str) -> Result<AdblockTarget, String> {
         }
         return regex(expression).map(AdblockTarget::Regex);
     }
-    let (exact, rest) = match (body.strip_prefix("||"), body.strip_prefix('|')) {
-        (Some(rest), _) => (false, rest),
-        (None, Some(rest)) => (true, rest),
-        (None, None) => (false, body),
+    let (start, rest) = Start::of(body);
+    let (name, is_closed) = end_of(rest, start)?;
+    if name.contains(':') {
+        return Err("Ports are for browsers; a resolver sees only names.".to_owned());
+    }
+    if name.is_empty() || name == "." {
+        return Err("Not a rule for a name: it is empty.".to_owned());
+    }
+    if name.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        return Err("Parts of addresses are for browsers; a resolver sees only names.".to_owned());
+    }
+    let whole = |name| DomainName::parse(name).map_err(|error| format!("Not a rule for a name: {error}."));
+    if start == Start::Anywhere && !is_closed && !name.contains('*') && !name.starts_with('.') {
+        return whole(name).map(AdblockTarget::Suffix);
+    }
+    if is_closed && !name.contains('*') {
+        match (start, name.strip_prefix('.')) {
+            (Start::Label, _) => return whole(name).map(AdblockTarget::Suffix),
+            (Start::Name, _) => return whole(name).map(AdblockTarget::Exact),
+            (Start::Anywhere, Some(name)) => return whole(name).map(AdblockTarget::Below),
+            (Start::Anywhere, None) => {}
+        }
+    }
+    let before = if start == Start::Anywhere { "*" } else { "" };
+    let mut pattern = format!("{before}{name}{}", if is_closed { "" } else { "*" });
+    while pattern.contains("**") {
+        pattern = pattern.replace("**", "*");
+    }
+    match pattern.strip_prefix("*.").filter(|name| !name.contains('*')) {
+        Some(name) => whole(name).map(AdblockTarget::Below),
+        None if start == Start::Label => wildcard(&pattern).map(AdblockTarget::SuffixWildcard),
+        None => wildcard(&pattern).map(AdblockTarget::Wildcard),
+    }
+}
+
+/// Beginning of the text that a pattern matches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// `||`: the beginning of any label.
+    Label,
+    /// `|`, or a scheme: the beginning of the name.
+    Name,
+    Anywhere,
+}
+
+impl Start {
+    /// Splits a pattern behind its beginning.
+    fn of(body: &str) -> (Start, &str) {
+        if let Some(rest) = body.strip_prefix("||") {
+            return (Start::Label, rest);
+        }
+        let bare = body.strip_prefix('|');
+        let schemes = ["http://", "https://", "ws://", "wss://", "://", "//"];
+        let behind_scheme = schemes.iter().find_map(|scheme| bare.unwrap_or(body).strip_prefix(scheme));
+        match behind_scheme.or(bare) {
+            Some(rest) => (Start::Name, rest),
+            None => (Start::Anywhere, body),
+        }
+    }
+}
+
+/// Splits off the end of a pattern. Returns the name, and whether a match ends with it: by `^`, by the `/` behind the
+/// name of a URL, or by `|`.
+fn end_of(rest: &str, start: Start) -> Result<(&str, bool), String> {
+    let Some(at) = rest.find(['^', '/']) else {
+        return Ok(rest.strip_suffix('|').map_or((rest, false), |name| (name, true)));
     };
-    let name = rest.strip_suffix('|').unwrap_or(rest);
-    let name = name.strip_suffix('^').unwrap_or(name);
-    if name.contains('/') {
-        return Err("Paths are for browsers; a resolver sees only names.".to_owned());
+    let (name, mut behind) = (&rest[..at], &rest[at..]);
+    if start == Start::Anywhere && behind.starts_with('/') {
+        return Err(PATHS.to_owned());
     }
-    if name.contains('*') {
-        return wildcard(name).map(if exact {
-            AdblockTarget::Wildcard
-        } else {
-            AdblockTarget::SuffixWildcard
-        });
+    behind = behind[1..].trim_end_matches('*');
+    match behind.is_empty() || behind == "|" {
+        true => Ok((name, true)),
+        false => Err(PATHS.to_owned()),
     }
-    let name = DomainName::parse(name).map_err(|error| format!("Not a rule for a name: {error}."))?;
-    Ok(if exact { AdblockTarget::Exact(name) } else { AdblockTarget::Suffix(name) })
+}
+
+const PATHS: &str = "Paths are for browsers; a resolver sees only names.";
+
+/// Reports whether a rule is for elements, scripts or texts of pages: it has a mark such as `##`, `#@#` or `#%#`.
+fn is_for_browsers(text: &str) -> bool {
+    text.match_indices('#').any(|(at, _)| {
+        let marks = text[at + 1..].trim_start_matches(['@', '?', '$', '%']);
+        marks.starts_with('#') && text[at + 1..].len() - marks.len() <= 3
+    })
 }
 
 impl fmt::Display for AdblockRule {
@@ -187,6 +258,7 @@ impl fmt::Display for AdblockRule {
         match &self.target {
             AdblockTarget::Suffix(name) => write!(f, "||{name}^")?,
             AdblockTarget::Exact(name) => write!(f, "|{name}^")?,
+            AdblockTarget::Below(name) => write!(f, ".{name}^")?,
             AdblockTarget::SuffixWildcard(text) => write!(f, "||{text}^")?,
             AdblockTarget::Wildcard(text) => write!(f, "|{text}^")?,
             AdblockTarget::Regex(regex) => write!(f, "/{regex}/")?,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_core::dns::filter::Lists;
-use gateway_core::dns::lists::List;
+use gateway_core::dns::lists::{List, Report};
 use gateway_core::doh_servers::FeedServers;
 use gateway_dns::lists::{Deliver, Error, Limits, Subscription};
 use gateway_model::kinds::ThreatFeed;
@@ -75,6 +75,10 @@ impl ListStore {
 
 impl Deliver for ListStore {
     fn deliver(&self, id: Id, mut list: List) {
+        if let Some(note) = list.report.notes.first() {
+            let Report { taken, ignored, .. } = list.report;
+            tracing::info!(%id, taken, ignored, line = note.line, reason = %note.reason, "lines of a list were not taken");
+        }
         if let Some(servers) = list.servers.take() {
             self.servers.lock().unwrap_or_else(PoisonError::into_inner).insert(id, servers);
             self.wake.wake(Reason::Facts);

@@ -1,5 +1,6 @@
 //! Names of one list: their hashes, with the form and the effect of each.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use gateway_common::dns_filter::UNUSED_BITS;
@@ -139,7 +140,18 @@ impl NameCollector {
 
     pub fn add(&mut self, name: NameRef<'_>, form: Form, effect: Effect) {
         self.depths |= 1 << depth(name);
-        self.words.push(compared(self.key.listed.hash(name.wire())) | (effect as u64) << 2 | form as u64);
+        self.words.push(self.word(name, form, effect));
+    }
+
+    /// Removes entries that were added with this form and effect.
+    pub fn remove<'a>(&mut self, entries: impl Iterator<Item = (NameRef<'a>, Form, Effect)>) {
+        let entries: HashSet<u64> =
+            entries.map(|(name, form, effect)| self.word(name, form, effect)).collect();
+        self.words.retain(|word| !entries.contains(word));
+    }
+
+    fn word(&self, name: NameRef<'_>, form: Form, effect: Effect) -> u64 {
+        compared(self.key.listed.hash(name.wire())) | (effect as u64) << 2 | form as u64
     }
 
     pub fn finish(mut self) -> Names {

@@ -38,6 +38,7 @@ impl Test {
         match target {
             AdblockTarget::Suffix(name) => Test::Name(Name::from(name), Form::Both),
             AdblockTarget::Exact(name) => Test::Name(Name::from(name), Form::Itself),
+            AdblockTarget::Below(name) => Test::Name(Name::from(name), Form::Below),
             AdblockTarget::SuffixWildcard(text) => Test::wildcard(text, false),
             AdblockTarget::Wildcard(text) => Test::wildcard(text, true),
             AdblockTarget::Regex(regex) => Test::Regex(regex.clone()),

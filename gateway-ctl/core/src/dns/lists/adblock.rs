@@ -1,6 +1,7 @@
 //! Rules in adblock syntax: rules that are only a name are stored as names, the others are compiled.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use gateway_model::pattern::{AdblockRule, AdblockTarget, Match, Pattern};
 
@@ -18,6 +19,16 @@ pub(super) fn rule(line: &[u8], into: &mut ListCollector) {
     let Ok(text) = std::str::from_utf8(line) else {
         return into.ignore(Cow::Borrowed("the line is not UTF-8"));
     };
+    if let Some((address, effect)) = address_only(text) {
+        return into.net(address.into(), effect);
+    }
+    if let Some(disabled) = without_badfilter(text) {
+        return match Pattern::parse(Match::Adblock, &disabled) {
+            Ok(Pattern::Adblock(rule)) => into.disable(&rule),
+            Ok(_) => {}
+            Err(reason) => into.ignore(reason.into()),
+        };
+    }
     match Pattern::parse(Match::Adblock, text) {
         Ok(Pattern::Adblock(rule)) => compiled(text, rule, into),
         Ok(_) => {}
@@ -47,6 +58,46 @@ fn name_only<'a>(line: &[u8], room: &'a mut [u8; MAX]) -> Option<(Text<'a>, Form
     Some((read(&rest[..end], room).ok()?, Form::Both, effect))
 }
 
+/// Parses a rule for an address, such as `||192.0.2.1^`: answers with it are blocked.
+fn address_only(text: &str) -> Option<(IpAddr, Effect)> {
+    let (effect, rest) = match text.strip_prefix("@@") {
+        Some(rest) => (Effect::Allow, rest),
+        None => (Effect::Block, text),
+    };
+    let rest = ["||", "|http://", "http://", "://", "|"].iter().find_map(|start| rest.strip_prefix(start))?;
+    let end = rest.find(['^', '/', '|']).unwrap_or(rest.len());
+    let is_end = matches!(&rest[end..], "^" | "/" | "|" | "^|");
+    Some((rest[..end].parse().ok().filter(|_| is_end)?, effect))
+}
+
+/// Returns the rule that a rule with the modifier `badfilter` disables.
+fn without_badfilter(text: &str) -> Option<String> {
+    let (body, modifiers) = text.rsplit_once('$')?;
+    let mut modifiers: Vec<&str> = modifiers.split(',').collect();
+    let at = modifiers.iter().position(|modifier| *modifier == "badfilter")?;
+    modifiers.remove(at);
+    Some(if modifiers.is_empty() { body.to_owned() } else { format!("{body}${}", modifiers.join(",")) })
+}
+
+/// Returns the entry of a rule that is only a name.
+pub(super) fn as_name(rule: &AdblockRule) -> Option<(Name, Form, Effect)> {
+    if !rule.types.is_empty() || !rule.not_types.is_empty() || !rule.deny_allow.is_empty() {
+        return None;
+    }
+    let effect = match (rule.exception, rule.important) {
+        (false, false) => Effect::Block,
+        (false, true) => Effect::BlockAlways,
+        (true, false) => Effect::Allow,
+        (true, true) => Effect::AllowAlways,
+    };
+    match &rule.target {
+        AdblockTarget::Suffix(name) => Some((Name::from(name), Form::Both, effect)),
+        AdblockTarget::Exact(name) => Some((Name::from(name), Form::Itself, effect)),
+        AdblockTarget::Below(name) => Some((Name::from(name), Form::Below, effect)),
+        AdblockTarget::SuffixWildcard(_) | AdblockTarget::Wildcard(_) | AdblockTarget::Regex(_) => None,
+    }
+}
+
 fn take(name: NameRef<'_>, form: Form, effect: Effect, into: &mut ListCollector) {
     into.name(name, form, effect);
 }
@@ -55,16 +106,8 @@ fn compiled(text: &str, rule: Box<AdblockRule>, into: &mut ListCollector) {
     if !rule.clients.is_empty() {
         return into.ignore(Cow::Borrowed("a rule of a list cannot be for certain clients"));
     }
-    let bare = rule.types.is_empty() && rule.not_types.is_empty() && rule.deny_allow.is_empty();
-    let effect = match (rule.exception, rule.important) {
-        (false, false) => Effect::Block,
-        (false, true) => Effect::BlockAlways,
-        (true, false) => Effect::Allow,
-        (true, true) => Effect::AllowAlways,
-    };
-    match &rule.target {
-        AdblockTarget::Suffix(name) if bare => take(Name::from(name).as_ref(), Form::Both, effect, into),
-        AdblockTarget::Exact(name) if bare => take(Name::from(name).as_ref(), Form::Itself, effect, into),
-        _ => into.rule(text, ListRuleEffect::Adblock(rule)),
+    match as_name(&rule) {
+        Some((name, form, effect)) => take(name.as_ref(), form, effect, into),
+        None => into.rule(text, ListRuleEffect::Adblock(rule)),
     }
 }

@@ -20,12 +20,13 @@ pub(super) fn format(head: &[u8]) -> Format {
     if counts == [0; 5] {
         return Format::Domains;
     }
-    let formats = [Format::Domains, Format::Hosts, Format::Adblock, Format::Rpz, Format::Ip];
+    let formats = [Format::Ip, Format::Domains, Format::Hosts, Format::Adblock, Format::Rpz];
     // Records of a zone cannot be mistaken for another format.
     if counts[Format::Rpz as usize] > 0 && counts[Format::Adblock as usize] == 0 {
         return Format::Rpz;
     }
-    // `max_by_key` returns the last of equal counts: plain names are the weakest evidence.
+    // `max_by_key` returns the last of equal counts. Plain names are weak evidence. A list of addresses has no names, and
+    // the other formats skip addresses, so that addresses need the majority.
     formats.into_iter().max_by_key(|format| counts[*format as usize]).unwrap_or(Format::Domains)
 }
 

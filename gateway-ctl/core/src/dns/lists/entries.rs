@@ -1,11 +1,14 @@
 //! Entries of a list: names, rules and networks as the formats parse them, with a report of the lines.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use gateway_model::pattern::AdblockRule;
 
+use super::adblock;
+use super::page::PageSigns;
 use crate::dns::address_set::NetCollector;
 use crate::dns::domain_set::{Effect, Form, NameCollector};
 use crate::dns::name::{Name, NameRef};
@@ -52,6 +55,7 @@ pub struct Report {
     pub ignored: u64,
     /// The first ignored entries.
     pub notes: Vec<Note>,
+    pub page: PageSigns,
 }
 
 /// Reason why a line was ignored.
@@ -72,9 +76,40 @@ pub(super) struct ListCollector {
     pub nets: NetCollector,
     pub report: Report,
     pub servers: Option<FeedServers>,
+    /// Rules that other rules of the list disable, in their one spelling.
+    pub disabled: BTreeMap<String, Box<AdblockRule>>,
 }
 
 impl ListCollector {
+    /// Notes a rule that the list disables (`$badfilter`), wherever in the list it is.
+    pub fn disable(&mut self, rule: &AdblockRule) {
+        if self.disabled.len() < MAX_RULES {
+            self.disabled.insert(rule.to_string(), Box::new(rule.clone()));
+            self.report.taken += 1;
+        } else {
+            self.ignore(TOO_MANY);
+        }
+    }
+
+    /// Removes the disabled rules.
+    pub fn remove_disabled(&mut self) {
+        if self.disabled.is_empty() {
+            return;
+        }
+        let is_disabled = |rule: &ListRule| match &rule.effect {
+            ListRuleEffect::Adblock(rule) => self.disabled.contains_key(&rule.to_string()),
+            ListRuleEffect::Answer { .. } => false,
+        };
+        self.rules.retain(|rule| !is_disabled(rule));
+        let names: Vec<_> = self.disabled.values().filter_map(|rule| adblock::as_name(rule)).collect();
+        self.names.remove(names.iter().map(|(name, form, effect)| (name.as_ref(), *form, *effect)));
+        if let Some(servers) = &mut self.servers {
+            for (name, ..) in &names {
+                servers.names.remove(&name.to_string());
+            }
+        }
+    }
+
     pub fn name(&mut self, name: NameRef<'_>, form: Form, effect: Effect) {
         self.names.add(name, form, effect);
         self.report.taken += 1;

@@ -27,16 +27,22 @@ const OWN: &[&[u8]] = &[
     b"0.0.0.0",
 ];
 
-/// Parses a trimmed line.
-pub(super) fn line(line: &[u8], into: &mut ListCollector) {
+/// Parses a trimmed line. `is_adblock`: the list is one of rules, in which a dot or a star at the beginning is part of
+/// a pattern.
+pub(super) fn line(line: &[u8], is_adblock: bool, into: &mut ListCollector) {
     let Some(first) = line.first() else { return };
     match first {
         b'!' | b'[' | b';' => {}
         b'#' if !is_cosmetic(line) => {}
         b'@' | b'|' => adblock::rule(line, into),
-        b'/' if line.starts_with(b"//") => {}
+        b'/' if line.starts_with(b"//") && !is_rule_of_url(line) => {}
+        b'.' | b'*' if is_adblock => adblock::rule(line, into),
         _ => {
             let word = word(line);
+            let (word, line) = match comment_at(word) {
+                Some(at) => (&word[..at], &word[..at]),
+                None => (word, line),
+            };
             match null_or_address(word) {
                 Some(null) if word.len() < line.len() => hosts(null, &line[word.len()..], into),
                 Some(_) => into.ignore(Cow::Borrowed("an address without a name")),
@@ -54,6 +60,21 @@ fn is_cosmetic(line: &[u8]) -> bool {
     [&b"##"[..], b"#@#", b"#?#", b"#$#"].iter().any(|mark| {
         line.strip_prefix(*mark).is_some_and(|rest| !matches!(rest.first(), None | Some(b' ' | b'#' | b'\t')))
     })
+}
+
+/// Returns whether the line is a rule such as `//name^`. Others that begin so are comments.
+fn is_rule_of_url(line: &[u8]) -> bool {
+    line.ends_with(b"^") && !line.iter().any(u8::is_ascii_whitespace)
+}
+
+/// Returns the offset of the comment in a word such as `name#comment`.
+fn comment_at(word: &[u8]) -> Option<usize> {
+    let at = memchr::memchr(b'#', word)?;
+    let is_mark = |byte: &u8| matches!(byte, b'@' | b'?' | b'$' | b'%');
+    let is_cosmetic = word[at + 1..].iter().find(|byte| !is_mark(byte)) == Some(&b'#');
+    // Expressions and modifiers may have the character.
+    let is_name = !word[..at].iter().any(|byte| matches!(byte, b'/' | b'$' | b'^' | b'|'));
+    (is_name && !is_cosmetic).then_some(at)
 }
 
 fn word(line: &[u8]) -> &[u8] {
@@ -81,19 +102,26 @@ fn null_or_address(word: &[u8]) -> Option<bool> {
 
 fn hosts(null: bool, rest: &[u8], into: &mut ListCollector) {
     for name in rest.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty()) {
-        if name[0] == b'#' {
+        let comment = memchr::memchr(b'#', name);
+        if comment == Some(0) {
             return;
         }
-        if OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            continue;
+        hosts_name(&name[..comment.unwrap_or(name.len())], null, into);
+        if comment.is_some() {
+            return;
         }
-        if !null {
-            into.ignore(Cow::Borrowed("the line gives a name an address, which lists may not"));
-            continue;
-        }
-        let mut room = [0; MAX];
-        take(read(name, &mut room), Form::Itself, into);
     }
+}
+
+fn hosts_name(name: &[u8], null: bool, into: &mut ListCollector) {
+    if OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+        return;
+    }
+    if !null {
+        return into.ignore(Cow::Borrowed("the line gives a name an address, which lists may not"));
+    }
+    let mut room = [0; MAX];
+    take(read(name, &mut room), Form::Itself, into);
 }
 
 /// Parses a single name, with or without `*.` or a dot before it. The entry includes its subdomains.
@@ -101,7 +129,7 @@ fn alone(word: &[u8], into: &mut ListCollector) {
     let name = word.strip_prefix(b"*.").or_else(|| word.strip_prefix(b".")).unwrap_or(word);
     let mut room = [0; MAX];
     match read(name, &mut room) {
-        Err(_) if name.len() == word.len() => adblock::rule(word, into),
+        Err(_) if name.len() == word.len() || word.contains(&b'^') => adblock::rule(word, into),
         read => take(read, Form::Both, into),
     }
 }

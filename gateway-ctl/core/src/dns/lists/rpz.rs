@@ -1,8 +1,8 @@
 //! Response policy zones in the text form of zone files.
 //!
 //! Supported triggers are names and addresses of the answer (`rpz-ip`). Supported actions are NXDOMAIN (`CNAME .`),
-//! NODATA (`CNAME *.`), `rpz-passthru`, `rpz-drop`, and local data of the types A, AAAA and CNAME. Triggers by client
-//! and by name server are not supported.
+//! NODATA (`CNAME *.`), `rpz-passthru`, `rpz-drop`, and local data of the types A, AAAA and CNAME. Other local data is
+//! answered with NODATA and counted. Triggers by client and by name server, and `rpz-tcp-only`, are not supported.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,6 +13,7 @@ use super::entries::{Answer, ListCollector, ListRuleEffect};
 use super::read_name::read;
 use crate::dns::domain_set::{Effect, Form};
 use crate::dns::name::MAX;
+use crate::dns::rtype;
 
 /// State of the zone parser that later lines depend on.
 #[derive(Debug, Default)]
@@ -74,9 +75,10 @@ impl Zone {
         }
         match record_type.as_str() {
             // Infrastructure records of the zone itself.
-            "NS" | "DNSKEY" | "RRSIG" | "NSEC" if self.owner.is_empty() => {}
+            "NS" if self.owner.is_empty() => {}
+            "DNSKEY" | "RRSIG" | "NSEC" | "NSEC3" | "NSEC3PARAM" => {}
             _ if self.owner.is_empty() => into.ignore(Cow::Borrowed("a record without a name")),
-            "CNAME" | "A" | "AAAA" => self.record(&record_type, data, into),
+            known if rtype::parse(known).is_some() => self.record(&record_type, data, into),
             _ => into.ignore(format!("local data of the type {record_type:.16} is not understood").into()),
         }
     }
@@ -116,15 +118,25 @@ impl Zone {
                 return into.ignore(format!("triggers of the kind {trigger} are not understood").into());
             }
         }
+        // What cannot be answered as the zone says is answered with no records.
         let effect = match effect(record_type, data, owner) {
             Ok(effect) => effect,
-            Err(reason) => return into.ignore(reason),
+            Err(reason) => {
+                into.ignore(reason);
+                Data::Effect(Effect::NoData)
+            }
         };
+        if record_type == "CNAME" && data.trim_end_matches('.').eq_ignore_ascii_case("rpz-tcp-only") {
+            return;
+        }
         if let Some(net) = owner.strip_suffix(".rpz-ip") {
             return match (net_of(net), effect) {
                 (Some(net), Data::Effect(effect)) => into.net(net, effect),
-                (Some(_), Data::Answer(_)) => {
-                    into.ignore(Cow::Borrowed("local data for addresses of answers is not understood"));
+                (Some(net), Data::Answer(_)) => {
+                    into.ignore(Cow::Borrowed(
+                        "local data for addresses of answers is not understood; they are answered with no records",
+                    ));
+                    into.net(net, Effect::NoData);
                 }
                 (None, _) => into.ignore(Cow::Borrowed("not a network such as 24.0.2.0.192.rpz-ip")),
             };
@@ -153,6 +165,12 @@ enum Data {
 }
 
 fn effect(record_type: &str, data: &str, owner: &str) -> Result<Data, Cow<'static, str>> {
+    if !matches!(record_type, "CNAME" | "A" | "AAAA") {
+        return Err(format!(
+            "local data of the type {record_type:.16} is not understood; the name is answered with no records"
+        )
+        .into());
+    }
     if record_type != "CNAME" {
         let address: Option<IpAddr> = match record_type {
             "A" => data.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
