@@ -1,7 +1,7 @@
 //! Client of one upstream over one path: its connections, its health, and its observed deviations from the protocol.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -31,6 +31,10 @@ const SILENT_AFTER: Duration = Duration::from_secs(180);
 /// Number of answers with changed letter case, each confirmed over TCP, after which queries no longer mix the case.
 const FOLDS_AFTER: u8 = 3;
 
+/// Time for which queries have no EDNS after a FORMERR. One such answer may be that of a server behind the address which
+/// is replaced, or of a middlebox.
+const PLAIN_TIME: Duration = Duration::from_secs(900);
+
 type Opening = Shared<BoxFuture<'static, Result<Connection, Error>>>;
 
 pub struct UpstreamClient {
@@ -42,8 +46,9 @@ pub struct UpstreamClient {
     context: Arc<Context>,
     addresses: Arc<Addresses>,
     channel: Mutex<Option<Opening>>,
-    /// The upstream does not support EDNS.
-    plain: AtomicBool,
+    /// Time until which queries have no EDNS, because the upstream did not support it. In milliseconds since `created`.
+    plain_until_ms: AtomicU64,
+    created: Instant,
     folded: AtomicU8,
     /// TLS sessions, resumed only over the path that created them: a ticket would link paths.
     tls: Arc<connection::Tickets>,
@@ -70,7 +75,8 @@ impl UpstreamClient {
             context,
             addresses,
             channel: Mutex::default(),
-            plain: AtomicBool::default(),
+            plain_until_ms: AtomicU64::default(),
+            created: Instant::now(),
             folded: AtomicU8::default(),
             tls: Arc::default(),
             wanted: Mutex::new(Instant::now()),
@@ -147,7 +153,7 @@ impl UpstreamClient {
     }
 
     async fn exchange(self: &Arc<UpstreamClient>, query: &UpstreamQuery) -> Result<Answer, Error> {
-        let edns = !self.plain.load(Ordering::Relaxed) || query.dnssec_ok;
+        let edns = query.dnssec_ok || self.has_edns();
         let answer = self.exchange_as(query, edns).await?;
         if !edns || answer.1.rcode != FORMERR || answer.1.edns {
             return Ok(answer);
@@ -155,9 +161,21 @@ impl UpstreamClient {
         // RFC 6891, section 7: a server without EDNS returns FORMERR.
         let again = self.exchange_as(query, false).await?;
         if again.1.rcode != FORMERR {
-            self.plain.store(true, Ordering::Relaxed);
+            self.stop_edns();
         }
         Ok(again)
+    }
+
+    fn stop_edns(&self) {
+        let until = self.created.elapsed() + PLAIN_TIME;
+        self.plain_until_ms.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn has_edns(&self) -> bool {
+        match self.plain_until_ms.load(Ordering::Relaxed) {
+            0 => true,
+            until => self.created.elapsed().as_millis() >= u128::from(until),
+        }
     }
 
     async fn exchange_as(
@@ -316,5 +334,27 @@ async fn probe(line: Weak<UpstreamClient>) {
         if outcome.is_ok() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_outbound::Resolver;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_format_error_stops_edns_for_a_time_only() {
+        let server = Arc::new(Server::plain(([192, 0, 2, 53], 53).into()));
+        let context = Arc::new(Context::new(Resolver::default(), || Err("no TLS here".to_owned()), |_| {}));
+        let client = UpstreamClient::new(server, Egress::DEFAULT, "auto".into(), context);
+        assert!(client.has_edns());
+        client.stop_edns();
+        tokio::time::advance(PLAIN_TIME - Duration::from_secs(1)).await;
+        assert!(!client.has_edns());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(client.has_edns(), "the server behind the address may be another one");
+        client.stop_edns();
+        assert!(!client.has_edns());
     }
 }

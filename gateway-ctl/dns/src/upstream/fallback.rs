@@ -15,8 +15,9 @@ use super::message::{NOERROR, NXDOMAIN, SERVFAIL, UpstreamQuery};
 use crate::hooks::Failure;
 use crate::wire;
 
-/// Time limit for the answer to a query.
-pub const DEADLINE: Duration = Duration::from_secs(5);
+/// Time limit for the answer to a query. Clients wait 5 seconds before they give up or send the query again (glibc,
+/// musl), so that an answer at that time would be lost.
+pub const DEADLINE: Duration = Duration::from_millis(4500);
 /// Maximum number of attempts at one upstream.
 const MAX_TRIES_PER_UPSTREAM: usize = 3;
 /// Maximum number of attempts at all upstreams together.
