@@ -7,6 +7,7 @@ pub mod filter;
 pub mod lists;
 pub mod name;
 pub mod name_map;
+pub mod rebinding;
 pub mod rtype;
 pub mod zones;
 

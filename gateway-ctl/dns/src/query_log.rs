@@ -151,6 +151,11 @@ impl QueryLog {
         lock(&self.journal).clients()
     }
 
+    /// Answers withheld since the start because a public name had a local address.
+    pub fn rebinding(&self) -> u64 {
+        lock(&self.journal).rebinding()
+    }
+
     /// Records that were lost since the start because their buffer was not emptied in time.
     pub fn lost(&self) -> u64 {
         lock(&self.journal).lost()

@@ -75,6 +75,8 @@ pub struct Status {
     pub today: Totals,
     /// Log records lost since the start. `log_error` is the reason why the log writes no files.
     pub unlogged: u64,
+    /// Answers withheld since the start because a public name had a local address.
+    pub rebinding: u64,
     pub log_error: Option<String>,
 }
 
@@ -227,6 +229,7 @@ impl Resolver {
             crowded: of(&counts.crowded),
             today: self.shared.log.today(),
             unlogged: self.shared.log.lost(),
+            rebinding: self.shared.log.rebinding(),
             log_error: self.shared.log.error(),
         }
     }

@@ -281,5 +281,6 @@ fn cause(cause: Cause) -> &'static str {
         Cause::Rewrite => "rewrite",
         Cause::Canary => "canary",
         Cause::Privacy => "privacy",
+        Cause::Rebinding => "rebinding",
     }
 }

@@ -45,6 +45,11 @@ fn resolver(registry: &mut Registry, names: &DnsService) {
         "Answers of the filter in the kernel that the resolver could not explain, because its inputs had changed",
         status.unexplained,
     );
+    count(
+        "dns_rebinding_answers",
+        "Answers withheld because a public name had a local address (DNS rebinding)",
+        status.rebinding,
+    );
     count("dns_dropped_log_records", "Records that the query log had no room for", status.unlogged);
     let dropped = [
         ("overload", status.overloaded),

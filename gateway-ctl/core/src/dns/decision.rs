@@ -36,8 +36,10 @@ pub enum Action {
     /// The name exists, but has no records of the queried type.
     NoData,
     Refuse,
-    /// Answered with the addresses of the queried family; there is at least one.
+    /// Answered with these addresses; with NODATA if none is of the queried type.
     Addresses(Vec<IpAddr>),
+    /// Answered from local data, else with NODATA. A rewrite knows the name, so that no query for it is forwarded.
+    LocalOnly,
     /// Resolved as this name, shown as a CNAME.
     Name(Name),
 }
@@ -53,6 +55,8 @@ pub enum Cause {
     Canary,
     /// Block of a privacy class or of the privacy settings.
     Privacy,
+    /// Protection against rebinding: a public name with an address of the network.
+    Rebinding,
 }
 
 /// Entry that decided.

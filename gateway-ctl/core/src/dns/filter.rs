@@ -17,6 +17,8 @@
 //! the name itself, a longer suffix, a wildcard, an expression. Then the older entry wins. In a response policy zone
 //! the longest name decides.
 //!
+//! A local address of a public name is a case of rebinding, unless a rule of steps 1 and 2 allows the name.
+//!
 //! Rewrites apply where no rule of steps 1 and 3 acts: a rule that allows a name does not disable its rewrite. Names
 //! and addresses of an answer are checked against steps 1 to 3 and 5 to 6 only, because no client queried them. They
 //! pass if the queried name is allowed in an earlier step than the one that would block them.
@@ -33,6 +35,7 @@ use super::decision::{Action, Cause, ClientIdentity, Decision, Question, RuleSou
 use super::domain_set::{Effect, Form, Hit, Table};
 use super::lists::Format;
 use super::name::{MAX, NameRef};
+use super::rebinding::Rebinding;
 
 mod canaries;
 mod certain;
@@ -70,6 +73,9 @@ pub struct Filter {
     /// Indexes into `sources` by the number of the list in the table.
     by_tag: Vec<Option<u16>>,
     zone: TimeZone,
+    rebinding: Option<Rebinding>,
+    /// Clients that get no certificates of DNSCrypt servers.
+    no_dnscrypt: Option<ClientSelector>,
 }
 
 #[derive(Clone, Debug)]
@@ -137,7 +143,16 @@ impl Filter {
         }
         let key = lists.key();
         let index = Index::new(&key, entries.iter().map(|entry| &entry.test));
-        Filter { entries, index, table: lists.table().clone(), sources, by_tag, zone: options.zone }
+        Filter {
+            entries,
+            index,
+            table: lists.table().clone(),
+            sources,
+            by_tag,
+            zone: options.zone,
+            rebinding: None,
+            no_dnscrypt: privacy::no_dnscrypt(state),
+        }
     }
 
     /// Creates a filter with the entries that hold although filtering is off: blocks, and local names that are denied.
@@ -145,7 +160,22 @@ impl Filter {
         let entries = privacy::entries(state);
         let index = Index::new(&lists.key(), entries.iter().map(|entry| &entry.test));
         let (sources, by_tag) = (Vec::new(), Vec::new());
-        Filter { entries, index, table: lists.table().clone(), sources, by_tag, zone: options.zone }
+        Filter {
+            entries,
+            index,
+            table: lists.table().clone(),
+            sources,
+            by_tag,
+            zone: options.zone,
+            rebinding: None,
+            no_dnscrypt: privacy::no_dnscrypt(state),
+        }
+    }
+
+    /// Adds the protection against rebinding.
+    #[must_use]
+    pub fn with_rebinding(self, rebinding: Option<Rebinding>) -> Filter {
+        Filter { rebinding, ..self }
     }
 
     /// Loads what the decisions on a few names in wire format read from memory.
@@ -155,6 +185,18 @@ impl Filter {
 
     /// Returns the decision on a query.
     pub fn decide(&self, asker: &ClientIdentity, question: Question<'_>, now: Timestamp) -> Decision {
+        if let Some(clients) = &self.no_dnscrypt
+            && privacy::is_dnscrypt_certificate(question.name)
+            && clients.is_match(asker)
+        {
+            let because = RuleSource {
+                cause: Cause::Privacy,
+                id: None,
+                rule: privacy::DNSCRYPT_CERTIFICATES.into(),
+                through: None,
+            };
+            return Decision { action: Action::Nxdomain, because: Some(because) };
+        }
         let best = self.best(asker, question, now, Part::Question);
         best.winner().map_or(Decision::PASS, |found| self.decision(found, question, None))
     }
@@ -197,11 +239,32 @@ impl Filter {
                 });
             }
         }
-        let Some(found) = best.winner() else { return Decision::PASS };
-        if !found.rank.tier.allows() && self.is_allowed_earlier(asker, question, now, found) {
-            return Decision::PASS;
+        let rebinding = || self.rebinding(asker, question, address, now).unwrap_or(Decision::PASS);
+        let Some(found) = best.winner() else { return rebinding() };
+        if found.rank.tier.allows() || self.is_allowed_earlier(asker, question, now, found) {
+            return rebinding();
         }
         self.decision(found, question, Some(address.to_string().into()))
+    }
+
+    /// Returns the decision on a local address of a public name. Names that a user allows or rewrites may have one.
+    fn rebinding(
+        &self,
+        asker: &ClientIdentity,
+        question: Question<'_>,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Option<Decision> {
+        let rebinding = self.rebinding.as_ref().filter(|rebinding| rebinding.is_local(address))?;
+        let best = self.best(asker, question, now, Part::Question);
+        let is_intended = best.rewrite.is_some()
+            || best.own.is_some_and(|found| found.rank.tier.allows() || found.is_answer());
+        if is_intended || rebinding.is_exempt(question.name) {
+            return None;
+        }
+        let through = Some(address.to_string().into());
+        let because = RuleSource { cause: Cause::Rebinding, id: None, rule: "local address".into(), through };
+        Some(Decision { action: Action::NoData, because: Some(because) })
     }
 
     /// Returns all matches, the deciding one first, then the others in order of precedence.
@@ -308,12 +371,13 @@ impl Filter {
         itself: bool,
     ) -> Option<EntryMatch<'a>> {
         let entry = self.entries.get(place as usize)?;
-        let foreign = matches!(entry.cause, Cause::Rewrite | Cause::Canary | Cause::Privacy)
-            || matches!(entry.effect, RuleEffect::Answers(_));
-        if (part == Part::Answer && foreign)
-            || !entry.effect.is_about(question.qtype)
-            || !entry.test.is_match(itself, question.name)
-        {
+        // Answers of lists, which are response policy zones, apply to each name of a chain.
+        let foreign = match entry.cause {
+            Cause::Rewrite | Cause::Canary | Cause::Privacy | Cause::Rebinding => true,
+            Cause::Rule => matches!(entry.effect, RuleEffect::Answers(_)),
+            Cause::Allowlist | Cause::Blocklist | Cause::Feed => false,
+        };
+        if (part == Part::Answer && foreign) || !entry.test.is_match(itself, question.name) {
             return None;
         }
         let met = entry.meets(asker, question.name, question.qtype, now, &self.zone)?;
@@ -325,7 +389,11 @@ impl Filter {
     fn decision(&self, found: EntryMatch<'_>, question: Question<'_>, through: Option<Arc<str>>) -> Decision {
         let (action, id, rule) = match found.what {
             MatchedSource::Entry(entry, met) => {
-                let action = if met.implied { Action::NoData } else { entry.effect.action(question) };
+                let action = match &entry.effect {
+                    RuleEffect::Answers(_) if met.implied => Action::Addresses(Vec::new()),
+                    _ if met.implied => Action::NoData,
+                    effect => effect.action(question),
+                };
                 (action, entry.id, entry.text.clone())
             }
             MatchedSource::Name(hit, source) => {
@@ -341,6 +409,12 @@ impl Filter {
             }
         };
         Decision { action, because: Some(RuleSource { cause: found.cause, id, rule, through }) }
+    }
+}
+
+impl EntryMatch<'_> {
+    const fn is_answer(&self) -> bool {
+        matches!(self.what, MatchedSource::Entry(Entry { effect: RuleEffect::Answers(_), .. }, _))
     }
 }
 

@@ -51,6 +51,7 @@ pub struct Journal {
     history: MinuteRing<Totals>,
     tomorrow: Timestamp,
     lost: u64,
+    rebinding: u64,
 }
 
 impl Journal {
@@ -69,6 +70,7 @@ impl Journal {
             history: MinuteRing::default(),
             tomorrow: day(now).1,
             lost: 0,
+            rebinding: 0,
         };
         journal.open(now);
         journal.today = journal.written_today(now);
@@ -140,6 +142,7 @@ impl Journal {
             totals.cached += batch.cached;
         }
         self.lost += batch.lost;
+        self.rebinding += batch.rebinding;
         self.counts.hit(batch.hits);
         if batch.bytes.is_empty() {
             return;
@@ -284,6 +287,10 @@ impl Journal {
 
     pub fn hits(&self) -> RuleCounters {
         self.counts.hits()
+    }
+
+    pub fn rebinding(&self) -> u64 {
+        self.rebinding
     }
 
     pub fn lost(&self) -> u64 {

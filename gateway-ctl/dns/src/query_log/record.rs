@@ -98,7 +98,7 @@ mod has {
     pub const DETAIL: u16 = 4096;
 }
 
-const CAUSES: [Cause; 7] = [
+const CAUSES: [Cause; 8] = [
     Cause::Rule,
     Cause::Allowlist,
     Cause::Blocklist,
@@ -106,6 +106,7 @@ const CAUSES: [Cause; 7] = [
     Cause::Rewrite,
     Cause::Canary,
     Cause::Privacy,
+    Cause::Rebinding,
 ];
 
 /// Length of the part that each record has, the two bytes of the length not counted.

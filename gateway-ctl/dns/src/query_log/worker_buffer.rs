@@ -24,6 +24,8 @@ pub struct Batch {
     pub blocked: u64,
     pub cached: u64,
     pub lost: u64,
+    /// Answers withheld because a public name had a local address.
+    pub rebinding: u64,
     /// Counters of the filter rules that decided, by rule id.
     pub hits: RuleCounters,
 }
@@ -67,6 +69,8 @@ impl BufferWriter<'_> {
             return;
         }
         self.count(query.trace.status, rule(query.trace).map(|rule| (rule, query.time)));
+        let because = query.trace.because.as_ref();
+        self.0.rebinding += u64::from(because.is_some_and(|because| because.cause == Cause::Rebinding));
         if query.client.logged != Logged::Off && self.has_room() {
             record::encode(&mut self.0.bytes, query);
         }

@@ -1,5 +1,7 @@
 //! Fast path: answers from local data and the cache, on the threads that read the sockets. Nothing here waits.
 
+use gateway_core::dns::Action;
+
 use super::kernel_cache::CachePolicy;
 use super::query::{CachedReply, EntryOrigin, QueryContext};
 use super::{Shared, Status, Trace};
@@ -19,11 +21,14 @@ impl Shared {
         // FQDN policies install the addresses at each query, so the kernel cache must not answer it.
         let policy = if route.is_none() { CachePolicy::UntilInvalidated } else { CachePolicy::Never };
         let decision = query.decide(question);
-        if decision.action != gateway_core::dns::Action::Pass {
+        if !matches!(decision.action, Action::Pass | Action::LocalOnly) {
             return Some((query.decided(out, &decision)?, policy));
         }
-        if let Some(local) = query.state.local_answers.local(question, query.request.dnssec_ok()) {
+        if let Some(local) = query.local_answer(question, &decision) {
             return local.goes_on.is_none().then(|| (query.local(out, &local, decision.because), policy));
+        }
+        if decision.action == Action::LocalOnly {
+            return Some((query.decided(out, &decision)?, policy));
         }
         if question.qtype == rtype::ANY {
             return Some((query.any(out, decision.because), policy));

@@ -52,20 +52,28 @@ pub enum CachedReply {
     Elsewhere(Decision),
 }
 
-const IS_BLOCK: fn(&Action) -> bool =
-    |action| matches!(action, Action::Block | Action::Nxdomain | Action::NoData | Action::Refuse);
+/// Reports whether a decision is a block. Local data of a list replaces a name as a block does.
+fn is_block(decision: &Decision) -> bool {
+    let cause = decision.because.as_ref().map(|because| because.cause);
+    match decision.action {
+        Action::Block | Action::Nxdomain | Action::NoData | Action::Refuse => true,
+        Action::Pass => false,
+        Action::Addresses(_) | Action::Name(_) | Action::LocalOnly => {
+            matches!(cause, Some(Cause::Blocklist | Cause::Feed))
+        }
+    }
+}
 
 impl State {
     /// Returns the decision if it is in force, else a pass. Block decisions are not in force for unfiltered clients,
-    /// and, except for canary domains and privacy blocks, not while blocking is disabled or paused.
+    /// and, except for canary domains, privacy blocks and rebinding, not while blocking is disabled or paused.
     pub fn in_force(&self, client: &Client, decision: Decision, now: Timestamp) -> Decision {
-        if !IS_BLOCK(&decision.action) {
+        if !is_block(&decision) {
             return decision;
         }
-        let always = decision
-            .because
-            .as_ref()
-            .is_some_and(|because| matches!(because.cause, Cause::Canary | Cause::Privacy));
+        let always = decision.because.as_ref().is_some_and(|because| {
+            matches!(because.cause, Cause::Canary | Cause::Privacy | Cause::Rebinding)
+        });
         match client.filtered && (always || self.settings.blocking.holds(now)) {
             true => decision,
             false => Decision::PASS,
@@ -114,6 +122,13 @@ impl<'a> QueryContext<'a> {
         self.in_force(self.state.local_answers.decide(&self.client.asker, question, self.now.wall))
     }
 
+    /// Returns the answer from local data. A name that the decision knows exists, also if its zone does not have it.
+    pub fn local_answer(&self, question: Question<'_>, decision: &Decision) -> Option<Local> {
+        let local = self.state.local_answers.local(question, self.request.dnssec_ok())?;
+        let is_denied = u16::from(local.rcode) == rcode::NXDOMAIN && local.answers.is_empty();
+        (!is_denied || decision.action != Action::LocalOnly).then_some(local)
+    }
+
     fn in_force(&self, decision: Decision) -> Decision {
         self.state.in_force(self.client, decision, self.now.wall)
     }
@@ -144,7 +159,19 @@ impl<'a> QueryContext<'a> {
         };
         let mut status = Status::Blocked;
         match (&decision.action, blocking.mode) {
+            (Action::Name(target), _) if request.qtype == rtype::CNAME => {
+                status = Status::Rewritten;
+                let (name, ttl) = (request.name().to_owned(), self.state.settings.rewrite_ttl);
+                let rdata = target.as_ref().wire().into();
+                let alias = Record { name, rtype: rtype::CNAME, ttl, rdata };
+                self.envelope.with(rcode::NOERROR, None).records(out, request, [&[alias], &[], &[]]);
+            }
             (Action::Pass | Action::Name(_), _) => return None,
+            (Action::LocalOnly, _) => {
+                status = Status::Rewritten;
+                let ttl = self.state.settings.rewrite_ttl;
+                self.envelope.with(rcode::NOERROR, None).negative(out, request, ttl);
+            }
             (Action::Addresses(addresses), _) => {
                 status = Status::Rewritten;
                 let ttl = self.state.settings.rewrite_ttl;
@@ -311,6 +338,7 @@ fn extended(because: &RuleSource) -> Option<Ede<'static>> {
         Cause::Feed => Some(Ede { code: ede::BLOCKED, text: "threat feed" }),
         Cause::Rule => Some(Ede { code: ede::FILTERED, text: "filter rule" }),
         Cause::Privacy => Some(Ede { code: ede::FILTERED, text: "privacy class" }),
+        Cause::Rebinding => Some(Ede { code: ede::FILTERED, text: "rebinding protection" }),
         Cause::Allowlist | Cause::Rewrite | Cause::Canary => None,
     }
 }

@@ -49,22 +49,26 @@ impl Shared {
         for _ in 0..MAX_ALIASES {
             let question = Question { name: name.as_ref(), qtype };
             let decision = query.decide(question);
-            if let Some(trace) = query.decided_at(out, &path, &name, &decision) {
+            let is_local_only = decision.action == Action::LocalOnly;
+            if !is_local_only && let Some(trace) = query.decided_at(out, &path, &name, &decision) {
                 return trace;
             }
-            path.because = path.because.take().or(decision.because);
-            if let Action::Name(target) = decision.action {
-                path.leap(&name, &target, state.settings.rewrite_ttl);
+            path.because = path.because.take().or_else(|| decision.because.clone());
+            if let Action::Name(target) = &decision.action {
+                path.leap(&name, target, state.settings.rewrite_ttl);
                 path.rewritten = true;
-                name = target;
+                name = target.clone();
                 continue;
             }
-            if let Some(mut local) = state.local_answers.local(question, query.request.dnssec_ok()) {
+            if let Some(mut local) = query.local_answer(question, &decision) {
                 let Some(target) = local.goes_on.take() else { return query.local_at(out, path, local) };
                 path.records.append(&mut local.answers);
                 path.proofs.append(&mut local.authorities);
                 name = target;
                 continue;
+            }
+            if is_local_only && let Some(trace) = query.decided_at(out, &path, &name, &decision) {
+                return trace;
             }
             if qtype == rtype::ANY && path.records.is_empty() {
                 return query.any(out, path.because);
@@ -101,7 +105,12 @@ impl QueryContext<'_> {
         if path.records.is_empty() {
             return self.decided(out, decision);
         }
-        if let Action::Addresses(addresses) = &decision.action {
+        let addresses = match &decision.action {
+            Action::Addresses(addresses) => Some(addresses.as_slice()),
+            Action::LocalOnly => Some(&[][..]),
+            _ => None,
+        };
+        if let Some(addresses) = addresses {
             let mut records = path.records.clone();
             let ttl = self.state.settings.rewrite_ttl;
             for address in addresses {

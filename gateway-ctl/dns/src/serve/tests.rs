@@ -2,6 +2,7 @@
 
 mod answers;
 mod encrypted;
+mod known_names;
 mod paths;
 mod sockets;
 mod waiting;

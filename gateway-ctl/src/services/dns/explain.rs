@@ -30,7 +30,7 @@ impl DnsService {
 
 fn decided(decision: &Decision) -> String {
     let what = match decision.action {
-        Action::Addresses(_) | Action::Name(_) => "rewritten",
+        Action::Addresses(_) | Action::Name(_) | Action::LocalOnly => "rewritten",
         Action::Pass => "passed",
         Action::Block | Action::Nxdomain | Action::NoData | Action::Refuse => "blocked",
     };
@@ -43,6 +43,7 @@ fn decided(decision: &Decision) -> String {
         Cause::Rewrite => "the rewrite",
         Cause::Canary => "the canary",
         Cause::Privacy => "the privacy block",
+        Cause::Rebinding => "the protection against rebinding:",
     };
     let id = because.id.map(|id| format!(" ({id})")).unwrap_or_default();
     format!("{what} by {by} {}{id}", because.rule)

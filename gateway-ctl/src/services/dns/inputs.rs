@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use gateway_core::dns::domain_set::Key;
 use gateway_core::dns::filter::{Filter, Lists, Options as FilterOptions};
+use gateway_core::dns::rebinding::Rebinding;
 use gateway_core::dns::zones::{Host, Options as ZoneOptions, Zones};
 use gateway_dns::signing::Signatures;
 use gateway_dns::upstream::{Plan, PlanInput, ServerAddress};
@@ -60,7 +61,14 @@ impl ResolverInputs {
     pub fn filter(&self, lists: &Lists) -> Arc<Filter> {
         let options = FilterOptions { zone: TimeZone::system(), canaries: Default::default() };
         let new = if self.dns().filtering_enabled { Filter::new } else { Filter::of_blocks };
-        Arc::new(new(&self.world.state, lists, options))
+        Arc::new(new(&self.world.state, lists, options).with_rebinding(self.rebinding()))
+    }
+
+    fn rebinding(&self) -> Option<Rebinding> {
+        let own = self.world.facts.addresses.values().flatten().map(IpNet::addr);
+        let dns = self.dns();
+        let protected = || Rebinding::new(&self.world.state, &dns.rebinding_allowed_domains, own);
+        dns.rebinding_protection.then(protected)
     }
 
     pub fn zones(&self, key: Key, copies: &SecondaryZones, signatures: &Signatures) -> Arc<Zones> {

@@ -113,6 +113,7 @@ impl DnsService {
         let known = followed.as_ref().is_some_and(|followed| {
             followed.revision == state.revision
                 && followed.facts.neighbours == facts.neighbours
+                && followed.facts.addresses == facts.addresses
                 && Arc::ptr_eq(&followed.leased_names, &inputs.world.reports.leased_names)
         });
         let local_answers = (again || !known).then(|| {

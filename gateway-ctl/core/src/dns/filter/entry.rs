@@ -89,15 +89,6 @@ pub(super) struct Answers {
 }
 
 impl RuleEffect {
-    /// Returns whether the effect applies to queries of this type.
-    pub(super) fn is_about(&self, qtype: u16) -> bool {
-        let addresses = matches!(qtype, rtype::A | rtype::AAAA | rtype::HTTPS | rtype::SVCB | rtype::ANY);
-        match self {
-            RuleEffect::Answers(answers) => addresses || answers.alone || answers.name.is_some(),
-            RuleEffect::Pass | RuleEffect::Do(_) => true,
-        }
-    }
-
     /// Returns the action on a query that the entry matches.
     pub(super) fn action(&self, question: Question<'_>) -> Action {
         match self {
@@ -118,17 +109,19 @@ impl Answers {
             rtype::A => (self.keep_four, true),
             rtype::AAAA => (self.keep_six, false),
             // Hints and services bypass the answer (RFC 9460).
-            rtype::HTTPS | rtype::SVCB | rtype::ANY => {
-                return if self.keep_four && self.keep_six { Action::Pass } else { Action::NoData };
-            }
-            _ => return Action::NoData,
+            rtype::HTTPS | rtype::SVCB if self.keep_four && self.keep_six => return Action::Pass,
+            rtype::HTTPS | rtype::SVCB => return Action::Addresses(Vec::new()),
+            _ if self.keeps_any() => return Action::Pass,
+            rtype::ANY => return Action::Addresses(self.addresses.clone()),
+            _ if self.alone => return Action::Addresses(Vec::new()),
+            _ => return Action::LocalOnly,
         };
         let family: Vec<IpAddr> = self.addresses.iter().filter(|a| a.is_ipv4() == four).copied().collect();
-        match (family.is_empty(), keeps) {
-            (false, _) => Action::Addresses(family),
-            (true, true) => Action::Pass,
-            (true, false) => Action::NoData,
-        }
+        if family.is_empty() && keeps { Action::Pass } else { Action::Addresses(family) }
+    }
+
+    const fn keeps_any(&self) -> bool {
+        self.keep_four || self.keep_six
     }
 }
 

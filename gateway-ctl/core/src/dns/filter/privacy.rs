@@ -10,7 +10,7 @@ use super::entry::{ClientSelector, Entry, RuleConditions, RuleEffect, Tier};
 use super::pattern::Test;
 use crate::dns::decision::{Action, Cause};
 use crate::dns::domain_set::Form;
-use crate::dns::name::Name;
+use crate::dns::name::{Name, NameRef};
 use crate::dns::rtype;
 use crate::dns::zones::special_use;
 use crate::doh_servers;
@@ -35,6 +35,19 @@ pub(super) fn entries(state: &State) -> Vec<Entry> {
         entries.push(entry("*", Test::of(&Pattern::Wildcard("*".to_owned())), Action::NoData, conditions));
     }
     entries
+}
+
+/// Names at which clients of DNSCrypt request the certificate of a server, in the clear.
+pub(super) const DNSCRYPT_CERTIFICATES: &str = "2.dnscrypt-cert.*";
+
+/// Returns the clients that get no certificates of DNSCrypt servers: those without DNS over HTTPS or over TLS.
+pub(super) fn no_dnscrypt(state: &State) -> Option<ClientSelector> {
+    scope(state, &state.group(), |blocks| blocks.block_doh || blocks.block_dot)
+}
+
+/// Reports whether a name is that of a certificate of a DNSCrypt server, of either version of the protocol.
+pub(super) fn is_dnscrypt_certificate(name: NameRef<'_>) -> bool {
+    matches!(name.wire(), [1, b'1' | b'2', rest @ ..] if rest.starts_with(b"\x0ddnscrypt-cert"))
 }
 
 /// Returns entries that hide names of the LAN from devices whose trust class does not let them resolve those.

@@ -19,6 +19,8 @@ use crate::dns::lists::Reader;
 use crate::dns::name::Name;
 use crate::dns::rtype;
 
+mod protections;
+
 struct World {
     state: State,
     lists: Lists,
@@ -91,9 +93,12 @@ impl World {
         id
     }
 
+    fn options(&self) -> Options {
+        Options { zone: TimeZone::UTC, canaries: Canaries::default() }
+    }
+
     fn filter(&self) -> Filter {
-        let options = Options { zone: TimeZone::UTC, canaries: Canaries::default() };
-        Filter::new(&self.state, &self.lists, options)
+        Filter::new(&self.state, &self.lists, self.options())
     }
 
     fn decide_for(&self, asker: &ClientIdentity, asked: &str, qtype: u16) -> Decision {
@@ -143,7 +148,7 @@ fn a_blocked_name_says_which_entry_of_which_list_blocks_it() {
     let walled = world.decide("wall.example", rtype::A);
     assert_eq!(walled.action, Action::Addresses(vec!["192.0.2.9".parse().expect("an address")]));
     assert_eq!(walled.because.map(|because| because.cause), Some(Cause::Feed));
-    assert_eq!(world.decide("wall.example", rtype::MX).action, Action::NoData);
+    assert_eq!(world.decide("wall.example", rtype::MX).action, Action::Addresses(Vec::new()));
 }
 
 #[test]
@@ -313,13 +318,14 @@ fn rewrites_answer_together_and_the_closest_one_decides() {
         |texts: &[&str]| Action::Addresses(texts.iter().map(|t| t.parse().expect("an address")).collect());
     assert_eq!(world.action("nas.example"), addresses(&["192.0.2.1", "192.0.2.2"]));
     assert_eq!(world.because("nas.example").0, Some(first));
-    assert_eq!(world.decide("nas.example", rtype::AAAA).action, Action::NoData);
-    assert_eq!(world.decide("nas.example", rtype::HTTPS).action, Action::NoData);
-    assert_eq!(world.decide("nas.example", rtype::MX).action, Action::Pass);
+    assert_eq!(world.decide("nas.example", rtype::AAAA).action, addresses(&[]));
+    assert_eq!(world.decide("nas.example", rtype::HTTPS).action, addresses(&[]));
+    assert_eq!(world.decide("nas.example", rtype::MX).action, Action::LocalOnly);
     assert_eq!(world.decide("a.wild.example", rtype::AAAA).action, addresses(&["2001:db8::3"]));
     assert_eq!(world.action("wild.example"), Action::Pass);
     assert_eq!(world.action("kept.wild.example"), Action::Pass);
-    assert_eq!(world.decide("kept.wild.example", rtype::AAAA).action, Action::NoData);
+    assert_eq!(world.decide("kept.wild.example", rtype::AAAA).action, addresses(&[]));
+    assert_eq!(world.decide("kept.wild.example", rtype::MX).action, Action::Pass, "as are its other records");
     assert_eq!(world.action("x.alias.example"), Action::Name(name("www.alias.example")));
     assert_eq!(world.action("www.alias.example"), Action::Pass, "an alias of itself would never end");
     world.rule(Match::Exact, "nas.example", FilterAction::Block);

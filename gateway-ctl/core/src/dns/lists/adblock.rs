@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use gateway_model::pattern::{AdblockRule, AdblockTarget, Match, Pattern};
+use gateway_model::pattern::{AdblockRule, Match, Pattern};
 
-use super::entries::{ListCollector, ListRuleEffect};
+use super::entries::{ListCollector, ListRuleEffect, as_name};
 use super::read_name::{Text, read};
 use crate::dns::domain_set::{Effect, Form};
-use crate::dns::name::{MAX, Name, NameRef};
+use crate::dns::name::{MAX, NameRef};
 
 /// Parses a trimmed line that is no comment.
 pub(super) fn rule(line: &[u8], into: &mut ListCollector) {
@@ -77,25 +77,6 @@ fn without_badfilter(text: &str) -> Option<String> {
     let at = modifiers.iter().position(|modifier| *modifier == "badfilter")?;
     modifiers.remove(at);
     Some(if modifiers.is_empty() { body.to_owned() } else { format!("{body}${}", modifiers.join(",")) })
-}
-
-/// Returns the entry of a rule that is only a name.
-pub(super) fn as_name(rule: &AdblockRule) -> Option<(Name, Form, Effect)> {
-    if !rule.types.is_empty() || !rule.not_types.is_empty() || !rule.deny_allow.is_empty() {
-        return None;
-    }
-    let effect = match (rule.exception, rule.important) {
-        (false, false) => Effect::Block,
-        (false, true) => Effect::BlockAlways,
-        (true, false) => Effect::Allow,
-        (true, true) => Effect::AllowAlways,
-    };
-    match &rule.target {
-        AdblockTarget::Suffix(name) => Some((Name::from(name), Form::Both, effect)),
-        AdblockTarget::Exact(name) => Some((Name::from(name), Form::Itself, effect)),
-        AdblockTarget::Below(name) => Some((Name::from(name), Form::Below, effect)),
-        AdblockTarget::SuffixWildcard(_) | AdblockTarget::Wildcard(_) | AdblockTarget::Regex(_) => None,
-    }
 }
 
 fn take(name: NameRef<'_>, form: Form, effect: Effect, into: &mut ListCollector) {

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use gateway_model::pattern::AdblockRule;
+use gateway_model::pattern::{AdblockRule, AdblockTarget};
 
-use super::adblock;
 use super::page::PageSigns;
 use crate::dns::address_set::NetCollector;
 use crate::dns::domain_set::{Effect, Form, NameCollector};
@@ -101,7 +100,7 @@ impl ListCollector {
             ListRuleEffect::Answer { .. } => false,
         };
         self.rules.retain(|rule| !is_disabled(rule));
-        let names: Vec<_> = self.disabled.values().filter_map(|rule| adblock::as_name(rule)).collect();
+        let names: Vec<_> = self.disabled.values().filter_map(|rule| as_name(rule)).collect();
         self.names.remove(names.iter().map(|(name, form, effect)| (name.as_ref(), *form, *effect)));
         if let Some(servers) = &mut self.servers {
             for (name, ..) in &names {
@@ -152,5 +151,24 @@ impl ListCollector {
         if self.report.notes.len() < NOTES {
             self.report.notes.push(Note { line: self.report.lines, reason });
         }
+    }
+}
+
+/// Returns the entry of a rule that is only a name.
+pub(super) fn as_name(rule: &AdblockRule) -> Option<(Name, Form, Effect)> {
+    if !rule.types.is_empty() || !rule.not_types.is_empty() || !rule.deny_allow.is_empty() {
+        return None;
+    }
+    let effect = match (rule.exception, rule.important) {
+        (false, false) => Effect::Block,
+        (false, true) => Effect::BlockAlways,
+        (true, false) => Effect::Allow,
+        (true, true) => Effect::AllowAlways,
+    };
+    match &rule.target {
+        AdblockTarget::Suffix(name) => Some((Name::from(name), Form::Both, effect)),
+        AdblockTarget::Exact(name) => Some((Name::from(name), Form::Itself, effect)),
+        AdblockTarget::Below(name) => Some((Name::from(name), Form::Below, effect)),
+        AdblockTarget::SuffixWildcard(_) | AdblockTarget::Wildcard(_) | AdblockTarget::Regex(_) => None,
     }
 }

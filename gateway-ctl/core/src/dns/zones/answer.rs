@@ -4,7 +4,7 @@
 //! 6672, ANY RFC 8482, and DNSSEC records RFC 4035, section 3.1.
 
 use super::denial::DeniedName;
-use super::node::{Node, Set};
+use super::node::{Node, Set, negative_soa};
 use super::zone::{CutOrAlias, ZoneData};
 use super::{Zone, Zones, rdata};
 use crate::dns::decision::{Local, Question, Record};
@@ -17,6 +17,12 @@ pub(super) const YXDOMAIN: u8 = 6;
 
 /// Extended DNS error of a zone without valid data (RFC 8914, section 4.25).
 const INVALID_DATA: u16 = 24;
+
+/// Extended DNS error without a code of its own (RFC 8914, section 4.1).
+const OTHER_ERROR: u16 = 0;
+
+/// TTL of negative answers for names of one label, in seconds.
+const BARE_TTL: u32 = 60;
 
 /// Maximum length of a chain of aliases.
 const ALIASES: usize = 16;
@@ -78,11 +84,20 @@ impl Zones {
         let zone = match self.zone(question) {
             Some(Zone::Primary(zone)) => zone,
             Some(Zone::Missing) => return Some(Step::Missing),
+            None if machine.is_none() && is_bare(question) => {
+                local.ede = Some((OTHER_ERROR, "a name of one label is not forwarded"));
+                local.authorities.push(negative_soa(name, BARE_TTL));
+                return Some(Step::Done);
+            }
             Some(Zone::Elsewhere) | None => {
-                // Host in a forwarded domain: its own records are answered, other types are forwarded.
-                let node = machine.filter(|node| node.set(qtype).is_some())?;
+                // Host in a forwarded domain. The servers of the domain do not know it: for a type without records they
+                // would answer that the name does not exist.
+                let node = machine.filter(|node| !node.sets.is_empty()).or_else(|| self.localhost(name))?;
                 local.authoritative |= local.answers.is_empty();
-                return Some(take(node, question, false, local).unwrap_or(Step::Done));
+                return Some(take(node, question, false, local).unwrap_or_else(|| {
+                    local.authorities.push(node.own_soa(name));
+                    Step::Done
+                }));
             }
         };
         let first = local.answers.is_empty();
@@ -196,6 +211,13 @@ impl Zones {
         let wildcard = || zone.wildcard(name).filter(|_| zone.denial.is_none()).map(|(_, node)| node);
         zone.nodes.get(name).or_else(machine).or_else(wildcard)
     }
+}
+
+/// Reports whether a query is for the addresses of a name of one label. Such names are those of hosts of a network. Top-level
+/// domains, which exist, have no addresses (SAC053), so the answer says nothing on the names below.
+fn is_bare(question: Question<'_>) -> bool {
+    matches!(question.qtype, rtype::A | rtype::AAAA | rtype::HTTPS | rtype::SVCB)
+        && question.name.parent().is_some_and(NameRef::is_root)
 }
 
 fn add(node: &Node, name: NameRef<'_>, proved: bool, additionals: &mut Vec<Record>) {

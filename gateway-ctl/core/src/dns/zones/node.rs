@@ -1,5 +1,6 @@
 //! Name of a zone with its records.
 
+use super::rdata::{Times, soa};
 use crate::dns::decision::Record;
 use crate::dns::name::{Name, NameRef};
 use crate::dns::rtype;
@@ -37,6 +38,13 @@ impl Node {
         machine.set(qtype).is_some() && own.into_iter().all(|rtype| self.set(rtype).is_none())
     }
 
+    /// Returns the SOA record of a negative answer for a name without a zone, so that resolvers may cache it (RFC 2308).
+    pub fn own_soa(&self, name: NameRef<'_>) -> Record {
+        let ttl =
+            self.sets.iter().flat_map(|set| &set.records).map(|data| data.ttl).min().unwrap_or_default();
+        negative_soa(name, ttl)
+    }
+
     pub fn add(&mut self, rtype: u16, data: Data) {
         match self.sets.iter_mut().find(|set| set.rtype == rtype) {
             // A set has one TTL, the shortest (RFC 2181, section 5.2).
@@ -58,6 +66,13 @@ impl Node {
             out.push(data.record(owner, rtype::RRSIG));
         }
     }
+}
+
+/// Returns the SOA record of a negative answer for a name without a zone.
+pub(super) fn negative_soa(name: NameRef<'_>, ttl: u32) -> Record {
+    let mailbox = NameRef::new(b"\x06nobody\x07invalid\0").unwrap_or(NameRef::ROOT);
+    let times = Times { serial: 1, refresh: 3600, retry: 1200, expire: 604_800, minimum: ttl };
+    Record { name: name.to_owned(), rtype: rtype::SOA, ttl, rdata: soa(name, mailbox, times) }
 }
 
 impl Data {

@@ -2,7 +2,7 @@
 
 /// RFC 6761 (`test`, `localhost`, `invalid`), RFC 6762 (`local`), RFC 7686 (`onion`), RFC 8375 (`home.arpa`), RFC 9476
 /// (`alt`), and `internal`, which ICANN reserves for private use.
-pub(super) const NAMES: &[&str] =
+pub(in crate::dns) const NAMES: &[&str] =
     &["localhost", "test", "invalid", "local", "onion", "home.arpa", "alt", "internal"];
 
 /// RFC 6303, section 4, without the ranges. The zones of RFC 7534 and 7535 are public.

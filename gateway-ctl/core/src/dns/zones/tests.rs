@@ -362,6 +362,26 @@ fn forwarders_of_a_domain_are_queried() {
 }
 
 #[test]
+fn addresses_of_names_of_one_label_are_not_forwarded() {
+    let mut world = World::new(&["zone"]).records("zone", &["@ A 192.0.2.1"]);
+    let forwarder = DnsForwarder {
+        domain: "corp".parse().expect("a name"),
+        upstreams: vec!["192.0.2.53".to_owned()],
+        ..Default::default()
+    };
+    world.state.create(forwarder).expect("a forwarder");
+    for qtype in [rtype::A, rtype::AAAA, rtype::HTTPS, rtype::SVCB] {
+        assert_eq!(world.shown("nas", qtype), "ok |  | nas SOA | ", "{qtype}");
+        assert_eq!(world.shown("corp", qtype), "elsewhere", "a forwarder knows it");
+        assert_eq!(world.shown("nas.example", qtype), "elsewhere");
+    }
+    for qtype in [rtype::DS, rtype::NS, rtype::SOA, rtype::DNSKEY, rtype::TXT, rtype::MX] {
+        assert_eq!(world.shown("com", qtype), "elsewhere", "top-level domains have records of this type");
+    }
+    assert_eq!(world.shown("zone", rtype::A), "ok aa | zone A 192.0.2.1 |  | ");
+}
+
+#[test]
 fn disabled_zones_and_records_are_not_there() {
     let mut world = World::new(&["example"]).records("example", &["www A 192.0.2.1"]);
     let record = world.state.dns_records.iter().next().expect("a record").meta.id;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{DnsBackend, UpstreamMode};
+use crate::domain::DomainName;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -33,6 +34,11 @@ pub struct Dns {
     pub list_max_total_entries: u64,
     /// Lists may be fetched from this host, from the LAN and from other private addresses.
     pub list_private_targets: bool,
+    /// Answers by which a public name gets a private, link-local or loopback address, or one of the gateway, are withheld.
+    /// Local zones and domains with a forwarder are exempt.
+    pub rebinding_protection: bool,
+    /// Public domains that may have such addresses.
+    pub rebinding_allowed_domains: Vec<DomainName>,
 }
 
 impl Default for Dns {
@@ -51,6 +57,8 @@ impl Default for Dns {
             list_max_entries: 5_000_000,
             list_max_total_entries: 10_000_000,
             list_private_targets: false,
+            rebinding_protection: true,
+            rebinding_allowed_domains: Vec::new(),
         }
     }
 }
