@@ -93,6 +93,10 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
         device.rank = device.rank_after;
         device.flags &= (1 << LIST_SHIFT) - 1;
     }
+    if device.number == 0 {
+        let unknown = device_flags::NO_INTERNET | device_flags::NO_LAN;
+        device.flags |= plan.flags >> plan_flags::UNKNOWN_SHIFT & unknown;
+    }
     let Some(interface) = interface(packet, slot, environment) else {
         v.set(Action::Mark, Reason::UnknownInterface, Mark::BLOCK.0);
         return 0;

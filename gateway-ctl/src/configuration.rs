@@ -156,6 +156,7 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         admin_port: admin_port(config),
         resolvers: config.dns.upstream_servers.clone(),
         ipv6: lan_ipv6(config),
+        unknown_hosts: config.network.unknown_hosts,
     }
 }
 

@@ -38,6 +38,8 @@ pub mod plan_flags {
     pub const NO_ADMIN: u32 = 16;
     /// NTP queries of all hosts are redirected to the time server of the gateway.
     pub const FORCED_NTP: u32 = 32;
+    /// First of two bits with the [`super::device_flags`] of hosts that are no device: `NO_INTERNET` and `NO_LAN`.
+    pub const UNKNOWN_SHIFT: u32 = 16;
 }
 
 /// An interface, or a VLAN on it.

@@ -128,6 +128,7 @@ fn header(input: &Input<'_>, ranks: &Ranks) -> PlanValue {
     if all & device_flags::FORCED_NTP != 0 {
         header.flags |= plan_flags::FORCED_NTP;
     }
+    header.flags |= devices::flags_of_unknown(input.network.unknown_hosts) << plan_flags::UNKNOWN_SHIFT;
     header.admin_port = input.network.admin_port.into();
     if devices::restricts_administration(input) {
         header.flags |= plan_flags::NO_ADMIN;

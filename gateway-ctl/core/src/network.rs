@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use gateway_model::kinds::routing_policy::Sticky;
+use gateway_model::settings::bootstrap::UnknownHosts;
 use gateway_model::settings::groups::InterfaceMethod;
 use ipnet::{IpNet, Ipv6Net};
 use serde::Serialize;
@@ -45,6 +46,8 @@ pub struct Network {
     pub resolvers: Vec<IpAddr>,
     /// `None`: the gateway gives the LANs no IPv6 prefixes.
     pub ipv6: Option<LanIpv6Settings>,
+    /// Treatment of hosts that are no device.
+    pub unknown_hosts: UnknownHosts,
 }
 
 /// Sources of the LANs' IPv6 prefixes.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use gateway_common::wire::{DeviceValue, LIST_SHIFT, RANK_NONE, device_flags};
 use gateway_model::kinds::device::DeviceStatus;
 use gateway_model::kinds::trust_class::{Internet, LanAccess};
+use gateway_model::settings::bootstrap::UnknownHosts;
 use gateway_model::settings::groups::{PrivacyBlocks, PrivacyMode};
 use gateway_model::settings::keys::DNS_UPSTREAM_SERVERS;
 use gateway_model::upstream::Upstream;
@@ -38,6 +39,15 @@ pub fn lower(input: &Input<'_>, ranks: &Ranks, dataplane: &mut Dataplane) {
                 dataplane.devices_by_address.insert(*address, value);
             }
         }
+    }
+}
+
+/// Returns the flags of hosts that are no device.
+pub fn flags_of_unknown(treatment: UnknownHosts) -> u32 {
+    match treatment {
+        UnknownHosts::Direct => 0,
+        UnknownHosts::Blocked => device_flags::NO_INTERNET,
+        UnknownHosts::Quarantine => device_flags::NO_INTERNET | device_flags::NO_LAN,
     }
 }
 

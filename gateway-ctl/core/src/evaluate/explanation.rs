@@ -141,6 +141,8 @@ pub fn failure(policy: &CompiledPolicy, ipv6: bool) -> String {
 
 /// Words for a verdict without a policy, or before one.
 pub fn reason(reason: Reason, class: Option<&str>) -> String {
+    // Only a host that is no device has no class.
+    let is_unknown = class.is_none();
     let class = class.unwrap_or("none");
     match reason {
         Reason::NotIp => "it is no IP packet".to_owned(),
@@ -155,6 +157,13 @@ pub fn reason(reason: Reason, class: Option<&str>) -> String {
         Reason::Spoofed => "the source is not an address of a host on that LAN".to_owned(),
         Reason::UnknownInterface => "the plan does not know the interface: everything is blocked".to_owned(),
         Reason::DeviceBlocked => "the device is blocked".to_owned(),
+        Reason::TrustLanDenied if is_unknown => {
+            "it is no device, and the setting network.unknown_hosts keeps it off other networks of the LAN"
+                .to_owned()
+        }
+        Reason::TrustInternetDenied if is_unknown => {
+            "it is no device, and the setting network.unknown_hosts keeps it off the internet".to_owned()
+        }
         Reason::TrustLanDenied => format!("its trust class {class:?} keeps it off other networks of the LAN"),
         Reason::TrustInternetDenied => format!("its trust class {class:?} keeps it off the internet"),
         Reason::ForcedDns => "it asks a resolver, and the one of the gateway answers in its place".to_owned(),

@@ -84,6 +84,20 @@ text_enum! {
 }
 
 text_enum! {
+    /// Treatment of hosts on the LAN that are no device.
+    #[derive(Default)]
+    pub enum UnknownHosts {
+        /// Policies for interfaces, networks and all traffic decide; without one, the default route.
+        #[default]
+        Direct = "direct",
+        /// They do not reach the internet, whatever policies there are.
+        Blocked = "blocked",
+        /// Neither the internet nor other networks of the LAN, as for the trust class `quarantine`.
+        Quarantine = "quarantine",
+    }
+}
+
+text_enum! {
     #[derive(Default)]
     pub enum FailoverMode {
         Manual = "manual",
@@ -183,6 +197,8 @@ pub struct Network {
     pub bridges: Vec<BridgeLink>,
     pub vlans: Vec<VlanLink>,
     pub ipv6: LanIpv6,
+    /// Treatment of hosts on the LAN that are no device.
+    pub unknown_hosts: UnknownHosts,
 }
 
 /// One interface name or a list of them.
@@ -299,6 +315,7 @@ impl Default for Network {
             bridges: Vec::new(),
             vlans: Vec::new(),
             ipv6: LanIpv6::default(),
+            unknown_hosts: UnknownHosts::Direct,
         }
     }
 }
