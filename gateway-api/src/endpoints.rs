@@ -18,6 +18,7 @@ mod dns;
 mod export;
 mod federation;
 pub mod health;
+mod hosts;
 mod interfaces;
 mod mesh;
 mod metrics;
@@ -47,6 +48,7 @@ pub fn table() -> Table {
     table.area("dhcp", dhcp::rows);
     table.area("dhcp", interfaces::rows);
     table.area("devices", devices::rows);
+    table.area("devices", hosts::rows);
     table.area("tunnels", tunnels::rows);
     table.area("dns", dns::rows);
     table.area("routing", routing::rows);

@@ -15,6 +15,7 @@ use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::DeadManSwitch;
 use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
+use gateway_ctl::services::hosts::HostInventory;
 use gateway_ctl::services::storage;
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::Supervisor;
@@ -163,7 +164,7 @@ impl Gateway {
         let active_alerts = ActiveAlerts::new(store.clock().clone());
         let enforced = EnforcedStore {
             worlds,
-            enforcement: Arc::new(Detached),
+            enforcement: Arc::new(Detached { hosts: HostInventory::stored(folder) }),
             services,
             active_alerts,
             endpoint_names,

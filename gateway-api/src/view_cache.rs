@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bytes::Bytes;
 use gateway_core::Compiled;
 use gateway_core::facts::Facts;
+use gateway_core::gateway_verdict::PresentHost;
 use gateway_ctl::world::World;
 use gateway_model::State;
 use jiff::Timestamp;
@@ -42,6 +43,7 @@ struct Inputs {
     state: Weak<State>,
     compiled: Weak<Compiled>,
     facts: Arc<Facts>,
+    hosts: Arc<Vec<PresentHost>>,
     from: Timestamp,
     until: Option<Timestamp>,
 }
@@ -52,6 +54,7 @@ impl Inputs {
             state: Arc::downgrade(&world.state),
             compiled: Arc::downgrade(world.compiled()),
             facts: world.facts.clone(),
+            hosts: world.reports.hosts.clone(),
             from: world.now,
             until: world.compiled().plan.valid_until,
         }
@@ -62,6 +65,7 @@ impl Inputs {
         std::ptr::eq(self.state.as_ptr(), Arc::as_ptr(&world.state))
             && std::ptr::eq(self.compiled.as_ptr(), Arc::as_ptr(world.compiled()))
             && (Arc::ptr_eq(&self.facts, &world.facts) || *self.facts == *world.facts)
+            && (Arc::ptr_eq(&self.hosts, &world.reports.hosts) || *self.hosts == *world.reports.hosts)
             && self.from <= world.now
             && self.until.is_none_or(|until| world.now < until)
     }

@@ -38,6 +38,9 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
             if let Some(names) = &open.names {
                 names.silence();
             }
+            if let Some(hosts) = open.enforcement.hosts() {
+                hosts.silence();
+            }
             // A failed block is logged and does not stop the wipe.
             if let Err(error) = open.enforcement.block().await {
                 tracing::error!(%error, "failed to block all traffic during the wipe");
@@ -51,7 +54,7 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
     Ok(())
 }
 
-/// Erases the history of the resolver, and the leases.
+/// Erases the history of the resolver, the leases, and the hosts that were observed.
 async fn erase_history(open: &Open) -> Result<(), ApiError> {
     let leases = match open.enforcement.dhcp() {
         Some(dhcp) => dhcp.erase().await.map_err(|error| {
@@ -60,7 +63,19 @@ async fn erase_history(open: &Open) -> Result<(), ApiError> {
         }),
         None => Ok(()),
     };
-    leases.and(erase_dns_history(open).await)
+    let hosts = erase_hosts(open).await;
+    leases.and(hosts).and(erase_dns_history(open).await)
+}
+
+async fn erase_hosts(open: &Open) -> Result<(), ApiError> {
+    let Some(hosts) = open.enforcement.hosts().cloned() else { return Ok(()) };
+    match blocking(move || hosts.erase()).await? {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            tracing::error!(%error, "failed to erase the hosts of the LAN");
+            Err(ApiError::internal(&error))
+        }
+    }
 }
 
 async fn erase_dns_history(open: &Open) -> Result<(), ApiError> {

@@ -42,6 +42,7 @@ use crate::services::foreign_routers::ForeignRouters;
 use crate::services::gateway_verdict::Verdicts;
 use crate::services::guard_tap::Escapes;
 use crate::services::history::History;
+use crate::services::hosts::HostInventory;
 use crate::services::ipv6_lan::RouterAnnouncements;
 use crate::services::proxies::Proxies;
 use crate::services::tunnels::{ExitAddresses, Tunnels};
@@ -100,6 +101,7 @@ pub struct Engine {
     dhcp: DhcpServer,
     dhcp_clients: DhcpControl,
     announcements: RouterAnnouncements,
+    hosts: HostInventory,
     services: Services,
     /// Held while the probes of a leak check are in transit.
     probing: tokio::sync::Mutex<()>,
@@ -146,6 +148,7 @@ impl Engine {
         let relay = Arc::new(Relay::new(supervisor.clone()));
         let (proxy_watcher, proxies) = Proxies::new(store.clone(), relay.clone(), endpoint_names.clone());
         let observer = Observer::supervised(netlink.clone(), &supervisor)?;
+        let kernel_changes = observer.changes();
         let services = Services::new(supervisor);
         let attached = Some(AttachMode::of_this_kernel());
         let worlds = Arc::new(Worlds::new(store.clone(), configuration, attached));
@@ -177,6 +180,7 @@ impl Engine {
         let (routers, dhcp) = (ForeignRouters::default(), DhcpServer::default());
         let (dhcp_clients, history) = (DhcpControl::default(), History::default());
         let announcements = RouterAnnouncements::default();
+        let hosts = HostInventory::stored(&config.state_dir);
         let parts = Parts {
             looping,
             openvpn: openvpn.clone(),
@@ -192,6 +196,8 @@ impl Engine {
             dhcp: dhcp.clone(),
             dhcp_clients: dhcp_clients.clone(),
             announcements: announcements.clone(),
+            hosts: hosts.clone(),
+            kernel_changes,
         };
         services.start_all(services::list(&context, parts));
         handle.run_now(Reason::Start).await?;
@@ -212,6 +218,7 @@ impl Engine {
             dhcp,
             dhcp_clients,
             announcements,
+            hosts,
             services,
             probing,
             exits,

@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod address_probe;
+pub mod announcement_socket;
 pub mod answer_tap;
 pub mod backend;
 pub mod bpf;

@@ -20,6 +20,7 @@ pub mod foreign_routers;
 pub mod gateway_verdict;
 pub mod guard_tap;
 pub mod history;
+pub mod hosts;
 pub mod ipv6_lan;
 pub mod kernel_tables;
 pub mod moved_flows;

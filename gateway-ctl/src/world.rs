@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use gateway_core::compile::{Input, compile};
 use gateway_core::facts::Facts;
 use gateway_core::fqdn_match::Domains;
+use gateway_core::gateway_verdict::PresentHost;
 use gateway_core::network::Network;
 use gateway_core::shared::Shared;
 use gateway_core::{Compiled, plan};
@@ -65,6 +66,8 @@ pub struct Reports {
     /// Names of DHCP leases and reservations.
     pub leased_names: Arc<LeasedNames>,
     pub dhcp_clients: Arc<DhcpStates>,
+    /// Hosts on the LAN that the verdict counts.
+    pub hosts: Arc<Vec<PresentHost>>,
 }
 
 impl World {

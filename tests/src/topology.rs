@@ -149,6 +149,11 @@ impl Topology {
         Tap::open(&self.internet, "up1", Rules::of_an_uplink(own, [EXIT_A, EXIT_B]))
     }
 
+    /// Adds a host to the LAN.
+    pub fn add_host(&self, name: &'static str, mac: &'static str, number: u8) -> Result<Host> {
+        build_host(&self.prefix, &self.lan, name, mac, number)
+    }
+
     /// Adds another interface, eth3, to the gateway, with a host behind it in separate networks.
     pub fn add_segment(&self) -> Result<Host> {
         let namespace = Namespace::create(&self.prefix, "guest")?;

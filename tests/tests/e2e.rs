@@ -30,6 +30,7 @@ mod foreign_routers;
 mod function_health;
 mod health;
 mod hostile_network;
+mod hosts;
 mod interfaces;
 mod ipv6_lan;
 mod leak_check;

@@ -20,6 +20,7 @@ mod setup;
 mod test;
 mod tidy;
 mod ui;
+mod vendors;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,8 @@ enum Command {
     Ui(ui::Options),
     /// Build what is installed: a Debian package of the daemon, and an archive of the client for arm64
     Dist(dist::Options),
+    /// Renew the list of vendors of MAC addresses that the daemon embeds
+    Vendors(vendors::Options),
     /// Measure against peers, side by side (as root)
     Bench(bench::Options),
 }
@@ -90,6 +93,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Demo(options) => demo::run(&options)?,
         Command::Ui(options) => ui::run(&options)?,
         Command::Dist(options) => dist::run(&options)?,
+        Command::Vendors(options) => vendors::run(&options)?,
         Command::Bench(options) => bench::run(&options)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -82,6 +82,11 @@ pub fn durations() -> PathBuf {
     target().join("suite-durations.txt")
 }
 
+/// Returns the list of vendors of MAC addresses.
+pub fn vendors() -> PathBuf {
+    root().join("gateway-ctl/src/services/hosts/vendors.gz")
+}
+
 /// Returns the folder with the sources of the dashboard.
 pub fn ui() -> PathBuf {
     root().join("ui")

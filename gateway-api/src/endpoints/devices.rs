@@ -7,13 +7,16 @@ use serde_json::Value;
 use crate::gateway::Open;
 use crate::table::{Collection, Live, Ops, Table};
 
+/// Observed fields of devices.
+pub(super) const LIVE: Live = Live::beside(observe_devices);
+
 pub fn rows(t: &mut Table) {
     t.collection::<Device>(Collection {
         path: "/devices",
         item: "/devices/{id}",
         actions: ["create_device", "replace_device", "delete_device"],
         ops: Ops::ALL,
-        live: Some(Live::beside(observe_devices)),
+        live: Some(LIVE),
     });
     t.collection::<DeviceGroup>(Collection {
         path: "/device-groups",
@@ -31,8 +34,12 @@ pub fn rows(t: &mut Table) {
     });
 }
 
-/// Adds the observed IP addresses of the MAC addresses of devices.
+/// Adds what was observed of the hosts with the MAC addresses of devices.
 fn observe_devices(open: &Open, state: &State, shown: &mut [Value]) {
     let world = open.worlds.last();
-    super::observed::add_observed(shown, &state.devices, |device| live::device(&world.facts, device));
+    // Without a kernel nothing is observed.
+    let inventory = open.enforcement.hosts().filter(|_| world.attached.is_some());
+    let hosts = inventory.map(|inventory| inventory.list());
+    let live = |device: &Device| live::device(&world.facts, hosts.as_deref(), device, open.now());
+    super::observed::add_observed(shown, &state.devices, live);
 }

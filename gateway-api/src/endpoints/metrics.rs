@@ -43,6 +43,7 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     let status = open.world().status;
     enforcement(&mut registry, &status);
     checks(&mut registry, open);
+    hosts(&mut registry, open);
     dataplane(&mut registry, open)?;
     fast_path(&mut registry, open)?;
     blocks(&mut registry, open)?;
@@ -96,6 +97,34 @@ fn service(registry: &mut Registry, open: &Open, uptime: f64) {
     let kinds = kinds
         .map(|(kind, count)| (vec![("type", kind.to_owned())], i64::try_from(count).unwrap_or(i64::MAX)));
     gauges(registry, "objects", "Stored objects by type", kinds);
+}
+
+/// Hosts on the LAN as the verdict of `/status` counts them; none before the first verdict.
+fn hosts(registry: &mut Registry, open: &Open) {
+    let Some(verdict) = open.enforcement.verdict() else { return };
+    let counts = verdict.counts;
+    let by_treatment = [
+        ("blocked", counts.blocked),
+        ("through_policy", counts.through_policy),
+        ("direct_by_exception", counts.direct_by_exception),
+        ("failed_open", counts.failed_open),
+        ("no_policy", counts.no_policy),
+    ];
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let by_treatment =
+        by_treatment.map(|(treatment, count)| (vec![("treatment", treatment.to_owned())], number(count)));
+    gauges(
+        registry,
+        "hosts",
+        "Hosts seen on the LAN in the last 24 hours, by treatment of their traffic",
+        by_treatment,
+    );
+    let silent = u64::try_from(counts.records_silent).unwrap_or(u64::MAX);
+    gauge(registry, "devices_silent", "Devices that were not seen on the LAN in the last 24 hours", silent);
+    if let Some(inventory) = open.enforcement.hosts() {
+        let help = "Hosts that were not kept because the table of their interface was full";
+        counter(registry, "hosts_refused", help, inventory.list().refused);
+    }
 }
 
 fn enforcement(registry: &mut Registry, status: &Status) {

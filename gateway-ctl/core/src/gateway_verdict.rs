@@ -1,10 +1,10 @@
 //! Verdict on the gateway: does anything leak, in one word and one sentence, the same for API, client and dashboard.
 
-mod devices;
+mod hosts;
 mod sentence;
 mod word;
 
-pub use devices::{DeviceCounts, Devices, Treatment, count};
-pub(crate) use devices::{internet, packets, treatment};
-pub use sentence::sentence;
+pub use hosts::{HostCounts, PresentHost, Share, TreatedHosts, Treatment, count, internet};
+pub(crate) use hosts::{host_packets, packets, silent_records, treatment};
+pub use sentence::{Phrase, phrases, sentence};
 pub use word::{Observed, Word, word};

@@ -1,7 +1,8 @@
-//! Paths: where the traffic of each device and of each policy to the internet goes now, decided by the function that
+//! Paths: where the traffic of each device, host and policy to the internet goes now, decided by the function that
 //! the kernel runs. A read model for lists and graphs; [`crate::evaluate`] explains a single device in full.
 
 mod devices;
+mod hosts;
 mod policies;
 
 use std::collections::BTreeMap;
@@ -9,8 +10,9 @@ use std::collections::BTreeMap;
 use gateway_model::id::Id;
 
 use crate::compile::{Compiled, Input};
-use crate::gateway_verdict::DeviceCounts;
-pub use devices::{DevicePath, FamilyDecisions, PathException};
+use crate::gateway_verdict::{HostCounts, PresentHost, internet, silent_records};
+pub use devices::{DevicePath, FamilyDecisions, PathException, uplinks};
+pub use hosts::{HostPath, host_path};
 pub use policies::{PolicyOrigin, PolicyPath};
 
 /// Paths of one plan.
@@ -18,26 +20,30 @@ pub use policies::{PolicyOrigin, PolicyPath};
 pub struct Paths {
     /// Each device, by name.
     pub devices: Vec<DevicePath>,
-    /// Number of devices by treatment, as the verdict on the gateway counts them.
-    pub counts: DeviceCounts,
+    /// Each host on the LAN.
+    pub hosts: Vec<HostPath>,
+    /// Number of hosts by treatment, as the verdict on the gateway counts them.
+    pub counts: HostCounts,
     /// Each policy at work, in order of evaluation.
     pub policies: Vec<PolicyPath>,
     /// Interfaces of the uplinks by which tunnels leave at last, by number of the leg.
     pub uplinks: BTreeMap<u8, String>,
 }
 
-/// Returns the paths of all devices and policies.
-pub fn paths(input: &Input<'_>, compiled: &Compiled) -> Paths {
+/// Returns the paths of all devices, of the hosts on the LAN, and of policies.
+pub fn paths(input: &Input<'_>, compiled: &Compiled, hosts: &[PresentHost]) -> Paths {
     let uplinks = devices::uplinks(input, compiled);
     let devices = devices::paths(input, compiled, &uplinks);
-    let mut counts = DeviceCounts::default();
-    devices.iter().for_each(|device| counts.add(device.treatment));
+    let to = internet(compiled);
+    let hosts_on_lan = hosts.iter().filter_map(|host| host_path(input, compiled, host, to, &uplinks));
+    let hosts_on_lan: Vec<HostPath> = hosts_on_lan.collect();
+    let mut counts = HostCounts::default();
+    hosts_on_lan.iter().for_each(|host| counts.add(host.treatment));
+    counts.records_silent = silent_records(input, hosts);
     let mut numbers: BTreeMap<Id, usize> = BTreeMap::new();
-    for device in &devices {
-        if let Some(id) = device.decided_by() {
-            *numbers.entry(id).or_default() += 1;
-        }
+    for id in hosts_on_lan.iter().filter_map(HostPath::decided_by) {
+        *numbers.entry(id).or_default() += 1;
     }
     let policies = policies::paths(input, compiled, &numbers);
-    Paths { devices, counts, policies, uplinks }
+    Paths { devices, hosts: hosts_on_lan, counts, policies, uplinks }
 }

@@ -2,6 +2,7 @@
 
 pub mod deadman;
 pub mod dhcp;
+pub mod hosts;
 pub mod liveness;
 pub mod prefix_delegation;
 pub mod router_advertiser;

@@ -201,7 +201,7 @@ text_serde!(Endpoint, ({ "type": "string", "description": "host:port, [IPv6]:por
 text_serde!(PublicKey, ({ "type": "string", "minLength": 44, "maxLength": 44 }));
 
 /// Returns true for format characters (Unicode category Cf): they are invisible, or change the direction of the text.
-fn is_format(c: char) -> bool {
+pub fn is_format(c: char) -> bool {
     matches!(
         u32::from(c),
         0xAD | 0x600..=0x605

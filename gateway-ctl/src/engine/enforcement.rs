@@ -28,6 +28,7 @@ use crate::services::foreign_routers::ForeignRouter;
 use crate::services::gateway_verdict::GatewayVerdict;
 use crate::services::guard_tap::EscapeCounts;
 use crate::services::history::History;
+use crate::services::hosts::HostInventory;
 use crate::services::ipv6_lan::AnnouncementCounters;
 
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -133,6 +134,11 @@ pub trait Enforcement: Send + Sync {
         None
     }
 
+    /// Returns the inventory of hosts.
+    fn hosts(&self) -> Option<&HostInventory> {
+        None
+    }
+
     /// Sends the probes of a leak check, observes what becomes of them, and asks servers for the address that they see.
     fn send_probes(&self, _plan: Arc<leak_check::Plan>) -> Pending<'_, leak_check::Run> {
         let failure = Some("this gateway is not attached to a kernel".to_owned());
@@ -186,10 +192,17 @@ pub struct BpfCounters {
 }
 
 /// Absent kernel: this gateway compiles, explains and stores, but enforces nothing, and reports so.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Detached;
+#[derive(Clone, Debug)]
+pub struct Detached {
+    /// Hosts of an earlier run; nothing observes any.
+    pub hosts: HostInventory,
+}
 
-impl Enforcement for Detached {}
+impl Enforcement for Detached {
+    fn hosts(&self) -> Option<&HostInventory> {
+        Some(&self.hosts)
+    }
+}
 
 impl Enforcement for Engine {
     fn reconcile(&self, reason: Reason) -> Pending<'_, Result<Option<Arc<Status>>, Stopped>> {
@@ -296,6 +309,10 @@ impl Enforcement for Engine {
 
     fn history(&self) -> Option<&History> {
         Some(&self.history)
+    }
+
+    fn hosts(&self) -> Option<&HostInventory> {
+        Some(&self.hosts)
     }
 
     fn send_probes(&self, plan: Arc<leak_check::Plan>) -> Pending<'_, leak_check::Run> {

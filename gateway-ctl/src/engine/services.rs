@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::waking::ReportReceivers;
 use super::{attachments, waking};
+use crate::os::observe::KernelChanges;
 use crate::os::openvpn::OpenVpn;
 use crate::os::transport::Transports;
 use crate::panics;
@@ -23,6 +24,7 @@ use crate::services::foreign_routers::{self, ForeignRouters};
 use crate::services::gateway_verdict::{self, Verdicts};
 use crate::services::guard_tap::{self, Escapes};
 use crate::services::history::{self, History};
+use crate::services::hosts::{self, HostInventory, Sources};
 use crate::services::ipv6_lan::RouterAnnouncements;
 use crate::services::prefix_delegation::Delegations;
 use crate::services::proxies::{Proxies, ProxyStates};
@@ -51,6 +53,8 @@ pub(super) struct Parts {
     pub dhcp: DhcpServer,
     pub dhcp_clients: DhcpControl,
     pub announcements: RouterAnnouncements,
+    pub hosts: HostInventory,
+    pub kernel_changes: watch::Receiver<KernelChanges>,
 }
 
 pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
@@ -69,6 +73,8 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         dhcp,
         dhcp_clients,
         announcements,
+        hosts,
+        kernel_changes,
     } = parts;
     let counted = escapes.clone();
     let (announced, served, farewells) = (announcements.clone(), announcements.clone(), announcements);
@@ -83,8 +89,10 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         uplinks: uplinks.clone(),
         dhcp_clients: leases.clone(),
         leased_names: dhcp.names(),
+        hosts: hosts.present(),
     };
-    let leasing = dhcp.clone();
+    let (leasing, hosts_dhcp, hosts_recent) = (dhcp.clone(), dhcp.clone(), recent.clone());
+    let stored_hosts = hosts.clone();
     let connections = transports.states();
     let (worlds, delegating) = (context.worlds.clone(), context.worlds.clone());
     let state_dir = &context.worlds.in_force().config.state_dir;
@@ -150,6 +158,12 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
                 blocking(move || leasing.health())
             },
         ),
+        Service::new("hosts", context, move |context| {
+            let (neighbours, dhcp, recent) =
+                (kernel_changes.clone(), hosts_dhcp.clone(), hosts_recent.clone());
+            hosts::run(context, hosts.clone(), Sources { neighbours, dhcp, recent })
+        })
+        .releases(move || blocking(move || hosts::store_at_end(&stored_hosts))),
         Service::new("gateway_verdict", context, move |context| {
             gateway_verdict::run(context, counted.clone(), verdicts.clone())
         }),

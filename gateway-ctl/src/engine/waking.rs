@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_core::gateway_verdict::PresentHost;
 use tokio::sync::watch;
 
 use crate::os::transport::BridgeStates;
@@ -36,6 +37,7 @@ pub(super) struct ReportReceivers {
     pub uplinks: watch::Receiver<Arc<UplinkStates>>,
     pub dhcp_clients: watch::Receiver<Arc<DhcpStates>>,
     pub leased_names: watch::Receiver<Arc<LeasedNames>>,
+    pub hosts: watch::Receiver<Arc<Vec<PresentHost>>>,
 }
 
 impl ReportReceivers {
@@ -47,6 +49,7 @@ impl ReportReceivers {
             uplinks: self.uplinks.borrow_and_update().clone(),
             dhcp_clients: self.dhcp_clients.borrow_and_update().clone(),
             leased_names: self.leased_names.borrow_and_update().clone(),
+            hosts: self.hosts.borrow_and_update().clone(),
         }
     }
 }
@@ -62,6 +65,7 @@ pub(super) async fn publish_reports(context: Context, mut receivers: ReportRecei
             changed = receivers.uplinks.changed() => changed,
             changed = receivers.dhcp_clients.changed() => changed,
             changed = receivers.leased_names.changed() => changed,
+            changed = receivers.hosts.changed() => changed,
         };
         if changed.is_err() {
             return;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::gateway_verdict::{self, DeviceCounts, Devices, Observed, Word};
+use gateway_core::gateway_verdict::{self, HostCounts, Observed, Phrase, TreatedHosts, Word};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -21,12 +21,12 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct GatewayVerdict {
     pub word: Word,
-    /// Sentence without the age of the check.
-    pub sentence: String,
+    /// Phrases of the sentence without the age of the check.
+    pub phrases: Vec<Phrase>,
     /// Time since which the word is the same.
     pub since: Timestamp,
     pub checked_at: Timestamp,
-    pub counts: DeviceCounts,
+    pub counts: HostCounts,
     /// Packets that left past the egress guard since the start of the daemon.
     pub leaked_packets: u64,
     /// Packets that the egress guard dropped.
@@ -38,39 +38,42 @@ pub type Verdicts = watch::Sender<Option<Arc<GatewayVerdict>>>;
 
 /// Runs until it is aborted.
 pub async fn run(Context { worlds, wake, dataplane, .. }: Context, escapes: Escapes, verdicts: Verdicts) {
-    let mut counted: Option<(World, Devices)> = None;
+    let mut counted: Option<(World, TreatedHosts)> = None;
     loop {
         let world = worlds.now();
-        let devices = match counted.take() {
-            Some((before, devices)) if is_like(&before, &world) => devices,
+        let hosts = match counted.take() {
+            Some((before, hosts)) if is_like(&before, &world) => hosts,
             _ => {
                 let world = world.clone();
-                blocking(move || gateway_verdict::count(&world.input(), world.live())).await
+                let count =
+                    move || gateway_verdict::count(&world.input(), world.live(), &world.reports.hosts);
+                blocking(count).await
             }
         };
         let dataplane = dataplane.clone();
         let drops = blocking(move || dataplane.with(|programs| programs.prevented())).await;
         let drops = drops.map(|drops| drops.values().map(|counters| counters.packets).sum());
         let before = verdicts.borrow().clone();
-        let verdict = verdict(&world, &wake, &escapes, &devices, drops.map_err(|e| e.to_string()), before);
+        let verdict = verdict(&world, &wake, &escapes, &hosts, drops.map_err(|e| e.to_string()), before);
         verdicts.send_replace(Some(Arc::new(verdict)));
-        counted = Some((world, devices));
+        counted = Some((world, hosts));
         tokio::time::sleep(PERIOD).await;
     }
 }
 
-/// Reports whether devices are treated alike in two worlds.
+/// Reports whether hosts are the same and are treated alike in two worlds.
 fn is_like(before: &World, after: &World) -> bool {
     Arc::ptr_eq(before.live(), after.live())
         && Arc::ptr_eq(&before.state, &after.state)
         && Arc::ptr_eq(&before.facts, &after.facts)
+        && Arc::ptr_eq(&before.reports.hosts, &after.reports.hosts)
 }
 
 fn verdict(
     world: &World,
     wake: &Handle,
     escapes: &Escapes,
-    devices: &Devices,
+    hosts: &TreatedHosts,
     drops: Result<u64, String>,
     before: Option<Arc<GatewayVerdict>>,
 ) -> GatewayVerdict {
@@ -90,14 +93,14 @@ fn verdict(
         escaped_recently: escaped.recent,
         escaped: leaked_packets,
     };
-    let word = gateway_verdict::word(devices, &observed);
+    let word = gateway_verdict::word(hosts, &observed);
     let since = before.filter(|before| before.word == word).map(|before| before.since);
     GatewayVerdict {
         word,
-        sentence: gateway_verdict::sentence(word, devices, &observed),
+        phrases: gateway_verdict::phrases(word, hosts, &observed),
         since: since.unwrap_or(world.now),
         checked_at: world.now,
-        counts: devices.counts,
+        counts: hosts.counts,
         leaked_packets,
         guard_drops: drops.unwrap_or_default(),
     }

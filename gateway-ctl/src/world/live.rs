@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use gateway_core::compile::CompiledPolicy;
 use gateway_core::facts::Facts;
+use gateway_core::state_machines::hosts::Host;
 use gateway_model::kinds::device::DeviceLive;
 use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
 use gateway_model::kinds::routing_policy::{Hits, Hop, PolicyLive, PolicyStatus};
@@ -13,9 +14,11 @@ use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
 use gateway_model::validated::PublicKey;
 use gateway_model::{Device, Id, RoutingPolicy, Tunnel};
+use jiff::Timestamp;
 
 use super::World;
 use crate::os::transport::Connection;
+use crate::services::hosts::{HostList, vendor};
 
 /// Objects of a world as the API shows them. Counters of policies are read when a policy is shown.
 pub struct Live<'a> {
@@ -24,14 +27,24 @@ pub struct Live<'a> {
     places: OnceCell<HashMap<Id, usize>>,
 }
 
-/// Returns the addresses that were observed with a device. For this, facts are enough.
-pub fn device(facts: &Facts, device: &Device) -> DeviceLive {
+/// Returns what was observed of the hosts with the MAC addresses of a device. Without an inventory of hosts, only the
+/// addresses of the facts are known.
+pub fn device(facts: &Facts, hosts: Option<&HostList>, device: &Device, now: Timestamp) -> DeviceLive {
     let macs = device.all_macs();
     let seen = macs.iter().filter_map(|mac| facts.neighbours.get(&mac.octets()));
     let mut ips: Vec<IpAddr> = seen.flatten().copied().collect();
+    let of_device = || macs.iter().flat_map(|mac| hosts.into_iter().flat_map(|hosts| hosts.of(*mac)));
+    ips.extend(of_device().filter(|host| host.is_online(now)).flat_map(Host::ips));
     ips.sort_unstable();
     ips.dedup();
-    DeviceLive { ips, ..DeviceLive::default() }
+    let online = hosts.map(|_| of_device().any(|host| host.is_online(now)));
+    DeviceLive {
+        ips,
+        online,
+        first_seen: of_device().map(|host| host.first_seen).min(),
+        last_seen: of_device().map(|host| host.last_seen).max(),
+        vendor: macs.iter().find_map(|mac| vendor(*mac)).map(str::to_owned),
+    }
 }
 
 impl<'a> Live<'a> {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use gateway_api::gateway::Gateway;
 use gateway_api::table::Endpoint;
+use gateway_core::state_machines::hosts::{Evidence, Observation};
+use gateway_model::MacAddr;
 use serde_json::{Value, json};
 
 use crate::contract::client::{Answer, Client};
@@ -30,6 +33,21 @@ async fn dependent(client: &Client, path: &str) -> Option<(&'static str, Value)>
     None
 }
 
+/// Makes the gateway observe a host, and returns its id.
+fn observed_host(client: &Client) -> String {
+    let Gateway::Open(open) = &client.api.gateway else { panic!("the store is open") };
+    let inventory = open.enforcement.hosts().expect("an inventory");
+    let observation = Observation {
+        interface: "lan0",
+        mac: MacAddr([2, 0, 0, 0, 0, 7]),
+        vlan: None,
+        at: open.now(),
+        evidence: Evidence::Traffic { address: [192, 168, 1, 7].into() },
+    };
+    inventory.observe([observation].into_iter(), &BTreeSet::new());
+    inventory.list().hosts[0].id().to_string()
+}
+
 /// Calls an endpoint so that it succeeds unless the headers prevent it, and creates its prerequisites first. Returns
 /// `None` if it has no recipe for the endpoint.
 async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)]) -> Option<(usize, Answer)> {
@@ -48,8 +66,10 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
         }
         _ => Value::Null,
     };
+    let host = endpoint.path.starts_with("/hosts/").then(|| observed_host(client));
     let id = match endpoint.path {
         path if path.contains("{key}") => "log.level",
+        _ if host.is_some() => host.as_deref().unwrap_or_default(),
         path if path.starts_with("/interfaces/") => "eth7",
         _ => made["id"].as_str().unwrap_or_default(),
     };
@@ -96,6 +116,7 @@ async fn succeed(client: &Client, endpoint: &Endpoint, headers: &[(&str, &str)])
             client.post("/routing/policies/apply", json!({})).await.data();
             Some(json!({"policy_id": policy["id"]}))
         }
+        (_, "/hosts/{id}/adopt") => Some(json!({})),
         (_, "/presets/{id}/apply") => Some(json!({"name": "made of it"})),
         (_, "/tunnels/import-wireguard") => {
             Some(json!({"name": "imported", "config": examples::WIREGUARD_CONF}))

@@ -5,7 +5,7 @@ use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
 use crate::e2e::dns_policy::resolving;
-use crate::e2e::{SOON, assert_blocked, assert_direct, assert_nothing_leaked};
+use crate::e2e::{SOON, assert_blocked, assert_direct, assert_nothing_leaked, assert_through};
 
 /// Names of the interfaces by which probes of a check left.
 fn interfaces(result: &Value) -> Vec<&str> {
@@ -131,6 +131,7 @@ fn the_verdict_tells_who_is_cut_off_and_why() {
     let laptop = testbed.device(&testbed.network.laptop).expect("device");
     let tunnel = testbed.tunnel("wg-a", &testbed.network.exit_a).expect("tunnel");
     testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    assert_through(&testbed.network.laptop, &testbed.network.exit_a);
     let wait_for = |word: &str, clause: &str| {
         wait_ok(SOON, clause, || {
             let verdict = testbed.api().get("/status")?["verdict"].clone();
@@ -141,11 +142,11 @@ fn the_verdict_tells_who_is_cut_off_and_why() {
         })
         .expect(clause);
     };
-    wait_for("OK", "OK, no leaks. 1 protected device leaves through its policy.");
+    wait_for("OK", "1 protected host leaves through its policy.");
     testbed.bring_down(&tunnel).expect("down");
     wait_for(
         "BLOCKED",
-        "Of 1 protected device 0 leave through their policy, 1 is cut off on purpose: tunnel wg-a is down",
+        "Of 1 protected host 0 leave through their policy, 1 is cut off on purpose: tunnel wg-a is down",
     );
     testbed.bring_up(&tunnel).expect("up");
     wait_for("OK", "leaves through its policy");

@@ -53,6 +53,7 @@ pub fn of(server: &Server, row: &Endpoint) -> Option<Seed> {
             }
             parameters.push(("name", name));
         }
+        path if path.starts_with("/hosts/") => parameters.push(("id", server.observe_host(number()))),
         "/assets/{file}" => parameters.push(("file", ASSET.to_owned())),
         "/{path}" => parameters.push(("path", FILE.to_owned())),
         "/auth/tokens/{id}" => {
@@ -151,6 +152,7 @@ fn body(server: &Server, row: &Endpoint) -> Option<Value> {
         ) => {
             json!({"passphrase": PASSPHRASE})
         }
+        (_, "/hosts/{id}/adopt") => json!({"name": format!("adopted {}", number())}),
         (_, "/tunnels/import-wireguard") => {
             json!({"name": format!("imported-{}", number()), "config": examples::WIREGUARD_CONF})
         }

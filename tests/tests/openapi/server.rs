@@ -1,6 +1,6 @@
 //! The API behind its real listener, over its own store and no kernel, with a count of its responses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
@@ -13,6 +13,8 @@ use gateway_api::peer::Peer;
 use gateway_api::serve::{RequestHandler, ResponseFuture};
 use gateway_api::table::Method;
 use gateway_api::{dispatch, endpoints, serve};
+use gateway_core::state_machines::hosts::{Evidence, Observation};
+use gateway_model::MacAddr;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -68,6 +70,22 @@ impl Server {
 
     pub fn seen(&self) -> StatusCounts {
         self.seen.lock().expect("nobody panicked").clone()
+    }
+
+    /// Makes the gateway observe a host, and returns its id.
+    pub fn observe_host(&self, number: u8) -> String {
+        let Gateway::Open(open) = &self.api.gateway else { panic!("the store is open") };
+        let inventory = open.enforcement.hosts().expect("an inventory");
+        let mac = MacAddr([2, 0, 0, 0, 1, number]);
+        let observation = Observation {
+            interface: "lan0",
+            mac,
+            vlan: None,
+            at: open.now(),
+            evidence: Evidence::Traffic { address: [192, 168, 1, number].into() },
+        };
+        inventory.observe([observation].into_iter(), &BTreeSet::new());
+        inventory.list().of(mac).next().expect("it was observed").id().to_string()
     }
 
     /// Calls the API in process without counting. Returns `data` of the response, which must be a success.

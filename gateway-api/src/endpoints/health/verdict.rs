@@ -2,32 +2,38 @@
 
 use std::time::Duration;
 
-use gateway_core::gateway_verdict::{DeviceCounts, Word};
+use gateway_core::gateway_verdict::{self, HostCounts, Phrase, Share, Word};
 use gateway_core::health::{CheckState, TrackedCheck};
 use gateway_ctl::services::gateway_verdict::GatewayVerdict;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 
 use super::probe::FunctionCheck;
 
 /// Age from which a verdict is worthless.
 const MAX_AGE: Duration = Duration::from_secs(30);
 
-#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "GatewayVerdict")]
 pub struct VerdictView {
-    /// `OK`; `BLOCKED`: nothing leaks, and devices are cut off on purpose; `LEAK`: packets left past the egress guard in
+    /// `OK`; `BLOCKED`: nothing leaks, and hosts are cut off on purpose; `LEAK`: packets left past the egress guard in
     /// the last five minutes; `UNKNOWN`: the plan is not enforced as it should be, the tap behind the guard has
-    /// not observed since the start or fails, or the last check is older than 30 seconds.
+    /// not observed since the start or fails, no host was seen, or the last check is older than 30 seconds.
     pub word: Word,
-    /// Human-readable: the word, the devices, why some are cut off, and the age of the check.
+    /// Human-readable: the word, the hosts, why some are cut off, and the age of the check.
     pub sentence: String,
+    /// The sentence as codes with parameters, for clients with texts of their own.
+    pub phrases: Vec<Phrase>,
+    /// Only with the word `OK`, and if hosts leave directly that no policy is for: how many are covered. Such a verdict is
+    /// drawn amber. Null otherwise.
+    pub share: Option<Share>,
     /// Time since which the word is the same; null before the first check.
     pub since: Option<Timestamp>,
     /// Time of the last check; null before the first.
     pub checked_at: Option<Timestamp>,
-    pub counts: DeviceCounts,
+    pub counts: HostCounts,
     /// Forwarded packets that left past the egress guard while the tap observed. Not zero is a leak.
     pub leaked_packets: u64,
     /// Packets that the egress guard dropped since boot.
@@ -42,44 +48,61 @@ pub fn show(verdict: Option<&GatewayVerdict>, now: Timestamp, checks: &[TrackedC
     let impaired = checks.iter().filter(|tracked| is_impaired(tracked));
     let checks: Vec<FunctionCheck> = impaired.map(|tracked| FunctionCheck::new(tracked, true)).collect();
     let Some(verdict) = verdict else {
+        let text = "UNKNOWN whether anything leaks: nothing has been checked yet.".to_owned();
+        let phrase = Phrase::new("not_checked", [], text);
         return VerdictView {
             word: Word::Unknown,
-            sentence: "UNKNOWN whether anything leaks: nothing has been checked yet.".to_owned(),
+            sentence: phrase.text.clone(),
+            phrases: vec![phrase],
+            share: None,
             since: None,
             checked_at: None,
-            counts: DeviceCounts::default(),
+            counts: HostCounts::default(),
             leaked_packets: 0,
             guard_drops: 0,
             checks,
         };
     };
-    let GatewayVerdict { word, sentence, since, checked_at, counts, leaked_packets, guard_drops } =
+    let GatewayVerdict { word, mut phrases, since, checked_at, counts, leaked_packets, guard_drops } =
         verdict.clone();
     let age = u64::try_from(now.duration_since(checked_at).as_secs()).unwrap_or(0);
-    let (word, sentence) = if age > MAX_AGE.as_secs() && word != Word::Leak {
+    let word = if age > MAX_AGE.as_secs() && word != Word::Leak {
         let text = format!("UNKNOWN whether anything leaks: the last check was {age} s ago.");
-        (Word::Unknown, text)
+        phrases = vec![Phrase::new("check_too_old", [("seconds", json!(age))], text)];
+        Word::Unknown
     } else {
-        (word, format!("{sentence}{} Checked {age} s ago.", of_functions(&checks)))
+        phrases.extend(of_functions(&checks));
+        phrases.push(Phrase::new("checked", [("seconds", json!(age))], format!("Checked {age} s ago.")));
+        word
     };
+    let sentence = gateway_verdict::sentence(&phrases);
+    let share = counts.share();
+    let share = (word == Word::Ok && share.covered < share.total).then_some(share);
     let (since, checked_at) = (Some(since), Some(checked_at));
-    VerdictView { word, sentence, since, checked_at, counts, leaked_packets, guard_drops, checks }
+    VerdictView { word, sentence, phrases, share, since, checked_at, counts, leaked_packets, guard_drops, checks }
 }
 
 fn is_impaired(tracked: &TrackedCheck) -> bool {
     matches!(tracked.check.state, CheckState::Degraded | CheckState::Failed)
 }
 
-/// Returns the part of the sentence about functions, which begins with a space; empty if all are well.
-fn of_functions(checks: &[FunctionCheck]) -> String {
-    let mut text = String::new();
-    for (state, says) in [("failed", "does not work"), ("degraded", "is degraded")] {
+/// Returns the part of the sentence about functions. Empty if all are well.
+fn of_functions(checks: &[FunctionCheck]) -> Vec<Phrase> {
+    let mut phrases = Vec::new();
+    for (state, code, says) in [
+        ("failed", "function_failed", "does not work"),
+        ("degraded", "function_degraded", "is degraded"),
+    ] {
         for check in checks.iter().filter(|check| check.state == state) {
-            let why = check.details.as_ref().map(|details| details.message.as_str()).unwrap_or_default();
-            text.push_str(&format!(" {} {says}: {why}.", check.name));
+            let (reason, why) = match &check.details {
+                Some(details) => (details.code, details.message.as_str()),
+                None => ("", ""),
+            };
+            let params = [("check", json!(check.name)), ("reason", json!(reason)), ("message", json!(why))];
+            phrases.push(Phrase::new(code, params, format!("{} {says}: {why}.", check.name)));
         }
     }
-    text
+    phrases
 }
 
 #[cfg(test)]
@@ -92,10 +115,10 @@ mod tests {
         let at: Timestamp = "2026-11-20T12:00:00Z".parse().expect("a time");
         GatewayVerdict {
             word,
-            sentence: "OK, no leaks.".to_owned(),
+            phrases: vec![Phrase::new("ok", [], "OK, no leaks.".to_owned())],
             since: at,
             checked_at: at,
-            counts: DeviceCounts::default(),
+            counts: HostCounts::default(),
             leaked_packets: 0,
             guard_drops: 0,
         }

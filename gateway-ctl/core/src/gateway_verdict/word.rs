@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::devices::Devices;
+use super::hosts::TreatedHosts;
 
 /// Verdict on the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Word {
-    /// The plan is enforced, and nothing leaks.
+    /// The plan is enforced, and nothing leaks. Hosts that no policy is for leave directly.
     Ok,
-    /// The same, and devices are cut off on purpose.
+    /// The same, and hosts are cut off on purpose.
     Blocked,
-    /// It is not known whether anything leaks.
+    /// It is not known whether anything leaks, or no host was seen.
     Unknown,
     /// Packets left past the egress guard.
     Leak,
@@ -31,12 +31,12 @@ pub struct Observed {
 }
 
 /// Returns the verdict.
-pub fn word(devices: &Devices, observed: &Observed) -> Word {
+pub fn word(hosts: &TreatedHosts, observed: &Observed) -> Word {
     if observed.escaped_recently > 0 {
         Word::Leak
-    } else if !observed.unknown.is_empty() {
+    } else if !observed.unknown.is_empty() || hosts.counts.total() == 0 {
         Word::Unknown
-    } else if devices.counts.blocked > 0 {
+    } else if hosts.counts.blocked > 0 {
         Word::Blocked
     } else {
         Word::Ok

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use gateway_common::classify::IpPacket;
 use gateway_model::Device;
 use gateway_model::id::{Id, MacAddr};
 use gateway_model::kinds::device::DeviceStatus;
@@ -34,7 +35,7 @@ pub struct DevicePath {
     pub status: DeviceStatus,
     /// Of both families the one that exposes more: direct before tunnel before block.
     pub decision: Decision,
-    /// Counted so in the verdict of `/status`.
+    /// A host of it counts so in the verdict of `/status`.
     pub treatment: Treatment,
     /// Decision for each family; null for a family that the LAN of the device does not have.
     pub families: FamilyDecisions,
@@ -71,9 +72,13 @@ pub struct PathException {
 impl DevicePath {
     /// Returns the id of the policy or exception that decides.
     pub fn decided_by(&self) -> Option<Id> {
-        let exception = self.exception.as_ref().filter(|one| one.r#type != ExceptionType::Quarantine);
-        self.policy.as_ref().map(|policy| policy.id).or(exception.map(|exception| exception.id))
+        decided_by(self.policy.as_ref(), self.exception.as_ref())
     }
+}
+
+pub(super) fn decided_by(policy: Option<&PolicyRef>, exception: Option<&PathException>) -> Option<Id> {
+    let exception = exception.filter(|one| one.r#type != ExceptionType::Quarantine);
+    policy.map(|policy| policy.id).or(exception.map(|exception| exception.id))
 }
 
 /// Returns the uplink behind each leg.
@@ -103,37 +108,15 @@ fn path(
     let id = device.meta.id;
     let request = Request { device_id: Some(id), ..Request::default() };
     let subject = Subject::find(input, &request).ok()?;
-    let mut packets = packets(input, device, to);
+    let mut packets = packets(input, &subject, to);
     if packets.is_empty() {
         // No address of the LAN is known: both families, as a dry run assumes.
         packets = test_packets(input, compiled, &request, &subject, &mut Vec::new()).ok()?;
     }
-    let treatments = packets.iter().map(|packet| treatment(compiled, &decide_packet(compiled, packet, &[])));
-    let treatment = treatments.max()?;
-    let evaluated: Vec<EvaluatedPacket<'_>> =
-        packets.iter().map(|packet| evaluate_packet(input, compiled, &subject, packet)).collect();
-    let (main, sentence) = summarised(&subject, &evaluated);
-    let main = main?;
-    let of_family = |ipv6: bool| {
-        let family = evaluated.iter().find(|evaluated| evaluated.ipv6 == ipv6);
-        family.map(|evaluated| evaluated.verdict.decision)
-    };
-    let at_work = main.policy;
-    let diversion = at_work.filter(|policy| policy.exception_until.is_some());
-    let exception = match diversion {
-        Some(policy) => input.state.exceptions.get(policy.id).map(AsRef::as_ref),
-        None => input.state.quarantine_of(id, input.now).filter(|exception| input.is_in_force(exception)),
-    };
+    let found = EvaluatedPath::of(input, compiled, &subject, &packets, uplinks)?;
     let mut addresses = subject.addresses(input);
     addresses.sort_unstable();
     addresses.dedup();
-    let verdict = &main.verdict;
-    let uplink = match verdict.kernel.leg {
-        _ if verdict.decision == Decision::Block => None,
-        Some(leg) => uplinks.get(&leg).cloned(),
-        None if verdict.proxy.is_some() => None,
-        None => verdict.interface.clone(),
-    };
     Some(DevicePath {
         device_id: id,
         name: device.name.clone(),
@@ -141,17 +124,79 @@ fn path(
         addresses,
         group_ids: input.state.groups_of(id).map(|group| group.meta.id).collect(),
         status: device.status,
-        decision: verdict.decision,
-        treatment,
-        families: FamilyDecisions { ipv4: of_family(false), ipv6: of_family(true) },
-        policy: verdict.policy.clone().filter(|_| diversion.is_none()),
-        exception: exception.map(shown),
-        hop: main.hop.clone(),
-        via: verdict.via.clone(),
-        egress: verdict.ways.clone(),
-        uplink,
-        sentence,
+        decision: found.decision,
+        treatment: found.treatment,
+        families: found.families,
+        policy: found.policy,
+        exception: found.exception,
+        hop: found.hop,
+        via: found.via,
+        egress: found.egress,
+        uplink: found.uplink,
+        sentence: found.sentence,
     })
+}
+
+/// Result of the evaluation of packets to the internet, one of each family.
+#[derive(Clone, Debug)]
+pub(super) struct EvaluatedPath {
+    pub decision: Decision,
+    pub treatment: Treatment,
+    pub families: FamilyDecisions,
+    pub policy: Option<PolicyRef>,
+    pub exception: Option<PathException>,
+    pub hop: Option<Hop>,
+    pub via: Option<String>,
+    pub egress: Vec<String>,
+    pub uplink: Option<String>,
+    pub sentence: String,
+}
+
+impl EvaluatedPath {
+    pub(super) fn of(
+        input: &Input<'_>,
+        compiled: &Compiled,
+        subject: &Subject<'_>,
+        packets: &[IpPacket],
+        uplinks: &BTreeMap<u8, String>,
+    ) -> Option<EvaluatedPath> {
+        let treatments =
+            packets.iter().map(|packet| treatment(compiled, &decide_packet(compiled, packet, &[])));
+        let treatment = treatments.max()?;
+        let evaluated: Vec<EvaluatedPacket<'_>> =
+            packets.iter().map(|packet| evaluate_packet(input, compiled, subject, packet)).collect();
+        let (main, sentence) = summarised(subject, &evaluated);
+        let main = main?;
+        let of_family = |ipv6: bool| {
+            let family = evaluated.iter().find(|evaluated| evaluated.ipv6 == ipv6);
+            family.map(|evaluated| evaluated.verdict.decision)
+        };
+        let diversion = main.policy.filter(|policy| policy.exception_until.is_some());
+        let quarantine = |device: &Device| input.state.quarantine_of(device.meta.id, input.now);
+        let exception = match diversion {
+            Some(policy) => input.state.exceptions.get(policy.id).map(AsRef::as_ref),
+            None => subject.device.and_then(quarantine).filter(|exception| input.is_in_force(exception)),
+        };
+        let verdict = &main.verdict;
+        let uplink = match verdict.kernel.leg {
+            _ if verdict.decision == Decision::Block => None,
+            Some(leg) => uplinks.get(&leg).cloned(),
+            None if verdict.proxy.is_some() => None,
+            None => verdict.interface.clone(),
+        };
+        Some(EvaluatedPath {
+            decision: verdict.decision,
+            treatment,
+            families: FamilyDecisions { ipv4: of_family(false), ipv6: of_family(true) },
+            policy: verdict.policy.clone().filter(|_| diversion.is_none()),
+            exception: exception.map(shown),
+            hop: main.hop.clone(),
+            via: verdict.via.clone(),
+            egress: verdict.ways.clone(),
+            uplink,
+            sentence,
+        })
+    }
 }
 
 fn shown(exception: &Exception) -> PathException {

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use gateway_core::evaluate::{Decision, Request, evaluate};
-use gateway_core::gateway_verdict::count;
+use gateway_core::gateway_verdict::{Observed, PresentHost, Treatment, Word, count, word};
 use gateway_core::paths::{DevicePath, Paths, PolicyOrigin, paths};
+use gateway_model::id::MacAddr;
 use gateway_model::kinds::exception::ExceptionType;
+use gateway_model::settings::bootstrap::UnknownHosts;
 use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
@@ -52,8 +54,25 @@ fn fixture() -> Fixture {
     fixture
 }
 
+/// Returns a host on the LAN for each device.
+fn hosts(fixture: &Fixture) -> Vec<PresentHost> {
+    let macs = fixture.state.devices.iter().flat_map(|device| device.all_macs());
+    macs.map(|mac| host(fixture, mac)).collect()
+}
+
+fn host(fixture: &Fixture, mac: MacAddr) -> PresentHost {
+    let ips = fixture.facts.neighbours.get(&mac.octets()).into_iter().flatten().copied().collect();
+    PresentHost { interface: "lan0".to_owned(), mac, ips }
+}
+
+/// Returns a host that is no device.
+fn unknown(n: usize) -> PresentHost {
+    let mac = format!("06:00:00:00:{:02x}:{:02x}", n >> 8, n & 255).parse().expect("an address");
+    PresentHost { interface: "lan0".to_owned(), mac, ips: vec!["192.168.1.200".parse().expect("an address")] }
+}
+
 fn all(fixture: &Fixture) -> Paths {
-    paths(&fixture.input(), &fixture.compiled())
+    paths(&fixture.input(), &fixture.compiled(), &hosts(fixture))
 }
 
 fn of<'a>(paths: &'a Paths, name: &str) -> &'a DevicePath {
@@ -75,9 +94,75 @@ fn each_device_is_where_the_dry_run_and_the_verdict_have_it() {
         assert_eq!(device.hop, effective.hop);
     }
     let counts = paths.counts;
-    assert_eq!(counts, count(&input, &compiled).counts);
+    assert_eq!(counts, count(&input, &compiled, &hosts(&fixture)).counts);
+    assert_eq!(counts.records_silent, 0);
     assert_eq!((counts.blocked, counts.through_policy, counts.no_policy), (2, 2, 1));
     assert_eq!((counts.direct_by_exception, counts.failed_open), (1, 1));
+}
+
+#[test]
+fn hosts_count_and_records_without_a_host_do_not() {
+    let mut fixture = fixture();
+    for n in 0..50 {
+        fixture.device(&format!("invented {n}"), &mac(1000 + n));
+    }
+    fixture.apply();
+    let (input, compiled) = (fixture.input(), fixture.compiled());
+    let tv = fixture.state.devices.get(fixture.ids["tv"]).expect("a device").mac.expect("an address");
+    let treated = count(&input, &compiled, &[]);
+    assert_eq!((treated.counts.total(), treated.counts.records_silent), (0, 57));
+    assert_eq!(word(&treated, &Observed::default()), Word::Unknown, "no host was seen");
+    let on_lan = [host(&fixture, tv), unknown(1), unknown(2)];
+    let treated = count(&input, &compiled, &on_lan);
+    let counts = treated.counts;
+    assert_eq!((counts.through_policy, counts.no_policy, counts.records_silent), (1, 2, 56));
+    assert_eq!((counts.share().covered, counts.share().total), (1, 3));
+    assert_eq!(word(&treated, &Observed::default()), Word::Ok);
+    let paths = paths(&input, &compiled, &on_lan);
+    assert_eq!(paths.counts, counts);
+    let treatments: Vec<_> =
+        paths.hosts.iter().map(|host| (host.device_id.is_some(), host.treatment)).collect();
+    let no_policy = (false, Treatment::NoPolicy);
+    assert_eq!(treatments, [(true, Treatment::ThroughPolicy), no_policy, no_policy]);
+    assert_eq!(paths.hosts[1].uplink.as_deref(), Some("wan0"));
+}
+
+#[test]
+fn the_setting_keeps_unknown_hosts_off_the_internet_and_devices_not() {
+    let with = |setting: UnknownHosts, has_policy: bool| {
+        let mut fixture = fixture();
+        fixture.network.unknown_hosts = setting;
+        if has_policy {
+            fixture.policy(
+                json!({"name": "all", "source_type": "all", "hops": [{"type": "vpn", "target": "a"}]}),
+            );
+        }
+        fixture.apply();
+        fixture
+    };
+    let decision = |fixture: &Fixture| {
+        paths(&fixture.input(), &fixture.compiled(), &[unknown(1)]).hosts.remove(0).decision
+    };
+    assert_eq!(decision(&with(UnknownHosts::Direct, false)), Decision::Direct);
+    assert_eq!(decision(&with(UnknownHosts::Direct, true)), Decision::Tunnel);
+    let of_devices = all(&with(UnknownHosts::Direct, true)).counts;
+    for setting in [UnknownHosts::Blocked, UnknownHosts::Quarantine] {
+        for has_policy in [false, true] {
+            assert_eq!(decision(&with(setting, has_policy)), Decision::Block, "{setting} {has_policy}");
+        }
+        let fixture = with(setting, true);
+        assert_eq!(all(&fixture).counts, of_devices, "devices are not concerned");
+        let said = |destination: &str| {
+            let request = Request {
+                mac: Some(unknown(1).mac),
+                destination: Some(destination.to_owned()),
+                ..Request::default()
+            };
+            evaluate(&fixture.input(), &fixture.compiled(), &request).expect("an answer").sentence
+        };
+        assert!(said("203.0.113.7").contains("network.unknown_hosts"), "{}", said("203.0.113.7"));
+        assert!(!said("192.168.1.1:53").contains("network.unknown_hosts"), "the resolver answers");
+    }
 }
 
 #[test]
@@ -163,7 +248,7 @@ fn ten_thousand_devices_have_paths() {
     fixture.apply();
     let compiled = fixture.compiled();
     let start = std::time::Instant::now();
-    let paths = paths(&fixture.input(), &compiled);
+    let paths = paths(&fixture.input(), &compiled, &hosts(&fixture));
     println!("paths of 10 000 devices: {:?}", start.elapsed());
     assert_eq!(paths.policies[0].devices, 10_000);
     assert!(

@@ -88,9 +88,12 @@ impl Default for Device {
 pub struct DeviceLive {
     /// IP addresses observed with it.
     pub ips: Vec<IpAddr>,
+    /// A host with one of its MAC addresses was observed in the last four minutes; null if hosts are not observed.
     pub online: Option<bool>,
+    /// Time of the first observation; null if it was never observed.
     pub first_seen: Option<Timestamp>,
     pub last_seen: Option<Timestamp>,
+    /// Vendor by the prefix of its MAC address; null for a random or an unassigned one.
     pub vendor: Option<String>,
 }
 

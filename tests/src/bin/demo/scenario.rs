@@ -36,6 +36,8 @@ const SOON: Duration = Duration::from_secs(20);
 pub struct Walk {
     /// Traffic of the hosts after the scenario.
     household: Vec<Traffic>,
+    /// Host of the household that is no device.
+    camera: Option<Host>,
     /// Remote end of the tunnel over TCP.
     far: Option<FarEnd>,
     /// Upstream of the resolver.
@@ -64,6 +66,7 @@ impl Walk {
         let none = String::new;
         Ok(Self {
             household: Vec::new(),
+            camera: None,
             far: None,
             upstream,
             testbed,

@@ -103,6 +103,7 @@ function graph(policies: Path[], change: Partial<Graph> = {}): Graph {
       blocked: 0,
       direct_by_exception: 0,
       failed_open: 0,
+      records_silent: 0,
       no_policy: 0,
     },
     policies,

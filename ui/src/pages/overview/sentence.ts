@@ -27,10 +27,10 @@ interface Match {
 
 /** Counts as the daemon words them, and the list of devices behind each. */
 const COUNTS: readonly (readonly [pattern: RegExp, decision: string])[] = [
-  [/\d+ protected devices?(?: leaves? through (?:its|their) policy)?/g, 'protected'],
+  [/\d+ protected (?:device|host)s?(?: leaves? through (?:its|their) policy)?/g, 'protected'],
   [/\d+ leaves? through (?:its|their) policy/g, 'through_policy'],
   [/\d+ (?:is|are) cut off on purpose/g, 'block'],
-  [/\d+ devices? leaves? directly/g, 'direct'],
+  [/\d+ (?:device|host)s? leaves? directly/g, 'direct'],
   [/\d+ by an exception/g, 'direct_by_exception'],
   [/\d+ because the policy fails open/g, 'failed_open'],
   [/\d+ without a policy/g, 'no_policy'],

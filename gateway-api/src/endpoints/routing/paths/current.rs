@@ -11,6 +11,10 @@ use crate::error::ApiError;
 /// Returns the paths of the current world, and that world.
 pub async fn paths_now(cx: &Cx) -> Result<(World, Arc<Paths>), ApiError> {
     let world = cx.open()?.world();
-    let paths = cx.api.paths.get(world.clone(), |now| paths(&now.input(), now.compiled())).await?;
+    let paths = cx
+        .api
+        .paths
+        .get(world.clone(), |now| paths(&now.input(), now.compiled(), &now.reports.hosts))
+        .await?;
     Ok((world, paths))
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use gateway_core::compile::{HopState, LegKind, shared_uplinks};
 use gateway_core::evaluate::Decision;
-use gateway_core::gateway_verdict::DeviceCounts;
-use gateway_core::paths::{DevicePath, Paths, PolicyOrigin, PolicyPath};
+use gateway_core::gateway_verdict::HostCounts;
+use gateway_core::paths::{HostPath, Paths, PolicyOrigin, PolicyPath};
 use gateway_ctl::os::link_counters::LinkTraffic;
 use gateway_ctl::world::{Live, World};
 use gateway_model::Id;
@@ -24,16 +24,16 @@ use crate::error::ApiError;
 use crate::gateway::Open;
 use crate::request::Req;
 
-/// Graph of live paths, from devices by policies and hops to uplinks.
+/// Graph of live paths, from hosts by policies and hops to uplinks. Hosts are those of the verdict in `/status`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PathGraph {
-    /// Number of all devices.
+    /// Number of hosts on the LAN, devices or not.
     pub devices: usize,
-    /// Devices by treatment.
-    pub counts: DeviceCounts,
+    /// Hosts by treatment.
+    pub counts: HostCounts,
     /// Policies at work, in order of evaluation, with exceptions, profiles and bridges.
     pub policies: Vec<PathPolicy>,
-    /// Devices that no policy decides on.
+    /// Hosts that no policy decides on.
     pub unmatched: Unmatched,
     /// Each hop that policies use.
     pub hops: Vec<PathHop>,
@@ -49,7 +49,7 @@ pub struct PathPolicy {
     pub fail_policy: FailPolicy,
     /// `error` while the plan is not in the kernel.
     pub status: PolicyStatus,
-    /// Number of devices whose connections to the internet it decides on.
+    /// Number of hosts whose connections to the internet it decides on.
     pub devices: usize,
     /// Of its traffic now; of both families the one that exposes more.
     pub decision: Decision,
@@ -103,7 +103,7 @@ pub struct PathHop {
     pub since: Option<Timestamp>,
     /// Ids of the policies that name it.
     pub policies: Vec<Id>,
-    /// Number of devices that leave by it now.
+    /// Number of hosts that leave by it now.
     pub devices: usize,
     /// Interface of the uplink that carries it at last; null if unknown.
     pub uplink: Option<String>,
@@ -125,9 +125,9 @@ pub struct PathUplink {
     pub since: Option<Timestamp>,
     /// New connections by the default route use it.
     pub active: bool,
-    /// Number of devices whose traffic leaves directly by it.
+    /// Number of hosts whose traffic leaves directly by it.
     pub direct_devices: usize,
-    /// Number of devices whose traffic it carries, direct or inside a tunnel.
+    /// Number of hosts whose traffic it carries, direct or inside a tunnel.
     pub devices: usize,
     /// Bytes through its interface; null if they are not counted.
     pub rx_bytes: Option<u64>,
@@ -148,12 +148,12 @@ fn graph(open: &Open, world: &World, paths: &Arc<Paths>) -> PathGraph {
         is_counted.then(|| open.enforcement.hits(policy.number))
     };
     PathGraph {
-        devices: paths.devices.len(),
+        devices: paths.hosts.len(),
         counts: paths.counts,
         policies: paths.policies.iter().map(|policy| of_policy(world, policy, hits(policy))).collect(),
-        unmatched: unmatched(&paths.devices),
+        unmatched: unmatched(&paths.hosts),
         hops: hops(&open.live(), world, paths, &traffic),
-        uplinks: uplinks(world, &paths.devices, &traffic),
+        uplinks: uplinks(world, &paths.hosts, &traffic),
     }
 }
 
@@ -189,9 +189,9 @@ fn of_policy(world: &World, policy: &PolicyPath, hits: Option<Hits>) -> PathPoli
     }
 }
 
-fn unmatched(devices: &[DevicePath]) -> Unmatched {
+fn unmatched(hosts: &[HostPath]) -> Unmatched {
     let mut numbers = Unmatched::default();
-    for device in devices.iter().filter(|device| device.decided_by().is_none()) {
+    for device in hosts.iter().filter(|host| host.decided_by().is_none()) {
         numbers.devices += 1;
         match device.decision {
             Decision::Block => numbers.blocked += 1,
@@ -219,7 +219,7 @@ fn hops(
         }
     }
     let mut devices: BTreeMap<&str, usize> = BTreeMap::new();
-    for device in paths.devices.iter().filter(|device| device.decision != Decision::Block) {
+    for device in paths.hosts.iter().filter(|host| host.decision != Decision::Block) {
         let hop = device.hop.as_ref().map(|hop| hop.target.as_str());
         let names: BTreeSet<&str> = device.egress.iter().map(String::as_str).chain(hop).collect();
         names.into_iter().for_each(|name| *devices.entry(name).or_default() += 1);
@@ -296,11 +296,7 @@ fn with_status(live: &Live<'_>, world: &World, hop: &Hop, common: PathHop) -> Pa
     }
 }
 
-fn uplinks(
-    world: &World,
-    devices: &[DevicePath],
-    traffic: &BTreeMap<String, LinkTraffic>,
-) -> Vec<PathUplink> {
+fn uplinks(world: &World, devices: &[HostPath], traffic: &BTreeMap<String, LinkTraffic>) -> Vec<PathUplink> {
     let report = &world.reports.uplinks;
     let live = world.live();
     let shared = shared_uplinks(&live.plan.dataplane);

@@ -8,11 +8,14 @@ use std::time::Duration;
 use anyhow::Result;
 use gateway_tests::services::BULK;
 use gateway_tests::testbed::policy;
-use gateway_tests::topology::{Host, LAN_V4, SERVER_V4};
+use gateway_tests::topology::{Host, LAN_V4, SERVER_V4, wan};
+use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
-use super::{Walk, fetch, id};
+use super::{SOON, Walk, fetch, id};
 
+/// MAC address of the host that is no device.
+const CAMERA_MAC: &str = "02:00:00:10:00:30";
 /// Pause between two commands of a host.
 const PAUSE: Duration = Duration::from_millis(700);
 /// Names that the hosts look up. One of them is blocked.
@@ -44,6 +47,29 @@ impl Walk {
             self.console.claim(claim, exit.address(false), seen);
             self.household.push(Traffic::start(commands(host)));
         }
+        self.meet_the_camera()
+    }
+
+    /// A host without a device record joins the LAN: it is listed, and the verdict counts it.
+    fn meet_the_camera(&mut self) -> Result<()> {
+        let camera = self.testbed.network.add_host("camera", CAMERA_MAC, 30)?;
+        let seen = self.console.run(&fetch(&camera, false))?;
+        self.console.claim("camera is no device and is seen as (no policy)", wan(false), seen);
+        let api = self.testbed.api();
+        wait_ok(SOON, "the camera to be listed as an unknown host", || {
+            let hosts = api.get(&format!("/hosts?mac={CAMERA_MAC}&status=new&confirmed=true"))?;
+            anyhow::ensure!(hosts[0]["path"]["treatment"] == "no_policy", "{hosts}");
+            let verdict = api.get("/status")?["verdict"].clone();
+            anyhow::ensure!(verdict["counts"]["no_policy"].as_u64() >= Some(1), "{verdict}");
+            Ok(())
+        })?;
+        let hosts = self.console.call(&self.curl("GET", "/hosts?status=new", None))?;
+        let is_listed = hosts.as_array().into_iter().flatten().any(|host| host["mac"] == CAMERA_MAC);
+        self.console.claim("camera is listed as a new host", true, is_listed);
+        let status = self.console.call(&self.curl("GET", "/status", None))?;
+        self.console.say(status["verdict"]["sentence"].as_str().unwrap_or_default());
+        self.household.push(Traffic::start(commands(&camera)));
+        self.camera = Some(camera);
         Ok(())
     }
 }

@@ -1,0 +1,363 @@
+//! Observation of hosts: rounds over the neighbour table, leases and sampled flows, and announcements as they arrive.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use gateway_core::announcements;
+use gateway_core::facts::LinkLayer;
+use gateway_core::state_machines::dhcp::LeaseStatus;
+use gateway_core::state_machines::hosts::{Evidence, Host, Observation, Retention};
+use gateway_model::kinds::alert_rule::AlertKind;
+use gateway_model::{Id, MacAddr, State};
+use jiff::{SignedDuration, Timestamp};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+
+use super::{HostInventory, HostList, macs_of_devices};
+use crate::os::announcement_socket::AnnouncementSocket;
+use crate::os::neighbour::{self, TableEntry};
+use crate::os::observe::KernelChanges;
+use crate::os::readable;
+use crate::service::Context;
+use crate::services::dhcp::{DhcpServer, ShownLease};
+use crate::services::events::Recent;
+use crate::supervise::blocking;
+use crate::world::World;
+
+/// Longest time between two rounds.
+const ROUND_INTERVAL: Duration = Duration::from_secs(5);
+/// Shortest time between two rounds.
+const QUIET_PERIOD: Duration = Duration::from_secs(1);
+/// Time between two writes of the file. The last is at the end.
+const SAVE_INTERVAL: Duration = Duration::from_secs(300);
+/// Time between two complete readings of the leases, of which some end without a message.
+const LEASES_INTERVAL: Duration = Duration::from_secs(60);
+/// Announcements that are read at a time.
+const BATCH: usize = 256;
+/// Pause after announcements were read. A flood of them costs little, and the rest is lost in the socket.
+const ANNOUNCEMENTS_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum number of neighbours that are probed in a round.
+const MAX_PROBES: usize = 64;
+/// Time without an answer after which a host that is online is asked.
+const ASK_AFTER: SignedDuration = SignedDuration::from_secs(60);
+/// Time between two probes of a host.
+const PROBE_INTERVAL: Duration = Duration::from_secs(20);
+/// Time for which a host that never answered is asked.
+const ASK_NEW_FOR: SignedDuration = SignedDuration::from_mins(2);
+/// Maximum number of alerts of new hosts at a time.
+const MAX_ALERTS: usize = 64;
+const ALERT: AlertKind = AlertKind::NewDevice;
+
+/// LAN interface of a round.
+#[derive(Clone, Debug)]
+struct Lan {
+    name: String,
+    vlan: Option<u16>,
+}
+
+/// LAN interfaces by index, and the gateway's own MAC addresses.
+#[derive(Clone, Debug, Default)]
+struct Lans {
+    interfaces: BTreeMap<u32, Lan>,
+    own: BTreeSet<MacAddr>,
+}
+
+impl Lans {
+    fn of(world: &World) -> Lans {
+        let links = &world.facts.links;
+        let lan = world.network.lan.iter().filter_map(|name| {
+            let link = links.get(name).filter(|link| link.link_layer == LinkLayer::Ethernet)?;
+            let vlan = link.vlan.as_ref().map(|(_, id)| *id);
+            Some((link.index, Lan { name: name.clone(), vlan }))
+        });
+        Lans {
+            interfaces: lan.collect(),
+            own: links.values().filter_map(|link| link.mac).map(MacAddr).collect(),
+        }
+    }
+
+    /// Returns an observation of a host, unless it is this gateway or not on the LAN.
+    fn observation(
+        &self,
+        index: u32,
+        mac: MacAddr,
+        at: Timestamp,
+        evidence: Evidence,
+    ) -> Option<Observation<'_>> {
+        let lan = self.interfaces.get(&index).filter(|_| !self.own.contains(&mac))?;
+        Some(Observation { interface: &lan.name, mac, vlan: lan.vlan, at, evidence })
+    }
+
+    fn index_of(&self, name: &str) -> Option<u32> {
+        self.interfaces.iter().find(|(_, lan)| lan.name == name).map(|(index, _)| *index)
+    }
+}
+
+/// Sources of observations.
+pub struct Sources {
+    pub neighbours: watch::Receiver<KernelChanges>,
+    pub dhcp: DhcpServer,
+    pub recent: Recent,
+}
+
+/// State of the rounds.
+struct Rounds {
+    context: Context,
+    inventory: HostInventory,
+    dhcp: DhcpServer,
+    recent: Recent,
+    /// Boot-time clock of the newest event that was read.
+    read_until: u64,
+    probed: BTreeMap<Id, Instant>,
+    leases_read: Option<Instant>,
+    saved: Instant,
+    joined: BTreeSet<u32>,
+}
+
+/// Runs until it is aborted.
+pub async fn run(context: Context, inventory: HostInventory, sources: Sources) {
+    let Sources { mut neighbours, dhcp, recent } = sources;
+    let mut names = dhcp.names();
+    let mut rounds = Rounds {
+        context,
+        inventory,
+        dhcp,
+        recent,
+        read_until: 0,
+        probed: BTreeMap::new(),
+        leases_read: None,
+        saved: Instant::now(),
+        joined: BTreeSet::new(),
+    };
+    let tap = Tap::open();
+    let mut ticks = interval(ROUND_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let begun = Instant::now();
+        rounds.round(tap.as_ref()).await;
+        let earliest = begun + QUIET_PERIOD;
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => break,
+                Ok(()) = neighbours.changed() => break,
+                Ok(()) = names.changed() => {
+                    rounds.leases_read = None;
+                    break;
+                }
+                () = Tap::readable(tap.as_ref()) => {
+                    rounds.read_announcements(tap.as_ref());
+                    sleep(ANNOUNCEMENTS_PAUSE).await;
+                }
+            }
+        }
+        sleep_until(earliest).await;
+        neighbours.borrow_and_update();
+    }
+}
+
+/// Tap for announcements.
+struct Tap {
+    socket: AnnouncementSocket,
+    watched: AsyncFd<OwnedFd>,
+}
+
+impl Tap {
+    /// Opens the tap. Without it, hosts have no announced names.
+    fn open() -> Option<Tap> {
+        let open = || -> io::Result<Tap> {
+            let socket = AnnouncementSocket::open()?;
+            let watched = readable::watch(socket.descriptor())?;
+            Ok(Tap { socket, watched })
+        };
+        open().inspect_err(|error| tracing::warn!(%error, "failed to listen for announcements of hosts")).ok()
+    }
+
+    /// Waits until there may be announcements; for ever without a tap.
+    async fn readable(tap: Option<&Tap>) {
+        match tap {
+            Some(tap) => match tap.watched.readable().await {
+                Ok(mut ready) => ready.clear_ready(),
+                Err(_) => std::future::pending().await,
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Rounds {
+    async fn round(&mut self, tap: Option<&Tap>) {
+        let (world, now) = (self.context.worlds.last(), self.context.store.clock().now());
+        let lans = Lans::of(&world);
+        if let Some(tap) = tap {
+            self.join(tap, &lans);
+        }
+        let state = self.context.store.current();
+        let devices = macs_of_devices(&state);
+        let entries = match blocking(neighbour::table).await {
+            Ok(entries) => entries,
+            Err(error) => {
+                tracing::warn!(%error, "failed to read the neighbour table");
+                Vec::new()
+            }
+        };
+        let seen = entries.iter().filter_map(|entry| of_neighbour(&lans, entry, now));
+        self.inventory.observe(seen, &devices);
+        if self.leases_read.is_none_or(|read| read.elapsed() >= LEASES_INTERVAL) {
+            self.leases_read = Some(Instant::now());
+            let dhcp = self.dhcp.clone();
+            let leases = blocking(move || dhcp.leases(now)).await;
+            let seen = leases.iter().filter_map(|lease| of_lease(&world, &lans, lease, now));
+            self.inventory.observe(seen, &devices);
+        }
+        self.read_flows(&lans, &devices, now);
+        self.inventory.expire(now, Retention { interfaces: &world.network.lan, devices: &devices });
+        self.inventory.publish(now);
+        let list = self.inventory.list();
+        self.report(&list, &state, now);
+        self.probe(&list, &lans, now).await;
+        if self.saved.elapsed() >= SAVE_INTERVAL {
+            self.saved = Instant::now();
+            let inventory = self.inventory.clone();
+            if let Err(error) = blocking(move || inventory.save()).await {
+                tracing::warn!(%error, "failed to store the hosts of the LAN");
+            }
+        }
+    }
+
+    /// Joins the groups on LAN interfaces that are new.
+    fn join(&mut self, tap: &Tap, lans: &Lans) {
+        for index in lans.interfaces.keys() {
+            if self.joined.insert(*index)
+                && let Err(error) = tap.socket.join(*index)
+            {
+                tracing::warn!(%error, interface = index, "failed to receive announcements of hosts");
+            }
+        }
+        self.joined.retain(|index| lans.interfaces.contains_key(index));
+    }
+
+    fn read_announcements(&mut self, tap: Option<&Tap>) {
+        let Some(tap) = tap else { return };
+        let (world, now) = (self.context.worlds.last(), self.context.store.clock().now());
+        let lans = Lans::of(&world);
+        let devices = macs_of_devices(&self.context.store.current());
+        let mut buffer = Vec::new();
+        let mut heard = Vec::new();
+        for _ in 0..BATCH {
+            let Ok(Some(arrival)) = tap.socket.next(&mut buffer) else { break };
+            if !lans.interfaces.contains_key(&arrival.interface) {
+                continue;
+            }
+            if let Some(announcement) = announcements::parse(&buffer) {
+                heard.push((arrival, announcement));
+            }
+        }
+        let seen = heard.into_iter().filter_map(|(arrival, announcement)| {
+            let evidence = Evidence::Name { name: announcement.name, from: announcement.from };
+            lans.observation(arrival.interface, MacAddr(arrival.mac), now, evidence)
+        });
+        self.inventory.observe(seen, &devices);
+    }
+
+    /// Reads the sampled flows since the last round. They name an address, whose host is known from elsewhere.
+    fn read_flows(&mut self, lans: &Lans, devices: &BTreeSet<MacAddr>, now: Timestamp) {
+        let events = self.recent.list();
+        let since = self.read_until;
+        self.read_until = events.iter().map(|event| event.boot_ns).max().unwrap_or(since).max(since);
+        let list = self.inventory.list();
+        let host_at = |index: u32, address: IpAddr| {
+            let lan = lans.interfaces.get(&index)?;
+            let mut hosts = list.hosts.iter().filter(|host| host.interface == lan.name);
+            hosts.find(|host| host.ips().any(|own| own == address)).map(|host| host.mac)
+        };
+        let new = events.iter().filter(|event| event.boot_ns > since && !event.guard);
+        let seen = new.filter_map(|event| {
+            let address = event.source?;
+            let mac = host_at(event.interface, address)?;
+            lans.observation(event.interface, mac, now, Evidence::Traffic { address })
+        });
+        self.inventory.observe(seen, devices);
+    }
+
+    /// Raises an alert for each host on the LAN that is no device, and ends the others.
+    fn report(&self, list: &HostList, state: &State, now: Timestamp) {
+        let is_new = |host: &&Host| host.is_present(now) && state.device_by_mac(host.mac).is_none();
+        let new: BTreeMap<String, &Host> =
+            list.hosts.iter().filter(is_new).take(MAX_ALERTS).map(|host| (subject(host), host)).collect();
+        for (subject, host) in &new {
+            let name = host.best_name().map(|name| format!(" ({name})")).unwrap_or_default();
+            let message = format!("{}{name} on {} is no device of the gateway", host.mac, host.interface);
+            self.context.active_alerts.raise(ALERT, subject, message);
+        }
+        self.context.active_alerts.keep(ALERT, |known| new.contains_key(known));
+    }
+
+    /// Makes the kernel ask hosts whose last answer is old, so that those that are there are known to be online.
+    async fn probe(&mut self, list: &HostList, lans: &Lans, now: Timestamp) {
+        self.probed.retain(|_, at| at.elapsed() < PROBE_INTERVAL);
+        let due = |host: &&Host| {
+            let is_due = match host.confirmed_at {
+                Some(at) => host.is_online(now) && now.duration_since(at) >= ASK_AFTER,
+                None => now.duration_since(host.first_seen) <= ASK_NEW_FOR,
+            };
+            is_due && !self.probed.contains_key(&host.id())
+        };
+        let due: Vec<&Host> = list.hosts.iter().filter(due).take(MAX_PROBES).collect();
+        let mut probes = Vec::new();
+        for host in due {
+            self.probed.insert(host.id(), Instant::now());
+            let address = host.addresses.last().map(|(address, _)| *address);
+            probes.extend(address.zip(lans.index_of(&host.interface)));
+        }
+        if probes.is_empty() {
+            return;
+        }
+        blocking(move || {
+            for (address, index) in probes {
+                if let Err(error) = neighbour::probe(address, index) {
+                    tracing::debug!(%error, %address, "failed to probe a neighbour");
+                }
+            }
+        })
+        .await;
+    }
+}
+
+fn of_neighbour<'a>(lans: &'a Lans, entry: &TableEntry, now: Timestamp) -> Option<Observation<'a>> {
+    let at = now.checked_sub(entry.age).unwrap_or(now);
+    let evidence = Evidence::Neighbour { address: entry.address, is_confirmed: entry.is_reachable };
+    lans.observation(entry.interface, MacAddr(entry.mac), at, evidence)
+}
+
+fn of_lease<'a>(
+    world: &World,
+    lans: &'a Lans,
+    shown: &ShownLease,
+    now: Timestamp,
+) -> Option<Observation<'a>> {
+    if shown.status != LeaseStatus::Active {
+        return None;
+    }
+    let lease = &shown.lease;
+    let address = IpAddr::V4(lease.address);
+    let is_at = |lan: &Lan| {
+        let nets = world.facts.addresses.get(&lan.name);
+        nets.is_some_and(|nets| nets.iter().any(|net| net.contains(&address)))
+    };
+    let (index, _) = lans.interfaces.iter().find(|(_, lan)| is_at(lan))?;
+    let at = Timestamp::from_second(lease.starts).unwrap_or(now).min(now);
+    let evidence = Evidence::Lease {
+        address,
+        hostname: lease.hostname.as_deref().map(str::to_owned),
+        vendor_class: lease.vendor_class.as_deref().map(str::to_owned),
+    };
+    lans.observation(*index, lease.mac, at, evidence)
+}
+
+fn subject(host: &Host) -> String {
+    format!("{}%{}", host.mac, host.interface)
+}
