@@ -1,7 +1,7 @@
 //! Test doubles of the hooks, and queries in wire format.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -340,7 +340,7 @@ impl Fixture {
     /// Answers a query on the slow path.
     pub async fn send_query(&self, message: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        let from = "192.0.2.9".parse().expect("an address");
+        let from: IpAddr = "192.0.2.9".parse().expect("an address");
         self.shared
             .answer(message, from.into(), super::Transport::Udp, self.shared.clock.now(), &mut out)
             .await;

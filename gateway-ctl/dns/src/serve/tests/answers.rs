@@ -232,7 +232,7 @@ async fn oversized_answers_are_truncated_to_the_question() {
         assert!(reply.metadata.truncation && reply.answers.is_empty() && reply.edns.is_some());
     }
     let (mut out, now) = (Vec::new(), world.shared.clock.now());
-    let from = "192.0.2.9".parse().expect("v4");
+    let from: IpAddr = "192.0.2.9".parse().expect("v4");
     let asked = question("many.example", rtype::A);
     world.shared.answer(&asked, from.into(), crate::serve::Transport::Tcp, now, &mut out).await;
     let reply = hickory_proto::op::Message::from_vec(&out).expect("a message");

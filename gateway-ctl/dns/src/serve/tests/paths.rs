@@ -93,7 +93,7 @@ prop_compose! {
 fn fast_path_answers_equal_slow_path_answers() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let world = runtime.block_on(async { world() });
-    let from = "192.0.2.9".parse().expect("v4");
+    let from: std::net::IpAddr = "192.0.2.9".parse().expect("v4");
     let at_once = std::cell::Cell::new(0);
     let mut runner = TestRunner::new(Config { cases: 2000, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&asked(), |message| {
