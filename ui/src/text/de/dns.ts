@@ -113,6 +113,11 @@ export const dns: Text['dns'] = {
       answered: 'Antwort von',
       took: 'Dauer',
     },
+    leftBy: {
+      blocked: (cause) => (cause === '' ? 'Gesperrt' : `Gesperrt: ${cause}`),
+      down: (hops, several) => `${hops} ${several ? 'sind' : 'ist'} ausgefallen`,
+      direct: 'Erlaubt, direkt',
+    },
     statuses: {
       allowed: 'Erlaubt',
       blocked: 'Gesperrt',

@@ -107,6 +107,11 @@ export const dns = {
       answered: 'Answered by',
       took: 'Took',
     },
+    leftBy: {
+      blocked: (cause: string) => (cause === '' ? 'Blocked' : `Blocked: ${cause}`),
+      down: (hops: string, several: boolean) => `${hops} ${several ? 'are' : 'is'} down`,
+      direct: 'Allowed, direct',
+    },
     statuses: {
       allowed: 'Allowed',
       blocked: 'Blocked',
