@@ -104,6 +104,21 @@ fn a_new_page_has_a_title_and_the_focus() -> Result<()> {
 }
 
 #[test]
+fn the_palette_has_actions_and_settings_on_a_phone_too() -> Result<()> {
+    run("palette", Start::LivedIn)
+}
+
+#[test]
+fn a_tunnel_that_is_used_is_replaced_before_it_is_deleted() -> Result<()> {
+    run("delete-tunnel", Start::LivedIn)
+}
+
+#[test]
+fn the_query_log_says_what_was_blocked_and_what_left_directly() -> Result<()> {
+    run("log-words", Start::LivedIn)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

@@ -1,7 +1,8 @@
-// The palette: pages, devices, policies, tunnels and settings by name.
+// The palette: pages, actions, devices, policies, tunnels and settings by name.
 
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react'
 import { entries } from '@/pages'
+import { keysOf } from '@/pages/system/settings-tree'
 import { useGet } from '@/api/query'
 import { Dialog } from '@/components/dialog'
 import { Icon } from '@/components/icons'
@@ -9,6 +10,19 @@ import { useText } from '@/text'
 import { addressOf, type Finding } from './entries'
 import { useGo } from './link'
 import { shortcutsOn } from './shortcuts'
+
+/** Actions, and the page with the form or the setting of each. */
+const ACTIONS = [
+  ['addDevice', '/devices/new'],
+  ['newPolicy', '/policies/new'],
+  ['newException', '/policies/exceptions?new=1'],
+  ['importTunnel', '/paths/tunnels/import'],
+  ['pauseBlocking', '/system/settings?find=dns.blocking_paused_until&key=dns.blocking_paused_until'],
+  ['leakCheck', '/dns/privacy'],
+  ['editUplinks', '/network/uplinks/edit'],
+  ['newReservation', '/network/dhcp/new'],
+  ['export', '/system/backups'],
+] as const
 
 /** Findings that are shown at once. */
 const MOST = 30
@@ -112,12 +126,19 @@ function useFindings(typed: string): Finding[] {
   const tunnels = useGet('/tunnels', {}, once).data?.data
   const settings = useGet('/settings', {}, once).data?.data
   return useMemo(() => {
-    const all: Finding[] = entries.flatMap((entry) =>
+    const actions: Finding[] = ACTIONS.map(([name, to]) => ({
+      label: text.shell.actions[name],
+      hint: text.shell.kinds.action,
+      to,
+    }))
+    const pages: Finding[] = entries.flatMap((entry) =>
       entry.tabs.map((tab) => ({
         label: entry.tabs.length > 1 ? `${entry.label(text)}: ${tab.label(text)}` : entry.label(text),
         to: addressOf(entry, tab),
       })),
     )
+    // What is typed for nothing in particular starts with the pages.
+    const all = typed.trim() === '' ? [...pages, ...actions] : [...actions, ...pages]
     for (const entry of entries) all.push(...(entry.find?.() ?? []))
     for (const each of policies ?? [])
       all.push({ label: each.name, hint: text.shell.kinds.policy, to: `/policies/${each.id}` })
@@ -133,7 +154,7 @@ function useFindings(typed: string): Finding[] {
       all.push({
         label: key,
         hint: text.shell.kinds.setting,
-        to: `/system/settings?find=${encodeURIComponent(key)}`,
+        to: `/system/settings?find=${encodeURIComponent(key)}&key=${encodeURIComponent(key)}`,
       })
     if (/^[a-z0-9-]+(\.[a-z0-9-]+)+$/i.test(typed.trim()))
       all.unshift({
@@ -147,10 +168,4 @@ function useFindings(typed: string): Finding[] {
       )
       .slice(0, MOST)
   }, [text, devices, policies, tunnels, settings, typed])
-}
-
-/** The keys of a tree of settings, as paths: `dns.rotation.strategy`. */
-function keysOf(tree: unknown, above = ''): string[] {
-  if (tree === null || typeof tree !== 'object' || Array.isArray(tree)) return above ? [above] : []
-  return Object.entries(tree).flatMap(([key, value]) => keysOf(value, above ? `${above}.${key}` : key))
 }

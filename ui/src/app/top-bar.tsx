@@ -27,9 +27,9 @@ export function TopBar() {
       <Crumbs />
       <div className="top__r">
         <VerdictChip />
-        <button type="button" className="palette" onClick={() => setOpen(true)}>
+        <button type="button" className="palette" aria-label={text.shell.find} onClick={() => setOpen(true)}>
           <Icon name="search" />
-          {text.shell.find}
+          <span>{text.shell.find}</span>
           <kbd>Ctrl K</kbd>
         </button>
         <Bell />

@@ -5,7 +5,8 @@ import { useGet } from '@/api/query'
 import { useText } from '@/text'
 import { Button } from './button'
 import { Dialog } from './dialog'
-import { TextField } from './fields'
+import { Check, TextField } from './fields'
+import { ReferringObjects, type Referring } from './referring'
 import { Failure } from './section'
 
 interface Props {
@@ -16,14 +17,20 @@ interface Props {
   consequence: ReactNode
   /** The name that must be typed. */
   name: string
-  /** Kind and id, to count what refers to the thing. */
+  /** Kind and id, to name what refers to the thing. */
   subject?: { type: string; id: string }
+  /** The objects that are known to refer to the thing. */
+  objects?: readonly Referring[]
+  /** What happens to one of them. */
+  fate?: (object: Referring) => ReactNode
+  /** The thing can be deleted although others use it, if that is wanted expressly. */
+  mayForce?: boolean
   action: string
   /** Room for a list of what follows. */
   wide?: boolean
   busy?: boolean
   error?: Error | null
-  onConfirm: () => void
+  onConfirm: (force: boolean) => void
   children?: ReactNode
 }
 
@@ -35,9 +42,23 @@ export function Confirm(props: Props) {
   )
 }
 
-function Question({ consequence, name, subject, action, busy, error, onConfirm, onClose, children }: Props) {
+function Question({
+  consequence,
+  name,
+  subject,
+  objects = [],
+  fate,
+  mayForce = false,
+  action,
+  busy,
+  error,
+  onConfirm,
+  onClose,
+  children,
+}: Props) {
   const text = useText()
   const [typed, setTyped] = useState('')
+  const [force, setForce] = useState(false)
   const references = useGet(
     '/references/{type}/{id}',
     { path: subject ?? { type: '', id: '' } },
@@ -48,21 +69,26 @@ function Question({ consequence, name, subject, action, busy, error, onConfirm, 
       className="form"
       onSubmit={(event) => {
         event.preventDefault()
-        if (typed === name) onConfirm()
+        if (typed === name) onConfirm(force)
       }}
     >
       <p>{consequence}</p>
-      {references && references.total > 0 ? (
+      {references && references.total > objects.length ? (
         <p className="med">
           {text.common.usedBy(references.total)}{' '}
           <span className="dim">
             {Object.entries(references.referenced_by)
-              .map(([kind, count]) => `${kind} ${count}`)
+              .filter(([, count]) => count > 0)
+              .map(([kind, count]) => `${count} ${text.kinds[kind]?.[count === 1 ? 0 : 1] ?? kind}`)
               .join(', ')}
           </span>
         </p>
       ) : null}
+      {objects.length > 0 ? <ReferringObjects objects={objects} fate={fate} /> : null}
       {children}
+      {mayForce && references && references.total > 0 ? (
+        <Check label={text.common.although(references.total)} checked={force} onChange={setForce} />
+      ) : null}
       <TextField
         label={text.common.typeToConfirm(name)}
         value={typed}

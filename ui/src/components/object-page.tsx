@@ -12,6 +12,7 @@ import { Answer, Tabs } from './answer'
 import { Button } from './button'
 import { Confirm } from './confirm'
 import { dropDraft } from './draft'
+import type { Referring } from './referring'
 
 export interface Deletion {
   /** The name that must be typed. */
@@ -19,11 +20,17 @@ export interface Deletion {
   title: string
   /** What follows, in a sentence. */
   consequence: ReactNode
-  /** Kind and id, to count what refers to the object. */
+  /** Kind and id, to name what refers to the object. */
   subject?: { type: string; id: string }
+  /** The objects that are known to refer to this one. */
+  objects?: readonly Referring[]
+  /** What happens to one of them. */
+  fate?: (object: Referring) => ReactNode
+  /** It can be deleted although others use it, if that is wanted expressly. */
+  mayForce?: boolean
   action?: string
   needs?: Role
-  remove: () => Promise<Answered<unknown>>
+  remove: (force: boolean) => Promise<Answered<unknown>>
   /** The page that is shown afterwards. */
   back: string
   /** Key of the draft that goes with the object. */
@@ -76,8 +83,8 @@ function Question(deletion: Deletion & { open: boolean; onClose: () => void }) {
   const { name, open, onClose } = deletion
   const text = useText()
   const go = useGo()
-  const change = useChange(async () => {
-    const answer = await deletion.remove()
+  const change = useChange(async (force: boolean) => {
+    const answer = await deletion.remove(force)
     // The page of what is gone is left before anything is read again.
     if (deletion.draft) dropDraft(deletion.draft)
     say(text.common.deleted(name), answer.warnings)
@@ -92,10 +99,13 @@ function Question(deletion: Deletion & { open: boolean; onClose: () => void }) {
       consequence={deletion.consequence}
       name={name}
       subject={deletion.subject}
+      objects={deletion.objects}
+      fate={deletion.fate}
+      mayForce={deletion.mayForce}
       action={deletion.action ?? text.common.delete}
       busy={change.isPending}
       error={change.error}
-      onConfirm={() => change.mutate(undefined)}
+      onConfirm={(force) => change.mutate(force)}
     >
       {deletion.about}
     </Confirm>

@@ -142,16 +142,10 @@ function Page({ device, etag }: { device: Device; etag: string | null }) {
 function Remove({ device, open, onClose }: { device: Device; open: boolean; onClose: () => void }) {
   const text = useText()
   const go = useGo()
-  const references = useGet(
-    '/references/{type}/{id}',
-    { path: { type: 'device', id: device.id } },
-    { enabled: open, every: false },
-  ).data?.data
-  const used = (references?.total ?? 0) > 0
-  const remove = useChange(async () => {
+  const remove = useChange(async (force: boolean) => {
     const answer = await call(
       client.DELETE('/devices/{id}', {
-        params: { path: { id: device.id }, query: used ? { force: true } : {} },
+        params: { path: { id: device.id }, query: force ? { force: true } : {} },
       }),
     )
     // The page of what is gone is left before anything is read again.
@@ -164,13 +158,14 @@ function Remove({ device, open, onClose }: { device: Device; open: boolean; onCl
       open={open}
       onClose={onClose}
       title={text.devices.removeTitle(device.name)}
-      consequence={used ? text.devices.removeUsed : text.devices.removeConsequence}
+      consequence={text.devices.removeConsequence}
       name={device.name}
       subject={{ type: 'device', id: device.id }}
+      mayForce
       action={text.common.delete}
       busy={remove.isPending}
       error={remove.error}
-      onConfirm={() => remove.mutate(undefined)}
+      onConfirm={(force) => remove.mutate(force)}
     />
   )
 }

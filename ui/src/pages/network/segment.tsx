@@ -41,8 +41,13 @@ export default function SegmentPage() {
               title: words.deleteTitle(shown.name),
               consequence: words.deleteConsequence,
               subject: { type: 'segment', id },
-              remove: () =>
-                call(client.DELETE('/segments/{id}', { params: { path: { id }, query: { force: true } } })),
+              mayForce: true,
+              remove: (force) =>
+                call(
+                  client.DELETE('/segments/{id}', {
+                    params: { path: { id }, query: force ? { force: true } : {} },
+                  }),
+                ),
               back: '/network/segments',
               draft: `segment.${id}`,
             }

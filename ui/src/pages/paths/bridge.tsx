@@ -59,8 +59,13 @@ export default function BridgePage() {
               title: words.deleteTitle(shown.name),
               consequence: words.deleteConsequence,
               subject: { type: 'bridge', id },
-              remove: () =>
-                call(client.DELETE('/bridges/{id}', { params: { path: { id }, query: { force: true } } })),
+              mayForce: true,
+              remove: (force) =>
+                call(
+                  client.DELETE('/bridges/{id}', {
+                    params: { path: { id }, query: force ? { force: true } : {} },
+                  }),
+                ),
               back: '/paths/bridges',
               draft: `bridge.${id}`,
             }

@@ -40,8 +40,13 @@ export default function ProxyPage() {
               title: words.deleteTitle(shown.name),
               consequence: words.deleteConsequence,
               subject: { type: 'proxy', id },
-              remove: () =>
-                call(client.DELETE('/proxies/{id}', { params: { path: { id }, query: { force: true } } })),
+              mayForce: true,
+              remove: (force) =>
+                call(
+                  client.DELETE('/proxies/{id}', {
+                    params: { path: { id }, query: force ? { force: true } : {} },
+                  }),
+                ),
               back: '/paths/proxies',
               draft: `proxy.${id}`,
             }

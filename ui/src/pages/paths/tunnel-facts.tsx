@@ -161,7 +161,9 @@ export function Using({ using, tunnel }: { using: Schemas['Egress'][]; tunnel: T
           ? null
           : named.length === 0
             ? detail.unreferenced
-            : `${text.common.usedBy(references.total)} ${named.map(([kind, count]) => `${kind} ${count}`).join(', ')}`}
+            : `${text.common.usedBy(references.total)} ${named
+                .map(([kind, count]) => `${count} ${text.kinds[kind]?.[count === 1 ? 0 : 1] ?? kind}`)
+                .join(', ')}`}
       </p>
     </>
   )

@@ -11,11 +11,11 @@ import { EditForm, type Values } from '@/components/form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { Loaded, Section } from '@/components/section'
-import { StateWord } from '@/components/state'
 import { useAge } from '@/components/time'
 import { useText } from '@/text'
 import { paths } from './entry'
 import { TunnelSwitch } from './tunnel-actions'
+import { useTunnelDeletion } from './tunnel-delete'
 import { ConfigFile, Peers, TunnelFacts, Using } from './tunnel-facts'
 import { TunnelFields } from './tunnel-fields'
 import { TunnelHistory } from './tunnel-past'
@@ -33,6 +33,7 @@ export default function TunnelPage() {
   const [search, change] = useSearchParams()
   const shown = tunnel.data?.data
   useTitle(shown?.name)
+  const deletion = useTunnelDeletion(shown)
   useTunnelCounters(shown ? [shown] : undefined, tunnel.dataUpdatedAt)
   const editing = search.edit !== undefined
   const using = egress.data?.data.filter((each) => each.tunnel_id === id)
@@ -64,25 +65,7 @@ export default function TunnelPage() {
         ) : null
       }
       entry={paths}
-      deletion={
-        shown
-          ? {
-              name: shown.name,
-              title: detail.deleteTitle(shown.name),
-              consequence: detail.deleteConsequence,
-              subject: { type: 'tunnel', id },
-              remove: () =>
-                call(client.DELETE('/tunnels/{id}', { params: { path: { id }, query: { force: true } } })),
-              back: '/paths',
-              draft: `tunnel.${id}`,
-              about: (
-                <p>
-                  <State tunnel={shown} />
-                </p>
-              ),
-            }
-          : null
-      }
+      deletion={deletion}
     >
       {editing && tunnel.data ? (
         <Section title={detail.edit}>
@@ -187,10 +170,4 @@ function Edit({ tunnel, etag, onDone }: EditProps) {
       <TunnelFields edit={edit} type={tunnel.type} />
     </EditForm>
   )
-}
-
-function State({ tunnel }: { tunnel: Tunnel }) {
-  const text = useText()
-  const { state, word } = stateOf(tunnel)
-  return <StateWord state={state}>{text.paths.states[word] ?? word}</StateWord>
 }

@@ -63,6 +63,11 @@ export function find(settings: Setting[], typed: string): Setting[] {
   })
 }
 
+/** Settings by name, for what reads them without their values. */
+export function keysOf(tree: unknown): string[] {
+  return listOf(tree).map((setting) => setting.key)
+}
+
 /** A value in one line. */
 export function shown(value: unknown): string {
   if (value === null || value === undefined || value === '') return ''

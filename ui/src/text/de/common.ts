@@ -54,6 +54,8 @@ export const common: Text['common'] = {
   chosenOf: (chosen, all) => `${chosen} von ${all}`,
   typeToConfirm: (name) => `Zum Bestätigen ${name} eingeben`,
   usedBy: (count) => (count === 1 ? 'Wird von 1 Objekt benutzt.' : `Wird von ${count} Objekten benutzt.`),
+  although: (count) =>
+    count === 1 ? 'Löschen, obwohl 1 Objekt es benutzt' : `Löschen, obwohl ${count} Objekte es benutzen`,
   diff: {
     of: (name) => `Geänderte Felder von ${name}`,
     field: 'Feld',

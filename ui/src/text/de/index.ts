@@ -4,6 +4,7 @@ import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
 import { exception } from './exception'
+import { kinds } from './kinds'
 import { merge } from './merge'
 import { network } from './network'
 import { overview } from './overview'
@@ -21,6 +22,7 @@ export const de: Text = {
   devices,
   dns,
   exception,
+  kinds,
   merge,
   network,
   overview,

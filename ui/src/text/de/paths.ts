@@ -147,8 +147,18 @@ export const paths: Text['paths'] = {
     unreferenced: 'Nichts verweist auf diesen Tunnel.',
     edit: 'Tunnel bearbeiten',
     deleteTitle: (name) => `${name} löschen`,
-    deleteConsequence:
-      'Der Tunnel wird getrennt, seine Schlüssel werden gelöscht. Richtlinien, die ihn nennen, behalten den Hop, der von da an nicht verfügbar ist: Es gelten ihre Ausfallregeln.',
+    replaceBy: 'Ersetzen durch',
+    replaceByNone: 'nichts',
+    replaceByHint: 'Richtlinien, Profile und Ketten bekommen den anderen Tunnel, bevor dieser gelöscht wird.',
+    fates: {
+      others: (hops) => `geht weiter über ${hops}.`,
+      blocked: 'wird gesperrt: kein anderer Hop ist übrig, und sie sperrt bei Ausfall.',
+      direct: 'geht direkt hinaus, ungeschützt: sie öffnet bei Ausfall.',
+      policies: 'hat einen Hop, der nicht verfügbar ist; ihre Richtlinien entscheiden.',
+      member: 'verliert ihn.',
+      replaced: (name) => `benutzt danach ${name}.`,
+    },
+    deleteConsequence: 'Der Tunnel wird getrennt, seine Schlüssel werden gelöscht.',
     notFound: 'Diesen Tunnel gibt es nicht.',
   },
   form: {

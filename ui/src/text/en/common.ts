@@ -58,6 +58,8 @@ export const common = {
   chosenOf: (chosen: number, all: number) => `${chosen} of ${all}`,
   typeToConfirm: (name: string) => `Type ${name} to confirm`,
   usedBy: (count: number) => (count === 1 ? 'Used by 1 object.' : `Used by ${count} objects.`),
+  although: (count: number) =>
+    count === 1 ? 'Delete it although 1 object uses it' : `Delete it although ${count} objects use it`,
   diff: {
     of: (name: string) => `Changed fields of ${name}`,
     field: 'Field',

@@ -3,6 +3,7 @@ import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
 import { exception } from './exception'
+import { kinds } from './kinds'
 import { merge } from './merge'
 import { network } from './network'
 import { overview } from './overview'
@@ -20,6 +21,7 @@ export const en = {
   devices,
   dns,
   exception,
+  kinds,
   merge,
   network,
   overview,

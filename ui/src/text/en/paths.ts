@@ -151,8 +151,18 @@ export const paths = {
     unreferenced: 'Nothing refers to this tunnel.',
     edit: 'Edit the tunnel',
     deleteTitle: (name: string) => `Delete ${name}`,
-    deleteConsequence:
-      'The tunnel goes down and its keys are deleted. Policies that name it keep the hop, which is unavailable from then on: their failure policies apply.',
+    deleteConsequence: 'The tunnel goes down and its keys are deleted.',
+    replaceBy: 'Replace it by',
+    replaceByNone: 'nothing',
+    replaceByHint: 'Policies, profiles and chains get the other tunnel before this one is deleted.',
+    fates: {
+      others: (hops: string) => `goes on by ${hops}.`,
+      blocked: 'is cut off: no other hop is left, and it fails closed.',
+      direct: 'leaves directly, in the clear: it fails open.',
+      policies: 'has an unavailable hop; its policies decide.',
+      member: 'loses it.',
+      replaced: (name: string) => `uses ${name} from then on.`,
+    },
     notFound: 'There is no such tunnel.',
   },
   form: {

@@ -1,0 +1,27 @@
+import type { Text } from '..'
+
+export const kinds: Text['kinds'] = {
+  alert_rules: ['Alarmregel', 'Alarmregeln'],
+  api_keys: ['API-Schlüssel', 'API-Schlüssel'],
+  bridges: ['Bridge', 'Bridges'],
+  chains: ['Kette', 'Ketten'],
+  device_groups: ['Gerätegruppe', 'Gerätegruppen'],
+  devices: ['Gerät', 'Geräte'],
+  dhcp_reservations: ['DHCP-Reservierung', 'DHCP-Reservierungen'],
+  dns_filter_rules: ['Filterregel', 'Filterregeln'],
+  dns_forwarders: ['DNS-Weiterleitung', 'DNS-Weiterleitungen'],
+  dns_records: ['DNS-Eintrag', 'DNS-Einträge'],
+  dns_rewrites: ['DNS-Umschreibung', 'DNS-Umschreibungen'],
+  dns_zones: ['DNS-Zone', 'DNS-Zonen'],
+  exceptions: ['Ausnahme', 'Ausnahmen'],
+  presets: ['Vorlage', 'Vorlagen'],
+  privacy_classes: ['Datenschutzklasse', 'Datenschutzklassen'],
+  profiles: ['Profil', 'Profile'],
+  proxies: ['Proxy', 'Proxys'],
+  routing_policies: ['Richtlinie', 'Richtlinien'],
+  segments: ['Segment', 'Segmente'],
+  splitting_endpoints: ['Endpunkt der Aufteilung', 'Endpunkte der Aufteilung'],
+  test_definitions: ['Test', 'Tests'],
+  trust_classes: ['Vertrauensklasse', 'Vertrauensklassen'],
+  tunnels: ['Tunnel', 'Tunnel'],
+}
