@@ -18,6 +18,7 @@ use std::time::Duration;
 use gateway_common::wire::Mark;
 use gateway_core::compile::{bridge_refusal, tunnel_interface};
 use gateway_core::facts::{Facts, TunnelFact};
+use gateway_core::plan::Plan;
 use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
 use gateway_model::settings::groups::CoverSettings;
@@ -173,7 +174,9 @@ impl Tunnels {
                 self.probes.probe_now(id, boot);
             }
             let health = self.probes.evaluate_health(tunnel, addresses, itself, boot);
-            let health = match bridge_refusal(state, &connected, tunnel).filter(|_| tunnel.wanted_up()) {
+            let refusal =
+                bridge_refusal(state, &connected, tunnel).or_else(|| address_refusal(&plan.plan, tunnel));
+            let health = match refusal.filter(|_| tunnel.wanted_up()) {
                 Some(reason) => HealthVerdict {
                     status: TunnelStatus::Down,
                     health: Health::Unhealthy,
@@ -265,6 +268,19 @@ impl Tunnels {
         });
         handle.wake(Reason::Facts);
     }
+}
+
+/// Returns why a tunnel has no address though the plan has its device: the compiler refuses addresses of others.
+fn address_refusal(plan: &Plan, tunnel: &Tunnel) -> Option<String> {
+    let interface = tunnel_interface(tunnel);
+    let is_set = plan.addresses.keys().any(|key| key.interface == interface);
+    if is_set || tunnel.addresses.is_empty() || !plan.wireguard.contains_key(&interface) {
+        return None;
+    }
+    let addresses: Vec<String> =
+        tunnel.addresses.iter().map(|address| address.net().addr().to_string()).collect();
+    let addresses = addresses.join(", ");
+    Some(format!("an address of {addresses} is one of this host, of a router or of a network of the LAN"))
 }
 
 fn live(

@@ -22,7 +22,8 @@ fn start() -> (Testbed, [String; 2], String) {
     testbed.bring_up(&newer).expect("up");
     let mut unused = body.clone();
     unused["name"] = json!("wg-c");
-    unused["peers"][0]["endpoint"] = json!("198.51.100.77:51820");
+    // The server does not know it by this key.
+    unused["peers"][0]["public_key"] = json!(network.exit_a.keys.public);
     create(testbed.api(), "/tunnels", &unused).expect("the unused tunnel");
     let laptop = testbed.device(&network.laptop).expect("device");
     let tv = testbed.device(&network.tv).expect("device");
