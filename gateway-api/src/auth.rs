@@ -90,7 +90,7 @@ impl Auth {
             lock: LoginThrottle::default(),
             passwords: Passwords::default(),
             signer,
-            setup: SetupCode::prepare(settings.setup_folder.as_deref(), settings.enabled && empty),
+            setup: SetupCode::prepare(settings.setup_folder.as_deref(), empty),
         }
     }
 

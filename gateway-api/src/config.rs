@@ -84,6 +84,8 @@ pub fn preflight(config: &Bootstrap) -> Subject {
         interfaces: wan.chain(lan).collect(),
         state_dir: config.state_dir.clone(),
         runtime_dir: config.runtime_dir.clone(),
+        sessions: Vec::new(),
+        may_cut_sessions: false,
     }
 }
 

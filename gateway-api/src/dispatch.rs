@@ -23,7 +23,7 @@ use crate::auth::{self, Identity};
 use crate::authorization::{Access, Actor, Proof, check};
 use crate::context::{Api, Cx};
 use crate::error::{ApiError, Code};
-use crate::pages;
+use crate::pages::negotiation::Coding;
 use crate::peer::ConnectionInfo;
 use crate::peer::Peer;
 use crate::reply::{Content, Reply};
@@ -31,12 +31,17 @@ use crate::request::{Body, Query, Request};
 use crate::serve::{RequestHandler, ResponseFuture};
 use crate::table::{API_ROOT, Effect, Endpoint, Handler, Method, no_endpoint};
 use crate::wipe;
+use crate::{openapi, pages};
 
 mod body;
 mod browser;
 pub mod conditional;
 mod multipart;
 mod request_id;
+mod spool;
+
+pub(crate) use request_id::new as new_request_id;
+pub use spool::Spooled;
 
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Passphrase of the encrypted file in the body. A header, because query strings end up in logs and browser histories.
@@ -92,6 +97,7 @@ async fn process(
     peer: Option<&Peer>,
     request_id: &str,
 ) -> Result<Response<HttpBody>, ApiError> {
+    browser::check_target(parts)?;
     // A caller with a credential may use any host name: a browser does not send the credential to a rebound name.
     let host = match identity.actor.proof.is_credential() {
         true => Ok(()),
@@ -140,6 +146,7 @@ async fn process(
     let query = read_query(api, endpoint, parts)?;
     let body = match endpoint.method {
         Method::Get => Body::Absent,
+        _ if endpoint.spooled => Body::Spooled(Box::pin(body::spooled(api, endpoint, parts, body)).await?),
         _ => Box::pin(body::read(endpoint, parts, body, &query, api.settings.body_limit)).await?,
     };
     let if_match = conditional::header(&parts.headers, &header::IF_MATCH)?;
@@ -333,6 +340,17 @@ fn respond(
             ("application/json", HttpBody::from(bytes))
         }
         Content::File(file) => return pages::response(file, reply.status, &parts.headers),
+        Content::OpenApi => {
+            headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+            let bytes = match Coding::choose(&parts.headers, |_| true) {
+                Coding::Gzip => {
+                    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(Coding::Gzip.name()));
+                    openapi::COMPRESSED.into()
+                }
+                Coding::Identity => cx.api.openapi(),
+            };
+            ("application/json", HttpBody::from(bytes))
+        }
         Content::Bytes { content_type, bytes } => (content_type, HttpBody::from(bytes)),
         Content::Stream { content_type, body } => (content_type, while_known(cx.clone(), body)),
     };

@@ -87,7 +87,12 @@ impl Open {
         is_synchronised: fn() -> bool,
     ) -> Result<Open, store::Error> {
         let EnforcedStore { worlds, enforcement, services, active_alerts, endpoint_names } = enforced;
-        let backup = backup::Service::new(store.clone(), tls.factory.clone(), endpoint_names.clone());
+        let backup = backup::Service::new(
+            store.clone(),
+            worlds.configuration().file().clone(),
+            tls.factory.clone(),
+            endpoint_names.clone(),
+        );
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
             enforcement,

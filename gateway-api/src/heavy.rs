@@ -18,7 +18,9 @@ const COMPUTED_AT_ONCE: usize = 2;
 const LARGE_BYTES: usize = 64 << 10;
 /// Maximum total of unsent bytes of large responses, in KiB.
 const UNSENT_KIB: usize = 48 << 10;
-/// Timeout of the wait for either limit. After it the client is asked to retry.
+/// Maximum number of imports and exports in progress.
+const TRANSFERS: usize = 2;
+/// Timeout of the wait for a limit. After it the client is asked to retry.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// Time without large responses before free memory goes back to the kernel.
 const QUIET_PERIOD: Duration = Duration::from_millis(500);
@@ -28,6 +30,7 @@ const QUIET_PERIOD: Duration = Duration::from_millis(500);
 pub struct Heavy {
     computed: Arc<Semaphore>,
     unsent: Arc<Semaphore>,
+    transfers: Arc<Semaphore>,
     trimming: Arc<AtomicBool>,
 }
 
@@ -36,6 +39,7 @@ impl Default for Heavy {
         Self {
             computed: Arc::new(Semaphore::new(COMPUTED_AT_ONCE)),
             unsent: Arc::new(Semaphore::new(UNSENT_KIB)),
+            transfers: Arc::new(Semaphore::new(TRANSFERS)),
             trimming: Arc::default(),
         }
     }
@@ -45,6 +49,13 @@ impl Heavy {
     /// Waits for a permit to compute one large response. The permit is valid until it is dropped.
     pub async fn admit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let permit = acquire(&self.computed, 1).await?;
+        self.return_memory_afterwards();
+        Ok(permit)
+    }
+
+    /// Waits for a permit to import or export one configuration.
+    pub async fn transfer(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let permit = acquire(&self.transfers, 1).await?;
         self.return_memory_afterwards();
         Ok(permit)
     }
@@ -64,11 +75,14 @@ impl Heavy {
         if self.trimming.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (computed, trimming) = (self.computed.clone(), self.trimming.clone());
+        let (computed, transfers) = (self.computed.clone(), self.transfers.clone());
+        let trimming = self.trimming.clone();
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(QUIET_PERIOD).await;
-                if computed.available_permits() == COMPUTED_AT_ONCE {
+                if computed.available_permits() == COMPUTED_AT_ONCE
+                    && transfers.available_permits() == TRANSFERS
+                {
                     break;
                 }
             }

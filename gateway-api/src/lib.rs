@@ -31,6 +31,7 @@ pub mod request;
 pub mod serve;
 mod service_manager;
 mod services;
+mod streamed;
 pub mod table;
 pub mod tls;
 pub mod user_command;

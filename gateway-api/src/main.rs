@@ -38,13 +38,20 @@ enum Command {
     /// Read the configuration and report its errors as FILE:LINE:COLUMN.
     CheckConfig,
     /// Check whether this host meets the requirements of the gateway. Changes nothing.
-    Preflight,
+    Preflight {
+        /// Accept that TCP sessions which come in by an uplink end when the gateway starts.
+        #[arg(long)]
+        yes: bool,
+    },
     /// Create the store, and the marker outside of it that records the initialisation. The gateway forwards nothing
     /// before. A second run changes nothing.
     Init {
         /// Create an empty store although this gateway had one. The old file is kept beside it.
         #[arg(long)]
         discard_state: bool,
+        /// Accept that TCP sessions which come in by an uplink end when the gateway starts.
+        #[arg(long)]
+        yes: bool,
     },
     /// Block traffic from the LAN until the daemon has a plan. For early boot; an active plan stays in force.
     Guard,
@@ -139,13 +146,26 @@ fn run_command(path: &std::path::Path, command: Command) -> Result<bool> {
             println!("{}: valid", path.display());
             Ok(true)
         }
-        Command::Preflight => {
-            let checks = preflight::run(&config::preflight(&config::load(path)?));
+        Command::Preflight { yes } => {
+            let config = config::load(path)?;
+            let sessions = runtime()?.block_on(preflight::sessions_from_outside(&config));
+            let subject =
+                preflight::Subject { sessions, may_cut_sessions: yes, ..config::preflight(&config) };
+            let checks = preflight::run(&subject);
             print!("{}", preflight::table(&checks));
             Ok(preflight::passed(&checks))
         }
-        Command::Init { discard_state } => {
-            for line in initialise::run(&config::load(path)?, discard_state)? {
+        Command::Init { discard_state, yes } => {
+            let config = config::load(path)?;
+            let sessions = runtime()?.block_on(preflight::sessions_from_outside(&config));
+            if !sessions.is_empty() && !yes {
+                bail!(
+                    "these TCP sessions come in by an uplink and end when the gateway starts: {}. Nothing was done; {}",
+                    preflight::session_names(&sessions),
+                    preflight::SESSIONS_FIX
+                );
+            }
+            for line in initialise::run(&config, discard_state)? {
                 println!("{line}");
             }
             Ok(true)

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 #[cfg(debug_assertions)]
+mod compatible;
+#[cfg(debug_assertions)]
 mod defaults;
 #[cfg(debug_assertions)]
 mod generation;
@@ -21,7 +23,8 @@ mod responses;
 pub use generation::{document, text};
 pub use responses::statuses;
 
-static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/openapi.json.gz"));
+/// The document as it is committed, compressed by gzip.
+pub static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/openapi.json.gz"));
 
 /// Returns the document as it is committed.
 pub fn embedded() -> Vec<u8> {

@@ -8,7 +8,7 @@ use http::StatusCode;
 use crate::reply::{Content, Reply};
 
 pub mod file;
-mod negotiation;
+pub mod negotiation;
 
 use file::ASSETS;
 pub use file::{Embedded, File, response};

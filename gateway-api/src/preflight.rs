@@ -2,17 +2,22 @@
 
 mod check;
 mod ports;
+mod sessions;
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gateway_core::facts::Facts;
 use gateway_ctl::os::bpf::{GraceMode, grace_mode};
-use gateway_model::settings::bootstrap::Bootstrap;
+use gateway_ctl::os::netlink::Netlink;
+use gateway_ctl::os::observe::Observer;
+use gateway_model::settings::Bootstrap;
 
 use crate::host_info;
 pub use check::{Check, Verdict};
+pub use sessions::{Session, names as session_names};
 
 /// Input of the checks.
 #[derive(Debug)]
@@ -23,6 +28,10 @@ pub struct Subject {
     pub interfaces: Vec<(&'static str, String)>,
     pub state_dir: PathBuf,
     pub runtime_dir: PathBuf,
+    /// TCP sessions that come in from elsewhere than the LAN.
+    pub sessions: Vec<Session>,
+    /// The administrator accepts that they end.
+    pub may_cut_sessions: bool,
 }
 
 /// Runs all checks.
@@ -44,7 +53,33 @@ pub fn run(subject: &Subject) -> Vec<Check> {
         checks.push(directory(key, dir));
     }
     checks.push(other_firewalls());
+    checks.push(incoming_sessions(&subject.sessions, subject.may_cut_sessions));
     checks
+}
+
+/// Returns the TCP sessions of this host that come in from elsewhere than the LAN. They end when the gateway starts.
+pub async fn sessions_from_outside(config: &Bootstrap) -> Vec<Session> {
+    let facts = match Netlink::open().and_then(Observer::new) {
+        Ok(observer) => observer.facts(|_| false).await.unwrap_or_default(),
+        Err(_) => Facts::default(),
+    };
+    let of_lan = |name: &str| config.lans().iter().any(|lan| lan.as_str() == name);
+    let networks = facts.addresses.iter().chain(&facts.prefixes).filter(|(name, _)| of_lan(name));
+    let lan: Vec<_> = networks.flat_map(|(_, networks)| networks.iter().copied()).collect();
+    let own = facts.addresses.values().flatten().map(|net| net.addr()).collect();
+    sessions::from_outside(&lan, &own)
+}
+
+/// What to do about a session that would be cut.
+pub const SESSIONS_FIX: &str = "connect from the LAN or use the console, or go on with --yes; listen.wan_access lets clients of uplinks reach the API";
+
+fn incoming_sessions(sessions: &[Session], may_cut: bool) -> Check {
+    let name = "sessions";
+    if sessions.is_empty() {
+        return Check::ok(name, "none comes in by an uplink");
+    }
+    let result = format!("TCP sessions that end when the gateway starts: {}", session_names(sessions));
+    if may_cut { Check::note(name, result, "") } else { Check::failed(name, result, SESSIONS_FIX) }
 }
 
 /// Reports whether no check failed.

@@ -44,6 +44,8 @@ pub enum Content {
     Json { bytes: bytes::Bytes, digest: String },
     /// Body that is sent unmodified.
     Bytes { content_type: &'static str, bytes: bytes::Bytes },
+    /// The OpenAPI document, sent in the coding that the client prefers.
+    OpenApi,
     /// File of the dashboard, sent in the coding that the client prefers.
     File(&'static crate::pages::file::File),
     /// Streamed body.

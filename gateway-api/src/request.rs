@@ -9,6 +9,7 @@ use gateway_model::{Problems, Secret, Warning};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::dispatch::Spooled;
 use crate::error::{ApiError, Code};
 
 /// A routed and authorised request whose body has been read.
@@ -34,6 +35,8 @@ pub enum Body {
     Text(String),
     /// Bytes. Only for endpoints that accept files.
     Bytes(Vec<u8>),
+    /// A file. Only for endpoints that accept large bodies.
+    Spooled(Spooled),
 }
 
 /// Request with its decoded input.

@@ -4,6 +4,7 @@
 //! the pause between requests, and receiving the response. Only a stream that the client reads has none.
 
 mod activity;
+mod bare_errors;
 mod connection;
 mod connection_limit;
 mod limits;

@@ -19,6 +19,7 @@ mod group;
 mod route;
 mod schema;
 mod store_handler;
+mod warned;
 
 pub use crate::effect::{Audit, Effect};
 pub use collection::{Collection, Live, Ops, output_schema};
@@ -89,6 +90,8 @@ pub struct Endpoint {
     pub text_field: Option<&'static str>,
     /// If true, a body of any other media type is read as bytes. The passphrase that decrypts it comes in a header.
     pub binary: bool,
+    /// If true, the body may be large: it is written to a file while it arrives, and the handler reads it from there.
+    pub spooled: bool,
     pub output: Option<SchemaSource>,
     /// If true, the output is a list of that schema.
     pub list: bool,

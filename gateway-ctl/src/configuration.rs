@@ -6,7 +6,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gateway_core::network::{InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings};
+use gateway_core::network::{
+    InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings, WanAccess,
+};
 use gateway_core::plan::VirtualLink;
 use gateway_core::xdp::XdpModes;
 use gateway_model::settings::bootstrap::{Dataplane, FastPathMode, LanIpv6, XdpInterface};
@@ -154,6 +156,7 @@ pub fn network(config: &Bootstrap, numbers: &mut UplinkNumbers) -> Network {
         xdp: xdp_modes(&config.dataplane),
         dns_port: config.dns.listen_addr.port(),
         admin_port: admin_port(config),
+        wan_access: wan_access(config),
         resolvers: config.dns.upstream_servers.clone(),
         ipv6: lan_ipv6(config),
         unknown_hosts: config.network.unknown_hosts,
@@ -189,6 +192,24 @@ fn lan_ipv6(config: &Bootstrap) -> Option<LanIpv6Settings> {
 fn admin_port(config: &Bootstrap) -> u16 {
     let address = config.listen.api_addr;
     if address.ip().is_loopback() { 0 } else { address.port() }
+}
+
+/// Returns the access to the API by uplinks. There is none to a listener on loopback.
+fn wan_access(config: &Bootstrap) -> Option<WanAccess> {
+    let access = &config.listen.wan_access;
+    let port = admin_port(config);
+    if !access.enabled || port == 0 {
+        return None;
+    }
+    let uplinks = config.all_uplinks();
+    let is_named = |wan: &&Wan| {
+        let named = |name: &String| name == wan.interface.as_str() || name == wan.display_name();
+        wan.enabled && (access.uplinks.is_empty() || access.uplinks.iter().any(named))
+    };
+    let interfaces: Vec<String> =
+        uplinks.iter().filter(is_named).map(|wan| wan.interface.to_string()).collect();
+    let clients = access.cidrs.iter().map(|cidr| cidr.net().trunc()).collect();
+    (!interfaces.is_empty()).then_some(WanAccess { port, interfaces, clients })
 }
 
 /// Returns the stored configurations of interfaces. One that cannot be read counts as not set.
@@ -265,6 +286,27 @@ mod tests {
         assert_eq!(reconcile_interval(&config), Some(Duration::from_secs(7)));
         let restarted = Configuration::new(Bootstrap::default(), state.settings.clone());
         assert_eq!(restarted.with(&state.settings).config.listen.api_addr.port(), 9090);
+    }
+
+    #[test]
+    fn access_by_uplinks_follows_the_stored_settings_where_sign_in_and_tls_are_in_force() {
+        let access = json!(true);
+        let (configuration, state) = configuration(
+            "listen: { api_addr: 0.0.0.0:8443 }\nauth: { enabled: true }\ntls: { enabled: true }\n\
+             network: { wan_iface: wan0, lan_iface: lan0 }",
+        );
+        assert_eq!(configuration.with(&state.settings).network.wan_access, None);
+        let state = set(&state, "listen.wan_access.enabled", access.clone());
+        let state = set(&state, "listen.wan_access.cidrs", json!(["203.0.113.7/24"]));
+        let found = configuration.with(&state.settings).network.wan_access.clone().expect("access");
+        assert_eq!((found.port, found.interfaces.as_slice()), (8443, ["wan0".to_owned()].as_slice()));
+        assert_eq!(found.clients, ["203.0.113.0/24".parse::<IpNet>().expect("a network")]);
+        // Sign-in that waits for a restart does not protect yet.
+        let (unsafe_now, state) = self::configuration("listen: { api_addr: 0.0.0.0:8443 }");
+        let state = set(&state, "auth.enabled", json!(true));
+        let state = set(&state, "tls.enabled", json!(true));
+        let state = set(&state, "listen.wan_access.enabled", access);
+        assert_eq!(unsafe_now.with(&state.settings).network.wan_access, None);
     }
 
     #[test]

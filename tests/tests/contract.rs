@@ -16,6 +16,7 @@ mod objects;
 mod pages;
 mod privacy;
 mod promises;
+mod restore;
 mod security;
 mod settings;
 mod snapshots;

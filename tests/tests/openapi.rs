@@ -2,7 +2,9 @@
 //! ones, and checks each response. There is no server error and no undeclared status of an endpoint, and every body
 //! matches its schema. Needs neither root nor network; `cargo xtask setup` installs schemathesis.
 
+mod clients;
 mod description;
+mod raw;
 mod seeds;
 mod server;
 

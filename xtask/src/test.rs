@@ -135,6 +135,10 @@ fn before(report: &mut Report, chosen: &[&Suite]) -> Option<(PathBuf, Targets)> 
     let targets = step(report, "targets", known_targets)?;
     // Before the daemon, which embeds it.
     step(report, "dashboard", ui::ensure_built)?;
+    if chosen.iter().any(|suite| suite.name == "openapi") {
+        // A generated client uses its packages.
+        step(report, "packages", ui::ensure_packages)?;
+    }
     let daemon = step(report, "build", || build(chosen, &targets))?;
     Some((daemon, targets))
 }

@@ -1,9 +1,9 @@
 //! Setup code. A caller who creates the first account from elsewhere proves with it that they can read files of the
 //! gateway.
 //!
-//! While sign-in is on and no user can sign in, the file `setup-code` in the state directory contains the code,
-//! readable by root only. The code is never logged, because logs leave the host. The gateway itself and the local
-//! network need no code.
+//! While there is no user, the file `setup-code` in the state directory contains the code, readable by root only, also
+//! while sign-in is off: the first account counts as soon as sign-in is on. The code is never logged, because logs leave
+//! the host. The gateway itself needs no code.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -40,8 +40,8 @@ impl SetupCode {
             Ok(code) => {
                 tracing::info!(
                     file = %path.display(),
-                    "no account yet: POST /api/v1/auth/setup makes the first one; from other networks with the code in \
-                     that file"
+                    "no account yet: POST /api/v1/auth/setup makes the first one; from other hosts with the code in that \
+                     file"
                 );
                 Self { path: Some(path), code: Mutex::new(Some(code)) }
             }

@@ -9,7 +9,9 @@ use http::request::Parts;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value};
 
-use super::multipart;
+use super::spool::Spooled;
+use super::{multipart, spool};
+use crate::context::Api;
 use crate::error::{ApiError, Code};
 use crate::request::{Body, Query};
 use crate::table::{DRY_RUN, Endpoint};
@@ -25,6 +27,7 @@ pub async fn read(
     query: &Query,
     limit: usize,
 ) -> Result<Body, ApiError> {
+    check_coding(parts)?;
     let bytes = tokio::time::timeout(BODY_TIMEOUT, collect(body, limit))
         .await
         .map_err(|_| ApiError::bad_request("The body did not arrive within 30 seconds."))??;
@@ -39,11 +42,11 @@ pub async fn read(
     }
     let content_type =
         parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let media = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let media = media_type(parts);
     match endpoint.text_field {
         Some(field) if media == "text/plain" => text(field, &bytes, query),
         Some(field) if media == "multipart/form-data" => form(field, bytes.freeze(), content_type, query),
-        _ if media == "application/json" || media.ends_with("+json") => json(&bytes),
+        _ if is_json(&media) => json(&bytes),
         _ if endpoint.binary => Ok(Body::Bytes(bytes.to_vec())),
         text_field => {
             let allowed = match text_field {
@@ -56,6 +59,53 @@ pub async fn read(
                 .detail("allowed", allowed))
         }
     }
+}
+
+/// Writes the body of an import into a file.
+pub async fn spooled(
+    api: &Api,
+    endpoint: &Endpoint,
+    parts: &Parts,
+    body: HttpBody,
+) -> Result<Spooled, ApiError> {
+    check_coding(parts)?;
+    let media = media_type(parts);
+    let is_json = is_json(&media);
+    if !is_json && !endpoint.binary {
+        let message = "The body must be sent with Content-Type: application/json.";
+        return Err(ApiError::new(Code::UnsupportedMediaType, message)
+            .detail("content_type", media)
+            .detail("allowed", ["application/json"]));
+    }
+    let permit = api.heavy.transfer().await?;
+    let store = api.open()?.store.path();
+    let spooled = spool::spool(body, store.parent().unwrap_or(store), is_json, permit).await?;
+    if spooled.length == 0 {
+        return Err(ApiError::bad_request("This operation needs a file or a JSON object as its body."));
+    }
+    Ok(spooled)
+}
+
+fn media_type(parts: &Parts) -> String {
+    let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn is_json(media: &str) -> bool {
+    media == "application/json" || media.ends_with("+json")
+}
+
+/// Refuses a body in a content coding (RFC 9110, section 15.5.16).
+fn check_coding(parts: &Parts) -> Result<(), ApiError> {
+    let coded = parts.headers.get_all(header::CONTENT_ENCODING).iter();
+    let coding = coded.map(|value| value.to_str().unwrap_or("?").trim());
+    let Some(coding) = coding.into_iter().find(|coding| !coding.eq_ignore_ascii_case("identity")) else {
+        return Ok(());
+    };
+    let message = format!("The body is in the content coding {coding}; send it without one.");
+    Err(ApiError::new(Code::UnsupportedMediaType, message)
+        .detail("content_encoding", coding)
+        .detail("allowed", ["identity"]))
 }
 
 fn json(bytes: &[u8]) -> Result<Body, ApiError> {

@@ -15,13 +15,31 @@ use crate::error::{ApiError, Code};
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
 
-/// Checks that the host is an address, `localhost` or a configured name.
+/// Checks that the request names one host (RFC 9112, section 3.2): at most one `Host`, and no other in its target.
+pub fn check_target(parts: &Parts) -> Result<(), ApiError> {
+    let mut hosts = parts.headers.get_all(header::HOST).iter();
+    let (host, more) = (hosts.next(), hosts.next());
+    if more.is_some() {
+        return Err(
+            ApiError::bad_request("The request has more than one Host header.").detail("header", "Host")
+        );
+    }
+    let (Some(host), Some(authority)) = (host, parts.uri.authority()) else { return Ok(()) };
+    if authority.as_str().as_bytes().eq_ignore_ascii_case(host.as_bytes()) {
+        return Ok(());
+    }
+    Err(ApiError::bad_request("The target of the request names another host than its Host header.")
+        .detail("header", "Host")
+        .detail("target", authority.as_str()))
+}
+
+/// Checks that the host is an address, `localhost` or a configured name. That of the target wins over the header.
 pub fn check_host(parts: &Parts, is_configured: impl FnOnce(&str) -> bool) -> Result<(), ApiError> {
     let host = parts
-        .headers
-        .get(header::HOST)
-        .map(|value| value.to_str().unwrap_or("?"))
-        .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str));
+        .uri
+        .authority()
+        .map(http::uri::Authority::as_str)
+        .or_else(|| parts.headers.get(header::HOST).map(|value| value.to_str().unwrap_or("?")));
     let Some(host) = host else {
         return Err(ApiError::new(Code::OriginNotAllowed, "The request has no host."));
     };
@@ -145,6 +163,28 @@ mod tests {
             assert!(check_host(&parts(&[("host", bad)]), is_configured).is_err(), "{bad}");
         }
         assert!(check_host(&parts(&[]), is_configured).is_err());
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        let with = |uri: &str, headers: &[(&str, &str)]| {
+            let mut found = parts(headers);
+            found.uri = uri.parse().expect("a target");
+            found
+        };
+        let host = ("host", "127.0.0.1:8080");
+        assert!(check_target(&with("/", &[host])).is_ok());
+        assert!(check_target(&with("http://127.0.0.1:8080/", &[host])).is_ok());
+        assert!(check_target(&with("http://gateway.lan/", &[])).is_ok());
+        for (uri, headers) in [
+            ("/", vec![host, ("host", "evil.example")]),
+            ("/", vec![host, host]),
+            ("http://evil.example/", vec![host]),
+        ] {
+            let error = check_target(&with(uri, &headers)).expect_err("refused");
+            assert_eq!(error.code, Code::BadRequest, "{uri} {headers:?}");
+        }
+        assert!(check_host(&with("http://evil.example/", &[host]), |_| false).is_err());
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn rows(t: &mut Table) {
     t.action("/auth/setup", "setup_admin", stores("setup_admin", User::NOUN), setup)
         .summary("Create the first account, an administrator")
         .doc(
-            "Works only while there is no account. setup_code is required if authentication is enabled and the client is outside of the gateway and the local network. The code is in the file setup-code in the state directory.",
+            "Works only while there is no account. setup_code is required unless the request comes from the gateway itself, also while sign-in is off: whoever makes the first account governs the gateway as soon as sign-in is on. The code is in the file setup-code in the state directory.",
         )
         .access(Access::Open)
         .answers(&[Code::SetupCodeRequired, Code::LoginThrottled, Code::AlreadyConfigured])
@@ -137,13 +137,14 @@ impl Default for Setup {
 
 /// Reports whether this caller must present the setup code.
 fn needs_setup_code(cx: &Cx) -> bool {
-    let auth = &cx.api.auth;
     match cx.actor.proof {
-        Proof::Open | Proof::System => false,
+        Proof::System => false,
         Proof::Key(_) | Proof::ConfiguredKey(_) if cx.actor.role == Role::Admin => false,
         // A proxied request has the address of the proxy.
         _ if cx.connection.forwarded => true,
-        _ => !(auth.is_local(cx.actor.ip) || cx.actor.ip.is_some_and(|ip| ip.is_loopback())),
+        // Without an address the caller is in this process.
+        Proof::Open if cx.actor.ip.is_none() => false,
+        _ => !cx.actor.ip.is_some_and(|ip| ip.is_loopback()),
     }
 }
 

@@ -3,11 +3,16 @@
 mod leases;
 mod settings;
 
+use std::net::IpAddr;
+
+use gateway_model::Warning;
 use gateway_model::kinds::DhcpReservation;
 use gateway_model::settings::groups::DhcpConfig;
+use serde_json::Value;
 
 use crate::authorization::Access;
-use crate::table::Method::Put;
+use crate::gateway::Open;
+use crate::table::Method::{Post, Put};
 use crate::table::{Collection, Ops, Placeholder, SchemaSource, Table};
 
 pub fn rows(t: &mut Table) {
@@ -21,6 +26,8 @@ pub fn rows(t: &mut Table) {
         ops: Ops::ALL,
         live: None,
     });
+    t.warned(Post, "/dhcp/reservations", own_address);
+    t.warned(Put, "/dhcp/reservations/{mac}", own_address);
     let endpoint = t.view("/dhcp/leases", "list_dhcp_leases", leases::list);
     endpoint
         .summary("List the leases, ended ones included, by address")
@@ -28,4 +35,23 @@ pub fn rows(t: &mut Table) {
         .parameter("limit", Placeholder::Integer, "Maximum number of leases, 1 to 1000. Without it all are returned.");
     endpoint.output = Some(SchemaSource::new(leases::schema));
     (endpoint.list, endpoint.filters) = (true, true);
+}
+
+/// Warns about a reservation of an address that the gateway itself has.
+fn own_address(open: &Open, reservation: &Value) -> Vec<Warning> {
+    let world = open.worlds.last();
+    let Some(address) = reservation["ip"].as_str().and_then(|text| text.parse::<IpAddr>().ok()) else {
+        return Vec::new();
+    };
+    let observed =
+        world.facts.addresses.iter().flat_map(|(name, nets)| nets.iter().map(move |net| (name, net)));
+    let configured = world.network.interfaces.iter();
+    let configured = configured.filter_map(|(name, settings)| Some((name, settings.address.as_ref()?)));
+    let own = observed.chain(configured).find(|(_, net)| net.addr() == address);
+    own.map(|(name, _)| {
+        let message = format!("{address} is the address of the gateway on {name}; no host can have it.");
+        Warning::new("ip", message)
+    })
+    .into_iter()
+    .collect()
 }

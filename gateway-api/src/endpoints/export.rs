@@ -1,5 +1,10 @@
 //! Export and import of the configuration: as plain JSON without secrets, or encrypted with all secrets.
 
+use std::io::{self, BufReader, Read, Write};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gateway_ctl::services::backup::encryption::{self, Form};
@@ -7,29 +12,38 @@ use gateway_ctl::services::backup::node;
 use gateway_ctl::store::{RollbackOptions, SnapshotReason};
 use gateway_model::bulk_edit::Mode;
 use gateway_model::export::Document;
+use gateway_model::export::read::{ReadError, read};
 use gateway_model::problem::code;
+use gateway_model::settings::Bootstrap;
 use gateway_model::settings::groups::PASSPHRASE_MIN;
 use gateway_model::{EditError, Problems, Secret, State, Warning};
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::interfaces::presence::missing_interfaces;
 use super::plan::{self, PlanResult};
 use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::reply::{Answer, Content, Reply, WithHeaders};
-use crate::request::{Body, Query, Req, Request, decode};
+use crate::request::{Body as RequestBody, Query, Req, Request, decode};
+use crate::streamed::{self, InJsonString};
 use crate::table::{Audit, Effect, Endpoint, Placeholder, Table};
 
 const OCTETS: &str = "application/octet-stream";
+/// Memory that the objects of an import may take, in bytes.
+const MEMORY_BYTES: usize = 1 << 30;
 
 pub fn rows(t: &mut Table) {
     t.view("/config/export", "export_config", export)
         .summary("The configuration as JSON, without secrets")
-        .doc("Excludes accounts and the keys of the configuration file. /config/import reads it.")
+        .doc(
+            "Has all objects but accounts, the pending changes of policies, and every setting that was set at run time. \
+             Keys that only the configuration file sets are not in it. /config/import reads it.",
+        )
         .access(Access::Export);
     let acts = |action| Effect::Acts(Audit { action, resource_type: "config" });
     let file = |row: &mut Endpoint| {
@@ -56,31 +70,36 @@ pub fn rows(t: &mut Table) {
         .access(Access::Administer)
         .input_required = true;
     let stores = |action| Effect::Stores(Audit { action, resource_type: "config" });
-    importing(
-        t.action("/config/import", "import_config", stores("import_config"), import)
-            .summary("Import a plain export, all or nothing"),
+    let row =
+        t.upload::<Document, _, _, _>("/config/import", "import_config", stores("import_config"), import);
+    // JSON only.
+    row.binary = false;
+    importing(row.summary("Import a plain export, all or nothing"));
+    let row = t.upload::<SealedImport, _, _, _>(
+        "/backup/import",
+        "import_backup",
+        stores("import_backup"),
+        import_sealed,
     );
-    importing(
-        t.upload::<SealedImport, _, _, _>(
-            "/backup/import",
-            "import_backup",
-            stores("import_backup"),
-            import_sealed,
-        )
-        .summary("Import an encrypted export, all or nothing"),
-    );
+    importing(row.summary("Import an encrypted export, all or nothing").answers(&[Code::DecryptFailed]));
 }
 
 fn importing(row: &mut Endpoint) {
     row.doc(
         "Validates, stores and applies the import in one transaction, with a snapshot taken first. Secrets \
-         that are not in the export stay as they are where the object is there. Accounts are not touched.",
+         that are not in the export stay as they are where the object is there. What was pending stays pending. \
+         Accounts are not touched.",
     )
     .access(Access::Administer)
     .parameter(
         "mode",
         Placeholder::Text,
         "replace (the export replaces the configuration; the default) or merge.",
+    )
+    .parameter(
+        "force",
+        Placeholder::Boolean,
+        "Imports although gating tests fail; warnings and the audit entry name them.",
     )
     .parameter("dry_run", Placeholder::Boolean, "Dry run: returns the changes and stores nothing.")
     .parameter(
@@ -89,11 +108,11 @@ fn importing(row: &mut Endpoint) {
         "Deadline in seconds for /apply/confirm, after which the change is rolled back.",
     )
     .answers(&[Code::PreconditionFailed])
-    .input_required = true;
+    .spooled = true;
 }
 
-/// A file as the whole response body.
-struct File(Vec<u8>);
+/// A file as the whole response body, written while it is sent.
+struct File(Body);
 
 impl Answer for File {
     fn schema(_: &mut SchemaGenerator) -> Schema {
@@ -101,7 +120,20 @@ impl Answer for File {
     }
 
     fn reply(self) -> Result<Reply, ApiError> {
-        Ok(Reply::content(Content::Bytes { content_type: OCTETS, bytes: self.0.into() }))
+        Ok(Reply::content(Content::Stream { content_type: OCTETS, body: self.0 }))
+    }
+}
+
+/// A response of this type in the envelope, written while it is sent.
+struct Streamed<T>(Body, PhantomData<T>);
+
+impl<T: JsonSchema> Answer for Streamed<T> {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<T>()
+    }
+
+    fn reply(self) -> Result<Reply, ApiError> {
+        Ok(Reply::content(Content::Stream { content_type: "application/json", body: self.0 }))
     }
 }
 
@@ -149,46 +181,65 @@ pub struct SealedImport {
     _size: Value,
 }
 
-/// Returns the document of the current state.
-fn document(cx: &Cx, secrets: bool) -> Result<(Document, Timestamp), ApiError> {
-    let open = cx.open()?;
-    let (state, now) = (open.store.current(), open.now());
-    let node = node(&state);
-    Ok((Document::of(&state, secrets, env!("CARGO_PKG_VERSION"), &node, now), now))
+/// A state that is written as a document.
+struct Export {
+    state: Arc<State>,
+    file: Bootstrap,
+    secrets: bool,
+    now: Timestamp,
 }
 
-async fn export(cx: Cx, _: Req<()>) -> Result<Document, ApiError> {
-    blocking(move || document(&cx, false).map(|(document, _)| document)).await?
+impl Export {
+    fn of(cx: &Cx, secrets: bool) -> Result<Export, ApiError> {
+        let open = cx.open()?;
+        let file = open.worlds.configuration().file().clone();
+        Ok(Export { state: open.store.current(), file, secrets, now: open.now() })
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Export { state, file, secrets, now } = self;
+        Document::write(state, file, *secrets, env!("CARGO_PKG_VERSION"), &node(state), *now, out)
+    }
+}
+
+async fn export(cx: Cx, _: Req<()>) -> Result<Streamed<Document>, ApiError> {
+    let permit = cx.api.heavy.transfer().await?;
+    let export = Export::of(&cx, false)?;
+    let body = streamed::body(permit, move |out| {
+        out.write_all(b"{\"data\":")?;
+        export.write(out)?;
+        out.write_all(b"}")
+    });
+    Ok(Streamed(body, PhantomData))
 }
 
 async fn sealed(cx: Cx, request: Req<Passphrase>) -> Result<File, ApiError> {
     let passphrase = checked(request.input.passphrase)?;
-    blocking(move || {
-        let (document, _) = document(&cx, true)?;
-        seal(&document, &passphrase, Form::Binary).map(File)
-    })
-    .await?
+    let permit = cx.api.heavy.transfer().await?;
+    let export = Export::of(&cx, true)?;
+    Ok(File(streamed::body(permit, move |out| {
+        encryption::seal_stream(out, passphrase.expose(), Form::Binary, |out| export.write(out))
+    })))
 }
 
-async fn armored(cx: Cx, request: Req<Passphrase>) -> Result<ArmoredExport, ApiError> {
+async fn armored(cx: Cx, request: Req<Passphrase>) -> Result<Streamed<ArmoredExport>, ApiError> {
     let passphrase = checked(request.input.passphrase)?;
-    blocking(move || {
-        let (document, now) = document(&cx, true)?;
-        let content = seal(&document, &passphrase, Form::Armored)?;
-        Ok(ArmoredExport {
-            name: format!("gateway-{}.age", now.strftime("%Y%m%dT%H%M%SZ")),
-            created_at: now,
-            format: "age-armored",
-            size: content.len(),
-            content: String::from_utf8_lossy(&content).into_owned(),
-        })
-    })
-    .await?
-}
-
-fn seal(document: &Document, passphrase: &Secret, form: Form) -> Result<Vec<u8>, ApiError> {
-    encryption::seal(&document.to_bytes(), passphrase.expose(), form)
-        .map_err(|error| ApiError::internal(&error))
+    let permit = cx.api.heavy.transfer().await?;
+    let export = Export::of(&cx, true)?;
+    let head = json!({
+        "name": format!("gateway-{}.age", export.now.strftime("%Y%m%dT%H%M%SZ")),
+        "created_at": export.now,
+        "format": "age-armored",
+    });
+    let body = streamed::body(permit, move |out| {
+        let head = head.to_string();
+        write!(out, "{{\"data\":{},\"content\":\"", head.trim_end_matches('}'))?;
+        let mut text = InJsonString { out: &mut *out, length: 0 };
+        encryption::seal_stream(&mut text, passphrase.expose(), Form::Armored, |out| export.write(out))?;
+        let length = text.length;
+        write!(out, "\",\"size\":{length}}}}}")
+    });
+    Ok(Streamed(body, PhantomData))
 }
 
 fn checked(passphrase: Secret) -> Result<Secret, ApiError> {
@@ -201,40 +252,104 @@ fn checked(passphrase: Secret) -> Result<Secret, ApiError> {
     if problems.is_empty() { Ok(passphrase) } else { Err(ApiError::validation(&problems)) }
 }
 
-async fn import(cx: Cx, request: Req<Document>) -> Result<WithHeaders<PlanResult>, ApiError> {
-    take_in(&cx, request.input, &request.query, request.if_match).await
+async fn import(cx: Cx, request: Request) -> Result<WithHeaders<PlanResult>, ApiError> {
+    let Request { body, query, if_match, .. } = request;
+    let RequestBody::Spooled(spooled) = body else { return Err(no_file()) };
+    let (document, spooled) = blocking(move || {
+        let document = read_value(&spooled.file).map_err(unreadable).and_then(decode_document);
+        (document, spooled)
+    })
+    .await?;
+    let answer = take_in(&cx, document?, &query, if_match).await;
+    drop(spooled);
+    answer
 }
 
 async fn import_sealed(cx: Cx, request: Request) -> Result<WithHeaders<PlanResult>, ApiError> {
     let Request { body, passphrase, query, if_match, .. } = request;
-    let (sealed, passphrase, warnings) = match body {
-        Body::Bytes(bytes) => (bytes, passphrase, Vec::new()),
-        Body::Json(value) => {
-            let (input, warnings) = decode::<SealedImport>(unwrapped(value))?;
-            // Base64 has no hyphens; the text form begins with them.
-            let bytes = match STANDARD.decode(input.content.trim()) {
-                Ok(bytes) => bytes,
-                Err(_) => input.content.into_bytes(),
-            };
-            let given = if input.passphrase.is_set() { input.passphrase } else { passphrase };
-            (bytes, given, warnings)
-        }
-        Body::Absent | Body::Text(_) => (Vec::new(), passphrase, Vec::new()),
-    };
+    let RequestBody::Spooled(spooled) = body else { return Err(no_file()) };
+    let (document, spooled) = blocking(move || {
+        let document = if spooled.is_json {
+            opened_text(&spooled.file, passphrase)
+        } else {
+            opened(&spooled.file, &passphrase)
+        };
+        (document, spooled)
+    })
+    .await?;
+    let answer = take_in(&cx, document?, &query, if_match).await;
+    drop(spooled);
+    answer
+}
+
+fn no_file() -> ApiError {
+    ApiError::bad_request("This operation needs a file or a JSON object as its body.")
+}
+
+/// Reads a file as JSON, within the limit of memory.
+fn read_value(file: impl Read) -> Result<Value, ReadError> {
+    read(BufReader::with_capacity(64 << 10, file), MEMORY_BYTES)
+}
+
+fn decode_document(value: Value) -> Result<(Document, Vec<Warning>), ApiError> {
+    if !value.is_object() {
+        return Err(ApiError::bad_request("The body must be a JSON object."));
+    }
+    Document::decode(value).map_err(|problems| ApiError::validation(&problems))
+}
+
+fn unreadable(error: ReadError) -> ApiError {
+    match error {
+        ReadError::TooLarge { limit } => too_large(limit),
+        ReadError::Json(error) => ApiError::bad_request(format!("The body is not JSON: {error}."))
+            .detail("line", error.line())
+            .detail("column", error.column()),
+    }
+}
+
+fn too_large(limit: usize) -> ApiError {
+    ApiError::new(Code::PayloadTooLarge, format!("The objects take more than {limit} bytes of memory."))
+        .detail("limit_bytes", limit)
+}
+
+/// Decrypts and decodes an encrypted export.
+fn opened(sealed: impl Read, passphrase: &Secret) -> Result<(Document, Vec<Warning>), ApiError> {
     if !passphrase.is_set() {
         let mut problems = Problems::new();
         problems.required("passphrase");
         return Err(ApiError::validation(&problems).detail("header", "X-Passphrase"));
     }
-    let document = blocking(move || {
-        let plain = encryption::open(&sealed, passphrase.expose())
-            .map_err(|error| ApiError::new(Code::DecryptFailed, format!("Nothing was changed: {error}.")))?;
-        Document::from_bytes(&plain).map_err(|problems| ApiError::validation(&problems))
-    })
-    .await??;
-    let mut answer = take_in(&cx, document, &query, if_match).await?;
-    answer.warnings.extend::<Vec<Warning>>(warnings);
-    Ok(answer)
+    let undecryptable = |error: encryption::Error| {
+        ApiError::new(Code::DecryptFailed, format!("Nothing was changed: {error}."))
+    };
+    let plain = encryption::open_stream(sealed, passphrase.expose()).map_err(undecryptable)?;
+    let value = read_value(plain).map_err(|error| match error {
+        ReadError::TooLarge { limit } => too_large(limit),
+        ReadError::Json(error) if error.is_io() => undecryptable(encryption::Error::Decrypt),
+        ReadError::Json(error) => {
+            let mut problems = Problems::new();
+            problems.add(code::FORMAT, "", format!("This is no export of a gateway: {error}."));
+            ApiError::validation(&problems)
+        }
+    })?;
+    decode_document(value)
+}
+
+/// Decrypts and decodes an encrypted export inside JSON.
+fn opened_text(file: impl Read, header: Secret) -> Result<(Document, Vec<Warning>), ApiError> {
+    let value = read_value(file).map_err(unreadable)?;
+    if !value.is_object() {
+        return Err(ApiError::bad_request("The body must be a JSON object."));
+    }
+    let (input, warnings) = decode::<SealedImport>(unwrapped(value))?;
+    // Base64 has no hyphens; the text form begins with them.
+    let bytes = match STANDARD.decode(input.content.trim()) {
+        Ok(bytes) => bytes,
+        Err(_) => input.content.into_bytes(),
+    };
+    let given = if input.passphrase.is_set() { input.passphrase } else { header };
+    let (document, more) = opened(&bytes[..], &given)?;
+    Ok((document, warnings.into_iter().chain(more).collect()))
 }
 
 /// Unwraps the response of /backup/export, with a passphrase added beside its `data`. Returns other bodies unchanged.
@@ -257,11 +372,10 @@ fn unwrapped(body: Value) -> Value {
 
 async fn take_in(
     cx: &Cx,
-    document: Document,
+    (document, decoded): (Document, Vec<Warning>),
     query: &Query,
     if_match: Option<String>,
 ) -> Result<WithHeaders<PlanResult>, ApiError> {
-    let document = document.accept().map_err(|problems| ApiError::validation(&problems))?;
     let mode = match query.get("mode") {
         None | Some("replace") => Mode::Replace,
         Some("merge") => Mode::Merge,
@@ -282,11 +396,20 @@ async fn take_in(
         }
     };
     plan::check_timeout(seconds)?;
-    let edit = move |draft: &mut State| document.import(draft, mode).map_err(EditError::Invalid);
+    let gate = if query.flag("force")? { plan::Gate::Forced } else { plan::Gate::Tests };
+    let world = cx.open()?.world();
+    let file = cx.open()?.worlds.configuration().file().clone();
+    let edit = move |draft: &mut State| {
+        let mut outcome = document.import(draft, &file, mode).map_err(EditError::Invalid)?;
+        outcome.warnings.splice(0..0, decoded);
+        let (config, _) = file.overlaid_or_less(&draft.settings);
+        outcome.warnings.extend(missing_interfaces(draft, &config, &world.facts));
+        Ok(outcome)
+    };
     if query.flag("dry_run")? {
-        return Ok(WithHeaders::new(plan::dry_run(cx, if_match, plan::Gate::Tests, edit).await?));
+        return Ok(WithHeaders::new(plan::dry_run(cx, if_match, gate, edit).await?));
     }
     let safety =
         RollbackOptions { reason: SnapshotReason::PreImport, confirm: plan::confirm_within(seconds) };
-    plan::execute(cx, if_match, safety, edit).await
+    plan::execute(cx, if_match, safety, gate, edit).await
 }

@@ -4,6 +4,7 @@ mod config;
 mod dhcp;
 mod list;
 mod named;
+pub mod presence;
 
 use self::named::NOUN;
 use crate::error::Code;

@@ -104,7 +104,7 @@ pub struct PlanResult {
     /// Revision of the store after the change; for a dry run the current one.
     pub revision: u64,
     pub changes: Vec<ItemChange>,
-    /// Changed settings; only a rollback changes any.
+    /// Changed settings; an import or a rollback changes some.
     pub settings: Vec<SettingChange>,
     /// Number of objects per kind of change.
     pub counts: Counts,
@@ -156,19 +156,7 @@ async fn apply(cx: Cx, request: Req<PlanInput>) -> Result<WithHeaders<PlanResult
     }
     let confirm = confirm_within(input.confirm_timeout_sec);
     let safety = RollbackOptions { reason: SnapshotReason::PreApply, confirm };
-    execute(&cx, if_match, safety, carrying_out(order)).await
-}
-
-/// Fails if a gating test fails on the draft.
-fn gate(draft: &State, network: &Network, facts: &Facts) -> Result<(), EditError> {
-    let failing = failing_gates(&Input { state: draft, network, facts, now: draft.now() });
-    if failing.is_empty() {
-        return Ok(());
-    }
-    let reasons: Vec<String> =
-        failing.iter().map(|test| format!("{:?}: {}", test.name, test.failures.join("; "))).collect();
-    let reason = format!("the policies fail {} of the gating tests: {}", failing.len(), reasons.join("; "));
-    Err(EditError::PolicyConflict { policies: Vec::new(), reason })
+    execute(&cx, if_match, safety, Gate::Tests, carrying_out(order)).await
 }
 
 fn carrying_out(order: Order) -> impl FnOnce(&mut State) -> Result<Outcome, EditError> + Send + 'static {
@@ -177,7 +165,7 @@ fn carrying_out(order: Order) -> impl FnOnce(&mut State) -> Result<Outcome, Edit
 
 fn order(input: &PlanInput) -> Order {
     let PlanInput { dry_run: _, mode, resources, confirm_timeout_sec: _, force } = input.clone();
-    Order { mode, resources, force, redacted: false, freeze: true }
+    Order { mode, resources, force, redacted: false, freeze: true, pending: Vec::new() }
 }
 
 /// Checks that the caller may edit each kind of object in the plan through its collection.
@@ -232,16 +220,39 @@ fn check_revision(state: &State, if_match: Option<&str>) -> Result<(), EditError
 pub(super) enum Gate {
     /// The gating tests must pass.
     Tests,
+    /// Gating tests that fail are reported and recorded, and prevent nothing.
+    Forced,
     /// None. Gating tests must not prevent a rollback, because they may have been added after the snapshot.
     None,
 }
 
 impl Gate {
-    fn check(self, draft: &State, network: &Network, facts: &Facts) -> Result<(), EditError> {
-        match self {
-            Gate::Tests => gate(draft, network, facts),
-            Gate::None => Ok(()),
+    /// Fails if a gating test fails on the draft. Returns the names of the tests that fail nevertheless, and adds a
+    /// warning for each.
+    fn check(
+        self,
+        draft: &State,
+        network: &Network,
+        facts: &Facts,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Vec<String>, EditError> {
+        if self == Gate::None {
+            return Ok(Vec::new());
         }
+        let failing = failing_gates(&Input { state: draft, network, facts, now: draft.now() });
+        let reasons: Vec<String> =
+            failing.iter().map(|test| format!("{:?}: {}", test.name, test.failures.join("; "))).collect();
+        if self == Gate::Tests && !failing.is_empty() {
+            let reason =
+                format!("the policies fail {} of the gating tests: {}", failing.len(), reasons.join("; "));
+            return Err(EditError::PolicyConflict { policies: Vec::new(), reason });
+        }
+        warnings.extend(
+            reasons.into_iter().map(|reason| {
+                Warning::new("force", format!("Imported although a gating test fails: {reason}"))
+            }),
+        );
+        Ok(failing.into_iter().map(|test| test.name).collect())
     }
 }
 
@@ -256,8 +267,8 @@ pub(super) async fn dry_run(
     blocking(move || {
         check_revision(&world.state, if_match.as_deref())?;
         let mut draft = world.state.begin(world.now);
-        let edited = edit(&mut draft).and_then(|outcome| {
-            checks.check(&draft, &world.network, &world.facts)?;
+        let edited = edit(&mut draft).and_then(|mut outcome| {
+            checks.check(&draft, &world.network, &world.facts, &mut outcome.warnings)?;
             Ok(outcome)
         });
         let outcome = match edited {
@@ -305,24 +316,26 @@ pub(super) async fn execute(
     cx: &Cx,
     if_match: Option<String>,
     safety: RollbackOptions,
+    checks: Gate,
     edit: impl FnOnce(&mut State) -> Result<Outcome, EditError> + Send + 'static,
 ) -> Result<WithHeaders<PlanResult>, ApiError> {
     let open = cx.open()?;
     let (store, ticket) = (open.store.clone(), cx.own_ticket()?);
     let World { network, facts, .. } = open.world();
-    let checks = if safety.reason == SnapshotReason::PreRollback { Gate::None } else { Gate::Tests };
     let (outcome, before, secured) = blocking(move || {
         let committed = store.commit_safely(ticket, safety, |draft, ticket| {
             let before = store.current();
             check_revision(&before, if_match.as_deref())?;
-            let outcome = edit(draft)?;
-            checks.check(draft, &network, &facts)?;
-            note(ticket, &outcome);
+            let mut outcome = edit(draft)?;
+            let forced = checks.check(draft, &network, &facts, &mut outcome.warnings)?;
+            note(ticket, &outcome, checks, &forced);
             Ok((outcome, before))
         });
         committed.map(|((outcome, before), secured)| (outcome, before, secured)).map_err(ApiError::from)
     })
     .await??;
+    // The mode of key exchange is a setting that an import or a rollback may change.
+    open.tls.adopt(&open.store);
     let status = open.reconcile(Reason::Apply).await?;
     if let Some(refusal) = status.as_ref().and_then(|status| status.refusal()) {
         return Err(take_back(open, secured, refusal).await?);
@@ -353,8 +366,12 @@ pub(super) async fn execute(
     }))
 }
 
-fn note(ticket: &mut AuditTicket, outcome: &Outcome) {
+fn note(ticket: &mut AuditTicket, outcome: &Outcome, checks: Gate, failing: &[String]) {
     ticket.details = serde_json::json!({ "counts": Counts::of(&outcome.changes) });
+    if checks == Gate::Forced {
+        ticket.details["force"] = true.into();
+        ticket.details["failing_tests"] = failing.into();
+    }
 }
 
 /// Rolls the store back after the kernel has rejected the plan and kept the previous one. Returns the error of the
@@ -365,6 +382,7 @@ async fn take_back(open: &Open, secured: ChangeRecords, refusal: String) -> Resu
     if let Some(snapshot) = snapshot {
         let ticket = AuditTicket::system("revert_apply", "plan");
         blocking(move || store.undo(ticket, &snapshot.name, &changes)).await??;
+        open.tls.adopt(&open.store);
         open.reconcile(Reason::Apply).await?;
     }
     let mut error = ApiError::new(

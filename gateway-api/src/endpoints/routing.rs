@@ -1,20 +1,17 @@
 //! Policies and their evaluation.
 
-use std::sync::Arc;
-
-use gateway_core::facts::Facts;
 use gateway_model::kinds::policy_source::SourceType;
 use gateway_model::{Kind, Resource, RoutingPolicy, State, Warning};
 use serde_json::Value;
 
+use super::interfaces::presence::missing_hops;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::gateway::Open;
-use crate::reply::Content;
 use crate::request::Req;
 use crate::table::Method::{Post, Put};
 use crate::table::collection::{Live, Object, expected, shown};
-use crate::table::{Audit, Collection, Effect, Endpoint, Ops, Table, Work};
+use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 mod exceptions;
 mod objects;
@@ -34,8 +31,8 @@ pub fn rows(t: &mut Table) {
         ops: Ops::ALL,
         live: LIVE,
     });
-    add_warnings(t.declared(Post, "/routing/policies"));
-    add_warnings(t.declared(Put, "/routing/policies/{id}"));
+    t.warned(Post, "/routing/policies", doubtful_interfaces);
+    t.warned(Put, "/routing/policies/{id}", doubtful_interfaces);
     let stores = |action| Effect::Stores(Audit { action, resource_type: RoutingPolicy::NOUN });
     t.command(
         "/routing/policies/{id}/toggle",
@@ -63,31 +60,31 @@ pub fn rows(t: &mut Table) {
     exceptions::rows(t);
 }
 
-/// Adds warnings to the response about a stored policy that depend on the state of the host.
-fn add_warnings(row: &mut Endpoint) {
-    let Work::Handler(inner) = row.work.clone() else { return };
-    row.work = Work::Handler(Arc::new(move |cx, request| {
-        let answer = inner(cx.clone(), request);
-        Box::pin(async move {
-            let mut reply = answer.await?;
-            if let (Content::Data(policy), Ok(open)) = (&reply.content, cx.open()) {
-                let advice = absent_interfaces(&open.worlds.last().facts, policy);
-                reply.warnings.extend(advice);
-            }
-            Ok(reply)
-        })
-    }));
-}
-
-/// Warns about interfaces that the host does not have. Without observed links there is no warning.
-fn absent_interfaces(facts: &Facts, policy: &Value) -> Option<Warning> {
-    if facts.links.is_empty() || policy["source_type"] != SourceType::Interface.as_str() {
-        return None;
+/// Warns about interfaces that the host does not have or that are no source. Without observed links there is no warning.
+fn doubtful_interfaces(open: &Open, policy: &Value) -> Vec<Warning> {
+    let world = open.worlds.last();
+    let mut warnings = missing_hops(&world.config, &world.facts, policy);
+    if world.facts.links.is_empty() || policy["source_type"] != SourceType::Interface.as_str() {
+        return warnings;
     }
-    let names = policy["source_value"].as_str()?.split(',').map(str::trim);
-    let absent: Vec<&str> = names.filter(|name| !facts.links.contains_key(*name)).collect();
-    let message = format!("This host has no interface {}, so no packet matches.", absent.join(", "));
-    (!absent.is_empty()).then(|| Warning::new("source_value", message))
+    let names = policy["source_value"].as_str().unwrap_or_default().split(',').map(str::trim);
+    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    let of = |is: &dyn Fn(&str) -> bool| {
+        names.iter().copied().filter(|name| is(name)).collect::<Vec<_>>().join(", ")
+    };
+    let absent = of(&|name| !world.facts.links.contains_key(name));
+    if !absent.is_empty() {
+        let message = format!("This host has no interface {absent}, so no packet matches.");
+        warnings.push(Warning::new("source_value", message));
+    }
+    let uplinks = of(&|name| world.network.uplinks.iter().any(|uplink| uplink.interface == name));
+    if !uplinks.is_empty() {
+        let message = format!(
+            "{uplinks}: an uplink, not an interface of the LAN, so nothing that policies route comes in by it."
+        );
+        warnings.push(Warning::new("source_value", message));
+    }
+    warnings
 }
 
 /// Adds the status and the active hop of policies.

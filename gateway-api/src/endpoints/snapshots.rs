@@ -135,5 +135,5 @@ async fn rollback(cx: Cx, request: Req<RollbackInput>) -> Result<WithHeaders<Pla
     }
     let confirm = plan::confirm_within(confirm_timeout_sec);
     let safety = RollbackOptions { reason: SnapshotReason::PreRollback, confirm };
-    plan::execute(&cx, request.if_match, safety, edit).await
+    plan::execute(&cx, request.if_match, safety, plan::Gate::None, edit).await
 }

@@ -5,6 +5,8 @@ mod decisions;
 mod health;
 mod uplinks;
 
+use uplinks::WanUplinksRequest;
+
 use crate::authorization::Access;
 use crate::table::{Audit, Effect, Method, Table};
 
@@ -15,7 +17,14 @@ pub fn rows(t: &mut Table) {
         .summary("Uplinks and how traffic is distributed over them")
         .doc("Without a list of its own, the list has the uplink `network.wan_iface`.")
         .tagged();
-    let row = t.action("/system/wan-uplinks", REPLACE.action, Effect::Stores(REPLACE), uplinks::replace);
+    let row = t.upload::<WanUplinksRequest, _, _, _>(
+        "/system/wan-uplinks",
+        REPLACE.action,
+        Effect::Stores(REPLACE),
+        uplinks::replace,
+    );
+    // JSON only; the handler needs to know which fields were sent.
+    row.binary = false;
     row.summary("Replace the whole list of uplinks")
         .doc("Send every uplink. `network.wan_iface` keeps its value. Warnings tell what may not have the expected effect.")
         .access(Access::Operate)

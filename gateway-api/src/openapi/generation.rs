@@ -10,7 +10,7 @@ use crate::authorization::Access;
 use crate::error::Code;
 use crate::table::{API_ROOT, Effect, Endpoint, Method, Placeholder, SchemaSource, Table};
 
-use super::{defaults, layout, responses};
+use super::{compatible, defaults, layout, responses};
 
 /// Suffix of input schemas. Inputs and outputs of one type differ (secrets are written, never shown), so each has its
 /// own generator.
@@ -56,6 +56,7 @@ pub fn document(table: &Table) -> Value {
     });
     let schemas = document["components"]["schemas"].clone();
     defaults::remove_invalid(&mut document, &schemas);
+    compatible::simplify(&mut document);
     document
 }
 

@@ -26,7 +26,7 @@ pub fn statuses(endpoint: &Endpoint) -> BTreeSet<u16> {
 /// Returns the error codes of an endpoint.
 fn codes(endpoint: &Endpoint) -> Vec<Code> {
     // Codes of the dispatcher, in the order of its checks.
-    let mut codes = vec![Code::RateLimited, Code::OriginNotAllowed, Code::Internal];
+    let mut codes = vec![Code::BadRequest, Code::RateLimited, Code::OriginNotAllowed, Code::Internal];
     if endpoint.access != Access::Open {
         codes.extend([
             Code::Unauthenticated,
@@ -44,13 +44,13 @@ fn codes(endpoint: &Endpoint) -> Vec<Code> {
         codes.push(Code::NotReady);
     }
     if endpoint.method != Method::Get {
-        codes.extend([Code::BadRequest, Code::PayloadTooLarge]);
+        codes.extend([Code::PayloadTooLarge, Code::UnsupportedMediaType]);
     }
     if endpoint.input.is_some() {
         codes.extend([Code::ValidationFailed, Code::UnknownReference]);
-        if !endpoint.binary {
-            codes.push(Code::UnsupportedMediaType);
-        }
+    }
+    if endpoint.spooled {
+        codes.push(Code::StorageFull);
     }
     if endpoint.path.contains('{') {
         codes.push(Code::NotFound);

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::activity::{Activity, OpenRequest};
+use super::bare_errors::WithErrorBodies;
 use super::limits::Limits;
 use super::protocol_sniff::{self, Greeting};
 use super::request_handler::{RequestHandler, ResponseFuture};
@@ -113,7 +114,7 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
         .max_buf_size(64 * 1024)
-        .serve_connection(TokioIo::new(io), answering(handler, peer, activity.clone()));
+        .serve_connection(TokioIo::new(WithErrorBodies::new(io)), answering(handler, peer, activity.clone()));
     drive(connection, &activity, &limits, stopping).await;
 }
 

@@ -287,6 +287,7 @@ impl Table {
             output: None,
             list: false,
             status: 200,
+            spooled: false,
             dry_run_status: None,
             answers: Vec::new(),
             media: None,
@@ -349,7 +350,7 @@ where
         Box::pin(async move {
             let value = match request.body {
                 Body::Json(value) => value,
-                Body::Absent | Body::Text(_) | Body::Bytes(_) => serde_json::json!({}),
+                Body::Absent | Body::Text(_) | Body::Bytes(_) | Body::Spooled(_) => serde_json::json!({}),
             };
             let (input, warnings) = decode::<I>(value)?;
             let request =

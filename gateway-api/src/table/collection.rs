@@ -366,7 +366,7 @@ impl<R: Resource> Answer for Object<R> {
 fn input(body: Body) -> Result<Value, ApiError> {
     match body {
         Body::Json(value) => Ok(value),
-        Body::Absent | Body::Text(_) | Body::Bytes(_) => {
+        Body::Absent | Body::Text(_) | Body::Bytes(_) | Body::Spooled(_) => {
             Err(ApiError::new(Code::BadRequest, "This operation needs a JSON object as its body."))
         }
     }

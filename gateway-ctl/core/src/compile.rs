@@ -175,8 +175,9 @@ fn valid_until(input: &Input<'_>, compiled: &Compiled) -> Option<Timestamp> {
     let policies = input.state.applied.policies.iter().filter(|policy| policy.in_force(input.now));
     let ends = policies.filter_map(|policy| policy.expires_at);
     let exceptions = input.active_exceptions().filter_map(|exception| exception.expires_at);
+    let starts = input.state.exceptions.iter().filter_map(|exception| exception.planned_start(input.now));
     let legs = compiled.legs.by_number.values().filter_map(|leg| leg.draining);
     let hops = compiled.policies.iter().flat_map(|policy| &policy.hops).filter_map(|hop| hop.draining);
     let prefixes = lan_ipv6::next_end(input);
-    ends.chain(exceptions).chain(legs).chain(hops).chain(prefixes).min()
+    ends.chain(exceptions).chain(starts).chain(legs).chain(hops).chain(prefixes).min()
 }

@@ -42,12 +42,25 @@ pub struct Network {
     pub dns_port: u16,
     /// TCP port of the API; 0 if LAN hosts cannot reach it.
     pub admin_port: u16,
+    /// Access to the API by uplinks. `None`: there is none.
+    pub wan_access: Option<WanAccess>,
     /// Upstreams of the resolver without a forwarder, unless settings at runtime name others.
     pub resolvers: Vec<IpAddr>,
     /// `None`: the gateway gives the LANs no IPv6 prefixes.
     pub ipv6: Option<LanIpv6Settings>,
     /// Treatment of hosts that are no device.
     pub unknown_hosts: UnknownHosts,
+}
+
+/// Access to the API by uplinks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WanAccess {
+    /// TCP port of the API.
+    pub port: u16,
+    /// Interfaces of the uplinks.
+    pub interfaces: Vec<String>,
+    /// Networks of the clients. Empty: any.
+    pub clients: Vec<IpNet>,
 }
 
 /// Sources of the LANs' IPv6 prefixes.

@@ -15,6 +15,7 @@ use ipnet::{IpNet, Ipv6Net};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::network::WanAccess;
 use crate::shared::Shared;
 use crate::xdp::XdpModes;
 
@@ -338,6 +339,9 @@ pub struct NftRuleset {
     pub delegated: BTreeSet<(String, Ipv6Net)>,
     /// Own addresses of tunnels by interface. A packet with another source does not leave by a tunnel.
     pub sources: BTreeSet<(String, IpAddr)>,
+    /// Access to the API by uplinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wan_access: Option<WanAccess>,
 }
 
 impl NftRuleset {
@@ -359,6 +363,7 @@ impl NftRuleset {
             egress: self.egress.union(&want.egress).cloned().collect(),
             delegated: self.delegated.union(&want.delegated).cloned().collect(),
             sources: self.sources.union(&want.sources).cloned().collect(),
+            wan_access: want.wan_access.clone(),
         }
     }
 }

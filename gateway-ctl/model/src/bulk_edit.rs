@@ -8,9 +8,12 @@ pub mod diff;
 pub mod discard;
 mod names;
 mod ops;
+mod pending;
+mod redacted;
 pub mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +22,7 @@ use serde_json::{Map, Value};
 pub use diff::{FieldDiff, ItemChange, Op, diff};
 pub use names::Names;
 pub(crate) use ops::Ops;
+pub use pending::PendingPolicy;
 
 use crate::edit::EditError;
 use crate::field_diff::SettingChange;
@@ -28,6 +32,7 @@ use crate::problem::{Problems, Warning, code};
 use crate::registry::{self, KINDS, Kind};
 use crate::resource::Resource;
 use crate::state::State;
+use redacted::LeftOut;
 
 /// Maximum number of reported problems.
 const MAX_PROBLEMS: usize = 500;
@@ -56,6 +61,8 @@ pub struct Order {
     pub redacted: bool,
     /// Apply the policies as they are then; see [`change`] for those that the order does not name.
     pub freeze: bool,
+    /// Policies that stay pending behind these applied forms.
+    pub pending: Vec<PendingPolicy>,
 }
 
 /// Result of a plan.
@@ -83,7 +90,8 @@ pub fn change(draft: &mut State, order: &Order) -> Result<Outcome, Problems> {
     let before = draft.clone();
     let mut problems = Problems::new();
     let listed = list(order, &mut problems);
-    let mut items = identify(draft, &before, listed, order, &mut problems);
+    let mut names = Names::new(&before);
+    let mut items = identify(draft, &before, listed, order, &mut names, &mut problems);
     items.sort_by_key(|item| position(item.kind));
     let leaving = leaving(&before, &items, order);
     for (kind, id) in items.iter().map(|item| (item.kind, item.id)).chain(leaving.iter().copied()) {
@@ -93,7 +101,8 @@ pub fn change(draft: &mut State, order: &Order) -> Result<Outcome, Problems> {
     let items = write(draft, &before, items, order, &mut problems, &mut warnings);
     // Policies to delete do not hold their references, unless they are also applied.
     if order.freeze {
-        apply_policies(draft, &before, &items, order, &mut warnings);
+        let pending = pending::decode(draft, &order.pending, &names, &mut problems, &mut warnings);
+        apply_policies(draft, &before, &items, order, &pending, &mut warnings);
     }
     delete(draft, &before, &leaving, order, &mut problems);
     let (list, more) = problems.clone().into_parts();
@@ -110,6 +119,7 @@ fn apply_policies(
     before: &State,
     items: &[Item],
     order: &Order,
+    pending: &[pending::AppliedForm],
     warnings: &mut Vec<Warning>,
 ) {
     let is_listed = |name: &String| planned_kind(name).is_some_and(|kind| kind.noun == RoutingPolicy::NOUN);
@@ -127,7 +137,9 @@ fn apply_policies(
         );
         warnings.push(Warning::new("resources.routing_policies", message));
     }
+    waiting.extend(pending.iter().map(|form| form.id));
     draft.freeze_except(&waiting);
+    pending::restore(draft, before, pending);
 }
 
 /// Returns the items in the order of the plan, each an object of a known kind.
@@ -182,9 +194,9 @@ fn identify(
     before: &State,
     listed: Vec<(&'static Kind, String, Map<String, Value>)>,
     order: &Order,
+    names: &mut Names<'_>,
     problems: &mut Problems,
 ) -> Vec<Item> {
-    let mut names = Names::new(before);
     let mut claimed: BTreeMap<(&'static str, Id), String> = BTreeMap::new();
     let mut found: Vec<(&'static Kind, String, Id, Map<String, Value>)> = Vec::new();
     for (kind, path, item) in listed {
@@ -235,7 +247,7 @@ fn identify(
         found.push((kind, path, id, item));
     }
     let to_item = |(kind, path, id, mut item): (&'static Kind, String, Id, Map<String, Value>)| {
-        (kind.ops.resolve)(&mut item, &names);
+        (kind.ops.resolve)(&mut item, names);
         let given = item.keys().cloned().collect();
         let input = match (order.mode, (kind.ops.form)(before, id)) {
             (Mode::Merge, Some(mut whole)) => {
@@ -285,6 +297,7 @@ fn write(
     warnings: &mut Vec<Warning>,
 ) -> Vec<Item> {
     let mut written = Vec::with_capacity(items.len());
+    let mut left_out = LeftOut::default();
     let mut laid_back = false;
     while !items.is_empty() && problems.len() < MAX_PROBLEMS {
         let mut waiting = Vec::new();
@@ -297,18 +310,21 @@ fn write(
                         warned.map(|warning| Warning::new(join(&item.path, &warning.path), warning.message)),
                     );
                     if order.redacted {
-                        warn_of_redacted(before, &item, warnings);
+                        redacted::warn(before, &item, warnings);
                     }
                     written.push(item);
                 }
                 Err(EditError::Invalid(found)) if found.all_are(code::UNKNOWN_REFERENCE) => {
                     waiting.push((item, EditError::Invalid(found)));
                 }
-                Err(EditError::Invalid(found)) if order.redacted && lacks_only_secrets(&item, &found) => {
+                Err(EditError::Invalid(found))
+                    if order.redacted && redacted::lacks_only_secrets(&item, &found) =>
+                {
                     let fields: Vec<&str> = found.iter().map(|problem| problem.path.as_str()).collect();
                     let message =
                         format!("Left out: its {} is not in the export and not here.", fields.join(", "));
                     warnings.push(Warning::new(&item.path, message));
+                    left_out.add(&item);
                 }
                 Err(error) => {
                     (item.kind.ops.reattach)(draft, before, item.id);
@@ -316,7 +332,9 @@ fn write(
                 }
             }
         }
-        if waiting.len() == pass && !laid_back {
+        if waiting.len() == pass && left_out.take_dependants(&mut waiting, warnings) {
+            // The others may do without them.
+        } else if waiting.len() == pass && !laid_back {
             // Objects that refer to each other keep their references by their former names.
             waiting.iter().for_each(|(item, _)| (item.kind.ops.reattach)(draft, before, item.id));
             laid_back = true;
@@ -335,52 +353,6 @@ fn write(
 fn is_about_item(item: &Item, warning: &Warning) -> bool {
     let head = warning.path.split(['.', '[']).next().unwrap_or_default();
     head.is_empty() || item.given.contains(head)
-}
-
-/// A new object of an export: all that is wrong with it is that secrets were taken out.
-fn lacks_only_secrets(item: &Item, found: &Problems) -> bool {
-    let redacted = |path: &str| {
-        let (parent, field) = path.rsplit_once('.').map_or(("", path), |(parent, field)| (parent, field));
-        let pointer: String = parent
-            .split(['.', '['])
-            .filter(|part| !part.is_empty())
-            .fold(String::new(), |pointer, part| pointer + "/" + part.trim_end_matches(']'));
-        item.input.pointer(&format!("{pointer}/has_{field}")) == Some(&Value::Bool(true))
-    };
-    found.iter().all(|problem| problem.code == code::REQUIRED && redacted(&problem.path))
-}
-
-/// A new object of an export has none of the secrets that were taken out.
-fn warn_of_redacted(before: &State, item: &Item, warnings: &mut Vec<Warning>) {
-    if item.kind.secrets.is_empty() || item.kind.find(before, &item.id.to_string()).is_some() {
-        return;
-    }
-    fn walk(value: &Value, path: &str, missing: &mut Vec<String>) {
-        match value {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    match key.strip_prefix("has_") {
-                        Some(field) if *value == Value::Bool(true) && !map.contains_key(field) => {
-                            missing.push(join(path, field));
-                        }
-                        _ => walk(value, &join(path, key), missing),
-                    }
-                }
-            }
-            Value::Array(list) => {
-                list.iter()
-                    .enumerate()
-                    .for_each(|(index, value)| walk(value, &format!("{path}[{index}]"), missing));
-            }
-            _ => {}
-        }
-    }
-    let mut missing = Vec::new();
-    walk(&item.input, "", &mut missing);
-    let warned = missing.into_iter().map(|path| {
-        Warning::new(join(&item.path, &path), "This secret is not in the export; it has to be set anew.")
-    });
-    warnings.extend(warned);
 }
 
 fn delete(
@@ -479,6 +451,21 @@ fn position(kind: &Kind) -> usize {
 pub fn export(state: &State, secrets: bool) -> Map<String, Value> {
     let kinds = KINDS.iter().filter(|kind| kind.exported);
     kinds.map(|kind| (kind.collection.to_owned(), (kind.ops.export)(state, secrets).into())).collect()
+}
+
+/// Writes [`export`] as JSON object by object.
+pub fn write_export(state: &State, secrets: bool, out: &mut dyn Write) -> io::Result<()> {
+    for (index, kind) in KINDS.iter().filter(|kind| kind.exported).enumerate() {
+        write!(out, "{}\"{}\":[", if index == 0 { "{" } else { "," }, kind.collection)?;
+        let mut separator = "";
+        (kind.ops.export_each)(state, secrets, &mut |object| {
+            out.write_all(separator.as_bytes())?;
+            separator = ",";
+            serde_json::to_writer(&mut *out, &object).map_err(io::Error::from)
+        })?;
+        out.write_all(b"]")?;
+    }
+    out.write_all(b"}")
 }
 
 /// Makes all that can be exported, the settings that `is_ours` picks, and the applied policies those of another state.

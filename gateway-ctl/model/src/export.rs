@@ -1,19 +1,26 @@
 //! Export of the configuration as a document, and its import.
 //!
-//! Accounts are not in it, nor the keys of the configuration file, which belong to the machine.
+//! Accounts are not in it, nor keys that only the configuration file sets, which belong to the machine.
+
+pub mod read;
+mod settings;
+
+use std::io::{self, Write};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::bulk_edit::{self, Mode, Order, Outcome};
-use crate::edit::EditError;
+use crate::bulk_edit::{self, Mode, Order, Outcome, PendingPolicy};
+use crate::decode;
+use crate::field_diff;
 use crate::kinds::Exception;
 use crate::problem::{Problems, Warning, code};
 use crate::resource::Resource;
-use crate::settings::group::{GROUPS, GroupKind, mark_of, parent_of};
+use crate::settings::Bootstrap;
 use crate::state::State;
+pub use settings::{NOT_EXPORTED, PQ_CRYPTO_MODES};
 
 /// The name of the form of the document, before its number.
 const FORM: &str = "gateway-config/";
@@ -37,31 +44,69 @@ pub struct Document {
     pub secrets: bool,
     /// Collection to list of objects.
     pub resources: Map<String, Value>,
-    /// Groups of settings, by key.
+    /// Policies that differ from the form in which they steer traffic.
+    pub pending: Vec<PendingPolicy>,
+    /// Settings that were set at run time, by key.
     pub settings: Map<String, Value>,
+    /// Values of the gateway's configuration file for keys that were not set at run time. An import does not set them; it
+    /// warns of those that differ.
+    pub file: Map<String, Value>,
+    /// The document names every setting, so that an import in place of the configuration takes others back.
+    pub complete: bool,
     /// The document itself, where it comes in the envelope of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<Document>>,
 }
 
 impl Document {
-    /// Writes down a state.
-    pub fn of(state: &State, secrets: bool, version: &str, node: &str, now: Timestamp) -> Document {
-        let set = GROUPS.iter().filter(|group| state.settings.get(group.key).is_some());
-        let shown = |group: &GroupKind| {
-            let mut shown = group.shown(state);
-            for name in group.secrets.iter().filter(|_| secrets) {
-                let (parent, mark) = mark_of(name);
-                let Some(map) = parent_of(&mut shown, parent) else { continue };
-                map.shift_remove(&mark);
-                let secret = state.settings.secret(&format!("{}.{name}", group.key));
-                if secret.is_set() {
-                    let leaf = name.rsplit('.').next().unwrap_or(name);
-                    map.insert(leaf.to_owned(), secret.expose().into());
-                }
-            }
-            (group.key.to_owned(), shown)
+    /// Writes down a state. `file` is the configuration file of the gateway.
+    pub fn of(
+        state: &State,
+        file: &Bootstrap,
+        secrets: bool,
+        version: &str,
+        node: &str,
+        now: Timestamp,
+    ) -> Document {
+        let document = Document::without_objects(state, file, secrets, version, node, now);
+        Document { resources: bulk_edit::export(state, secrets), ..document }
+    }
+
+    /// Writes the document of a state object by object, so that it is never in memory as a whole.
+    pub fn write(
+        state: &State,
+        file: &Bootstrap,
+        secrets: bool,
+        version: &str,
+        node: &str,
+        now: Timestamp,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let head = Document::without_objects(state, file, secrets, version, node, now);
+        let Value::Object(head) = serde_json::to_value(&head)? else {
+            return Err(io::Error::other("a document is an object"));
         };
+        for (index, (key, value)) in head.iter().enumerate() {
+            out.write_all(if index == 0 { b"{" } else { b"," })?;
+            serde_json::to_writer(&mut *out, key)?;
+            out.write_all(b":")?;
+            if key == "resources" {
+                bulk_edit::write_export(state, secrets, out)?;
+            } else {
+                serde_json::to_writer(&mut *out, value)?;
+            }
+        }
+        out.write_all(b"}")
+    }
+
+    fn without_objects(
+        state: &State,
+        file: &Bootstrap,
+        secrets: bool,
+        version: &str,
+        node: &str,
+        now: Timestamp,
+    ) -> Document {
         Document {
             schema: format!("{FORM}{NUMBER}"),
             version: version.to_owned(),
@@ -69,10 +114,37 @@ impl Document {
             node: node.to_owned(),
             revision: state.revision.0,
             secrets,
-            resources: bulk_edit::export(state, secrets),
-            settings: set.map(shown).collect(),
+            resources: Map::new(),
+            pending: PendingPolicy::all(state, secrets),
+            settings: settings::set_at_run_time(state, secrets),
+            file: settings::of_file(state, file),
+            complete: true,
             data: None,
         }
+    }
+
+    /// Decodes a document, with the warnings about its fields. The objects are moved, not copied.
+    pub fn decode(value: Value) -> Result<(Document, Vec<Warning>), Problems> {
+        let mut value = value;
+        if value.get("schema").is_none()
+            && let Some(data @ Value::Object(_)) = value.get_mut("data")
+        {
+            value = data.take();
+        }
+        let resources = match value.get_mut("resources") {
+            Some(Value::Object(resources)) => std::mem::take(resources),
+            _ => Map::new(),
+        };
+        let mut problems = Problems::new();
+        let Some(decoded) = decode::decode::<Document>(value, &[], &mut problems) else {
+            return Err(problems);
+        };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let unknown = decoded.unknown.iter();
+        let warnings = unknown.map(|path| Warning::new(path.as_str(), "Unknown field, ignored.")).collect();
+        Ok((Document { resources, ..decoded.value }.accept()?, warnings))
     }
 
     /// Parses the output of [`Document::to_bytes`].
@@ -117,85 +189,29 @@ impl Document {
         Err(problems)
     }
 
-    /// Returns the plan that imports the objects.
-    pub fn order(&self, mode: Mode) -> Order {
-        Order { mode, resources: self.resources.clone(), force: true, redacted: !self.secrets, freeze: true }
+    /// Takes the objects out, as the plan that imports them.
+    fn take_order(&mut self, mode: Mode) -> Order {
+        Order {
+            mode,
+            resources: std::mem::take(&mut self.resources),
+            force: true,
+            redacted: !self.secrets,
+            freeze: true,
+            pending: std::mem::take(&mut self.pending),
+        }
     }
 
-    /// Takes it in: objects, settings, and the policies come into force. No exception begins by it.
-    pub fn import(&self, draft: &mut State, mode: Mode) -> Result<Outcome, Problems> {
-        let mut order = self.order(mode);
+    /// Imports objects and settings, and applies the policies that were not pending. No exception begins by it. `file` is
+    /// the configuration file of this gateway.
+    pub fn import(mut self, draft: &mut State, file: &Bootstrap, mode: Mode) -> Result<Outcome, Problems> {
+        let before = draft.clone();
+        let mut order = self.take_order(mode);
         let left_out = leave_out_exceptions(&mut order, draft);
         let mut outcome = bulk_edit::change(draft, &order)?;
         outcome.warnings.extend(left_out);
-        let mut problems = Problems::new();
-        for (key, value) in &self.settings {
-            let path = format!("settings.{key}");
-            let Some(group) = GroupKind::find(key) else {
-                outcome.warnings.push(Warning::new(path, "This version has no such settings; left out."));
-                continue;
-            };
-            let before = group.shown(draft);
-            if before == *value {
-                continue;
-            }
-            match self.put_group(draft, group, value) {
-                Ok(warnings) => outcome.warnings.extend(
-                    warnings
-                        .into_iter()
-                        .map(|warning| Warning::new(join(&path, &warning.path), warning.message)),
-                ),
-                Err(EditError::Invalid(found)) => {
-                    for problem in found.iter() {
-                        problems
-                            .add(problem.code, join(&path, &problem.path), problem.message.clone())
-                            .allowed = problem.allowed.clone();
-                    }
-                }
-                Err(error) => {
-                    problems.add(code::CONFLICT, &path, error.to_string());
-                }
-            }
-            if !self.secrets {
-                let after = group.shown(draft);
-                let has = |shown: &Value, name: &str| {
-                    let (parent, mark) = mark_of(name);
-                    let mut steps = parent.split('.').filter(|step| !step.is_empty());
-                    let map = steps.try_fold(shown, |value, step| value.get(step));
-                    map.and_then(|map| map.get(&mark)) == Some(&Value::Bool(true))
-                };
-                let lost = group.secrets.iter().filter(|name| has(value, name) && !has(&after, name));
-                outcome.warnings.extend(lost.map(|name| {
-                    Warning::new(
-                        join(&path, name),
-                        "This secret is not in the export; it has to be set anew.",
-                    )
-                }));
-            }
-        }
-        if problems.is_empty() { Ok(outcome) } else { Err(problems) }
-    }
-
-    /// Imports an object disabled if it cannot work without a secret that the document lacks.
-    fn put_group(
-        &self,
-        draft: &mut State,
-        group: &GroupKind,
-        value: &Value,
-    ) -> Result<Vec<Warning>, EditError> {
-        let result = group.put(draft, value.clone());
-        let Err(EditError::Invalid(found)) = &result else { return result };
-        let without = found
-            .iter()
-            .all(|problem| problem.code == code::REQUIRED && group.secrets.contains(&problem.path.as_str()));
-        if self.secrets || !without || value.get("enabled") != Some(&Value::Bool(true)) {
-            return result;
-        }
-        let mut off = value.clone();
-        off["enabled"] = false.into();
-        let mut warnings = group.put(draft, off)?;
-        warnings.push(Warning::new("enabled", "Switched off: it needs a secret that is not in the export."));
-        Ok(warnings)
+        outcome.warnings.extend(settings::import(&self, draft, file, mode)?);
+        outcome.settings = field_diff::settings(&before, draft);
+        Ok(outcome)
     }
 }
 
@@ -221,87 +237,4 @@ fn join(path: &str, field: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn now() -> Timestamp {
-        "2026-11-21T12:00:00Z".parse().unwrap()
-    }
-
-    fn state() -> State {
-        let mut draft = State::new(now()).begin(now());
-        let webhook = GroupKind::find("alerts.webhook").unwrap();
-        webhook
-            .put(&mut draft, json!({"url": "https://a.example/", "secret": "s3cret-s3cret-s3cret"}))
-            .unwrap();
-        draft
-    }
-
-    #[test]
-    fn a_document_comes_back_as_it_was_and_applies_without_change() {
-        for secrets in [true, false] {
-            let state = state();
-            let document = Document::of(&state, secrets, "1", "gw", now());
-            let bytes = document.to_bytes();
-            assert_eq!(String::from_utf8_lossy(&bytes).contains("s3cret-s3cret"), secrets);
-            let read = Document::from_bytes(&bytes).unwrap();
-            assert_eq!(read, document);
-            let mut draft = state.begin(now());
-            let outcome = read.import(&mut draft, Mode::Replace).unwrap();
-            assert!(outcome.changes.iter().all(|change| change.op == bulk_edit::Op::Unchanged));
-            assert_eq!(
-                Document::of(&draft, true, "1", "gw", now()).settings,
-                Document::of(&state, true, "1", "gw", now()).settings
-            );
-        }
-    }
-
-    #[test]
-    fn a_redacted_secret_that_is_not_here_is_reported() {
-        let document = Document::of(&state(), false, "1", "gw", now());
-        let mut draft = State::new(now()).begin(now());
-        let outcome = document.import(&mut draft, Mode::Replace).unwrap();
-        assert!(
-            outcome.warnings.iter().any(|warning| warning.path == "settings.alerts.webhook.secret"),
-            "{:?}",
-            outcome.warnings
-        );
-    }
-
-    #[test]
-    fn backups_without_their_passphrase_are_taken_in_switched_off() {
-        let backup = GroupKind::find("backup.config").unwrap();
-        let mut state = State::new(now()).begin(now());
-        let target = json!({"type": "webdav", "url": "https://dav.example/", "username": "gw", "secret": "s3cret-of-dav"});
-        let config = json!({"enabled": true, "target": target, "passphrase": "correct horse"});
-        backup.put(&mut state, config).unwrap();
-        for secrets in [true, false] {
-            let document = Document::of(&state, secrets, "1", "gw", now());
-            assert_eq!(String::from_utf8_lossy(&document.to_bytes()).contains("s3cret-of-dav"), secrets);
-            let mut draft = State::new(now()).begin(now());
-            let warnings = document.import(&mut draft, Mode::Replace).unwrap().warnings;
-            let shown = backup.shown(&draft);
-            assert_eq!(shown["enabled"], secrets);
-            assert_eq!(shown["target"]["has_secret"], secrets);
-            let paths: Vec<&str> = warnings.iter().map(|warning| warning.path.as_str()).collect();
-            let warned = ["enabled", "passphrase", "target.secret"]
-                .map(|name| format!("settings.backup.config.{name}"))
-                .iter()
-                .all(|path| paths.contains(&path.as_str()));
-            assert!(secrets != warned, "{paths:?}");
-        }
-    }
-
-    #[test]
-    fn foreign_newer_and_damaged_documents_are_distinguished() {
-        let rule = |text: &str| Document::from_bytes(text.as_bytes()).unwrap_err().list()[0].code;
-        assert_eq!(rule("{"), code::FORMAT);
-        assert_eq!(rule("{}"), code::REQUIRED);
-        assert_eq!(rule(r#"{"schema": "other/1"}"#), code::FORMAT);
-        assert_eq!(rule(r#"{"schema": "gateway-config/0"}"#), code::FORMAT);
-        assert_eq!(rule(r#"{"schema": "gateway-config/2", "version": "9"}"#), code::NOT_SUPPORTED);
-        assert!(Document::from_bytes(br#"{"data": {"schema": "gateway-config/1"}}"#).is_ok());
-    }
-}
+mod tests;

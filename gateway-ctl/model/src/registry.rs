@@ -305,8 +305,9 @@ pub fn decode_input<R: Resource>(
     resource::strip_read_only::<R>(&mut map);
     let given: Vec<&str> =
         R::SENT_SECRETS.iter().copied().filter(|path| resource::has_path(&map, path)).collect();
-    if let Some(before) = before {
-        R::carry_over(&mut map, before);
+    match before {
+        Some(before) => R::carry_over(&mut map, before),
+        None => R::complete(&mut map, state),
     }
     require::<R>(&mut map, &mut problems);
     let Some(mut decoded) = decode::decode::<R>(Value::Object(map), R::SECRETS, &mut problems) else {

@@ -173,6 +173,9 @@ pub trait Resource:
         Destination::new()
     }
 
+    /// Fills fields of the input for a new row that follow from others.
+    fn complete(_input: &mut Map<String, Value>, _state: &State) {}
+
     /// Carries over fields of the replaced row: secrets that the input does not mention, and stored read-only fields.
     fn carry_over(_input: &mut Map<String, Value>, _before: &Self) {}
 

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gateway_model::export::Document;
+use gateway_model::settings::Bootstrap;
 use gateway_model::settings::group::Group;
 use gateway_model::settings::groups::BackupConfig;
 use gateway_model::settings::keys;
@@ -50,6 +51,8 @@ const NOTHING: usize = 0;
 /// Service that makes the backups of one store.
 pub struct Service {
     store: Arc<Store>,
+    /// Configuration file of this gateway.
+    file: Bootstrap,
     tls: Arc<Factory>,
     /// Resolver for the host names of targets.
     endpoint_names: Resolver,
@@ -129,18 +132,25 @@ struct MadeBackup {
 }
 
 impl Service {
-    pub fn new(store: Arc<Store>, tls: Arc<Factory>, endpoint_names: Resolver) -> Arc<Service> {
-        Self::with_timeouts(store, tls, endpoint_names, Timeouts::default())
+    /// Creates the service. `file` is the configuration file of this gateway.
+    pub fn new(
+        store: Arc<Store>,
+        file: Bootstrap,
+        tls: Arc<Factory>,
+        endpoint_names: Resolver,
+    ) -> Arc<Service> {
+        Self::with_timeouts(store, file, tls, endpoint_names, Timeouts::default())
     }
 
     pub fn with_timeouts(
         store: Arc<Store>,
+        file: Bootstrap,
         tls: Arc<Factory>,
         endpoint_names: Resolver,
         timeouts: Timeouts,
     ) -> Arc<Service> {
         let (turn, seen) = (tokio::sync::Mutex::new(()), Mutex::default());
-        Arc::new(Service { store, tls, endpoint_names, timeouts, turn, seen })
+        Arc::new(Service { store, file, tls, endpoint_names, timeouts, turn, seen })
     }
 
     /// Makes backups on schedule until it is aborted.
@@ -282,9 +292,9 @@ impl Service {
         at: Timestamp,
     ) -> Result<MadeBackup, Cause> {
         let passphrase = Zeroizing::new(config.passphrase.expose().to_owned());
-        let (held, secret) = (state.clone(), passphrase.clone());
+        let (held, file, secret) = (state.clone(), self.file.clone(), passphrase.clone());
         let (plain, sealed) = blocking(move || {
-            let document = Document::of(&held, true, env!("CARGO_PKG_VERSION"), &node(&held), at);
+            let document = Document::of(&held, &file, true, env!("CARGO_PKG_VERSION"), &node(&held), at);
             let plain = Zeroizing::new(document.to_bytes());
             encryption::seal(&plain, &secret, Form::Binary).map(|sealed| (plain, Bytes::from(sealed)))
         })

@@ -114,7 +114,7 @@ fn seed(db: &Database, state: &mut State, clock: &dyn Clock) -> Result<(), Error
 }
 
 /// Assigns the installation its stable ID. Returns `true` if it had none.
-fn identify(state: &mut State) -> bool {
+pub(super) fn identify(state: &mut State) -> bool {
     let missing = state.settings.get(keys::NODE_ID).is_none();
     if missing {
         state.set(keys::NODE_ID, uuid::Uuid::new_v4().to_string().into());

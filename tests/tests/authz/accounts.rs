@@ -8,7 +8,7 @@ use crate::authz::testbed::{Caller, LOCAL, OUTSIDE, PASSWORD, Testbed};
 
 async fn set_up(testbed: &Testbed) -> Caller {
     let body = json!({"username": "anna", "password": PASSWORD});
-    let made = testbed.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await;
+    let made = testbed.send(&Caller::from("127.0.0.1"), "POST", "/auth/setup", Some(body)).await;
     assert_eq!(made.status, 201, "{}", made.body);
     testbed.login(&Caller::from(OUTSIDE), "anna", PASSWORD).await.browser(OUTSIDE)
 }
@@ -37,6 +37,28 @@ async fn the_first_account_is_made_once_and_from_elsewhere_with_the_code() {
     assert!(!testbed.folder.path().join("setup-code").exists());
     let again = testbed.send(&Caller::from(LOCAL), "POST", "/auth/setup", body("")).await;
     again.is(409, "already_configured");
+}
+
+/// Also while sign-in is off: whoever makes the first account governs the gateway as soon as it is on.
+#[tokio::test]
+async fn the_first_account_needs_the_code_from_every_other_host() {
+    for enabled in [false, true] {
+        let testbed = Testbed::with(enabled);
+        for from in [LOCAL, OUTSIDE] {
+            let caller = Caller::from(from);
+            let status = testbed.send(&caller, "GET", "/auth/status", None).await;
+            assert_eq!(status.data()["setup_code_required"], true, "{from}");
+            let body = Some(json!({"password": PASSWORD}));
+            testbed.send(&caller, "POST", "/auth/setup", body).await.is(403, "setup_code_required");
+        }
+        let status = testbed.send(&Caller::from("127.0.0.1"), "GET", "/auth/status", None).await;
+        assert_eq!(status.data()["setup_code_required"], false);
+        let code = std::fs::read_to_string(testbed.folder.path().join("setup-code")).expect("the code");
+        let body = Some(json!({"password": PASSWORD, "setup_code": code.trim()}));
+        let made = testbed.send(&Caller::from(LOCAL), "POST", "/auth/setup", body).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        assert!(!testbed.folder.path().join("setup-code").exists());
+    }
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ async fn with_sign_in_off_the_host_itself_has_no_limit_and_others_do() {
 async fn five_wrong_passwords_lock_the_pair_of_address_and_name() {
     let testbed = Testbed::new();
     let body = json!({"username": "anna", "password": PASSWORD});
-    assert_eq!(testbed.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await.status, 201);
+    assert_eq!(testbed.send(&Caller::from("127.0.0.1"), "POST", "/auth/setup", Some(body)).await.status, 201);
     let outside = Caller::from(OUTSIDE);
     for _ in 0..5 {
         testbed.login(&outside, "anna", "wrong password").await.is(401, "invalid_credentials");
@@ -77,7 +77,7 @@ async fn five_wrong_passwords_lock_the_pair_of_address_and_name() {
 async fn parallel_wrong_passwords_do_not_evade_the_lock() {
     let testbed = Testbed::new();
     let body = json!({"username": "anna", "password": PASSWORD});
-    assert_eq!(testbed.send(&Caller::from(LOCAL), "POST", "/auth/setup", Some(body)).await.status, 201);
+    assert_eq!(testbed.send(&Caller::from("127.0.0.1"), "POST", "/auth/setup", Some(body)).await.status, 201);
     let outside = Caller::from(OUTSIDE);
     let attempts = (0..15).map(|_| testbed.login(&outside, "anna", "wrong password"));
     let answers = futures_util::future::join_all(attempts).await;

@@ -65,6 +65,7 @@ impl Testbed {
             let timeout = Timeouts { step: Duration::from_secs(8), ..Timeouts::default() };
             open.backup = Service::with_timeouts(
                 open.store.clone(),
+                open.worlds.configuration().file().clone(),
                 open.tls.factory.clone(),
                 open.endpoint_names.clone(),
                 timeout,

@@ -196,3 +196,58 @@ async fn age_opens_an_encrypted_export() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("gateway-config/1") && text.contains(&key()), "{text}");
 }
+
+/// More than any other body may have: what a gateway exports it imports.
+#[tokio::test]
+async fn exports_of_any_size_are_imported_plain_and_encrypted() {
+    let devices: Vec<Value> = (0..10_000)
+        .map(|n| json!({"name": format!("device {n}"), "mac": format!("02:00:00:00:{:02x}:{:02x}", n / 256, n % 256)}))
+        .collect();
+    let blocked: Vec<Value> = (0..10_000).map(|n| json!({"domain": format!("ads-{n}.example")})).collect();
+    let policies: Vec<Value> = (0..500)
+        .map(|n| {
+            examples::policy(1)
+                .as_object()
+                .cloned()
+                .map(|mut policy| {
+                    policy["name"] = json!(format!("policy {n}"));
+                    policy["priority"] = json!(n);
+                    policy["source_value"] = json!(format!("10.{}.{}.0/24", n / 256, n % 256));
+                    Value::Object(policy)
+                })
+                .expect("an object")
+        })
+        .collect();
+    let resources = json!({"devices": devices, "dns_blocklist": blocked, "routing_policies": policies});
+    let document = json!({"schema": "gateway-config/1", "secrets": false, "resources": resources});
+    let client = Client::new();
+    let answer = client.post("/config/import", document).await;
+    assert_eq!(answer.status, 200, "{}", &answer.text[..answer.text.len().min(500)]);
+    let plain = client.get("/config/export").await;
+    assert!(plain.text.len() > 3 << 20, "{} bytes", plain.text.len());
+    let file = sealed(&client, "/backup/export-encrypted").await;
+    let armored = client.post("/backup/export", json!({"passphrase": PASSPHRASE})).await.data();
+    let content = armored["content"].as_str().expect("text");
+    assert_eq!(armored["size"], content.len());
+    assert!(file.len() > 2 << 20 && content.len() > 2 << 20);
+    let export = plain.data();
+    for way in 0..3 {
+        let other = Client::new();
+        let answer = match way {
+            0 => other.post("/config/import", export.clone()).await,
+            1 => import_file(&other, "", file.clone(), PASSPHRASE).await,
+            _ => {
+                let body = json!({"passphrase": PASSPHRASE, "content": content});
+                other.post("/backup/import", body).await
+            }
+        };
+        assert_eq!(answer.status, 200, "{way}: {}", &answer.text[..answer.text.len().min(500)]);
+        let again = other.get("/config/export").await.data();
+        for part in ["resources", "settings", "pending"] {
+            assert!(again[part] == export[part], "{way}: {part} differs");
+        }
+    }
+    // Bodies of other endpoints keep their limit.
+    let large = json!({"name": "x".repeat(3 << 20)});
+    client.post("/devices", large).await.error(413, "payload_too_large");
+}

@@ -217,6 +217,51 @@ async fn an_exception_longer_than_a_day_is_capped_with_a_warning() {
 }
 
 #[tokio::test]
+async fn an_exception_begins_and_ends_when_it_was_asked_to() {
+    let client = Client::new();
+    let device = client.create("/devices", examples::device(1)).await;
+    let now = jiff::Timestamp::now();
+    let at = |seconds: i64| (now + jiff::SignedDuration::from_secs(seconds)).to_string();
+    let ask = |kind: &str, times: Value| {
+        let mut body = json!({"type": kind, "device_id": device["id"], "allow_direct": true});
+        for (key, value) in times.as_object().expect("fields") {
+            body[key] = value.clone();
+        }
+        client.post("/exceptions", body)
+    };
+    for kind in ["temporary-direct", "quarantine"] {
+        let planned = ask(kind, json!({"starts_at": at(3600), "duration_min": 10})).await;
+        assert_eq!(planned.status, 201, "{}", planned.text);
+        let planned = planned.data();
+        assert_eq!(
+            (&planned["status"], &planned["remaining_sec"]),
+            (&json!("planned"), &json!(0)),
+            "{planned}"
+        );
+        assert_eq!(planned["starts_at"], at(3600), "{planned}");
+        assert_eq!(planned["expires_at"], at(3600 + 600), "{planned}");
+        assert_eq!(client.get("/exceptions/active").await.data(), json!([]));
+        assert_eq!(client.get("/enforce").await.data()["valid_until"], planned["starts_at"], "{planned}");
+        let item = format!("/exceptions/{}", planned["id"].as_str().expect("an id"));
+        assert_eq!(client.delete(&item).await.status, 200);
+        assert_eq!(client.get(&item).await.data()["status"], "revoked");
+    }
+    let short = ask("temporary-direct", json!({"expires_at": at(90)})).await.data();
+    assert_eq!((&short["status"], &short["expires_at"]), (&json!("active"), &json!(at(90))), "{short}");
+    let both = ask("temporary-direct", json!({"expires_at": at(1790), "duration_min": 30})).await.data();
+    assert_eq!(both["expires_at"], at(1790), "the earlier end counts: {both}");
+    for times in [
+        json!({"expires_at": at(600), "duration_min": 60}),
+        json!({"expires_at": at(-1)}),
+        json!({"starts_at": at(600), "expires_at": at(300)}),
+        json!({"starts_at": at(-120)}),
+        json!({"starts_at": "tomorrow"}),
+    ] {
+        ask("temporary-direct", times).await.error(422, "validation_failed");
+    }
+}
+
+#[tokio::test]
 async fn a_snapshot_is_taken_by_hand() {
     let client = Client::new();
     client.create("/devices", examples::device(1)).await;

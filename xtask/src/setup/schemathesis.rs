@@ -1,5 +1,5 @@
-//! schemathesis, which tests the API against its own OpenAPI document, and openapi-spec-validator, which validates the
-//! document itself, in a separate Python environment.
+//! schemathesis, which tests the API against its own OpenAPI document, openapi-spec-validator, which validates the document
+//! itself, and openapi-python-client, which makes a client of it, in a separate Python environment.
 
 use std::{fs, path::PathBuf, process::Command};
 

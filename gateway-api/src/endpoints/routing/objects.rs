@@ -10,11 +10,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::interfaces::presence::missing_hops;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::gateway::Open;
 use crate::reply::WithHeaders;
 use crate::request::Req;
+use crate::table::Method::{Post, Put};
 use crate::table::{Collection, Live, Ops, Table};
 
 pub fn rows(t: &mut Table) {
@@ -32,6 +34,15 @@ pub fn rows(t: &mut Table) {
         ops: Ops::ALL,
         live: Some(Live::beside(observe_chains)),
     });
+    let missing = |open: &Open, object: &Value| {
+        let world = open.worlds.last();
+        missing_hops(&world.config, &world.facts, object)
+    };
+    for (method, path) in
+        [(Post, "/profiles"), (Put, "/profiles/{id}"), (Post, "/chains"), (Put, "/chains/{id}")]
+    {
+        t.warned(method, path, missing);
+    }
     t.collection::<PrivacyClass>(Collection {
         path: "/privacy-classes",
         item: "/privacy-classes/{id}",

@@ -3,18 +3,46 @@
 use gateway_core::facts::Facts;
 use gateway_model::Warning;
 use gateway_model::settings::Bootstrap;
+use gateway_model::settings::groups::{InterfaceConfig, InterfacesConfig};
 use gateway_model::settings::uplink::Wan;
+use ipnet::IpNet;
+use serde_json::Value;
 
-/// Returns the warnings. Each message begins with a code.
-pub fn advice(config: &Bootstrap, facts: &Facts) -> Vec<Warning> {
+use crate::endpoints::interfaces::presence::Interfaces;
+
+/// Fields of an uplink whose omission is doubtful: they take their defaults, whatever the uplink had before.
+const EXPLICIT: [&str; 2] = ["enabled", "balance"];
+
+/// Returns warnings about fields that a request should name and does not. `uplinks` is the list as it was sent.
+pub fn unnamed_fields(uplinks: &Value) -> Vec<Warning> {
+    let list = uplinks.as_array().into_iter().flatten().enumerate();
+    let lacks = |wan: &Value, field: &str| wan.is_object() && wan.get(field).is_none();
+    list.flat_map(|(index, wan)| {
+        EXPLICIT.iter().filter(|field| lacks(wan, field)).map(move |field| {
+            let message = format!("not_explicit: {field} was not sent, so it is true.");
+            Warning::new(format!("uplinks[{index}].{field}"), message)
+        })
+    })
+    .collect()
+}
+
+/// Returns the warnings. Each message begins with a code. `interfaces` are the configured networks by interface.
+pub fn advice(config: &Bootstrap, facts: &Facts, interfaces: &InterfacesConfig) -> Vec<Warning> {
     let network = &config.network;
+    let known = Interfaces::new(config, facts);
     let enabled = || network.wans.iter().filter(|wan| wan.enabled);
     let mut warnings = Vec::new();
     let mut warn = |path: String, text: String| warnings.push(Warning::new(path, text));
-    if enabled().next().is_none() {
+    if network.wans.is_empty() {
+        let message = format!(
+            "default_uplink: The list is empty, so the only uplink is {}, which is network.wan_iface.",
+            network.wan_iface
+        );
+        warn("uplinks".into(), message);
+    } else if enabled().next().is_none() {
         warn("uplinks".into(), "no_enabled_uplink: No uplink is enabled, so nothing leaves.".into());
     }
-    if !network.wans.iter().any(|wan| wan.interface == network.wan_iface) {
+    if !network.wans.is_empty() && !network.wans.iter().any(|wan| wan.interface == network.wan_iface) {
         let message = format!(
             "wan_iface_not_listed: {} is network.wan_iface, and no uplink while there is a list.",
             network.wan_iface
@@ -40,16 +68,22 @@ pub fn advice(config: &Bootstrap, facts: &Facts) -> Vec<Warning> {
             let message = "single_probe_target: If this target is down, the uplink counts as down.";
             warn(path("probe.targets"), message.into());
         }
-        if let Some(message) = foreign_gateway(wan, facts) {
+        if let Some(message) = foreign_gateway(wan, facts, interfaces) {
             warn(path("gateway"), message);
+        }
+        if let Some(warning) = known.warning(path("interface"), wan.interface.as_str()) {
+            warn(warning.path, warning.message);
         }
     }
     warnings
 }
 
-fn foreign_gateway(wan: &Wan, facts: &Facts) -> Option<String> {
+/// Compares the gateway with the networks that the interface has and those that it is to have.
+fn foreign_gateway(wan: &Wan, facts: &Facts, interfaces: &InterfacesConfig) -> Option<String> {
     let gateway = wan.gateway_address()?;
-    let networks = facts.addresses.get(wan.interface.as_str())?;
+    let observed = facts.addresses.get(wan.interface.as_str()).into_iter().flatten().copied();
+    let configured = interfaces.0.get(&wan.interface).and_then(InterfaceConfig::network);
+    let networks: Vec<IpNet> = observed.chain(configured).collect();
     let is_near = networks.iter().any(|network| network.contains(&gateway));
     (!networks.is_empty() && !is_near)
         .then(|| format!("gateway_not_in_subnet: {gateway} is in no network of {}.", wan.interface))
@@ -57,7 +91,9 @@ fn foreign_gateway(wan: &Wan, facts: &Facts) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use gateway_core::facts::Link;
     use gateway_model::settings::parse;
+    use serde_json::json;
 
     use super::*;
 
@@ -69,7 +105,12 @@ mod tests {
             let code = warning.message.split_once(':').expect("a code").0.to_owned();
             (warning.path, code)
         };
-        advice(&config, &facts).into_iter().map(code).collect()
+        let interfaces = json!({"eth4": {"method": "static", "address": "10.4.0.2", "prefix": 24}});
+        let interfaces = serde_json::from_value(interfaces).expect("a configuration");
+        for name in ["lo", "eth0", "eth2", "eth4", "ppp0"] {
+            facts.links.insert(name.to_owned(), Link::default());
+        }
+        advice(&config, &facts, &interfaces).into_iter().map(code).collect()
     }
 
     #[test]
@@ -89,5 +130,27 @@ mod tests {
             "network: { wan_iface: eth0, wan_balance: true, wans: [{interface: eth0}, {interface: eth2, balance: false}] }",
         );
         assert_eq!(found, [("wan_balance".to_owned(), "balance_needs_two".to_owned())]);
+    }
+
+    #[test]
+    fn an_empty_list_missing_interfaces_and_foreign_networks_are_true_warnings() {
+        let of = |config: &str| codes(config).into_iter().map(|(path, code)| format!("{path} {code}"));
+        let found: Vec<String> = of("network: { wan_iface: eth0, wans: [] }").collect();
+        assert_eq!(found, ["uplinks default_uplink"]);
+        let found: Vec<String> =
+            of("network: { wan_iface: eth0, wans: [{interface: eth0}, {interface: nope9}, {interface: lo}, \
+             {interface: eth4, gateway: 10.5.0.1}] }")
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "uplinks[1].interface interface_missing",
+                "uplinks[2].interface unusable_interface",
+                "uplinks[3].gateway gateway_not_in_subnet",
+            ]
+        );
+        let sent = json!([{"interface": "eth0", "enabled": true}, {"interface": "eth2", "balance": false}]);
+        let paths: Vec<String> = unnamed_fields(&sent).into_iter().map(|warning| warning.path).collect();
+        assert_eq!(paths, ["uplinks[0].balance", "uplinks[1].enabled"]);
     }
 }

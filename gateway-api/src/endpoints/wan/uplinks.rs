@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::advice::advice;
+use super::advice::{advice, unnamed_fields};
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::gateway::Open;
 use crate::reply::WithHeaders;
-use crate::request::Req;
+use crate::request::{Body, Req, Request, decode};
 use crate::table::expect;
 
 const NOUN: &str = "wan_uplinks";
@@ -50,11 +50,13 @@ pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<WithHeaders<WanUplinks>, 
     Ok(tagged(&state, &config, Vec::new()))
 }
 
-pub(super) async fn replace(
-    cx: Cx,
-    request: Req<WanUplinksRequest>,
-) -> Result<WithHeaders<WanUplinks>, ApiError> {
-    let WanUplinksRequest { uplinks, wan_failover_mode, wan_balance } = request.input;
+pub(super) async fn replace(cx: Cx, request: Request) -> Result<WithHeaders<WanUplinks>, ApiError> {
+    let Body::Json(body) = request.body else {
+        return Err(ApiError::bad_request("This operation needs a JSON object as its body."));
+    };
+    let unnamed = unnamed_fields(&body["uplinks"]);
+    let (input, mut decoded) = decode::<WanUplinksRequest>(body)?;
+    let WanUplinksRequest { uplinks, wan_failover_mode, wan_balance } = input;
     let if_match = request.if_match;
     blocking(move || {
         let Open { store, worlds, .. } = cx.open()?;
@@ -72,8 +74,9 @@ pub(super) async fn replace(
         })?;
         let state = store.current();
         let config = worlds.configuration().with(&state.settings).config;
-        let warnings = advice(&config, &worlds.last().facts);
-        Ok(tagged(&state, &config, warnings))
+        decoded.extend(unnamed);
+        decoded.extend(advice(&config, &worlds.last().facts, &state.group()));
+        Ok(tagged(&state, &config, decoded))
     })
     .await?
 }

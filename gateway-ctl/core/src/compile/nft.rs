@@ -25,6 +25,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         egress: egress(legs),
         delegated: lan_ipv6::live(input).map(|(uplink, prefix)| (uplink.clone(), prefix.net)).collect(),
         sources: tunnel_sources(input, legs, plan),
+        wan_access: input.network.wan_access.clone(),
     };
 }
 

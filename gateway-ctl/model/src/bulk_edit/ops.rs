@@ -1,6 +1,7 @@
 //! Functions that each kind provides for a change of many objects.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use serde_json::{Map, Value};
 
@@ -22,6 +23,8 @@ type Write = fn(&mut State, &State, Id, Value) -> Result<Vec<Warning>, EditError
 /// Puts a row back as it was in an earlier state; see [`undo`].
 type PutBack = fn(&mut State, &State, &State, Id, Option<&[String]>) -> Result<(), String>;
 
+type ExportEach = fn(&State, bool, &mut dyn FnMut(Value) -> io::Result<()>) -> io::Result<()>;
+
 /// The functions of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ops {
@@ -40,6 +43,8 @@ pub(crate) struct Ops {
     pub audited: fn(&State, &State, Id) -> BTreeMap<String, FieldDiff>,
     pub dirty: fn(&State) -> Vec<Id>,
     pub export: fn(&State, bool) -> Vec<Value>,
+    /// Passes each exported object to the visitor until it fails.
+    pub export_each: ExportEach,
     /// Returns an object without its secrets.
     pub form: fn(&State, Id) -> Option<Value>,
     pub label: fn(&State, Id) -> Option<String>,
@@ -78,6 +83,9 @@ impl Ops {
             diff: diff_row::<R>,
             audited: field_diff::row::<R>,
             dirty: |state| R::table(state).dirty().iter().copied().collect(),
+            export_each: |state, secrets, visit| {
+                R::table(state).iter().try_for_each(|row| visit(form(row, secrets)))
+            },
             export: |state, secrets| R::table(state).iter().map(|row| form(row, secrets)).collect(),
             form: |state, id| R::table(state).get(id).map(|row| form(row.as_ref(), false)),
             label: |state, id| R::table(state).get(id).map(|row| row.label().to_owned()),
@@ -112,7 +120,7 @@ fn identify<R: Resource>(state: &State, item: &Map<String, Value>) -> Identified
 }
 
 /// Returns a row for an export: its id and its set fields, secrets only on request.
-fn form<R: Resource>(row: &R, secrets: bool) -> Value {
+pub(crate) fn form<R: Resource>(row: &R, secrets: bool) -> Value {
     let form = if secrets {
         to_revealed(row)
     } else {

@@ -1,7 +1,8 @@
 //! A deserializer over a JSON value that knows where it is: messages name the field, and unknown keys their path.
 //!
 //! Input and stored rows are read through this one type, so the compiler makes one copy of the code that reads a type.
-//! It accepts what `&serde_json::Value` accepts, with the same messages. Keys of objects are read as text.
+//! It accepts what `&serde_json::Value` accepts, with the same messages, but no array in place of an object. Keys of
+//! objects are read as text.
 
 use std::cell::{OnceCell, RefCell};
 
@@ -253,11 +254,7 @@ impl<'de: 'p, 'p> Deserializer<'de> for Reader<'de, 'p> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match self.value {
-            Value::Array(array) => self.visit_array(array, visitor),
-            Value::Object(object) => self.visit_object(object, visitor),
-            _ => Err(self.wrong_type(&visitor)),
-        }
+        self.deserialize_map(visitor)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(

@@ -10,6 +10,7 @@ use crate::export::Document;
 use crate::kinds::Device;
 use crate::kinds::exception::ExceptionStatus;
 use crate::registry::decode_input;
+use crate::settings::Bootstrap;
 
 fn at(minutes: i64) -> Timestamp {
     let start: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
@@ -82,11 +83,11 @@ fn import_revives_no_exception() {
     for (case, end) in ends() {
         for mode in [Mode::Merge, Mode::Replace] {
             let (state, id) = with_exception();
-            let document = Document::of(&state, true, "1", "gw", at(0));
+            let document = Document::of(&state, &Bootstrap::default(), true, "1", "gw", at(0));
             let mut present = state.begin(at(10));
             end(&mut present, id);
             let mut draft = present.begin(at(20));
-            let outcome = document.import(&mut draft, mode).unwrap();
+            let outcome = document.clone().import(&mut draft, &Bootstrap::default(), mode).unwrap();
             let active = draft.exceptions.iter().filter(|exception| exception.is_active(at(20)));
             assert_eq!(active.count(), 0, "{case}");
             let warned = outcome.warnings.iter().any(|warning| warning.path == "resources.exceptions[0]");

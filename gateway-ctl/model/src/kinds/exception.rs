@@ -16,6 +16,7 @@ use super::policy_source::{self, Source, SourceType};
 use super::profile::Profile;
 use super::trust_class::Internet;
 use crate::bulk_edit::Names;
+use crate::decode;
 use crate::edit::EditError;
 use crate::id::Id;
 use crate::id_or_name::{check_reference, reference};
@@ -28,6 +29,10 @@ use crate::validated::{Endpoint, check_free_text, is_host_name, parse_port, text
 /// Minutes.
 pub const DEFAULT_DURATION: i64 = 60;
 pub const LONGEST_DURATION: i64 = 1440;
+/// Largest number of minutes that is compared with an end.
+const MAX_MINUTES: i64 = 100 * 366 * 1440;
+/// Difference of clocks that is no contradiction.
+const TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
 /// Ports by which a host finds a captive portal and logs in: DNS, HTTP, HTTPS.
 const PORTAL_PORTS: [u16; 3] = [53, 80, 443];
 
@@ -52,6 +57,8 @@ text_enum! {
 
 text_enum! {
     pub enum ExceptionStatus {
+        /// Begins later.
+        Planned = "planned",
         Active = "active",
         Expired = "expired",
         Revoked = "revoked",
@@ -78,9 +85,9 @@ pub struct Exception {
     pub targets: Vec<String>,
     /// For `temporary-direct`: id or name of the profile whose hops replace the default route.
     pub profile: Option<String>,
-    #[schemars(extend("readOnly" = true))]
+    /// Begin; null or absent: at once. Not in the past beyond a minute.
     pub starts_at: Option<Timestamp>,
-    #[schemars(extend("readOnly" = true))]
+    /// End. May be given in place of `duration_min`; both must agree within a minute, and the earlier one counts.
     pub expires_at: Option<Timestamp>,
     /// User who created the exception.
     #[schemars(extend("readOnly" = true))]
@@ -125,13 +132,30 @@ impl Exception {
         match (self.revoked_at, self.ended_at, self.expires_at) {
             (Some(_), _, _) => ExceptionStatus::Revoked,
             (None, None, Some(end)) if now < end && self.has_begun(now) => ExceptionStatus::Active,
+            (None, None, Some(end)) if now < end && self.is_planned() => ExceptionStatus::Planned,
             (None, _, _) => ExceptionStatus::Expired,
         }
     }
 
-    /// With an unreliable clock, exceptions that allow egress have not begun, and those that block have.
+    /// With an unreliable clock, exceptions that allow egress have not begun, and those that block have, unless they
+    /// were planned.
     fn has_begun(&self, now: Timestamp) -> bool {
-        self.r#type == ExceptionType::Quarantine || self.starts_at.is_none_or(|start| start <= now)
+        let at_once = self.r#type == ExceptionType::Quarantine && !self.is_planned();
+        at_once || self.starts_at.is_none_or(|start| start <= now)
+    }
+
+    /// Reports whether it was made to begin later than it was made.
+    fn is_planned(&self) -> bool {
+        self.starts_at.is_some_and(|start| start > self.meta.created_at)
+    }
+
+    /// Returns the time at which it begins if that is in the future.
+    pub fn planned_start(&self, now: Timestamp) -> Option<Timestamp> {
+        self.starts_at.filter(|_| self.status(now) == ExceptionStatus::Planned)
+    }
+
+    fn is_to_come_or_active(&self, now: Timestamp) -> bool {
+        matches!(self.status(now), ExceptionStatus::Planned | ExceptionStatus::Active)
     }
 
     pub fn is_active(&self, now: Timestamp) -> bool {
@@ -175,6 +199,28 @@ impl Exception {
             _ => return None,
         };
         Some(destinations.into_iter().collect())
+    }
+
+    /// Reports what is wrong with begin and end.
+    fn validate_times(&self, state: &State, problems: &mut Problems) {
+        let now = state.now();
+        let is_new = self.meta.created_at == now;
+        if is_new && self.starts_at.is_some_and(|start| start < now - TOLERANCE) {
+            problems.add(code::RANGE, "starts_at", "Must not be in the past by more than a minute.");
+        }
+        let Some(end) = self.expires_at.filter(|_| is_new) else { return };
+        let start = self.starts_at.unwrap_or(now);
+        if end <= start || end <= now {
+            problems.add(code::RANGE, "expires_at", "Must be after the begin, and in the future.");
+        } else if end.duration_since(self.end_by_duration(start)).abs() >= TOLERANCE {
+            let message = "Differs from the begin and duration_min by a minute or more; give one of them.";
+            problems.add(code::CONFLICT, "expires_at", message);
+        }
+    }
+
+    fn end_by_duration(&self, start: Timestamp) -> Timestamp {
+        let minutes = SignedDuration::from_mins(self.duration_min.clamp(0, MAX_MINUTES));
+        start.checked_add(minutes).unwrap_or(Timestamp::MAX)
     }
 
     fn validate_egress(&self, device: &Device, state: &State, problems: &mut Problems) {
@@ -230,11 +276,17 @@ impl Resource for Exception {
     const NOUN: &'static str = "exception";
     const COLLECTION: &'static str = "exceptions";
     const READ_ONLY: &'static [&'static str] =
-        &["status", "starts_at", "expires_at", "created_by", "revoked_at", "ended_at", "remaining_sec"];
+        &["status", "created_by", "revoked_at", "ended_at", "remaining_sec"];
     const REQUIRED: &'static [&'static str] = &["type", "device_id"];
 
     fn label(&self) -> &str {
         self.r#type.as_str()
+    }
+
+    fn prepare(&mut self) {
+        for target in self.targets.iter_mut().filter(|target| !target.is_ascii()) {
+            *target = policy_source::with_a_labels(target);
+        }
     }
 
     fn validate(&self, state: &State, problems: &mut Problems) {
@@ -245,6 +297,7 @@ impl Resource for Exception {
             let message = "Capped to 1440 minutes: an exception lasts at most 24 hours.";
             problems.warn("duration_min", message);
         }
+        self.validate_times(state, problems);
         check_free_text("reason", &self.reason, 1000, problems);
         if self.r#type == ExceptionType::ServiceAllowlist && self.targets.is_empty() {
             problems.required("targets");
@@ -288,17 +341,18 @@ impl Resource for Exception {
     fn apply_consequences(mut self, state: &mut State) -> Result<(), EditError> {
         self.duration_min = self.duration_min.min(LONGEST_DURATION);
         let starts = *self.starts_at.get_or_insert(state.now());
-        self.expires_at = Some(starts + SignedDuration::from_mins(self.duration_min));
+        let end = self.end_by_duration(starts);
+        self.expires_at = Some(self.expires_at.map_or(end, |given| given.min(end)));
         if self.created_by.is_empty() {
             self.created_by = state.author().to_owned();
         }
         state.put(self)
     }
 
-    /// Deleting an active one revokes it; one that has ended goes.
+    /// Deleting one that is active or planned revokes it; one that has ended goes.
     fn retired(&self, state: &State) -> Option<Exception> {
         let revoked = Exception { revoked_at: Some(state.now()), ..self.clone() };
-        self.is_active(state.now()).then_some(revoked)
+        self.is_to_come_or_active(state.now()).then_some(revoked)
     }
 
     fn restored(&self, current: &State) -> Option<Exception> {
@@ -310,7 +364,7 @@ impl Resource for Exception {
             restored.ended_at = present.ended_at.or(self.ended_at);
         }
         let is_open = restored.revoked_at.or(restored.ended_at).is_none();
-        if is_open && !present.is_some_and(|present| present.is_active(now)) {
+        if is_open && !present.is_some_and(|present| present.is_to_come_or_active(now)) {
             restored.ended_at = Some(now);
         }
         (restored != *self).then_some(restored)
@@ -334,9 +388,20 @@ impl Resource for Exception {
 
     fn keys(&self, _keys: &mut Keys) {}
 
+    /// An end in place of a duration gives the duration, in whole minutes; the end counts.
+    fn complete(input: &mut Map<String, Value>, state: &State) {
+        let time = |field: &str| -> Option<Timestamp> { decode::from_value(input.get(field)?).ok() };
+        let (Some(end), None) = (time("expires_at"), input.get("duration_min")) else { return };
+        let seconds = end.duration_since(time("starts_at").unwrap_or(state.now())).as_secs();
+        if seconds >= 0 {
+            input.insert("duration_min".to_owned(), ((seconds + 59) / 60).max(1).into());
+        }
+    }
+
     fn carry_over(input: &mut Map<String, Value>, before: &Self) {
         let mut keep = |field: &str, value: Value| input.insert(field.to_owned(), value);
         keep("starts_at", serde_json::json!(before.starts_at));
+        keep("expires_at", serde_json::json!(before.expires_at));
         keep("revoked_at", serde_json::json!(before.revoked_at));
         keep("ended_at", serde_json::json!(before.ended_at));
         keep("created_by", before.created_by.as_str().into());

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::refusal;
+use crate::domain::DomainName;
 use crate::id::{Id, IfName};
 use crate::validated::{Cidr, is_host_name, parse_port, text_enum};
 
@@ -131,6 +132,18 @@ pub fn without_host_bits(source_type: SourceType, value: &str) -> Option<String>
     });
     let cleared = cleared.collect::<Vec<_>>().join(",");
     changed.then_some(cleared)
+}
+
+/// Returns the domains of a value with international names as A-labels. What is no domain stays.
+pub fn with_a_labels(value: &str) -> String {
+    let converted = elements(SourceType::Domain, value).into_iter().map(|text| {
+        let prefix = ["=", "*."].into_iter().find(|prefix| text.starts_with(prefix)).unwrap_or_default();
+        match DomainName::parse(&text[prefix.len()..]) {
+            Ok(name) if !text.is_ascii() && !text.starts_with('~') => format!("{prefix}{name}"),
+            _ => text.to_owned(),
+        }
+    });
+    converted.collect::<Vec<_>>().join(",")
 }
 
 /// The elements between commas. A regular expression takes the rest, commas included.
@@ -307,6 +320,15 @@ mod tests {
         for text in ["~", "=", "*.", "a b", "10.0.0.1", "*", "~[", "~a{2,1}", "~(?=a)"] {
             assert!(parse(SourceType::Domain, text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn international_names_become_a_labels() {
+        let value = with_a_labels("Bücher.example, =straße.example,*.münchen.example, plain.example, ~^bü$");
+        let wanted =
+            "xn--bcher-kva.example,=xn--strae-oqa.example,*.xn--mnchen-3ya.example,plain.example,~^bü$";
+        assert_eq!(value, wanted);
+        assert!(parse(SourceType::Domain, &value).is_ok());
     }
 
     #[test]

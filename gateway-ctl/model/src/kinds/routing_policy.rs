@@ -426,6 +426,9 @@ impl Resource for RoutingPolicy {
         if self.name.is_empty() {
             self.name = format!("policy-{}", self.meta.slot);
         }
+        if self.source_type == SourceType::Domain && !self.source_value.is_ascii() {
+            self.source_value = policy_source::with_a_labels(&self.source_value);
+        }
         if self.profile.is_none() {
             self.fail_policy.get_or_insert_default();
             self.sticky.get_or_insert_default();

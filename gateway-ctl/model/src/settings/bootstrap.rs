@@ -6,6 +6,7 @@ mod audit;
 mod dataplane;
 mod dns;
 mod lan_ipv6;
+mod wan_access;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,6 +21,7 @@ pub use audit::Audit;
 pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
 pub use lan_ipv6::LanIpv6;
+pub use wan_access::WanAccess;
 
 use super::positions::Positions;
 use super::uplink::Wan;
@@ -173,6 +175,7 @@ pub struct Listen {
     pub api_addr: SocketAddr,
     /// Names under which browsers may use it, in addition to addresses and `localhost`.
     pub host_names: Vec<String>,
+    pub wan_access: WanAccess,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -297,7 +300,11 @@ impl Listen {
 
 impl Default for Listen {
     fn default() -> Listen {
-        Listen { api_addr: SocketAddr::from(([127, 0, 0, 1], 8080)), host_names: Vec::new() }
+        Listen {
+            api_addr: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            host_names: Vec::new(),
+            wan_access: WanAccess::default(),
+        }
     }
 }
 
@@ -422,6 +429,10 @@ impl Bootstrap {
         }
         self.validate_network(problems);
         self.validate_auth(problems);
+        let uplinks = self.all_uplinks();
+        let names: Vec<&str> =
+            uplinks.iter().flat_map(|wan| [wan.interface.as_str(), wan.display_name()]).collect();
+        self.listen.wan_access.validate(self.auth.enabled, self.tls.enabled, &names, problems);
         self.dataplane.validate(problems);
         for (address, name) in &self.dns.upstream_tls_names {
             if !is_host_name(name) {

@@ -181,11 +181,16 @@ impl Bootstrap {
         self.overlaid_or_less(&settings)
     }
 
+    /// Reports whether the file gives this key.
+    pub fn is_given(&self, key: &str) -> bool {
+        is_given(&self.given.0, key)
+    }
+
     /// Returns the source of the value of a key.
     pub fn source(&self, settings: &Settings, key: &str) -> Source {
         if settings.get(key).is_some() {
             Source::Runtime
-        } else if is_given(&self.given.0, key) {
+        } else if self.is_given(key) {
             Source::Bootstrap
         } else {
             Source::Default

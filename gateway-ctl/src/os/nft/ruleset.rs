@@ -8,7 +8,9 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use gateway_common::wire::Mark;
+use gateway_core::network::WanAccess;
 use gateway_core::plan::{NftRuleset, names};
+use ipnet::IpNet;
 
 use super::error::Error;
 
@@ -34,6 +36,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     let sets = InterfaceSets { lan: names(lan)?, tunnels: names(tunnels)?, uplinks: names(uplinks)? };
     let InterfaceSets { lan, tunnels, uplinks } = &sets;
     let ports = set(open_udp.iter().map(u16::to_string));
+    let access = ruleset.wan_access.as_ref().map(access_rules).transpose()?.unwrap_or_default();
 
     let mut text = Text::open();
     if lan.is_some() {
@@ -108,7 +111,7 @@ pub fn render(ruleset: &NftRuleset) -> Result<String, Error> {
     if let Some(tunnels) = tunnels {
         tunnel_source(&mut text, tunnels, sources);
     }
-    sets.render(&mut text, ports.as_deref());
+    sets.render(&mut text, ports.as_deref(), &access);
 
     text.chain("input", INPUT);
     // A TCP connection that has lost its tunnel.
@@ -192,6 +195,22 @@ fn tunnel_source(text: &mut Text, tunnels: &str, sources: &BTreeSet<(String, IpA
     text.end();
 }
 
+/// Returns the rules that let clients of uplinks reach the API.
+fn access_rules(access: &WanAccess) -> Result<Vec<String>, Error> {
+    let WanAccess { port, interfaces, clients } = access;
+    let Some(interfaces) = names(interfaces)? else { return Ok(Vec::new()) };
+    let rule = |sources: &str| format!("iifname {interfaces}{sources} tcp dport {port} accept");
+    if clients.is_empty() {
+        return Ok(vec![rule("")]);
+    }
+    let (v4, v6): (Vec<&IpNet>, Vec<&IpNet>) = clients.iter().partition(|net| matches!(net, IpNet::V4(_)));
+    let sources = |family: &str, nets: Vec<&IpNet>| {
+        set(IpNet::aggregate(&nets.into_iter().copied().collect()).iter().map(IpNet::to_string))
+            .map(|nets| rule(&format!(" {family} saddr {nets}")))
+    };
+    Ok([sources("ip", v4), sources("ip6", v6)].into_iter().flatten().collect())
+}
+
 /// Input access to this host by interface. LAN and loopback have access. Every other interface, listed or not, leads
 /// to the chain `outside`.
 #[derive(Default)]
@@ -203,7 +222,7 @@ struct InterfaceSets {
 
 impl InterfaceSets {
     /// Renders the chain for all interfaces that are neither LAN nor loopback.
-    fn render(&self, text: &mut Text, ports: Option<&str>) {
+    fn render(&self, text: &mut Text, ports: Option<&str>, access: &[String]) {
         text.chain("wan_input", "");
         text.rule("ct state established,related accept");
         text.rule(
@@ -223,6 +242,7 @@ impl InterfaceSets {
         if let (Some(uplinks), Some(ports)) = (&self.uplinks, ports) {
             text.rule(&format!("iifname {uplinks} udp dport {ports} accept"));
         }
+        access.iter().for_each(|rule| text.rule(rule));
         text.rule("drop");
         text.end();
     }
@@ -279,7 +299,7 @@ pub fn render_block(lan: &[String]) -> String {
     if let Some(lan) = &sets.lan {
         lan_sources(&mut text, lan, false);
     }
-    sets.render(&mut text, None);
+    sets.render(&mut text, None, &[]);
     text.chain("input", INPUT);
     text.rule(&format!("iifname != \"lo\" {SPOOFED} drop"));
     sets.input(&mut text);
@@ -424,6 +444,7 @@ mod tests {
             ]),
             delegated: BTreeSet::new(),
             sources: BTreeSet::from([("gw-exit-a".to_owned(), "10.66.1.2".parse().unwrap())]),
+            wan_access: None,
         }
     }
 
@@ -520,6 +541,32 @@ mod tests {
             assert_eq!(chain(text, "wan_input").last(), Some(&"drop"));
         }
         assert!(text.contains("iifname { \"wan0\" } udp dport { 51820 } accept"));
+    }
+
+    #[test]
+    fn uplinks_reach_the_api_only_by_the_setting() {
+        let access = |clients: &[&str]| WanAccess {
+            port: 8443,
+            interfaces: vec!["wan0".to_owned()],
+            clients: clients.iter().map(|net| net.parse().unwrap()).collect(),
+        };
+        let rules = |clients: &[&str]| {
+            let ruleset = NftRuleset { wan_access: Some(access(clients)), ..ruleset() };
+            let text = render(&ruleset).unwrap();
+            let chain = chain(&text, "wan_input").into_iter().map(str::to_owned);
+            let rules: Vec<String> = chain.filter(|rule| rule.contains("8443")).collect();
+            assert!(!render_block(&ruleset.lan).contains("8443"));
+            rules
+        };
+        assert_eq!(rules(&[]), ["iifname { \"wan0\" } tcp dport 8443 accept"]);
+        assert_eq!(
+            rules(&["203.0.113.0/24", "203.0.113.8/32", "2001:db8::/32"]),
+            [
+                "iifname { \"wan0\" } ip saddr { 203.0.113.0/24 } tcp dport 8443 accept",
+                "iifname { \"wan0\" } ip6 saddr { 2001:db8::/32 } tcp dport 8443 accept",
+            ]
+        );
+        assert!(!render(&ruleset()).unwrap().contains("tcp dport"));
     }
 
     #[test]

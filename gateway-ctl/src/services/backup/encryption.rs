@@ -1,7 +1,11 @@
 //! Encrypted exports: age files (age-encryption.org/v1) with a passphrase, which `age -d` decrypts too.
 
+use std::io::{self, BufReader, Read, Write};
+
+use age::armor::{ArmoredReader, ArmoredWriter, Format};
 use age::scrypt::{Identity, Recipient};
 use age::secrecy::SecretString;
+use age::{Decryptor, Encryptor};
 
 /// Work factor of the key derivation (scrypt), as a power of two: 64 MiB and a fraction of a second on small
 /// machines.
@@ -45,6 +49,36 @@ pub fn open(sealed: &[u8], passphrase: &str) -> Result<Vec<u8>, Error> {
     age::decrypt(&identity, sealed).map_err(|_| Error::Decrypt)
 }
 
+/// Encrypts what `write` writes while it writes it.
+pub fn seal_stream(
+    out: impl Write,
+    passphrase: &str,
+    form: Form,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut recipient = Recipient::new(SecretString::from(passphrase.to_owned()));
+    recipient.set_work_factor(WORK);
+    let encryptor = Encryptor::with_recipients(std::iter::once(&recipient as &dyn age::Recipient));
+    let format = match form {
+        Form::Binary => Format::Binary,
+        Form::Armored => Format::AsciiArmor,
+    };
+    let armored = ArmoredWriter::wrap_output(out, format)?;
+    let mut sealed = encryptor.map_err(io::Error::other)?.wrap_output(armored)?;
+    write(&mut sealed)?;
+    sealed.finish()?.finish()?.flush()
+}
+
+/// Decrypts either form while it is read. Damage behind what was read already is an error of a later read, so the result
+/// counts only after its end was reached.
+pub fn open_stream<'a>(sealed: impl Read + 'a, passphrase: &str) -> Result<Box<dyn Read + 'a>, Error> {
+    let mut identity = Identity::new(SecretString::from(passphrase.to_owned()));
+    identity.set_max_work_factor(MOST_WORK);
+    let decryptor = Decryptor::new_buffered(ArmoredReader::new(BufReader::new(sealed)));
+    let opened = decryptor.and_then(|file| file.decrypt(std::iter::once(&identity as &dyn age::Identity)));
+    opened.map(|plain| Box::new(plain) as Box<dyn Read>).map_err(|_| Error::Decrypt)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +95,26 @@ mod tests {
         }
         let sealed = seal(b"x", PASSPHRASE, Form::Binary).unwrap();
         assert!(sealed.starts_with(b"age-encryption.org/v1\n-> scrypt "));
+    }
+
+    #[test]
+    fn streams_are_the_same_files_and_damage_at_the_end_is_found() {
+        let plain: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+        for form in [Form::Binary, Form::Armored] {
+            let mut sealed = Vec::new();
+            seal_stream(&mut sealed, PASSPHRASE, form, |out| {
+                plain.chunks(1000).try_for_each(|part| out.write_all(part))
+            })
+            .unwrap();
+            assert_eq!(open(&sealed, PASSPHRASE).unwrap(), plain);
+            let whole = |sealed: &[u8]| {
+                let mut opened = Vec::new();
+                open_stream(sealed, PASSPHRASE).unwrap().read_to_end(&mut opened).map(|_| opened)
+            };
+            assert_eq!(whole(&seal(&plain, PASSPHRASE, form).unwrap()).unwrap(), plain);
+            assert!(whole(&sealed[..sealed.len() - 100]).is_err());
+            assert!(open_stream(&sealed[..], "another passphrase").is_err());
+        }
     }
 
     #[test]

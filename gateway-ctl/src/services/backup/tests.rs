@@ -69,7 +69,12 @@ impl Fixture {
 
 fn open(state: &TempDir, clock: &Arc<ManualClock>) -> Arc<Service> {
     let store = Store::open(state.path().join("store.redb"), clock.clone()).unwrap();
-    Service::new(Arc::new(store), Factory::new(PqMode::Default), gateway_outbound::Resolver::default())
+    Service::new(
+        Arc::new(store),
+        Bootstrap::default(),
+        Factory::new(PqMode::Default),
+        gateway_outbound::Resolver::default(),
+    )
 }
 
 #[tokio::test]

@@ -79,6 +79,7 @@ fn a_medium_wipe_leaves_nothing_but_a_policy_that_blocks() {
     for text in ["laptop-of-anna", "home-of-anna", "webhook-of-anna", KEY] {
         assert!(has(folder.path(), text), "{text}");
     }
+    let node = store.current().settings.get(NODE_ID).cloned().unwrap();
     store.wipe(AuditTicket::system("wipe", "gateway"), true).unwrap();
     let gone = || {
         for text in ["laptop-of-anna", "home-of-anna", "webhook-of-anna", "anna-the-actor", KEY] {
@@ -89,7 +90,7 @@ fn a_medium_wipe_leaves_nothing_but_a_policy_that_blocks() {
     let check = |store: &Store| {
         let state = store.current();
         assert!(state.revision > revision);
-        // The next start gives the installation another ID.
+        assert!(state.settings.get(NODE_ID).is_some_and(|id| id.is_string() && *id != node), "{node}");
         let settings = state.settings.iter().filter(|(key, _)| *key != NODE_ID);
         assert!(state.devices.is_empty() && state.tunnels.is_empty() && settings.count() == 0);
         assert_eq!((state.trust_classes.len(), state.applied.policies.len()), (5, 1));

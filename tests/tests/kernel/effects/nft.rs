@@ -16,6 +16,7 @@ use super::{SILENCE, namespace, receiver, within};
 fn ruleset() -> NftRuleset {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     NftRuleset {
+        wan_access: None,
         lan: names(&["lan0"]),
         tunnels: names(&["tun0"]),
         uplinks: names(&["wan0"]),
@@ -117,6 +118,7 @@ fn every_shape_of_a_rule_set_is_accepted_by_nft() {
                         let dns_port = if tunnels.is_empty() { 0 } else { 53 };
                         let ntp_port = if uplinks.is_empty() { 0 } else { 4704 };
                         let ruleset = NftRuleset {
+                            wan_access: None,
                             lan,
                             tunnels,
                             uplinks,

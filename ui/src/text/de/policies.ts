@@ -367,7 +367,7 @@ export const policies: Text['policies'] = {
     quarantine: 'Nichts von diesem Gerät kommt durch das Gateway.',
     'captive-portal': 'Nur DNS und Web gehen über die Standardroute, um sich an einem Portal anzumelden.',
   },
-  exceptionStatus: { active: 'Aktiv', expired: 'Beendet', revoked: 'Vorzeitig beendet' },
+  exceptionStatus: { planned: 'Geplant', active: 'Aktiv', expired: 'Beendet', revoked: 'Vorzeitig beendet' },
   exceptionType: 'Art',
   exceptionDevice: 'Gerät',
   exceptionUntil: 'Bis',

@@ -381,7 +381,12 @@ export const policies = {
     quarantine: 'Nothing of the device passes the gateway.',
     'captive-portal': 'Only DNS and the web leave by the default route, to log in at a portal.',
   } as Record<string, string>,
-  exceptionStatus: { active: 'Active', expired: 'Ended', revoked: 'Ended early' } as Record<string, string>,
+  exceptionStatus: {
+    planned: 'Planned',
+    active: 'Active',
+    expired: 'Ended',
+    revoked: 'Ended early',
+  } as Record<string, string>,
   exceptionType: 'Kind',
   exceptionDevice: 'Device',
   exceptionUntil: 'Until',
