@@ -1,5 +1,7 @@
 //! Policies and their evaluation.
 
+use gateway_core::facts::Facts;
+use gateway_core::network::Network;
 use gateway_model::kinds::policy_source::SourceType;
 use gateway_model::{Kind, Resource, RoutingPolicy, State, Warning};
 use serde_json::Value;
@@ -64,7 +66,13 @@ pub fn rows(t: &mut Table) {
 fn doubtful_interfaces(open: &Open, policy: &Value) -> Vec<Warning> {
     let world = open.worlds.last();
     let mut warnings = missing_hops(&world.config, &world.facts, policy);
-    if world.facts.links.is_empty() || policy["source_type"] != SourceType::Interface.as_str() {
+    warnings.extend(doubtful_sources(&world.network, &world.facts, policy));
+    warnings
+}
+
+fn doubtful_sources(network: &Network, facts: &Facts, policy: &Value) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if facts.links.is_empty() || policy["source_type"] != SourceType::Interface.as_str() {
         return warnings;
     }
     let names = policy["source_value"].as_str().unwrap_or_default().split(',').map(str::trim);
@@ -72,12 +80,12 @@ fn doubtful_interfaces(open: &Open, policy: &Value) -> Vec<Warning> {
     let of = |is: &dyn Fn(&str) -> bool| {
         names.iter().copied().filter(|name| is(name)).collect::<Vec<_>>().join(", ")
     };
-    let absent = of(&|name| !world.facts.links.contains_key(name));
+    let absent = of(&|name| !facts.links.contains_key(name));
     if !absent.is_empty() {
         let message = format!("This host has no interface {absent}, so no packet matches.");
         warnings.push(Warning::new("source_value", message));
     }
-    let uplinks = of(&|name| world.network.uplinks.iter().any(|uplink| uplink.interface == name));
+    let uplinks = of(&|name| network.uplinks.iter().any(|uplink| uplink.interface == name));
     if !uplinks.is_empty() {
         let message = format!(
             "{uplinks}: an uplink, not an interface of the LAN, so nothing that policies route comes in by it."
@@ -117,19 +125,33 @@ async fn toggle(cx: Cx, request: Req<()>) -> Result<Object<RoutingPolicy>, ApiEr
 #[cfg(test)]
 mod tests {
     use gateway_core::facts::Link;
+    use gateway_core::network::UplinkSettings;
     use serde_json::json;
 
     use super::*;
 
     #[test]
-    fn interfaces_that_the_host_lacks_are_warned_of() {
+    fn interfaces_that_the_host_lacks_and_uplinks_are_warned_of() {
+        let uplink = UplinkSettings { interface: "wan0".to_owned(), ..UplinkSettings::default() };
+        let network = Network { uplinks: vec![uplink], ..Network::default() };
         let mut facts = Facts::default();
+        let messages = |facts: &Facts, policy: &Value| -> Vec<String> {
+            let warnings = doubtful_sources(&network, facts, policy);
+            assert!(warnings.iter().all(|warning| warning.path == "source_value"), "{warnings:?}");
+            warnings.into_iter().map(|warning| warning.message).collect()
+        };
         let policy = json!({"source_type": "interface", "source_value": "eth1, eth7,eth9"});
-        assert!(absent_interfaces(&facts, &policy).is_none(), "nothing was observed");
-        facts.links.insert("eth1".to_owned(), Link::default());
-        let warning = absent_interfaces(&facts, &policy).expect("a warning");
-        assert!(warning.message.contains("eth7, eth9") && !warning.message.contains("eth1,"), "{warning:?}");
-        let subnet = json!({"source_type": "subnet", "source_value": "10.0.0.0/8"});
-        assert!(absent_interfaces(&facts, &subnet).is_none());
+        assert!(messages(&facts, &policy).is_empty(), "nothing was observed");
+        for name in ["eth1", "wan0"] {
+            facts.links.insert(name.to_owned(), Link::default());
+        }
+        let found = messages(&facts, &policy);
+        assert!(
+            found.len() == 1 && found[0].contains("eth7, eth9") && !found[0].contains("eth1,"),
+            "{found:?}"
+        );
+        let found = messages(&facts, &json!({"source_type": "interface", "source_value": "wan0"}));
+        assert!(found.len() == 1 && found[0].starts_with("wan0: an uplink"), "{found:?}");
+        assert!(messages(&facts, &json!({"source_type": "subnet", "source_value": "10.0.0.0/8"})).is_empty());
     }
 }

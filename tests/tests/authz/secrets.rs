@@ -9,7 +9,8 @@ use crate::authz::testbed::Testbed;
 async fn operator_cannot_send_a_stored_password_elsewhere() {
     let testbed = Testbed::new();
     let operator = testbed.session(testbed.user("olga", Role::Operator));
-    let proxy = json!({"name": "home", "address": "192.0.2.7", "username": "gw", "password": "s3cret-of-proxy"});
+    let proxy =
+        json!({"name": "home", "address": "192.0.2.7", "username": "gw", "password": "s3cret-of-proxy"});
     let created = testbed.send(&operator, "POST", "/proxies", Some(proxy)).await;
     assert_eq!((created.status, &created.data()["has_password"]), (201, &json!(true)), "{}", created.body);
     let path = format!("/proxies/{}", created.data()["id"].as_str().expect("an id"));

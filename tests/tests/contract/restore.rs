@@ -24,11 +24,11 @@ fn sample(key: &str) -> Option<Value> {
         "dns.listen_addr" => json!("127.0.0.1:5353"),
         "dns.upstream_tls_names" => json!({"192.0.2.53": "dns.example"}),
         "auth.local_net" => json!("10.9.0.0/16"),
-        "listen.wan_access.uplinks" => json!(["wan8"]),
+        "listen.wan_access.uplinks" => json!(["fibre"]),
         "network.wan_iface" => json!("wan9"),
         "network.lan_iface" => json!(["lan8", "lan9"]),
-        // One: the order of several depends on the indexes that they have in the kernel.
-        "network.wans" => json!([{"interface": "wan8", "name": "fibre", "priority": 7}]),
+        // The uplink of the default, so that its index in the kernel does not depend on what was set before.
+        "network.wans" => json!([{"interface": "eth0", "name": "fibre", "priority": 7}]),
         "network.bridges" => json!([{"name": "br9", "ports": ["eth8"]}]),
         "network.vlans" => json!([{"name": "eth9.30", "parent": "eth9", "id": 30}]),
         "dataplane.xdp_interfaces" => json!([{"interface": "wan9", "mode": "native"}]),
@@ -152,6 +152,7 @@ async fn with_everything_set() -> Client {
     let tls = json!({"tls": {"cert": {"value": "/etc/tls/cert.pem"}, "key": {"value": "/etc/tls/key.pem"}}});
     let answer = client.put("/settings", tls).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
+    assert!(change(&client, "network.wans").await, "before network.wan_iface, so that the uplink stays");
     // Some values are valid only beside others.
     let mut waiting: Vec<&str> =
         settings().filter(|key| !["tls.cert", "tls.key", keys::PQ_CRYPTO_MODE].contains(key)).collect();

@@ -79,7 +79,18 @@ pub fn show(verdict: Option<&GatewayVerdict>, now: Timestamp, checks: &[TrackedC
     let share = counts.share();
     let share = (word == Word::Ok && share.covered < share.total).then_some(share);
     let (since, checked_at) = (Some(since), Some(checked_at));
-    VerdictView { word, sentence, phrases, share, since, checked_at, counts, leaked_packets, guard_drops, checks }
+    VerdictView {
+        word,
+        sentence,
+        phrases,
+        share,
+        since,
+        checked_at,
+        counts,
+        leaked_packets,
+        guard_drops,
+        checks,
+    }
 }
 
 fn is_impaired(tracked: &TrackedCheck) -> bool {
@@ -89,10 +100,9 @@ fn is_impaired(tracked: &TrackedCheck) -> bool {
 /// Returns the part of the sentence about functions. Empty if all are well.
 fn of_functions(checks: &[FunctionCheck]) -> Vec<Phrase> {
     let mut phrases = Vec::new();
-    for (state, code, says) in [
-        ("failed", "function_failed", "does not work"),
-        ("degraded", "function_degraded", "is degraded"),
-    ] {
+    for (state, code, says) in
+        [("failed", "function_failed", "does not work"), ("degraded", "function_degraded", "is degraded")]
+    {
         for check in checks.iter().filter(|check| check.state == state) {
             let (reason, why) = match &check.details {
                 Some(details) => (details.code, details.message.as_str()),
