@@ -44,13 +44,18 @@ pub fn blocked<E: PolicyMaps>(input: &PolicyInput<'_>, blocks: u32, device: u32,
         }
     }
     let shown = input.shown | packet.payload;
-    if blocks & block_flags::QUIC != 0 && is_udp && (port == HTTPS_PORT || shown & flow_flags::QUIC != 0) {
+    let quic = flow_flags::QUIC | flow_flags::QUIC_OTHER;
+    if blocks & block_flags::QUIC != 0 && is_udp && (port == HTTPS_PORT || shown & quic != 0) {
         return Reason::QuicBlocked as u32;
     }
     if blocks & block_flags::STUN != 0 && (is_stun_port(port) || shown & flow_flags::STUN != 0) {
         return Reason::StunBlocked as u32;
     }
     let may_be_doh = blocks & block_flags::DOH != 0 && device & device_flags::RESOLVER == 0;
+    // The name of the server cannot be read, so the client must use another version or TCP.
+    if may_be_doh && is_udp && shown & flow_flags::QUIC_OTHER != 0 {
+        return Reason::DohBlocked as u32;
+    }
     if may_be_doh && is_udp && is_held(packet.payload, input.shown) {
         return Reason::QuicHeld as u32;
     }
@@ -128,10 +133,10 @@ const fn is_encrypted_dns(port: u16) -> bool {
     matches!(port, 853 | 784 | 8853)
 }
 
-/// RFC 8489, section 18.6; 19302 is that of the public servers of Google.
+/// RFC 8489, section 18.6. Zoom uses 3479 and Microsoft Teams 3478 to 3481; 19302 to 19309 are those of Google.
 #[inline(always)]
 const fn is_stun_port(port: u16) -> bool {
-    matches!(port, 3478 | 5349 | 19302)
+    matches!(port, 3478..=3481 | 5349 | 19302..=19309)
 }
 
 /// mDNS (RFC 6762), LLMNR (RFC 4795), SSDP, NetBIOS (RFC 1002).

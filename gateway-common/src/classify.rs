@@ -263,9 +263,14 @@ fn ports<P: Packet + ?Sized>(packet: &P, offset: usize, ip: &mut IpPacket) -> He
             {
                 ip.opening = control[1] & (SYN | ACK) == SYN;
                 ip.transport = offset as u16;
-                if let Some(begin) = packet.read::<[u32; 3]>(offset + (control[0] >> 4) as usize * 4) {
+                let begin = offset + (control[0] >> 4) as usize * 4;
+                if let Some(begin) = packet.read::<[u32; 3]>(begin) {
                     ip.payload =
                         stream(u32::from_be(begin[0]), u32::from_be(begin[1]), u32::from_be(begin[2]));
+                } else if let Some(begin) = packet.read::<[u16; 3]>(begin) {
+                    // A ClientHello that the segment cuts off behind the type of the message.
+                    let first = (u16::from_be(begin[0]) as u32) << 16 | u16::from_be(begin[1]) as u32;
+                    ip.payload = stream(first, (u16::from_be(begin[2]) as u32) << 16, 0);
                 }
             }
         }
@@ -312,10 +317,17 @@ const fn is_stun_header(first: u32, second: u32) -> bool {
     first >> 30 == 0 && first & 3 == 0 && second == STUN_MAGIC_COOKIE
 }
 
+/// Reports whether a datagram is STUN: two leading zero bits, the magic cookie and the exact length. Common senders do not
+/// pad the length to a multiple of four.
+#[inline(always)]
+const fn is_stun_datagram(length: u32, first: u32, second: u32) -> bool {
+    first >> 30 == 0 && second == STUN_MAGIC_COOKIE && length == UDP_HEADER + STUN_HEADER + (first & 0xffff)
+}
+
 /// Recognises the payload of a UDP datagram by its first eight bytes. `length` is that of the UDP header.
 #[inline(always)]
 const fn payload(length: u32, first: u32, second: u32) -> u8 {
-    if is_stun_header(first, second) && length == UDP_HEADER + STUN_HEADER + (first & 0xffff) {
+    if is_stun_datagram(length, first, second) {
         return flow_flags::STUN;
     }
     // Long header, packet type Initial (RFC 9000, section 17.2.2; RFC 9369, section 3.2). The fixed bit may be cleared
@@ -326,6 +338,62 @@ const fn payload(length: u32, first: u32, second: u32) -> u8 {
         if (version == QUIC_VERSION_1 && kind == 0) || (version == QUIC_VERSION_2 && kind == 1) {
             return flow_flags::QUIC;
         }
+        // The type of a packet depends on the version, so each long header with the fixed bit counts.
+        if first >> 30 & 1 == 1 && is_other_quic(version) {
+            return flow_flags::QUIC_OTHER;
+        }
     }
     0
+}
+
+/// Reports whether a number is a version of QUIC that the daemon cannot decrypt: drafts of the IETF, reserved versions
+/// (RFC 9000, section 15), versions of Meta (`0xfaceb0xx`) and Google's QUIC and its variant with TLS (`Q0xx`, `T0xx`).
+#[inline(always)]
+const fn is_other_quic(version: u32) -> bool {
+    version >> 8 == 0x00ff_0000
+        || version & 0x0f0f_0f0f == 0x0a0a_0a0a
+        || version >> 8 == 0x00fa_ceb0
+        || matches!(version >> 16, 0x5130 | 0x5430)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first(payload: &[u8]) -> u8 {
+        let word = |at: usize| u32::from_be_bytes(payload[at..at + 4].try_into().expect("four bytes"));
+        super::payload(UDP_HEADER + payload.len() as u32, word(0), word(4))
+    }
+
+    /// Returns a datagram with a long header of QUIC (RFC 8999, section 5.1).
+    fn long_header(first: u8, version: u32, length: usize) -> Vec<u8> {
+        let mut packet = vec![first];
+        packet.extend(version.to_be_bytes());
+        packet.resize(length, 8);
+        packet
+    }
+
+    #[test]
+    fn stun_needs_the_cookie_and_its_exact_length() {
+        let stun = |length: u16, body: usize| {
+            let mut message = [&[0, 1][..], &length.to_be_bytes(), &STUN_MAGIC_COOKIE.to_be_bytes()].concat();
+            message.resize(20 + body, 7);
+            first(&message)
+        };
+        assert_eq!([stun(0, 0), stun(8, 8), stun(37, 37)], [flow_flags::STUN; 3]);
+        assert_eq!([stun(8, 9), stun(37, 36)], [0; 2]);
+    }
+
+    #[test]
+    fn quic_is_recognised_by_its_long_header() {
+        assert_eq!(first(&long_header(0xc3, QUIC_VERSION_1, 1200)), flow_flags::QUIC);
+        // Draft 29, reserved, mvfst, Q046 and T051.
+        for version in [0xff00_001d, 0x1a2a_3a4a, 0xface_b002, 0x5130_3436, 0x5430_3531] {
+            assert_eq!(first(&long_header(0xc3, version, 1200)), flow_flags::QUIC_OTHER, "{version:x}");
+            assert_eq!(first(&long_header(0x83, version, 1200)), 0, "{version:x} without the fixed bit");
+            assert_eq!(first(&long_header(0xc3, version, 1199)), 0, "{version:x} too short");
+        }
+        assert_eq!(first(&[0xff; 1400]), 0);
+        assert_eq!(first(&long_header(0xc3, 0x0123_4567, 1200)), 0);
+    }
 }

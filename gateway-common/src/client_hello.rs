@@ -1,16 +1,19 @@
 //! Server name in the ClientHello of TLS (RFC 8446, section 4.1.2; RFC 6066, section 3) at the beginning of a TCP
-//! connection. Its extensions may go on in later segments.
+//! connection. It may go on in later segments.
 
 use core::hint::black_box;
 
 use crate::classify::IpPacket;
 use crate::packet::{NAME, Packet};
+use crate::wire::fields_before_extensions as field;
 use crate::wire::{HelloProgress, ServerNames, flow_flags};
 
 /// Length of the header of a record.
 const RECORD: usize = 5;
 /// Offset of the session id in a handshake message: behind its header, the version and the random bytes.
 const SESSION_ID: usize = 4 + 2 + 32;
+/// Number of fields from the session id to the length of the extensions.
+const FIELDS: usize = 4;
 /// Maximum number of extensions. Browsers send about 20.
 const MAX_EXTENSIONS: usize = 40;
 const SERVER_NAME: u16 = 0;
@@ -41,15 +44,40 @@ pub fn names(handshake: &[u8]) -> ServerNames {
 /// Reads a handshake message.
 #[inline(always)]
 fn message<P: Packet + ?Sized>(packet: &P, ip: &mut IpPacket, base: u32, handshake: usize) -> u32 {
-    // What is cut off before the extensions has no name.
-    let Some(session) = packet.load::<u8>(handshake + SESSION_ID) else { return 0 };
-    let mut at = handshake + SESSION_ID + 1 + session as usize;
-    let Some(suites) = packet.load::<u16>(at) else { return 0 };
-    at += 2 + u16::from_be(suites) as usize;
-    let Some(compression) = packet.load::<u8>(at) else { return 0 };
-    at += 1 + compression as usize;
-    let Some(left) = packet.load::<u16>(at) else { return 0 };
-    extensions(packet, ip, base, at + 2, u16::from_be(left) as usize)
+    fields(packet, ip, base, handshake + SESSION_ID, field::SESSION_ID)
+}
+
+/// Reads a message from one of the fields before the extensions on. A segment may end before each of them; a field that two
+/// segments share is not read.
+#[inline(never)]
+fn fields<P: Packet + ?Sized>(packet: &P, ip: &mut IpPacket, base: u32, mut at: usize, mut next: u32) -> u32 {
+    for _ in 0..FIELDS {
+        let width = if next == field::SESSION_ID || next == field::COMPRESSION_METHODS { 1 } else { 2 };
+        let length = match width {
+            1 => packet.load::<u8>(at).map(|length| length as usize),
+            _ => packet.load::<u16>(at).map(|length| u16::from_be(length) as usize),
+        };
+        let Some(length) = length else {
+            pause(packet, ip, base, at, next);
+            return 0;
+        };
+        at += width;
+        if next == field::LENGTH_OF_EXTENSIONS {
+            return extensions(packet, ip, base, at, length);
+        }
+        at += length;
+        next += field::SESSION_ID;
+    }
+    0
+}
+
+/// Keeps the progress if the segment ends before the next field.
+#[inline(always)]
+fn pause<P: Packet + ?Sized>(packet: &P, ip: &mut IpPacket, base: u32, at: usize, left: u32) {
+    if at >= packet.length() as usize {
+        ip.payload = flow_flags::HELLO_OPEN;
+        ip.hello = HelloProgress { next: base.wrapping_add(at as u32), left };
+    }
 }
 
 /// Goes on with a ClientHello whose [`HelloProgress`] the packet has. The payload is [`flow_flags::HELLO`] if it is
@@ -67,7 +95,12 @@ pub fn resume<P: Packet + ?Sized>(packet: &P, ip: &mut IpPacket) -> u32 {
     }
     ip.payload = flow_flags::HELLO;
     let base = sequence.wrapping_sub(payload as u32);
-    extensions(packet, ip, base, payload + skipped, progress.left as usize)
+    let at = payload + skipped;
+    if progress.left < field::SESSION_ID {
+        extensions(packet, ip, base, at, progress.left as usize)
+    } else {
+        fields(packet, ip, base, at, progress.left)
+    }
 }
 
 /// Returns the sequence number and the offset of the payload of a TCP segment (RFC 9293, section 3.1).
@@ -95,10 +128,7 @@ fn extensions<P: Packet + ?Sized>(
         }
         let Some(header) = packet.load::<[u16; 2]>(at) else {
             // A header that two segments share is not read.
-            if at >= packet.length() as usize {
-                ip.payload = flow_flags::HELLO_OPEN;
-                ip.hello = HelloProgress { next: base.wrapping_add(at as u32), left: left as u32 };
-            }
+            pause(packet, ip, base, at, left as u32);
             return 0;
         };
         at += EXTENSION;
@@ -213,32 +243,45 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever two segments meet, the name is found, unless they share the extension's header or the name.
+        /// Wherever segments meet, the name is found, unless they share a length, an extension's header or the name.
         #[test]
-        fn a_name_in_a_later_segment_is_found(before in 0..1500usize, cut in 100..1600usize) {
+        fn a_name_in_a_later_segment_is_found(
+            before in 0..1500usize,
+            cuts in prop::collection::btree_set(prop_oneof![6..120usize, 100..1600usize], 1..4),
+        ) {
             let key_share = extension(51, &vec![5; before]);
             let bytes = hello(&[extension(10, &[1, 2]), key_share, server_name(NAME), extension(16, &[0; 14])]);
-            let cut = cut.min(bytes.len() - 1);
             let name_at = bytes.windows(2).rposition(|pair| pair == b"Mo").unwrap() - 9;
-            let shares = |begin: usize, length: usize| cut > begin && cut < begin + length;
-            prop_assume!(!shares(name_at, 9 + NAME.len()) && !shares(name_at - before - 4, 4));
-            prop_assume!(!shares(name_at - before - 10, 4));
-            let first = segment(0, &bytes[..cut]);
-            let mut ip = packet(&first);
-            begin(&first[..], &mut ip);
-            if ip.payload == flow_flags::HELLO_OPEN {
-                let rest = segment(cut, &bytes[cut..]);
-                let mut next = packet(&rest);
-                next.hello = ip.hello;
-                // The same segment again changes nothing.
-                let mut again = packet(&first);
-                again.hello = ip.hello;
-                resume(&first[..], &mut again);
-                prop_assert_eq!(again.payload, 0);
-                resume(&rest[..], &mut next);
-                ip = next;
+            let shared = [(76, 2), (84, 2), (name_at, 9 + NAME.len()), (name_at - before - 4, 4), (name_at - before - 10, 4)];
+            let is_read = |cut: &usize| !shared.iter().any(|(begin, length)| *cut > *begin && *cut < begin + length);
+            let cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < bytes.len()).filter(is_read).collect();
+            let ends = cuts.iter().copied().chain([bytes.len()]);
+            let begins = [0].into_iter().chain(cuts.iter().copied());
+            let mut state = IpPacket::default();
+            for (begin_at, end) in begins.zip(ends) {
+                let frame = segment(begin_at, &bytes[begin_at..end]);
+                let mut ip = packet(&frame);
+                if begin_at == 0 {
+                    prop_assert_eq!(ip.payload, flow_flags::HELLO);
+                    begin(&frame[..], &mut ip);
+                    state = ip;
+                } else if state.payload == flow_flags::HELLO_OPEN {
+                    ip.hello = state.hello;
+                    resume(&frame[..], &mut ip);
+                    // A segment that ends before the next field changes nothing.
+                    if ip.payload != 0 {
+                        state = ip;
+                    }
+                }
+                if state.payload == flow_flags::HELLO_OPEN {
+                    // The same segment again changes nothing.
+                    let mut again = packet(&frame);
+                    again.hello = state.hello;
+                    resume(&frame[..], &mut again);
+                    prop_assert_eq!(again.payload, 0);
+                }
             }
-            prop_assert_eq!((ip.payload, ip.names), (flow_flags::HELLO, expected("mozilla.cloudflare-dns.com")));
+            prop_assert_eq!((state.payload, state.names), (flow_flags::HELLO, expected("mozilla.cloudflare-dns.com")));
         }
 
         #[test]

@@ -18,12 +18,12 @@ const HEADER_UDP: u32 = 8;
 /// Datagrams of a flow that the kernel has merged, and that are copied. A ClientHello needs two or three.
 const SEGMENTS: u32 = 4;
 
-/// Copies the datagram if it has an Initial packet that is held, or that passes while something of the plan goes by the
-/// names of servers.
+/// Copies the datagram if it is held, also one that follows an Initial packet, or if it has an Initial packet that passes
+/// while something of the plan goes by the names of servers.
 #[inline(always)]
 pub fn copy_initial(context: &TcContext, packet: &IpPacket, verdict: &Verdict) {
-    if packet.payload & flow_flags::QUIC != 0 && !verdict.reason.is_block() {
-        let held = verdict.reason as u32 == Reason::QuicHeld as u32;
+    let held = verdict.reason as u32 == Reason::QuicHeld as u32;
+    if held || packet.payload & flow_flags::QUIC != 0 && !verdict.reason.is_block() {
         copy(context, packet, held as u32);
     }
 }
@@ -62,14 +62,14 @@ fn copy_datagram(context: &TcContext, packet: &IpPacket, begin: u32, length: u32
     let skb = context.as_ptr().cast();
     // Bounded as every verifier sees.
     let bounded = (length - 1 & (DATAGRAM as u32 - 1)) + 1;
+    let bounded_headers = (headers - 1 & (HEADERS as u32 - 1)) + 1;
     // SAFETY: the record is the place that was reserved, and its fields have room for the lengths.
     let failed = unsafe {
         (*record).flow = flow_key(packet);
         (*record).held = held;
         (*record).headers_length = headers;
         (*record).length = bounded;
-        // A packet with an Initial packet is longer.
-        let headers = bpf_skb_load_bytes(skb, 0, addr_of_mut!((*record).headers).cast(), HEADERS as u32);
+        let headers = bpf_skb_load_bytes(skb, 0, addr_of_mut!((*record).headers).cast(), bounded_headers);
         headers | bpf_skb_load_bytes(skb, begin, addr_of_mut!((*record).bytes).cast(), bounded)
     };
     if failed == 0 {

@@ -103,6 +103,8 @@ pub mod flow_flags {
     pub const DOH_NAME: u8 = 32;
     /// A privacy class evaluates the payload of each packet. No packet shows it: it is a property of the verdict.
     pub const INSPECTED: u8 = 64;
+    /// A UDP flow has carried a packet with a long header of a QUIC version that the daemon cannot decrypt.
+    pub const QUIC_OTHER: u8 = 128;
 }
 
 /// 2^64 divided by the golden ratio, odd.

@@ -92,10 +92,18 @@ pub struct DomainKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct HelloProgress {
-    /// Sequence number at which the next extension begins.
+    /// Sequence number at which the next field begins.
     pub next: u32,
-    /// Length of the extensions from there on.
+    /// Length of the extensions from there on; [`fields_before_extensions`] if they have not begun.
     pub left: u32,
+}
+
+/// Values of [`HelloProgress::left`] before the extensions, whose length has 16 bits: the next field.
+pub mod fields_before_extensions {
+    pub const SESSION_ID: u32 = 0x1_0000;
+    pub const CIPHER_SUITES: u32 = 0x2_0000;
+    pub const COMPRESSION_METHODS: u32 = 0x3_0000;
+    pub const LENGTH_OF_EXTENSIONS: u32 = 0x4_0000;
 }
 
 #[cfg(test)]

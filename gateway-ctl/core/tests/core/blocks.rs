@@ -65,6 +65,7 @@ fn a_class_blocks_its_protocols_and_no_others() {
     let (isolated, _) = fixture("isolated");
     let stun = |to, port| IpPacket { payload: flow_flags::STUN, ..packet(to, UDP, port) };
     let quic = |to, port| IpPacket { payload: flow_flags::QUIC, ..packet(to, UDP, port) };
+    let other_quic = |to, port| IpPacket { payload: flow_flags::QUIC_OTHER, ..packet(to, UDP, port) };
     let table = [
         (packet("203.0.113.9", TCP, 853), Reason::DotBlocked),
         (packet("203.0.113.9", UDP, 784), Reason::DotBlocked),
@@ -73,7 +74,10 @@ fn a_class_blocks_its_protocols_and_no_others() {
         (packet("45.90.28.77", TCP, 443), Reason::DohBlocked),
         (packet("203.0.113.9", UDP, 443), Reason::QuicBlocked),
         (quic("203.0.113.9", 8443), Reason::QuicBlocked),
+        (other_quic("203.0.113.9", 8443), Reason::QuicBlocked),
         (packet("203.0.113.9", UDP, 3478), Reason::StunBlocked),
+        (packet("203.0.113.9", UDP, 3479), Reason::StunBlocked),
+        (packet("203.0.113.9", UDP, 19_305), Reason::StunBlocked),
         (stun("203.0.113.9", 50_000), Reason::StunBlocked),
         (packet("2001:db8:2::9", TCP, 443), Reason::Ipv6Blocked),
         (packet("203.0.113.9", 41, 0), Reason::Ipv6Blocked),
