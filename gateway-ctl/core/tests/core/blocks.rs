@@ -209,6 +209,7 @@ fn the_gateway_asks_upstreams_for_clients_with_all_blocks() {
             mac: Some(gateway_model::MacAddr(MAC)),
             address: address.parse().expect("an address"),
             interface: None,
+            vlan: 0,
         };
         let upstream = upstream.parse().expect("an address");
         let (egress, _) = of_client(&fixture.input(), &fixture.compiled(), &client, upstream);

@@ -124,6 +124,7 @@ fn dns_query_of_a_device_leaves_no_weaker_than_its_packets() {
             mac: Some(MacAddr([2, 0, 0, 0, 0, mac])),
             address: [192, 168, 1, 100 + mac].into(),
             interface: Some(2),
+            vlan: 0,
         };
         of_client(&fixture.input(), &fixture.compiled(), &client, [9, 9, 9, 9].into()).0
     };
