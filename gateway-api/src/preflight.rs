@@ -70,7 +70,7 @@ pub async fn sessions_from_outside(config: &Bootstrap) -> Vec<Session> {
     sessions::from_outside(&lan, &own)
 }
 
-/// What to do about a session that would be cut.
+/// Remedy for a session that would be cut.
 pub const SESSIONS_FIX: &str = "connect from the LAN or use the console, or go on with --yes; listen.wan_access lets clients of uplinks reach the API";
 
 fn incoming_sessions(sessions: &[Session], may_cut: bool) -> Check {

@@ -6,10 +6,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gateway_core::network::{
-    InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings, WanAccess,
-};
+use gateway_core::network::{InterfaceSettings, LanIpv6Settings, Network, UplinkNumbers, UplinkSettings};
 use gateway_core::plan::VirtualLink;
+use gateway_core::wan_access::WanAccess;
 use gateway_core::xdp::XdpModes;
 use gateway_model::settings::bootstrap::{Dataplane, FastPathMode, LanIpv6, XdpInterface};
 use gateway_model::settings::group::Group as _;

@@ -11,6 +11,7 @@ mod error;
 mod file;
 mod load;
 mod migrate;
+mod node_id;
 mod open;
 mod open_file;
 mod passphrase_rotation;

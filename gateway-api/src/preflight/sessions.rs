@@ -90,7 +90,7 @@ fn address(text: &str) -> Option<SocketAddr> {
 mod tests {
     use super::*;
 
-    /// What the kernel shows of sshd with sessions from 203.0.113.7 and 192.168.1.5, an outgoing one, and one from loopback.
+    /// Table of the kernel for sshd with sessions from 203.0.113.7 and 192.168.1.5, an outgoing one, and one from loopback.
     const TCP: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1

@@ -27,7 +27,7 @@ enum Group {
     Unknown = 2,
 }
 
-/// What is known of the hosts of the LANs.
+/// Neighbours, bridge ports and devices of the LANs, which identify their hosts.
 #[derive(Clone, Debug, Default)]
 pub struct HostPaths {
     lans: Vec<IpNet>,

@@ -43,6 +43,7 @@ pub mod router_advertisement;
 pub mod shared;
 pub mod state_machines;
 pub mod stun;
+pub mod wan_access;
 pub mod xdp;
 
 pub use compile::{Compiled, Finding, Input, compile};

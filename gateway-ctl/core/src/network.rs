@@ -10,6 +10,7 @@ use ipnet::{IpNet, Ipv6Net};
 use serde::Serialize;
 
 use crate::plan::VirtualLink;
+use crate::wan_access::WanAccess;
 use crate::xdp::XdpModes;
 
 /// Most uplinks at once. Marks give them the numbers from 1 on; those of tunnels follow.
@@ -50,17 +51,6 @@ pub struct Network {
     pub ipv6: Option<LanIpv6Settings>,
     /// Treatment of hosts that are no device.
     pub unknown_hosts: UnknownHosts,
-}
-
-/// Access to the API by uplinks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct WanAccess {
-    /// TCP port of the API.
-    pub port: u16,
-    /// Interfaces of the uplinks.
-    pub interfaces: Vec<String>,
-    /// Networks of the clients. Empty: any.
-    pub clients: Vec<IpNet>,
 }
 
 /// Sources of the LANs' IPv6 prefixes.

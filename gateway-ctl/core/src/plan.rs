@@ -15,8 +15,8 @@ use ipnet::{IpNet, Ipv6Net};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::network::WanAccess;
 use crate::shared::Shared;
+use crate::wan_access::WanAccess;
 use crate::xdp::XdpModes;
 
 /// Everything the gateway wants, for one instant.

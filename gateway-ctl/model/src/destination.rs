@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::problem::Warning;
 use crate::secret::Secret;
 
-/// What says where secrets go: fields by name, with their values.
+/// Destination of secrets: the fields that name it, with their values.
 pub type Destination = BTreeMap<&'static str, String>;
 
 /// Drops a stored secret whose destination has changed. Returns a warning that names both.

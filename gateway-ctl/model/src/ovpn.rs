@@ -189,7 +189,7 @@ impl Ovpn {
         self.remotes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
-    /// What a server must prove to be taken for the right one, as a text that changes with it.
+    /// Identity that a server must prove, as a text that changes with it.
     pub fn server_identity(&self) -> String {
         let checks = self.directives.iter().filter(|directive| SERVER_CHECKS.contains(&directive.name));
         let checks =

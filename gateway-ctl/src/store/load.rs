@@ -6,13 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use gateway_model::registry::KINDS;
-use gateway_model::settings::{Setting, keys};
+use gateway_model::settings::Setting;
 use gateway_model::{Revision, State};
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::audit::ChainHead;
 use super::commit::write_state;
 use super::error::Error;
+use super::node_id::identify;
 use super::open_file::OpenFile;
 use super::paths::{draft_path, folder_of, open_file, sync_folder};
 use super::schema::{APPLIED, SETTINGS, meta, rows};
@@ -111,15 +112,6 @@ fn seed(db: &Database, state: &mut State, clock: &dyn Clock) -> Result<(), Error
         *state = draft;
     }
     Ok(())
-}
-
-/// Assigns the installation its stable ID. Returns `true` if it had none.
-pub(super) fn identify(state: &mut State) -> bool {
-    let missing = state.settings.get(keys::NODE_ID).is_none();
-    if missing {
-        state.set(keys::NODE_ID, uuid::Uuid::new_v4().to_string().into());
-    }
-    missing
 }
 
 /// Creates a new store under a temporary name, and renames it when it is complete. After an interruption, it starts

@@ -15,7 +15,7 @@ use super::Store;
 use super::audit::{self, AuditResult, AuditTicket};
 use super::commit::write_state;
 use super::error::Error;
-use super::load;
+use super::node_id;
 use super::schema::{META, META_TEXT, meta};
 use super::snapshots::store_pending;
 use super::values;
@@ -142,7 +142,7 @@ fn blocked(before: &State, now: jiff::Timestamp) -> Result<State, Error> {
         .map_err(|error| Error::Damaged { what: format!("the blocking policy is refused: {error}") })?;
     next.freeze_applied();
     // Another installation from now on: it keeps the backups of before.
-    load::identify(&mut next);
+    node_id::identify(&mut next);
     Ok(next)
 }
 

@@ -39,7 +39,7 @@ async fn the_first_account_is_made_once_and_from_elsewhere_with_the_code() {
     again.is(409, "already_configured");
 }
 
-/// Also while sign-in is off: whoever makes the first account governs the gateway as soon as it is on.
+/// Also while sign-in is off: the owner of the first account governs the gateway as soon as it is on.
 #[tokio::test]
 async fn the_first_account_needs_the_code_from_every_other_host() {
     for enabled in [false, true] {

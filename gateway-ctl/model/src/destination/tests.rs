@@ -1,3 +1,5 @@
+//! Secrets of every kind, with changed destinations.
+
 use serde_json::{Value, json};
 
 use crate::registry::{self, KINDS};
@@ -72,7 +74,7 @@ fn draft() -> State {
     State::default().begin("2026-11-29T12:00:00Z".parse().expect("a time"))
 }
 
-/// Where a case is stored.
+/// Place of a stored case.
 enum Stored {
     Object(&'static registry::Kind, String),
     Group(&'static GroupKind),

@@ -32,7 +32,7 @@ pub fn read(stream: impl Read, limit: usize) -> Result<Value, ReadError> {
     }
 }
 
-/// What is left of the memory; `None` after it was exceeded.
+/// Memory that is left; `None` after it was exceeded.
 #[derive(Clone, Copy)]
 struct Limited<'a>(&'a Cell<Option<usize>>);
 

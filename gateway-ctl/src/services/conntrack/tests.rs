@@ -1,3 +1,5 @@
+//! Tables that a host fills, and the entries that are cut.
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use gateway_core::Input;

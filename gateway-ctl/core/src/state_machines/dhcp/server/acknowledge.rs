@@ -171,7 +171,7 @@ impl Server {
         self.counters.note_reply(terms.kind);
         output.stored_replies.push(self.config.scopes[scope].reply(request, terms));
         match left {
-            // Also without a change: the client has the address, whoever has released it.
+            // Also without a change: the client has the address, so the release was not its own.
             Some(_) => drop(self.releases.remove(&address)),
             None => self.put(lease, seconds, output),
         }

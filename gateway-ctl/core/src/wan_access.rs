@@ -1,0 +1,15 @@
+//! Access to the API by uplinks, as the plan has it.
+
+use ipnet::IpNet;
+use serde::Serialize;
+
+/// Access to the API by uplinks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WanAccess {
+    /// TCP port of the API.
+    pub port: u16,
+    /// Interfaces of the uplinks.
+    pub interfaces: Vec<String>,
+    /// Networks of the clients. Empty: any.
+    pub clients: Vec<IpNet>,
+}
