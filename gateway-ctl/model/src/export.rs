@@ -19,6 +19,7 @@ use crate::kinds::Exception;
 use crate::problem::{Problems, Warning, code};
 use crate::resource::Resource;
 use crate::settings::Bootstrap;
+use crate::settings::group::GROUPS;
 use crate::state::State;
 pub use settings::{NOT_EXPORTED, PQ_CRYPTO_MODES};
 
@@ -207,7 +208,14 @@ impl Document {
         let before = draft.clone();
         let mut order = self.take_order(mode);
         let left_out = leave_out_exceptions(&mut order, draft);
-        let mut outcome = bulk_edit::change(draft, &order)?;
+        if self.complete && mode == Mode::Replace {
+            // The objects are checked as on a new gateway: the settings here go, and those of the document come after
+            // them, because they may name objects.
+            GROUPS.iter().for_each(|group| drop(draft.unset(group.key)));
+        }
+        let changed = bulk_edit::change(draft, &order);
+        draft.settings = before.settings.clone();
+        let mut outcome = changed?;
         outcome.warnings.extend(left_out);
         outcome.warnings.extend(settings::import(&self, draft, file, mode)?);
         outcome.settings = field_diff::settings(&before, draft);

@@ -163,6 +163,31 @@ fn values_set_at_run_time_come_back_and_others_are_taken_back() {
 }
 
 #[test]
+fn objects_are_not_checked_with_the_settings_that_the_import_replaces() {
+    let dhcp = GroupKind::find("dhcp").unwrap();
+    let with = |network: u8| {
+        let mut draft = State::new(now()).begin(now());
+        let at = |host: u8| format!("10.0.{network}.{host}");
+        let config =
+            json!({"interface": "lan0", "range_start": at(10), "range_end": at(99), "gateway": at(1)});
+        dhcp.put(&mut draft, config).unwrap();
+        let kind = crate::registry::kind("dhcp_reservation").unwrap();
+        kind.create(&mut draft, json!({"mac": "02:00:00:00:00:01", "ip": at(7)})).unwrap();
+        draft
+    };
+    let document = Document::of(&with(1), &Bootstrap::default(), true, "1", "gw", now());
+    let mut draft = with(2).begin(now());
+    document.clone().import(&mut draft, &Bootstrap::default(), Mode::Replace).unwrap();
+    assert_eq!(dhcp.shown(&draft), dhcp.shown(&with(1)));
+    let again = Document::of(&draft, &Bootstrap::default(), true, "1", "gw", now());
+    assert_eq!(again.resources["dhcp_reservations"][0]["ip"], "10.0.1.7");
+    let revision = draft.settings.revision();
+    let mut same = draft.begin(now());
+    again.import(&mut same, &Bootstrap::default(), Mode::Replace).unwrap();
+    assert_eq!(same.settings.revision(), revision, "nothing has changed");
+}
+
+#[test]
 fn a_document_that_is_not_complete_takes_no_setting_back() {
     let partial = Document { schema: "gateway-config/1".to_owned(), ..Document::default() };
     let mut draft = set(&state(), &[("audit.keep_days", json!(3))]).begin(now());
