@@ -6,6 +6,7 @@ mod bridges;
 mod captive;
 mod classes;
 mod clients;
+mod confined;
 mod connection_flood;
 mod conntrack;
 mod cover;

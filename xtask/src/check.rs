@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-use crate::{book, dependencies, ebpf, prepare::prepare, process, setup, tidy};
+use crate::{book, dependencies, ebpf, prepare::prepare, process, setup, tidy, units};
 
 /// Runs every step, also after a failed one: one run shows everything.
 pub fn run() -> Result<ExitCode> {
@@ -22,10 +22,14 @@ pub fn run() -> Result<ExitCode> {
         eprintln!("{error:#}");
         failed.push("dependencies");
     }
-    println!("== kernel programs");
-    if let Err(error) = ebpf::check_changed() {
-        eprintln!("{error:#}");
-        failed.push("kernel programs");
+    let checks: [(&str, fn() -> Result<()>); 2] =
+        [("unit", units::check), ("kernel programs", ebpf::check_changed)];
+    for (name, check) in checks {
+        println!("== {name}");
+        if let Err(error) = check() {
+            eprintln!("{error:#}");
+            failed.push(name);
+        }
     }
     println!("== book");
     match book::run(&book::Options::default()) {

@@ -20,6 +20,7 @@ mod setup;
 mod test;
 mod tidy;
 mod ui;
+mod units;
 mod vendors;
 
 use std::process::ExitCode;
