@@ -211,7 +211,7 @@ impl Document {
         if self.complete && mode == Mode::Replace {
             // The objects are checked as on a new gateway: the settings here go, and those of the document come after
             // them, because they may name objects.
-            GROUPS.iter().for_each(|group| drop(draft.unset(group.key)));
+            GROUPS.iter().for_each(|group| _ = draft.unset(group.key));
         }
         let changed = bulk_edit::change(draft, &order);
         draft.settings = before.settings.clone();
