@@ -61,6 +61,8 @@ impl Bed {
     fn poll(&mut self) {
         let mut output = Output::default();
         self.server.poll(at(self.now), &mut output);
+        // Leases of released addresses that no host answered for.
+        self.durable.extend(output.leases.into_iter().map(|lease| (lease.address, lease)));
         for reply in output.replies.iter().map(|reply| (reply.message[33], read(reply))) {
             self.offered.insert(reply.0, reply.1.address);
         }
