@@ -43,7 +43,13 @@ pub async fn run(Context { wake, dataplane, .. }: Context) {
         let lost = lost(&before, &after);
         before = after;
         last = plan.clone();
-        tokio::spawn(remind(dataplane.clone(), Arc::new(Change { plan, lost })));
+        let change = Arc::new(Change { plan, lost });
+        let (dataplane, compiled) = (dataplane.clone(), compiled.clone());
+        let is_current = move |change: &Change| {
+            let now = &compiled.borrow().plan.dataplane;
+            now.is_same(&change.plan) || decides_as(now, &change.plan)
+        };
+        tokio::spawn(remind(dataplane, change, is_current));
     }
 }
 
@@ -67,10 +73,14 @@ struct Change {
     lost: LostLegs,
 }
 
-async fn remind(dataplane: KernelDataplane, change: Arc<Change>) {
+/// Sends the probes, and repeats them while the plan decides as it did.
+async fn remind(dataplane: KernelDataplane, change: Arc<Change>, is_current: impl Fn(&Change) -> bool) {
     for round in 0..ROUNDS {
         if round > 0 {
             tokio::time::sleep(REPEAT_INTERVAL).await;
+            if !is_current(&change) {
+                return;
+            }
         }
         let (dataplane, change) = (dataplane.clone(), Arc::clone(&change));
         let sent = tokio::task::spawn_blocking(move || {

@@ -69,7 +69,8 @@ const PAGES: &[Page] = &[
     Page {
         file: "backup.md",
         configuration: "{}",
-        before: "mkdir backups",
+        before: "mkdir backups; curl -s $api/config/export-encrypted -H 'Content-Type: application/json' \
+                 -d '{\"passphrase\":\"at least twelve\"}' -o backup.age",
         values: &[("/mnt/usb/gateway", "'$PWD'/backups")],
     },
     Page { file: "dns.md", configuration: "{}", before: "id=$(device)", values: &[] },

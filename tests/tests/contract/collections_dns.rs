@@ -210,7 +210,7 @@ async fn rules_of_alerts_are_edited_by_their_kind() {
     let client = Client::new();
     let rules = client.get("/alerts/rules").await.data();
     let kinds: Vec<&Value> = rules.as_array().expect("a list").iter().map(|rule| &rule["id"]).collect();
-    assert_eq!(kinds.len(), 37);
+    assert_eq!(kinds.len(), 38);
     assert!(kinds.contains(&&json!("tunnel_down")), "{kinds:?}");
     for rule in rules.as_array().expect("a list") {
         let answer = client.put(&format!("/alerts/rules/{}", id(rule)), rule.clone()).await;

@@ -469,8 +469,12 @@ async fn the_password_of_a_proxy_is_stored_and_never_shown() {
     assert_eq!((&proxy["has_password"], &proxy["status"]), (&json!(true), &json!("unknown")));
     let item = format!("/proxies/{}", id(&proxy));
     let mut edited = client.get(&item).await.data();
+    edited["enabled"] = json!(false);
+    assert_eq!(client.put(&item, edited.clone()).await.data()["has_password"], true);
     edited["port"] = json!(1081);
-    assert_eq!(client.put(&item, edited).await.data()["has_password"], true);
+    let moved = client.put(&item, edited).await;
+    assert_eq!(moved.data()["has_password"], false, "a password is for one destination");
+    assert!(moved.text.contains("\"warnings\""), "{}", moved.text);
     for path in ["/proxies", &item, "/audit"] {
         assert!(!client.get(path).await.text.contains("hunter2"), "{path} shows the password");
     }
