@@ -260,7 +260,7 @@ fn rules_of_every_kind_are_installed_read_back_and_removed() {
                 assert!(shown.contains(line), "{line} in {shown}");
             }
             let source = if family == "-4" { "10.66.1.2" } else { "fd66:1::2" };
-            let line = format!("4970:\tfrom {source} iif lo lookup 47016 proto 71");
+            let line = format!("4970:\tfrom {source} iif lo oif tun-of-two [detached] lookup 47016 proto 71");
             assert!(shown.contains(&line), "{line} in {shown}");
         }
         assert_eq!(sync(&backend, &Rules::want(&rules()), &mut memory).await, Outcome::default());

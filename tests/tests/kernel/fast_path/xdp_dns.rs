@@ -139,7 +139,11 @@ fn a_verdict_holds_for_one_host_one_plan_and_some_seconds() {
     assert_eq!(answered(&mut dns, &packet), (1, 1));
 
     let other = Packet { from: super::packet::mac(3), ..packet.clone() };
-    assert_eq!(answered(&mut dns, &other), (1, 0), "another MAC address");
+    assert_eq!(
+        answered(&mut dns, &other),
+        (0, 0),
+        "the packet cache answers the host that it was filled for"
+    );
     let foreign = Packet { to: [2, 0, 0, 0, 9, 9], ..packet.clone() };
     assert_eq!(answered(&mut dns, &foreign).1, 0, "a frame for another host");
     let name = Packet { payload: packet.payload.to_ascii_uppercase(), ..packet.clone() };
