@@ -33,7 +33,7 @@ pub fn rows(t: &mut Table) {
     t.action("/auth/setup", "setup_admin", stores("setup_admin", User::NOUN), setup)
         .summary("Create the first account, an administrator")
         .doc(
-            "Works only while there is no account. setup_code is required unless the request comes from the gateway itself, also while sign-in is off: whoever makes the first account governs the gateway as soon as sign-in is on. The code is in the file setup-code in the state directory.",
+            "Works only while there is no account. setup_code is required unless the request comes from the gateway itself, also while sign-in is off: the owner of the first account governs the gateway as soon as sign-in is on. The code is in the file setup-code in the state directory.",
         )
         .access(Access::Open)
         .answers(&[Code::SetupCodeRequired, Code::LoginThrottled, Code::AlreadyConfigured])
