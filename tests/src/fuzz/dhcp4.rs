@@ -19,7 +19,7 @@ const SIZES: std::ops::RangeInclusive<usize> = 300..=1472;
 
 /// Reads the bytes as a message, and as a sequence of messages: each behind its length (two bytes), with the client, its
 /// address, flags and the seconds before it (one byte each), and options. Checks that a reply fits, that what it promises
-/// is stored before, and that no address has two clients.
+/// is stored before, now or earlier, and that no address has two clients.
 pub fn dhcp4(data: &[u8]) {
     let _ = Request::parse(data);
     let _ = ServerReply::parse(data);
@@ -28,6 +28,7 @@ pub fn dhcp4(data: &[u8]) {
     let mut server = Server::default();
     let mut now = Timestamp::UNIX_EPOCH;
     server.configure(ServerConfig { scopes: vec![scope()], reservations: BTreeMap::new() }, now);
+    let mut stored = BTreeMap::new();
     let mut left = data;
     while let Some((length, rest)) = left.split_first_chunk::<2>() {
         let (piece, rest) = rest.split_at(rest.len().min(u16::from_be_bytes(*length).into()));
@@ -39,7 +40,7 @@ pub fn dhcp4(data: &[u8]) {
         if let Ok(request) = Request::parse(&message(*head, options)) {
             server.handle(request, LINK, now, &mut output);
         }
-        check(&server, &output, now);
+        check(&server, &output, &mut stored, now);
     }
 }
 
@@ -81,7 +82,8 @@ fn scope() -> Scope {
     }
 }
 
-fn check(server: &Server, output: &Output, now: Timestamp) {
+fn check(server: &Server, output: &Output, stored: &mut BTreeMap<Ipv4Addr, Lease>, now: Timestamp) {
+    stored.extend(output.leases.iter().map(|lease| (lease.address, lease.clone())));
     for reply in output.replies.iter().chain(&output.stored_replies) {
         assert!(SIZES.contains(&reply.message.len()), "{}", reply.message.len());
         let address = Ipv4Addr::from(*reply.message[16..].first_chunk::<4>().expect("a header"));
@@ -89,9 +91,8 @@ fn check(server: &Server, output: &Output, now: Timestamp) {
     }
     for reply in &output.stored_replies {
         let promised = ServerReply::parse(&reply.message).expect("an acknowledgement").offered;
-        let stored =
-            output.leases.iter().find(|lease| Some(lease.address) == promised).expect("a stored lease");
-        assert!(stored.is_active(now.as_second()) && stored.mac == client(reply));
+        let lease = promised.and_then(|address| stored.get(&address)).expect("a stored lease");
+        assert!(lease.is_active(now.as_second()) && lease.mac == client(reply));
     }
     let mut journal = Vec::new();
     output.leases.iter().for_each(|lease| append(&mut journal, lease));
