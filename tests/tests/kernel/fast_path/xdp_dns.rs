@@ -73,6 +73,8 @@ impl DnsTestbed {
 
     /// Sends a frame from the LAN and returns the answers. Without a resolver, the kernel sends an ICMP error instead.
     pub fn send(&mut self, packet: &Packet) -> Vec<Shown> {
+        // On a slow machine the lease ends while another gateway is built.
+        self.testbed.renew();
         self.testbed.send_from_lan(packet);
         let mut shown = show(&self.testbed.received().0, false);
         shown.retain(|frame| frame.source_port == 53);
