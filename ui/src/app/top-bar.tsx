@@ -27,12 +27,7 @@ export function TopBar() {
       <Crumbs />
       <div className="top__r">
         <VerdictChip />
-        <button
-          type="button"
-          className="palette"
-          aria-label={`${text.shell.find} Ctrl K`}
-          onClick={() => setOpen(true)}
-        >
+        <button type="button" className="palette" onClick={() => setOpen(true)}>
           <Icon name="search" />
           <span>{text.shell.find}</span>
           <kbd>Ctrl K</kbd>
