@@ -171,6 +171,7 @@ function DeviceChoice({ value, error, onChange }: ChoiceProps) {
       value={value}
       error={error}
       options={options}
+      loading={query.isPending}
       onChange={onChange}
     />
   )

@@ -30,6 +30,8 @@ export interface FieldSpec<T> {
   max?: number
   wide?: boolean
   disabled?: boolean
+  /** The options of a choice are still being read. */
+  loading?: boolean
   rows?: number
   /** A hint that depends on the data; it replaces that of the catalogue. */
   hint?: ReactNode
@@ -83,7 +85,9 @@ function OneField<T extends Values>({ draft, spec, texts, error }: OneFieldProps
     )
   const common = { label, hint, error: problem, value: String(value ?? ''), onChange: change }
   if (spec.kind === 'select')
-    return <PickOne {...common} options={spec.options ?? []} disabled={spec.disabled} />
+    return (
+      <PickOne {...common} options={spec.options ?? []} disabled={spec.disabled} loading={spec.loading} />
+    )
   if (spec.kind === 'area') return <TextArea {...common} rows={spec.rows ?? 4} spellCheck={false} />
   return (
     <TextField

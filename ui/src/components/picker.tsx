@@ -129,8 +129,14 @@ interface OneProps {
   disabled?: boolean
 }
 
+interface PickOneProps extends OneProps {
+  /** Not all options are read yet: their number decides what the field is, and keys typed before would be lost. */
+  loading?: boolean
+}
+
 /** One of some things: a list of the browser for few, a field that finds by parts of the name for many. */
-export function PickOne(props: OneProps) {
+export function PickOne({ loading = false, ...rest }: PickOneProps) {
+  const props = { ...rest, disabled: rest.disabled || loading }
   return props.options.length <= FEW ? <Select {...props} /> : <Finder {...props} />
 }
 

@@ -42,7 +42,8 @@ interface Props {
 
 export function ReservationFields({ edit, isNew }: Props) {
   const words = useText().network.dhcp
-  const devices = useGet('/devices', {}, { every: false }).data?.data ?? []
+  const { data, isPending } = useGet('/devices', {}, { every: false })
+  const devices = data?.data ?? []
   return (
     <FormFields
       draft={edit.draft}
@@ -55,6 +56,7 @@ export function ReservationFields({ edit, isNew }: Props) {
         {
           field: 'device_id',
           kind: 'select',
+          loading: isPending,
           options: [['', words.noDevice], ...devices.map((each) => [each.id, each.name] as const)],
         },
         { field: 'comment', wide: true },

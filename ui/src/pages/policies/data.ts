@@ -73,11 +73,12 @@ export function usePending() {
 
 /** Names of devices and groups by their ids. */
 export function useNames() {
-  const devices = useDevices().data?.data
+  const { data, isPending } = useDevices()
+  const devices = data?.data
   const groups = useGroups().data?.data
   const device = (id: string) => devices?.find((each) => each.id === id)?.name ?? id
   const group = (id: string) => groups?.find((each) => each.id === id)?.name ?? id
-  return { device, group, devices: devices ?? [], groups: groups ?? [] }
+  return { device, group, devices: devices ?? [], groups: groups ?? [], loading: isPending }
 }
 
 /** What a policy matches, in words. */

@@ -38,7 +38,7 @@ const START: Written = {
 
 export function ExceptionForm({ device, onDone }: { device?: string; onDone: () => void }) {
   const text = useText()
-  const { devices } = useNames()
+  const { devices, loading } = useNames()
   const profiles = useProfiles().data?.data ?? []
   const draft = useDraft<Written>('exception', { ...START, device_id: device ?? '' })
   const { value, set } = draft
@@ -97,6 +97,7 @@ export function ExceptionForm({ device, onDone }: { device?: string; onDone: () 
           ['', text.policies.choose],
           ...devices.map((each): [string, string] => [each.id, each.name]),
         ]}
+        loading={loading}
         onChange={(id) => set('device_id', id)}
       />
       <div className="formrow">

@@ -20,7 +20,8 @@ export function FailureStep(props: StepProps) {
   const text = useText()
   const t = text.wizard.failure
   const tunnels = useGet('/tunnels').data?.data ?? []
-  const devices = useGet('/devices').data?.data ?? []
+  const { data, isPending } = useGet('/devices')
+  const devices = data?.data ?? []
   const policies = useGet('/routing/policies').data?.data ?? []
   const pending = useGet('/status').data?.data.pending_changes ?? false
   const [mode, setMode] = useState<Mode>('fail-closed')
@@ -117,6 +118,7 @@ export function FailureStep(props: StepProps) {
             label={t.device}
             value={device?.id ?? NEW}
             options={[...devices.map((each) => [each.id, each.name] as const), [NEW, t.newDevice] as const]}
+            loading={isPending}
             onChange={setDevice}
           />
           {device ? null : (

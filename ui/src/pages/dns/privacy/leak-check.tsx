@@ -24,11 +24,12 @@ const LAST = ['leak-check'] as const
 export function LeakCheck() {
   const text = useText()
   const { check } = text.dns.privacy
-  const devices = useGet('/devices').data?.data ?? []
-  const classes = useGet('/privacy-classes').data?.data ?? []
+  const queries = { devices: useGet('/devices'), classes: useGet('/privacy-classes') }
+  const devices = queries.devices.data?.data ?? []
+  const classes = queries.classes.data?.data ?? []
   const [subject, setSubject] = useState('')
   const [kinds, setKinds] = useState<Kind[]>(KINDS)
-  const queries = useQueryClient()
+  const cache = useQueryClient()
   // The last result stays while the tab is open.
   const last = useQuery<Answer<Schemas['LeakCheck']>>({
     queryKey: LAST,
@@ -49,7 +50,7 @@ export function LeakCheck() {
         }),
       )
     },
-    onSuccess: (answer) => queries.setQueryData(LAST, answer),
+    onSuccess: (answer) => cache.setQueryData(LAST, answer),
   })
   return (
     <Section title={check.title} hint={check.hint}>
@@ -72,6 +73,7 @@ export function LeakCheck() {
               (each) => [`class:${each.id}`, text.dns.privacy.switches.classOf(each.name)] as const,
             ),
           ]}
+          loading={queries.devices.isPending || queries.classes.isPending}
           onChange={setSubject}
         />
         <Button kind="primary" submit needs="operator" busy={run.isPending} disabled={kinds.length === 0}>

@@ -22,9 +22,14 @@ export function Switches() {
   const scope = search.scope ?? 'all'
   const status = useGet('/privacy/status')
   const blocks = useGet('/settings/{key}', { path: { key: 'privacy.blocks' } })
-  const classes = useGet('/privacy-classes').data?.data ?? []
-  const groups = useGet('/device-groups').data?.data ?? []
-  const devices = useGet('/devices').data?.data ?? []
+  const queries = {
+    classes: useGet('/privacy-classes'),
+    groups: useGet('/device-groups'),
+    devices: useGet('/devices'),
+  }
+  const classes = queries.classes.data?.data ?? []
+  const groups = queries.groups.data?.data ?? []
+  const devices = queries.devices.data?.data ?? []
   const own = scopeBlocks(scope, status.data?.data, blocks.data?.data.value, classes)
   return (
     <Section
@@ -46,6 +51,7 @@ export function Switches() {
             ...groups.map((each) => [`group:${each.id}`, switches.groupOf(each.name)] as const),
             ...devices.map((each) => [`device:${each.id}`, switches.deviceOf(each.name)] as const),
           ]}
+          loading={Object.values(queries).some((each) => each.isPending)}
           onChange={(next) => change({ scope: next === 'all' ? undefined : next })}
         />
       </div>
