@@ -145,8 +145,14 @@ fn try_forward<F: Table, const OFFSET: usize>(
     if !is_valid(state, action, hash, now) {
         return None;
     }
-    // Conntrack does not distinguish hosts of one address: the end of one flow is that of the other.
-    if !is_from_same_host(action, interface(context), &host, is_reply) && !head.is_ending() {
+    // Conntrack does not distinguish hosts of one address. A packet of another one may end the flow, or change it.
+    let is_claimed = !is_reply
+        && action.flags & fast_flags::REPLY == 0
+        && !is_from_same_host(action, interface(context), &host, false);
+    if !is_claimed
+        && !head.is_ending()
+        && !is_from_same_host(action, interface(context), &host, is_reply)
+    {
         return None;
     }
     let with_ethernet = action.flags & fast_flags::FROM_ETHERNET != 0;
@@ -155,12 +161,14 @@ fn try_forward<F: Table, const OFFSET: usize>(
     }
     set_rewritten::<F>(after, key, state.port, action);
     let length = context.len();
-    if head.is_ending() {
-        end::<F>(entry, after, key, head, now, place);
+    if head.is_ending() || is_claimed && state.end == FastEnd::None as u8 {
+        let is_closed = head.is_ending() && head.tcp_flags & tcp_flags::SYN == 0;
+        let how = if is_closed { FastEnd::Closed } else { FastEnd::Replaced };
+        end::<F>(entry, after, key, how, now, place);
         count(&maps::FAST_COUNTS, FastCounter::Ended as u32, length);
         return None;
     }
-    if state.end != FastEnd::None as u8 {
+    if is_claimed || state.end != FastEnd::None as u8 {
         return None;
     }
     let longest = if skb.gso_size == 0 { head.length } else { skb.gso_size + head.headers };
@@ -206,12 +214,11 @@ fn end<F: Table>(
     entry: *mut F::Entry,
     after: &Key<F::Address>,
     key: &mut Key<F::Address>,
-    head: &Head,
+    how: FastEnd,
     now: &Validity,
     place: &mut u32,
 ) {
-    let is_closed = head.tcp_flags & tcp_flags::SYN == 0;
-    let end = if is_closed { FastEnd::Closed as u8 } else { FastEnd::Replaced as u8 };
+    let end = how as u8;
     // SAFETY: a byte of a value of the map. If the entry is another flow's by now, that flow goes through the IP stack.
     unsafe { F::state_mut(&mut *entry).end = end };
     key.set_turned(after);

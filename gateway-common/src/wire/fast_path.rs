@@ -106,7 +106,7 @@ pub enum FastEnd {
     None = 0,
     /// A segment with FIN or RST. The flow is not entered again before its next SYN.
     Closed = 1,
-    /// A SYN, or another flow with the same translation.
+    /// A SYN, another flow with the same translation, or a packet of another host with the same addresses and ports.
     Replaced = 2,
 }
 

@@ -15,7 +15,7 @@ mod gateway;
 mod hosts;
 mod traffic;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,8 @@ struct Pair {
     seed: u64,
     /// States so far.
     history: Vec<String>,
+    /// Packets of the present state.
+    sent: Vec<Planned>,
     /// Packets of the compared rounds.
     compared: u64,
     /// Packets there and back that passed the IP stack by, and those of the present run of the daemon.
@@ -54,7 +56,16 @@ struct Pair {
 impl Pair {
     fn build(seed: u64) -> Pair {
         let gateways = [true, false].map(Gateway::build);
-        Pair { gateways, seed, history: Vec::new(), compared: 0, fast: [0; 2], fast_now: [0; 2], skipped: 0 }
+        Pair {
+            gateways,
+            seed,
+            history: Vec::new(),
+            sent: Vec::new(),
+            compared: 0,
+            fast: [0; 2],
+            fast_now: [0; 2],
+            skipped: 0,
+        }
     }
 
     /// Does the same to both gateways at the same time.
@@ -77,6 +88,7 @@ impl Pair {
         self.history.push(state);
         self.both(work);
         self.both(|gateway| gateway.arrivals.begin_state());
+        self.sent.clear();
         traffic.reopen(3);
         let before = self.settle(tunnels);
         let compared = (0..ROUNDS).try_for_each(|_| self.exchange(traffic));
@@ -153,6 +165,7 @@ impl Pair {
 
     /// Sends packets in both networks, and waits until all have arrived or nothing more arrives.
     fn send(&mut self, packets: &[Planned]) {
+        self.sent.extend_from_slice(packets);
         for gateway in &mut self.gateways {
             gateway.arrivals.expect(packets);
             gateway.send(packets);
@@ -186,7 +199,9 @@ impl Pair {
                 let (with, without) =
                     (only_in(&on.records, &off.records), only_in(&off.records, &on.records));
                 self.gateways.iter_mut().for_each(|gateway| gateway.arrivals.records.clear());
-                let difference = || format!("only with the fast path:\n{with}\nonly without:\n{without}");
+                let difference = || {
+                    format!("only with the fast path:\n{with}\nonly without:\n{without}\n{}", self.trails())
+                };
                 return if is_equal { Ok(()) } else { Err(difference()) };
             }
             self.wait_for_packet();
@@ -212,6 +227,20 @@ impl Pair {
         let mut waiting: Vec<_> = ends.map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN)).collect();
         // A failed wait only makes the next look early.
         let _ = poll(&mut waiting, 2_u16);
+    }
+
+    /// Says of the flows whose packets arrived at different ends what was sent in this state, and where it arrived.
+    fn trails(&self) -> String {
+        let [on, off] = self.gateways.each_ref().map(|gateway| &gateway.arrivals.trail);
+        let differs = |planned: &Planned| on.get(&planned.number) != off.get(&planned.number);
+        let flows: BTreeSet<_> = self.sent.iter().filter(|one| differs(one)).map(|one| one.flow).collect();
+        let of_flows = self.sent.iter().filter(|planned| flows.contains(&planned.flow));
+        of_flows
+            .map(|planned| {
+                let [on, off] = [on, off].map(|trail| trail.get(&planned.number));
+                format!("{planned} with {on:?} without {off:?}\n")
+            })
+            .collect()
     }
 
     fn context(&self) -> String {

@@ -47,6 +47,8 @@ pub struct Arrivals {
     sent: BTreeMap<u32, Flow>,
     /// Numbers that arrived anywhere, or were answered.
     arrived: BTreeSet<u32>,
+    /// Numbers of the present state, and where they arrived.
+    pub trail: BTreeMap<u32, Vec<End>>,
     /// End and translated source of the last packet of each flow in the present state, to which replies go.
     pub returns: BTreeMap<Flow, (End, SocketAddr)>,
     /// Ends at which packets of a host to the internet may arrive.
@@ -66,6 +68,7 @@ impl Arrivals {
         self.receive();
         self.sent.clear();
         self.arrived.clear();
+        self.trail.clear();
         self.returns.clear();
         self.records.clear();
     }
@@ -120,6 +123,7 @@ impl Arrivals {
                 return;
             }
             self.arrived.insert(number);
+            self.trail.entry(number).or_default().push(end);
         }
         if !self.is_compared(end, &headers, &frame, content.is_some()) {
             return;

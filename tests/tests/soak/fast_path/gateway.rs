@@ -271,7 +271,8 @@ impl Gateway {
                 };
                 (*end, planned.reply(*translated, from, to))
             } else {
-                (End::Lan, planned.packet(self.macs[&planned.flow.host], GATEWAY_LAN).frame())
+                let from = planned.claimant.unwrap_or(self.macs[&planned.flow.host]);
+                (End::Lan, planned.packet(from, GATEWAY_LAN).frame())
             };
             let bytes = if matches!(end, End::ExitA | End::ExitB) { &frame[14..] } else { &frame[..] };
             // An interface may be down. A packet that is lost on one side only is found by the comparison.

@@ -36,6 +36,10 @@ pub const COMPARED: u8 = 4;
 pub const LOAD: u8 = 4;
 pub const HOSTS: u8 = 5;
 
+/// MAC addresses of hosts that send with the addresses of others: one that has no record and no address, and [`FREE`]. The
+/// policy of their packets is that of the address.
+pub const CLAIMANTS: [[u8; 6]; 2] = [[2, 0, 0, 0x10, 9, 9], [2, 0, 0, 0x10, 1, FREE]];
+
 /// MAC address of the host of the second network to which hosts of the first send.
 pub const SEGMENT_MAC: [u8; 6] = [2, 0, 0, 0x20, 0, 0x77];
 const PORT: u16 = 4433;

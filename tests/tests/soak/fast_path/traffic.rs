@@ -3,6 +3,7 @@
 //! conntrack decides by them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use gateway_common::checksum::{add, fold, sum};
@@ -10,7 +11,7 @@ use gateway_tests::frames::{Body, Forged};
 use gateway_tests::packets::{Packet, TCP, UDP};
 use gateway_tests::tap::MARK;
 
-use super::hosts::{Flow, LOAD};
+use super::hosts::{CLAIMANTS, Flow, LOAD};
 use crate::soak::faults::Random;
 
 const ICMP: u8 = 1;
@@ -49,6 +50,8 @@ struct Connection {
 pub struct Planned {
     pub flow: Flow,
     pub is_reply: bool,
+    /// MAC address of another host, which claims the address of the host and sends the packet in its place.
+    pub claimant: Option<[u8; 6]>,
     /// Instead of a reply, the remote end reports that it has no such port.
     is_error: bool,
     pub number: u32,
@@ -108,12 +111,15 @@ impl Traffic {
             let acknowledgement =
                 if tcp_flags & ACK == 0 { 0 } else { connection.next[usize::from(!is_reply)] };
             let hop_limit = [64, 64, 64, 64, 64, 64, 64, 64, 2, 1][self.random.below(10)];
+            let claimant = (!is_reply && self.random.below(4) == 0)
+                .then(|| CLAIMANTS[self.random.below(CLAIMANTS.len())]);
             let is_error = is_reply && !flow.tcp && self.random.below(10) == 0;
             let end = u32::from(tcp_flags & (SYN | FIN) != 0) + (HEADER + filler) as u32;
             connection.next[usize::from(is_reply)] = sequence.wrapping_add(end);
             packets.push(Planned {
                 flow,
                 is_reply,
+                claimant,
                 is_error,
                 number: self.number,
                 tcp_flags,
@@ -135,6 +141,7 @@ impl Traffic {
             Planned {
                 flow,
                 is_reply: false,
+                claimant: None,
                 is_error: false,
                 number,
                 tcp_flags: 0,
@@ -207,6 +214,13 @@ pub fn load(ipv6: bool, from: [u8; 6], to: [u8; 6]) -> Packet {
     let flow = Flow { host: LOAD, ipv6, tcp: false, is_local: false, port: 40_000 };
     let payload = payload(LOAD, 0, 40);
     Packet { payload, to, from, ..Packet::from_host(flow.source(), flow.destination(), UDP, 0) }
+}
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Planned { number, flow, is_reply, claimant, tcp_flags, .. } = self;
+        write!(f, "{number} {flow:?} reply {is_reply} claimant {claimant:02x?} flags {tcp_flags:02x}")
+    }
 }
 
 impl Planned {
