@@ -31,7 +31,7 @@ pub mod token;
 
 use login_throttle::LoginThrottle;
 use password::Passwords;
-use rate_limit::{Limits, Quota, QuotaOwner};
+use rate_limit::{Limits, Quota, QuotaOwner, QuotaUse};
 use setup::SetupCode;
 use token::Signer;
 
@@ -121,8 +121,7 @@ impl Auth {
                 return known(actor);
             }
         }
-        let safe = matches!(parts.method, http::Method::GET | http::Method::HEAD | http::Method::OPTIONS);
-        if safe && !cookie && self.is_local(ip) && !is_forwarded(parts) {
+        if is_safe(&parts.method) && !cookie && self.is_local(ip) && !is_forwarded(parts) {
             return known(Actor::local(ip));
         }
         let refusal =
@@ -203,9 +202,9 @@ impl Auth {
     }
 
     /// Charges the request to the quota of the caller. `None`: the caller has no limit.
-    pub fn charge(&self, actor: &Actor) -> (Option<Quota>, Result<(), ApiError>) {
+    pub fn charge(&self, actor: &Actor, method: &http::Method) -> (Option<Quota>, Result<(), ApiError>) {
         let Some(payer) = actor.payer() else { return (None, Ok(())) };
-        match self.limits.take(payer, self.instant()) {
+        match self.limits.take(payer, actor.quota_use(method), self.instant()) {
             Ok(quota) => (Some(quota), Ok(())),
             Err(exceeded) => {
                 let mut error = ApiError::new(
@@ -252,6 +251,19 @@ impl Actor {
             Proof::None | Proof::Localnet => self.ip.map(QuotaOwner::address),
         }
     }
+
+    /// Returns the quota of the owner that a request uses. A caller without a proof, and a program with a key, have no
+    /// quota for the reads of a dashboard.
+    fn quota_use(&self, method: &http::Method) -> QuotaUse {
+        match self.proof {
+            Proof::Session(_) | Proof::Open | Proof::Localnet if is_safe(method) => QuotaUse::Read,
+            _ => QuotaUse::Other,
+        }
+    }
+}
+
+fn is_safe(method: &http::Method) -> bool {
+    matches!(*method, http::Method::GET | http::Method::HEAD | http::Method::OPTIONS)
 }
 
 fn store(gateway: &Gateway) -> Option<&Store> {

@@ -69,7 +69,7 @@ pub async fn answer(
     let identity = api.auth.identify(&api.gateway, &parts, peer.as_ref());
     // Pages and their assets are in memory and cost nothing. A browser requests many of them at once.
     let (quota, admitted) = match parts.uri.path().starts_with(API_ROOT) {
-        true => api.auth.charge(&identity.actor),
+        true => api.auth.charge(&identity.actor, &parts.method),
         false => (None, Ok(())),
     };
     let result = match admitted {

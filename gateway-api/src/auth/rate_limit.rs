@@ -1,7 +1,8 @@
 //! Rate limits: token buckets in bounded memory.
 //!
 //! A caller with a credential has its own bucket. All others share one per address, or per /64 of IPv6, because a host
-//! owns its whole /64. Full buckets carry no information and are dropped first when the table is full. A flood of
+//! owns its whole /64. Reads of a person who may read have a bucket of their own, which fits the dashboard in several
+//! tabs, so that reading uses up nothing of sign-ins and changes. Full buckets carry no information and are dropped first when the table is full. A flood of
 //! addresses then evicts the longest unused buckets; memory stays bounded.
 
 use std::collections::BTreeMap;
@@ -23,6 +24,9 @@ pub struct Rate {
 pub const CREDENTIAL: Rate = Rate { per_second: 20.0, burst: 60 };
 /// Rate of all callers at one address without a credential.
 pub const ADDRESS: Rate = Rate { per_second: 5.0, burst: 20 };
+/// Rate of reads of a session, of the local network without one, and of an address while sign-in is off. A page of the
+/// dashboard sends up to 60 requests at once, and a browser restores several tabs together.
+pub const READS: Rate = Rate { per_second: 40.0, burst: 480 };
 /// Rate of audit entries about refused requests of one caller.
 const DENIALS_OF_ONE: Rate = Rate { per_second: 0.1, burst: 500 };
 /// Rate of audit entries about refused requests of all callers. A distributed flood writes at most 43 MB a day.
@@ -53,12 +57,22 @@ impl QuotaOwner {
         })
     }
 
-    fn rate(self) -> Rate {
+    fn rate(self, usage: QuotaUse) -> Rate {
         match self {
+            _ if usage == QuotaUse::Read => READS,
             QuotaOwner::Session(_) | QuotaOwner::Key(_) | QuotaOwner::ConfiguredKey(_) => CREDENTIAL,
             QuotaOwner::Address(_) => ADDRESS,
         }
     }
+}
+
+/// Which quota of its owner a request uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum QuotaUse {
+    /// Reads of a caller who may read in a browser.
+    Read,
+    /// All else: sign-ins, changes, API keys, callers without a proof.
+    Other,
 }
 
 /// Remaining quota, for the `RateLimit-*` headers.
@@ -81,8 +95,8 @@ pub struct Exceeded {
 /// Rate limits of the daemon. All times are of the boot clock.
 #[derive(Debug)]
 pub struct Limits {
-    credentials: Mutex<Buckets<QuotaOwner>>,
-    addresses: Mutex<Buckets<QuotaOwner>>,
+    credentials: Mutex<Buckets<(QuotaOwner, QuotaUse)>>,
+    addresses: Mutex<Buckets<(QuotaOwner, QuotaUse)>>,
     denials: Mutex<Denials>,
 }
 
@@ -109,13 +123,13 @@ impl Default for Limits {
 
 impl Limits {
     /// Takes one request from the bucket of the payer.
-    pub fn take(&self, payer: QuotaOwner, now: Duration) -> Result<Quota, Exceeded> {
+    pub fn take(&self, payer: QuotaOwner, usage: QuotaUse, now: Duration) -> Result<Quota, Exceeded> {
         // Separate tables, so that a flood without credentials does not evict callers with one.
         let buckets = match payer {
             QuotaOwner::Address(_) => &self.addresses,
             QuotaOwner::Session(_) | QuotaOwner::Key(_) | QuotaOwner::ConfiguredKey(_) => &self.credentials,
         };
-        buckets.lock().unwrap_or_else(PoisonError::into_inner).take(payer, payer.rate(), now)
+        buckets.lock().unwrap_or_else(PoisonError::into_inner).take((payer, usage), payer.rate(usage), now)
     }
 
     /// Returns the number of unrecorded refusals before this one, if this one may be recorded.
@@ -209,23 +223,35 @@ mod tests {
         let limits = Limits::default();
         let payer = ip("192.0.2.1");
         for left in (0..20).rev() {
-            assert_eq!(limits.take(payer, T0).expect("within the burst").remaining, left);
+            assert_eq!(limits.take(payer, QuotaUse::Other, T0).expect("within the burst").remaining, left);
         }
-        let refused = limits.take(payer, T0).expect_err("the burst is used up");
+        let refused = limits.take(payer, QuotaUse::Other, T0).expect_err("the burst is used up");
         assert_eq!(refused.retry_after, 1);
         assert_eq!(refused.quota, Quota { limit: 20, remaining: 0, reset: 4 });
         let later = T0 + Duration::from_secs(1);
-        assert_eq!((0..10).filter(|_| limits.take(payer, later).is_ok()).count(), 5);
-        assert!(limits.take(ip("192.0.2.2"), T0).is_ok(), "another address has its own");
+        assert_eq!((0..10).filter(|_| limits.take(payer, QuotaUse::Other, later).is_ok()).count(), 5);
+        assert!(limits.take(ip("192.0.2.2"), QuotaUse::Other, T0).is_ok(), "another address has its own");
     }
 
     #[test]
     fn a_credential_has_sixty_and_then_twenty_a_second() {
         let limits = Limits::default();
         let payer = QuotaOwner::ConfiguredKey(0);
-        assert_eq!((0..100).filter(|_| limits.take(payer, T0).is_ok()).count(), 60);
+        assert_eq!((0..100).filter(|_| limits.take(payer, QuotaUse::Other, T0).is_ok()).count(), 60);
         let later = T0 + Duration::from_secs(1);
-        assert_eq!((0..100).filter(|_| limits.take(payer, later).is_ok()).count(), 20);
+        assert_eq!((0..100).filter(|_| limits.take(payer, QuotaUse::Other, later).is_ok()).count(), 20);
+    }
+
+    #[test]
+    fn reads_fit_six_tabs_and_leave_the_quota_of_sign_ins_alone() {
+        let limits = Limits::default();
+        for payer in [ip("192.0.2.1"), QuotaOwner::Session(Uuid::nil())] {
+            let reads = |now| (0..600).filter(|_| limits.take(payer, QuotaUse::Read, now).is_ok()).count();
+            assert_eq!(reads(T0), 480);
+            assert_eq!(reads(T0 + Duration::from_secs(1)), 40);
+            let other = limits.take(payer, QuotaUse::Other, T0).expect("a bucket of its own");
+            assert_eq!(other.remaining + 1, payer.rate(QuotaUse::Other).burst);
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ async fn callers_without_a_credential_share_the_rate_of_their_address() {
     testbed.send(&outside, "POST", "/devices", None).await.is(429, "rate_limited");
     assert_eq!(testbed.audit().0, before, "no entry: a flood must not fill the disk");
     // Other addresses are not limited, nor are callers with a credential at the same address, nor pages.
-    assert_eq!(answered(&testbed, &Caller::from(LOCAL), 25).await, 20);
+    assert_eq!(answered(&testbed, &Caller::from(LOCAL), 25).await, 25);
     assert_eq!(answered(&testbed, &testbed.key(Role::Viewer), 70).await, 60);
     assert_ne!(testbed.send(&outside, "GET", "/api/docs", None).await.status, 429);
     assert_eq!(answered(&testbed, &Caller::from("socket"), 200).await, 200);
@@ -41,7 +41,46 @@ async fn with_sign_in_off_the_host_itself_has_no_limit_and_others_do() {
     let testbed = Testbed::with(false);
     assert_eq!(answered(&testbed, &Caller::from("127.0.0.1"), 200).await, 200);
     assert_eq!(answered(&testbed, &Caller::from("::1"), 200).await, 200);
-    assert_eq!(answered(&testbed, &Caller::from(OUTSIDE), 30).await, 20);
+    assert_eq!(answered(&testbed, &Caller::from(OUTSIDE), 600).await, 480);
+}
+
+/// A page of the dashboard sends up to 60 reads at once, and a browser restores several tabs together.
+#[tokio::test]
+async fn the_first_pages_of_six_tabs_are_answered_and_a_flood_of_reads_is_not() {
+    const PATHS: [&str; 6] = ["/status", "/health", "/devices", "/hosts", "/routing/policies", "/settings"];
+    let testbed = Testbed::new();
+    let local = Caller::from(LOCAL);
+    for request in 0..360 {
+        let path = PATHS[request % PATHS.len()];
+        let answer = testbed.send(&local, "GET", path, None).await;
+        assert_eq!(answer.status, 200, "{path}, request {request}");
+    }
+    assert_eq!(answered(&testbed, &local, 600).await, 120, "the rest of the burst");
+    let over = testbed.send(&local, "GET", "/status", None).await;
+    over.is(429, "rate_limited");
+    assert_eq!((over.header("ratelimit-limit"), over.header("retry-after")), ("480", "1"));
+    testbed.advance(1);
+    assert_eq!(answered(&testbed, &local, 100).await, 40);
+
+    // Reads use up nothing of sign-ins and changes, whose limits are the old ones.
+    let mut refused = 0;
+    for _ in 0..30 {
+        refused += usize::from(testbed.send(&local, "POST", "/devices", None).await.status == 429);
+    }
+    assert_eq!(refused, 10, "20 changes at once");
+    testbed.login(&local, "anna", PASSWORD).await.is(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn a_session_reads_as_much_and_changes_no_more_than_before() {
+    let testbed = Testbed::new();
+    let session = testbed.session(testbed.user("otto", Role::Operator));
+    assert_eq!(answered(&testbed, &session, 600).await, 480);
+    let mut refused = 0;
+    for _ in 0..70 {
+        refused += usize::from(testbed.send(&session, "POST", "/validate", None).await.status == 429);
+    }
+    assert_eq!(refused, 10, "60 changes at once");
 }
 
 #[tokio::test]
