@@ -1,6 +1,8 @@
 //! The resolver: its objects (filters, zones, lists, forwarders) and its status.
 
+use gateway_core::dns::lists::Report;
 use gateway_dns::lists::{State as ListState, Status as ListStatus};
+use gateway_model::kinds::dns_list::{IgnoredLines, IgnoredReason};
 use gateway_model::kinds::threat_feed::FeedStatus;
 use gateway_model::kinds::{
     DnsAllow, DnsBlock, DnsFilterRule, DnsForwarder, DnsPreset, DnsRecord, DnsRewrite, DnsZone, ThreatFeed,
@@ -129,6 +131,7 @@ fn each(shown: &mut [Value], mut fill: impl FnMut(Id, &mut Map<String, Value>)) 
 /// Adds the status of downloaded lists.
 fn fetched(open: &Open, _: &State, shown: &mut [Value]) {
     each_list(open, shown, |object, list| {
+        object.insert("ignored".into(), ignored(list.report.as_ref()));
         object.insert("rules_count".into(), list.report.map(|report| report.taken).into());
         object.insert("last_updated".into(), time(list.last_updated));
         object.insert("etag".into(), list.etag.into());
@@ -143,6 +146,7 @@ fn feeds(open: &Open, _: &State, shown: &mut [Value]) {
             ListState::Stale => FeedStatus::Stale,
             ListState::Error => FeedStatus::Error,
         });
+        object.insert("ignored".into(), ignored(list.report.as_ref()));
         object.insert("entries".into(), list.report.map(|report| report.taken).into());
         object.insert("last_updated".into(), time(list.last_updated));
         object.insert("next_update".into(), time(list.next_update));
@@ -150,6 +154,24 @@ fn feeds(open: &Open, _: &State, shown: &mut [Value]) {
         object.insert("etag".into(), list.etag.into());
         object.insert("error".into(), list.error.into());
     });
+}
+
+/// Returns the lines of a list that were not taken, by reason; null before it was read.
+fn ignored(report: Option<&Report>) -> Value {
+    let lines = report.map(|report| {
+        let mut reasons: Vec<IgnoredReason> = report
+            .reasons
+            .iter()
+            .map(|count| IgnoredReason {
+                reason: count.reason.to_string(),
+                lines: count.lines,
+                first_line: count.first_line,
+            })
+            .collect();
+        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.lines));
+        IgnoredLines { total: report.ignored, reasons }
+    });
+    serde_json::to_value(lines).unwrap_or_default()
 }
 
 fn each_list(open: &Open, shown: &mut [Value], fill: impl Fn(&mut Map<String, Value>, ListStatus)) {

@@ -56,6 +56,7 @@ fn a_feed_that_cannot_be_read_shows_its_reason() {
     wait_ok(SOON, "the reason to be shown", || {
         let feed = testbed.api().get(&format!("/dns/threat-feeds/{id}"))?;
         anyhow::ensure!(feed["status"] == "error", "{feed}");
+        anyhow::ensure!(feed["ignored"].is_null(), "{feed}");
         anyhow::ensure!(feed["error"].as_str().is_some_and(|text| !text.is_empty()), "{feed}");
         Ok(())
     })

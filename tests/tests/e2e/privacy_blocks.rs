@@ -263,7 +263,8 @@ fn feeds_of_resolvers_block_what_they_list() {
     publish(listener(8081), format!("{}\n", server(false)));
     publish(
         listener(8082),
-        "||resolver.example^\n||other.example^$important\n@@||not.resolver.example^\n".to_owned(),
+        "||resolver.example^\n||other.example^$important\n@@||not.resolver.example^\n||page.example^$script\n||page.example^$popup\n"
+            .to_owned(),
     );
     let before = testbed.api().get("/privacy/status").expect("the status")["lists"].clone();
     testbed.api().post("/privacy/block-doh", &json!({"enabled": true})).expect("switched");
@@ -286,6 +287,13 @@ fn feeds_of_resolvers_block_what_they_list() {
         Ok(())
     })
     .expect("counted");
+    let ignored = |feed: &str| {
+        testbed.api().get(&format!("/dns/threat-feeds/{feed}")).expect("a feed")["ignored"].clone()
+    };
+    assert_eq!(ignored(&feeds[0]), json!({"total": 0, "reasons": []}));
+    let rules = ignored(&feeds[1]);
+    assert_eq!((&rules["total"], &rules["reasons"][0]["lines"]), (&json!(2), &json!(2)), "{rules}");
+    assert_eq!(rules["reasons"][0]["first_line"], 4, "{rules}");
     testbed.api().act("/enforce/reconcile").expect("reconciled");
     assert_eq!(tcp(&network.laptop, &https), Fate::Stopped, "a listed address");
     assert_eq!(ask_doh(&network.laptop, &high, "doh.resolver.example"), Fate::Stopped, "below a listed name");

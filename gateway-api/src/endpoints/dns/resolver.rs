@@ -48,6 +48,7 @@ struct Status {
     problems: Vec<String>,
     cache: CacheStats,
     blocking: Blocking,
+    rebinding: RebindingState,
     /// Queries since midnight, by the clock of the gateway.
     queries_today: u64,
     /// Blocked queries since midnight, by the clock of the gateway.
@@ -119,6 +120,16 @@ struct Blocking {
     paused_until: Option<Timestamp>,
 }
 
+/// Protection against DNS rebinding.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct RebindingState {
+    enabled: bool,
+    /// Domains that may have local addresses besides local ones: those of `dns.rebinding_allowed_domains`.
+    allowed_domains: usize,
+    /// Answers withheld since the start because a public name had a local address.
+    withheld: u64,
+}
+
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct LogState {
     /// Records lost since the start because they arrived faster than they could be written.
@@ -159,6 +170,7 @@ impl Status {
             problems: Vec::new(),
             cache: CacheStats::default(),
             blocking: Blocking { enabled: false, mode: "null_ip", ttl: 0, paused_until: None },
+            rebinding: RebindingState::default(),
             queries_today: 0,
             blocked_today: 0,
             dnssec: false,
@@ -212,6 +224,11 @@ impl Status {
                 mode: settings.blocking.mode.text(),
                 ttl: settings.blocking.ttl,
                 paused_until: settings.blocking.paused_until,
+            },
+            rebinding: RebindingState {
+                enabled: dns.rebinding_protection,
+                allowed_domains: dns.rebinding_allowed_domains.len(),
+                withheld: at_work.rebinding,
             },
             queries_today: today.queries,
             blocked_today: today.blocked,

@@ -23,7 +23,7 @@ mod rpz;
 mod tests;
 
 use entries::ListCollector;
-pub use entries::{Answer, ListRule, ListRuleEffect, Note, Reason, Report};
+pub use entries::{Answer, ListRule, ListRuleEffect, Note, Reason, ReasonCount, Report};
 pub use format::Format;
 pub use page::PageSigns;
 

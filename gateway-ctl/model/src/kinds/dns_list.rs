@@ -16,13 +16,33 @@ use crate::validated::{check_free_text, check_name};
 #[derive(Serialize, JsonSchema)]
 pub struct ListState {
     pub rules_count: Option<u64>,
+    /// Lines that have no effect. Null before the list was read.
+    pub ignored: Option<IgnoredLines>,
     pub last_updated: Option<Timestamp>,
     pub etag: Option<String>,
     pub error: Option<String>,
 }
 
+/// Lines of a list that were not taken as written.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct IgnoredLines {
+    pub total: u64,
+    /// Reasons, the most frequent one first. Rare ones are counted together.
+    pub reasons: Vec<IgnoredReason>,
+}
+
+/// Reason for which lines of a list were not taken.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct IgnoredReason {
+    /// Human-readable reason. Words of the list are left out.
+    pub reason: String,
+    pub lines: u64,
+    /// Number of the first such line, from 1.
+    pub first_line: u64,
+}
+
 /// Keys of [`ListState`].
-const STATE_KEYS: &[&str] = &["rules_count", "last_updated", "etag", "error"];
+const STATE_KEYS: &[&str] = &["rules_count", "ignored", "last_updated", "etag", "error"];
 
 const SCHEMES: &[&str] = &["https", "http"];
 

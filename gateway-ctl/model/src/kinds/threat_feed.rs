@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::edit::EditError;
 use crate::id_or_name::{keep_builtin, keep_name};
+use crate::kinds::dns_list::IgnoredLines;
 use crate::problem::{Problems, code};
 use crate::resource::{Keys, Meta, Resource};
 use crate::state::State;
@@ -94,6 +95,8 @@ impl Default for ThreatFeed {
 #[derive(Serialize, JsonSchema)]
 pub struct FeedLive {
     pub entries: Option<u64>,
+    /// Lines that have no effect, or another one than the feed asks for. Null before the feed was read.
+    pub ignored: Option<IgnoredLines>,
     pub last_updated: Option<Timestamp>,
     pub next_update: Option<Timestamp>,
     pub status: Option<FeedStatus>,
@@ -102,13 +105,13 @@ pub struct FeedLive {
     pub error: Option<String>,
 }
 
-const LIVE_KEYS: &[&str] = &["entries", "last_updated", "next_update", "status", "etag", "error"];
+const LIVE_KEYS: &[&str] = &["entries", "ignored", "last_updated", "next_update", "status", "etag", "error"];
 
 impl Resource for ThreatFeed {
     const NOUN: &'static str = "threat_feed";
     const COLLECTION: &'static str = "threat_feeds";
     const READ_ONLY: &'static [&'static str] =
-        &["builtin", "entries", "last_updated", "next_update", "status", "etag", "error"];
+        &["builtin", "entries", "ignored", "last_updated", "next_update", "status", "etag", "error"];
     const REQUIRED: &'static [&'static str] = &["name", "url"];
 
     fn label(&self) -> &str {

@@ -18,6 +18,11 @@ const TOO_MANY: Reason = Cow::Borrowed("there are too many rules with wildcards,
 
 const NO_ROOM: Reason = Cow::Borrowed("the kernel program has no room for it; the resolver blocks it");
 
+const OTHER_REASONS: Reason = Cow::Borrowed("other reasons");
+
+/// Maximum number of reasons that are counted apart: a list may have words of its own in them.
+const REASONS: usize = 20;
+
 /// Maximum number of entries of a list that are more than a name. Each of them is compiled.
 const MAX_RULES: usize = 20_000;
 
@@ -54,6 +59,8 @@ pub struct Report {
     pub ignored: u64,
     /// The first ignored entries.
     pub notes: Vec<Note>,
+    /// Ignored entries by reason.
+    pub reasons: Vec<ReasonCount>,
     pub page: PageSigns,
 }
 
@@ -63,6 +70,49 @@ pub struct Note {
     /// Line number, from 1.
     pub line: u64,
     pub reason: Reason,
+}
+
+/// Number of lines that were ignored for a reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReasonCount {
+    /// Reason without the words of the line.
+    pub reason: Reason,
+    pub lines: u64,
+    /// Number of the first of them, from 1.
+    pub first_line: u64,
+}
+
+impl Report {
+    fn count(&mut self, reason: &Reason) {
+        let mut reason = without_quotations(reason);
+        if self.reasons.len() >= REASONS && self.reasons.iter().all(|known| known.reason != reason) {
+            reason = OTHER_REASONS;
+        }
+        match self.reasons.iter_mut().find(|known| known.reason == reason) {
+            Some(known) => known.lines += 1,
+            None => self.reasons.push(ReasonCount { reason, lines: 1, first_line: self.lines }),
+        }
+    }
+}
+
+/// Replaces quoted words of the line, which differ from line to line, by an ellipsis.
+fn without_quotations(reason: &Reason) -> Reason {
+    if !reason.contains('"') {
+        return reason.clone();
+    }
+    let (mut general, mut is_quoted, mut is_escaped) = (String::new(), false, false);
+    for letter in reason.chars() {
+        match letter {
+            '"' if !is_escaped => {
+                is_quoted = !is_quoted;
+                general.push_str(if is_quoted { "…" } else { "" });
+            }
+            _ if !is_quoted => general.push(letter),
+            _ => {}
+        }
+        is_escaped = letter == '\\' && !is_escaped;
+    }
+    general.into()
 }
 
 pub type Reason = Cow<'static, str>;
@@ -144,6 +194,7 @@ impl ListCollector {
 
     pub fn ignore(&mut self, reason: Reason) {
         self.report.ignored += 1;
+        self.report.count(&reason);
         self.note(reason);
     }
 

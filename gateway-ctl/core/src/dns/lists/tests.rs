@@ -238,3 +238,33 @@ fn a_list_of_resolvers_is_kept_as_text_if_it_is_asked_for() {
     assert_eq!(kept(Format::Ip, "192.0.2.1\n2001:db8::/32\n").1, "192.0.2.1/32 2001:db8::/32");
     assert!(read(Format::Ip, "192.0.2.1\n").servers.is_none());
 }
+
+#[test]
+fn ignored_lines_are_counted_by_reason_without_the_words_of_the_line() {
+    let browser = "||a.example^$third-party\n||b.example^\n||c.example^$script,domain=x.example\n##.banner\n";
+    let list = read(Format::Adblock, browser);
+    let reasons: Vec<_> = list
+        .report
+        .reasons
+        .iter()
+        .map(|count| (count.reason.as_ref(), count.lines, count.first_line))
+        .collect();
+    assert_eq!(list.report.ignored, 3);
+    assert_eq!(reasons.iter().map(|(_, lines, _)| lines).sum::<u64>(), 3, "{reasons:?}");
+    let (modifier, lines, first) = reasons[0];
+    assert!(modifier.starts_with("… is not known"), "{modifier}");
+    assert_eq!((lines, first), (2, 1), "two modifiers are one reason");
+    let zone = read(Format::Rpz, "a.example TXT \"walled\"\nb.example TXT \"garden\"\nc.example CNAME .\n");
+    assert_eq!(zone.report.ignored, 2);
+    assert_eq!(zone.report.reasons.iter().map(|count| count.lines).collect::<Vec<_>>(), [2], "{zone:?}");
+}
+
+/// A list chooses words of its own in some reasons.
+#[test]
+fn the_number_of_reasons_is_bounded() {
+    let text: String = (0..500).map(|n| format!("a{n}.example TYPE{n} data\n")).collect();
+    let report = read(Format::Rpz, &text).report;
+    assert_eq!(report.reasons.iter().map(|count| count.lines).sum::<u64>(), report.ignored);
+    assert!(report.ignored >= 500 && report.reasons.len() == 21, "{:?}", report.reasons);
+    assert_eq!(report.reasons.last().map(|count| count.reason.as_ref()), Some("other reasons"));
+}
