@@ -16,11 +16,11 @@ export default async function words({ daemon, open }) {
     asked(
       'laptop',
       'blocked.words.example',
-      ({ status, ede }) => status === 'error' && /blocks/.test(ede?.detail ?? ''),
+      ({ left_by }) => left_by?.text === 'Blocked: wg-a is down',
     ),
   )
   await until('a query that leaves directly', () =>
-    asked('tv', 'direct.words.example', ({ egress }) => egress === 'auto' || egress?.startsWith('wan')),
+    asked('tv', 'direct.words.example', ({ left_by }) => left_by?.text === 'Allowed, direct'),
   )
   const { page, watch, close } = await open({ path: '/dns?domain=words.example' })
   await settled(page)

@@ -12,6 +12,10 @@ use crate::compile::{Compiled, Input, by_leg, named_leg, proxy_address, proxy_lo
 use crate::evaluate::{Entry, Protocol, decide_on_behalf, hop_words, packet, public_address};
 use crate::plan::ProxyLogin;
 
+mod blocked;
+
+pub use blocked::hops_down;
+
 /// Port for hosts that may not query resolvers.
 const ANY: u16 = 443;
 
@@ -130,12 +134,7 @@ pub fn of_policy(compiled: &Compiled, rank: u32, ipv6: bool) -> HostEgress {
         ChoiceKind::Drop | ChoiceKind::Reject => {
             let down: Vec<String> =
                 policy.hops.iter().filter(|hop| !hop.usable).map(|hop| hop_words(&hop.hop)).collect();
-            // No reason and no time: each text is a route of its own, with a part of the cache.
-            HostEgress::Blocked(match down.as_slice() {
-                [] => format!("the policy {:?} blocks", policy.name),
-                [one] => format!("the policy {:?} blocks: {one} is down", policy.name),
-                several => format!("the policy {:?} blocks: {} are down", policy.name, several.join(", ")),
-            })
+            HostEgress::Blocked(blocked::reason_of(&policy.name, &down))
         }
     }
 }

@@ -133,12 +133,15 @@ fn the_log_shows_by_which_egress_the_upstream_was_asked() {
     assert_eq!(asking.ask("www.example", A).expect("an answer"), reply(server(false)));
     let first = entry("domain=www.example&cached=false");
     assert_eq!((&first["status"], &first["egress"]), (&json!("forwarded"), &json!("auto")), "{first}");
+    let direct = json!({"kind": "direct", "name": null, "down": [], "text": "Allowed, direct"});
+    assert_eq!(first["left_by"], direct, "{first}");
     assert_eq!(asking.ask("www.example", A).expect("an answer"), reply(server(false)));
     let again = entry("domain=www.example&cached=true");
     assert_eq!((&again["status"], &again["egress"]), (&json!("cached"), &json!(null)), "{again}");
+    assert_eq!(again["left_by"], json!(null), "{again}");
 
     let laptop = testbed.device(&network.laptop).expect("a device");
-    testbed.tunnel("wg-a", &network.exit_a).expect("a tunnel");
+    let tunnel = testbed.tunnel("wg-a", &network.exit_a).expect("a tunnel");
     testbed.policy(&policy("vpn", 10, ("device", &laptop), &["wg-a"])).expect("a policy");
     assert_eq!(asking.ask("ftp.example", A).expect("an answer"), reply(server(false)));
     let by_tunnel = entry(&format!("client={laptop}&egress=wg-a&type=A"));
@@ -146,6 +149,8 @@ fn the_log_shows_by_which_egress_the_upstream_was_asked() {
         (&by_tunnel["question"]["name"], &by_tunnel["egress"]),
         (&json!("ftp.example"), &json!("wg-a"))
     );
+    let left = json!({"kind": "egress", "name": "wg-a", "down": [], "text": "Allowed by wg-a"});
+    assert_eq!(by_tunnel["left_by"], left, "{by_tunnel}");
     let blocked = testbed.api().post("/dns/blocklist", &json!({"domain": "ads.example"})).expect("stored");
     asking.ask("ads.example", A).expect("an answer");
     let id = blocked["id"].as_str().or_else(|| blocked[0]["id"].as_str()).unwrap_or_default();
@@ -155,6 +160,15 @@ fn the_log_shows_by_which_egress_the_upstream_was_asked() {
         (&json!("ads.example"), &entry["list_id"]),
         "{entry}"
     );
+    testbed.api().post(&format!("/tunnels/{tunnel}/down"), &json!({})).expect("down");
+    let shut = json!({"kind": "blocked", "name": null, "down": ["wg-a"], "text": "Blocked: wg-a is down"});
+    wait_ok(SOON, "a query that its policy blocks", || {
+        asking.ask("shut.example", A)?;
+        let log = testbed.api().get("/dns/log?domain=shut.example")?;
+        anyhow::ensure!(log[0]["left_by"] == shut, "{}", log[0]);
+        Ok(())
+    })
+    .expect("blocked");
     let history = testbed.api().get("/dns/status?history=true").expect("the status")["history"].clone();
     let queries: u64 =
         history.as_array().into_iter().flatten().filter_map(|minute| minute["queries"].as_u64()).sum();

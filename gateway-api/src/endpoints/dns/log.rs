@@ -23,6 +23,10 @@ use crate::request::{Query, Req};
 use crate::table::Placeholder::{Boolean, Integer, Text};
 use crate::table::Table;
 
+mod left_by;
+
+use left_by::LeftBy;
+
 /// Response header: time of the oldest record that was searched, if not all were.
 const SEARCHED_BACK_TO: &str = "x-searched-back-to";
 /// Response header: value of `before` with which the search goes on.
@@ -82,6 +86,8 @@ struct Entry {
     /// Egress by which the upstream was asked: the name of a tunnel or uplink, `auto` for the default route, or the proxy.
     /// Null if no query was sent, and in records of earlier versions.
     egress: Option<String>,
+    /// How the query left, or what kept it from leaving. Null if the answer was known here, or there is no upstream.
+    left_by: Option<LeftBy>,
     rcode: String,
     answers: Vec<Answer>,
     /// Time to answer in milliseconds.
@@ -137,9 +143,11 @@ async fn log(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Entry>>, ApiErr
     let state = open.store.current();
     let filter = filter(query, &state)?;
     let Some(names) = open.names.clone() else { return Ok(WithHeaders::new(Vec::new())) };
+    let network = open.world().network.clone();
+    let is_uplink = |name: &str| network.uplinks.iter().any(|uplink| uplink.interface == name);
     let page = blocking(move || names.resolver.log().read(&filter, before, limit)).await?;
     let rows = page.rows.into_iter();
-    let mut answer = WithHeaders::new(rows.map(|row| Entry::of(row, &state)).collect());
+    let mut answer = WithHeaders::new(rows.map(|row| Entry::of(row, &state, is_uplink)).collect());
     if let Some(SearchEnd { id, time }) = page.ended_at {
         answer.headers.push((SEARCHED_BACK_TO, time.to_string()));
         answer.headers.push((NEXT_BEFORE, id.to_string()));
@@ -218,7 +226,8 @@ fn filter(query: &Query, state: &State) -> Result<Filter, ApiError> {
 }
 
 impl Entry {
-    fn of(row: DisplayRecord, state: &State) -> Entry {
+    fn of(row: DisplayRecord, state: &State, is_uplink: impl Fn(&str) -> bool) -> Entry {
+        let left_by = LeftBy::of(&row, is_uplink);
         let answers = row.answers.into_iter();
         Entry {
             id: row.id,
@@ -236,6 +245,7 @@ impl Entry {
             through: row.through,
             upstream: row.upstream,
             egress: row.egress,
+            left_by,
             rcode: code::rcode::text(row.rcode).to_owned(),
             answers: answers
                 .map(|(kind, value)| Answer {

@@ -28,6 +28,8 @@ pub struct Entry {
     pub ede: Option<(u16, Arc<str>)>,
     /// Cached failure: no answer, or an RCODE other than NOERROR and NXDOMAIN.
     pub failed: bool,
+    /// No query was sent, because the route of the client is blocked.
+    pub blocked: bool,
     /// Time of insertion. It and the next two times are milliseconds of the cache clock.
     pub stored_at: u64,
     pub expires_at: u64,
@@ -133,6 +135,7 @@ impl Entry {
             egress: Arc::default(),
             ede: None,
             failed: false,
+            blocked: false,
             stored_at: now,
             expires_at,
             gone_at: expires_at + u64::from(limits.stale_keep) * 1000,

@@ -56,6 +56,8 @@ pub struct DisplayRecord {
     pub upstream: Option<String>,
     /// Display name of the egress by which the query went to the upstream. `None` if no query was sent.
     pub egress: Option<String>,
+    /// No query was sent, because the route of the client was blocked. False in records of earlier versions.
+    pub blocked: bool,
     pub rcode: u16,
     /// Type and data of each record of the answer, in text form.
     pub answers: Vec<(u16, String)>,
@@ -96,6 +98,7 @@ mod has {
     pub const BOGUS: u16 = 1024;
     pub const EGRESS: u16 = 2048;
     pub const DETAIL: u16 = 4096;
+    pub const BLOCKED: u16 = 8192;
 }
 
 const CAUSES: [Cause; 8] = [
@@ -133,6 +136,7 @@ pub fn encode(out: &mut Vec<u8>, query: &QueryRecord<'_>) {
     bit(through.is_some(), has::THROUGH);
     bit(trace.upstream.is_some(), has::UPSTREAM);
     bit(trace.egress.is_some(), has::EGRESS);
+    bit(trace.blocked, has::BLOCKED);
     bit(trace.ede.is_some(), has::EDE);
     // It names a policy, which may have the name of its device.
     let detail = trace.detail.as_deref().filter(|_| named);
@@ -379,6 +383,7 @@ impl<'a> RecordView<'a> {
             through: rest.through.map(text),
             upstream: rest.upstream.map(text),
             egress: rest.egress.map(text),
+            blocked: bits & has::BLOCKED != 0,
             rcode: flags & 0xf | high_code(message),
             answers: answers(message),
             elapsed: Duration::from_micros(self.elapsed().into()),

@@ -31,6 +31,7 @@ fn write(buffer: &WorkerBuffer, number: usize, client: &Client, status: Status, 
     trace.because = (status == Status::Blocked).then_some(because);
     trace.upstream = (status == Status::Forwarded).then(|| "192.0.2.53".into());
     trace.egress = (status == Status::Forwarded).then(|| "wg-a".into());
+    trace.blocked = status == Status::Error;
     trace.detail = (status == Status::Error).then(|| "the policy \"anna\" blocks\u{1b}".into());
     let reply = QueryRecord {
         time,

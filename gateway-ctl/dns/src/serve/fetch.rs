@@ -181,6 +181,7 @@ fn failure(key: &Key<'_>, failure: &Failure, limits: &Limits, now: u64) -> Entry
         Failure::Failed(_) => ede::NETWORK_ERROR,
     };
     let mut entry = Entry::failure(key, (code, failure.to_string()), "".into(), limits, now);
+    entry.blocked = matches!(failure, Failure::Blocked(_));
     if let Failure::Bogus(..) = failure {
         entry.secure = Some(false);
     }

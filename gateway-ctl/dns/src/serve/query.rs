@@ -276,7 +276,15 @@ impl<'a> QueryContext<'a> {
             (Some((_, text)), AnswerAge::Fresh(_)) if entry.failed && !text.is_empty() => Some(text.clone()),
             _ => None,
         };
-        let trace = Trace { upstream, egress, secure, ede: ede_code, detail, ..Trace::new(status) };
+        let trace = Trace {
+            upstream,
+            egress,
+            blocked: entry.blocked && !cached,
+            secure,
+            ede: ede_code,
+            detail,
+            ..Trace::new(status)
+        };
         (ede, trace)
     }
 

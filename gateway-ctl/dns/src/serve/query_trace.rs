@@ -58,6 +58,8 @@ pub struct Trace {
     pub upstream: Option<Arc<str>>,
     /// Display name of the egress by which the upstream was asked for this answer. None: no query was sent.
     pub egress: Option<Arc<str>>,
+    /// No query was sent, because the route of the client is blocked.
+    pub blocked: bool,
     /// DNSSEC result: true is secure, false is insecure or bogus (RFC 4035, section 4.3). None: not validated.
     pub secure: Option<bool>,
     /// Extended DNS error code (RFC 8914), even if the client could not receive it.
@@ -68,6 +70,15 @@ pub struct Trace {
 
 impl Trace {
     pub fn new(status: Status) -> Trace {
-        Trace { status, because: None, upstream: None, egress: None, secure: None, ede: None, detail: None }
+        Trace {
+            status,
+            because: None,
+            upstream: None,
+            egress: None,
+            blocked: false,
+            secure: None,
+            ede: None,
+            detail: None,
+        }
     }
 }

@@ -7,6 +7,7 @@ use hickory_proto::op::ResponseCode;
 
 use super::{code, extended, lines};
 use crate::hooks::Failure;
+use crate::query_log::Filter;
 use crate::serve::test_doubles::*;
 use crate::wire::rtype;
 
@@ -103,6 +104,9 @@ async fn failures_are_remembered_for_a_while_and_say_why() {
         let reply = world.reply("shut.example", rtype::A).await;
         assert_eq!(extended(&reply), Some((0, "the way is down".into())));
     }
+    let records = world.shared.log.read(&Filter::default(), None, 10).rows;
+    let blocked: Vec<bool> = records.iter().map(|record| record.blocked).collect();
+    assert_eq!(blocked, [true, true, false, false, false, false], "newest first");
     assert_eq!(world.upstream.times(), 4, "a way may open at once");
 }
 

@@ -9,7 +9,6 @@ import { Icon } from '@/components/icons'
 import { Actions } from '@/components/menu'
 import { StateWord, type State } from '@/components/state'
 import { Tag } from '@/components/state'
-import { useGet } from '@/api/query'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
 import type { Entry } from './filters'
@@ -282,10 +281,9 @@ function answeredBy({ upstream, egress }: Entry, via: (egress: string) => string
 export function Verdict({ entry }: { entry: Entry }) {
   const text = useText()
   const { statuses, leftBy } = text.dns.log
-  const uplinks = useGet('/system/wan-uplinks', {}, { every: 60_000 }).data?.data.uplinks
-  const left = wayOf(entry, uplinks ?? [])
-  const blocked = left === 'blocked'
-  const direct = left === 'direct' && entry.status === 'forwarded'
+  const left = entry.left_by
+  const blocked = left?.kind === 'blocked'
+  const direct = left?.kind === 'direct' && entry.status === 'forwarded'
   const word = blocked
     ? leftBy.blocked(causeOf(entry, leftBy.down))
     : direct
@@ -303,27 +301,13 @@ export function Verdict({ entry }: { entry: Entry }) {
 
 const STATES: Partial<Record<string, State>> = { blocked: 'blocked', refused: 'blocked', error: 'down' }
 
-/** How a query left: directly by an uplink, or not at all because its policy blocks. */
-export function wayOf(
-  entry: Pick<Entry, 'status' | 'egress' | 'ede'>,
-  uplinks: readonly { interface: string }[],
-): 'direct' | 'blocked' | null {
-  if (entry.egress === null)
-    return entry.status === 'error' && BLOCKS.test(entry.ede?.detail ?? '') ? 'blocked' : null
-  const byUplink = uplinks.some((uplink) => uplink.interface === entry.egress)
-  return entry.egress === 'auto' || byUplink ? 'direct' : null
-}
-
-/** Details of queries that may not leave, as the resolver words them. */
-const BLOCKS = /^(?:the policy ".*" blocks|the device is blocked|the device may not reach the internet)/
-
-/** What is down, of a query that no egress of its policy could take: `wg-a is down`. */
-export function causeOf(entry: Entry, words: (hops: string, several: boolean) => string): string {
-  const detail = entry.ede?.detail ?? ''
-  const down = /^the policy ".*" blocks: (.+) (is|are) down$/.exec(detail)
-  if (!down?.[1]) return detail
-  const hops = down[1].split(', ').map((hop) => hop.replace(/^(?:tunnel|interface|proxy|mesh peer) /, ''))
-  return words(hops.join(', '), hops.length > 1)
+/** Why a query may not leave: `wg-a is down`, or the reason of the resolver. */
+export function causeOf(
+  { left_by: left, ede }: Pick<Entry, 'left_by' | 'ede'>,
+  words: (hops: string, several: boolean) => string,
+): string {
+  const down = left?.down ?? []
+  return down.length > 0 ? words(down.join(', '), down.length > 1) : (ede?.detail ?? '')
 }
 
 /** What decided, in words: `list OISD big`, `rule ads`, `no rule`. */
