@@ -13,11 +13,7 @@ export default async function words({ daemon, open }) {
   }
   // The laptop has a policy by wg-a alone, the television an exception.
   await until('a query that is blocked', () =>
-    asked(
-      'laptop',
-      'blocked.words.example',
-      ({ left_by }) => left_by?.text === 'Blocked: wg-a is down',
-    ),
+    asked('laptop', 'blocked.words.example', ({ left_by }) => left_by?.text === 'Blocked: wg-a is down'),
   )
   await until('a query that leaves directly', () =>
     asked('tv', 'direct.words.example', ({ left_by }) => left_by?.text === 'Allowed, direct'),

@@ -21,8 +21,11 @@ use crate::table::{Audit, Effect, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/references/{type}/{id}", "get_references", references)
-        .summary("Number of objects that refer to this one, by id or name")
-        .doc("type is a kind such as tunnel or trust_class; - and _ are equivalent.");
+        .summary("Objects that refer to this one, and what becomes of each when it is deleted")
+        .doc(
+            "type is a kind such as tunnel or trust_class; - and _ are equivalent. The outcome for a policy is that of its \
+             hops and its failure policy, in the current and in the applied version; the worse one counts.",
+        );
     t.view("/backup/status", "get_backup_status", status)
         .summary("Last backups, the next one, and the state of their target")
         .doc("The target is checked hourly and with each backup; the response shows the last check.");

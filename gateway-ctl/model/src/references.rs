@@ -7,6 +7,13 @@ use serde::Serialize;
 
 use crate::id::Id;
 
+mod when_deleted;
+
+pub use when_deleted::{Loss, WhenDeleted};
+
+/// Maximum number of objects that are named.
+const MAX_OBJECTS: usize = 500;
+
 /// Effect on the referring object when the target is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hold {
@@ -46,6 +53,8 @@ pub struct References {
     /// Collection of the referring objects to their number.
     pub referenced_by: BTreeMap<&'static str, usize>,
     pub total: usize,
+    /// The referring objects, at most 500, by severity of the deletion for them.
+    pub objects: Vec<ReferringObject>,
     /// Number of references that always refuse a deletion, and of those that yield to force.
     #[serde(skip)]
     pub firm: usize,
@@ -56,17 +65,61 @@ pub struct References {
     pub only_applied: bool,
 }
 
+/// Object that refers to another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ReferringObject {
+    pub r#type: &'static str,
+    pub collection: &'static str,
+    pub id: Id,
+    pub name: String,
+    pub when_deleted: WhenDeleted,
+    /// Hops that are left, of an object with hops that goes on by them.
+    pub hops: Vec<String>,
+}
+
+/// References of one object.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundObject {
+    pub noun: &'static str,
+    pub name: String,
+    pub holds: BTreeSet<Hold>,
+    pub loss: Option<Loss>,
+}
+
+impl FoundObject {
+    /// Adds the references of another version of the same object. The worse outcome counts.
+    pub fn add(&mut self, holds: impl Iterator<Item = Hold>, loss: Option<Loss>) {
+        self.holds.extend(holds);
+        let severity = |loss: &Option<Loss>| loss.as_ref().map(|loss| loss.then);
+        if severity(&loss) > severity(&self.loss) {
+            self.loss = loss;
+        }
+    }
+
+    fn outcome(&self) -> (WhenDeleted, Vec<String>) {
+        if self.holds.contains(&Hold::Firm) {
+            return (WhenDeleted::Refused, Vec::new());
+        }
+        match &self.loss {
+            Some(Loss { then: WhenDeleted::OtherHops, hops }) => (WhenDeleted::OtherHops, hops.clone()),
+            Some(loss) => (loss.then, Vec::new()),
+            None if self.holds.contains(&Hold::Loose) => (WhenDeleted::Unavailable, Vec::new()),
+            None => (WhenDeleted::Released, Vec::new()),
+        }
+    }
+}
+
 impl References {
     pub(crate) fn count(
         kind: &'static str,
         id: Id,
-        found: &BTreeMap<(&'static str, Id), BTreeSet<Hold>>,
+        found: &BTreeMap<(&'static str, Id), FoundObject>,
         only_applied: bool,
     ) -> References {
         let mut referenced_by: BTreeMap<&'static str, usize> =
             ["devices", "device_groups", "routing_policies"].map(|collection| (collection, 0)).into();
         let (mut firm, mut loose) = (0, 0);
-        for ((collection, _), holds) in found {
+        for ((collection, _), FoundObject { holds, .. }) in found {
             *referenced_by.entry(collection).or_default() += 1;
             if holds.contains(&Hold::Firm) {
                 firm += 1;
@@ -74,11 +127,26 @@ impl References {
                 loose += 1;
             }
         }
+        let object = |((collection, id), object): (&(&'static str, Id), &FoundObject)| {
+            let (when_deleted, hops) = object.outcome();
+            ReferringObject {
+                r#type: object.noun,
+                collection,
+                id: *id,
+                name: object.name.clone(),
+                when_deleted,
+                hops,
+            }
+        };
+        let mut objects: Vec<ReferringObject> = found.iter().map(object).collect();
+        objects.sort_by_key(|object| std::cmp::Reverse(object.when_deleted));
+        objects.truncate(MAX_OBJECTS);
         References {
             kind: kind.to_owned(),
             id: id.to_string(),
             total: found.len(),
             referenced_by,
+            objects,
             firm,
             loose,
             only_applied,

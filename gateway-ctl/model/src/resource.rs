@@ -20,7 +20,7 @@ use crate::destination::{Destination, drop_if_elsewhere};
 use crate::edit::EditError;
 use crate::id::{Id, Revision};
 use crate::problem::{Problems, Warning};
-use crate::references::Ref;
+use crate::references::{Loss, Ref};
 use crate::secret::Secret;
 use crate::state::State;
 use crate::table::Table;
@@ -138,6 +138,11 @@ pub trait Resource:
     /// References to other resources.
     fn refs(&self) -> Vec<Ref> {
         Vec::new()
+    }
+
+    /// Returns what becomes of its traffic when the target is deleted. `None` if it has no traffic, or none by the target.
+    fn loss_of(&self, _noun: &str, _target: &str, _state: &State) -> Option<Loss> {
+        None
     }
 
     /// Returns false for a row that is over: its references count no more.

@@ -13,7 +13,7 @@ use crate::edit::{Attempt, EditError};
 use crate::id::{Id, MacAddr, Revision};
 use crate::kinds::*;
 use crate::problem::{Problems, Warning};
-use crate::references::{Hold, References};
+use crate::references::{FoundObject, References};
 use crate::registry::Kind;
 use crate::resource::{Meta, Resource, Stored, ref_key};
 use crate::secret::Secret;
@@ -57,7 +57,7 @@ macro_rules! state {
 
             /// Finds the rows that refer to the target.
             fn referring(&self, noun: &'static str, target: &str, found: &mut Found) {
-                $(collect_references(&self.$field, noun, target, self.now, found);)*
+                $(collect_references(&self.$field, noun, target, self, found);)*
             }
         }
 
@@ -127,7 +127,7 @@ state! {
 }
 
 /// Referring rows, by collection and id.
-type Found = BTreeMap<(&'static str, Id), BTreeSet<Hold>>;
+type Found = BTreeMap<(&'static str, Id), FoundObject>;
 
 impl Default for State {
     fn default() -> State {
@@ -265,7 +265,7 @@ impl State {
         }
         let current = found.len();
         for target in &targets {
-            collect_references(&self.applied.policies, R::NOUN, target, self.now, &mut found);
+            collect_references(&self.applied.policies, R::NOUN, target, self, &mut found);
         }
         References::count(R::NOUN, id, &found, found.len() > current)
     }
@@ -274,7 +274,7 @@ impl State {
     pub(crate) fn is_referred_as<R: Resource>(&self, target: &str) -> bool {
         let mut found = Found::new();
         self.referring(R::NOUN, target, &mut found);
-        collect_references(&self.applied.policies, R::NOUN, target, self.now, &mut found);
+        collect_references(&self.applied.policies, R::NOUN, target, self, &mut found);
         !found.is_empty()
     }
 
@@ -385,12 +385,19 @@ fn collect_references<R: Resource>(
     table: &Table<R>,
     noun: &'static str,
     target: &str,
-    now: Timestamp,
+    state: &State,
     found: &mut Found,
 ) {
-    for row in table.with_key(&ref_key(noun, target)).filter(|row| row.is_live(now)) {
-        let holds = found.entry((R::COLLECTION, row.meta().id)).or_default();
-        holds.extend(row.refs().iter().filter(|r| r.kind == noun && r.target == target).map(|r| r.hold));
+    for row in table.with_key(&ref_key(noun, target)).filter(|row| row.is_live(state.now)) {
+        let object = found.entry((R::COLLECTION, row.meta().id)).or_insert_with(|| FoundObject {
+            noun: R::NOUN,
+            name: row.label().to_owned(),
+            holds: BTreeSet::new(),
+            loss: None,
+        });
+        let refs = row.refs();
+        let holds = refs.iter().filter(|r| r.kind == noun && r.target == target).map(|r| r.hold);
+        object.add(holds, row.loss_of(noun, target, state));
     }
 }
 

@@ -19,9 +19,7 @@ interface Props {
   name: string
   /** Kind and id, to name what refers to the thing. */
   subject?: { type: string; id: string }
-  /** The objects that are known to refer to the thing. */
-  objects?: readonly Referring[]
-  /** What happens to one of them. */
+  /** What happens to one of the objects that refer to it, if it is not what the gateway says. */
   fate?: (object: Referring) => ReactNode
   /** The thing can be deleted although others use it, if that is wanted expressly. */
   mayForce?: boolean
@@ -46,7 +44,6 @@ function Question({
   consequence,
   name,
   subject,
-  objects = [],
   fate,
   mayForce = false,
   action,
@@ -64,6 +61,7 @@ function Question({
     { path: subject ?? { type: '', id: '' } },
     { enabled: subject !== undefined, every: false },
   ).data?.data
+  const objects = references?.objects ?? []
   return (
     <form
       className="form"

@@ -22,9 +22,7 @@ export interface Deletion {
   consequence: ReactNode
   /** Kind and id, to name what refers to the object. */
   subject?: { type: string; id: string }
-  /** The objects that are known to refer to this one. */
-  objects?: readonly Referring[]
-  /** What happens to one of them. */
+  /** What happens to one of the objects that refer to it, if it is not what the gateway says. */
   fate?: (object: Referring) => ReactNode
   /** It can be deleted although others use it, if that is wanted expressly. */
   mayForce?: boolean
@@ -99,7 +97,6 @@ function Question(deletion: Deletion & { open: boolean; onClose: () => void }) {
       consequence={deletion.consequence}
       name={name}
       subject={deletion.subject}
-      objects={deletion.objects}
       fate={deletion.fate}
       mayForce={deletion.mayForce}
       action={deletion.action ?? text.common.delete}

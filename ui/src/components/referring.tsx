@@ -1,15 +1,12 @@
 // The objects that refer to another one, by their names, each with a link to its page.
 
 import type { ReactNode } from 'react'
+import type { Schemas } from '@/api/client'
 import { Link } from '@/app/link'
 import { useText } from '@/text'
 
-/** An object that refers to another one. */
-export interface Referring {
-  collection: string
-  id: string
-  name: string
-}
+/** An object that refers to another one, with what becomes of it when that is deleted. */
+export type Referring = Schemas['ReferringObject']
 
 /** Pages of single objects, by their collection. */
 const PAGES: Partial<Record<string, string>> = {
@@ -43,12 +40,15 @@ const LISTS: Partial<Record<string, string>> = {
 
 interface Props {
   objects: readonly Referring[]
-  /** What happens to an object. */
+  /** What happens to an object, if it is not what the gateway says. */
   fate?: (object: Referring) => ReactNode
 }
 
 export function ReferringObjects({ objects, fate }: Props) {
   const text = useText()
+  const { fates } = text.common
+  const usual = ({ when_deleted: then, hops }: Referring): ReactNode =>
+    then === 'other_hops' ? fates.other_hops(hops.join(', ')) : fates[then]
   return (
     <div className="referring">
       <p className="med">{text.common.usedBy(objects.length)}</p>
@@ -68,7 +68,7 @@ export function ReferringObjects({ objects, fate }: Props) {
                 ) : (
                   <b className="med">{name}</b>
                 )}
-                {fate ? <span className="mid"> {fate(object)}</span> : null}
+                <span className="mid"> {fate?.(object) ?? usual(object)}</span>
               </span>
             </li>
           )

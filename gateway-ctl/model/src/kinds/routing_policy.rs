@@ -24,7 +24,7 @@ use crate::ending;
 use crate::id::Id;
 use crate::id_or_name::{check_reference, reference};
 use crate::problem::{Problems, code};
-use crate::references::{Hold, Ref};
+use crate::references::{Hold, Loss, Ref};
 use crate::resource::{Keys, Meta, Resource, ref_key};
 use crate::state::State;
 use crate::validated::{check_free_text, check_name, text_enum};
@@ -495,6 +495,10 @@ impl Resource for RoutingPolicy {
             reference::<PrivacyClass>("privacy_class", &self.privacy_class, Hold::Firm),
         ];
         sources.chain(hop_refs(&self.hops)).chain(named.into_iter().flatten()).collect()
+    }
+
+    fn loss_of(&self, noun: &str, target: &str, state: &State) -> Option<Loss> {
+        Loss::of(self, noun, target, state)
     }
 
     fn carry_over(input: &mut Map<String, Value>, before: &Self) {

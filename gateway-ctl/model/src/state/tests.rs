@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::references::WhenDeleted;
 use crate::registry::kind;
 use crate::{Kind, Written};
 
@@ -133,6 +134,81 @@ fn a_device_that_a_policy_names_cannot_be_deleted_even_by_force() {
     }
     state.freeze_applied();
     of("device").delete(&mut state, &id, None, false).unwrap();
+}
+
+#[test]
+fn references_say_what_becomes_of_each_object_when_the_target_is_deleted() {
+    let mut state = draft();
+    let id = tunnel(&mut state, "home").to_string();
+    tunnel(&mut state, "other");
+    let with = |hops: &[(&str, &str)], more: serde_json::Value| policy(hops, more);
+    let (home, other) = (("vpn", "home"), ("vpn", "other"));
+    let cases = [
+        ("closed", with(&[home], json!({})), WhenDeleted::Blocked, vec![]),
+        ("open", with(&[home], json!({"fail_policy": "fail-open"})), WhenDeleted::Direct, vec![]),
+        ("path", with(&[home, other], json!({})), WhenDeleted::Blocked, vec![]),
+        (
+            "failover",
+            with(&[home, other], json!({"hop_mode": "failover"})),
+            WhenDeleted::OtherHops,
+            vec!["other"],
+        ),
+        ("pool", with(&[home, other], json!({"splitting": true})), WhenDeleted::OtherHops, vec!["other"]),
+        (
+            "degraded",
+            with(&[home, other], json!({"fail_policy": "fail-degraded"})),
+            WhenDeleted::OtherHops,
+            vec!["other"],
+        ),
+        (
+            "no plain direct",
+            with(&[home, ("interface", "eth0")], json!({"fail_policy": "fail-degraded"})),
+            WhenDeleted::Blocked,
+            vec![],
+        ),
+    ];
+    for (name, mut input, ..) in cases.clone() {
+        input["name"] = json!(name);
+        create(&mut state, "routing_policy", input);
+    }
+    create(&mut state, "profile", json!({"name": "kids", "hops": [{"type": "vpn", "target": "home"}]}));
+    let references = of("tunnel").references(&state, &id).unwrap();
+    assert_eq!((references.total, references.objects.len()), (8, 8));
+    let object = |name: &str| references.objects.iter().find(|object| object.name == name).unwrap();
+    for (name, _, expected, hops) in cases {
+        assert_eq!(object(name).when_deleted, expected, "{name}");
+        assert_eq!(object(name).hops, hops, "{name}");
+        assert_eq!((object(name).r#type, object(name).collection), ("routing_policy", "routing_policies"));
+    }
+    assert_eq!(object("kids").when_deleted, WhenDeleted::Unavailable);
+    assert!(references.objects.is_sorted_by_key(|object| std::cmp::Reverse(object.when_deleted)));
+
+    let device = device(&mut state, "a", "02:42:ac:11:00:02").to_string();
+    create(&mut state, "device_group", json!({"name": "family", "members": [device]}));
+    create(
+        &mut state,
+        "routing_policy",
+        json!({"name": "one", "source_type": "device", "source_value": device}),
+    );
+    let references = of("device").references(&state, &device).unwrap();
+    let outcomes: Vec<_> =
+        references.objects.iter().map(|object| (object.name.as_str(), object.when_deleted)).collect();
+    assert_eq!(outcomes, [("one", WhenDeleted::Refused), ("family", WhenDeleted::Released)]);
+}
+
+/// The version in force decides on the traffic, too.
+#[test]
+fn worse_outcome_of_the_pending_and_the_applied_version_counts() {
+    let mut state = draft();
+    let id = tunnel(&mut state, "home").to_string();
+    let made =
+        create(&mut state, "routing_policy", policy(&[("vpn", "home")], json!({"fail_policy": "fail-open"})));
+    state.freeze_applied();
+    let mut closed = made.value.clone();
+    closed["fail_policy"] = json!("fail-closed");
+    of("routing_policy").replace(&mut state, &made.id.to_string(), None, closed).unwrap();
+    let references = of("tunnel").references(&state, &id).unwrap();
+    assert_eq!((references.total, references.objects[0].when_deleted), (1, WhenDeleted::Direct));
 }
 
 #[test]

@@ -1,15 +1,17 @@
-// The deletion of a tunnel: what becomes of each object that uses it, and another tunnel in its place.
+// The deletion of a tunnel, and another tunnel in its place.
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import type { Deletion } from '@/components/object-page'
 import { PickOne } from '@/components/picker'
-import type { Referring } from '@/components/referring'
 import { useText } from '@/text'
-import { isHop, lossOf, replaced } from './tunnel-loss'
+import { isHop, replaced } from './tunnel-hops'
 
 type Tunnel = Schemas['Tunnel']
+
+/** Kinds of objects whose hops get the other tunnel. */
+const HOPS = ['routing_policies', 'profiles', 'chains']
 
 /** Returns what `ObjectPage` needs to delete a tunnel. */
 export function useTunnelDeletion(tunnel: Tunnel | undefined): Deletion | null {
@@ -24,22 +26,6 @@ export function useTunnelDeletion(tunnel: Tunnel | undefined): Deletion | null {
   if (!tunnel) return null
   const { id, name } = tunnel
   const uses = (each: { hops: readonly Schemas['Hop'][] }) => each.hops.some((hop) => isHop(hop, tunnel))
-  const named = (collection: string, list: readonly { id: string; name: string; hops: Schemas['Hop'][] }[]) =>
-    list.filter(uses).map(({ id, name }) => ({ collection, id, name }))
-  const objects = [
-    ...named('routing_policies', policies),
-    ...named('profiles', profiles),
-    ...named('chains', chains),
-  ]
-  const fate = ({ collection, id }: Referring): string => {
-    const policy = policies.find((each) => each.id === id)
-    const inHops = [...policies, ...profiles, ...chains].find((each) => each.id === id)
-    if (!inHops || !uses(inHops)) return detail.fates.member
-    if (by) return detail.fates.replaced(by)
-    if (collection !== 'routing_policies' || !policy) return detail.fates.policies
-    const loss = lossOf({ ...policy, fail_policy: policy.fail_policy ?? 'fail-closed' }, tunnel)
-    return loss.then === 'others' ? detail.fates.others(loss.hops.join(', ')) : detail.fates[loss.then]
-  }
   const replace = async () => {
     const change = (each: { id: string; hops: readonly Schemas['Hop'][] }) => ({
       ...each,
@@ -58,8 +44,7 @@ export function useTunnelDeletion(tunnel: Tunnel | undefined): Deletion | null {
     title: detail.deleteTitle(name),
     consequence: detail.deleteConsequence,
     subject: { type: 'tunnel', id },
-    objects,
-    fate,
+    fate: ({ collection }) => (by && HOPS.includes(collection) ? detail.replacedBy(by) : null),
     mayForce: true,
     remove: async (force) => {
       if (by) await replace()

@@ -53,6 +53,14 @@ export const common: Text['common'] = {
   narrow: (shown, all) => `${shown} von ${all} stehen zur Wahl. Ein Teil des Namens engt die Liste ein.`,
   chosenOf: (chosen, all) => `${chosen} von ${all}`,
   typeToConfirm: (name) => `Zum Bestätigen ${name} eingeben`,
+  fates: {
+    released: 'verliert es.',
+    other_hops: (hops) => `geht weiter über ${hops}.`,
+    unavailable: 'hat einen Hop, der nicht verfügbar ist; ihre Richtlinien entscheiden.',
+    blocked: 'wird gesperrt: kein anderer Hop ist übrig, und sie sperrt bei Ausfall.',
+    direct: 'geht direkt hinaus, ungeschützt: sie öffnet bei Ausfall.',
+    refused: 'verhindert das Löschen: zuerst ändern.',
+  },
   usedBy: (count) => (count === 1 ? 'Wird von 1 Objekt benutzt.' : `Wird von ${count} Objekten benutzt.`),
   although: (count) =>
     count === 1 ? 'Löschen, obwohl 1 Objekt es benutzt' : `Löschen, obwohl ${count} Objekte es benutzen`,

@@ -57,6 +57,14 @@ export const common = {
     `${shown} of ${all} are offered. A part of the name narrows the list.`,
   chosenOf: (chosen: number, all: number) => `${chosen} of ${all}`,
   typeToConfirm: (name: string) => `Type ${name} to confirm`,
+  fates: {
+    released: 'loses it.',
+    other_hops: (hops: string) => `goes on by ${hops}.`,
+    unavailable: 'has an unavailable hop; its policies decide.',
+    blocked: 'is cut off: no other hop is left, and it fails closed.',
+    direct: 'leaves directly, in the clear: it fails open.',
+    refused: 'prevents the deletion: change it first.',
+  },
   usedBy: (count: number) => (count === 1 ? 'Used by 1 object.' : `Used by ${count} objects.`),
   although: (count: number) =>
     count === 1 ? 'Delete it although 1 object uses it' : `Delete it although ${count} objects use it`,

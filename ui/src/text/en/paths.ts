@@ -155,14 +155,7 @@ export const paths = {
     replaceBy: 'Replace it by',
     replaceByNone: 'nothing',
     replaceByHint: 'Policies, profiles and chains get the other tunnel before this one is deleted.',
-    fates: {
-      others: (hops: string) => `goes on by ${hops}.`,
-      blocked: 'is cut off: no other hop is left, and it fails closed.',
-      direct: 'leaves directly, in the clear: it fails open.',
-      policies: 'has an unavailable hop; its policies decide.',
-      member: 'loses it.',
-      replaced: (name: string) => `uses ${name} from then on.`,
-    },
+    replacedBy: (name: string) => `uses ${name} from then on.`,
     notFound: 'There is no such tunnel.',
   },
   form: {

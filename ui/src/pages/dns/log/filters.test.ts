@@ -13,6 +13,7 @@ function entry(change: Partial<Entry> = {}): Entry {
     list_id: null,
     list: null,
     egress: null,
+    left_by: null,
     through: null,
     upstream: '192.0.2.53',
     rcode: 'NOERROR',
