@@ -3,6 +3,7 @@
 //! Each state is compiled, and the fwmarks are followed through the rules, routes and guards of the resulting plan.
 
 mod cell;
+mod hosts;
 pub mod per_hop;
 mod reach;
 mod scenarios;
@@ -18,6 +19,7 @@ use serde::Serialize;
 use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::evaluate::Decision;
 use crate::evaluate::route::{Exits, Kernel};
+use crate::gateway_verdict::HostCounts;
 pub use cell::{Cell, Cells, HopColumn, Outcome};
 use reach::{DnsPath, ExternalQueries, Reach, is_bound};
 use scenarios::Scenarios;
@@ -32,6 +34,8 @@ pub struct LeakMatrix {
     pub hops: Vec<HopColumn>,
     /// The policies in force, in order of evaluation.
     pub rows: Vec<LeakRow>,
+    /// Hosts without a device record that are there, by the treatment of their packets now.
+    pub without_record: HostCounts,
     pub risk: Risk,
 }
 
@@ -40,6 +44,8 @@ pub struct LeakRow {
     pub policy_id: Id,
     pub name: String,
     pub fail_policy: FailPolicy,
+    /// Hosts that are there and whose packets the policy decides on now.
+    pub hosts: usize,
     pub cells: Cells,
     pub risk: Risk,
 }
@@ -178,7 +184,13 @@ fn rows_of<'a>(input: &'a Input<'a>, worlds: &'a Scenarios) -> Grid<'a> {
         views.push((rank_of(policy), view));
     }
     let states = STATES.map(str::to_owned).to_vec();
-    let mut matrix = LeakMatrix { states, hops: Vec::new(), rows: list, risk: Risk::None };
+    let mut matrix = LeakMatrix {
+        states,
+        hops: Vec::new(),
+        rows: list,
+        without_record: HostCounts::default(),
+        risk: Risk::None,
+    };
     matrix.note_risk();
     Grid { matrix, degraded, views }
 }
@@ -255,6 +267,7 @@ impl<'a> Rows<'a> {
             policy_id: policy.id,
             name: policy.name.clone(),
             fail_policy: policy.fail_policy,
+            hosts: 0,
             cells,
             risk,
         };

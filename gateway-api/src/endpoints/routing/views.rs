@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use gateway_core::compile::Input;
+use gateway_core::compile::{Input, compile};
 use gateway_core::conflicts::Conflict;
 use gateway_core::evaluate::{self, Evaluation, FastPathView};
 use gateway_core::matrix::{self, FailRow, LeakMatrix};
@@ -262,7 +262,13 @@ async fn leak_matrix(cx: Cx, request: Req<()>) -> Result<SharedView<LeakMatrix>,
     let compute = move |now: &World| {
         let state = if pending { with_stored_policies(now) } else { now.state.clone() };
         let input = Input { state: &state, ..now.input() };
-        if per_hop { matrix::per_hop::leak_matrix_per_hop(&input) } else { matrix::leak_matrix(&input) }
+        let mut matrix = match per_hop {
+            true => matrix::per_hop::leak_matrix_per_hop(&input),
+            false => matrix::leak_matrix(&input),
+        };
+        let plan = if pending { Arc::new(compile(&input)) } else { now.compiled().clone() };
+        matrix.count_hosts(&input, &plan, &now.reports.hosts);
+        matrix
     };
     cx.api.view_cache.get(name, || open.world(), compute, |_| None).await
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gateway_core::evaluate::{Decision, Request, evaluate};
 use gateway_core::gateway_verdict::{Observed, PresentHost, Treatment, Word, count, word};
+use gateway_core::matrix::leak_matrix;
 use gateway_core::paths::{DevicePath, Paths, PolicyOrigin, paths};
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::exception::ExceptionType;
@@ -254,4 +255,21 @@ fn ten_thousand_devices_have_paths() {
     assert!(
         paths.devices.iter().all(|device| device.decision == Decision::Tunnel && device.group_ids.len() == 1)
     );
+}
+
+#[test]
+fn leak_matrix_counts_the_hosts_of_each_row_and_those_without_a_record() {
+    let fixture = fixture();
+    let (input, compiled) = (fixture.input(), fixture.compiled());
+    let mut on_lan = hosts(&fixture);
+    on_lan.extend([unknown(1), unknown(2)]);
+    let mut matrix = leak_matrix(&input);
+    matrix.count_hosts(&input, &compiled, &on_lan);
+    let of = |name: &str| matrix.rows.iter().find(|row| row.name == name).map(|row| row.hosts);
+    assert_eq!(["for tv", "for laptop"].map(of), [Some(1), Some(1)]);
+    assert_eq!(of("for nas"), Some(0), "an exception decides on it");
+    let without = matrix.without_record;
+    assert_eq!((without.total(), without.no_policy, without.records_silent), (2, 2, 0));
+    matrix.count_hosts(&input, &compiled, &[]);
+    assert!(matrix.rows.iter().all(|row| row.hosts == 0) && matrix.without_record.total() == 0);
 }
