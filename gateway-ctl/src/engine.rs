@@ -225,6 +225,11 @@ impl Engine {
         })
     }
 
+    /// Returns the inventory of hosts.
+    pub fn host_inventory(&self) -> &HostInventory {
+        &self.hosts
+    }
+
     /// Returns the services that enforce the plan.
     pub fn services(&self) -> &Services {
         &self.services

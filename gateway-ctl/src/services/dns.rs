@@ -47,6 +47,7 @@ use crate::os::bpf::DnsSources;
 use crate::reconcile::KernelDataplane;
 use crate::services::active_alerts::ActiveAlerts;
 use crate::services::dhcp::LeasedNames;
+use crate::services::hosts::DnsClients;
 use crate::store::Store;
 use crate::tls::Server;
 use crate::world::Worlds;
@@ -82,6 +83,7 @@ pub struct DnsService {
     reported: ArcSwap<UpstreamSummary>,
     routes: Arc<QueryRoutes>,
     sources: Option<Arc<DnsSources>>,
+    noted: DnsClients,
     learner: Arc<FqdnInstaller>,
     /// Inputs that the resolver took over last.
     renewed: Mutex<Arc<ResolverInputs>>,
@@ -203,7 +205,8 @@ impl DnsService {
             self.upstreams.status().iter().any(|one| !one.ok && subject_of(one) == subject)
         });
         self.learner.follow(&inputs, choice.clone(), asked.is_ipv6());
-        let table = Table::new(inputs.clone(), asked, self.routes.clone(), choice, self.sources.clone());
+        let identity = (self.sources.clone(), self.noted.clone());
+        let table = Table::new(inputs.clone(), asked, self.routes.clone(), choice, identity);
         let settings = settings(&self.config.directory, inputs.dns());
         let is_new = *self.resolver.settings() != settings && !self.silenced.load(Ordering::Acquire);
         self.resolver.publish(Inputs {

@@ -1,6 +1,7 @@
 //! Inventory of hosts on the LAN: the state machine of `gateway_core` between the neighbour table, DHCP leases, sampled
 //! flows and announcements on one side, and the API, the verdict and alerts on the other.
 
+mod dns_clients;
 mod observe;
 mod vendors;
 
@@ -17,6 +18,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+pub use dns_clients::DnsClients;
 pub use observe::{Sources, run};
 pub use vendors::vendor;
 
@@ -34,6 +36,7 @@ struct Inner {
     path: PathBuf,
     known: Mutex<InventoryState>,
     present: watch::Sender<Arc<Vec<PresentHost>>>,
+    dns_clients: DnsClients,
 }
 
 #[derive(Debug, Default)]
@@ -94,7 +97,13 @@ impl HostInventory {
             path,
             known: Mutex::new(known),
             present: watch::channel(Arc::default()).0,
+            dns_clients: DnsClients::default(),
         }))
+    }
+
+    /// Returns the notes in which the resolver writes its clients.
+    pub fn dns_clients(&self) -> &DnsClients {
+        &self.0.dns_clients
     }
 
     /// Returns all hosts.

@@ -1,6 +1,6 @@
 //! Commands for the network services: DNS, addresses, peers.
 
-use super::build::{column, command, delete, get, list, operand, post};
+use super::build::{BODY, column, command, delete, get, list, operand, post};
 use crate::grammar::{Arity, Column, Flag, Group, Kind, ParameterKind, Prints, Special, Work};
 
 const PRESETS: &[Column] = &[
@@ -27,6 +27,18 @@ const VLANS: &[Column] = &[
     column("PARENT", "parent"),
     column("UP", "up"),
     column("LAN", "lan"),
+];
+
+const HOSTS: &[Column] = &[
+    column("ID", "id"),
+    column("MAC", "mac"),
+    column("ADDRESSES", "ips"),
+    column("VENDOR", "vendor"),
+    column("INTERFACE", "interface"),
+    column("ONLINE", "online"),
+    column("STATUS", "status"),
+    column("DECISION", "path.decision"),
+    column("EGRESS", "path.egress"),
 ];
 
 const PEERS: &[Column] = &[
@@ -58,6 +70,29 @@ pub fn kinds(kinds: &mut Vec<Kind>) {
     let mut kind = |name, about, commands| {
         kinds.push(Kind { name, group: Group::Network, about, commands });
     };
+    let host = operand("id", ParameterKind::Text, Arity::One);
+    kind(
+        "hosts",
+        "Hosts that were observed on the LAN, devices or not",
+        vec![
+            list(get("/hosts"), "List the hosts; those that are online come first", HOSTS)
+                .examples(["hosts", "hosts | cut -f2,3,7"]),
+            command("adopt", post("/hosts/{id}/adopt"), "Make a device of a host")
+                .operands([host, BODY])
+                .remark("Fields that the input does not have are those of the host: MAC address, host name, name.")
+                .examples([
+                    r#"hosts adopt 686f7374-4a6e-8000-8000-02000000000a '{"name":"television"}'"#,
+                    "hosts adopt 686f7374-4a6e-8000-8000-02000000000a '{}' | jq -r .id",
+                ]),
+            command("forget", delete("/hosts/{id}"), "Forget a host; its device stays")
+                .operands([host])
+                .remark("A host that is still there is observed again, as new.")
+                .examples([
+                    "hosts forget 686f7374-4a6e-8000-8000-02000000000a",
+                    "hosts forget 686f7374-4a6e-8000-8000-02000000000a | jq .deleted",
+                ]),
+        ],
+    );
     let status = "Resolver: upstreams, cache, blocking";
     let domains = operand("domain", ParameterKind::Text, Arity::Many);
     kind(

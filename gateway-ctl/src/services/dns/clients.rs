@@ -22,6 +22,7 @@ use super::query_routes::QueryRoutes;
 use super::upstream_selection::{ClientQuery, UpstreamSelection};
 use crate::os::bpf::DnsSources;
 use crate::os::neighbour;
+use crate::services::hosts::DnsClients;
 
 /// Version counter shared by all tables, so that each has a unique version.
 static VERSION: AtomicU64 = AtomicU64::new(1);
@@ -42,6 +43,8 @@ pub struct Table {
     blocks: PrivacyBlocks,
     /// Notes of the ingress program. None without the programs.
     sources: Option<Arc<DnsSources>>,
+    /// Notes for the inventory of hosts.
+    noted: DnsClients,
     /// Clients that were looked up.
     found: Mutex<HashMap<Host, Arc<Client>>>,
     max_found: usize,
@@ -61,7 +64,7 @@ impl Table {
         resolver: IpAddr,
         routes: Arc<QueryRoutes>,
         choice: Arc<UpstreamSelection>,
-        sources: Option<Arc<DnsSources>>,
+        (sources, noted): (Option<Arc<DnsSources>>, DnsClients),
     ) -> Table {
         let (outgoing, resolvers) = choice.usual(host_egress::HostEgress::Default, None);
         let own = Client {
@@ -86,6 +89,7 @@ impl Table {
             choice,
             blocks: inputs.world.state.group(),
             sources,
+            noted,
             found: Mutex::default(),
             max_found,
             neighbours: OnceLock::new(),
@@ -204,7 +208,9 @@ impl ClientLookup for Table {
         };
         let note = source_keys(arrival).iter().find_map(|key| sources.get(key))?;
         let ingress = Ingress { mac: note.host.octets(), interface: note.interface, vlan: note.vlan };
-        (note.contested == 0).then_some(Host { address, ingress: Some(ingress) })
+        let host = (note.contested == 0).then_some(Host { address, ingress: Some(ingress) })?;
+        self.noted.note(&host);
+        Some(host)
     }
 
     fn host_at(&self, address: IpAddr) -> Host {

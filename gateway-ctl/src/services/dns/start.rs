@@ -93,7 +93,9 @@ impl DnsService {
         let secondaries = Arc::new(secondaries);
         let book = Arc::new(FilterAndZones { filter, zones, secondaries: secondaries.clone() });
         let sources = sources(engine);
-        let table = Table::new(inputs.clone(), asked, routes.clone(), choice.clone(), sources.clone());
+        let noted = engine.host_inventory().dns_clients().clone();
+        let identity = (sources.clone(), noted.clone());
+        let table = Table::new(inputs.clone(), asked, routes.clone(), choice.clone(), identity);
         let table = Arc::new(table);
         let (dataplane, domains, ipv6) = (engine.dataplane(), worlds.domains().clone(), asked.is_ipv6());
         let learner = Arc::new(FqdnInstaller::new(dataplane.clone(), domains, routes.clone()));
@@ -116,6 +118,7 @@ impl DnsService {
             reported,
             routes,
             sources,
+            noted,
             learner,
             renewed: Mutex::new(inputs),
             silenced: AtomicBool::new(false),

@@ -213,6 +213,7 @@ impl Rounds {
             let seen = leases.iter().filter_map(|lease| of_lease(&world, &lans, lease, now));
             self.inventory.observe(seen, &devices);
         }
+        self.read_dns_clients(&lans, &devices, now);
         self.read_flows(&lans, &devices, now);
         self.inventory.expire(now, Retention { interfaces: &world.network.lan, devices: &devices });
         self.inventory.publish(now);
@@ -261,6 +262,17 @@ impl Rounds {
             lans.observation(arrival.interface, MacAddr(arrival.mac), now, evidence)
         });
         self.inventory.observe(seen, &devices);
+    }
+
+    /// Reads the hosts that have asked the resolver since the last round.
+    fn read_dns_clients(&mut self, lans: &Lans, devices: &BTreeSet<MacAddr>, now: Timestamp) {
+        let asked = self.inventory.dns_clients().take();
+        let is_in = |lan: &Lan, vlan: u16| vlan == 0 || lan.vlan == Some(vlan);
+        let seen = asked.into_iter().filter_map(|client| {
+            lans.interfaces.get(&client.interface).filter(|lan| is_in(lan, client.vlan))?;
+            lans.observation(client.interface, client.mac, now, Evidence::Traffic { address: client.address })
+        });
+        self.inventory.observe(seen, devices);
     }
 
     /// Reads the sampled flows since the last round. They name an address, whose host is known from elsewhere.
