@@ -1,5 +1,10 @@
 //! Hosts on the LAN that are no device: they are listed, the verdict counts them, and the setting blocks them.
 
+use std::net::IpAddr;
+
+use gateway_core::announcements::MDNS_PORT;
+use gateway_tests::cores::resident;
+use gateway_tests::frames::{Body, Forged, FrameSender};
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::Host;
 use gateway_tests::wait::wait_ok;
@@ -125,4 +130,84 @@ fn a_wipe_erases_hosts_and_a_restart_does_not() {
     // A host that is still there is new.
     let new = wait_for_host(&testbed, &testbed.network.tv);
     assert_ne!(new["first_seen"], before["first_seen"], "{new}");
+}
+
+/// Forged hosts of a round of the flood.
+const ROUND: u32 = 400;
+/// More than the table of an interface has room for.
+const FORGED: u32 = 6_000;
+/// Maximum number of hosts at an interface.
+const TABLE: usize = 4096;
+/// Memory that the flood may take: the table, and the answers that show it.
+const MAX_GROWTH_KIB: u64 = 48 << 10;
+
+/// Returns the announcement of a host that does not exist, from a MAC address that no other has.
+fn forged_announcement(number: u32) -> Vec<u8> {
+    let [_, a, b, c] = number.to_be_bytes();
+    let address = [192, 168, 10, c.clamp(1, 254)];
+    let name = format!("h{number}");
+    let mut message = vec![0, 0, 0x84, 0, 0, 0, 0, 1, 0, 0, 0, 0, name.len() as u8];
+    message.extend(name.as_bytes());
+    message.extend(b"\x05local\0\0\x01\x80\x01\0\0\0\x78\0\x04");
+    message.extend(address);
+    let group = [224, 0, 0, 251].into();
+    let body = Body::Udp { from: MDNS_PORT, to: MDNS_PORT, payload: message };
+    Forged::new(IpAddr::from(address), group, body).frame([0x06, 0, 0, a, b, c], [1, 0, 0x5e, 0, 0, 0xfb])
+}
+
+#[test]
+fn flood_of_forged_hosts_removes_no_host_that_answers_and_takes_bounded_memory() {
+    let testbed = Testbed::start().expect("scene");
+    let (api, network) = (testbed.api(), &testbed.network);
+    let laptop = testbed.device(&network.laptop).expect("device");
+    testbed.tunnel("wg-a", &network.exit_a).expect("tunnel");
+    testbed.policy(&policy("vpn-only", 10, ("device", &laptop), &["wg-a"])).expect("policy");
+    assert_through(&network.laptop, &network.exit_a);
+    assert_direct(&network.tv);
+    let before = [&network.laptop, &network.tv].map(|host| wait_for_host(&testbed, host));
+    let total = |verdict: &Value| verdict["share"]["total"].clone();
+    let known = wait_for_verdict(&testbed, "both hosts to be counted", |verdict| {
+        verdict["share"]["total"].as_u64() >= Some(2)
+    });
+    let pid = testbed.daemon.pid().expect("a daemon");
+    let memory = || resident(pid).expect("its memory") >> 10;
+    let count = || api.get("/hosts").map(|hosts| hosts.as_array().map_or(0, Vec::len));
+    count().expect("the hosts");
+    let memory_before = memory();
+
+    let sender = FrameSender::open(&network.tv.namespace, "eth0").expect("a socket");
+    let mut sent = 0;
+    let send = |from: u32| {
+        for number in from..from + ROUND {
+            sender.send(&forged_announcement(number)).expect("sent");
+        }
+        from + ROUND
+    };
+    // Announcements that come faster than they are read are lost, so the flood goes on until the table is full.
+    wait_ok(8 * SOON, "the table to be full", || {
+        sent = send(sent);
+        let listed = count()?;
+        anyhow::ensure!(listed >= TABLE, "{listed} of {sent}");
+        Ok(())
+    })
+    .expect("full");
+    while sent < FORGED {
+        sent = send(sent);
+    }
+    // The newest forged ones are in no place of another: the table is as large as before.
+    let kept = count().expect("the hosts");
+    assert!(kept <= TABLE, "{kept} hosts");
+
+    for (host, shown) in [&network.laptop, &network.tv].into_iter().zip(&before) {
+        let now = listed(&testbed, host.mac).expect("listed");
+        assert_eq!((&now["id"], &now["first_seen"]), (&shown["id"], &shown["first_seen"]), "{now}");
+        assert_eq!((&now["confirmed"], &now["online"]), (&json!(true), &json!(true)), "{now}");
+    }
+    assert_through(&network.laptop, &network.exit_a);
+    assert_direct(&network.tv);
+    let verdict = wait_for_verdict(&testbed, "a verdict", |verdict| total(verdict) == total(&known));
+    assert_eq!(verdict["counts"]["through_policy"], known["counts"]["through_policy"], "{verdict}");
+    let growth = memory().saturating_sub(memory_before);
+    println!("{sent} forged hosts, {kept} kept: {growth} KiB");
+    assert!(growth < MAX_GROWTH_KIB, "{growth} KiB");
 }
