@@ -66,7 +66,7 @@ impl QuotaOwner {
     }
 }
 
-/// Which quota of its owner a request uses.
+/// Quota of its owner that a request uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QuotaUse {
     /// Reads of a caller who may read in a browser.

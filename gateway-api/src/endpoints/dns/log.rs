@@ -86,7 +86,7 @@ struct Entry {
     /// Egress by which the upstream was asked: the name of a tunnel or uplink, `auto` for the default route, or the proxy.
     /// Null if no query was sent, and in records of earlier versions.
     egress: Option<String>,
-    /// How the query left, or what kept it from leaving. Null if the answer was known here, or there is no upstream.
+    /// Way by which the query left, or the cause that kept it from leaving. Null if the answer was known here, or there is no upstream.
     left_by: Option<LeftBy>,
     rcode: String,
     answers: Vec<Answer>,

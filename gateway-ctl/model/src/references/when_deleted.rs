@@ -1,4 +1,4 @@
-//! What becomes of an object when one that it refers to is deleted.
+//! Outcome for an object when one that it refers to is deleted.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use crate::kinds::hops::{hop_refs, is_pool};
 use crate::kinds::{FailPolicy, HopMode, HopType, RoutingPolicy};
 use crate::state::State;
 
-/// What becomes of a referring object when the target is deleted. Ascending by severity.
+/// Outcome for a referring object when the target is deleted. Ascending by severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenDeleted {

@@ -1,4 +1,4 @@
-//! How a query left the gateway, or what kept it from leaving.
+//! Way by which a query left the gateway, or the cause that kept it from leaving.
 
 use gateway_core::host_egress::hops_down;
 use gateway_dns::query_log::DisplayRecord;
@@ -6,7 +6,7 @@ use gateway_model::kinds::DnsForwarder;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How a query left the gateway.
+/// Way by which a query left the gateway.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct LeftBy {
     kind: LeftByKind,
@@ -14,7 +14,7 @@ pub(super) struct LeftBy {
     name: Option<String>,
     /// Hops of the policy that are down, if that blocks the query.
     down: Vec<String>,
-    /// What happened, such as `Allowed, direct`, `Allowed by wg-a` or `Blocked: wg-a is down`.
+    /// Sentence of it, such as `Allowed, direct`, `Allowed by wg-a` or `Blocked: wg-a is down`.
     text: String,
 }
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reason_of_a_block_is_told_in_the_words_of_the_hops() {
+    fn reason_of_a_block_names_the_hops_that_are_down() {
         let text = |reason| LeftBy::blocked(reason).text;
         assert_eq!(text("the policy \"a \\\" b\" blocks: tunnel wg-a is down"), "Blocked: wg-a is down");
         assert_eq!(
