@@ -27,6 +27,8 @@ static PROCESSORS: RwLock<()> = RwLock::new(());
 enum Start {
     /// A gateway that was set up just now, with sign-in.
     FirstRun,
+    /// Hosts on the LAN, of which none is a device.
+    Strangers,
     /// Two tunnels, two devices, a policy of each kind, queries in the log.
     LivedIn,
     /// Two probed uplinks, a device that leaves directly and one that leaves by a tunnel.
@@ -119,6 +121,11 @@ fn the_query_log_says_what_was_blocked_and_what_left_directly() -> Result<()> {
 }
 
 #[test]
+fn hosts_become_devices_in_the_overview() -> Result<()> {
+    run("hosts", Start::Strangers)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)
@@ -140,7 +147,7 @@ fn walk(journey: &str, start: Start) -> Result<()> {
     }
     testbed.daemon.start()?;
     let outcome = match start {
-        Start::FirstRun => play(journey, &testbed),
+        Start::FirstRun | Start::Strangers => play(journey, &testbed),
         Start::LivedIn => live_in(&testbed).and_then(|()| play(journey, &testbed)),
         Start::TwoUplinks => {
             let uplinks = TwoUplinks::add_to(testbed, false, [1, 1])?;

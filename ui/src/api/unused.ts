@@ -1,10 +1,6 @@
 // Operations of the REST API that no page uses, each with the reason.
 
 export const unused: Record<string, string> = {
-  'DELETE /hosts/{id}': 'the pages of observed hosts are still to come',
-  'GET /hosts': 'the pages of observed hosts are still to come',
-  'GET /hosts/{id}': 'the pages of observed hosts are still to come',
-  'POST /hosts/{id}/adopt': 'the pages of observed hosts are still to come',
   'GET /privacy/dns-mode': '/status and /privacy/status have the same',
   'GET /version': '/status and /privacy/status have the same',
   'POST /tunnels/{id}/connect': 'an alias of /up and /down',

@@ -79,11 +79,12 @@ function Crumbs() {
 
 /** The verdict as a word with its age, on every page. */
 function VerdictChip() {
-  const { word, state, checkedAt } = useVerdict()
+  const text = useText()
+  const { word, state, share, checkedAt } = useVerdict()
   return (
     <Link className={`chip chip--${state}`} to="/">
       <Glyph state={state} />
-      {word}{' '}
+      {word} {share ? <span>{text.hosts.share.chip(share.covered, share.total)}, </span> : null}
       <span>
         <Age time={checkedAt} />
       </span>

@@ -1,10 +1,19 @@
 import { describe, expect, it } from 'vitest'
-import { isFresh, steadyPart } from './verdict'
+import { isFresh, stateOf, steadyPart } from './verdict'
 
 describe('an answer', () => {
   it('says nothing any more after ten seconds', () => {
     expect(isFresh(5_000, 14_999)).toBe(true)
     expect(isFresh(5_000, 15_000)).toBe(false)
+  })
+})
+
+describe('a verdict', () => {
+  it('is amber if it is OK for a share of the hosts only', () => {
+    expect(stateOf('OK', null)).toBe('ok')
+    expect(stateOf('OK', { covered: 2, total: 5 })).toBe('direct')
+    expect(stateOf('BLOCKED', { covered: 2, total: 5 })).toBe('blocked')
+    expect(stateOf('UNKNOWN', null)).toBe('unknown')
   })
 })
 

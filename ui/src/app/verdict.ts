@@ -9,7 +9,10 @@ type Word = Schemas['GatewayVerdict']['word']
 
 export interface Verdict {
   word: Word
+  /** Amber for `OK` while hosts leave directly that no policy is for. */
   state: State
+  /** How many hosts are covered, if not all of them are; null also while the verdict is old. */
+  share: Schemas['Share'] | null
   /** The last answer, also if it is old. */
   last: Schemas['GatewayVerdict'] | undefined
   /** Time of the last check, as the daemon said it. */
@@ -30,6 +33,11 @@ const OVERDUE = 5_000
 
 const STATES: Record<Word, State> = { OK: 'ok', BLOCKED: 'blocked', LEAK: 'leak', UNKNOWN: 'unknown' }
 
+/** The state in which a verdict is drawn. */
+export function stateOf(word: Word, share: Schemas['Share'] | null): State {
+  return word === 'OK' && share !== null ? 'direct' : STATES[word]
+}
+
 /** Reports whether an answer of this time says something now. */
 export function isFresh(at: number, now: number): boolean {
   return now - at < WORTHLESS
@@ -42,9 +50,11 @@ export function useVerdict(): Verdict {
   // An unchanged answer is not sent again, so the time of the read counts as well as that of the check.
   const fresh = query.error === null && isFresh(query.dataUpdatedAt, now)
   const word: Word = last && fresh ? last.word : 'UNKNOWN'
+  const share = word === last?.word ? last.share : null
   return {
     word,
-    state: STATES[word],
+    state: stateOf(word, share),
+    share,
     last,
     checkedAt: last?.checked_at ?? null,
     fresh,

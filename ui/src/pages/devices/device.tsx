@@ -22,6 +22,7 @@ import { formatNumber } from '@/text/format'
 import { DeviceDns } from './device-dns'
 import { DeviceExceptions } from './device-exceptions'
 import { DeviceFacts } from './device-facts'
+import { DeviceHosts } from './device-hosts'
 import { DeviceForm } from './device-form'
 import { DeviceReservation } from './device-reservation'
 
@@ -114,9 +115,12 @@ function Page({ device, etag }: { device: Device; etag: string | null }) {
         ))}
       </nav>
       {tab === 'why' ? (
-        <WhyPanel device={device}>
-          <DeviceFacts device={device} />
-        </WhyPanel>
+        <>
+          <WhyPanel device={device}>
+            <DeviceFacts device={device} />
+          </WhyPanel>
+          <DeviceHosts device={device} />
+        </>
       ) : tab === 'dns' ? (
         <DeviceDns device={device} />
       ) : tab === 'exceptions' ? (

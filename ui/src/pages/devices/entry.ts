@@ -1,5 +1,6 @@
 import { useGet } from '@/api/query'
 import type { Entry } from '@/app/entries'
+import { useHostCount } from '@/components/hosts/hosts'
 
 export const devices: Entry = {
   path: '/devices',
@@ -14,6 +15,13 @@ export const devices: Entry = {
       useCount: () => useGet('/devices', {}, { every: 60_000 }).data?.data.length,
       needs: ['GET /devices'],
       page: () => import('./devices'),
+    },
+    {
+      path: 'hosts',
+      label: (text) => text.hosts.tab,
+      useCount: () => useHostCount(),
+      needs: ['GET /hosts'],
+      page: () => import('./hosts'),
     },
     {
       path: 'groups',
@@ -32,6 +40,7 @@ export const devices: Entry = {
   ],
   details: [
     { path: '/devices/$id', page: () => import('./device') },
+    { path: '/devices/hosts/$id', page: () => import('./host') },
     { path: '/devices/groups/$id', page: () => import('./group') },
     { path: '/devices/trust-classes/$id', page: () => import('./trust-class') },
   ],

@@ -4,6 +4,7 @@ import { AlertsPanel } from './alerts-panel'
 import { DnsPanel } from './dns-panel'
 import { ExceptionsPanel } from './exceptions-panel'
 import { FlowSection } from './flow-section'
+import { HostInbox } from './host-inbox'
 import { Ledger } from './ledger'
 import { SubsystemsPanel } from './subsystems-panel'
 import { TunnelStrip } from './tunnel-strip'
@@ -15,6 +16,7 @@ export default function Overview() {
     <>
       <VerdictPanel />
       <Ledger />
+      <HostInbox />
       <FlowSection />
       <hr className="rule" />
       <div className="cols cols--3">

@@ -26,11 +26,13 @@ interface Match {
 }
 
 /** Counts as the daemon words them, and the list of devices behind each. */
-const COUNTS: readonly (readonly [pattern: RegExp, decision: string])[] = [
+const COUNTS: readonly (readonly [pattern: RegExp, decision: string, to?: string])[] = [
   [/\d+ protected (?:device|host)s?(?: leaves? through (?:its|their) policy)?/g, 'protected'],
   [/\d+ leaves? through (?:its|their) policy/g, 'through_policy'],
   [/\d+ (?:is|are) cut off on purpose/g, 'block'],
   [/\d+ (?:device|host)s? leaves? directly/g, 'direct'],
+  // Hosts that no policy is for may be no devices, so they are in the list of hosts.
+  [/\d+ leaves? directly, no policy covers (?:it|them)/g, 'no_policy', '/devices/hosts'],
   [/\d+ by an exception/g, 'direct_by_exception'],
   [/\d+ because the policy fails open/g, 'failed_open'],
   [/\d+ without a policy/g, 'no_policy'],
@@ -42,12 +44,12 @@ const MOST_NAMES = 2000
 /** Splits a sentence into text and links. */
 export function partsOf(sentence: string, names: Names): Part[] {
   const found: Match[] = []
-  for (const [pattern, decision] of COUNTS)
+  for (const [pattern, decision, to = '/devices'] of COUNTS)
     for (const match of sentence.matchAll(pattern))
       found.push({
         from: match.index,
         length: match[0].length,
-        to: '/devices',
+        to,
         search: { decision },
       })
   const lists: [readonly Named[], string][] = [

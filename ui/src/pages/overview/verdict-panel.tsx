@@ -9,6 +9,7 @@ import { bareSentence, useVerdict } from '@/app/verdict'
 import { Button } from '@/components/button'
 import { ExceptionDialog } from '@/components/exception-dialog'
 import { Glyph } from '@/components/state'
+import { Coverage } from '@/components/hosts/coverage'
 import { useAge } from '@/components/time'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
@@ -29,6 +30,7 @@ export function VerdictPanel() {
     <section className={`verdict v-${verdict.state}`}>
       <Glyph state={verdict.state} className="verdict__glyph" />
       <Sentence />
+      {verdict.share ? <Coverage share={verdict.share} /> : null}
       <div className="verdict__meta">
         <div className="btns">
           {first?.id ? <Reconnect id={first.id} name={first.target} /> : null}

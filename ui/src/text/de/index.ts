@@ -4,6 +4,7 @@ import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
 import { exception } from './exception'
+import { hosts } from './hosts'
 import { kinds } from './kinds'
 import { merge } from './merge'
 import { network } from './network'
@@ -22,6 +23,7 @@ export const de: Text = {
   devices,
   dns,
   exception,
+  hosts,
   kinds,
   merge,
   network,

@@ -3,6 +3,7 @@ import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
 import { exception } from './exception'
+import { hosts } from './hosts'
 import { kinds } from './kinds'
 import { merge } from './merge'
 import { network } from './network'
@@ -21,6 +22,7 @@ export const en = {
   devices,
   dns,
   exception,
+  hosts,
   kinds,
   merge,
   network,

@@ -1,0 +1,69 @@
+// A host: what was observed of it, and what one can do with it.
+
+import { useParams } from '@tanstack/react-router'
+import { ApiError } from '@/api/client'
+import { useGet } from '@/api/query'
+import { useTitle } from '@/app/crumb'
+import { Link, useGo } from '@/app/link'
+import { Answer, Tabs } from '@/components/answer'
+import { HostActions } from '@/components/hosts/host-actions'
+import { HostFacts } from '@/components/hosts/host-facts'
+import { nameOf, type Host } from '@/components/hosts/hosts'
+import { Empty, Loaded, Section } from '@/components/section'
+import { useText } from '@/text'
+import { devices as entry } from './entry'
+
+export default function HostPage() {
+  const text = useText()
+  const words = text.hosts
+  const go = useGo()
+  const { id } = useParams({ strict: false }) as { id: string }
+  const query = useGet('/hosts/{id}', { path: { id } }, { every: 5000 })
+  const host = query.data?.data
+  const gone = query.error instanceof ApiError && query.error.status === 404
+  useTitle(host ? nameOf(host) : words.tab)
+  return (
+    <>
+      <Answer
+        question={words.hostQuestion(host ? nameOf(host) : id)}
+        actions={
+          host && !gone ? <HostActions host={host} onForgotten={() => go('/devices/hosts')} /> : undefined
+        }
+      >
+        {gone ? words.gone : host ? <Standing host={host} /> : text.common.loading}
+      </Answer>
+      <Tabs entry={entry} />
+      {gone ? (
+        <Empty
+          action={
+            <Link className="btn" to="/devices/hosts">
+              {words.toList}
+            </Link>
+          }
+        >
+          {words.gone}
+        </Empty>
+      ) : (
+        <Section title={words.ofDevice}>
+          <Loaded query={query}>{(known) => <HostFacts host={known} />}</Loaded>
+        </Section>
+      )}
+    </>
+  )
+}
+
+/** Whether it is a device, and how its traffic leaves. */
+function Standing({ host }: { host: Host }) {
+  const text = useText()
+  const words = text.hosts
+  const devices = useGet('/devices', {}, { every: 60_000 }).data?.data
+  if (host.device_id === null) return <>{words.hostIsNone}</>
+  return (
+    <>
+      {words.hostIsDevice}
+      <Link to={`/devices/${host.device_id}`}>
+        {devices?.find((each) => each.id === host.device_id)?.name ?? host.device_id}
+      </Link>
+    </>
+  )
+}

@@ -1,0 +1,126 @@
+// The hosts on the network, devices or not.
+
+import { useMemo } from 'react'
+import { useGet } from '@/api/query'
+import { useSearchParams } from '@/app/search-params'
+import { Answer, Tabs } from '@/components/answer'
+import { Check } from '@/components/fields'
+import { HostTable } from '@/components/hosts/host-table'
+import { useHostCount, useHosts, wordsOf, type Host } from '@/components/hosts/hosts'
+import { StrangerSwitch } from '@/components/hosts/stranger-choice'
+import { Icon } from '@/components/icons'
+import { Empty, Loaded } from '@/components/section'
+import { useText } from '@/text'
+import { devices as entry } from './entry'
+
+export default function Hosts() {
+  const text = useText()
+  const words = text.hosts
+  const query = useHosts()
+  const hosts = query.data?.data
+  const total = useHostCount() ?? 0
+  return (
+    <>
+      <Answer question={words.question}>
+        {!hosts
+          ? text.common.loading
+          : hosts.length === 0
+            ? words.answerNone
+            : hosts.length < total
+              ? words.atLeast(hosts.length, total)
+              : words.answer(
+                  total,
+                  hosts.filter((host) => host.device_id === null).length,
+                  hosts.filter((host) => host.online).length,
+                )}
+      </Answer>
+      <Tabs entry={entry} />
+      <StrangerSwitch />
+      <Loaded
+        query={query}
+        lines={8}
+        isEmpty={(all) => all.length === 0}
+        empty={<Empty>{words.empty}</Empty>}
+      >
+        {(all) => <List all={all} />}
+      </Loaded>
+    </>
+  )
+}
+
+function List({ all }: { all: Host[] }) {
+  const text = useText()
+  const words = text.hosts
+  const [search, change] = useSearchParams()
+  const devices = useGet('/devices', {}, { every: 60_000 }).data?.data
+  const names = useMemo(() => new Map((devices ?? []).map((each) => [each.id, each.name])), [devices])
+  const { q = '', decision = '', only } = search
+  const rows = useMemo(() => {
+    const typed = q.toLowerCase().split(/\s+/).filter(Boolean)
+    return all.filter((host) => {
+      if (only && host.device_id !== null) return false
+      if (decision && host.path?.treatment !== decision) return false
+      const device = host.device_id ? (names.get(host.device_id) ?? '') : ''
+      const said = `${wordsOf(host)} ${device}`.toLowerCase()
+      return typed.every((word) => said.includes(word))
+    })
+  }, [all, q, decision, only, names])
+  return (
+    <div className="sec">
+      <div className="filters" role="search">
+        <label className="search">
+          <Icon name="search" />
+          <span className="sr">{text.common.filter}</span>
+          <input
+            className="field"
+            data-filter
+            type="search"
+            placeholder={words.find}
+            value={q}
+            onChange={(event) => change({ q: event.target.value || undefined })}
+          />
+        </label>
+        <label>
+          <span className="sr">{words.way}</span>
+          <select
+            className="field"
+            value={decision}
+            onChange={(event) => change({ decision: event.target.value || undefined })}
+          >
+            <option value="">{text.devices.anyPath}</option>
+            {Object.entries(words.treatments).map(([treatment, said]) => (
+              <option key={treatment} value={treatment}>
+                {said}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Check
+          label={words.onlyStrangers}
+          checked={only !== undefined}
+          onChange={(on) => change({ only: on ? 'strangers' : undefined })}
+        />
+      </div>
+      <p className="dim sm" role="status">
+        {words.shown(rows.length, all.length)}
+      </p>
+      {rows.length === 0 ? (
+        <Empty
+          action={
+            <button
+              type="button"
+              className="btn"
+              onClick={() => change({ q: undefined, decision: undefined, only: undefined })}
+            >
+              {text.devices.clear}
+            </button>
+          }
+        >
+          {words.nothing}
+        </Empty>
+      ) : (
+        <HostTable label={words.label} hosts={rows} once devices={names} />
+      )}
+    </div>
+  )
+}
