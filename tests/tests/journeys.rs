@@ -126,6 +126,11 @@ fn hosts_become_devices_in_the_overview() -> Result<()> {
 }
 
 #[test]
+fn forms_offer_the_hosts_that_are_there() -> Result<()> {
+    run("host-pickers", Start::Strangers)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

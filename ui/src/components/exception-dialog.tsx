@@ -11,6 +11,7 @@ import { Dialog } from './dialog'
 import { useDraft } from './draft'
 import { ErrorSummary, Select, TextField } from './fields'
 import { Failure } from './section'
+import { HostAdopter } from './hosts/host-adopter'
 import { PickOne } from './picker'
 import { Segmented } from './segmented'
 import { useNow } from './time'
@@ -166,13 +167,16 @@ function DeviceChoice({ value, error, onChange }: ChoiceProps) {
   )
   if (query.error && !devices) return <Failure error={query.error} retry={() => void query.refetch()} />
   return (
-    <PickOne
-      label={text.exception.device}
-      value={value}
-      error={error}
-      options={options}
-      loading={query.isPending}
-      onChange={onChange}
-    />
+    <>
+      <PickOne
+        label={text.exception.device}
+        value={value}
+        error={error}
+        options={options}
+        loading={query.isPending}
+        onChange={onChange}
+      />
+      <HostAdopter onAdopted={onChange} />
+    </>
   )
 }

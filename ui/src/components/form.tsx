@@ -19,6 +19,15 @@ export type FieldTexts<T> = Record<keyof T & string, string | readonly [label: s
 
 type Kind = 'text' | 'number' | 'check' | 'select' | 'area' | 'secret'
 
+/** What a field that is drawn in another way is given. */
+export interface RenderedField {
+  label: string
+  hint?: ReactNode
+  error?: string
+  value: string
+  onChange: (value: string) => void
+}
+
 export interface FieldSpec<T> {
   field: keyof T & string
   kind?: Kind
@@ -30,6 +39,8 @@ export interface FieldSpec<T> {
   max?: number
   wide?: boolean
   disabled?: boolean
+  /** Draws the field in another way. */
+  render?: (field: RenderedField) => ReactNode
   /** The options of a choice are still being read. */
   loading?: boolean
   rows?: number
@@ -84,6 +95,7 @@ function OneField<T extends Values>({ draft, spec, texts, error }: OneFieldProps
       </>
     )
   const common = { label, hint, error: problem, value: String(value ?? ''), onChange: change }
+  if (spec.render) return spec.render(common)
   if (spec.kind === 'select')
     return (
       <PickOne {...common} options={spec.options ?? []} disabled={spec.disabled} loading={spec.loading} />

@@ -6,6 +6,7 @@ import { useGo } from '@/app/link'
 import { useEdit } from '@/components/edit'
 import { Select, TextArea, TextField } from '@/components/fields'
 import { EditForm } from '@/components/form'
+import { fillWith, MacField } from '@/components/hosts/mac-field'
 import { PickMany } from '@/components/picker'
 import { useText } from '@/text'
 import { PrivacyClassChoice, ProfileChoice, TrustClassChoice, wordsOf } from './form-parts'
@@ -109,13 +110,17 @@ export function DeviceForm({ device, etag = null }: Props) {
           onChange={(typed) => set('name', typed)}
           required
         />
-        <TextField
+        <MacField
           label={words.mac}
           value={value.mac}
           error={edit.of('mac')}
-          placeholder="02:00:00:00:00:0a"
-          spellCheck={false}
+          strangers
           onChange={(typed) => set('mac', typed)}
+          onChoose={(host) => {
+            const filled = fillWith(host, value)
+            set('name', filled.name)
+            set('hostname', filled.hostname)
+          }}
         />
         <TextField
           label={words.macs}

@@ -4,6 +4,7 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import type { Edit } from '@/components/edit'
 import { FormFields, textOf } from '@/components/form'
+import { fillWith, MacField } from '@/components/hosts/mac-field'
 import { useText } from '@/text'
 
 // A type, not an interface: the form wants the index signature of an object.
@@ -50,7 +51,22 @@ export function ReservationFields({ edit, isNew }: Props) {
       texts={words.reservationFields}
       error={edit.problems}
       fields={[
-        { field: 'mac', required: true, disabled: !isNew },
+        {
+          field: 'mac',
+          render: (field) => (
+            <MacField
+              {...field}
+              required
+              disabled={!isNew}
+              onChoose={(host) => {
+                const filled = fillWith(host, edit.draft.value)
+                edit.draft.set('ip', filled.ip)
+                edit.draft.set('hostname', filled.hostname)
+                if (host.device_id) edit.draft.set('device_id', host.device_id)
+              }}
+            />
+          ),
+        },
         { field: 'ip', required: true },
         { field: 'hostname' },
         {

@@ -7,6 +7,7 @@ import { say } from '@/app/toasts'
 import { Button } from '@/components/button'
 import { useDraft } from '@/components/draft'
 import { Check, ErrorSummary, Select, TextArea, TextField } from '@/components/fields'
+import { HostAdopter } from '@/components/hosts/host-adopter'
 import { PickOne } from '@/components/picker'
 import { Failure } from '@/components/section'
 import { useText } from '@/text'
@@ -100,6 +101,7 @@ export function ExceptionForm({ device, onDone }: { device?: string; onDone: () 
         loading={loading}
         onChange={(id) => set('device_id', id)}
       />
+      <HostAdopter onAdopted={(id) => set('device_id', id)} />
       <div className="formrow">
         <TextField
           label={text.policies.duration}

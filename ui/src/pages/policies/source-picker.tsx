@@ -1,6 +1,7 @@
 // What a policy matches.
 
 import { Select, TextField } from '@/components/fields'
+import { HostAdopter } from '@/components/hosts/host-adopter'
 import { PickMany } from '@/components/picker'
 import { useText } from '@/text'
 import { useNames } from './data'
@@ -38,15 +39,20 @@ export function SourcePicker({ type, value, errorOf, onChange }: Props) {
         onChange={(next) => onChange(next, '')}
       />
       {picks ? (
-        <PickMany
-          key={type}
-          label={text.policies.sourceTypes[type] ?? type}
-          none={type === 'device' ? text.policies.noDevices : text.policies.noGroups}
-          all={picks}
-          chosen={valuesOf(value)}
-          error={errorOf('source_value')}
-          onChange={(ids) => onChange(type, ids.join(','))}
-        />
+        <>
+          <PickMany
+            key={type}
+            label={text.policies.sourceTypes[type] ?? type}
+            none={type === 'device' ? text.policies.noDevices : text.policies.noGroups}
+            all={picks}
+            chosen={valuesOf(value)}
+            error={errorOf('source_value')}
+            onChange={(ids) => onChange(type, ids.join(','))}
+          />
+          {type === 'device' ? (
+            <HostAdopter onAdopted={(id) => onChange(type, [...valuesOf(value), id].join(','))} />
+          ) : null}
+        </>
       ) : type === 'all' ? null : (
         <TextField
           label={text.policies.sourceValue}

@@ -5,6 +5,9 @@ import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say } from '@/app/toasts'
 import { ErrorSummary, Select, TextField } from '@/components/fields'
+import { useAdoption } from '@/components/hosts/adoption'
+import { lineOf, nameOf, useStrangers } from '@/components/hosts/hosts'
+import { MacField } from '@/components/hosts/mac-field'
 import { PickOne } from '@/components/picker'
 import { HopChip, Path } from '@/components/path'
 import { Failure } from '@/components/section'
@@ -27,14 +30,22 @@ export function FailureStep(props: StepProps) {
   const [mode, setMode] = useState<Mode>('fail-closed')
   const [tunnelId, setTunnel] = useState(props.progress.tunnel)
   const [deviceId, setDevice] = useState(props.progress.device)
-  const [fresh, setFresh] = useState({ name: '', mac: '' })
+  const [fresh, setFresh] = useState<{ name: string | null; mac: string }>({ name: null, mac: '' })
   const tunnel = tunnels.find((each) => each.id === tunnelId) ?? tunnels[0]
+  const strangers = useStrangers() ?? []
+  const adopt = useAdoption()
   const chosen = deviceId ?? devices[0]?.id ?? NEW
   const device = devices.find((each) => each.id === chosen)
+  const host = strangers.find((each) => hostKey(each.id) === chosen)
+  const named = fresh.name ?? (host ? nameOf(host) : '')
   const existing = device ? policyOf(policies, device) : undefined
   const save = useChange(async () => {
     if (!tunnel) throw new Error(t.noTunnel)
-    const subject = device ?? (await addDevice(fresh))
+    const subject =
+      device ??
+      (host
+        ? (await adopt.mutateAsync({ id: host.id, name: named })).data
+        : await addDevice({ name: named, mac: fresh.mac }))
     // Another try must not make it twice.
     setDevice(subject.id)
     const hops: Schemas['HopInput'][] = [{ type: 'vpn', target: tunnel.name }]
@@ -81,7 +92,7 @@ export function FailureStep(props: StepProps) {
         })
       }
       busy={save.isPending}
-      disabled={!tunnel || (!device && (fresh.name === '' || fresh.mac === ''))}
+      disabled={!tunnel || (!device && (named === '' || (!host && fresh.mac === '')))}
     >
       {error ? <ErrorSummary error={error} /> : save.error ? <Failure error={save.error} /> : null}
       <fieldset className="choices">
@@ -116,31 +127,48 @@ export function FailureStep(props: StepProps) {
           />
           <PickOne
             label={t.device}
-            value={device?.id ?? NEW}
-            options={[...devices.map((each) => [each.id, each.name] as const), [NEW, t.newDevice] as const]}
+            value={device?.id ?? (host ? chosen : NEW)}
+            options={[
+              ...devices.map((each) => [each.id, each.name] as const),
+              ...strangers.map(
+                (each) => [hostKey(each.id), text.hosts.pick.group(lineOf(each, text))] as const,
+              ),
+              [NEW, t.newDevice] as const,
+            ]}
             loading={isPending}
-            onChange={setDevice}
+            onChange={(next) => {
+              setDevice(next)
+              setFresh({ name: null, mac: '' })
+            }}
           />
           {device ? null : (
             <>
               <TextField
                 label={t.deviceName}
-                value={fresh.name}
+                value={named}
                 error={error?.of('name')}
                 onChange={(name) => setFresh({ ...fresh, name })}
                 autoComplete="off"
                 required
               />
-              <TextField
-                label={t.mac}
-                hint={t.macHint}
-                value={fresh.mac}
-                error={error?.of('mac')}
-                onChange={(mac) => setFresh({ ...fresh, mac })}
-                autoComplete="off"
-                spellCheck={false}
-                required
-              />
+              {host ? null : (
+                <MacField
+                  label={t.mac}
+                  hint={
+                    <>
+                      {t.macHint} {strangers.length > 0 ? text.hosts.pick.macHint : ''}
+                    </>
+                  }
+                  value={fresh.mac}
+                  error={error?.of('mac')}
+                  strangers
+                  onChange={(mac) => setFresh((now) => ({ ...now, mac }))}
+                  onChoose={(chosen) =>
+                    setFresh((now) => ({ mac: chosen.mac, name: now.name ?? nameOf(chosen) }))
+                  }
+                  required
+                />
+              )}
             </>
           )}
           {existing ? <p className="mid">{t.exists(existing.name)}</p> : null}
@@ -151,6 +179,11 @@ export function FailureStep(props: StepProps) {
       )}
     </StepPage>
   )
+}
+
+/** The value of a host in the choice of the device. */
+function hostKey(id: string): string {
+  return `host:${id}`
 }
 
 async function addDevice({ name, mac }: { name: string; mac: string }) {
