@@ -131,6 +131,11 @@ fn forms_offer_the_hosts_that_are_there() -> Result<()> {
 }
 
 #[test]
+fn the_setup_chooses_resolvers_a_list_and_the_way_of_unknown_hosts() -> Result<()> {
+    run("setup-names", Start::Strangers)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

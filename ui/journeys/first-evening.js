@@ -30,6 +30,10 @@ export default async function firstEvening({ daemon, context, open }) {
   await shot('wizard-3')
   await button('Skip').click()
 
+  await page.getByRole('heading', { name: 'Names and hosts' }).waitFor()
+  await settled(page)
+  await button('Skip').click()
+
   // A tunnel from the file of a provider.
   await page.getByRole('heading', { name: 'Bring a path' }).waitFor()
   await page.getByLabel('Or paste the text of the file').fill(context.exits.a)

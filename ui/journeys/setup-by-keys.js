@@ -52,6 +52,14 @@ export default async function setupByKeys({ daemon, context, open }) {
   await keys.reach(/^BUTTON\s+Continue/)
   await keys.press('Enter')
 
+  // Resolvers by arrows; what the configuration has is kept.
+  await step('Names and hosts')
+  await keys.reach(/^INPUT Keep what is set/)
+  await keys.press('ArrowDown')
+  assert.match(await keys.focused(), /^INPUT Quad9/)
+  await keys.reach(/^BUTTON\s+Skip/)
+  await keys.press('Enter')
+
   // The text of a file; its name has the focus then.
   await step('Bring a path')
   await keys.reach(/^TEXTAREA/)

@@ -1,4 +1,4 @@
-// Step 5: what happens if the tunnel is down, for the first device. The policy is stored and applied.
+// Step 6: what happens if the tunnel is down, for the first device. The policy is stored and applied.
 
 import { useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'

@@ -1,4 +1,4 @@
-// Step 4: a tunnel from the file of a VPN provider.
+// Step 5: a tunnel from the file of a VPN provider.
 
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'

@@ -1,6 +1,6 @@
 // Where the setup stands. It is kept in the browser, so that one can leave and resume; no secret is in it.
 
-export const STEPS = ['admin', 'ground', 'wires', 'path', 'failure', 'prove', 'save'] as const
+export const STEPS = ['admin', 'ground', 'wires', 'names', 'path', 'failure', 'prove', 'save'] as const
 export type Step = (typeof STEPS)[number]
 
 export interface Progress {

@@ -1,4 +1,4 @@
-// Step 6: the tunnel is pulled, and nothing may get out.
+// Step 7: the tunnel is pulled, and nothing may get out.
 
 import { useEffect, useRef, useState } from 'react'
 import { useQueryClient } from '@tanstack/react-query'

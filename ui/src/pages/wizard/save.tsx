@@ -1,4 +1,4 @@
-// Step 7: the way back, and what waits for a restart.
+// Step 8: the way back, and what waits for a restart.
 
 import { useState } from 'react'
 import { useGet } from '@/api/query'

@@ -1,4 +1,4 @@
-// The first run: from an empty gateway to a proven one in seven steps. Each may be skipped, and the state is kept.
+// The first run: from an empty gateway to a proven one in eight steps. Each may be skipped, and the state is kept.
 
 import { useEffect, useState } from 'react'
 import { SignInAgain } from '@/app/sign-in'
@@ -8,6 +8,7 @@ import { useText } from '@/text'
 import { AdminStep } from './admin'
 import { FailureStep } from './failure'
 import { GroundStep } from './ground'
+import { NamesStep } from './names'
 import { PathStep } from './path'
 import { ProveStep } from './prove'
 import { SaveStep } from './save'
@@ -30,6 +31,7 @@ const PAGES: Record<Step, (props: StepProps) => React.ReactNode> = {
   admin: AdminStep,
   ground: GroundStep,
   wires: WiresStep,
+  names: NamesStep,
   path: PathStep,
   failure: FailureStep,
   prove: ProveStep,
@@ -116,6 +118,7 @@ interface ItemProps {
 function StepItem({ step, number, progress, onOpen }: ItemProps) {
   const text = useText()
   const t = text.wizard
+  const words = step === 'names' ? text.hosts.first : t[step]
   const done = progress.done[step]
   const current = progress.step === step
   const skipped = progress.skipped.includes(step)
@@ -127,9 +130,9 @@ function StepItem({ step, number, progress, onOpen }: ItemProps) {
       <span className="b">{done !== undefined && !current ? <Icon name="check" /> : number}</span>
       <span>
         <button type="button" className="plainbtn" onClick={onOpen}>
-          {t[step].title}
+          {words.title}
         </button>
-        <small>{done ?? (skipped ? t.skipped : t[step].hint)}</small>
+        <small>{done ?? (skipped ? t.skipped : words.hint)}</small>
       </span>
     </li>
   )

@@ -124,13 +124,14 @@ export const hosts: Text['hosts'] = {
   forgotten: (name) => `${name} ist vergessen. Ist der Host noch da, erscheint er wieder als neu.`,
   stranger: {
     label: 'Hosts, die kein Gerät sind',
-    options: { direct: 'Eigener Weg', blocked: 'Blockiert', quarantine: 'Quarantäne' },
+    options: { direct: 'Direkt', blocked: 'Blockiert', quarantine: 'Quarantäne' },
     means: {
       direct:
         'Für sie gelten Richtlinien für ihr Netz und für allen Verkehr. Wo es keine gibt, gehen sie direkt hinaus, ohne Tunnel.',
       blocked:
-        'Sie erreichen das Internet nicht, gleich welche Richtlinien es gibt. Sie erreichen das Gateway (DHCP, DNS) und das LAN.',
-      quarantine: 'Sie erreichen weder das Internet noch andere Netze, nur das Gateway.',
+        'Sie erreichen das Internet nicht, gleich welche Richtlinien es gibt, und Namen des Internets werden für sie nicht aufgelöst. Sie erreichen das Gateway und das LAN.',
+      quarantine:
+        'Sie erreichen weder das Internet noch andere Netze, nur das Gateway. Namen des Internets werden für sie nicht aufgelöst.',
     },
     saved: 'Das gilt sofort.',
     unknown: 'Was für sie gilt, ist nicht bekannt: Die Einstellung ist nicht zu lesen.',
@@ -190,6 +191,7 @@ export const hosts: Text['hosts'] = {
     strangers: 'Hosts, denen niemand einen Namen gegeben hat',
     strangersHint:
       'Einen Host mit einem Namen nennt das Gateway Gerät. Die anderen stehen in der Übersicht, wo jeder hinzugefügt werden kann.',
+    alsoYou: 'Das gilt auch für den Rechner, an dem Sie sitzen, bis er ein Gerät ist.',
     save: 'Speichern und weiter',
     saved: 'Namen und Hosts sind eingerichtet.',
     summary: (resolver, list, strangers) =>

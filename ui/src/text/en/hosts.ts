@@ -126,13 +126,14 @@ export const hosts = {
   forgotten: (name: string) => `${name} is forgotten. If it is still there, it appears again as new.`,
   stranger: {
     label: 'Hosts that are no device',
-    options: { direct: 'Own way', blocked: 'Blocked', quarantine: 'Quarantine' } as Record<string, string>,
+    options: { direct: 'Direct', blocked: 'Blocked', quarantine: 'Quarantine' } as Record<string, string>,
     means: {
       direct:
         'Policies for their network and for all traffic hold for them. Where there is none, they leave directly, without a tunnel.',
       blocked:
-        'They do not reach the internet, whatever policies there are. They reach the gateway (DHCP, DNS) and the LAN.',
-      quarantine: 'They reach neither the internet nor other networks, only the gateway.',
+        'They do not reach the internet, whatever policies there are, and names of the internet are not resolved for them. They reach the gateway and the LAN.',
+      quarantine:
+        'They reach neither the internet nor other networks, only the gateway. Names of the internet are not resolved for them.',
     } as Record<string, string>,
     saved: 'It holds at once.',
     unknown: 'What holds for them is not known: the setting cannot be read.',
@@ -189,6 +190,7 @@ export const hosts = {
     strangers: 'Hosts that nobody has named',
     strangersHint:
       'The gateway calls a host with a name a device. Others are listed in the overview, where each can be added.',
+    alsoYou: 'This holds for the machine that you sit at, too, until it is a device.',
     save: 'Save and continue',
     saved: 'Names and hosts are set.',
     summary: (resolver: string, list: boolean, strangers: string) =>

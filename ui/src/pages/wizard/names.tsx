@@ -1,0 +1,231 @@
+// Step 4: who resolves names, what is filtered, and what becomes of hosts that are no device.
+
+import { useState, type ReactNode } from 'react'
+import { ApiError, call, client, type Schemas } from '@/api/client'
+import { useChange, useGet } from '@/api/query'
+import { say } from '@/app/toasts'
+import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
+import { TREATMENTS, useTreatment, type Treatment } from '@/components/hosts/stranger-choice'
+import { PickOne } from '@/components/picker'
+import { Failure, Skeleton } from '@/components/section'
+import { useText } from '@/text'
+import { FIRST_PRESETS, LIST_NAMES, LISTS, settingsOf, type ListKey, type Now } from './names-plan'
+import { StepPage, type StepProps } from './step'
+
+type Preset = Schemas['DnsPreset']
+
+export function NamesStep(props: StepProps) {
+  const text = useText()
+  const t = text.hosts.first
+  const servers = useGet('/settings/{key}', { path: { key: 'dns.upstream_servers' } })
+  const tlsNames = useGet('/settings/{key}', { path: { key: 'dns.upstream_tls_names' } })
+  const filtering = useGet('/settings/{key}', { path: { key: 'dns.filtering_enabled' } })
+  const presets = useGet('/dns/presets')
+  const lists = useGet('/dns/blocklist')
+  const { value: strangers } = useTreatment()
+  const error = [servers, tlsNames, filtering, presets, lists].find((each) => each.error)?.error
+  const ready =
+    servers.data && tlsNames.data && filtering.data && presets.data && lists.data && strangers !== undefined
+  return ready ? (
+    <Choices
+      {...props}
+      now={{
+        servers: servers.data.data.value as string[],
+        tlsNames: (tlsNames.data.data.value ?? {}) as Record<string, string>,
+        filtering: filtering.data.data.value === true,
+        strangers,
+      }}
+      presets={presets.data.data}
+      subscribed={lists.data.data.flatMap((each) => (each.url ? [each.url] : []))}
+    />
+  ) : (
+    <StepPage
+      {...props}
+      step="names"
+      title={t.title}
+      lead={t.lead}
+      action={t.save}
+      onAction={() => undefined}
+      disabled
+    >
+      {error ? <Failure error={error} /> : <Skeleton lines={8} />}
+    </StepPage>
+  )
+}
+
+interface ChoicesProps extends StepProps {
+  now: Now
+  presets: Preset[]
+  /** Addresses of lists that are there. */
+  subscribed: string[]
+}
+
+function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
+  const text = useText()
+  const t = text.hosts.first
+  const first = FIRST_PRESETS.flatMap((name) => presets.filter((each) => each.builtin && each.name === name))
+  const others = presets.filter((each) => !first.includes(each))
+  const [resolver, setResolver] = useState(now.servers.length > 0 ? 'keep' : (first[0]?.id ?? 'keep'))
+  const [own, setOwn] = useState('')
+  const [withList, setWithList] = useState(subscribed.length === 0)
+  const [list, setList] = useState<ListKey>('hageziLight')
+  const [strangers, setStrangers] = useState(now.strangers)
+  const typed = own.split(/[\s,]+/).filter(Boolean)
+  const save = useChange(async () => {
+    const body = settingsOf({ resolver, own: typed, withList, strangers }, now, presets)
+    const changed = Object.keys(body).length > 0
+    const saved = changed ? await call(client.PUT('/settings', { params: { header: {} }, body })) : null
+    // Another try must not subscribe it twice.
+    const added =
+      withList && !subscribed.includes(LISTS[list])
+        ? await call(
+            client.POST('/dns/blocklist', {
+              body: { name: LIST_NAMES[list], url: LISTS[list] } as Schemas['DnsBlockInput'],
+            }),
+          )
+        : null
+    return {
+      data: undefined,
+      warnings: [...(saved?.warnings ?? []), ...(added?.warnings ?? [])],
+      etag: null,
+      headers: new Headers(),
+    }
+  })
+  const problem = save.error instanceof ApiError && save.error.fields.length > 0 ? save.error : null
+  const chosen = presets.find((each) => each.id === resolver)
+  const summary = t.summary(
+    chosen?.name ?? (resolver === 'own' ? typed.join(', ') : t.unchanged),
+    withList,
+    text.hosts.stranger.options[strangers] ?? strangers,
+  )
+  return (
+    <StepPage
+      {...props}
+      step="names"
+      title={t.title}
+      lead={t.lead}
+      action={t.save}
+      onAction={() =>
+        save.mutate(undefined, {
+          onSuccess: ({ warnings }) => {
+            say(t.saved, warnings)
+            props.finish(summary)
+          },
+        })
+      }
+      busy={save.isPending}
+      disabled={resolver === 'own' && typed.length === 0}
+    >
+      {problem ? <ErrorSummary error={problem} /> : save.error ? <Failure error={save.error} /> : null}
+      <fieldset className="choices">
+        <legend className="sub">{t.names}</legend>
+        <p className="mid wide">{t.namesHint}</p>
+        <Radio
+          group="resolver"
+          value="keep"
+          chosen={resolver}
+          onChoose={setResolver}
+          title={now.servers.length > 0 ? t.keep(now.servers.join(', ')) : t.keepNone}
+        />
+        {first.map((each) => (
+          <Radio
+            key={each.id}
+            group="resolver"
+            value={each.id}
+            chosen={resolver}
+            onChoose={setResolver}
+            title={t.preset(each.name)}
+          >
+            {t.filterings[each.filtering] ?? each.filtering}
+          </Radio>
+        ))}
+        <Radio group="resolver" value="own" chosen={resolver} onChoose={setResolver} title={t.own}>
+          {t.ownHint}
+        </Radio>
+      </fieldset>
+      <div className="form">
+        {resolver === 'own' ? (
+          <TextField
+            label={t.ownAddresses}
+            value={own}
+            onChange={setOwn}
+            spellCheck={false}
+            autoComplete="off"
+            required
+          />
+        ) : null}
+        <PickOne
+          label={t.other}
+          value={others.some((each) => each.id === resolver) ? resolver : ''}
+          options={[
+            ['', text.hosts.pick.none],
+            ...others.map(
+              (each) => [each.id, `${each.name}: ${t.filterings[each.filtering] ?? each.filtering}`] as const,
+            ),
+          ]}
+          onChange={(id) => setResolver(id || 'keep')}
+        />
+      </div>
+      <fieldset className="choices">
+        <legend className="sub">{t.filter}</legend>
+        <div className="form wide">
+          <Check label={t.useList} hint={t.useListHint} checked={withList} onChange={setWithList} />
+          {withList ? (
+            <Select
+              label={t.list}
+              hint={<code>{LISTS[list]}</code>}
+              value={list}
+              options={(Object.keys(LISTS) as ListKey[]).map((key) => [key, t.lists[key] ?? key] as const)}
+              onChange={setList}
+            />
+          ) : null}
+          {withList && !now.filtering ? <p className="mid">{t.filteringOff}</p> : null}
+          {subscribed.length > 0 ? <p className="mid">{t.listThere(subscribed.length)}</p> : null}
+        </div>
+      </fieldset>
+      <fieldset className="choices">
+        <legend className="sub">{t.strangers}</legend>
+        <p className="mid wide">{t.strangersHint}</p>
+        {TREATMENTS.map((each) => (
+          <Radio
+            key={each}
+            group="strangers"
+            value={each}
+            chosen={strangers}
+            onChoose={(next) => setStrangers(next as Treatment)}
+            title={text.hosts.stranger.options[each] ?? each}
+          >
+            {text.hosts.stranger.means[each]} {each === 'direct' ? '' : t.alsoYou}
+          </Radio>
+        ))}
+      </fieldset>
+    </StepPage>
+  )
+}
+
+interface RadioProps {
+  group: string
+  value: string
+  chosen: string
+  onChoose: (value: string) => void
+  title: string
+  children?: ReactNode
+}
+
+function Radio({ group, value, chosen, onChoose, title, children }: RadioProps) {
+  return (
+    <label className={value === chosen ? 'choice choice--on' : 'choice'}>
+      <input
+        type="radio"
+        name={group}
+        className="pick"
+        checked={value === chosen}
+        onChange={() => onChoose(value)}
+      />
+      <span className="choice__t">
+        <span className="strong">{title}</span>
+      </span>
+      {children ? <span className="mid">{children}</span> : null}
+    </label>
+  )
+}
