@@ -2,6 +2,7 @@
 // MAC address being typed, and one can be typed all the same.
 
 import assert from 'node:assert/strict'
+import { violations } from './lib/axe.js'
 import { until } from './lib/daemon.js'
 import { settled } from './lib/pages.js'
 
@@ -28,6 +29,7 @@ export default async function hostPickers({ daemon, context, open }) {
   await until('the one host', async () => (await offered.getByRole('option').count()) === 1)
   assert.match(await offered.getByRole('option').innerText(), new RegExp(tv))
   await shot('host-picker')
+  assert.deepEqual(await violations(page), [])
   await mac.press('ArrowDown')
   await mac.press('Enter')
   await until('the MAC address', async () => (await mac.inputValue()) === tv)

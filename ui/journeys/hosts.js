@@ -2,6 +2,7 @@
 // one is blocked, one is hidden, and each page says what is known of them.
 
 import assert from 'node:assert/strict'
+import { violations } from './lib/axe.js'
 import { until } from './lib/daemon.js'
 import { Keys } from './lib/keys.js'
 import { settled } from './lib/pages.js'
@@ -32,6 +33,7 @@ export default async function hosts({ daemon, context, open }) {
   assert.equal(await page.locator('.chip--ok, .v-ok').count(), 0)
   assert.match(await row(tv).innerText(), /direct, no policy/)
   await shot('inbox')
+  assert.deepEqual(await violations(page), [])
 
   // One becomes a device, by keys.
   const name = await row(laptop).getByRole('link').first().innerText()
@@ -40,6 +42,7 @@ export default async function hosts({ daemon, context, open }) {
   await dialog.waitFor()
   await until('the focus on the name', async () => /^INPUT Name/.test(await keys.focused()))
   assert.deepEqual(await keys.walk('dialog[open]'), [])
+  assert.deepEqual(await violations(page), [])
   await keys.reach(/^INPUT Name/)
   await keys.press('Control+a')
   await keys.type('work laptop')
@@ -95,10 +98,12 @@ export default async function hosts({ daemon, context, open }) {
     phone.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
   assert.ok((await over()) <= 0, 'the overview is wider than the phone')
   await phone.shot('inbox-360-de')
+  assert.deepEqual(await violations(phone.page), [])
   await phone.page.goto('/devices/hosts?only=strangers')
   await settled(phone.page)
   assert.ok((await over()) <= 0, 'the list is wider than the phone')
   await phone.shot('hosts-360-de')
+  assert.deepEqual(await violations(phone.page), [])
   await phone.page.getByRole('button', { name: /^Als Gerät hinzufügen/ }).click()
   await until('the device', async () =>
     (await daemon.api('GET', '/devices')).some((device) => device.mac === tv && device.status === 'known'),

@@ -2,11 +2,8 @@
 // finds nothing, nothing is wider than the window. The pictures are artefacts.
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { violations } from './lib/axe.js'
 import { addresses, fileOf, settled } from './lib/pages.js'
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 const VARIANTS = [
   { theme: 'light', width: 1440, details: true },
@@ -39,19 +36,4 @@ export default async function pages({ context, open }) {
     await close()
   }
   assert.equal(found.length, 0, found.join('\n'))
-}
-
-/** What axe finds by the rules of WCAG 2.2 AA. It runs beside the page, so the page's policy need not allow it. */
-async function violations(page) {
-  const session = await page.context().newCDPSession(page)
-  await session.send('Runtime.evaluate', { expression: AXE })
-  const { result } = await session.send('Runtime.evaluate', {
-    expression: `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] })
-      .then((found) => JSON.stringify(found.violations.map(({ id, nodes }) =>
-        id + ' ' + nodes.map(({ target, failureSummary }) => target.join(' ') + ' ' + failureSummary).join('; '))))`,
-    awaitPromise: true,
-    returnByValue: true,
-  })
-  await session.detach()
-  return JSON.parse(result.value)
 }

@@ -1,6 +1,7 @@
 // The step of the setup that gives the LAN its name resolution, offers a filter list, and decides on hosts that are no device.
 
 import assert from 'node:assert/strict'
+import { violations } from './lib/axe.js'
 import { until } from './lib/daemon.js'
 import { settled } from './lib/pages.js'
 
@@ -41,6 +42,7 @@ export default async function setupNames({ daemon, open }) {
   assert.deepEqual(await setting('dns.upstream_servers'), [])
   assert.deepEqual(await daemon.api('GET', '/dns/blocklist'), [])
   await shot('wizard-names')
+  assert.deepEqual(await violations(page), [])
 
   // Its own resolver and a list: names are resolved.
   await choose(/^Other addresses/)
@@ -85,6 +87,7 @@ export default async function setupNames({ daemon, open }) {
   )
   assert.ok(over <= 0, `${over} px wider than the phone`)
   await shot('wizard-names-360')
+  assert.deepEqual(await violations(page), [])
   watch.assertClean()
   await close()
 }

@@ -31,14 +31,9 @@ export function SideBar() {
         <ul>
           {entries.map((entry) => (
             <li key={entry.path}>
-              <Link
-                to={entry.path}
-                aria-current={isCurrent(entry, path) ? 'page' : undefined}
-                aria-label={entry.label(text)}
-              >
+              <Link to={entry.path} aria-current={isCurrent(entry, path) ? 'page' : undefined}>
                 <Icon name={entry.icon} />
-                {entry.label(text)}
-                {entry.path === '/activity' ? <AlertCount /> : null}
+                {entry.label(text)} {entry.path === '/activity' ? <AlertCount /> : null}
               </Link>
             </li>
           ))}
