@@ -68,6 +68,11 @@ export default async function setupNames({ daemon, open }) {
   assert.deepEqual(await lists(), ['HaGeZi Light'])
   await until('the laptop to be held back', async () => (await reaches()) === '')
   await until('no names for it', async () => (await asked()) !== answer)
+  // The same holds in quarantine.
+  await daemon.api('PUT', '/settings/network.unknown_hosts', { value: 'direct' })
+  await until('names again', async () => (await asked()) === answer)
+  await daemon.api('PUT', '/settings/network.unknown_hosts', { value: 'quarantine' })
+  await until('no names in quarantine', async () => (await asked()) !== answer)
 
   // An encrypted resolver, with the name on its certificate; unknown hosts leave again.
   await begin()
