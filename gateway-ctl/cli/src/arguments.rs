@@ -1,9 +1,11 @@
 //! Parser from the words of a command line to a command of the table.
 
+use gateway_model::suggest;
+
 use crate::commands::unavailable;
 use crate::failure::Failure;
 use crate::grammar::{Arity, Command, Flag, Kind, ParameterKind};
-use crate::{manual, suggest};
+use crate::manual;
 
 /// Parsed command line.
 #[derive(Debug)]

@@ -20,7 +20,6 @@ pub mod output;
 pub mod program;
 pub mod request;
 pub mod special;
-pub mod suggest;
 pub mod tabular;
 
 pub use program::main;

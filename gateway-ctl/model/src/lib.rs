@@ -31,6 +31,7 @@ pub mod secret;
 pub mod secrets;
 pub mod settings;
 pub mod state;
+pub mod suggest;
 pub mod table;
 pub mod upstream;
 pub mod validated;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::IpNet;
 
 use super::{Key, WgConf, WgConfPeer, decode_key};
+use crate::suggest;
 
 /// Maximum length of a text in bytes.
 pub const MAX_SIZE: usize = 64 * 1024;
@@ -13,6 +14,24 @@ pub const MAX_SIZE: usize = 64 * 1024;
 const MIN_MTU: u16 = 576;
 /// Longer words before a `=` are not echoed: a bare base64 key ends in one, too.
 const MAX_NAME: usize = 24;
+
+/// Keys that have a meaning for wg-quick only.
+const IGNORED: [&str; 7] = ["PreUp", "PostUp", "PreDown", "PostDown", "Table", "SaveConfig", "FwMark"];
+/// Keys that are obeyed.
+const OBEYED: [&str; 10] = [
+    "PrivateKey",
+    "Address",
+    "DNS",
+    "MTU",
+    "ListenPort",
+    "PublicKey",
+    "PresharedKey",
+    "Endpoint",
+    "AllowedIPs",
+    "PersistentKeepalive",
+];
+/// Least length of a key that can be a misspelt one: shorter names are too similar to one another.
+const MIN_SIMILAR: usize = 5;
 
 /// Fault and its line. Line 0 means the text as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +59,8 @@ pub enum Problem {
     Twice(&'static str),
     #[error("{0} is missing from this section")]
     Missing(&'static str),
+    #[error("unknown key {written}; did you mean {meant}?")]
+    UnknownKey { written: String, meant: &'static str },
     #[error("{key} does not belong in [{section}]")]
     Misplaced { key: &'static str, section: &'static str },
     #[error("{key} must be {wanted}")]
@@ -195,9 +216,13 @@ impl Parser {
 
     /// Remembers the name of a key that is not obeyed.
     fn ignore(&mut self, key: &str) -> Result<(), Problem> {
-        const KNOWN: [&str; 7] = ["PreUp", "PostUp", "PreDown", "PostDown", "Table", "SaveConfig", "FwMark"];
-        let name = match KNOWN.iter().find(|known| known.eq_ignore_ascii_case(key)) {
+        let name = match IGNORED.iter().find(|known| known.eq_ignore_ascii_case(key)) {
             Some(known) => known,
+            // A misspelt key would be missing without a word.
+            None if is_name(key) && amnezia(&key.to_ascii_lowercase()).is_none() => match similar(key) {
+                Some(meant) => return Err(Problem::UnknownKey { written: key.to_owned(), meant }),
+                None => key,
+            },
             None if is_name(key) => key,
             None => return Err(Problem::Syntax),
         };
@@ -253,6 +278,15 @@ fn amnezia(key: &str) -> Option<(&'static str, &'static str)> {
         "s4" => ("S4", "0"),
         _ => return None,
     })
+}
+
+/// Returns the key that is meant by one that is unknown, if it is similar enough.
+fn similar(written: &str) -> Option<&'static str> {
+    let all = || OBEYED.iter().chain(&IGNORED);
+    let lower: Vec<String> = all().map(|key| key.to_ascii_lowercase()).collect();
+    let words = lower.iter().map(String::as_str).filter(|_| written.len() >= MIN_SIMILAR);
+    let near = suggest::nearest(written, words)?;
+    all().find(|key| key.eq_ignore_ascii_case(near)).copied()
 }
 
 fn is_name(key: &str) -> bool {

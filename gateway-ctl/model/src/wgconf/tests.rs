@@ -57,6 +57,19 @@ fn hooks_are_named_and_not_kept() {
 }
 
 #[test]
+fn a_misspelt_key_is_named_with_the_one_that_is_meant() {
+    let problem_of = |key: &str| problem(&format!("[Interface]\n{key} = {PRIVATE}\n"));
+    for (written, meant) in [("PrivatKey", "PrivateKey"), ("Adress", "Address"), ("ListnPort", "ListenPort")]
+    {
+        let expected = Problem::UnknownKey { written: written.to_owned(), meant };
+        assert_eq!(problem_of(written), (2, expected));
+    }
+    let text = problem_of("PrivatKey").1.to_string();
+    assert_eq!(text, "unknown key PrivatKey; did you mean PrivateKey?");
+    assert_eq!(problem_of("Comment").1, Problem::Missing("PrivateKey"), "a key of another program");
+}
+
+#[test]
 fn keepalive_off_and_zero_mean_none() {
     for off in ["off", "OFF", "0"] {
         let text = format!(
