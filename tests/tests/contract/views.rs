@@ -220,11 +220,22 @@ async fn filters_of_the_dns_log_are_checked() {
         "slower_than=50",
         "upstream=9.9",
         "egress=auto",
+        "not_domain==example.com&not_status=blocked&not_type=A&not_client=192.0.2.1",
         "since=2026-11-20T12:00:00Z",
     ] {
         assert_eq!(client.get(&format!("/dns/log?{query}&client={mac}")).await.data(), json!([]), "{query}");
     }
-    for query in ["type=$", "cached=x", "slower_than=x", "list=x", "since=x", "until=x", "client=x"] {
+    for query in [
+        "type=$",
+        "cached=x",
+        "slower_than=x",
+        "list=x",
+        "since=x",
+        "until=x",
+        "client=x",
+        "not_status=x",
+        "not_client=x",
+    ] {
         client.get(&format!("/dns/log?{query}")).await.error(400, "invalid_parameter");
     }
 }

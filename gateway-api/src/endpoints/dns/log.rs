@@ -60,6 +60,10 @@ pub fn rows(t: &mut Table) {
         .parameter("slower_than", Integer, "Only answers that took longer, in milliseconds.")
         .parameter("since", Text, "Not before this time (RFC 3339).")
         .parameter("until", Text, "Before this time (RFC 3339).")
+        .parameter("not_client", Text, "Not this client, in the forms of client. Queries of unknown clients stay.")
+        .parameter("not_domain", Text, "Not such names, in the forms of domain.")
+        .parameter("not_status", Text, "Not this status.")
+        .parameter("not_type", Text, "Not queries of this record type.")
         .header("X-Searched-Back-To", "Time of the oldest record that was searched, if the search ended early.")
         .header("X-Next-Before", "Value of before with which the search goes on, if it ended early.")
         .access(Access::Private);
@@ -167,37 +171,65 @@ fn before(text: &str) -> Result<PageStart, ApiError> {
     })
 }
 
-fn filter(query: &Query, state: &State) -> Result<Filter, ApiError> {
-    let client = query.get("client").map(|text| match (text.parse(), text.parse()) {
+fn client(name: &str, text: &str, state: &State) -> Result<ClientFilter, ApiError> {
+    match (text.parse(), text.parse()) {
         (Ok(address), _) => Ok(ClientFilter::Address(address)),
         (_, Ok(id)) => Ok(ClientFilter::Device(id)),
         _ => {
             let device = text.parse().ok().and_then(|mac| state.device_by_mac(mac));
             let device = device.map(|device| ClientFilter::Device(device.meta.id));
-            let message = "client is an address, or the id or MAC address of a device.";
-            device.ok_or_else(|| ApiError::invalid_parameter("client", message))
+            let message = format!("{name} is an address, or the id or MAC address of a device.");
+            device.ok_or_else(|| ApiError::invalid_parameter(name, message))
         }
-    });
-    let domain = query.get("domain").map(|text| match text.strip_prefix('=') {
+    }
+}
+
+fn domain(name: &str, text: &str) -> Result<DomainFilter, ApiError> {
+    match text.strip_prefix('=') {
         None => Ok(DomainFilter::Contains(text.to_ascii_lowercase())),
-        Some(name) => match DomainName::parse(name) {
-            Ok(name) => Ok(DomainFilter::Within((&name).into())),
-            Err(error) => Err(ApiError::invalid_parameter("domain", error.to_string())),
+        Some(domain) => match DomainName::parse(domain) {
+            Ok(domain) => Ok(DomainFilter::Within((&domain).into())),
+            Err(error) => Err(ApiError::invalid_parameter(name, error.to_string())),
         },
-    });
-    let status = query.get("status").map(|text| {
-        let message = "status is allowed, blocked, cached, rewritten, forwarded, refused or error.";
-        Outcome::parse(text).ok_or_else(|| ApiError::invalid_parameter("status", message))
-    });
+    }
+}
+
+fn status(name: &str, text: &str) -> Result<Outcome, ApiError> {
+    let message = format!("{name} is allowed, blocked, cached, rewritten, forwarded, refused or error.");
+    Outcome::parse(text).ok_or_else(|| ApiError::invalid_parameter(name, message))
+}
+
+fn qtype(name: &str, text: &str) -> Result<u16, ApiError> {
+    let number = text.parse().ok().and_then(|qtype: QueryType| rtype::of_query(&qtype));
+    number.ok_or_else(|| ApiError::invalid_parameter(name, format!("{name} is a record type, such as AAAA.")))
+}
+
+/// Returns the conditions by which entries are left out.
+fn exceptions(query: &Query, state: &State) -> Result<Vec<Filter>, ApiError> {
+    let by = |name: &'static str| query.get(name).map(|text| (name, text));
+    let client = by("not_client").map(|(name, text)| client(name, text, state)).transpose()?;
+    let domain = by("not_domain").map(|(name, text)| domain(name, text)).transpose()?;
+    let status = by("not_status").map(|(name, text)| status(name, text)).transpose()?;
+    let qtype = by("not_type").map(|(name, text)| qtype(name, text)).transpose()?;
+    let except = [
+        client.map(|client| Filter { client: Some(client), ..Filter::default() }),
+        domain.map(|domain| Filter { domain: Some(domain), ..Filter::default() }),
+        status.map(|status| Filter { status: Some(status), ..Filter::default() }),
+        qtype.map(|qtype| Filter { qtype: Some(qtype), ..Filter::default() }),
+    ];
+    Ok(except.into_iter().flatten().collect())
+}
+
+fn filter(query: &Query, state: &State) -> Result<Filter, ApiError> {
+    let client = query.get("client").map(|text| client("client", text, state));
+    let domain = query.get("domain").map(|text| domain("domain", text));
+    let status = query.get("status").map(|text| status("status", text));
     let cached = query.get("cached").map(|_| query.flag("cached"));
     let list = query.get("list").map(|text| {
         text.parse()
             .map_err(|_| ApiError::invalid_parameter("list", "list is the id of a rule, list or feed."))
     });
-    let qtype = query.get("type").map(|text| {
-        let number = text.parse().ok().and_then(|qtype: QueryType| rtype::of_query(&qtype));
-        number.ok_or_else(|| ApiError::invalid_parameter("type", "type is a record type, such as AAAA."))
-    });
+    let qtype = query.get("type").map(|text| qtype("type", text));
     let slower_than = query.get("slower_than").map(|text| {
         let message = "slower_than is a number of milliseconds.";
         let limit = text.parse().map(Duration::from_millis);
@@ -222,6 +254,7 @@ fn filter(query: &Query, state: &State) -> Result<Filter, ApiError> {
         slower_than: slower_than.transpose()?,
         since: time("since")?,
         until: time("until")?,
+        except: exceptions(query, state)?,
     })
 }
 

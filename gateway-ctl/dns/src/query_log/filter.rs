@@ -30,6 +30,8 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// Before this time.
     pub until: Option<Timestamp>,
+    /// Records that meet one of these are left out. Conditions on the time do not count here.
+    pub except: Vec<Filter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -326,6 +326,9 @@ impl<'a> RecordView<'a> {
         {
             return false;
         }
+        if filter.except.iter().any(|except| self.matches(except)) {
+            return false;
+        }
         self.is_of(filter.client.as_ref())
             && filter.list.is_none_or(|list| self.rest().is_some_and(|rest| rest.id == Some(list)))
             && filter.qtype.is_none_or(|qtype| self.qtype() == Some(qtype))

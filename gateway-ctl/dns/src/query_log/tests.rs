@@ -145,7 +145,13 @@ fn rows_are_found_by_client_name_and_status() {
         20
     );
     let domain = Some(DomainFilter::Within(name("test")));
-    assert_eq!(count(Filter { domain, status: Some(Status::Cached), ..Filter::default() }), 10);
+    let cached = Filter { domain: domain.clone(), status: Some(Status::Cached), ..Filter::default() };
+    assert_eq!(count(cached.clone()), 10);
+    let domain = Filter { domain, ..Filter::default() };
+    let client = Filter { client: Some(ClientFilter::Number(3)), ..Filter::default() };
+    let without = |except: Vec<Filter>| count(Filter { except, ..Filter::default() });
+    assert_eq!((without(vec![domain.clone()]), without(vec![cached])), (20, 30));
+    assert_eq!(without(vec![domain, client]), 16, "those that meet one of them are left out");
     log.stop();
 }
 
