@@ -32,6 +32,7 @@ use crate::host_info::{self, Platform};
 use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::{Placeholder, Table};
+use probe::{CheckCode, FindingView};
 pub use saved::{LastSaved, SavedChanges};
 use verdict::VerdictView;
 
@@ -254,6 +255,7 @@ pub struct Observation {
     pub checks: u64,
     /// Code of a check, as the documentation lists it. Left out for subsystems and tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<CheckCode>")]
     pub code: Option<&'static str>,
     /// Parameters of the sentence of a check. Left out if there are none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -261,6 +263,9 @@ pub struct Observation {
     /// Human-readable remedy. Left out if none is needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// All reasons of a check, the sentence in parts. Left out if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<FindingView>,
 }
 
 impl Observation {
@@ -274,6 +279,7 @@ impl Observation {
             code: None,
             params: BTreeMap::new(),
             remedy: None,
+            findings: Vec::new(),
         }
     }
 }
@@ -295,13 +301,14 @@ impl From<CertificateStatus> for Observation {
 impl From<CheckResult> for Observation {
     fn from(result: CheckResult) -> Self {
         let CheckResult { tracked: TrackedCheck { check, since }, checks } = result;
-        let Check { name, state, code, params, message, remedy } = check;
+        let Check { name, state, code, params, findings, message, remedy } = check;
         Self {
             since: Some(since),
             checks,
             code: Some(code.as_str()),
             params,
             remedy: Some(remedy).filter(|remedy| !remedy.is_empty()),
+            findings: findings.iter().map(FindingView::from).collect(),
             ..Self::new(name, state.as_str(), message)
         }
     }

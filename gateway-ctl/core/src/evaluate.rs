@@ -24,7 +24,7 @@ pub use evaluation::{
     ActiveException, Decision, EffectiveSettings, EvaluatedDevice, Evaluation, Families, FamilyVerdict,
     FastPathView, HopView, KernelView, MatchedPolicy, PolicyRef,
 };
-pub(crate) use explanation::{hop_down_in_words, hop_words, leg_name, legs_of, reason as blocking_reason};
+pub(crate) use explanation::{hop_words, hops_down_in_words, leg_name, legs_of, reason as blocking_reason};
 use matching::Considered;
 pub use request::{Family, Protocol, Refusal, Request};
 pub(crate) use subject::Subject;

@@ -4,7 +4,7 @@ mod hosts;
 mod sentence;
 mod word;
 
-pub use hosts::{HostCounts, PresentHost, Share, TreatedHosts, Treatment, count, internet};
+pub use hosts::{BlockCause, HostCounts, PresentHost, Share, TreatedHosts, Treatment, count, internet};
 pub(crate) use hosts::{host_packets, packets, silent_records, treatment};
-pub use sentence::{Phrase, phrases, sentence};
+pub use sentence::{phrases, sentence};
 pub use word::{Observed, Word, word};

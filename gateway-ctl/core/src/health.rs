@@ -65,6 +65,8 @@ pub struct Check {
     /// Code and parameters of the worst finding.
     pub code: Code,
     pub params: Params,
+    /// All findings, in the order of the sentence. Empty if the function works.
+    pub findings: Vec<Finding>,
     /// All findings in one sentence.
     pub message: String,
     /// Remedy of the worst finding. Empty if none is needed.
@@ -82,13 +84,15 @@ impl Check {
                 state: CheckState::Ok,
                 code: Code::Ok,
                 params: Params::new(),
+                findings,
                 message: message.into(),
                 remedy: String::new(),
             };
         };
-        let messages: Vec<String> = findings.into_iter().map(|finding| finding.message).collect();
+        let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
+        let message = messages.join("; ");
         let Finding { state, code, params, remedy, .. } = worst;
-        Check { name, state, code, params, message: messages.join("; "), remedy }
+        Check { name, state, code, params, findings, message, remedy }
     }
 }
 

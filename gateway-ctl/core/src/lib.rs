@@ -32,6 +32,7 @@ pub mod network;
 pub mod network_tests;
 pub mod ntp;
 pub mod paths;
+pub mod phrase;
 pub mod plan;
 pub mod plan_diff;
 pub mod plan_maps;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::gateway_verdict::{self, HostCounts, Observed, Phrase, TreatedHosts, Word};
+use gateway_core::gateway_verdict::{self, HostCounts, Observed, TreatedHosts, Word};
+use gateway_core::phrase::Phrase;
 use jiff::Timestamp;
 use tokio::sync::watch;
 

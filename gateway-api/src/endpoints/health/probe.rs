@@ -1,12 +1,13 @@
 //! `/health`: liveness for monitors, which need no credential. Details are for those who may read the gateway.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use gateway_core::health::{Check, CheckState, TrackedCheck};
+use gateway_core::health::{Check, CheckState, Code, Finding, TrackedCheck};
 use gateway_ctl::service;
 use gateway_ctl::services::storage;
 use jiff::Timestamp;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::json;
 
@@ -50,6 +51,7 @@ pub struct FunctionCheck {
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CheckDetails {
     /// Code of the reason, as the documentation lists it; `ok` if all is well.
+    #[schemars(with = "CheckCode")]
     pub code: &'static str,
     /// Parameters of the sentence.
     pub params: BTreeMap<&'static str, String>,
@@ -57,20 +59,62 @@ pub struct CheckDetails {
     pub message: String,
     /// Human-readable remedy. Empty if none is needed.
     pub remedy: String,
+    /// All reasons, the sentence in parts. Left out if all is well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<FindingView>,
     /// Time since which the check has this state and code.
     pub since: Timestamp,
+}
+
+/// One reason for which a function does not work, or only partially.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "CheckFinding")]
+pub struct FindingView {
+    #[schemars(with = "CheckCode")]
+    pub code: &'static str,
+    pub params: BTreeMap<&'static str, String>,
+    /// Human-readable reason.
+    pub message: String,
+    /// Human-readable remedy. Empty if none is needed.
+    pub remedy: String,
+}
+
+impl From<&Finding> for FindingView {
+    fn from(finding: &Finding) -> FindingView {
+        let Finding { code, params, message, remedy, .. } = finding.clone();
+        FindingView { code: code.as_str(), params, message, remedy }
+    }
+}
+
+/// Code of a check, as the OpenAPI document lists it.
+pub struct CheckCode;
+
+impl JsonSchema for CheckCode {
+    fn schema_name() -> Cow<'static, str> {
+        "CheckCode".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        json_schema!({
+            "type": "string",
+            "enum": codes,
+            "description": "Code of a check. Later versions may have others.",
+        })
+    }
 }
 
 impl FunctionCheck {
     /// Returns the check as the API shows it.
     pub fn new(tracked: &TrackedCheck, with_details: bool) -> FunctionCheck {
         let TrackedCheck { check, since } = tracked;
-        let Check { name, state, code, params, message, remedy } = check;
+        let Check { name, state, code, params, findings, message, remedy } = check;
         let details = with_details.then(|| CheckDetails {
             code: code.as_str(),
             params: params.clone(),
             message: message.clone(),
             remedy: remedy.clone(),
+            findings: findings.iter().map(FindingView::from).collect(),
             since: *since,
         });
         FunctionCheck { name, state: state.as_str(), details }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use gateway_core::gateway_verdict::{self, HostCounts, Phrase, Share, Word};
+use gateway_core::gateway_verdict::{self, HostCounts, Share, Word};
 use gateway_core::health::{CheckState, TrackedCheck};
+use gateway_core::phrase::Phrase;
 use gateway_ctl::services::gateway_verdict::GatewayVerdict;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -104,11 +105,16 @@ fn of_functions(checks: &[FunctionCheck]) -> Vec<Phrase> {
         [("failed", "function_failed", "does not work"), ("degraded", "function_degraded", "is degraded")]
     {
         for check in checks.iter().filter(|check| check.state == state) {
-            let (reason, why) = match &check.details {
-                Some(details) => (details.code, details.message.as_str()),
-                None => ("", ""),
+            let (reason, why, findings) = match &check.details {
+                Some(details) => (details.code, details.message.as_str(), details.findings.as_slice()),
+                None => ("", "", [].as_slice()),
             };
-            let params = [("check", json!(check.name)), ("reason", json!(reason)), ("message", json!(why))];
+            let params = [
+                ("check", json!(check.name)),
+                ("reason", json!(reason)),
+                ("message", json!(why)),
+                ("findings", json!(findings)),
+            ];
             phrases.push(Phrase::new(code, params, format!("{} {says}: {why}.", check.name)));
         }
     }

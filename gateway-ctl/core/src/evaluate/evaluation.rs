@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::matching::ConsideredPolicy;
+use crate::phrase::Phrase;
 
 /// Destination of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -121,6 +122,8 @@ pub struct FamilyVerdict {
     /// Interface it leaves by.
     pub interface: Option<String>,
     pub reason: String,
+    /// The reason as codes with parameters, for clients with texts of their own.
+    pub phrases: Vec<Phrase>,
     pub policy: Option<PolicyRef>,
     pub source: String,
     pub destination: String,

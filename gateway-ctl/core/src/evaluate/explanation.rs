@@ -8,23 +8,33 @@ use gateway_common::wire::Choice;
 use gateway_model::kinds::hops::{Hop, HopType};
 use gateway_model::kinds::routing_policy::FailPolicy;
 
+use serde_json::{Value, json};
+
 use super::evaluation::{Decision, FamilyVerdict};
 use crate::compile::{Compiled, CompiledPolicy, HopState, Input, LegKind};
+use crate::phrase::Phrase;
 
 /// Result and reason for one address family.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// `BLOCKED`, `TUNNEL wg-a (vpn)`, `DIRECT`.
     pub head: String,
     /// The policy that won, if one did.
-    pub policy: Option<String>,
+    pub policy: Option<Phrase>,
     /// Additional clause.
-    pub clause: Option<String>,
+    pub clause: Option<Phrase>,
 }
 
 impl Explanation {
-    fn reason(&self) -> String {
-        [self.policy.as_deref(), self.clause.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    /// Returns the phrases of the reason.
+    pub fn phrases(&self) -> Vec<Phrase> {
+        [&self.policy, &self.clause].into_iter().flatten().cloned().collect()
+    }
+
+    /// Returns the reason in English.
+    pub fn reason(&self) -> String {
+        let texts = [&self.policy, &self.clause].into_iter().flatten();
+        texts.map(|phrase| phrase.text.as_str()).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -33,9 +43,10 @@ pub fn sentence(who: &str, families: &[(&str, &Explanation)]) -> String {
     match families {
         [(_, four), (_, six)] if four != six => {
             if four.policy.is_some() && four.policy == six.policy {
-                let clauses: BTreeSet<&String> = [&four.clause, &six.clause].into_iter().flatten().collect();
+                let clauses = [&four.clause, &six.clause].into_iter().flatten();
+                let clauses: BTreeSet<&str> = clauses.map(|clause| clause.text.as_str()).collect();
                 let clauses: String = clauses.into_iter().map(|clause| format!("; {clause}")).collect();
-                let policy = four.policy.as_deref().unwrap_or_default();
+                let policy = four.policy.as_ref().map_or("", |policy| policy.text.as_str());
                 return format!("{who} -> {}, but IPv6 {}: {policy}{clauses}", four.head, six.head);
             }
             format!("{who} -> {}: {}; but IPv6 {}: {}", four.head, four.reason(), six.head, six.reason())
@@ -46,30 +57,57 @@ pub fn sentence(who: &str, families: &[(&str, &Explanation)]) -> String {
 }
 
 /// `policy "vpn-only" (priority 10, fail-closed) matched`
-pub fn policy_matched(policy: &CompiledPolicy) -> String {
+pub fn policy_matched(policy: &CompiledPolicy) -> Phrase {
+    let name = json!(policy.name);
     if let Some(end) = policy.exception_until {
-        return format!("the exception {:?} holds until {end:.0}", policy.name);
+        let text = format!("the exception {:?} holds until {end:.0}", policy.name);
+        return Phrase::new("exception_holds", [("name", name), ("until", json!(end))], text);
     }
-    format!("policy {:?} (priority {}, {}) matched", policy.name, policy.priority, policy.fail_policy)
+    let CompiledPolicy { priority, fail_policy, .. } = policy;
+    let text = format!("policy {:?} (priority {priority}, {fail_policy}) matched", policy.name);
+    let params =
+        [("name", name), ("priority", json!(priority)), ("fail_policy", json!(fail_policy.to_string()))];
+    Phrase::new("policy_matched", params, text)
 }
 
 /// `vpn:wg-a is down (no handshake for 192 s)`
-pub fn hop_down(hop: &HopState) -> String {
+fn hop_down(hop: &HopState) -> Phrase {
     down(hop, &hop_name(hop))
 }
 
-/// `tunnel wg-a is down (no handshake for 192 s)`
-pub fn hop_down_in_words(hop: &HopState) -> String {
-    down(hop, &hop_words(&hop.hop))
+/// `vpn:wg-a is down (no handshake for 192 s), proxy:office is down`. None if all are usable.
+pub fn hops_down<'a>(hops: impl Iterator<Item = &'a HopState>) -> Option<Phrase> {
+    all_down(hops.map(hop_down).collect())
 }
 
-fn down(hop: &HopState, name: &str) -> String {
+/// `tunnel wg-a is down (no handshake for 192 s)`. None if all are usable.
+pub fn hops_down_in_words<'a>(hops: impl Iterator<Item = &'a HopState>) -> Option<Phrase> {
+    all_down(hops.map(|hop| down(hop, &hop_words(&hop.hop))).collect())
+}
+
+fn all_down(hops: Vec<Phrase>) -> Option<Phrase> {
+    if hops.is_empty() {
+        return None;
+    }
+    let texts: Vec<&str> = hops.iter().map(|hop| hop.text.as_str()).collect();
+    let text = texts.join(", ");
+    let params = [("hops", json!(hops)), ("none_usable", json!(false)), ("fails_open", json!(false))];
+    Some(Phrase::new("hops_down", params, text))
+}
+
+fn down(hop: &HopState, name: &str) -> Phrase {
     let state = if hop.leg == 0 && hop.proxy == 0 { "unavailable" } else { "down" };
     let repeated = format!("it is {state} ");
     let short = hop.reason.strip_prefix(&repeated).or_else(|| hop.reason.strip_prefix("it is "));
     let reason = short.unwrap_or(&hop.reason);
+    let params = [
+        ("kind", json!(hop.hop.r#type.to_string())),
+        ("target", json!(hop.hop.target)),
+        ("state", json!(state)),
+        ("reason", json!(reason)),
+    ];
     let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-    format!("{name} is {state}{reason}")
+    Phrase::new("hop_down", params, format!("{name} is {state}{reason}"))
 }
 
 /// Kind and name of a hop as prose has them: `tunnel wg-a`.
@@ -106,41 +144,66 @@ pub fn legs_of(choice: &Choice) -> BTreeSet<u8> {
 }
 
 /// Returns the reason for which traffic takes the failure policy although the proxy works.
-pub fn not_for_the_proxy(policy: &CompiledPolicy, proxy: &str, packet: &IpPacket) -> String {
-    let what = match packet.protocol {
-        UDP => "UDP",
-        ICMP | ICMPV6 => "ICMP",
-        _ => "this protocol",
+pub fn not_for_the_proxy(policy: &CompiledPolicy, proxy: &str, packet: &IpPacket) -> Phrase {
+    let (protocol, what) = match packet.protocol {
+        UDP => (json!("UDP"), "UDP"),
+        ICMP | ICMPV6 => (json!("ICMP"), "ICMP"),
+        _ => (Value::Null, "this protocol"),
     };
+    let fails_open = policy.fail_policy == FailPolicy::Open;
     let text = format!("the proxy {proxy} does not take {what}");
-    if policy.fail_policy == FailPolicy::Open { format!("{text}, and the policy fails open") } else { text }
+    let text = if fails_open { format!("{text}, and the policy fails open") } else { text };
+    let params = [("proxy", json!(proxy)), ("protocol", protocol), ("fails_open", json!(fails_open))];
+    Phrase::new("not_for_proxy", params, text)
 }
 
 /// Returns the reason for which the hops of a policy end in its failure policy.
-pub fn failure(policy: &CompiledPolicy, ipv6: bool) -> String {
+pub fn failure(policy: &CompiledPolicy, ipv6: bool) -> Phrase {
     let family = if ipv6 { "IPv6" } else { "IPv4" };
     let down: Vec<&HopState> = policy.hops.iter().filter(|hop| !hop.usable).collect();
     if policy.exception_until.is_some() && policy.hops.is_empty() {
-        return "the device leaves by the default route, past its policies".to_owned();
+        let text = "the device leaves by the default route, past its policies";
+        return Phrase::new("exception_direct", [], text);
     }
-    let text = match (policy.hops.as_slice(), down.as_slice()) {
-        ([], _) => "it has no hops".to_owned(),
+    let fails_open = policy.fail_policy == FailPolicy::Open;
+    let open = ("fails_open", json!(fails_open));
+    let mut phrase = match (policy.hops.as_slice(), down.as_slice()) {
+        ([], _) => Phrase::new("no_hops", [open], "it has no hops"),
         (hops, []) => {
             let names: Vec<String> = hops.iter().map(hop_name).collect();
-            format!("{} has no way for {family}", names.join(", "))
+            let params = [("hops", json!(names)), ("family", json!(family)), open];
+            Phrase::new("no_family", params, format!("{} has no way for {family}", names.join(", ")))
         }
-        ([only], _) => format!("its only hop {}", hop_down(only)),
         (hops, down) => {
-            let words: Vec<String> = down.iter().map(|hop| hop_down(hop)).collect();
-            let none = if hops.len() == down.len() { "none of its hops is usable: " } else { "" };
-            format!("{none}{}", words.join(", "))
+            let are_all = hops.len() == down.len();
+            let down: Vec<Phrase> = down.iter().map(|hop| hop_down(hop)).collect();
+            let words: Vec<&str> = down.iter().map(|hop| hop.text.as_str()).collect();
+            let text = match (hops.len(), are_all) {
+                (1, _) => format!("its only hop {}", words.join(", ")),
+                (_, true) => format!("none of its hops is usable: {}", words.join(", ")),
+                (_, false) => words.join(", "),
+            };
+            let params = [("hops", json!(down)), ("none_usable", json!(are_all)), open];
+            Phrase::new("hops_down", params, text)
         }
     };
-    if policy.fail_policy == FailPolicy::Open { format!("{text}, and it fails open") } else { text }
+    if fails_open {
+        phrase.text += ", and it fails open";
+    }
+    phrase
 }
 
-/// Words for a verdict without a policy, or before one.
-pub fn reason(reason: Reason, class: Option<&str>) -> String {
+/// Phrase for a verdict without a policy, or before one.
+pub fn reason(reason: Reason, class: Option<&str>) -> Phrase {
+    let text = text_of(reason, class);
+    match (reason, class) {
+        (Reason::TrustLanDenied, None) => Phrase::new("unknown_host_lan", [], text),
+        (Reason::TrustInternetDenied, None) => Phrase::new("unknown_host_internet", [], text),
+        _ => Phrase::of_reason(reason, [("trust_class", json!(class))], text),
+    }
+}
+
+fn text_of(reason: Reason, class: Option<&str>) -> String {
     // Only a host that is no device has no class.
     let is_unknown = class.is_none();
     let class = class.unwrap_or("none");

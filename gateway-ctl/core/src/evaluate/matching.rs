@@ -14,13 +14,15 @@ use gateway_model::kinds::routing_policy::RoutingPolicy;
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::compile::{Input, TriedPolicies, TriedPolicy};
 use crate::dns::Name;
 use crate::fqdn_match;
+use crate::phrase::Phrase;
 
 /// Policy of the list and its result for a packet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ConsideredPolicy {
     pub id: String,
     pub name: String,
@@ -29,6 +31,8 @@ pub struct ConsideredPolicy {
     pub matched: bool,
     /// Human-readable reason for which the policy matches or does not.
     pub reason: String,
+    /// The reason as codes with parameters, for clients with texts of their own.
+    pub phrases: Vec<Phrase>,
 }
 
 /// Policies that were tried for the packets of one request.
@@ -105,19 +109,23 @@ impl Trial<'_, '_> {
             return;
         }
         let Some(sight) = self.sights.get(by.unwrap_or(0)) else { return };
-        let answer = answer::<String>(self.input, tried, sight);
+        let answer = answer::<Vec<Phrase>>(self.input, tried, sight);
         let matched = answer.is_ok();
-        let reason = answer.unwrap_or_else(|reason| reason);
+        let mut phrases = answer.unwrap_or_else(|phrases| phrases);
+        let texts: Vec<&str> = phrases.iter().map(|phrase| phrase.text.as_str()).collect();
+        let mut reason = texts.join("; ");
+        if matched && !by_all {
+            let family = if sight.packet.ipv6 { "IPv6" } else { "IPv4" };
+            reason = format!("{family}: {reason}");
+            phrases.insert(0, Phrase::new("only_family", [("family", json!(family))], format!("{family}:")));
+        }
         self.considered.listed.push(ConsideredPolicy {
             id: tried.id.to_string(),
             name: tried.policy.name.clone(),
             priority: tried.policy.priority,
             matched,
-            reason: match (matched && !by_all, sight.packet.ipv6) {
-                (false, _) => reason,
-                (true, false) => format!("IPv4: {reason}"),
-                (true, true) => format!("IPv6: {reason}"),
-            },
+            reason,
+            phrases,
         });
     }
 }
@@ -175,31 +183,46 @@ fn address(packet: &IpPacket, address: gateway_common::wire::Address) -> IpAddr 
     if packet.ipv6 { IpAddr::V6(address.octets().into()) } else { address.into() }
 }
 
+/// Parameters of a reason.
+type Params<const N: usize> = [(&'static str, Value); N];
+
 /// Reason of a result. Without words, only the result is computed.
 trait Reason: Sized {
-    fn of(words: fmt::Arguments<'_>) -> Self;
+    fn of<const N: usize>(
+        code: &'static str,
+        params: impl FnOnce() -> Params<N>,
+        words: fmt::Arguments<'_>,
+    ) -> Self;
     /// Returns the reason for which none of the elements of a policy matches.
     fn none_of(reasons: Vec<Self>) -> Self;
 }
 
 impl Reason for () {
-    fn of(_: fmt::Arguments<'_>) {}
+    fn of<const N: usize>(_: &'static str, _: impl FnOnce() -> Params<N>, _: fmt::Arguments<'_>) {}
 
     fn none_of(_: Vec<()>) {}
 }
 
-impl Reason for String {
-    fn of(words: fmt::Arguments<'_>) -> String {
-        words.to_string()
+impl Reason for Vec<Phrase> {
+    fn of<const N: usize>(
+        code: &'static str,
+        params: impl FnOnce() -> Params<N>,
+        words: fmt::Arguments<'_>,
+    ) -> Vec<Phrase> {
+        vec![Phrase::new(code, params(), words.to_string())]
     }
 
-    fn none_of(mut reasons: Vec<String>) -> String {
+    fn none_of(reasons: Vec<Vec<Phrase>>) -> Vec<Phrase> {
         let more = reasons.len().saturating_sub(3);
-        reasons.truncate(3);
+        let mut phrases: Vec<Phrase> = reasons.into_iter().take(3).flatten().collect();
         if more > 0 {
-            reasons.push(format!("nor do {more} more"));
+            let params = [("count", json!(more))];
+            phrases.push(Phrase::new("more_reasons", params, format!("nor do {more} more")));
         }
-        if reasons.is_empty() { "it names nothing to match".to_owned() } else { reasons.join("; ") }
+        if phrases.is_empty() {
+            phrases.push(Phrase::new("nothing_to_match", [], "it names nothing to match"));
+        }
+        phrases
     }
 }
 
@@ -210,10 +233,10 @@ fn answer<R: Reason>(
 ) -> Result<R, R> {
     let TriedPolicy { id, lifetime, sources, .. } = *tried;
     if !lifetime.enabled {
-        return Err(R::of(format_args!("it is disabled")));
+        return Err(R::of("disabled", || [], format_args!("it is disabled")));
     }
     if let Some(end) = lifetime.expires_at.filter(|_| !lifetime.is_in_force(input.now)) {
-        return Err(R::of(format_args!("it ended at {end:.0}")));
+        return Err(R::of("ended", || [("until", json!(end))], format_args!("it ended at {end:.0}")));
     }
     if let Some(only) = input.only_for(id) {
         matches::<R>(input, &Source::Device(only), sight)?;
@@ -243,68 +266,112 @@ impl fmt::Display for DeviceName<'_> {
 
 fn matches<R: Reason>(input: &Input<'_>, source: &Source, sight: &PacketProperties<'_>) -> Result<R, R> {
     match source {
-        Source::All => Ok(R::of(format_args!("it matches all traffic"))),
-        Source::Interface(name) => match sight.interface {
-            Some(entered) if entered == name.as_str() => Ok(R::of(format_args!("it entered by {name}"))),
-            Some(entered) => Err(R::of(format_args!("it entered by {entered}, not by {name}"))),
-            None => Err(R::of(format_args!("it did not enter by {name}"))),
-        },
-        Source::Vlan(id) => match sight.vlan {
-            vlan if vlan == *id => Ok(R::of(format_args!("it is of VLAN {id}"))),
-            0 => Err(R::of(format_args!("it is untagged, not of VLAN {id}"))),
-            vlan => Err(R::of(format_args!("it is of VLAN {vlan}, not of VLAN {id}"))),
-        },
+        Source::All => Ok(R::of("all_traffic", || [], format_args!("it matches all traffic"))),
+        Source::Interface(name) => {
+            let params = || [("interface", json!(name.as_str())), ("entered", json!(sight.interface))];
+            match sight.interface {
+                Some(entered) if entered == name.as_str() => {
+                    Ok(R::of("interface_is", params, format_args!("it entered by {name}")))
+                }
+                Some(entered) => {
+                    let words = format_args!("it entered by {entered}, not by {name}");
+                    Err(R::of("interface_is_not", params, words))
+                }
+                None => Err(R::of("interface_is_not", params, format_args!("it did not enter by {name}"))),
+            }
+        }
+        Source::Vlan(id) => {
+            let params = || [("vlan", json!(id)), ("entered", json!(sight.vlan))];
+            match sight.vlan {
+                vlan if vlan == *id => Ok(R::of("vlan_is", params, format_args!("it is of VLAN {id}"))),
+                0 => Err(R::of("vlan_is_not", params, format_args!("it is untagged, not of VLAN {id}"))),
+                vlan => {
+                    Err(R::of("vlan_is_not", params, format_args!("it is of VLAN {vlan}, not of VLAN {id}")))
+                }
+            }
+        }
         Source::Subnet(net) => within("source", net, sight.source),
         Source::Device(id) => {
             let name = DeviceName(input, *id);
+            let params = || [("device", json!(name.to_string()))];
             match sight.device {
                 Some(device) if device.meta.id == *id => {
-                    Ok(R::of(format_args!("it comes from the device {name}")))
+                    Ok(R::of("device_is", params, format_args!("it comes from the device {name}")))
                 }
-                _ => Err(R::of(format_args!("it does not come from the device {name}"))),
+                _ => {
+                    let words = format_args!("it does not come from the device {name}");
+                    Err(R::of("device_is_not", params, words))
+                }
             }
         }
         Source::DeviceGroup(id) => {
             let Some(group) = input.state.device_groups.get(*id) else {
-                return Err(R::of(format_args!("the device group {id} does not exist")));
+                let params = || [("group", json!(id))];
+                let words = format_args!("the device group {id} does not exist");
+                return Err(R::of("group_missing", params, words));
             };
             match sight.device {
-                Some(device) if group.members.contains(&device.meta.id) => Ok(R::of(format_args!(
-                    "it comes from {}, a member of the group {}",
-                    device.name, group.name
-                ))),
-                _ => Err(R::of(format_args!("it comes from no member of the group {}", group.name))),
+                Some(device) if group.members.contains(&device.meta.id) => Ok(R::of(
+                    "group_has",
+                    || [("device", json!(device.name)), ("group", json!(group.name))],
+                    format_args!("it comes from {}, a member of the group {}", device.name, group.name),
+                )),
+                _ => Err(R::of(
+                    "group_has_not",
+                    || [("group", json!(group.name))],
+                    format_args!("it comes from no member of the group {}", group.name),
+                )),
             }
         }
         Source::Destination { net, port: None } => within("destination", net, sight.destination),
         Source::Destination { net, port: Some(port) } => {
             within::<R>("destination", net, sight.destination)?;
-            match (sight.packet.has_ports(), sight.packet.destination_port) {
-                (true, have) if have == *port => Ok(R::of(format_args!("the destination is {source}"))),
-                (true, have) => Err(R::of(format_args!("the destination port is {have}, not {port}"))),
-                (false, _) => Err(R::of(format_args!("it has no port that could be {port}"))),
+            let have = sight.packet.destination_port;
+            let params = || [("port", json!(port)), ("have", json!(have))];
+            match sight.packet.has_ports() {
+                true if have == *port => Ok(R::of(
+                    "destination_is",
+                    || [("destination", json!(source.to_string()))],
+                    format_args!("the destination is {source}"),
+                )),
+                true => {
+                    let words = format_args!("the destination port is {have}, not {port}");
+                    Err(R::of("port_is_not", params, words))
+                }
+                false => Err(R::of("no_port", params, format_args!("it has no port that could be {port}"))),
             }
         }
         Source::Domain(pattern) => {
+            let pattern_text = || ("pattern", json!(source.to_string()));
             match sight.names.iter().find(|name| fqdn_match::matches(pattern, name.as_ref())) {
-                Some(name) => {
-                    Ok(R::of(format_args!("the destination was asked for as {name}, which {source} matches")))
-                }
-                None if sight.names.is_empty() => Err(R::of(format_args!(
-                    "the destination was not asked for by a name that {source} could match"
-                ))),
-                None => {
-                    Err(R::of(format_args!("the destination was asked for by no name that {source} matches")))
-                }
+                Some(name) => Ok(R::of(
+                    "name_matches",
+                    || [("name", json!(name.to_string())), pattern_text()],
+                    format_args!("the destination was asked for as {name}, which {source} matches"),
+                )),
+                None if sight.names.is_empty() => Err(R::of(
+                    "no_name",
+                    || [pattern_text()],
+                    format_args!("the destination was not asked for by a name that {source} could match"),
+                )),
+                None => Err(R::of(
+                    "name_matches_not",
+                    || [pattern_text()],
+                    format_args!("the destination was asked for by no name that {source} matches"),
+                )),
             }
         }
     }
 }
 
 fn within<R: Reason>(what: &str, net: &IpNet, address: IpAddr) -> Result<R, R> {
-    if net.contains(&address) {
-        Ok(R::of(format_args!("the {what} {address} is in {net}")))
-    } else {
-        Err(R::of(format_args!("the {what} {address} is not in {net}")))
+    let params = || [("address", json!(address)), ("network", json!(net))];
+    let (is, is_not) = match what {
+        "source" => ("source_within", "source_not_within"),
+        _ => ("destination_within", "destination_not_within"),
+    };
+    match net.contains(&address) {
+        true => Ok(R::of(is, params, format_args!("the {what} {address} is in {net}"))),
+        false => Err(R::of(is_not, params, format_args!("the {what} {address} is not in {net}"))),
     }
 }

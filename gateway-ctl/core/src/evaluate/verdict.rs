@@ -10,10 +10,11 @@ use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _, PreviousEgress};
 use gateway_common::verdict::{Action, Reason, Verdict};
 use gateway_common::wire::{ChoiceKind, ClientKey, FqdnIpValue, RANK_NONE};
 use gateway_model::kinds::routing_policy::Hop;
+use serde_json::json;
 
 use super::evaluation::{Decision, FamilyVerdict, FastPathView, KernelView, PolicyRef};
 use super::explanation::{
-    self, Explanation, failure, head, hop_down, leg_name, legs_of, not_for_the_proxy, policy_matched,
+    self, Explanation, failure, head, hops_down, leg_name, legs_of, not_for_the_proxy, policy_matched,
 };
 use super::matching::device_behind;
 use super::route::Kernel;
@@ -21,6 +22,7 @@ use super::subject::Subject;
 use crate::compile::{Compiled, CompiledPolicy, DefaultUplink, Input, LegKind};
 use crate::dns::Name;
 use crate::fqdn_match;
+use crate::phrase::Phrase;
 use crate::plan::Dataplane;
 use crate::plan_maps::PlanMaps;
 
@@ -117,11 +119,12 @@ pub fn evaluate_packet<'a>(
     let quarantine = device.and_then(|device| input.state.quarantine_of(device.meta.id, input.now));
     let because = match (quarantine.and_then(|exception| exception.expires_at), verdict.reason) {
         (Some(end), Reason::TrustLanDenied | Reason::TrustInternetDenied) => {
-            format!("an exception keeps the device in quarantine until {end:.0}")
+            let text = format!("an exception keeps the device in quarantine until {end:.0}");
+            Phrase::new("quarantine", [("until", json!(end))], text)
         }
         _ => explanation::reason(verdict.reason, class.map(|class| class.name.as_str())),
     };
-    trace.push(format!("{family}: {source} to {}: {because}", destination_text(packet, destination)));
+    trace.push(format!("{family}: {source} to {}: {}", destination_text(packet, destination), because.text));
 
     let local = matches!(
         verdict.reason,
@@ -131,7 +134,8 @@ pub fn evaluate_packet<'a>(
         decision: Decision::Block,
         via: None,
         interface: None,
-        reason: because.clone(),
+        reason: because.text.clone(),
+        phrases: vec![because.clone()],
         policy: policy.map(|policy| PolicyRef { id: policy.id, name: policy.name.clone() }),
         source: source.to_string(),
         destination: destination_text(packet, destination),
@@ -171,10 +175,14 @@ pub fn evaluate_packet<'a>(
     match verdict.reason {
         Reason::PolicyReject | Reason::PolicyDrop => clause = policy.map(failure),
         Reason::FloorReject => {
-            clause = policy.map(|policy| format!("{}, but {because}", failure(policy)));
+            clause = policy.map(|policy| {
+                let failure = failure(policy);
+                let text = format!("{}, but {}", failure.text, because.text);
+                Phrase::new("below_floor", [("failure", json!(failure))], text)
+            });
         }
         Reason::PolicyDirect | Reason::NoPolicy if compiled.legs.default == DefaultUplink::Nowhere => {
-            clause = Some("all uplinks are disabled".to_owned());
+            clause = Some(Phrase::new("uplinks_disabled", [], "all uplinks are disabled"));
         }
         Reason::PolicyDirect | Reason::NoPolicy => {
             shown.decision = Decision::Direct;
@@ -194,8 +202,7 @@ pub fn evaluate_packet<'a>(
             shown.proxy = proxy.map(str::to_owned);
             let number = choice.map_or(0, |choice| choice.proxy);
             hop = policy.and_then(|p| p.hops.iter().find(|hop| hop.proxy == number)).map(|h| h.hop.clone());
-            let down = policy.map(|policy| policy.hops.iter().filter(|hop| !hop.usable).map(hop_down));
-            clause = down.map(|down| down.collect::<Vec<_>>().join(", ")).filter(|down| !down.is_empty());
+            clause = policy.and_then(|policy| hops_down(policy.hops.iter().filter(|hop| !hop.usable)));
             let name = proxy.unwrap_or_default();
             match out {
                 Some(Ok(interface)) => {
@@ -203,7 +210,10 @@ pub fn evaluate_packet<'a>(
                     shown.via = Some(format!("proxy:{name}"));
                     shown.interface = Some(interface);
                 }
-                Some(Err(reason)) => clause = Some(format!("the proxy {name} is chosen, but {reason}")),
+                Some(Err(reason)) => {
+                    let text = format!("the proxy {name} is chosen, but {reason}");
+                    clause = Some(unreachable_egress("proxy", name, &reason, text));
+                }
                 None => {}
             }
         }
@@ -212,8 +222,7 @@ pub fn evaluate_packet<'a>(
             shown.ways = legs.iter().map(|leg| leg_name(input, compiled, *leg)).collect();
             hop =
                 policy.and_then(|p| p.hops.iter().find(|hop| hop.leg == verdict.leg)).map(|h| h.hop.clone());
-            let down = policy.map(|policy| policy.hops.iter().filter(|hop| !hop.usable).map(hop_down));
-            clause = down.map(|down| down.collect::<Vec<_>>().join(", ")).filter(|down| !down.is_empty());
+            clause = policy.and_then(|policy| hops_down(policy.hops.iter().filter(|hop| !hop.usable)));
             if proxy.is_some() {
                 clause = policy.map(failure);
             }
@@ -227,20 +236,26 @@ pub fn evaluate_packet<'a>(
                 }
                 Some(Err(reason)) => {
                     let name = leg_name(input, compiled, verdict.leg);
-                    clause = Some(format!("{name} is chosen, but {reason}"));
+                    let text = format!("{name} is chosen, but {reason}");
+                    let kind = if uplink { "interface" } else { "vpn" };
+                    clause = Some(unreachable_egress(kind, &name, &reason, text));
                 }
                 None => {}
             }
         }
         _ => {}
     }
-    if let Some(policy) = policy {
-        shown.reason = clause
-            .as_ref()
-            .map_or_else(|| policy_matched(policy), |clause| format!("{}; {clause}", policy_matched(policy)));
-    }
     let words = Explanation { head: head(&shown), policy: policy.map(policy_matched), clause };
+    if policy.is_some() {
+        shown.reason = words.reason();
+        shown.phrases = words.phrases();
+    }
     EvaluatedPacket { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
+}
+
+fn unreachable_egress(kind: &str, name: &str, reason: &str, text: String) -> Phrase {
+    let params = [("kind", json!(kind)), ("target", json!(name)), ("reason", json!(reason))];
+    Phrase::new("egress_unreachable", params, text)
 }
 
 fn shown(packet: &IpPacket, address: gateway_common::wire::Address) -> IpAddr {

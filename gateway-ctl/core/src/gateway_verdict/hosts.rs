@@ -10,12 +10,14 @@ use gateway_model::kinds::routing_policy::FailPolicy;
 use gateway_model::problem::Problems;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::compile::{Compiled, CompiledPolicy, Input};
+use crate::compile::{Compiled, Input};
 use crate::evaluate::{
-    self, Entry, Protocol, Request, Subject, blocking_reason, decide_packet, hop_down_in_words, host_of,
+    self, Entry, Protocol, Request, Subject, blocking_reason, decide_packet, hops_down_in_words, host_of,
     packet, public_address,
 };
+use crate::phrase::Phrase;
 
 /// Port that stands for the internet.
 const HTTPS: u16 = 443;
@@ -75,11 +77,18 @@ impl HostCounts {
 }
 
 /// Hosts, and why some are blocked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TreatedHosts {
     pub counts: HostCounts,
-    /// Number of blocked hosts by reason.
-    pub causes: BTreeMap<String, usize>,
+    /// Blocked hosts by the English text of the cause.
+    pub causes: BTreeMap<String, BlockCause>,
+}
+
+/// Cause for which hosts are blocked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockCause {
+    pub hosts: usize,
+    pub phrase: Phrase,
 }
 
 /// Host on the LAN, as far as the decision on its packets needs it.
@@ -117,7 +126,9 @@ pub fn count(input: &Input<'_>, compiled: &Compiled, hosts: &[PresentHost]) -> T
         let Some((treatment, verdict)) = verdicts.max_by_key(|(treatment, _)| *treatment) else { continue };
         treated.counts.add(treatment);
         if treatment == Treatment::Blocked {
-            *treated.causes.entry(cause(input, compiled, host.mac, &verdict)).or_default() += 1;
+            let phrase = cause(input, compiled, host.mac, &verdict);
+            let new = |phrase: Phrase| BlockCause { hosts: 0, phrase };
+            treated.causes.entry(phrase.text.clone()).or_insert_with(|| new(phrase)).hosts += 1;
         }
     }
     treated.counts.records_silent = silent_records(input, hosts);
@@ -185,21 +196,23 @@ pub(crate) fn treatment(compiled: &Compiled, verdict: &Verdict) -> Treatment {
 }
 
 /// Returns why a host is blocked.
-fn cause(input: &Input<'_>, compiled: &Compiled, mac: MacAddr, verdict: &Verdict) -> String {
-    let down = |policy: &CompiledPolicy| {
-        let down: Vec<String> = policy.hops.iter().filter(|hop| !hop.usable).map(hop_down_in_words).collect();
-        (!down.is_empty()).then(|| down.join(", "))
-    };
+fn cause(input: &Input<'_>, compiled: &Compiled, mac: MacAddr, verdict: &Verdict) -> Phrase {
     match (verdict.reason, compiled.policy(verdict.rank)) {
         (Reason::PolicyReject | Reason::PolicyDrop, Some(policy)) => {
-            down(policy).unwrap_or_else(|| format!("the policy {} has no hop for it", policy.name))
+            let down = policy.hops.iter().filter(|hop| !hop.usable);
+            hops_down_in_words(down).unwrap_or_else(|| {
+                let text = format!("the policy {} has no hop for it", policy.name);
+                Phrase::new("no_hop_for_host", [("policy", json!(policy.name))], text)
+            })
         }
         (reason, _) => {
             let Some(device) = input.state.device_by_mac(mac) else { return blocking_reason(reason, None) };
             let quarantine = input.state.quarantine_of(device.meta.id, input.now);
             let class = input.state.trust_class_of(device).map(|class| class.name.clone());
             match quarantine {
-                Some(_) => "an exception keeps it in quarantine".to_owned(),
+                Some(_) => {
+                    Phrase::new("quarantine", [("until", Value::Null)], "an exception keeps it in quarantine")
+                }
                 None => blocking_reason(reason, class.as_deref()),
             }
         }

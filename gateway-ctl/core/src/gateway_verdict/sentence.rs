@@ -1,34 +1,13 @@
 //! Sentence of a verdict, as phrases with a code and parameters beside the English text.
 
-use std::collections::BTreeMap;
+use serde_json::json;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use super::hosts::{HostCounts, TreatedHosts};
+use super::hosts::{BlockCause, HostCounts, TreatedHosts};
 use super::word::{Observed, Word};
+use crate::phrase::Phrase;
 
 /// Most causes that are named.
 const MOST_CAUSES: usize = 2;
-
-/// Part of a text from the server: a code with parameters for clients that have texts of their own, and English.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Phrase {
-    pub code: &'static str,
-    pub params: BTreeMap<&'static str, Value>,
-    pub text: String,
-}
-
-impl Phrase {
-    pub fn new<const N: usize>(
-        code: &'static str,
-        params: [(&'static str, Value); N],
-        text: String,
-    ) -> Phrase {
-        Phrase { code, params: params.into(), text }
-    }
-}
 
 /// Returns the sentence of a verdict, without the age of the check.
 pub fn sentence(phrases: &[Phrase]) -> String {
@@ -100,9 +79,11 @@ fn of_protected(hosts: &TreatedHosts) -> Option<Phrase> {
             Some(Phrase::new("through_policy", [("hosts", json!(protected))], text))
         }
         (protected, blocked) => {
-            let mut causes: Vec<(&String, &usize)> = hosts.causes.iter().collect();
-            causes.sort_by_key(|(_, hosts)| std::cmp::Reverse(**hosts));
-            let named: Vec<&str> = causes.iter().take(MOST_CAUSES).map(|(cause, _)| cause.as_str()).collect();
+            let mut causes: Vec<(&String, &BlockCause)> = hosts.causes.iter().collect();
+            causes.sort_by_key(|(_, cause)| std::cmp::Reverse(cause.hosts));
+            let first = || causes.iter().take(MOST_CAUSES);
+            let named: Vec<&str> = first().map(|(text, _)| text.as_str()).collect();
+            let phrases: Vec<&Phrase> = first().map(|(_, cause)| &cause.phrase).collect();
             let others = if causes.len() > MOST_CAUSES { ", and others" } else { "" };
             let leave = if through_policy == 1 { "leaves through its" } else { "leave through their" };
             let are = if blocked == 1 { "is" } else { "are" };
@@ -116,6 +97,7 @@ fn of_protected(hosts: &TreatedHosts) -> Option<Phrase> {
                 ("through_policy", json!(through_policy)),
                 ("blocked", json!(blocked)),
                 ("causes", json!(named)),
+                ("cause_phrases", json!(phrases)),
                 ("more_causes", json!(causes.len() - named.len())),
             ];
             Some(Phrase::new("some_blocked", params, text))
@@ -175,7 +157,9 @@ mod tests {
     fn hosts(through_policy: usize, blocked: usize, no_policy: usize) -> TreatedHosts {
         let protected = through_policy + blocked;
         let counts = HostCounts { protected, through_policy, blocked, no_policy, ..HostCounts::default() };
-        let causes = BTreeMap::from([("tunnel wg-a is down (no handshake for 192 s)".to_owned(), blocked)]);
+        let text = "tunnel wg-a is down (no handshake for 192 s)";
+        let cause = BlockCause { hosts: blocked, phrase: Phrase::new("hop_down", [], text) };
+        let causes = BTreeMap::from([(text.to_owned(), cause)]);
         TreatedHosts { counts, causes: if blocked == 0 { BTreeMap::new() } else { causes } }
     }
 
