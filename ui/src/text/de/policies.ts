@@ -1,4 +1,8 @@
 import type { Text } from '..'
+import { policyExceptions } from './policy-exceptions'
+import { policyProfiles } from './policy-profiles'
+import { policyClasses } from './policy-classes'
+import { policyReview } from './policy-review'
 
 const zahl = (n: number, eins: string, viele: string) => `${n} ${n === 1 ? eins : viele}`
 
@@ -14,7 +18,6 @@ export const policies: Text['policies'] = {
     matrix: 'Leck-Matrix',
     compiled: 'Kompiliert',
   },
-
   ifAllDrop: (total, blocked, direct) =>
     total === 1
       ? blocked
@@ -68,7 +71,6 @@ export const policies: Text['policies'] = {
   noneInForce: 'Keine Richtlinie ist aktiv.',
   noneApplied: 'Keine Richtlinie ist aktiv: Geräte nehmen die Standardroute.',
   noneYet: 'Es gibt noch keine Richtlinie: Geräte nehmen die Standardroute.',
-
   order: 'Reihenfolge',
   orderHint:
     'Die kleinere Zahl gewinnt, der erste Treffer entscheidet. Alt+Auf und Alt+Ab verschieben eine Zeile.',
@@ -116,7 +118,6 @@ export const policies: Text['policies'] = {
   duplicate: 'Duplizieren',
   enabledSaved: (name) => `${name} ist eingeschaltet, noch nicht aktiv.`,
   disabledSaved: (name) => `${name} ist ausgeschaltet und bleibt bis zum Anwenden aktiv.`,
-
   sources: {
     all: 'alles',
     interface: 'Schnittstelle',
@@ -145,7 +146,6 @@ export const policies: Text['policies'] = {
     'fail-degraded': 'nimmt die übrigen Hops, nie direkt',
     'fail-open': 'lässt Verkehr direkt hinaus',
   },
-
   savedNotActive: 'gespeichert, nicht aktiv',
   edited: 'geändert',
   off: 'aus, noch aktiv',
@@ -165,7 +165,6 @@ export const policies: Text['policies'] = {
     unreachable_target: () => 'Ziel gibt es nicht',
     loop: () => 'Tunnel im Kreis',
   },
-
   form: 'Formular',
   json: 'JSON',
   formOrJson: 'Ansicht',
@@ -286,7 +285,6 @@ export const policies: Text['policies'] = {
   inForce: 'In Kraft',
   notInForce: 'Diese Richtlinie ist nicht aktiv.',
   hits: (packets, bytes) => `${packets} Pakete, ${bytes}`,
-
   matrix: 'Leck-Matrix',
   matrixRunning: 'aus dem aktiven Plan berechnet',
   matrixPending: 'aus dem Plan mit ausstehenden Änderungen berechnet',
@@ -341,239 +339,8 @@ export const policies: Text['policies'] = {
     all: 'Alle fallen aus',
     leak: 'Kann lecken',
   },
-
-  exceptionAnswer: (n, direct) =>
-    n === 0
-      ? 'Keine Ausnahme ist aktiv.'
-      : `${zahl(n, 'Ausnahme ist', 'Ausnahmen sind')} aktiv, ${direct === 0 ? 'keine lässt' : `${direct} ${direct === 1 ? 'lässt' : 'lassen'}`} ein Gerät direkt hinaus.`,
-  exceptionQuestion: 'Wer darf eine Zeit lang hinaus?',
-  exceptions: 'Ausnahmen',
-  exceptionsHint: 'Sie gelten vor allen Richtlinien und enden von selbst.',
-  exceptionsEmpty:
-    'Eine Ausnahme lässt ein Gerät für begrenzte Zeit und mit Begründung hinaus oder schneidet es ab.',
-  exceptionTypes: {
-    'emergency-bypass': 'Umgehung im Notfall',
-    'diagnostic-bypass': 'Umgehung zur Diagnose',
-    'service-allowlist': 'Einzelne Ziele erlauben',
-    'temporary-direct': 'Vorübergehend direkt',
-    quarantine: 'Quarantäne',
-    'captive-portal': 'Anmeldeportal',
-  },
-  exceptionMeans: {
-    'emergency-bypass': 'Das Gerät nimmt die Standardroute, weil etwas anderes nicht warten darf.',
-    'diagnostic-bypass': 'Das Gerät nimmt die Standardroute, zur Diagnose.',
-    'service-allowlist': 'Nur diese Ziele gehen über die Standardroute.',
-    'temporary-direct': 'Das Gerät nimmt die Standardroute oder die Hops eines Profils.',
-    quarantine: 'Nichts von diesem Gerät kommt durch das Gateway.',
-    'captive-portal': 'Nur DNS und Web gehen über die Standardroute, um sich an einem Portal anzumelden.',
-  },
-  exceptionStatus: { planned: 'Geplant', active: 'Aktiv', expired: 'Beendet', revoked: 'Vorzeitig beendet' },
-  exceptionType: 'Art',
-  exceptionDevice: 'Gerät',
-  exceptionUntil: 'Bis',
-  exceptionReason: 'Begründung',
-  exceptionBy: (user) => `von ${user}`,
-  exceptionLeft: (age) => `noch ${age}`,
-  endsAt: (time) => `endet ${time}`,
-  duration: 'Dauer in Minuten',
-  durations: [
-    [15, '15 min'],
-    [60, '1 h'],
-    [240, '4 h'],
-    [1440, '24 h'],
-  ],
-  durationHint: '1 bis 1440.',
-  reasonHint: 'Sie erscheint im Prüfprotokoll und neben der Ausnahme.',
-  reasonMissing: 'Eine Begründung fehlt.',
-  targets: 'Ziele',
-  targetsHint: 'Je Zeile eins: eine Adresse, ein Netz, Adresse:Port, :443, example.com, =example.com.',
-  allowDirect: 'Das Gerät ohne Tunnel hinauslassen',
-  allowDirectHint: 'Ohne das hat eine Umgehung keine Wirkung.',
-  exceptionProfile: 'Über die Hops eines Profils statt über die Standardroute',
-  startException: 'Ausnahme beginnen',
-  exceptionStarted: (name) => `Die Ausnahme für ${name} ist aktiv.`,
-  composer: 'Neue Ausnahme',
-  endNow: 'Jetzt beenden',
-  exceptionEnded: (name) => `Die Ausnahme für ${name} ist beendet.`,
-  extend: (label) => `${label} länger`,
-  extended: (name, time) => `Die Ausnahme für ${name} endet jetzt ${time}.`,
-  extendedTwice: 'Die längere Ausnahme ist aktiv. Die alte ließ sich nicht beenden und endet von selbst.',
-  past: 'Beendet',
-
-  profileQuestion: 'Welche Pfade stehen bereit?',
-  profileAnswer: (profiles, chains) =>
-    `${zahl(profiles, 'Profil', 'Profile')} und ${zahl(chains, 'Kette', 'Ketten')} für Richtlinien, Geräte und Gruppen.`,
-  profiles: 'Profile',
-  profilesHint:
-    'Hops mit ihrem Verhalten bei Ausfall und ihrem DNS, für mehrere Richtlinien, Geräte und Gruppen.',
-  profilesEmpty:
-    'Ein Profil ist eine Liste von Hops, die sich mehrere Richtlinien, Geräte und Gruppen teilen.',
-  newProfile: 'Profil',
-  createProfile: 'Neues Profil',
-  chains: 'Ketten',
-  chainsHint: 'Zwei bis vier Hops, jeder wird über den vorigen erreicht.',
-  chainsEmpty: 'Eine Kette ist ein benannter Pfad aus zwei bis vier Hops, der Eingang zuerst.',
-  newChain: 'Kette',
-  createChain: 'Neue Kette',
-  dns: 'DNS',
-  dnsModes: {
-    inherit: 'wie für alles andere',
-    tunnel: 'Nameserver des Tunnels',
-    custom: 'eigene Upstreams',
-  },
-  upstreams: 'Upstreams',
-  upstreamsHint: 'Je Zeile einer: eine Adresse, ein Name oder eine https://-Adresse.',
-  mtu: 'MTU',
-  mtuHint: 'Bytes eines Pakets. Leer: wie die Hops es brauchen.',
-  status: 'Zustand',
-  chainStatus: {
-    up: 'Verbunden',
-    down: 'Ausgefallen',
-    degraded: 'Eingeschränkt',
-    disabled: 'Ausgeschaltet',
-    unknown: 'Unbekannt',
-  },
-  effectiveMtu: 'Wirksame MTU',
-  deleteProfileMeans: 'Was dieses Profil nennt, verliert seine Hops: dann gilt das Verhalten bei Ausfall.',
-  deleteChainMeans: 'Was diese Kette nennt, verliert seine Hops: dann gilt das Verhalten bei Ausfall.',
-  deleteProfile: 'Profil löschen',
-  deleteChain: 'Kette löschen',
-
-  classQuestion: 'Was setzt jede Klasse durch?',
-  classAnswer: (n, closed) =>
-    `${zahl(n, 'Schutzklasse', 'Schutzklassen')}; ${closed === 0 ? 'keine verlangt' : `${closed} ${closed === 1 ? 'verlangt' : 'verlangen'}`} bei Ausfall mehr als fail-open.`,
-  classes: 'Schutzklassen',
-  classesHint: 'Richtlinien verhalten sich bei Ausfall mindestens so streng, wie die Klasse verlangt.',
-  newClass: 'Schutzklasse',
-  createClass: 'Neue Schutzklasse',
-  builtin: 'eingebaut',
-  floor: 'Mindestens',
-  floorLabel: 'Bei Ausfall mindestens',
-  floorHint: 'Für Richtlinien der Klasse und für allen Verkehr ihrer Geräte. fail-open verlangt nichts.',
-  dnsMode: 'Resolver der Geräte',
-  classDnsModes: {
-    off: 'den das Gerät wählt',
-    device: 'das Gateway',
-    system: 'nur das Gateway, verschlüsselte sind gesperrt',
-  },
-  blocks: 'Setzt durch',
-  switches: {
-    force_dns: 'DNS über das Gateway erzwingen',
-    force_ntp: 'NTP über das Gateway erzwingen',
-    block_doh: 'DNS über HTTPS sperren',
-    block_dot: 'DNS über TLS sperren',
-    block_quic: 'QUIC sperren',
-    block_ipv6: 'IPv6 sperren',
-    allow_exceptions: 'Ausnahmen erlauben',
-  },
-  switchShort: {
-    force_dns: 'DNS erzwungen',
-    force_ntp: 'NTP erzwungen',
-    block_doh: 'kein DoH',
-    block_dot: 'kein DoT',
-    block_quic: 'kein QUIC',
-    block_ipv6: 'kein IPv6',
-  },
-  webrtc: 'WebRTC (STUN)',
-  webrtcs: { off: 'unberührt', tunnel: 'nach der Richtlinie des Geräts', block: 'gesperrt' },
-  ech: 'Schlüssel für Encrypted ClientHello',
-  echs: { allow: 'weitergeben', strip: 'entfernen' },
-  queryLog: 'Anfragenprotokoll',
-  queryLogs: { full: 'vollständig', anonymous: 'ohne das Gerät', off: 'aus' },
-  telemetryLists: 'Sperrlisten nur für diese Geräte',
-  telemetryHint: 'Namen von Listen, je Zeile einer.',
-  exceptionsAllowed: 'Ausnahmen',
-  allowed: 'erlaubt',
-  notAllowed: 'nicht erlaubt',
-  deleteClass: 'Schutzklasse löschen',
-  deleteClassMeans: 'Richtlinien, Profile, Geräte und Gruppen mit dieser Klasse verlieren ihren Schutz.',
-
-  compiledQuestion: 'Was setzt der Kernel durch?',
-  compiledAnswer: (generation, rules, drift) =>
-    `Generation ${generation} ist mit ${zahl(rules, 'Regel', 'Regeln')} kompiliert; ${drift === 0 ? 'im Kernel ist nichts abgewichen' : `${zahl(drift, 'Objekt im Kernel hat', 'Objekte im Kernel haben')} andere geändert`}.`,
-  compiled: 'Kompiliert',
-  compiledHint: (backend, hash) => `${backend}, ${hash}`,
-  searchCompiled: 'Im kompilierten Plan suchen',
-  lines: (n) => zahl(n, 'Zeile', 'Zeilen'),
-  shownOf: (n, all) => `${n} von ${all} Zeilen`,
-  parts: {
-    rules: 'Regeln',
-    routes: 'Routen',
-    excludes: 'Ziele ohne Richtlinie',
-    addresses: 'Adressen',
-    sysctls: 'Kernel-Einstellungen',
-    wireguard: 'WireGuard',
-    openvpn: 'OpenVPN',
-    verdicts: 'Entscheidungen, Pakete und Bytes',
-    prevented_leaks: 'Vom Ausgangswächter aufgehalten',
-  },
-  noLine: 'Keine Zeile enthält diesen Text.',
-  drift: 'Abweichungen',
-  driftHint: 'Kernel-Objekte, die ein anderes Programm geändert hat, neueste zuerst',
-  driftEmpty: 'Seit dem Start hat niemand sonst etwas geändert.',
-  driftColumns: {
-    object: 'Objekt',
-    field: 'Feld',
-    expected: 'Erwartet',
-    actual: 'Gefunden',
-    at: 'Gesehen',
-    state: 'Zustand',
-  },
-  repaired: 'behoben',
-  notRepaired: 'nicht behoben',
-  reconcile: 'Jetzt vergleichen und beheben',
-  reconciled: (drift) =>
-    drift === 0 ? 'Der Kernel entspricht dem Plan.' : `${zahl(drift, 'Objekt war', 'Objekte waren')} anders.`,
-
-  reviewTitle: (n) => (n === 0 ? 'Prüfen' : `${zahl(n, 'Änderung', 'Änderungen')} prüfen`),
-  reviewTabs: { effect: 'Wirkung', policies: 'Richtlinien', dataplane: 'Datenebene' },
-  reviewViews: 'Änderungen',
-  comparedWith: (generation) => `Verglichen mit den aktiven Regeln, Generation ${generation}`,
-  compared: 'Verglichen mit den aktiven Regeln',
-  closeReview: 'Prüfung schließen',
-  changeTitle: {
-    new: (name, priority) => `${name}, neu mit Priorität ${priority}`,
-    edited: (name, priority) => `${name}, Priorität ${priority}`,
-    off: (name) => `${name}, ausgeschaltet`,
-    removed: (name) => `${name}, gelöscht`,
-  },
-  appliesTo: (devices, names) => `${zahl(devices, 'Gerät', 'Geräte')}${names ? `: ${names}` : ''}`,
-  whenState: (state) => `${state}:`,
-  noRule: 'keine eigene Regel',
-  nextRule: 'die nächste passende Richtlinie, sonst die Standardroute',
-  sameEffect: 'in allen Zuständen dieselbe Wirkung',
-  fieldChange: (field, from, to) => `${field}: ${from} wird ${to}`,
-  fedChange: 'Ein Profil, eine Kette oder eine Schutzklasse, die Richtlinien benutzen, ist geändert.',
-  fieldColumns: { policy: 'Richtlinie', field: 'Feld', before: 'Aktiv', after: 'Gespeichert', by: 'Von' },
-  dataplaneSame: 'Die kompilierten Regeln bleiben gleich.',
-  dataplaneMore: (n) => `und ${n} weitere Zeilen`,
-  invalidPlan: 'Das Gateway weigert sich, das anzuwenden:',
-  opensDirect: (names, when) => `Das öffnet einen direkten Pfad für ${names}, ${when}.`,
-  whenDown: (states) => `wenn: ${states}`,
-  rightNow: 'sofort',
-  typeName: (name, kind) =>
-    `Zum Anwenden ${kind === 'device' ? 'den Namen des Geräts' : kind === 'policy' ? 'den Namen der Richtlinie' : 'die Namen der Richtlinien'} eingeben: ${name}. Vorher entsteht ein Schnappschuss.`,
-  mayOpenDirect: (names) =>
-    `Das öffnet ${names} vielleicht einen direkten Pfad: es entscheidet die nächste passende Richtlinie, sonst die Standardroute.`,
-  typeNameLabel: (name) => `Zum Bestätigen ${name} eingeben`,
-  undoItself: 'Von selbst zurücknehmen, wenn ich nicht binnen 90 s bestätige',
-  applySnapshot: 'Anwenden mit Schnappschuss',
-  apply: 'Anwenden',
-  appliedSay: (snapshot) => (snapshot ? `Angewendet. Schnappschuss ${snapshot}.` : 'Angewendet.'),
-  discard: 'Verwerfen',
-  discardTitle: 'Alle ausstehenden Änderungen verwerfen',
-  discardMeans: (changes) =>
-    `${changes === 1 ? '1 Objekt geht' : `${changes} Objekte gehen`} auf den angewandten Stand zurück. Der Verkehr ändert sich nicht. Vorher entsteht ein Schnappschuss.`,
-  discardNothing: 'Hier lässt sich nichts zurückholen.',
-  discardCreates: 'kommt zurück',
-  discardUpdates: 'bekommt die angewandten Werte',
-  discardDeletes: 'wird gelöscht',
-  discardRemaining: (policies) =>
-    policies === 1 ? '1 Richtlinie bleibt ausstehend:' : `${policies} Richtlinien bleiben ausstehend:`,
-  discardedPart: (policies) =>
-    policies === 1
-      ? 'Verworfen; 1 Richtlinie bleibt ausstehend.'
-      : `Verworfen; ${policies} Richtlinien bleiben ausstehend.`,
-  discarded: 'Die gespeicherten Richtlinien sind wieder die aktiven.',
-  waitsConfirm: 'Die letzte Änderung wartet auf ihre Bestätigung. Erst behalten oder zurücknehmen.',
+  ...policyExceptions,
+  ...policyProfiles,
+  ...policyClasses,
+  ...policyReview,
 }

@@ -1,4 +1,8 @@
 import type { ReactNode } from 'react'
+import { policyExceptions } from './policy-exceptions'
+import { policyProfiles } from './policy-profiles'
+import { policyClasses } from './policy-classes'
+import { policyReview } from './policy-review'
 
 type Parts = ReactNode[]
 
@@ -16,7 +20,6 @@ export const policies = {
     matrix: 'Leak matrix',
     compiled: 'Compiled',
   },
-
   // The answer
   ifAllDrop: (total: number, blocked: ReactNode, direct: ReactNode): Parts =>
     total === 1
@@ -71,7 +74,6 @@ export const policies = {
   noneInForce: 'No policy is active.',
   noneApplied: 'No policy is active: devices take the default route.',
   noneYet: 'There is no policy yet: devices take the default route.',
-
   // Order
   order: 'Order',
   orderHint: 'Lower number wins, first match decides. Alt+Up and Alt+Down move a row.',
@@ -121,7 +123,6 @@ export const policies = {
   duplicate: 'Duplicate',
   enabledSaved: (name: string) => `${name} is enabled, not active yet.`,
   disabledSaved: (name: string) => `${name} is disabled, still active until you apply.`,
-
   sources: {
     all: 'all',
     interface: 'interface',
@@ -150,7 +151,6 @@ export const policies = {
     'fail-degraded': 'uses the hops that are left, never direct',
     'fail-open': 'lets traffic out directly',
   } as Record<string, string>,
-
   savedNotActive: 'saved, not active',
   edited: 'edited',
   off: 'off, still active',
@@ -171,7 +171,6 @@ export const policies = {
     unreachable_target: () => 'target does not exist',
     loop: () => 'loop of tunnels',
   } as Record<string, (others: string) => string>,
-
   // One policy
   form: 'Form',
   json: 'JSON',
@@ -299,7 +298,6 @@ export const policies = {
   inForce: 'In force',
   notInForce: 'This policy is not active.',
   hits: (packets: string, bytes: string) => `${packets} packets, ${bytes}`,
-
   // Leak matrix
   matrix: 'Leak matrix',
   matrixRunning: 'computed from the active plan',
@@ -355,247 +353,8 @@ export const policies = {
     all: 'All fail',
     leak: 'Can leak',
   },
-
-  // Exceptions
-  exceptionAnswer: (n: number, direct: number): string =>
-    n === 0
-      ? 'No exception is active.'
-      : `${count(n, 'exception is', 'exceptions are')} active, ${direct === 0 ? 'none lets' : `${direct} ${direct === 1 ? 'lets' : 'let'}`} a device out directly.`,
-  exceptionQuestion: 'Who is let out for a while?',
-  exceptions: 'Exceptions',
-  exceptionsHint: 'They come before all policies and end by themselves.',
-  exceptionsEmpty: 'An exception lets one device out, or cuts it off, for a limited time and with a reason.',
-  exceptionTypes: {
-    'emergency-bypass': 'Emergency bypass',
-    'diagnostic-bypass': 'Diagnostic bypass',
-    'service-allowlist': 'Allow some targets',
-    'temporary-direct': 'Temporarily direct',
-    quarantine: 'Quarantine',
-    'captive-portal': 'Captive portal',
-  } as Record<string, string>,
-  exceptionMeans: {
-    'emergency-bypass': 'The device leaves by the default route, because something else must not wait.',
-    'diagnostic-bypass': 'The device leaves by the default route, for diagnosis.',
-    'service-allowlist': 'Only these targets are reached by the default route.',
-    'temporary-direct': 'The device leaves by the default route, or by the hops of a profile.',
-    quarantine: 'Nothing of the device passes the gateway.',
-    'captive-portal': 'Only DNS and the web leave by the default route, to log in at a portal.',
-  } as Record<string, string>,
-  exceptionStatus: {
-    planned: 'Planned',
-    active: 'Active',
-    expired: 'Ended',
-    revoked: 'Ended early',
-  } as Record<string, string>,
-  exceptionType: 'Kind',
-  exceptionDevice: 'Device',
-  exceptionUntil: 'Until',
-  exceptionReason: 'Reason',
-  exceptionBy: (user: string) => `by ${user}`,
-  exceptionLeft: (age: string) => `${age} left`,
-  endsAt: (time: string) => `ends ${time}`,
-  duration: 'Duration in minutes',
-  durations: [
-    [15, '15 min'],
-    [60, '1 h'],
-    [240, '4 h'],
-    [1440, '24 h'],
-  ] as [number, string][],
-  durationHint: '1 to 1440.',
-  reasonHint: 'It appears in the audit log and beside the exception.',
-  reasonMissing: 'Say why.',
-  targets: 'Targets',
-  targetsHint: 'One each line: an address, a network, address:port, :443, example.com, =example.com.',
-  allowDirect: 'Let the device out without a tunnel',
-  allowDirectHint: 'Without this a bypass has no effect.',
-  exceptionProfile: 'By the hops of a profile instead of the default route',
-  startException: 'Start exception',
-  exceptionStarted: (name: string) => `The exception for ${name} is active.`,
-  composer: 'New exception',
-  endNow: 'End now',
-  exceptionEnded: (name: string) => `The exception for ${name} has ended.`,
-  extend: (label: string) => `Extend by ${label}`,
-  extended: (name: string, time: string) => `The exception for ${name} now ends ${time}.`,
-  extendedTwice: 'The longer exception is active. The old one could not be ended and ends by itself.',
-  past: 'Ended',
-
-  // Profiles and chains
-  profileQuestion: 'Which paths are ready to use?',
-  profileAnswer: (profiles: number, chains: number) =>
-    `${count(profiles, 'profile', 'profiles')} and ${count(chains, 'chain', 'chains')} are ready for policies, devices and groups.`,
-  profiles: 'Profiles',
-  profilesHint: 'Hops with their failure policy and DNS, for several policies, devices and groups.',
-  profilesEmpty: 'A profile is a list of hops that several policies, devices and groups share.',
-  newProfile: 'Profile',
-  createProfile: 'New profile',
-  chains: 'Chains',
-  chainsHint: 'Two to four hops, each reached through the one before.',
-  chainsEmpty: 'A chain is a named path of two to four hops, entry first.',
-  newChain: 'Chain',
-  createChain: 'New chain',
-  dns: 'DNS',
-  dnsModes: {
-    inherit: 'as for everything else',
-    tunnel: 'name servers of the tunnel',
-    custom: 'own upstreams',
-  } as Record<string, string>,
-  upstreams: 'Upstreams',
-  upstreamsHint: 'One each line: an address, a name or an https:// URL.',
-  mtu: 'MTU',
-  mtuHint: 'Bytes of a packet. Empty: as the hops need.',
-  status: 'Status',
-  chainStatus: {
-    up: 'Up',
-    down: 'Down',
-    degraded: 'Degraded',
-    disabled: 'Disabled',
-    unknown: 'Unknown',
-  } as Record<string, string>,
-  effectiveMtu: 'Effective MTU',
-  deleteProfileMeans: 'What names this profile loses its hops: its failure policy applies.',
-  deleteChainMeans: 'What names this chain loses its hops: its failure policy applies.',
-  deleteProfile: 'Delete profile',
-  deleteChain: 'Delete chain',
-
-  // Privacy classes
-  classQuestion: 'What does each class enforce?',
-  classAnswer: (n: number, closed: number) =>
-    `${count(n, 'privacy class', 'privacy classes')}; ${closed === 0 ? 'none demands' : `${closed} ${closed === 1 ? 'demands' : 'demand'}`} a stricter failure policy than fail-open.`,
-  classes: 'Privacy classes',
-  classesHint: 'Policies fail at least as strictly as the floor of the class.',
-  newClass: 'Privacy class',
-  createClass: 'New privacy class',
-  builtin: 'built-in',
-  floor: 'Floor',
-  floorLabel: 'Policies fail at least',
-  floorHint: 'For policies of the class and for all traffic of its devices. fail-open demands nothing.',
-  dnsMode: 'Resolver of the devices',
-  classDnsModes: {
-    off: 'the one that the device chooses',
-    device: 'the gateway',
-    system: 'the gateway only, encrypted ones are blocked',
-  } as Record<string, string>,
-  blocks: 'Enforces',
-  switches: {
-    force_dns: 'Force DNS to the gateway',
-    force_ntp: 'Force NTP to the gateway',
-    block_doh: 'Block DNS over HTTPS',
-    block_dot: 'Block DNS over TLS',
-    block_quic: 'Block QUIC',
-    block_ipv6: 'Block IPv6',
-    allow_exceptions: 'Allow exceptions',
-  } as Record<string, string>,
-  switchShort: {
-    force_dns: 'DNS forced',
-    force_ntp: 'NTP forced',
-    block_doh: 'no DoH',
-    block_dot: 'no DoT',
-    block_quic: 'no QUIC',
-    block_ipv6: 'no IPv6',
-  } as Record<string, string>,
-  webrtc: 'WebRTC (STUN)',
-  webrtcs: { off: 'not touched', tunnel: 'by the policy of the device', block: 'blocked' } as Record<
-    string,
-    string
-  >,
-  ech: 'Encrypted ClientHello keys',
-  echs: { allow: 'passed on', strip: 'removed' } as Record<string, string>,
-  queryLog: 'Query log',
-  queryLogs: { full: 'full', anonymous: 'without the device', off: 'off' } as Record<string, string>,
-  telemetryLists: 'Block lists for these devices only',
-  telemetryHint: 'Names of lists, one each line.',
-  exceptionsAllowed: 'Exceptions',
-  allowed: 'allowed',
-  notAllowed: 'not allowed',
-  deleteClass: 'Delete privacy class',
-  deleteClassMeans: 'Policies, profiles, devices and groups that name the class lose its protection.',
-
-  // Compiled
-  compiledQuestion: 'What does the kernel enforce?',
-  compiledAnswer: (generation: number, rules: number, drift: number) =>
-    `Generation ${generation} with ${count(rules, 'rule', 'rules')} is compiled; ${drift === 0 ? 'nothing in the kernel drifted' : `${count(drift, 'object in the kernel was', 'objects in the kernel were')} changed by others`}.`,
-  compiled: 'Compiled',
-  compiledHint: (backend: string, hash: string) => `${backend}, ${hash}`,
-  searchCompiled: 'Find in the compiled plan',
-  lines: (n: number) => count(n, 'line', 'lines'),
-  shownOf: (n: number, all: number) => `${n} of ${all} lines`,
-  parts: {
-    rules: 'Rules',
-    routes: 'Routes',
-    excludes: 'Destinations without a policy',
-    addresses: 'Addresses',
-    sysctls: 'Kernel settings',
-    wireguard: 'WireGuard',
-    openvpn: 'OpenVPN',
-    verdicts: 'Verdicts, packets and bytes',
-    prevented_leaks: 'Stopped by the egress guard',
-  } as Record<string, string>,
-  noLine: 'No line has this text.',
-  drift: 'Drift',
-  driftHint: 'kernel objects that another program changed, newest first',
-  driftEmpty: 'Nothing was changed by others since the start.',
-  driftColumns: {
-    object: 'Object',
-    field: 'Field',
-    expected: 'Expected',
-    actual: 'Found',
-    at: 'Seen',
-    state: 'State',
-  },
-  repaired: 'repaired',
-  notRepaired: 'not repaired',
-  reconcile: 'Compare and repair now',
-  reconciled: (drift: number) =>
-    drift === 0 ? 'The kernel matches the plan.' : `${count(drift, 'object was', 'objects were')} different.`,
-
-  // Review
-  reviewTitle: (n: number) => (n === 0 ? 'Review' : `Review ${count(n, 'change', 'changes')}`),
-  reviewTabs: { effect: 'Effect', policies: 'Policies', dataplane: 'Dataplane' },
-  reviewViews: 'Changes',
-  comparedWith: (generation: number) => `Compared with the running rules, generation ${generation}`,
-  compared: 'Compared with the running rules',
-  closeReview: 'Close review',
-  changeTitle: {
-    new: (name: string, priority: number) => `${name}, new at priority ${priority}`,
-    edited: (name: string, priority: number) => `${name}, priority ${priority}`,
-    off: (name: string) => `${name}, switched off`,
-    removed: (name: string) => `${name}, deleted`,
-  },
-  appliesTo: (devices: number, names: string) =>
-    `${count(devices, 'device', 'devices')}${names ? `: ${names}` : ''}`,
-  whenState: (state: string) => `${state}:`,
-  noRule: 'no rule of its own',
-  nextRule: 'the next policy that matches, else the default route',
-  sameEffect: 'same effect in all states',
-  fieldChange: (field: string, from: string, to: string) => `${field}: ${from} to ${to}`,
-  fedChange: 'A profile, a chain or a privacy class that policies use has changed.',
-  fieldColumns: { policy: 'Policy', field: 'Field', before: 'Active', after: 'Saved', by: 'By' },
-  dataplaneSame: 'The compiled rules stay the same.',
-  dataplaneMore: (n: number) => `and ${n} more lines`,
-  invalidPlan: 'The gateway refuses to apply this:',
-  opensDirect: (names: string, when: string) => `This opens a direct path for ${names} ${when}.`,
-  whenDown: (states: string) => `when: ${states}`,
-  rightNow: 'right now',
-  typeName: (name: string, kind: 'device' | 'policy' | 'policies') =>
-    `Type the ${kind === 'device' ? 'name of the device' : kind === 'policy' ? 'name of the policy' : 'names of the policies'}, ${name}, to apply. A snapshot is made first.`,
-  mayOpenDirect: (names: string) =>
-    `This may open a direct path for ${names}: the next policy that matches decides, else the default route.`,
-  typeNameLabel: (name: string) => `Type ${name} to confirm`,
-  undoItself: 'Undo by itself unless I confirm within 90 s',
-  applySnapshot: 'Apply with snapshot',
-  apply: 'Apply',
-  appliedSay: (snapshot: string | null) => (snapshot ? `Applied. Snapshot ${snapshot}.` : 'Applied.'),
-  discard: 'Discard',
-  discardTitle: 'Discard all pending changes',
-  discardMeans: (changes: number) =>
-    `${count(changes, 'object goes', 'objects go')} back to what was applied. Traffic does not change. A snapshot is made first.`,
-  discardNothing: 'Nothing can be put back here.',
-  discardCreates: 'comes back',
-  discardUpdates: 'gets its applied values',
-  discardDeletes: 'is deleted',
-  discardRemaining: (policies: number) => `${count(policies, 'policy stays', 'policies stay')} pending:`,
-  discardedPart: (policies: number) =>
-    `Discarded, except for ${count(policies, 'policy', 'policies')}, which stay pending.`,
-  discarded: 'The saved policies are the active ones again.',
-  waitsConfirm: 'The last change waits for its confirmation. Keep or undo it first.',
+  ...policyExceptions,
+  ...policyProfiles,
+  ...policyClasses,
+  ...policyReview,
 }

@@ -1,0 +1,92 @@
+const count = (n: number, one: string, many: string) => `${n} ${n === 1 ? one : many}`
+
+/** Texts of the compiled plan and the review of changes. */
+export const policyReview = {
+  // Compiled
+  compiledQuestion: 'What does the kernel enforce?',
+  compiledAnswer: (generation: number, rules: number, drift: number) =>
+    `Generation ${generation} with ${count(rules, 'rule', 'rules')} is compiled; ${drift === 0 ? 'nothing in the kernel drifted' : `${count(drift, 'object in the kernel was', 'objects in the kernel were')} changed by others`}.`,
+  compiled: 'Compiled',
+  compiledHint: (backend: string, hash: string) => `${backend}, ${hash}`,
+  searchCompiled: 'Find in the compiled plan',
+  lines: (n: number) => count(n, 'line', 'lines'),
+  shownOf: (n: number, all: number) => `${n} of ${all} lines`,
+  parts: {
+    rules: 'Rules',
+    routes: 'Routes',
+    excludes: 'Destinations without a policy',
+    addresses: 'Addresses',
+    sysctls: 'Kernel settings',
+    wireguard: 'WireGuard',
+    openvpn: 'OpenVPN',
+    verdicts: 'Verdicts, packets and bytes',
+    prevented_leaks: 'Stopped by the egress guard',
+  } as Record<string, string>,
+  noLine: 'No line has this text.',
+  drift: 'Drift',
+  driftHint: 'kernel objects that another program changed, newest first',
+  driftEmpty: 'Nothing was changed by others since the start.',
+  driftColumns: {
+    object: 'Object',
+    field: 'Field',
+    expected: 'Expected',
+    actual: 'Found',
+    at: 'Seen',
+    state: 'State',
+  },
+  repaired: 'repaired',
+  notRepaired: 'not repaired',
+  reconcile: 'Compare and repair now',
+  reconciled: (drift: number) =>
+    drift === 0 ? 'The kernel matches the plan.' : `${count(drift, 'object was', 'objects were')} different.`,
+  // Review
+  reviewTitle: (n: number) => (n === 0 ? 'Review' : `Review ${count(n, 'change', 'changes')}`),
+  reviewTabs: { effect: 'Effect', policies: 'Policies', dataplane: 'Dataplane' },
+  reviewViews: 'Changes',
+  comparedWith: (generation: number) => `Compared with the running rules, generation ${generation}`,
+  compared: 'Compared with the running rules',
+  closeReview: 'Close review',
+  changeTitle: {
+    new: (name: string, priority: number) => `${name}, new at priority ${priority}`,
+    edited: (name: string, priority: number) => `${name}, priority ${priority}`,
+    off: (name: string) => `${name}, switched off`,
+    removed: (name: string) => `${name}, deleted`,
+  },
+  appliesTo: (devices: number, names: string) =>
+    `${count(devices, 'device', 'devices')}${names ? `: ${names}` : ''}`,
+  whenState: (state: string) => `${state}:`,
+  noRule: 'no rule of its own',
+  nextRule: 'the next policy that matches, else the default route',
+  sameEffect: 'same effect in all states',
+  fieldChange: (field: string, from: string, to: string) => `${field}: ${from} to ${to}`,
+  fedChange: 'A profile, a chain or a privacy class that policies use has changed.',
+  fieldColumns: { policy: 'Policy', field: 'Field', before: 'Active', after: 'Saved', by: 'By' },
+  dataplaneSame: 'The compiled rules stay the same.',
+  dataplaneMore: (n: number) => `and ${n} more lines`,
+  invalidPlan: 'The gateway refuses to apply this:',
+  opensDirect: (names: string, when: string) => `This opens a direct path for ${names} ${when}.`,
+  whenDown: (states: string) => `when: ${states}`,
+  rightNow: 'right now',
+  typeName: (name: string, kind: 'device' | 'policy' | 'policies') =>
+    `Type the ${kind === 'device' ? 'name of the device' : kind === 'policy' ? 'name of the policy' : 'names of the policies'}, ${name}, to apply. A snapshot is made first.`,
+  mayOpenDirect: (names: string) =>
+    `This may open a direct path for ${names}: the next policy that matches decides, else the default route.`,
+  typeNameLabel: (name: string) => `Type ${name} to confirm`,
+  undoItself: 'Undo by itself unless I confirm within 90 s',
+  applySnapshot: 'Apply with snapshot',
+  apply: 'Apply',
+  appliedSay: (snapshot: string | null) => (snapshot ? `Applied. Snapshot ${snapshot}.` : 'Applied.'),
+  discard: 'Discard',
+  discardTitle: 'Discard all pending changes',
+  discardMeans: (changes: number) =>
+    `${count(changes, 'object goes', 'objects go')} back to what was applied. Traffic does not change. A snapshot is made first.`,
+  discardNothing: 'Nothing can be put back here.',
+  discardCreates: 'comes back',
+  discardUpdates: 'gets its applied values',
+  discardDeletes: 'is deleted',
+  discardRemaining: (policies: number) => `${count(policies, 'policy stays', 'policies stay')} pending:`,
+  discardedPart: (policies: number) =>
+    `Discarded, except for ${count(policies, 'policy', 'policies')}, which stay pending.`,
+  discarded: 'The saved policies are the active ones again.',
+  waitsConfirm: 'The last change waits for its confirmation. Keep or undo it first.',
+}
