@@ -136,6 +136,16 @@ fn the_setup_chooses_resolvers_a_list_and_the_way_of_unknown_hosts() -> Result<(
 }
 
 #[test]
+fn german_pages_mark_the_english_that_stays() -> Result<()> {
+    run("german", Start::LivedIn)
+}
+
+#[test]
+fn blocking_is_paused_and_resumed_on_the_overview() -> Result<()> {
+    run("pause", Start::LivedIn)
+}
+
+#[test]
 fn of_many_devices_pages_draw_only_what_is_in_view() -> Result<()> {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
     walk("many", Start::LivedIn)

@@ -4,7 +4,8 @@
 import { useEffect, useState } from 'react'
 import { useGet } from '@/api/query'
 import { useText } from '@/text'
-import { bareSentence, steadyPart, useVerdict } from './verdict'
+import { steadyPart, useVerdict } from './verdict'
+import { verdictText } from './verdict-text'
 
 /** Time for which a verdict must last before it is said, in milliseconds: a page that comes back reads first. */
 const STEADY = 1000
@@ -13,7 +14,7 @@ export function Announcer() {
   const { word, state, last } = useVerdict()
   const text = useText()
   const waits = useGet('/status', {}, { every: 3000 }).data?.data.pending_confirm_until != null
-  const sentence = last !== undefined && word === last.word ? bareSentence(last) : ''
+  const sentence = last !== undefined && word === last.word ? verdictText(last, text) : ''
   const said = useSteady(`${word}${sentence}`, `${word}${steadyPart(sentence)}`)
   const leak = state === 'leak'
   return (

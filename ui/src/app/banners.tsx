@@ -3,6 +3,7 @@
 import { useGet, useChange } from '@/api/query'
 import { call, client } from '@/api/client'
 import { Button } from '@/components/button'
+import { Pieces } from '@/components/said'
 import { Glyph } from '@/components/state'
 import { useNow } from '@/components/time'
 import { useText } from '@/text'
@@ -10,7 +11,8 @@ import { formatAge, formatTime } from '@/text/format'
 import { useCaller } from './caller'
 import { Link, usePath } from './link'
 import { say, sayError } from './toasts'
-import { bareSentence, useVerdict } from './verdict'
+import { useVerdict } from './verdict'
+import { verdictPieces } from './verdict-text'
 
 export function Banners() {
   return (
@@ -35,7 +37,7 @@ function Leak() {
       <Glyph state="leak" />
       <span>
         <b>LEAK</b>
-        {verdict.last ? bareSentence(verdict.last) : null}
+        {verdict.last ? <Pieces pieces={verdictPieces(verdict.last, text)} /> : null}
       </span>
       <Link className="link" to="/">
         {text.shell.showLeak}

@@ -4,6 +4,7 @@ import { useEffect, useSyncExternalStore } from 'react'
 import { ApiError } from '@/api/client'
 import type { Schemas } from '@/api/client'
 import { Unreachable } from '@/api/errors'
+import { otherFields } from '@/api/other-fields'
 import { slowChanges } from '@/api/waiting'
 import { Button, IconButton } from '@/components/button'
 import { useText } from '@/text'
@@ -14,6 +15,8 @@ interface Toast {
   message: string
   detail?: string
   lasting: boolean
+  /** The message is one of the gateway, which speaks English. */
+  english?: boolean
   undo?: () => void
 }
 
@@ -39,9 +42,16 @@ export function say(message: string, warnings: Schemas['Warning'][] = [], undo?:
 /** Says that something failed. */
 export function sayError(error: Error) {
   if (error instanceof ApiError) {
-    const fields = error.fields.map((field) => `${field.path}: ${field.message}`).join(' ')
+    const fields = otherFields(error)
+      .map((field) => `${field.path}: ${field.message}`)
+      .join(' ')
     const id = error.requestId ? ` (${error.requestId})` : ''
-    add({ message: error.message, detail: `${fields} ${error.code}${id}`.trim(), lasting: true })
+    add({
+      message: error.message,
+      detail: `${fields} ${error.code}${id}`.trim(),
+      lasting: true,
+      english: true,
+    })
   } else add({ message: error instanceof Unreachable ? '' : error.message, lasting: true })
 }
 
@@ -100,8 +110,14 @@ function Shown({ toast, unreachable, close, undo }: ShownProps) {
   return (
     <div className="toast">
       <div>
-        <p className="med">{toast.message || unreachable}</p>
-        {toast.detail ? <p className="sm">{toast.detail}</p> : null}
+        <p className="med" lang={toast.english ? 'en' : undefined}>
+          {toast.message || unreachable}
+        </p>
+        {toast.detail ? (
+          <p className="sm" lang="en">
+            {toast.detail}
+          </p>
+        ) : null}
       </div>
       {toast.undo ? (
         <Button

@@ -65,7 +65,10 @@ export function useVerdict(): Verdict {
 
 /** The sentence without durations and counts of packets, which go on while nothing else changes. */
 export function steadyPart(sentence: string): string {
-  return sentence.replace(/\b\d[\d\s]*(?:packets?|ms|s|m|h|d|min|minutes?|seconds?|hours?|days?)\b/g, '')
+  return sentence.replace(
+    /\b\d[\d\s]*(?:packets?|Pakete?|ms|s|m|h|d|min|minutes?|seconds?|hours?|days?)\b/g,
+    '',
+  )
 }
 
 /** The sentence without its word and its age, which are drawn apart. */

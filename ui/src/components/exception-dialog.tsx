@@ -1,6 +1,6 @@
 // An exception for a limited time: for which device, of which type, how long, and why.
 
-import { useMemo, useState } from 'react'
+import { useId, useMemo, useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say } from '@/app/toasts'
@@ -43,6 +43,7 @@ export function ExceptionDialog(props: Props) {
 const DURATIONS = ['15', '60', '240', '1440'] as const
 function ExceptionForm({ onClose, device, type = 'temporary-direct', minutes = 60 }: Props) {
   const text = useText()
+  const missing = useId()
   const now = useNow()
   const [base] = useState({
     device_id: device?.id ?? '',
@@ -135,8 +136,20 @@ function ExceptionForm({ onClose, device, type = 'temporary-direct', minutes = 6
         onChange={(typed) => set('reason', typed)}
         required
       />
+      {value.device_id === '' ? (
+        <p className="dim sm" id={missing}>
+          {text.exception.deviceMissing}
+        </p>
+      ) : null}
       <div className="btns">
-        <Button kind="primary" submit needs="operator" busy={add.isPending} disabled={value.device_id === ''}>
+        <Button
+          kind="primary"
+          submit
+          needs="operator"
+          busy={add.isPending}
+          disabled={value.device_id === ''}
+          aria-describedby={value.device_id === '' ? missing : undefined}
+        >
           {value.type === 'quarantine' ? text.exception.quarantine : text.exception.allow}
         </Button>
         <Button kind="ghost" onClick={onClose}>

@@ -2,6 +2,7 @@
 
 import { useId, type ComponentPropsWithoutRef, type ReactNode } from 'react'
 import type { ApiError } from '@/api/client'
+import { otherFields } from '@/api/other-fields'
 import { useText } from '@/text'
 
 interface FieldProps {
@@ -168,11 +169,13 @@ export function ErrorSummary({ error }: { error: ApiError }) {
   const text = useText()
   return (
     <div className="err" role="alert">
-      <p className="strong">{error.message}</p>
+      <p className="strong" lang="en">
+        {error.message}
+      </p>
       <ul>
-        {error.fields.map((field) => (
+        {otherFields(error).map((field) => (
           <li key={field.path}>
-            <code>{field.path}</code> {field.message}
+            <code>{field.path}</code> <span lang="en">{field.message}</span>
           </li>
         ))}
       </ul>

@@ -4,6 +4,7 @@ import { useEffect, useId, useState, type ReactNode } from 'react'
 import type { UseQueryResult } from '@tanstack/react-query'
 import { ApiError, type Answer } from '@/api/client'
 import { Unreachable } from '@/api/errors'
+import { otherFields } from '@/api/other-fields'
 import { useText } from '@/text'
 import { useAge } from './time'
 import { Button } from './button'
@@ -82,9 +83,10 @@ export function Skeleton({ lines }: { lines: number }) {
 export function Failure({ error, since, retry }: { error: Error; since?: number; retry?: () => void }) {
   const text = useText()
   const known = error instanceof ApiError
+  const fields = known ? otherFields(error) : []
   return (
     <div className="err">
-      <p className="strong" role="alert">
+      <p className="strong" role="alert" lang={known ? 'en' : undefined}>
         {error instanceof Unreachable ? text.common.unreachable : known ? error.message : text.common.failed}
       </p>
       {known ? (
@@ -93,11 +95,11 @@ export function Failure({ error, since, retry }: { error: Error; since?: number;
           {error.requestId ? `, ${text.common.request} ${error.requestId}` : ''}
         </p>
       ) : null}
-      {known && error.fields.length > 0 ? (
+      {fields.length > 0 ? (
         <ul>
-          {error.fields.map((field) => (
-            <li key={field.path}>
-              <code>{field.path}</code> {field.message}
+          {fields.map((field) => (
+            <li key={`${field.path} ${field.message}`}>
+              <code>{field.path}</code> <span lang="en">{field.message}</span>
             </li>
           ))}
         </ul>
@@ -125,7 +127,8 @@ export function NotSupported({ message }: { message: string }) {
   const text = useText()
   return (
     <div className="quiet">
-      <Glyph state="idle" /> <span className="strong">{text.common.notSupported}</span> {message}
+      <Glyph state="idle" /> <span className="strong">{text.common.notSupported}</span>{' '}
+      <span lang="en">{message}</span>
     </div>
   )
 }

@@ -4,6 +4,7 @@ import { useState, type ReactNode } from 'react'
 import { Link } from '@/app/link'
 import { Icon, type IconName } from '@/components/icons'
 import { HopChip, Path } from '@/components/path'
+import { English, Said } from '@/components/said'
 import { Glyph, StateWord } from '@/components/state'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
@@ -32,12 +33,20 @@ function Rung({ icon, title, kind, children }: RungProps) {
   )
 }
 
-export function Ladder({ evaluation }: { evaluation: Evaluation }) {
+interface LadderProps {
+  evaluation: Evaluation
+  /** A destination was asked about. Without one, an address stands for all of the internet. */
+  asked: boolean
+}
+
+export function Ladder({ evaluation, asked }: LadderProps) {
+  const text = useText()
+  const destinationOf = (family: Family) => (asked ? family.destination : text.why.anyDestination)
   const families = familiesOf(evaluation)
   const blocked = evaluation.decision === 'block'
   return (
     <ol className="ladder">
-      <Packet evaluation={evaluation} />
+      <Packet evaluation={evaluation} destinationOf={destinationOf} />
       <Exceptions evaluation={evaluation} />
       <Policies evaluation={evaluation} />
       <Hops evaluation={evaluation} />
@@ -47,15 +56,20 @@ export function Ladder({ evaluation }: { evaluation: Evaluation }) {
           name={name}
           family={family}
           evaluation={evaluation}
+          destination={destinationOf(family)}
           last={index === families.length - 1}
         />
       ))}
-      {blocked && evaluation.hops.length > 0 ? <Ghost evaluation={evaluation} /> : null}
+      {blocked && evaluation.hops.length > 0 ? (
+        <Ghost evaluation={evaluation} destinationOf={destinationOf} />
+      ) : null}
     </ol>
   )
 }
 
-function Packet({ evaluation }: { evaluation: Evaluation }) {
+type DestinationOf = (family: Family) => string
+
+function Packet({ evaluation, destinationOf }: { evaluation: Evaluation; destinationOf: DestinationOf }) {
   const text = useText()
   const { device } = evaluation
   const family = evaluation.families.ipv4 ?? evaluation.families.ipv6
@@ -65,7 +79,9 @@ function Packet({ evaluation }: { evaluation: Evaluation }) {
       title={
         <>
           {text.why.packet}{' '}
-          {family ? <span className="dim">{text.why.fromTo(family.source, family.destination)}</span> : null}
+          {family ? (
+            <span className="dim">{text.why.fromTo(family.source, destinationOf(family))}</span>
+          ) : null}
         </>
       }
     >
@@ -160,7 +176,9 @@ function Policies({ evaluation }: { evaluation: Evaluation }) {
                 ) : (
                   <span className="nm">{each.name}</span>
                 )}
-                <span className={hit ? undefined : 'dim'}>{each.reason}</span>
+                <span className={hit ? undefined : 'dim'}>
+                  <Said english={each.reason} phrases={each.phrases} />
+                </span>
                 <span className={hit ? 'sm strong' : 'sm dim'}>
                   {hit ? text.why.matched : later ? text.why.notReached : text.why.skipped}
                 </span>
@@ -210,7 +228,13 @@ function Hops({ evaluation }: { evaluation: Evaluation }) {
     >
       <p className="mid">
         {hop.usable ? text.why.usable : text.why.unusable}
-        {hop.reason ? `: ${hop.reason}` : '.'}
+        {hop.reason ? (
+          <>
+            : <English>{hop.reason}</English>
+          </>
+        ) : (
+          '.'
+        )}
       </p>
     </Rung>
   ))
@@ -220,10 +244,11 @@ interface EndProps {
   name: string
   family: Family
   evaluation: Evaluation
+  destination: string
   last: boolean
 }
 
-function End({ name, family, evaluation }: EndProps) {
+function End({ name, family, evaluation, destination }: EndProps) {
   const text = useText()
   const heading = name ? <span className="dim">{name}</span> : null
   const { fail_policy: failPolicy, policy } = evaluation.effective
@@ -253,7 +278,9 @@ function End({ name, family, evaluation }: EndProps) {
             <h3>
               {text.why.stopped} {heading}
             </h3>
-            <p className="mid">{family.reason}</p>
+            <p className="mid">
+              <Said english={family.reason} phrases={family.phrases} />
+            </p>
           </div>
         </li>
       </>
@@ -286,17 +313,19 @@ function End({ name, family, evaluation }: EndProps) {
               )}
               {family.proxy ? <HopChip state={state} name={family.proxy} kind="proxy" /> : null}
               {family.interface ? <HopChip state="idle" name={family.interface} /> : null}
-              <HopChip state="idle" name={family.destination} />
+              <HopChip state="idle" name={destination} />
             </Path>
           ) : null}
         </h3>
-        <p className="mid">{family.reason}</p>
+        <p className="mid">
+          <Said english={family.reason} phrases={family.phrases} />
+        </p>
       </div>
     </li>
   )
 }
 
-function Ghost({ evaluation }: { evaluation: Evaluation }) {
+function Ghost({ evaluation, destinationOf }: { evaluation: Evaluation; destinationOf: DestinationOf }) {
   const text = useText()
   const down = evaluation.hops.filter((hop) => !hop.usable)
   const first = down[0] ?? evaluation.hops[0]
@@ -311,7 +340,7 @@ function Ghost({ evaluation }: { evaluation: Evaluation }) {
           {text.why.whenBack(first.target)}{' '}
           <Path joining="line">
             <HopChip state="idle" name={first.target} kind={first.type} />
-            {family ? <HopChip state="idle" name={family.destination} /> : null}
+            {family ? <HopChip state="idle" name={destinationOf(family)} /> : null}
           </Path>
         </>
       }

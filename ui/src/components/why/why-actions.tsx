@@ -10,6 +10,7 @@ import { Button, IconButton } from '@/components/button'
 import { copyText } from '@/components/copy'
 import { ExceptionDialog } from '@/components/exception-dialog'
 import { Icon } from '@/components/icons'
+import { English } from '@/components/said'
 import { useNow } from '@/components/time'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
@@ -156,7 +157,7 @@ function Details({ evaluation, children }: { evaluation: Evaluation; children?: 
   return (
     <div>
       <Fold title="DNS" hint="" open>
-        <p className="mid">{effective.dns ?? text.common.noData}</p>
+        <p className="mid">{effective.dns ? <English>{effective.dns}</English> : text.common.noData}</p>
       </Fold>
       <Fold title={text.why.privacy} hint={effective.privacy_class ?? text.common.none}>
         <Facts
@@ -191,7 +192,9 @@ function Details({ evaluation, children }: { evaluation: Evaluation; children?: 
       <Fold title={text.why.trace} hint={String(evaluation.trace.length)}>
         <ol className="steps-list">
           {evaluation.trace.map((step, index) => (
-            <li key={index}>{step}</li>
+            <li key={index} lang="en">
+              {step}
+            </li>
           ))}
         </ol>
       </Fold>

@@ -31,7 +31,7 @@ export function WhyPanel({ device, query, children }: Props) {
           <PacketForm key={JSON.stringify(packet)} packet={packet} onAsk={change} at={answer.dataUpdatedAt} />
         )}
         <Loaded query={answer} lines={8}>
-          {(evaluation) => <Ladder evaluation={evaluation} />}
+          {(evaluation) => <Ladder evaluation={evaluation} asked={packet.destination !== undefined} />}
         </Loaded>
       </section>
       <aside className="sec" aria-label={text.why.aside}>

@@ -3,7 +3,7 @@
 import { Link } from '@/app/link'
 import { FieldDiffTable, valueText } from '@/components/field-diff'
 import { useText } from '@/text'
-import { changesOf, fieldNames, pageOf, words, type AuditEntry, type Changed } from './audit-entries'
+import { changesOf, fieldNames, pageOf, type AuditEntry, type Changed } from './audit-entries'
 
 export function AuditDetail({ entry }: { entry: AuditEntry }) {
   const text = useText()
@@ -54,7 +54,7 @@ function Change({ change }: { change: Changed }) {
   return (
     <div>
       <p>
-        <span className="dim">{words(change.type)}</span>{' '}
+        <span className="dim">{text.actions.object(change.type)}</span>{' '}
         <span className="med">{page ? <Link to={page}>{change.name}</Link> : change.name}</span>{' '}
         {t.ops[change.op] ?? change.op}
         {count > 0 ? `, ${t.fields(count)}` : ''}

@@ -98,8 +98,3 @@ export function pageOf(type: string, id: string | null): string | undefined {
   const page = PAGES[type]
   return page && id ? `${page}${id}` : undefined
 }
-
-/** An action or a kind as words: `apply routing policies`. */
-export function words(name: string): string {
-  return name.replaceAll('_', ' ')
-}

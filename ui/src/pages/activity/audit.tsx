@@ -21,7 +21,6 @@ import {
   PAGE,
   pageOf,
   queryOf,
-  words,
   type AuditEntry,
   type Filter,
 } from './audit-entries'
@@ -88,7 +87,7 @@ function Sentence({ entries, filtered }: { entries: AuditEntry[]; filtered: bool
   const failed = count('failed')
   return (
     <>
-      {t.last} {words(last.action)} {t.by(last.actor)}, <Age time={last.timestamp} />.{' '}
+      {t.last} {text.actions.action(last.action)} {t.by(last.actor)}, <Age time={last.timestamp} />.{' '}
       {refused + failed === 0 ? t.allWell(entries.length) : null}
       {refused > 0 ? (
         <Link to="/activity" search={{ result: 'denied' }}>
@@ -160,13 +159,13 @@ function Filters({ entries, search, change }: FiltersProps) {
         'action',
         t.action,
         entries.map((entry) => entry.action),
-        words,
+        text.actions.action,
       )}
       {choose(
         'resource_type',
         t.resource,
         entries.map((entry) => entry.resource_type),
-        words,
+        text.actions.object,
       )}
       {choose('result', t.result, ['success', 'denied', 'failed'], (value) => t.results[value] ?? value)}
       {(['resource_id', 'request_id'] as const).map((name) =>
@@ -240,7 +239,7 @@ function columns(text: Text, change: (change: Search) => void): ColumnDef<AuditE
       id: 'action',
       header: t.action,
       enableSorting: false,
-      cell: ({ row }) => words(row.original.action),
+      cell: ({ row }) => text.actions.action(row.original.action),
     },
     {
       id: 'resource',
@@ -265,6 +264,7 @@ function columns(text: Text, change: (change: Search) => void): ColumnDef<AuditE
 }
 
 function Resource({ entry }: { entry: AuditEntry }) {
+  const text = useText()
   const { changes } = changesOf(entry.details)
   const own = changes.find((change) => change.id === entry.resource_id) ?? changes[0]
   const name = own?.name ?? entry.resource_id ?? ''
@@ -272,7 +272,7 @@ function Resource({ entry }: { entry: AuditEntry }) {
   return (
     <span className="two">
       <span className="med">{page ? <Link to={page}>{name}</Link> : name}</span>
-      <small>{words(entry.resource_type)}</small>
+      <small>{text.actions.object(entry.resource_type)}</small>
     </span>
   )
 }

@@ -56,7 +56,9 @@ export default function DriftPage() {
                 <li key={check.name}>
                   <span className="med">{check.name}</span>
                   <CheckWord ok={check.ok} />
-                  <span className="mid">{check.detail}</span>
+                  <span className="mid" lang="en">
+                    {check.detail}
+                  </span>
                 </li>
               ))}
             </ul>

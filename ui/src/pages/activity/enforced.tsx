@@ -27,7 +27,7 @@ export function Enforced({ enforcement }: { enforcement: Schemas['Enforcement'] 
             {enforcement.findings.map((finding, index) => (
               <li key={`${finding.code} ${index}`}>
                 <StateWord state="degraded">{''}</StateWord>
-                <span>{finding.message}</span>
+                <span lang="en">{finding.message}</span>
                 <code className="dim">{finding.code}</code>
               </li>
             ))}
@@ -178,7 +178,7 @@ function Legs({ legs }: { legs: Schemas['LegView'][] }) {
                 ) : (
                   <StateWord state="down">{t.notUsable}</StateWord>
                 )}
-                {leg.reason ? <small>{leg.reason}</small> : null}
+                {leg.reason ? <small lang="en">{leg.reason}</small> : null}
               </span>
             </td>
           </tr>

@@ -32,6 +32,7 @@ export function DeviceDns({ device }: { device: Schemas['Device'] }) {
         </Link>
       }
     >
+      <Counted device={device} />
       <Loaded
         query={query}
         lines={8}
@@ -94,4 +95,16 @@ export function DeviceDns({ device }: { device: Schemas['Device'] }) {
       </Loaded>
     </Section>
   )
+}
+
+/** Counters of the resolver for a device. */
+function Counted({ device }: { device: Schemas['Device'] }) {
+  const text = useText()
+  const clients = useGet('/dns/clients', {}, { every: 30_000 }).data?.data
+  if (!clients) return null
+  const own = clients.filter(({ client }) => client.device_id === device.id)
+  if (own.length === 0) return <p className="dim sm">{text.top.deviceNone}</p>
+  const sum = (count: 'queries' | 'blocked' | 'cached') =>
+    formatNumber(own.reduce((all, each) => all + each[count], 0))
+  return <p className="mid">{text.top.device(sum('queries'), sum('blocked'), sum('cached'))}</p>
 }

@@ -13,12 +13,15 @@ import { Answer } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { copyText } from '@/components/copy'
+import { Pieces } from '@/components/said'
 import { Loaded } from '@/components/section'
+import { answerPieces } from '@/components/why/evaluation-text'
 import { useEvaluation } from '@/components/why/evaluate'
 import { packetOf } from '@/components/why/query'
 import { WhyPanel } from '@/components/why/why-panel'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
+import { plain } from '@/text/phrase'
 import { DeviceDns } from './device-dns'
 import { DeviceExceptions } from './device-exceptions'
 import { DeviceFacts } from './device-facts'
@@ -55,7 +58,12 @@ function KnownDevice({ id }: { id: string }) {
   )
 }
 
-const WORDS = /(BLOCKED|TUNNEL|DIRECT|LOCAL)/
+const WORDS = /(BLOCKED|TUNNEL|DIRECT|LOCAL|PROXY|BLOCKIERT|DIREKT|LOKAL)/
+
+/** The first word of a decision stands out. */
+function strong(said: string) {
+  return said.split(WORDS).map((part, index) => (index === 1 ? <b key={index}>{part}</b> : part))
+}
 
 function Page({ device, etag }: { device: Device; etag: string | null }) {
   const text = useText()
@@ -73,19 +81,23 @@ function Page({ device, etag }: { device: Device; etag: string | null }) {
     ['reservation', text.devices.tabs.reservation, undefined],
     ['edit', text.common.edit, undefined],
   ]
-  const sentence = evaluation?.sentence
+  const sentence = evaluation
+    ? `${evaluation.device.name ?? device.name} → ${plain(answerPieces(evaluation, text))}`
+    : undefined
   return (
     <>
       <div className="answer answer--row">
         <div>
           <span className="answer__q">{text.why.question(device.name)}</span>
           <h1 className={`sentence sentence--${evaluation?.decision ?? 'none'}`}>
-            {sentence
-              ? sentence
-                  .replace(' -> ', ' → ')
-                  .split(WORDS)
-                  .map((part, index) => (index === 1 ? <b key={index}>{part}</b> : part))
-              : text.devices.noAnswer(device.name)}
+            {evaluation ? (
+              <>
+                {evaluation.device.name ?? device.name} →{' '}
+                <Pieces pieces={answerPieces(evaluation, text)} show={strong} />
+              </>
+            ) : (
+              text.devices.noAnswer(device.name)
+            )}
           </h1>
         </div>
         <div className="btns">

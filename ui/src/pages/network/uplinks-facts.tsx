@@ -72,7 +72,7 @@ export function Decisions({ manager }: { manager: Manager }) {
                   <Change decision={decision} />
                 </td>
                 <td data-l={columns.reason}>
-                  {decision.reason}{' '}
+                  <span lang="en">{decision.reason}</span>{' '}
                   {pin && decision.applied ? (
                     <Tag>
                       <Icon name="pin" />

@@ -40,7 +40,7 @@ export function AlertsPanel() {
             <li key={`${alert.kind} ${alert.subject}`}>
               <Glyph state={alertState(alert.kind)} />
               <div className="two">
-                <span>{alert.message}</span>
+                <span lang="en">{alert.message}</span>
                 <small>{[alert.kind, alert.subject].filter(Boolean).join(', ')}</small>
               </div>
               <span className="dim sm">

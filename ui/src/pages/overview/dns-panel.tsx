@@ -5,6 +5,7 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/app/link'
 import { useCounters, useHistory } from '@/components/history'
+import { PauseBlocking } from '@/components/pause-blocking'
 import { Loaded, Section, Skeleton } from '@/components/section'
 import { TimeChart } from '@/components/time-chart'
 import { useText } from '@/text'
@@ -41,9 +42,7 @@ export function DnsPanel() {
           return (
             <>
               {status.running ? null : <p className="med">{words.notRunning}</p>}
-              {status.blocking.paused_until ? (
-                <p className="med">{words.paused(formatTime(status.blocking.paused_until))}</p>
-              ) : null}
+              <PauseBlocking blocking={status.blocking} />
               <dl className="kv">
                 <div>
                   <dt>{words.today}</dt>

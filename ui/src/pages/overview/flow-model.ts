@@ -305,6 +305,12 @@ function stateOf(edge: Edge): State {
   return edge === 'none' ? 'unknown' : edge
 }
 
+/** Devices whose exception has a row of its own. They are drawn there, and not at the policy that is passed by. */
+function exceptedDevices({ graph, exceptions }: FlowInput): ReadonlySet<string> {
+  const rows = new Set(graph.policies.filter(({ origin }) => origin === 'exception').map(({ id }) => id))
+  return new Set(exceptions.filter(({ id }) => rows.has(id)).map(({ device_id }) => device_id))
+}
+
 /** The devices that a policy decides on, by the words of its source. The number is that of the daemon. */
 function sourceNode(
   path: PathPolicy,
@@ -333,13 +339,16 @@ function sourceNode(
     .filter(Boolean)
   if (policy.source_type === 'device' || policy.source_type === 'device_group') {
     const groups = policy.source_type === 'device_group' ? values : []
-    const ids =
+    const excepted = exceptedDevices(input)
+    const ids = (
       policy.source_type === 'device'
         ? values
         : [...new Set(groups.flatMap((id) => input.groups.get(id)?.members ?? []))]
+    ).filter((id) => !excepted.has(id))
     const named = ids.slice(0, 2).map((id) => input.devices.get(id)?.name ?? id)
     const group = groups.length === 1 ? input.groups.get(groups[0] ?? '') : undefined
     const only = ids.length === 1 ? input.devices.get(ids[0] ?? '') : undefined
+    if (ids.length === 0 && groups.length === 0) return { ...base, name: words.devices(0), detail: '' }
     if (only && !group)
       return {
         ...base,

@@ -1,10 +1,12 @@
 // Counters of the devices: a number, and a pip for each device or, for many, their share.
 
+import { useGet } from '@/api/query'
 import { useVerdict } from '@/app/verdict'
 import { Link } from '@/app/link'
 import { Glyph, type State } from '@/components/state'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
+import { totalsOf } from '@/pages/dns/privacy/totals'
 
 /** Devices that are drawn one by one. */
 const MOST_PIPS = 12
@@ -14,6 +16,7 @@ export function Ledger() {
   const { last, word } = useVerdict()
   const counts = last?.counts
   const stale = last !== undefined && last.word !== word
+  const monitor = useGet('/privacy/leak-monitor', {}, { every: 60_000 }).data?.data
   const total = counts
     ? counts.protected + counts.direct_by_exception + counts.failed_open + counts.no_policy
     : 0
@@ -33,11 +36,11 @@ export function Ledger() {
       aria-label={text.overview.ledger(total)}
     >
       <li>
-        <Link to="/activity">
+        <Link to="/dns/privacy">
           <span className="dim">{text.overview.leaked}</span>
           <b>{last ? formatNumber(last.leaked_packets) : '-'}</b>
           <span className="sm dim">
-            {last ? text.overview.guard(formatNumber(last.guard_drops)) : text.common.noData}
+            {monitor ? text.overview.stopped(formatNumber(totalsOf(monitor).stopped)) : text.common.noData}
           </span>
         </Link>
       </li>

@@ -7,6 +7,7 @@ import { FlowSection } from './flow-section'
 import { HostInbox } from './host-inbox'
 import { Ledger } from './ledger'
 import { SubsystemsPanel } from './subsystems-panel'
+import { TopClients, TopNames } from './top-panel'
 import { TunnelStrip } from './tunnel-strip'
 import { UplinkStrip } from './uplink-strip'
 import { VerdictPanel } from './verdict-panel'
@@ -29,6 +30,11 @@ export default function Overview() {
         <ExceptionsPanel />
         <AlertsPanel />
         <SubsystemsPanel />
+      </div>
+      <hr className="rule" />
+      <div className="cols cols--3e">
+        <TopClients />
+        <TopNames />
       </div>
     </>
   )

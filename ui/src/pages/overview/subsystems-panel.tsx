@@ -4,10 +4,11 @@ import { useState } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { useVerdict } from '@/app/verdict'
+import { CheckReason } from '@/components/said'
 import { Loaded, Section } from '@/components/section'
 import { Glyph, type State } from '@/components/state'
 import { useAge } from '@/components/time'
-import { useText } from '@/text'
+import { useText, type Text } from '@/text'
 
 type Observation = Schemas['Observation']
 
@@ -24,6 +25,15 @@ export function shortList(all: readonly Observation[]): Observation[] {
   const trouble = all.filter((each) => each.state !== 'ok' && each.state !== 'disabled')
   const main = MAIN.flatMap((name) => all.find((each) => each.subsystem.startsWith(name)) ?? [])
   return [...new Set([...trouble, ...main])].slice(0, Math.max(6, trouble.length))
+}
+
+/** The name in words: `dns_listener tcp 0.0.0.0:53` is the DNS listener at TCP 0.0.0.0:53. */
+export function subsystemName(name: string, text: Text): string {
+  const [key = name, ...rest] = name.split(' ')
+  const known = text.functions[key]
+  const [protocol, ...where] = rest
+  if (known === undefined) return name
+  return [known, protocol?.toUpperCase(), ...where].filter(Boolean).join(' ')
 }
 
 export function SubsystemsPanel() {
@@ -64,12 +74,16 @@ function Row({ observation }: { observation: Observation }) {
   return (
     <li>
       <Glyph state={subsystemState(observation.state)} />
-      <span>{observation.subsystem}</span>
+      <span>{subsystemName(observation.subsystem, text)}</span>
       <span className="dim sm">
         {word}
         {observation.since ? ` ${words.checks(age)}` : ''}
       </span>
-      {observation.message ? <span className="dim sm sub__message">{observation.message}</span> : null}
+      {observation.message && !(observation.state === 'ok' && text.server) ? (
+        <span className="dim sm sub__message">
+          <CheckReason {...observation} />
+        </span>
+      ) : null}
     </li>
   )
 }

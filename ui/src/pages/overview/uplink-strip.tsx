@@ -4,6 +4,7 @@ import { useId } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/app/link'
+import { English } from '@/components/said'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
@@ -56,7 +57,8 @@ export function UplinkStrip() {
       </Loaded>
       {decision ? (
         <p className="sm dim">
-          {text.overview.uplinks.lastSwitch}, <Age time={decision.time} />: {decision.reason}
+          {text.overview.uplinks.lastSwitch}, <Age time={decision.time} />:{' '}
+          <English>{decision.reason}</English>
         </p>
       ) : null}
     </Section>

@@ -5,9 +5,11 @@ import { call, client } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/app/toasts'
 import { Link } from '@/app/link'
-import { bareSentence, useVerdict } from '@/app/verdict'
+import { useVerdict } from '@/app/verdict'
+import { verdictPieces } from '@/app/verdict-text'
 import { Button } from '@/components/button'
 import { ExceptionDialog } from '@/components/exception-dialog'
+import { Pieces } from '@/components/said'
 import { Glyph } from '@/components/state'
 import { Coverage } from '@/components/hosts/coverage'
 import { useAge } from '@/components/time'
@@ -60,33 +62,30 @@ function Sentence() {
   const policies = useGet('/routing/policies', {}, { every: 60_000 }).data?.data
   const devices = useGet('/devices', {}, { every: 60_000 }).data?.data
   const fresh = last !== undefined && word === last.word
-  const parts = useMemo(
-    () =>
-      fresh
-        ? partsOf(bareSentence(last), {
-            tunnels: tunnels ?? [],
-            policies: policies ?? [],
-            devices: devices ?? [],
-          })
-        : [],
-    [fresh, last, tunnels, policies, devices],
+  const names = useMemo(
+    () => ({ tunnels: tunnels ?? [], policies: policies ?? [], devices: devices ?? [] }),
+    [tunnels, policies, devices],
   )
+  const linked = (said: string) =>
+    partsOf(said, names).map((part, index) =>
+      part.to ? (
+        <Link key={index} to={part.to} search={part.search}>
+          {part.text}
+        </Link>
+      ) : (
+        <span key={index}>{part.text}</span>
+      ),
+    )
   return (
     <h1>
       <span className="verdict__word">{word}</span>
-      {fresh
-        ? parts.map((part, index) =>
-            part.to ? (
-              <Link key={index} to={part.to} search={part.search}>
-                {part.text}
-              </Link>
-            ) : (
-              <span key={index}>{part.text}</span>
-            ),
-          )
-        : last
-          ? text.overview.staleSentence(age)
-          : text.overview.neverChecked}{' '}
+      {fresh ? (
+        <Pieces pieces={verdictPieces(last, text)} show={linked} />
+      ) : last ? (
+        text.overview.staleSentence(age)
+      ) : (
+        text.overview.neverChecked
+      )}{' '}
       {fresh && checkedAt ? <span className="dim nowrap">{text.overview.checked(age)}</span> : null}
     </h1>
   )

@@ -125,7 +125,7 @@ function Pool({ pool }: { pool: Schemas['Pool'] }) {
                   <StateWord state={STATES[member.state] ?? 'unknown'}>
                     {states[member.state] ?? member.state}
                   </StateWord>
-                  {member.reason ? <small>{member.reason}</small> : null}
+                  {member.reason ? <small lang="en">{member.reason}</small> : null}
                 </span>
               </td>
               <td data-l={columns.share}>

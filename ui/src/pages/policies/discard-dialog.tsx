@@ -93,7 +93,10 @@ function Preview({ result: { changes, remaining } }: { result: Result }) {
             {remaining.map((each) => (
               <li key={each.id}>
                 <span>
-                  <span className="med">{each.name}</span> <span className="dim">{each.reason}</span>
+                  <span className="med">{each.name}</span>{' '}
+                  <span className="dim" lang="en">
+                    {each.reason}
+                  </span>
                 </span>
               </li>
             ))}

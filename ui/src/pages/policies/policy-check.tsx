@@ -39,7 +39,8 @@ export function Checked({ query, name, pending, started }: Props) {
             <li key={`${problem.path} ${problem.message}`}>
               <Glyph state="down" />
               <span>
-                <code>{problem.path.replace(/^resources\.\w+\[0\]\.?/, '') || '-'}</code> {problem.message}
+                <code>{problem.path.replace(/^resources\.\w+\[0\]\.?/, '') || '-'}</code>{' '}
+                <span lang="en">{problem.message}</span>
               </span>
             </li>
           ))}
@@ -50,7 +51,7 @@ export function Checked({ query, name, pending, started }: Props) {
           {warnings.map((warning) => (
             <li key={warning.message}>
               <Glyph state="degraded" />
-              <span>{warning.message}</span>
+              <span lang="en">{warning.message}</span>
             </li>
           ))}
         </ul>

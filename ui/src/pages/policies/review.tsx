@@ -82,7 +82,9 @@ export default function Review({ onClose }: { onClose: () => void }) {
               <p className="strong">{text.policies.invalidPlan}</p>
               <ul>
                 {plan.errors.map((problem) => (
-                  <li key={`${problem.path} ${problem.message}`}>{problem.message}</li>
+                  <li key={`${problem.path} ${problem.message}`}>
+                    <span lang="en">{problem.message}</span>
+                  </li>
                 ))}
               </ul>
             </div>

@@ -7,12 +7,14 @@ import { openWizard } from '@/app/first-run'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon, type IconName } from '@/components/icons'
+import { CheckReason, English } from '@/components/said'
 import { Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { StateWord, type State } from '@/components/state'
 import { Age } from '@/components/time'
 import { useText } from '@/text'
 import { formatAge, formatBytes, formatNumber } from '@/text/format'
+import { subsystemName } from '@/pages/overview/subsystems-panel'
 import { system } from './entry'
 
 const STATE: Record<string, State> = { ok: 'ok', degraded: 'degraded', failed: 'down', error: 'down' }
@@ -35,7 +37,8 @@ export default function About() {
               platform.data.data.hostname,
               formatAge(status.data.data.uptime_sec, text),
             )}{' '}
-            {state ? (t.health[state.status] ?? state.status) : null} {state?.reason}
+            {state ? (t.health[state.status] ?? state.status) : null}{' '}
+            {state?.reason ? <English>{state.reason}</English> : null}
           </>
         ) : (
           text.common.loading
@@ -137,8 +140,14 @@ function Parts({ parts }: { parts: Schemas['Observation'][] }) {
               <tr key={part.subsystem}>
                 <td>
                   <span className="two">
-                    <span className="med mono">{part.subsystem}</span>
-                    {part.message ? <small>{part.message}</small> : null}
+                    <span className="med" title={part.subsystem}>
+                      {subsystemName(part.subsystem, text)}
+                    </span>
+                    {part.message && !(part.state === 'ok' && text.server) ? (
+                      <small>
+                        <CheckReason {...part} />
+                      </small>
+                    ) : null}
                   </span>
                 </td>
                 <td data-l={t.state}>

@@ -41,7 +41,7 @@ export function PlanResult({ result, title, preview = false, headings }: Props) 
           <ul>
             {result.errors.map((error) => (
               <li key={`${error.path} ${error.rule}`}>
-                <code>{error.path}</code> {error.message}
+                <code>{error.path}</code> <span lang="en">{error.message}</span>
               </li>
             ))}
           </ul>

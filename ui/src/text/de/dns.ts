@@ -67,7 +67,7 @@ export const dns: Text['dns'] = {
     brushHint: 'alle Anfragen; hinterlegt: in der Liste; ziehen wählt einen Zeitraum',
     brushNarrowed: 'blass: alle Anfragen; dunkel: die in der Liste; ziehen wählt einen Zeitraum',
     domain: 'Domain',
-    domainHint: 'Domain oder ein Teil davon',
+    domainHint: 'Domain oder Teil davon, ! lässt sie weg',
     time: 'Zeit',
     filters: {
       domain: 'Domain',
@@ -82,6 +82,8 @@ export const dns: Text['dns'] = {
       from: 'Von',
       to: 'Bis',
     },
+    not: (filter) => `Nicht ${filter}`,
+    except: 'diese weglassen',
     others: (n) => (n === 1 ? '1 weitere' : `${group(n)} weitere`),
     valueHints: {
       client: 'Adresse oder MAC-Adresse',

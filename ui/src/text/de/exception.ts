@@ -5,6 +5,7 @@ export const exception: Text['exception'] = {
   titleOf: (device) => `Ausnahme für ${device}`,
   device: 'Gerät',
   choose: 'auswählen',
+  deviceMissing: 'Zuerst ein Gerät wählen.',
   type: 'Art',
   types: {
     'temporary-direct': 'Direkt für eine Weile',

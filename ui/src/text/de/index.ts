@@ -1,38 +1,48 @@
 import type { Text } from '..'
+import { actions } from './actions'
 import { activity } from './activity'
 import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
 import { exception } from './exception'
+import { functions } from './functions'
 import { hosts } from './hosts'
 import { kinds } from './kinds'
 import { merge } from './merge'
 import { network } from './network'
 import { overview } from './overview'
 import { paths } from './paths'
+import { server } from './phrases'
 import { policies } from './policies'
+import { pause } from './pause'
 import { presets } from './presets'
 import { shell } from './shell'
 import { system } from './system'
+import { top } from './top'
 import { why } from './why'
 import { wizard } from './wizard'
 
 export const de: Text = {
+  actions,
   activity,
   common,
   devices,
   dns,
   exception,
+  functions,
   hosts,
   kinds,
   merge,
   network,
   overview,
   paths,
+  pause,
   policies,
   presets,
+  server,
   shell,
   system,
+  top,
   why,
   wizard,
 }

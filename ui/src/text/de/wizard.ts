@@ -22,7 +22,7 @@ export const wizard: Text['wizard'] = {
     turnOn: 'Anmeldung beim nächsten Neustart des Dienstes einschalten',
     code: 'Einrichtungscode',
     codeHint:
-      'Dieses Gerät ist nicht im Netz des Gateways. Der Code steht in der Datei setup-code seines Zustandsordners.',
+      'Von Browsern auf anderen Rechnern verlangt, damit niemand sonst das Gateway übernimmt. Er steht in der Datei setup-code seines Zustandsordners.',
     create: 'Administrator anlegen',
     exists_short: 'Konto vorhanden',
   },

@@ -105,7 +105,7 @@ export const activity = {
     now: 'Now',
     legs: 'Egresses',
     legsHint: 'The numbered uplinks and tunnels, with their marks and routing tables.',
-    leg: 'Leg',
+    leg: 'Number',
     interface: 'Interface',
     mark: 'Mark',
     table: 'Table',

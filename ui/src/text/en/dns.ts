@@ -66,7 +66,7 @@ export const dns = {
     brushHint: 'all queries; marked: in the list; drag to choose a range',
     brushNarrowed: 'pale: all queries; dark: those in the list; drag to choose a range',
     domain: 'Domain',
-    domainHint: 'Domain, or part of one',
+    domainHint: 'Domain or part of one, ! leaves it out',
     time: 'Time',
     filters: {
       domain: 'Domain',
@@ -81,6 +81,8 @@ export const dns = {
       from: 'From',
       to: 'To',
     },
+    not: (filter: string) => `Not ${filter.toLowerCase()}`,
+    except: 'leave these out',
     others: (n: number) => (n === 1 ? '1 more' : `${group(n)} more`),
     valueHints: {
       client: 'address or MAC address',

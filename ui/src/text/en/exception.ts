@@ -3,6 +3,7 @@ export const exception = {
   titleOf: (device: string) => `Exception for ${device}`,
   device: 'Device',
   choose: 'choose',
+  deviceMissing: 'Choose a device first.',
   type: 'Type',
   types: {
     'temporary-direct': 'Direct for a while',

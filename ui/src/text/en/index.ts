@@ -1,8 +1,11 @@
+import type { ServerTexts } from '../phrase'
+import { actions } from './actions'
 import { activity } from './activity'
 import { common } from './common'
 import { devices } from './devices'
 import { dns } from './dns'
 import { exception } from './exception'
+import { functions } from './functions'
 import { hosts } from './hosts'
 import { kinds } from './kinds'
 import { merge } from './merge'
@@ -10,28 +13,36 @@ import { network } from './network'
 import { overview } from './overview'
 import { paths } from './paths'
 import { policies } from './policies'
+import { pause } from './pause'
 import { presets } from './presets'
 import { shell } from './shell'
 import { system } from './system'
+import { top } from './top'
 import { why } from './why'
 import { wizard } from './wizard'
 
 export const en = {
+  actions,
   activity,
   common,
   devices,
   dns,
   exception,
+  functions,
   hosts,
   kinds,
   merge,
   network,
   overview,
   paths,
+  pause,
   policies,
   presets,
+  /** The gateway speaks English. */
+  server: null as ServerTexts | null,
   shell,
   system,
+  top,
   why,
   wizard,
 }

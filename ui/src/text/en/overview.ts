@@ -14,7 +14,7 @@ export const overview = {
   why: 'Why?',
   ledger: (devices: number) => `Where the ${devices} devices are`,
   leaked: 'Packets leaked',
-  guard: (packets: string) => `${packets} stopped by the guard`,
+  stopped: (packets: string) => `${packets} stopped before they could leak`,
   through: 'Through their policy',
   blocked: 'Blocked on purpose',
   byException: 'Direct by exception',
@@ -125,7 +125,6 @@ export const overview = {
     soon: 'The chart begins with the second read: since this tab opened.',
     all: 'all',
     notRunning: 'The resolver of the gateway is not running.',
-    paused: (time: string) => `Filtering is paused until ${time}.`,
     upstreams: (ok: number, all: number) => `${ok} of ${all} upstreams answer`,
   },
   exceptions: {
@@ -154,6 +153,7 @@ export const overview = {
     all: 'Activity',
     fine: (count: number) => (count === 1 ? '1 subsystem works' : `${count} subsystems work`),
     checks: (age: string) => `for ${age}`,
+    remedy: 'Remedy:',
     show: 'Show all',
     hide: 'Show less',
     states: {

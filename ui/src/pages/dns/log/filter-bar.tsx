@@ -8,7 +8,7 @@ import { Icon } from '@/components/icons'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { useListNames } from '../names'
-import { NAMES, STATUSES, TYPES, type Entry, type Filters, type Name } from './filters'
+import { isNegatable, NAMES, STATUSES, TYPES, type Entry, type Filters, type Name } from './filters'
 
 interface Props {
   filters: Filters
@@ -17,7 +17,9 @@ interface Props {
   entries: readonly Entry[]
 }
 
-type Shown = Exclude<Name, 'domain' | 'from' | 'to'> | 'time'
+type Not = 'not_domain' | 'not_client' | 'not_status' | 'not_type'
+type Shown = Exclude<Name, 'domain' | 'from' | 'to' | Not> | 'time'
+const NOT: Not[] = ['not_domain', 'not_client', 'not_status', 'not_type']
 const SHOWN: Shown[] = ['time', 'client', 'status', 'list', 'type', 'upstream', 'egress', 'cached', 'slower']
 
 export function FilterBar({ filters, change, setRange, entries }: Props) {
@@ -36,7 +38,9 @@ export function FilterBar({ filters, change, setRange, entries }: Props) {
         filters.from ? formatTime(filters.from) : null,
         filters.to ? formatTime(filters.to) : null,
       )
-    const value = filters[name] ?? ''
+    return shownValue(name, filters[name] ?? '')
+  }
+  const shownValue = (name: string, value: string): string => {
     if (name === 'client') {
       const client = clients.find((each) => (each.client.device_id ?? each.client.ip) === value)?.client
       return client?.name ?? client?.ip ?? value
@@ -67,7 +71,15 @@ export function FilterBar({ filters, change, setRange, entries }: Props) {
       <div ref={bar} className="filters" role="search">
         <DomainField
           value={filters.domain ?? ''}
-          onChange={(domain) => change({ domain, open: undefined })}
+          onChange={(domain) =>
+            domain.startsWith('!')
+              ? change({
+                  not_domain: domain.slice(1).trim() || undefined,
+                  domain: undefined,
+                  open: undefined,
+                })
+              : change({ domain, open: undefined })
+          }
         />
         {SHOWN.map((name) =>
           isSet(name) ? (
@@ -103,6 +115,22 @@ export function FilterBar({ filters, change, setRange, entries }: Props) {
             </button>
           ),
         )}
+        {NOT.filter((name) => filters[name] !== undefined).map((name) => {
+          const label = log.not(log.filters[name.slice(4) as 'client'])
+          return (
+            <span key={name} className="flt flt--on">
+              {label} <b>{shownValue(name.slice(4), filters[name] ?? '')}</b>
+              <button
+                type="button"
+                className="x"
+                aria-label={log.removeFilter(label)}
+                onClick={() => change({ [name]: undefined, open: undefined })}
+              >
+                <Icon name="x" />
+              </button>
+            </span>
+          )
+        })}
         {NAMES.some((name) => filters[name] !== undefined) ? (
           <Button
             kind="ghost"
@@ -131,7 +159,12 @@ export function FilterBar({ filters, change, setRange, entries }: Props) {
           name={editing}
           value={filters[editing]}
           entries={entries}
-          onChoose={(value) => set(editing, value)}
+          onChoose={(value, not) => {
+            if (!not) return set(editing, value)
+            change({ [`not_${editing}`]: value, open: undefined })
+            setEditing(null)
+            back(editing)
+          }}
         />
       ) : null}
     </>
@@ -149,7 +182,7 @@ interface ValuesProps {
   name: Exclude<Shown, 'time'>
   value: string | undefined
   entries: readonly Entry[]
-  onChoose: (value: string) => void
+  onChoose: (value: string, not: boolean) => void
 }
 
 /** The values that a filter can have: what the gateway knows, those of the loaded entries first. */
@@ -158,17 +191,24 @@ function Values({ name, value, entries, onChoose }: ValuesProps) {
   const { log } = text.dns
   const id = useId()
   const [typed, setTyped] = useState('')
+  const [not, setNot] = useState(false)
   const choices = useChoices(name, entries)
   const inList = choices.slice(BUTTONS)
   return (
     <Chooser label={log.filters[name]}>
+      {isNegatable(name) ? (
+        <label className="check">
+          <input type="checkbox" checked={not} onChange={(event) => setNot(event.target.checked)} />
+          {log.except}
+        </label>
+      ) : null}
       {choices.slice(0, BUTTONS).map(([each, label]) => (
         <button
           key={each}
           type="button"
           className="btn btn--s"
           aria-pressed={value === each}
-          onClick={() => onChoose(each)}
+          onClick={() => onChoose(each, not)}
         >
           {label}
         </button>
@@ -178,7 +218,7 @@ function Values({ name, value, entries, onChoose }: ValuesProps) {
           className="field field--s"
           aria-label={log.filters[name]}
           value={inList.some(([each]) => each === value) ? value : ''}
-          onChange={(event) => onChoose(event.target.value)}
+          onChange={(event) => onChoose(event.target.value, not)}
         >
           <option value="" disabled>
             {log.others(inList.length)}
@@ -198,7 +238,7 @@ function Values({ name, value, entries, onChoose }: ValuesProps) {
           className="filters"
           onSubmit={(event) => {
             event.preventDefault()
-            if (typed.trim() !== '') onChoose(typed.trim())
+            if (typed.trim() !== '') onChoose(typed.trim(), not)
           }}
         >
           <label className="sr" htmlFor={id}>

@@ -20,11 +20,23 @@ export const NAMES = [
   'egress',
   'cached',
   'slower',
+  'not_domain',
+  'not_client',
+  'not_status',
+  'not_type',
   'from',
   'to',
 ] as const
 
 export type Name = (typeof NAMES)[number]
+
+/** Filters by which entries are left out, too: `not_client`. */
+export const NEGATABLE = ['client', 'status', 'type'] as const
+export type Negatable = (typeof NEGATABLE)[number]
+
+export function isNegatable(name: string): name is Negatable {
+  return (NEGATABLE as readonly string[]).includes(name)
+}
 export type Filters = Partial<Record<Name, string>>
 
 export const STATUSES = [
@@ -51,6 +63,12 @@ export function readFilters(search: Search): Filters {
 /** The filters as parameters of the API. What it cannot read it answers with an error, which the page shows. */
 export function toQuery(filters: Filters): LogQuery {
   const { domain, client, status, list, type, upstream, egress, cached, slower, from, to } = filters
+  const not = {
+    domain: filters.not_domain,
+    client: filters.not_client,
+    status: filters.not_status,
+    type: filters.not_type,
+  }
   return {
     ...(domain === undefined ? {} : { domain }),
     ...(client === undefined ? {} : { client }),
@@ -61,6 +79,10 @@ export function toQuery(filters: Filters): LogQuery {
     ...(egress === undefined ? {} : { egress }),
     ...(cached === undefined ? {} : { cached: cached === 'yes' }),
     ...(slower === undefined ? {} : { slower_than: Number(slower) }),
+    ...(not.domain === undefined ? {} : { not_domain: not.domain }),
+    ...(not.client === undefined ? {} : { not_client: not.client }),
+    ...(not.status === undefined ? {} : { not_status: not.status }),
+    ...(not.type === undefined ? {} : { not_type: not.type.toUpperCase() }),
     ...(from === undefined ? {} : { since: from }),
     ...(to === undefined ? {} : { until: to }),
   }

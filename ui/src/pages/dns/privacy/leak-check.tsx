@@ -156,7 +156,7 @@ function Result({ result }: { result: Schemas['LeakCheck'] }) {
               <td data-l={columns.observed}>
                 <span className="two">
                   <span>{each.observed}</span>
-                  <small>{each.detail}</small>
+                  <small lang="en">{each.detail}</small>
                 </span>
               </td>
               <td data-l={columns.packets}>
