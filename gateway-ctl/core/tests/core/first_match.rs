@@ -21,6 +21,7 @@ use gateway_model::domain::DomainName;
 use gateway_model::kinds::device::{Device, DeviceStatus};
 use gateway_model::kinds::routing_policy::{FailPolicy, HopType, Reject, RoutingPolicy};
 use gateway_model::kinds::trust_class::{Internet, LanAccess};
+use gateway_model::settings::bootstrap::UnknownHosts;
 use ipnet::IpNet;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -153,12 +154,14 @@ struct Scene {
     devices: Vec<(Option<usize>, &'static str)>,
     members: Vec<Vec<usize>>,
     group_class: Vec<Option<usize>>,
-    /// Devices that were observed with an address.
+    /// Hosts that were observed with an address. The last of them has no record, and may share it with a device.
     neighbours: Vec<(usize, bool, u8)>,
     lan: Vec<&'static str>,
     missing: Vec<&'static str>,
     /// Of each tunnel: usable, enabled, brought up, IPv4, IPv6.
     tunnels: Vec<(bool, bool, bool, bool, bool)>,
+    /// Treatment of hosts without a record.
+    unknown_hosts: UnknownHosts,
 }
 
 fn scene() -> impl Strategy<Value = Scene> {
@@ -171,12 +174,19 @@ fn scene() -> impl Strategy<Value = Scene> {
         prop::collection::vec((class(), status), 5),
         prop::collection::vec(prop::collection::btree_set(0usize..5, 0..4).prop_map(Vec::from_iter), 3),
         prop::collection::vec(class(), 3),
-        prop::collection::vec((0usize..5, any::<bool>(), any::<u8>()), 0..6),
+        prop::collection::vec((0..MACS.len(), any::<bool>(), any::<u8>()), 0..6),
         prop::sample::subsequence(vec!["lan0", "lan1", "lan0.20", "lan2.30"], 1..=4),
         prop_oneof![4 => Just(Vec::new()), 1 => prop::sample::subsequence(vec!["lan0", "lan0.20", "wg-a", "wan1"], 1..3)],
-        prop::collection::vec((usually(), usually(), usually(), usually(), usually()), 3),
+        (
+            prop::collection::vec((usually(), usually(), usually(), usually(), usually()), 3),
+            prop_oneof![
+                2 => Just(UnknownHosts::Direct),
+                1 => Just(UnknownHosts::Blocked),
+                1 => Just(UnknownHosts::Quarantine)
+            ],
+        ),
     )
-        .prop_map(|(policies, devices, members, group_class, neighbours, lan, missing, tunnels)| Scene {
+        .prop_map(|(policies, devices, members, group_class, neighbours, lan, missing, rest)| Scene {
             policies,
             devices,
             members,
@@ -184,7 +194,8 @@ fn scene() -> impl Strategy<Value = Scene> {
             neighbours,
             lan,
             missing,
-            tunnels,
+            tunnels: rest.0,
+            unknown_hosts: rest.1,
         })
 }
 
@@ -249,6 +260,7 @@ impl Scene {
     fn build(&self) -> Fixture {
         let mut fixture = Fixture::new();
         fixture.facts = gateway_core::facts::Facts::default();
+        fixture.network.unknown_hosts = self.unknown_hosts;
         fixture.network.lan = self.lan.iter().map(|name| (*name).to_owned()).collect();
         fixture.network.uplinks.push(gateway_core::network::UplinkSettings {
             number: 2,
@@ -419,14 +431,16 @@ fn expected(input: &Input<'_>, packet: &IpPacket, names: &[Name]) -> Expected {
         }
     }
     if let Some(local) = local {
-        let kept_off = class.is_some_and(|class| class.lan_access != LanAccess::Full);
+        let kept_off = class.is_some_and(|class| class.lan_access != LanAccess::Full)
+            || device.is_none() && input.network.unknown_hosts == UnknownHosts::Quarantine;
         return Expected::Reason(if local == Reason::ToLan && kept_off {
             Reason::TrustLanDenied
         } else {
             local
         });
     }
-    if class.is_some_and(|class| class.internet == Internet::None) {
+    let is_unwelcome = device.is_none() && input.network.unknown_hosts != UnknownHosts::Direct;
+    if is_unwelcome || class.is_some_and(|class| class.internet == Internet::None) {
         return Expected::Reason(Reason::TrustInternetDenied);
     }
     if packet.protocol == UDP && packet.has_ports() && DISCOVERY.contains(&packet.destination_port) {
