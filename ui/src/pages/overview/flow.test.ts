@@ -146,6 +146,15 @@ describe('buildFlow', () => {
     expect(flow.rows[0]?.source.to).toBe('/devices/d1')
     expect(flow.rows[1]?.source).toMatchObject({ to: '/devices', search: { policy: 'b' } })
   })
+  it('draws a device with an exception at the exception only', () => {
+    const exception = { id: 'e', type: 'temporary-direct', device_id: 'd1' } as Schemas['Exception']
+    const drawn = graph([
+      path('e', -1, { origin: 'exception', decision: 'direct' }),
+      path('a', 10, { devices: 0 }),
+    ])
+    const flow = buildFlow(input(drawn, { policies: [stored('a')], exceptions: [exception] }))
+    expect(flow.rows.map((row) => row.source.name)).toEqual(['laptop', '0 devices'])
+  })
   it('draws a blocked policy to its hop, unusable', () => {
     const flow = buildFlow(
       input(
