@@ -16,13 +16,13 @@ export default async function pause({ daemon, open }) {
   await settled(page)
   const paused = async () => (await daemon.api('GET', '/dns/status')).blocking.paused_until
   assert.equal(await paused(), null)
-  await page.getByRole('button', { name: 'Pause blocking for 30 minutes' }).click()
+  await page.getByRole('button', { name: 'Pause blocking for 30 min' }).click()
   await page.getByText(/Blocking is paused until .*: no name is blocked\./).waitFor()
   const left = Date.parse(await until('a pause', paused)) - Date.now()
   assert.ok(left > 28 * 60_000 && left <= 30 * 60_000, `${left} ms are left`)
   await page.locator('.pause', { hasText: /29m \d+s left/ }).waitFor()
   await page.getByRole('button', { name: 'Resume blocking' }).click()
-  await page.getByRole('button', { name: 'Pause blocking for 30 minutes' }).waitFor()
+  await page.getByRole('button', { name: 'Pause blocking for 30 min' }).waitFor()
   await until('no pause', async () => (await paused()) === null)
 
   await page.getByRole('list', { name: 'Top names' }).getByRole('link').first().waitFor()

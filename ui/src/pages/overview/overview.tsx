@@ -10,9 +10,13 @@ import { SubsystemsPanel } from './subsystems-panel'
 import { TopClients, TopNames } from './top-panel'
 import { TunnelStrip } from './tunnel-strip'
 import { UplinkStrip } from './uplink-strip'
+import { useCaller } from '@/app/caller'
 import { VerdictPanel } from './verdict-panel'
 
 export default function Overview() {
+  // Who reads without a credential may not read what each client asks for.
+  const reads = useCaller().status
+  const mayReadClients = reads !== undefined && reads.auth !== 'localnet'
   return (
     <>
       <VerdictPanel />
@@ -31,11 +35,15 @@ export default function Overview() {
         <AlertsPanel />
         <SubsystemsPanel />
       </div>
-      <hr className="rule" />
-      <div className="cols cols--3e">
-        <TopClients />
-        <TopNames />
-      </div>
+      {mayReadClients ? (
+        <>
+          <hr className="rule" />
+          <div className="cols cols--3e">
+            <TopClients />
+            <TopNames />
+          </div>
+        </>
+      ) : null}
     </>
   )
 }

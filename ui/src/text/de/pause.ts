@@ -3,7 +3,7 @@ import type { Text } from '..'
 export const pause: Text['pause'] = {
   title: 'Sperren aussetzen',
   minutes: (minutes) => `${minutes} min`,
-  pauseFor: (minutes) => `Sperren für ${minutes} Minuten aussetzen`,
+  pauseFor: (minutes) => `Sperren für ${minutes} min aussetzen`,
   paused: (time) => `Das Sperren ist bis ${time} ausgesetzt: Kein Name wird gesperrt.`,
   left: (age) => `noch ${age}`,
   resume: 'Wieder sperren',

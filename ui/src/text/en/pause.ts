@@ -1,7 +1,7 @@
 export const pause = {
   title: 'Pause blocking',
   minutes: (minutes: number) => `${minutes} min`,
-  pauseFor: (minutes: number) => `Pause blocking for ${minutes} minutes`,
+  pauseFor: (minutes: number) => `Pause blocking for ${minutes} min`,
   paused: (time: string) => `Blocking is paused until ${time}: no name is blocked.`,
   left: (age: string) => `${age} left`,
   resume: 'Resume blocking',
