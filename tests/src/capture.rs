@@ -84,21 +84,30 @@ impl Capture {
     /// Returns the datagrams from or to a port since the last call, in order of capture.
     pub fn datagrams(&self, port: u16) -> Result<Vec<Datagram>> {
         let mut all = Vec::new();
+        for packet in self.packets()? {
+            all.extend(Datagram::read(&packet)?);
+        }
+        all.retain(|one| [one.source.port(), one.destination.port()].contains(&port));
+        Ok(all)
+    }
+
+    /// Returns the packets since the last call from their IP header on, in order of capture. Their checksums may be left to
+    /// the interface.
+    pub fn packets(&self) -> Result<Vec<Vec<u8>>> {
+        let mut all = Vec::new();
         let mut buffer = vec![MaybeUninit::uninit(); 1 << 16];
         loop {
             match self.0.recv(&mut buffer) {
                 Ok(length) => {
                     // SAFETY: the kernel has written this many bytes.
                     let packet = unsafe { buffer[..length].assume_init_ref() };
-                    all.extend(Datagram::read(packet)?);
+                    all.push(packet.to_vec());
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(all),
                 Err(error) => bail!("the capture failed: {error}"),
             }
         }
-        all.retain(|one| [one.source.port(), one.destination.port()].contains(&port));
-        Ok(all)
     }
 }
 

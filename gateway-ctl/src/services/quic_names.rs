@@ -1,7 +1,8 @@
 //! Names of servers in Initial packets of QUIC, which the kernel program cannot decrypt.
 //!
-//! The program holds those of hosts that may not use DNS over HTTPS: it copies and drops them. Once the name is known, they
-//! enter again and pass, unless the server is a public resolver. Of other hosts the program copies them only.
+//! The program holds those of hosts that may not use DNS over HTTPS: it copies and drops them, and the datagrams that follow,
+//! such as 0-RTT data. Once the name is known, they enter again in their order and pass, unless the server is a public
+//! resolver. Of other hosts the program copies Initial packets only.
 
 mod decrypt;
 
@@ -31,8 +32,14 @@ const MAX_COPIES: u32 = 256;
 const PERIOD: Duration = Duration::from_secs(1);
 /// Time after which an incomplete ClientHello is forgotten. Handshakes are given up after ten seconds (RFC 9002).
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of held frames of a connection. A client sends a ClientHello in two or three.
-const MAX_HELD: usize = 8;
+/// Maximum number of held frames of a connection: a ClientHello of two or three, and 0-RTT data, of which a client sends about
+/// ten before the server answers (RFC 9002, section 7.2).
+const MAX_HELD: usize = 32;
+/// Maximum length of the held frames of one owner, and of all.
+const MAX_HELD_BYTES_OF_OWNER: usize = 256 << 10;
+const MAX_HELD_BYTES: usize = 16 << 20;
+/// Time for which copies that the program made before it knew the name are sent on.
+const LATE: Duration = Duration::from_secs(1);
 /// Copies that are read at a time.
 const BATCH: usize = 256;
 /// Pause after a failure to read copies.
@@ -61,10 +68,22 @@ struct Read {
     held: Vec<Vec<u8>>,
 }
 
+/// Connection whose ClientHello was read a short time ago.
+struct Finished {
+    at: Instant,
+    connection_id: Vec<u8>,
+    names: Option<ServerNames>,
+}
+
 #[derive(Default)]
 struct Connections {
     open: BTreeMap<FlowKey, Connection>,
     owners: BTreeMap<Owner, OwnerState>,
+    /// Length of all held frames.
+    held_bytes: usize,
+    finished: BTreeMap<FlowKey, Finished>,
+    /// Finished connections, the oldest first.
+    finished_order: VecDeque<(Instant, FlowKey)>,
 }
 
 #[derive(Default)]
@@ -74,6 +93,8 @@ struct OwnerState {
     /// Begin of the period in which its copies are counted.
     counted_from: Option<Instant>,
     copies: u32,
+    /// Length of its held frames.
+    held_bytes: usize,
 }
 
 impl OwnerState {
@@ -92,23 +113,32 @@ impl OwnerState {
 }
 
 impl Connections {
-    /// Adds a copy. Returns the connection when its ClientHello has been read as a whole.
+    /// Adds a copy. Returns the connection when its ClientHello has been read as a whole, and for held copies that come after it.
     fn add(&mut self, copy: &QuicInitial, owner: Owner, now: Instant) -> Option<Read> {
         let flow = copy.flow;
         if self.owners.len() > MAX_OPEN {
             self.owners.retain(|_, state| !state.is_idle(now));
         }
+        self.forget_finished(now);
+        let datagram = part(&copy.bytes, copy.length)?;
+        let Some(header) = header(datagram) else { return self.follow(copy, datagram, now) };
         if !self.owners.entry(owner).or_default().admit(now) {
             return None;
         }
-        let datagram = part(&copy.bytes, copy.length)?;
-        let header = header(datagram)?;
         let known = self.open.get(&flow).filter(|known| now.duration_since(known.begun) < TIMEOUT);
-        let ids = [Some(header.connection_id), known.map(|known| &known.connection_id[..])];
+        let finished = self.finished.get(&flow);
+        let ids = [
+            Some(header.connection_id),
+            known.map(|known| &known.connection_id[..]),
+            finished.map(|finished| &finished.connection_id[..]),
+        ];
         let (id, frames) = ids
             .into_iter()
             .flatten()
             .find_map(|id| decrypt::frames(datagram, &header, id).map(|frames| (id.to_vec(), frames)))?;
+        if finished.is_some_and(|finished| finished.connection_id == id) {
+            return self.follow(copy, datagram, now);
+        }
         // Another connection with the ports of an earlier one, or the same one after a Retry packet.
         if self.open.get(&flow).is_none_or(|known| known.connection_id != id) {
             self.remove(&flow);
@@ -117,19 +147,63 @@ impl Connections {
             self.open.insert(flow, Connection { begun: now, owner, connection_id: id, handshake, held });
             self.owners.entry(owner).or_default().flows.push_back(flow);
         }
+        self.hold(copy, datagram);
         let connection = self.open.get_mut(&flow)?;
         connection.handshake.add(&frames);
-        if copy.held != 0 && connection.held.len() < MAX_HELD {
-            let headers = part(&copy.headers, copy.headers_length)?;
-            connection.held.extend(frame(headers, flow.vlan, datagram));
-        }
         let names = match connection.handshake.name() {
             Name::Open => return None,
             Name::Known(names) => Some(names),
             Name::Absent => None,
         };
-        let held = self.remove(&flow).map(|connection| connection.held).unwrap_or_default();
+        let Connection { connection_id, held, .. } = self.remove(&flow)?;
+        self.finished.insert(flow, Finished { at: now, connection_id, names });
+        self.finished_order.push_back((now, flow));
         Some(Read { names, held })
+    }
+
+    /// Holds a datagram of a connection whose name is awaited. Returns it if the name was read after the program held it.
+    fn follow(&mut self, copy: &QuicInitial, datagram: &[u8], now: Instant) -> Option<Read> {
+        if copy.held == 0 {
+            return None;
+        }
+        if let Some(finished) = self.finished.get(&copy.flow) {
+            let held = held_frame(copy, datagram).into_iter().collect();
+            return Some(Read { names: finished.names, held });
+        }
+        let is_open = |known: &Connection| now.duration_since(known.begun) < TIMEOUT;
+        if self.open.get(&copy.flow).is_some_and(is_open) {
+            self.hold(copy, datagram);
+        }
+        None
+    }
+
+    /// Keeps the frame of a held copy with its open connection. Beyond the limits it is dropped, and the client sends it again.
+    fn hold(&mut self, copy: &QuicInitial, datagram: &[u8]) {
+        let Some(connection) = self.open.get_mut(&copy.flow) else { return };
+        let owner = self.owners.entry(connection.owner).or_default();
+        if copy.held == 0 || connection.held.len() >= MAX_HELD {
+            return;
+        }
+        let Some(frame) = held_frame(copy, datagram) else { return };
+        let length = frame.len();
+        if owner.held_bytes + length <= MAX_HELD_BYTES_OF_OWNER && self.held_bytes + length <= MAX_HELD_BYTES
+        {
+            owner.held_bytes += length;
+            self.held_bytes += length;
+            connection.held.push(frame);
+        }
+    }
+
+    fn forget_finished(&mut self, now: Instant) {
+        while let Some((at, flow)) = self.finished_order.front().copied()
+            && (now.duration_since(at) >= LATE || self.finished_order.len() > MAX_OPEN)
+        {
+            self.finished_order.pop_front();
+            // Another connection with the same ports may have ended later.
+            if self.finished.get(&flow).is_some_and(|finished| finished.at == at) {
+                self.finished.remove(&flow);
+            }
+        }
     }
 
     /// Makes room for a connection of an owner: its own oldest goes first, then the oldest of the owner of the most.
@@ -164,8 +238,11 @@ impl Connections {
 
     fn remove(&mut self, flow: &FlowKey) -> Option<Connection> {
         let connection = self.open.remove(flow)?;
+        let length: usize = connection.held.iter().map(Vec::len).sum();
+        self.held_bytes -= length;
         if let Some(state) = self.owners.get_mut(&connection.owner) {
             state.flows.retain(|other| other != flow);
+            state.held_bytes -= length;
         }
         Some(connection)
     }
@@ -243,6 +320,11 @@ async fn conclude(
         })
     })
     .await
+}
+
+/// Returns the frame of a copy.
+fn held_frame(copy: &QuicInitial, datagram: &[u8]) -> Option<Vec<u8>> {
+    frame(part(&copy.headers, copy.headers_length)?, copy.flow.vlan, datagram)
 }
 
 /// Returns the beginning of a field that has this length.

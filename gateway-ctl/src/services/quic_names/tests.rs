@@ -168,3 +168,65 @@ fn copies_beyond_the_budget_of_an_owner_are_not_decrypted() {
     assert!(state.admit(now + PERIOD));
     assert!(!state.is_idle(now + PERIOD) && state.is_idle(now + 2 * PERIOD));
 }
+
+/// Returns a datagram with a 0-RTT packet (RFC 9000, section 17.2.3).
+fn early_data(number: u8) -> Vec<u8> {
+    [&[0xd3, 0, 0, 0, 1][..], &[number; 600]].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn early_data_is_held_in_its_order_until_the_name_is_read() {
+    let mut connections = Connections::default();
+    let now = Instant::now();
+    let datagrams = late_name("www.example.com").await;
+    let before = early_data(0);
+    assert_eq!(connections.add(&copy(&before, 1), OWNER, now), None, "of no connection");
+    let sequence = [&datagrams[0], &early_data(1), &early_data(2)];
+    for datagram in sequence {
+        assert_eq!(connections.add(&copy(datagram, 1), OWNER, now), None);
+    }
+    let read = connections.add(&copy(&datagrams[1], 1), OWNER, now).expect("read");
+    let expected = sequence.into_iter().chain([&datagrams[1]]);
+    assert_eq!(read.held.len(), 4);
+    assert!(read.held.iter().zip(expected).all(|(frame, datagram)| frame.ends_with(datagram)));
+    assert_eq!((connections.held_bytes, connections.owners[&OWNER].held_bytes), (0, 0));
+    // The program made these copies before it knew the name.
+    for late in [&early_data(3), &datagrams[0]] {
+        let read = connections.add(&copy(late, 1), OWNER, now).expect("sent on");
+        assert_eq!(read.names, Some(ServerNames::of("www.example.com")));
+        assert!(read.held.len() == 1 && read.held[0].ends_with(late));
+        assert_eq!(connections.add(&copy(late, 0), OWNER, now), None, "it has passed");
+    }
+    assert_eq!(connections.add(&copy(&early_data(4), 1), OWNER, now + LATE), None);
+    assert!(connections.finished.is_empty() && connections.open.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn held_datagrams_are_bounded_for_a_connection_and_an_owner() {
+    let mut connections = Connections::default();
+    let now = Instant::now();
+    let datagram = late_name("www.example.com").await.remove(0);
+    for port in 0..40 {
+        let of_port = |bytes: &[u8]| {
+            let mut copy = copy(bytes, 1);
+            copy.flow.source_port = port;
+            copy
+        };
+        assert_eq!(connections.add(&of_port(&datagram), OWNER, now), None);
+        for number in 0..100 {
+            assert_eq!(connections.add(&of_port(&early_data(number)), OWNER, now), None);
+        }
+    }
+    assert_eq!(connections.open.values().map(|known| known.held.len()).max(), Some(MAX_HELD));
+    let kept: usize = connections.open.values().flat_map(|known| &known.held).map(Vec::len).sum();
+    assert_eq!((connections.held_bytes, connections.owners[&OWNER].held_bytes), (kept, kept));
+    assert!(kept <= MAX_HELD_BYTES_OF_OWNER && kept + 700 > MAX_HELD_BYTES_OF_OWNER, "{kept}");
+    // Owners with other packets are not affected, and those that timed out give all back.
+    let mut other = copy(&datagram, 1);
+    other.flow.source_port = 1000;
+    assert_eq!(connections.add(&other, [9, 9, 9], now), None);
+    assert_eq!(connections.owners[&[9, 9, 9]].held_bytes, HEADERS.len() + datagram.len());
+    connections.expire(OWNER, now + TIMEOUT);
+    assert_eq!(connections.held_bytes, HEADERS.len() + datagram.len());
+    assert_eq!(connections.owners[&OWNER].held_bytes, 0);
+}
