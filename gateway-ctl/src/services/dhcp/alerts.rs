@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::names::own_names;
 use super::search::is_own;
 use super::{DhcpServer, exhausted};
+use crate::os::host_name;
 use crate::services::active_alerts::ActiveAlerts;
 use crate::world::World;
 
@@ -23,7 +24,8 @@ pub(super) fn publish(
     World { facts, config, .. }: &World,
     now: Timestamp,
 ) {
-    let own = own_names(&config.listen.host_names, &state.group::<DhcpConfig>().domain);
+    let domain = &state.group::<DhcpConfig>().domain;
+    let own = own_names(&config.listen.host_names, &host_name::read(), domain);
     let servers = dhcp.foreign_servers();
     let subject = |server: &ForeignServer| format!("{}%{}", server.address, server.interface);
     for server in &servers {

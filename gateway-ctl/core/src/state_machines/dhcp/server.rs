@@ -41,8 +41,8 @@ pub struct Server {
     reserved: BTreeMap<Ipv4Addr, MacAddr>,
     leases: LeaseTable,
     offers: Offers,
-    /// Ends of the probes of released addresses: the client of one that is still used did not release it.
-    releases: BTreeMap<Ipv4Addr, Timestamp>,
+    /// Addresses that a message has released or declined, and that are probed.
+    releases: BTreeMap<Ipv4Addr, PendingRelease>,
     counters: Counters,
     /// Changes of names or of their addresses.
     names_generation: u64,
@@ -60,6 +60,14 @@ pub struct Output {
     pub probes: Vec<Probe>,
     /// Other servers that clients have chosen, by the index of the interface.
     pub foreign_servers: Vec<(u32, Ipv4Addr)>,
+}
+
+/// Probe of an address that a message gave up. If its client answers, the message was not its own.
+#[derive(Clone, Copy, Debug)]
+struct PendingRelease {
+    until: Timestamp,
+    /// The client found another host that uses the address (DHCPDECLINE). That host answers.
+    is_declined: bool,
 }
 
 /// Address to probe. Its user answers through [`Server::handle_probe_answer`].
@@ -137,10 +145,16 @@ impl Server {
         now: Timestamp,
         output: &mut Output,
     ) {
-        let released = self.releases.get(&address).and_then(|_| self.leases.get(address));
-        if released.is_some_and(|lease| mac == Some(lease.mac)) {
-            self.releases.remove(&address);
-            self.counters.ignored += 1;
+        let released = self.releases.get(&address).copied().zip(self.leases.get(address));
+        match released {
+            Some((_, lease)) if mac == Some(lease.mac) => {
+                self.releases.remove(&address);
+                self.counters.ignored += 1;
+            }
+            Some((PendingRelease { is_declined: true, .. }, _)) => {
+                self.quarantine(address, mac.unwrap_or(MacAddr([0; 6])), now, output);
+            }
+            _ => {}
         }
         let is_probed = |request: &Request| mac != Some(request.mac);
         let offer =
@@ -174,7 +188,12 @@ impl Server {
     /// Returns the time at which [`Server::poll`] has something to do.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let lease = self.leases.next_end().and_then(|end| Timestamp::from_second(end).ok());
-        self.offers.next_end().into_iter().chain(lease).chain(self.releases.values().copied().min()).min()
+        self.offers
+            .next_end()
+            .into_iter()
+            .chain(lease)
+            .chain(self.releases.values().map(|release| release.until).min())
+            .min()
     }
 
     /// Returns the leases with their states, by address.

@@ -8,7 +8,10 @@ use super::super::client_key::ClientKey;
 use super::super::lease::{Lease, LeaseState, LeaseStatus};
 use super::super::message::Request;
 use super::super::reply::{ReplyKind, Terms};
-use super::{Output, PROBE_TIME, Probe, Server};
+use super::{Output, PROBE_TIME, PendingRelease, Probe, Server};
+
+/// Share of a pool, as its divisor, that messages of clients can take out of it if its addresses are not probed.
+const DECLINED_SHARE: u32 = 4;
 
 /// Answer to a request for an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,24 +202,37 @@ impl Server {
         match own {
             // Any host of the link can write such a message. A client that released its address does not answer for it.
             Some(lease) if of_scope.probes && of_scope.on_link => {
-                output.probes.push(Probe {
-                    address: lease.address,
-                    interface: of_scope.index,
-                    server: of_scope.server,
-                    on_link: true,
-                });
-                self.releases.insert(lease.address, now + PROBE_TIME);
+                self.probe_release(lease.address, scope, false, now, output);
             }
             Some(lease) => self.end_lease(lease, seconds, output),
             None => self.counters.ignored += 1,
         }
     }
 
-    /// Ends the leases of released addresses that no host has answered for.
+    /// Probes the address of a lease that a message has given up.
+    fn probe_release(
+        &mut self,
+        address: Ipv4Addr,
+        scope: usize,
+        is_declined: bool,
+        now: Timestamp,
+        output: &mut Output,
+    ) {
+        let of_scope = &self.config.scopes[scope];
+        output.probes.push(Probe {
+            address,
+            interface: of_scope.index,
+            server: of_scope.server,
+            on_link: true,
+        });
+        self.releases.insert(address, PendingRelease { until: now + PROBE_TIME, is_declined });
+    }
+
+    /// Ends the leases of released and declined addresses that no host has answered for.
     pub(super) fn end_releases(&mut self, now: Timestamp, output: &mut Output) {
         let seconds = now.as_second();
         let ended: Vec<Ipv4Addr> =
-            self.releases.extract_if(.., |_, until| *until <= now).map(|(at, _)| at).collect();
+            self.releases.extract_if(.., |_, release| release.until <= now).map(|(at, _)| at).collect();
         for address in ended {
             let lease = self.leases.get(address).filter(|lease| lease.is_active(seconds)).cloned();
             if let Some(lease) = lease {
@@ -240,12 +256,32 @@ impl Server {
                 .is_some_and(|lease| lease.is_active(seconds) && self.is_of(lease, request))
                 || self.offers.get(*address).is_some_and(|offer| offer.client == key)
         };
-        match address.filter(has_it) {
-            Some(address) => {
+        let Some(address) = address.filter(has_it) else {
+            self.counters.ignored += 1;
+            return;
+        };
+        let lease = self.leases.get(address).filter(|lease| lease.is_active(seconds)).cloned();
+        let is_probed = self.config.scopes[scope].probes && self.config.scopes[scope].on_link;
+        let pool = &self.pools[scope];
+        match lease {
+            // Any host of the link can write such a message. Who uses the address answers for it.
+            Some(_) if is_probed => self.probe_release(address, scope, true, now, output),
+            // It was probed before it was offered.
+            None if is_probed => {
+                self.counters.ignored += 1;
+                self.forget_offer(request, scope, now);
+            }
+            // Made-up clients must not use up the pool.
+            Some(lease) if pool.declined() >= (pool.size() / DECLINED_SHARE).max(1) => {
+                self.end_lease(lease, seconds, output);
+            }
+            None if pool.declined() >= (pool.size() / DECLINED_SHARE).max(1) => {
+                self.forget_offer(request, scope, now);
+            }
+            _ => {
                 self.offers.remove(address);
                 self.quarantine(address, request.mac, now, output);
             }
-            None => self.counters.ignored += 1,
         }
     }
 }

@@ -466,6 +466,57 @@ fn release_counts_only_if_no_host_answers_for_the_address() {
     assert!(!is_active(&server, at(4500)));
 }
 
+/// Returns the states of the leases, by the last octet of the address.
+fn states(server: &Server, time: Timestamp) -> BTreeMap<u8, LeaseStatus> {
+    server.leases(time).map(|(lease, status)| (lease.address.octets()[3], status)).collect()
+}
+
+#[test]
+fn declined_address_is_kept_from_clients_only_if_another_host_answers_for_it() {
+    let mut server = server(config(Scope { probes: true, ..scope(100, 110) }));
+    let lease = |server: &mut Server, client: u8, time: i64| {
+        let (_, output) = ask(server, discover(client), at(time));
+        let address = output.probes[0].address;
+        server.poll(at(time + 500), &mut Output::default());
+        assert_eq!(one(server, select(client, address), at(time + 600)).kind, ACK);
+        address
+    };
+    let first = lease(&mut server, 1, 0);
+    // Another host writes the message; the client is there and answers.
+    let (_, output) = ask(&mut server, decline(1, first), at(1000));
+    let probe = Probe { address: first, interface: LINK, server: SERVER, on_link: true };
+    assert_eq!((output.leases.len(), output.probes.as_slice()), (0, &[probe][..]));
+    server.handle_probe_answer(first, Some(mac(1)), at(1100), &mut Output::default());
+    server.poll(at(3000), &mut Output::default());
+    assert_eq!(states(&server, at(3000)), [(100, LeaseStatus::Active)].into(), "the message was forged");
+    // Another host has the address.
+    ask(&mut server, decline(1, first), at(4000));
+    let mut output = Output::default();
+    server.handle_probe_answer(first, Some(mac(77)), at(4100), &mut output);
+    assert_eq!((output.leases[0].state, output.leases[0].mac), (LeaseState::Declined, mac(77)));
+    assert_eq!(states(&server, at(5000)), [(100, LeaseStatus::Declined)].into());
+    // No host has it: made-up clients take no address out of the pool.
+    for client in 2..60 {
+        let time = 10_000 * i64::from(client);
+        let address = lease(&mut server, client, time);
+        ask(&mut server, decline(client, address), at(time + 700));
+        server.poll(at(time + 2000), &mut Output::default());
+    }
+    let [usage] = &server.pools()[..] else { panic!() };
+    assert_eq!((usage.active, usage.declined, usage.free), (0, 1, 10));
+}
+
+#[test]
+fn clients_that_decline_leave_most_of_a_pool_that_is_not_probed() {
+    let mut server = server(config(scope(100, 119)));
+    for client in 1..100 {
+        let address = lease(&mut server, client, at(i64::from(client)));
+        ask(&mut server, decline(client, address), at(i64::from(client)));
+    }
+    let [usage] = &server.pools()[..] else { panic!() };
+    assert_eq!((usage.active, usage.declined, usage.free), (0, 5, 15));
+}
+
 #[test]
 fn boot_server_and_file_are_in_the_header_too() {
     let options = [(66, b"192.0.2.9".to_vec()), (67, b"pxelinux.0".to_vec())].into();
