@@ -18,6 +18,7 @@ pub mod dhcp_socket;
 pub mod driver_state;
 pub mod egress_tap;
 pub mod fake_backend;
+pub mod host_name;
 pub mod json_file;
 pub mod length_limits;
 pub mod link;

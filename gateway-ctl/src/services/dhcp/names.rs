@@ -5,13 +5,18 @@ use std::net::Ipv4Addr;
 
 use gateway_core::state_machines::dhcp::{Lease, LeaseStatus, Server};
 use gateway_model::MacAddr;
+use gateway_model::validated::is_host_name;
 use jiff::Timestamp;
 
 /// Name of this gateway in the domain of the LAN.
 const GATEWAY: &str = "gateway";
 
-/// Returns the names of this gateway in the domain of the LAN: `gateway`, and those of `listen.host_names` that are in it.
-pub fn own_names(host_names: &[String], domain: &str) -> BTreeSet<String> {
+/// Returns the names of this gateway in the domain of the LAN: `gateway`, the name of its operating system, and those of
+/// `listen.host_names` that are in it.
+pub fn own_names(host_names: &[String], system: &str, domain: &str) -> BTreeSet<String> {
+    let system = system.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    // Each host is `localhost` to itself.
+    let is_name = is_host_name(&system) && system != "localhost";
     let label = |name: &String| {
         let name = name.trim_end_matches('.').to_ascii_lowercase();
         let label = match name.split_once('.') {
@@ -20,7 +25,7 @@ pub fn own_names(host_names: &[String], domain: &str) -> BTreeSet<String> {
         };
         Some(label.to_owned())
     };
-    host_names.iter().filter_map(label).chain([GATEWAY.to_owned()]).collect()
+    host_names.iter().filter_map(label).chain([GATEWAY.to_owned()]).chain(is_name.then_some(system)).collect()
 }
 
 /// Name of a client with its address.
@@ -81,9 +86,11 @@ mod tests {
     #[test]
     fn names_of_the_gateway_are_its_own() {
         let names = ["box.lan", "ROUTER", "gw.example.org", "door.LAN."].map(str::to_owned);
-        let own = own_names(&names, "lan");
-        let listed: Vec<&str> = own.iter().map(String::as_str).collect();
-        assert_eq!(listed, ["box", "door", "gateway", "router"]);
+        let own = |system: &str| Vec::from_iter(own_names(&names, system, "lan"));
+        assert_eq!(own("Pi5.example.net"), ["box", "door", "gateway", "pi5", "router"]);
+        for system in ["", "(none)", "localhost", "router"] {
+            assert_eq!(own(system), ["box", "door", "gateway", "router"], "{system}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use jiff::tz::TimeZone;
 use super::query_routes::{self, QueryRoutes};
 use super::secondary_zones::SecondaryZones;
 use super::upstream_selection::UpstreamSelection;
+use crate::os::host_name;
 use crate::services::dhcp::own_names;
 use crate::world::World;
 
@@ -109,7 +110,7 @@ impl ResolverInputs {
     /// the gateway's.
     fn hosts(&self) -> Vec<Host> {
         let domain = self.world.state.group::<DhcpConfig>().domain.clone();
-        let names = own_names(&self.world.config.listen.host_names, &domain);
+        let names = own_names(&self.world.config.listen.host_names, &host_name::read(), &domain);
         let lan = self.world.network.lan.iter().filter_map(|name| self.world.facts.addresses.get(name));
         let addresses = lan.flatten().map(IpNet::addr).filter(|address| !is_link_local(*address));
         let addresses: Vec<IpAddr> = addresses.collect();
