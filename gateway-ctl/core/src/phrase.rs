@@ -43,6 +43,8 @@ const CODES: &[&str] = &[
     "below_floor",
     "uplinks_disabled",
     "egress_unreachable",
+    "content_blocked",
+    "doh_name_blocked",
     // Policies that were tried.
     "only_family",
     "disabled",

@@ -61,7 +61,7 @@ pub fn policy_matched(policy: &CompiledPolicy) -> Phrase {
     let name = json!(policy.name);
     if let Some(end) = policy.exception_until {
         let text = format!("the exception {:?} holds until {end:.0}", policy.name);
-        return Phrase::new("exception_holds", [("name", name), ("until", json!(end))], text);
+        return Phrase::new("exception_holds", [("name", name), ("until", json!(format!("{end:.0}")))], text);
     }
     let CompiledPolicy { priority, fail_policy, .. } = policy;
     let text = format!("policy {:?} (priority {priority}, {fail_policy}) matched", policy.name);

@@ -236,7 +236,11 @@ fn answer<R: Reason>(
         return Err(R::of("disabled", || [], format_args!("it is disabled")));
     }
     if let Some(end) = lifetime.expires_at.filter(|_| !lifetime.is_in_force(input.now)) {
-        return Err(R::of("ended", || [("until", json!(end))], format_args!("it ended at {end:.0}")));
+        return Err(R::of(
+            "ended",
+            || [("until", json!(format!("{end:.0}")))],
+            format_args!("it ended at {end:.0}"),
+        ));
     }
     if let Some(only) = input.only_for(id) {
         matches::<R>(input, &Source::Device(only), sight)?;

@@ -99,20 +99,21 @@ pub fn packets(
             };
             let from = source(input, request, &known, &entry, ipv6, trace);
             let packet = packet(subject.mac, &entry, from, to, protocol, port);
-            match &named {
-                Some((name, _)) if protocol == Protocol::Tcp && blocks::is_https(port) => {
-                    with_client_hello(packet, name)
-                }
-                _ => packet,
-            }
+            named.as_ref().map_or(packet, |(name, _)| with_client_hello(packet, name))
         })
         .collect())
 }
 
-/// Returns the packet as one of a TLS connection to this name.
+/// Returns the packet as the one in which a client shows this name: with the ClientHello of TLS, or of QUIC, which the daemon
+/// has read. UDP to other ports than those of HTTPS is no QUIC.
 fn with_client_hello(packet: IpPacket, name: &Name) -> IpPacket {
+    let payload = match packet.protocol {
+        TCP => flow_flags::HELLO,
+        UDP if blocks::is_https(packet.destination_port) => flow_flags::HELLO | flow_flags::QUIC,
+        _ => return packet,
+    };
     let names = ServerNames::of(name.to_string().trim_end_matches('.'));
-    IpPacket { payload: flow_flags::HELLO, names, ..packet }
+    IpPacket { payload, names, ..packet }
 }
 
 /// Returns the destination of a request that names an address.

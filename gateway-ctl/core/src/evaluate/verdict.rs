@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use gateway_common::blocks;
-use gateway_common::classify::IpPacket;
+use gateway_common::classify::{IpPacket, TCP, UDP};
 use gateway_common::decide;
 use gateway_common::fast_path::{self, SlowReason};
 use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _, PreviousEgress};
 use gateway_common::verdict::{Action, Reason, Verdict};
-use gateway_common::wire::{ChoiceKind, ClientKey, FqdnIpValue, RANK_NONE};
+use gateway_common::wire::{ChoiceKind, ClientKey, FqdnIpValue, RANK_NONE, flow_flags};
 use gateway_model::kinds::routing_policy::Hop;
 use serde_json::json;
 
@@ -46,18 +46,21 @@ pub fn decide_packet(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> 
 /// Judges a packet that the gateway sends on behalf of a host. Privacy blocks are for packets of the host only.
 pub fn decide_on_behalf(compiled: &Compiled, packet: &IpPacket) -> Verdict {
     let dataplane = &compiled.plan.dataplane;
-    decide_in(&PlanMaps { ignores_blocks: true, ..PlanMaps::new(Some(dataplane)) }, dataplane, packet, &[])
+    let environment = PlanMaps { ignores_blocks: true, ..PlanMaps::new(Some(dataplane)) };
+    decide_in(&environment, dataplane, packet, &[], 0)
 }
 
 pub(super) fn decide_with(dataplane: &Dataplane, packet: &IpPacket, names: &[Name]) -> Verdict {
-    decide_in(&PlanMaps::new(Some(dataplane)), dataplane, packet, names)
+    decide_in(&PlanMaps::new(Some(dataplane)), dataplane, packet, names, 0)
 }
 
+/// `shown` is what the flow has shown before this packet: bits of [`flow_flags`](gateway_common::wire::flow_flags).
 fn decide_in(
     environment: &PlanMaps<'_>,
     dataplane: &Dataplane,
     packet: &IpPacket,
     names: &[Name],
+    shown: u8,
 ) -> Verdict {
     if !names.is_empty() {
         let device = decide::device(packet, 1, environment).number;
@@ -74,12 +77,40 @@ fn decide_in(
         previous: PreviousEgress::NONE,
         recorded: false,
         continued: false,
-        shown: 0,
+        // The daemon notes a ClientHello of QUIC in the flow; that of TCP is only in the packet.
+        shown: shown | packet.payload & flow_flags::HELLO,
         now: 0,
     };
     policy_input.shown |= blocks::shown_by_name(&policy_input, environment) as u8;
+    verdict.shown = policy_input.shown;
     decide::evaluate(&policy_input, environment, &mut verdict);
     verdict
+}
+
+/// Content of a flow that a privacy class may block: its code, the protocol that can have it, the payload of the packet, and
+/// what the flow has shown.
+const CONTENTS: [(&str, Option<u8>, u8, u8); 3] = [
+    ("stun", None, flow_flags::STUN, flow_flags::STUN),
+    ("quic", Some(UDP), flow_flags::QUIC, flow_flags::QUIC | flow_flags::HELLO),
+    ("resolver_name", None, 0, flow_flags::HELLO | flow_flags::DOH_NAME),
+];
+
+/// Returns the contents for which the flow of a packet that passes would be blocked.
+fn blocked_contents(compiled: &Compiled, packet: &IpPacket, names: &[Name]) -> Vec<&'static str> {
+    let dataplane = &compiled.plan.dataplane;
+    // The content of a packet with a payload is known.
+    if !matches!(packet.protocol, TCP | UDP) || packet.payload != 0 {
+        return Vec::new();
+    }
+    let is_blocked = |payload: u8, shown: u8| {
+        let packet = IpPacket { payload, ..*packet };
+        let verdict = decide_in(&PlanMaps::new(Some(dataplane)), dataplane, &packet, names, shown);
+        // Redirected queries are answered here.
+        verdict.reason.is_block() && !matches!(verdict.reason, Reason::ForcedDns | Reason::ForcedNtp)
+    };
+    let contents =
+        CONTENTS.iter().filter(|content| content.1.is_none_or(|protocol| protocol == packet.protocol));
+    contents.filter(|content| is_blocked(content.2, content.3)).map(|content| content.0).collect()
 }
 
 /// Decides on the fast path for a flow with this verdict, as the program does for its second packet.
@@ -120,7 +151,11 @@ pub fn evaluate_packet<'a>(
     let because = match (quarantine.and_then(|exception| exception.expires_at), verdict.reason) {
         (Some(end), Reason::TrustLanDenied | Reason::TrustInternetDenied) => {
             let text = format!("an exception keeps the device in quarantine until {end:.0}");
-            Phrase::new("quarantine", [("until", json!(end))], text)
+            Phrase::new("quarantine", [("until", json!(format!("{end:.0}")))], text)
+        }
+        (_, Reason::DohBlocked) if verdict.shown & flow_flags::DOH_NAME != 0 => {
+            let text = "DNS over HTTPS is blocked for it, and the name is one of a public resolver";
+            Phrase::new("doh_name_blocked", [], text)
         }
         _ => explanation::reason(verdict.reason, class.map(|class| class.name.as_str())),
     };
@@ -245,12 +280,38 @@ pub fn evaluate_packet<'a>(
         }
         _ => {}
     }
+    if shown.decision != Decision::Block && !local {
+        let contents = blocked_contents(compiled, packet, &subject.names);
+        if !contents.is_empty() {
+            let content = content_blocked(&contents, clause.as_ref());
+            trace.push(format!("{family}: {}", content_blocked(&contents, None).text));
+            // TCP is read from its ClientHello on, so that its sentence holds until then.
+            if packet.protocol == UDP {
+                clause = Some(content);
+            }
+        }
+    }
     let words = Explanation { head: head(&shown), policy: policy.map(policy_matched), clause };
     if policy.is_some() {
         shown.reason = words.reason();
         shown.phrases = words.phrases();
     }
     EvaluatedPacket { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
+}
+
+/// Says which contents would block the flow, after what else there is to say.
+fn content_blocked(contents: &[&'static str], before: Option<&Phrase>) -> Phrase {
+    let words: Vec<&str> = contents
+        .iter()
+        .map(|content| match *content {
+            "stun" => "STUN",
+            "quic" => "QUIC",
+            _ => "a connection of TLS or QUIC to the name of a public resolver",
+        })
+        .collect();
+    let first = before.map(|phrase| format!("{}; ", phrase.text)).unwrap_or_default();
+    let text = format!("{first}a flow that turns out to be {} is blocked", words.join(", "));
+    Phrase::new("content_blocked", [("contents", json!(contents)), ("before", json!(before))], text)
 }
 
 fn unreachable_egress(kind: &str, name: &str, reason: &str, text: String) -> Phrase {

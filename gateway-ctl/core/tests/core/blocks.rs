@@ -151,7 +151,7 @@ fn a_name_is_explained_as_it_is_blocked() {
         evaluate(&isolated.input(), &isolated.compiled(), &request).expect("an answer").decision
     };
     assert_eq!(decision("doh.opendns.com"), Decision::Block);
-    assert_eq!(decision("doh.opendns.com:80"), Decision::Direct);
+    assert_eq!(decision("doh.opendns.com:8000"), Decision::Block);
     assert_eq!(decision("www.example.com"), Decision::Direct);
 }
 

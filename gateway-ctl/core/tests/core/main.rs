@@ -9,6 +9,7 @@ mod device_paths;
 mod evaluation;
 mod exceptions;
 mod exit_addresses;
+mod explained_names;
 mod first_match;
 mod fixture;
 mod golden;

@@ -24,6 +24,12 @@ const KINDS: Record<string, string> = {
   mesh_peer: 'Mesh-Peer',
 }
 
+const CONTENTS: Record<string, string> = {
+  stun: 'STUN',
+  quic: 'QUIC',
+  resolver_name: 'TLS oder QUIC zum Namen eines öffentlichen Resolvers',
+}
+
 const hop = (p: Params) => `${KINDS[p.text('kind')] ?? p.text('kind')} ${p.text('target')}`
 
 /** English of the gateway in brackets. */
@@ -152,6 +158,17 @@ const phrases: Record<Phrase['code'], PhraseText> = {
   },
   uplinks_disabled: () => ['alle Uplinks sind ausgeschaltet'],
   egress_unreachable: (p) => [`${hop(p)} ist gewählt, aber `, { english: p.text('reason') }],
+  content_blocked: (p) => {
+    const before = p.phrase('before')
+    const contents = p.texts('contents').map((content) => CONTENTS[content] ?? content)
+    return [
+      ...(before ? [...piecesOf(before, server), '; '] : []),
+      `eine Verbindung, die sich als ${contents.join(', ')} erweist, wird blockiert`,
+    ]
+  },
+  doh_name_blocked: () => [
+    'DNS über HTTPS ist für es blockiert, und der Name ist der eines öffentlichen Resolvers',
+  ],
 
   only_family: (p) => [`nur ${p.text('family')}`],
   disabled: () => ['sie ist ausgeschaltet'],
