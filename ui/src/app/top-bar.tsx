@@ -29,8 +29,7 @@ export function TopBar() {
         <VerdictChip />
         <button type="button" className="palette" onClick={() => setOpen(true)}>
           <Icon name="search" />
-          <span>{text.shell.find}</span>{' '}
-          <kbd>Ctrl K</kbd>
+          <span>{text.shell.find}</span> <kbd>Ctrl K</kbd>
         </button>
         <Bell />
         <Account />
