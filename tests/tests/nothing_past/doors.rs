@@ -305,7 +305,7 @@ pub fn programs(namespace: &Namespace, interface: &str, ingress: bool) -> Vec<u3
 }
 
 /// Waits until rules, table, programs and pins exist.
-fn wait_until_whole(testbed: &Testbed) {
+pub fn wait_until_whole(testbed: &Testbed) {
     let gateway = &testbed.network.gateway;
     wait_ok(SOON, "everything to be restored", || {
         let rules = gateway.run("ip", &["-6", "rule"])?;

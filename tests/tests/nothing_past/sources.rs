@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 
 use gateway_tests::frames::{Body, Forged, FrameSender, mac};
+use gateway_tests::netns::remove_pins;
 use gateway_tests::services::{DNS, HTTP, IDENT};
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{LAN_V4, LAN_V6, WAN_V4, WAN_V6, server};
@@ -12,6 +13,7 @@ use gateway_tests::traffic::{TIMEOUT, ask};
 use gateway_tests::wait::wait_for;
 use serde_json::json;
 
+use crate::nothing_past::doors::wait_until_whole;
 use crate::nothing_past::{FAMILIES, SOON, assert_nothing_left, assert_the_tap_sees};
 
 /// MAC address of the gateway on the LAN.
@@ -93,6 +95,26 @@ fn a_forged_public_source_gets_no_answer_out_of_the_gateway() {
     testbed.network.settle().expect("silence");
     testbed.network.tap.reset();
     provoke(&testbed, foreign);
+    assert_nothing_left(&testbed);
+}
+
+/// Without the programs, the rules of the routing tables refuse the packets. An ICMP error would quote them to the forged
+/// source.
+#[test]
+fn a_forged_public_source_gets_no_answer_while_the_programs_are_gone() {
+    let (mut testbed, _) = bound();
+    for _ in 0..3 {
+        remove_pins(testbed.daemon.pin_directory());
+        provoke(&testbed, foreign);
+        wait_until_whole(&testbed);
+    }
+    assert_nothing_left(&testbed);
+    // Nobody puts them back now.
+    testbed.daemon.kill9().expect("killed");
+    remove_pins(testbed.daemon.pin_directory());
+    for _ in 0..10 {
+        provoke(&testbed, foreign);
+    }
     assert_nothing_left(&testbed);
 }
 
