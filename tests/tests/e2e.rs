@@ -58,6 +58,7 @@ mod stun;
 mod swap;
 mod timed_confirm;
 mod tunnels;
+mod uplink_clients;
 mod uplinks;
 mod virtual_links;
 mod wipe;
