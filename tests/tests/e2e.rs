@@ -2,6 +2,7 @@
 //!
 //! Every test has its own network and daemon. Needs root, and `gatewayd` beside the test program or in `GATEWAYD_BIN`.
 
+mod allowed_ips;
 mod bridges;
 mod captive;
 mod classes;

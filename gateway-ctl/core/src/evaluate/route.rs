@@ -155,10 +155,11 @@ impl<'a> Kernel<'a> {
     /// tunnel's.
     pub fn refusal(&self, mark: u32, destination: IpAddr) -> Option<String> {
         let leg = self.compiled.legs.get(Mark(mark).as_leg()?)?;
-        let device = self.compiled.plan.wireguard.get(&leg.interface)?;
+        let device =
+            self.compiled.plan.wireguard.get(&leg.interface).filter(|_| self.is_up(&leg.interface))?;
         let mut allowed = device.peers.values().flat_map(|peer| &peer.allowed_ips);
         let is_allowed = allowed.any(|net| net.contains(&destination));
-        (!is_allowed).then(|| format!("the AllowedIPs of {} do not include {destination}", leg.interface))
+        (!is_allowed).then(|| format!("its AllowedIPs do not include {destination}"))
     }
 
     /// A route lasts as long as its interface is up.

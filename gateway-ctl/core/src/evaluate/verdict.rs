@@ -196,8 +196,8 @@ pub fn evaluate_packet<'a>(
     }
     let refused = Kernel::new(compiled, input.facts).refusal(verdict.mark, destination);
     let out = exit.map(|exit| match refused {
-        Some(reason) if exit.out.is_ok() => Err(reason),
-        _ => exit.out,
+        Some(reason) => Err(reason),
+        None => exit.out,
     });
     let choice = policy.map(|policy| if packet.ipv6 { &policy.v6 } else { &policy.v4 });
     // Its hops work, and this is none of the traffic that they take.
