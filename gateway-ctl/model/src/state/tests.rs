@@ -162,13 +162,13 @@ fn references_say_what_becomes_of_each_object_when_the_target_is_deleted() {
         ),
         (
             "no plain direct",
-            with(&[home, ("interface", "eth0")], json!({"fail_policy": "fail-degraded"})),
+            with(&[("interface", "eth0"), home], json!({"fail_policy": "fail-degraded"})),
             WhenDeleted::Blocked,
             vec![],
         ),
     ];
-    for (name, mut input, ..) in cases.clone() {
-        input["name"] = json!(name);
+    for (priority, (name, mut input, ..)) in (100..).zip(cases.clone()) {
+        (input["name"], input["priority"]) = (json!(name), json!(priority));
         create(&mut state, "routing_policy", input);
     }
     create(&mut state, "profile", json!({"name": "kids", "hops": [{"type": "vpn", "target": "home"}]}));
