@@ -18,7 +18,7 @@ const SUFFIX: &[u8] = b"\x0chealth-check\x07invalid\0";
 const TOKEN_LENGTH: usize = 16;
 const HEADER_LENGTH: usize = 12;
 /// MAC address of the claimed host: locally administered.
-const PROBE_MAC: [u8; 6] = [0x02, b'g', b'w', b'd', b'n', b's'];
+pub const PROBE_MAC: [u8; 6] = [0x02, b'g', b'w', b'd', b'n', b's'];
 /// First of the ports that the claimed host uses.
 const FIRST_PORT: u16 = 49_152;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gateway_core::dns_probe::PROBE_MAC;
 use gateway_dns::hooks::Host;
 use gateway_model::MacAddr;
 
@@ -30,7 +31,11 @@ pub struct DnsClient {
 impl DnsClients {
     /// Notes the host of a query. Called for every query, so it does not wait: a host that is not noted asks again.
     pub fn note(&self, host: &Host) {
-        let Some(ingress) = host.ingress.filter(|ingress| ingress.interface != 0) else { return };
+        // The gateway's own probes are no host.
+        let is_noted = |mac: [u8; 6], interface: u32| interface != 0 && mac != PROBE_MAC;
+        let Some(ingress) = host.ingress.filter(|ingress| is_noted(ingress.mac, ingress.interface)) else {
+            return;
+        };
         let Ok(mut noted) = self.0.try_lock() else { return };
         let at_interface = noted.entry(ingress.interface).or_default();
         let mac = MacAddr(ingress.mac);
@@ -70,6 +75,14 @@ mod tests {
         clients.note(&Host { address: [192, 0, 2, 9].into(), ingress: None });
         let mac = MacAddr([2, 0, 0, 0, 0, 1]);
         assert_eq!(clients.take(), [DnsClient { interface: 3, mac, vlan: 0, address: moved.address }]);
+        assert_eq!(clients.take(), []);
+    }
+
+    #[test]
+    fn probes_of_the_gateway_are_no_host() {
+        let clients = DnsClients::default();
+        let ingress = Some(Ingress { mac: PROBE_MAC, interface: 3, vlan: 0 });
+        clients.note(&Host { ingress, ..host(3, 1) });
         assert_eq!(clients.take(), []);
     }
 
