@@ -1,9 +1,12 @@
-//! Counter of clear DNS queries at the end of the uplink, for any sender and any case of the names.
+//! Counter of clear DNS queries at the end of the uplink, for any sender and any case of the names. The gateway's own probes
+//! of an upstream ask for the name servers of the root, and are counted apart.
 
 use anyhow::{Context, Result};
 use gateway_tests::netns::Namespace;
 
-const TABLE: &str = "table inet clear {\n counter questions { }\n chain come {\n type filter hook prerouting priority -300\n \
+const TABLE: &str = "table inet clear {\n counter questions { }\n counter probes { }\n chain come {\n \
+                     type filter hook prerouting priority -300\n \
+                     iifname \"up0\" udp dport 53 @th,160,24 0x000002 counter name probes return\n \
                      iifname \"up0\" meta l4proto { tcp, udp } th dport { 53, 853 } counter name questions\n }\n}\n";
 
 pub struct Clear<'a>(&'a Namespace);
