@@ -1,4 +1,4 @@
-//! Destinations that the peers of a WireGuard tunnel do not take: hosts are told at once, and so is who asks.
+//! Destinations that the peers of a WireGuard tunnel do not take: the gateway rejects them at once, and explains it.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use gateway_tests::wait::wait_ok;
 use serde_json::json;
 
 const SOON: Duration = Duration::from_secs(30);
-/// Far longer than a refusal needs. A host that is not told gives up then.
+/// Far longer than a refusal needs. A host without an answer gives up then.
 const LATE: Duration = Duration::from_secs(8);
 
 #[test]

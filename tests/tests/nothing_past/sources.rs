@@ -109,7 +109,7 @@ fn a_forged_public_source_gets_no_answer_while_the_programs_are_gone() {
         wait_until_whole(&testbed);
     }
     assert_nothing_left(&testbed);
-    // Nobody puts them back now.
+    // Without the daemon they stay away.
     testbed.daemon.kill9().expect("killed");
     remove_pins(testbed.daemon.pin_directory());
     for _ in 0..10 {
