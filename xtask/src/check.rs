@@ -6,6 +6,9 @@ use anyhow::Result;
 
 use crate::{book, dependencies, ebpf, prepare::prepare, process, setup, tidy, units};
 
+/// A check beside those of cargo.
+type Check = fn() -> Result<()>;
+
 /// Runs every step, also after a failed one: one run shows everything.
 pub fn run() -> Result<ExitCode> {
     prepare(setup::Need::Build)?;
@@ -22,8 +25,7 @@ pub fn run() -> Result<ExitCode> {
         eprintln!("{error:#}");
         failed.push("dependencies");
     }
-    let checks: [(&str, fn() -> Result<()>); 2] =
-        [("unit", units::check), ("kernel programs", ebpf::check_changed)];
+    let checks: [(&str, Check); 2] = [("unit", units::check), ("kernel programs", ebpf::check_changed)];
     for (name, check) in checks {
         println!("== {name}");
         if let Err(error) = check() {

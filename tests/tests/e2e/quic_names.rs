@@ -150,7 +150,7 @@ fn early_data_arrives_while_the_name_of_the_server_is_read() {
         let client = server.client(&network.laptop);
         runtime.block_on(async {
             let connecting = client.connect(server.at, SITE).expect("a connection");
-            let (connection, accepted) = connecting.into_0rtt().ok().expect("a ticket");
+            let (connection, accepted) = connecting.into_0rtt().unwrap_or_else(|_| panic!("no ticket"));
             let mut stream = connection.open_uni().await.expect("a stream");
             stream.write_all(&[7; 6000]).await.expect("written");
             stream.finish().expect("finished");

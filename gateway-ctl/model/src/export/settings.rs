@@ -47,7 +47,7 @@ pub(super) fn set_at_run_time(state: &State, secrets: bool) -> Map<String, Value
 /// Reports whether a group or one of its secrets is set.
 fn is_set(state: &State, group: &GroupKind) -> bool {
     let has = |name: &&str| state.settings.secret(&format!("{}.{name}", group.key)).is_set();
-    state.settings.get(group.key).is_some() || group.secrets.iter().any(|name| has(name))
+    state.settings.get(group.key).is_some() || group.secrets.iter().any(has)
 }
 
 fn group_form(state: &State, group: &GroupKind, secrets: bool) -> Value {
