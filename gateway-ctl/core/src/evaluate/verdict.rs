@@ -292,7 +292,7 @@ pub fn evaluate_packet<'a>(
         }
     }
     let words = Explanation { head: head(&shown), policy: policy.map(policy_matched), clause };
-    if policy.is_some() {
+    if !local {
         shown.reason = words.reason();
         shown.phrases = words.phrases();
     }

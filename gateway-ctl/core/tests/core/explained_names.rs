@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use gateway_common::classify::{Headers, TCP, UDP, read_headers};
-use gateway_common::client_hello;
+use gateway_common::classify::{Headers, read_headers};
+use gateway_common::client_hello::names as names_of;
 use gateway_common::decide::decide_ip;
 use gateway_common::inspect::decide_inspected;
 use gateway_common::recorded_verdict::flow_key;
@@ -16,8 +16,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::fixture::Fixture;
+use crate::frames::{client_hello, quic_initial, segment, udp};
 
-const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// Flow record that no plan has written.
 const NO_GENERATION: u32 = 0;
 
@@ -49,54 +49,11 @@ fn explained(fixture: &Fixture, device: Id, destination: &str, port: u16, protoc
     evaluate(&fixture.input(), &fixture.compiled(), &request).expect("an answer")
 }
 
-/// Returns a ClientHello with this name, without the header of the record.
-fn handshake(name: &str) -> Vec<u8> {
-    let length = u16::try_from(name.len()).expect("short");
-    let mut extensions = vec![0, 43, 0, 3, 2, 3, 4, 0, 0];
-    extensions.extend((length + 5).to_be_bytes());
-    extensions.extend((length + 3).to_be_bytes());
-    extensions.push(0);
-    extensions.extend(length.to_be_bytes());
-    extensions.extend(name.as_bytes());
-    let mut body = vec![3, 3];
-    body.extend([7; 32]);
-    body.extend([0, 0, 2, 0x13, 1, 1, 0]);
-    body.extend(u16::try_from(extensions.len()).expect("short").to_be_bytes());
-    body.extend(extensions);
-    [&[1, 0][..], &u16::try_from(body.len()).expect("short").to_be_bytes(), &body].concat()
-}
-
-/// Returns an Ethernet frame from the device with this transport header and payload.
-fn frame(protocol: u8, destination: IpAddr, transport: &[u8]) -> Vec<u8> {
-    let IpAddr::V4(destination) = destination else { panic!("{destination} is not IPv4") };
-    let mut frame = vec![2, 0, 0, 0, 9, 9];
-    frame.extend(MAC);
-    frame.extend([8, 0, 0x45, 0]);
-    frame.extend(u16::try_from(20 + transport.len()).expect("short").to_be_bytes());
-    frame.extend([0, 0, 0, 0, 64, protocol, 0, 0, 192, 168, 1, 7]);
-    frame.extend(destination.octets());
-    frame.extend(transport);
-    frame
-}
-
-fn segment(port: u16, flags: u8, payload: &[u8]) -> Vec<u8> {
-    let ports = [50_000u16.to_be_bytes(), port.to_be_bytes()].concat();
-    [&ports[..], &[0; 8], &[0x50, flags], &[0; 6], payload].concat()
-}
-
-fn datagram(port: u16, payload: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(8 + payload.len()).expect("short");
-    [50_000u16.to_be_bytes(), port.to_be_bytes(), length.to_be_bytes(), [0, 0]]
-        .concat()
-        .into_iter()
-        .chain(payload.iter().copied())
-        .collect()
-}
-
 /// Returns the verdict on the flow of a client that connects to the server, after it has shown the name.
 fn dataplane(fixture: &Fixture, to: IpAddr, port: u16, protocol: Protocol, name: &str) -> Verdict {
     let compiled = fixture.compiled();
     let maps = PlanMaps::new(Some(&compiled.plan.dataplane));
+    let to = to.to_string();
     let decide = |frame: &[u8]| {
         let (mut ip, mut verdict) = (Default::default(), Verdict::DROP);
         assert_eq!(read_headers(frame, 2, &mut ip), Headers::Ip);
@@ -104,29 +61,27 @@ fn dataplane(fixture: &Fixture, to: IpAddr, port: u16, protocol: Protocol, name:
         (flow_key(&ip), verdict)
     };
     if protocol == Protocol::Tcp {
-        decide(&frame(TCP, to, &segment(port, 2, &[])));
-        let handshake = handshake(name);
-        let length = u16::try_from(handshake.len()).expect("short").to_be_bytes();
-        let record = [&[0x16, 3, 1][..], &length, &handshake].concat();
-        return decide(&frame(TCP, to, &segment(port, 0x18, &record))).1;
+        decide(&segment(&to, port, 2, &[]));
+        return decide(&segment(&to, port, 0x18, &client_hello(name))).1;
     }
     if !matches!(port, 443 | 8443 | 5443) {
-        return decide(&frame(UDP, to, &datagram(port, &[7; 40]))).1;
+        return decide(&udp(&to, port, &[7; 40])).1;
     }
-    let initial = [&[0xc3, 0, 0, 0, 1][..], &[8; 1250]].concat();
-    let (flow, verdict) = decide(&frame(UDP, to, &datagram(port, &initial)));
+    let initial = udp(&to, port, &quic_initial());
+    let (flow, verdict) = decide(&initial);
     if verdict.reason != Reason::QuicHeld {
         return verdict;
     }
     // What the daemon does when it has read the name.
-    let names = client_hello::names(&handshake(name));
+    // Without the header of the record.
+    let names = names_of(&client_hello(name)[5..]);
     let is_resolver = names.0.iter().any(|hash| compiled.plan.dataplane.doh_names.contains_key(hash));
     let noted = flow_flags::HELLO | if is_resolver { flow_flags::DOH_NAME } else { 0 };
     let mut flows = maps.flows.borrow_mut();
     let record = flows.get_mut(&flow).expect("a record");
     (record.shown, record.generation) = (record.shown | noted, NO_GENERATION);
     drop(flows);
-    decide(&frame(UDP, to, &datagram(port, &initial))).1
+    decide(&initial).1
 }
 
 proptest! {
@@ -179,7 +134,10 @@ fn a_block_by_name_is_explained_by_the_name() {
 fn content_that_would_block_a_flow_is_named() {
     let sentence = |class: &str, port: u16| {
         let (fixture, device) = fixture(class);
-        explained(&fixture, device, "203.0.113.9", port, Protocol::Udp).sentence
+        let evaluation = explained(&fixture, device, "203.0.113.9", port, Protocol::Udp);
+        let reason = evaluation.families.ipv4.expect("IPv4").reason;
+        assert!(evaluation.sentence.ends_with(&reason), "{reason}");
+        evaluation.sentence
     };
     let isolated = sentence("isolated", 50_000);
     assert!(

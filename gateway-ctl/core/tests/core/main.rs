@@ -12,6 +12,7 @@ mod exit_addresses;
 mod explained_names;
 mod first_match;
 mod fixture;
+mod frames;
 mod golden;
 mod interfaces;
 mod lan_ipv6;
