@@ -2,8 +2,8 @@
 //!
 //! A caller with a credential has its own bucket. All others share one per address, or per /64 of IPv6, because a host
 //! owns its whole /64. Reads of a person who may read have a bucket of their own, which fits the dashboard in several
-//! tabs, so that reading uses up nothing of sign-ins and changes. Full buckets carry no information and are dropped first when the table is full. A flood of
-//! addresses then evicts the longest unused buckets; memory stays bounded.
+//! tabs, so that reading uses up nothing of sign-ins and changes. Full buckets carry no information and are dropped first
+//! when the table is full. A flood of addresses then evicts the longest unused buckets; memory stays bounded.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};

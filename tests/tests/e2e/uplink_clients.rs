@@ -49,7 +49,7 @@ fn a_session_that_comes_in_by_an_uplink_refuses_the_first_start() {
     wait_for(SOON, "no session from an uplink", || {
         said(&run(&["preflight"])).contains("none comes in by an uplink")
     })
-    .expect("told");
+    .expect("no session is found");
     let output = run(&["init"]);
     assert!(output.status.success() && testbed.daemon.marker().exists(), "{}", said(&output));
 }

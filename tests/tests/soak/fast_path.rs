@@ -1,6 +1,6 @@
 //! Fast path, long test: two daemons in two equal networks, one with `dataplane.fast_path`, one without it. Both get the
-//! same generated packets and the same faults. The same packets arrive at each end, the same traffic is counted, and
-//! nothing leaks.
+//! same generated packets and the same faults. Other hosts claim the addresses and ports of a part of the packets. The same
+//! packets arrive at each end, the same traffic is counted, and nothing leaks.
 //!
 //! Packets are compared while both gateways are settled. Two daemons notice a dead tunnel at different times, so what is
 //! sent meanwhile, the load, is only checked for leaks.

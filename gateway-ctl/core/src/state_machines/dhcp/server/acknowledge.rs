@@ -262,7 +262,9 @@ impl Server {
         };
         let lease = self.leases.get(address).filter(|lease| lease.is_active(seconds)).cloned();
         let is_probed = self.config.scopes[scope].probes && self.config.scopes[scope].on_link;
+        // Made-up clients must not use up the pool.
         let pool = &self.pools[scope];
+        let is_share_used = pool.declined() >= (pool.size() / DECLINED_SHARE).max(1);
         match lease {
             // Any host of the link can write such a message. Who uses the address answers for it.
             Some(_) if is_probed => self.probe_release(address, scope, true, now, output),
@@ -271,13 +273,8 @@ impl Server {
                 self.counters.ignored += 1;
                 self.forget_offer(request, scope, now);
             }
-            // Made-up clients must not use up the pool.
-            Some(lease) if pool.declined() >= (pool.size() / DECLINED_SHARE).max(1) => {
-                self.end_lease(lease, seconds, output);
-            }
-            None if pool.declined() >= (pool.size() / DECLINED_SHARE).max(1) => {
-                self.forget_offer(request, scope, now);
-            }
+            Some(lease) if is_share_used => self.end_lease(lease, seconds, output),
+            None if is_share_used => self.forget_offer(request, scope, now),
             _ => {
                 self.offers.remove(address);
                 self.quarantine(address, request.mac, now, output);
