@@ -8,12 +8,7 @@ import { settled } from './lib/pages.js'
 
 export default async function hostPickers({ daemon, context, open }) {
   const { laptop, tv } = context.devices
-  const seen = async () => {
-    for (const host of ['laptop', 'tv']) await daemon.on(host, 'ping', '-c', '1', '-W', '1', '192.168.10.1')
-    const known = await daemon.api('GET', '/hosts?confirmed=true')
-    return [laptop, tv].every((mac) => known.some((host) => host.mac === mac))
-  }
-  await until('the hosts to be seen', seen, 60_000)
+  await daemon.hostsToBeSeen()
   const devices = () => daemon.api('GET', '/devices')
   const { page, watch, shot, close } = await open({ path: '/network/dhcp/new' })
   const main = page.locator('main')

@@ -33,6 +33,17 @@ export class Daemon {
     }
   }
 
+  /** Waits until the hosts of the LAN have answered the gateway and are listed. */
+  async hostsToBeSeen() {
+    const { laptop, tv } = this.context.devices
+    const seen = async () => {
+      for (const host of ['laptop', 'tv']) await this.on(host, 'ping', '-c', '1', '-W', '1', '192.168.10.1')
+      const known = await this.api('GET', '/hosts?confirmed=true')
+      return [laptop, tv].every((mac) => known.some((host) => host.mac === mac))
+    }
+    await until('the hosts to be seen', seen, 60_000)
+  }
+
   /** Stops the daemon without ending it, so that it answers nothing. */
   pause() {
     process.kill(this.context.pid, 'SIGSTOP')

@@ -4,6 +4,7 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { useId, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
 import { useText } from '@/text'
 import { Field, Select, TextField } from './fields'
+import { Offers } from './offers'
 
 /** A thing to choose. */
 export interface Pickable {
@@ -195,34 +196,19 @@ function Finder({ label, hint, error, value, options, onChange, disabled }: OneP
             onBlur={close}
             onKeyDown={press}
           />
-          <div
+          <Offers
             id={list}
-            role="listbox"
-            aria-label={text.shell.findings}
-            className="pickone__list"
-            hidden={!open}
+            label={text.shell.findings}
+            shown={open}
+            at={at}
+            offered={offered}
+            onChoose={choose}
           >
-            {offered.map((each, index) => (
-              // The field has the focus, and its keys choose.
-              // eslint-disable-next-line jsx-a11y/click-events-have-key-events
-              <div
-                key={each.id}
-                id={`${list}-${index}`}
-                role="option"
-                tabIndex={-1}
-                aria-selected={index === at}
-                // The field keeps the focus.
-                onPointerDown={(event) => event.preventDefault()}
-                onClick={() => choose(each)}
-              >
-                {each.name}
-              </div>
-            ))}
             {open && found.length > offered.length ? (
               <p className="dim sm">{text.common.narrow(offered.length, found.length)}</p>
             ) : null}
             {open && found.length === 0 ? <p className="dim sm">{text.shell.nothingFound}</p> : null}
-          </div>
+          </Offers>
         </div>
       )}
     </Field>

@@ -2,6 +2,7 @@
 
 import { useId, useMemo, useState, type KeyboardEvent, type ReactNode } from 'react'
 import { Field } from '@/components/fields'
+import { Offers } from '@/components/offers'
 import { useText } from '@/text'
 import { addressOf, lineOf, nameOf, useAnsweringHosts, wordsOf, type Host } from './hosts'
 
@@ -100,30 +101,14 @@ export function MacField(props: Props) {
             onBlur={close}
             onKeyDown={press}
           />
-          <div
+          <Offers
             id={list}
-            role="listbox"
-            aria-label={text.hosts.pick.offered}
-            className="pickone__list"
-            hidden={!shown}
-          >
-            {offered.map((host, index) => (
-              // The field has the focus, and its keys choose.
-              // eslint-disable-next-line jsx-a11y/click-events-have-key-events
-              <div
-                key={host.id}
-                id={`${list}-${index}`}
-                role="option"
-                tabIndex={-1}
-                aria-selected={index === at}
-                // The field keeps the focus.
-                onPointerDown={(event) => event.preventDefault()}
-                onClick={() => choose(host)}
-              >
-                {lineOf(host, text)}
-              </div>
-            ))}
-          </div>
+            label={text.hosts.pick.offered}
+            shown={shown}
+            at={at}
+            offered={offered.map((host) => ({ id: host.id, name: lineOf(host, text), host }))}
+            onChoose={({ host }) => choose(host)}
+          />
         </div>
       )}
     </Field>

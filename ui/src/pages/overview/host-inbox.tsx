@@ -1,4 +1,4 @@
-// Hosts that have answered the gateway and on which nobody has decided.
+// Hosts that have answered the gateway, without a decision.
 
 import { useState } from 'react'
 import { Link } from '@/app/link'

@@ -158,7 +158,7 @@ export const hosts: Text['hosts'] = {
   first: {
     title: 'Namen und Hosts',
     hint: 'DNS, Filter, unbekannte Hosts',
-    lead: 'Wer Namen auflöst, was gefiltert wird, und was aus Hosts wird, denen niemand einen Namen gegeben hat.',
+    lead: 'Wer Namen auflöst, was gefiltert wird, und was aus Hosts ohne Namen wird.',
     names: 'Wer Namen auflöst',
     namesHint: 'Ohne Resolver kann kein Gerät im LAN eine Seite bei ihrem Namen öffnen.',
     keep: (servers) => `Behalten, was gesetzt ist: ${servers}`,
@@ -188,7 +188,7 @@ export const hosts: Text['hosts'] = {
     listThere: (count) =>
       count === 1 ? '1 Liste ist schon abonniert.' : `${count} Listen sind schon abonniert.`,
     filteringOff: 'Der Filter ist aus; mit der Liste wird er eingeschaltet.',
-    strangers: 'Hosts, denen niemand einen Namen gegeben hat',
+    strangers: 'Hosts ohne Namen',
     strangersHint:
       'Einen Host mit einem Namen nennt das Gateway Gerät. Die anderen stehen in der Übersicht, wo jeder hinzugefügt werden kann.',
     alsoYou: 'Das gilt auch für den Rechner, an dem Sie sitzen, bis er ein Gerät ist.',

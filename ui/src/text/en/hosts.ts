@@ -157,7 +157,7 @@ export const hosts = {
   first: {
     title: 'Names and hosts',
     hint: 'DNS, filter, unknown hosts',
-    lead: 'What answers names, what is filtered, and what becomes of hosts that nobody has named.',
+    lead: 'What answers names, what is filtered, and what becomes of hosts without a name.',
     names: 'Who resolves names',
     namesHint: 'Without a resolver no device on the LAN can open a page by its name.',
     keep: (servers: string) => `Keep what is set: ${servers}`,
@@ -187,7 +187,7 @@ export const hosts = {
     listThere: (count: number) =>
       count === 1 ? '1 list is subscribed already.' : `${count} lists are subscribed already.`,
     filteringOff: 'The filter is off; it is turned on with the list.',
-    strangers: 'Hosts that nobody has named',
+    strangers: 'Hosts without a name',
     strangersHint:
       'The gateway calls a host with a name a device. Others are listed in the overview, where each can be added.',
     alsoYou: 'This holds for the machine that you sit at, too, until it is a device.',

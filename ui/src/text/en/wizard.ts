@@ -20,7 +20,7 @@ export const wizard = {
     turnOn: 'Turn sign-in on at the next restart of the daemon',
     code: 'Setup code',
     codeHint:
-      'Asked for in browsers on other machines, so that nobody else takes the gateway. It is in the file setup-code of its state folder.',
+      'Asked for in browsers on other machines, so that no other person takes the gateway. It is in the file setup-code of its state folder.',
     create: 'Create the admin',
     exists_short: 'account exists',
   },
