@@ -124,11 +124,13 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
         }
         return 0;
     }
-    if local.is_none() && is_forced_ntp(packet, &plan, &device) {
+    if is_routed(local.as_ref()) && is_forced_ntp(packet, &plan, &device) {
         v.set(Action::Mark, Reason::ForcedNtp, Mark::FORCED_NTP.0);
         return 0;
     }
-    if let Some(local) = local {
+    if let Some(local) = local
+        && !local.is(LocalKind::Uplink)
+    {
         match local.kind() {
             LocalKind::Own if is_denied_admin(packet, &plan, &device) => {
                 v.set(Action::Drop, Reason::AdminDenied, 0);
@@ -139,7 +141,7 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
                 v.set(Action::Drop, Reason::TrustLanDenied, 0);
             }
             LocalKind::Lan => v.set(Action::Mark, Reason::ToLan, Mark::LOCAL.0),
-            LocalKind::Forbidden => v.set(Action::Drop, Reason::ToGatewayDenied, 0),
+            LocalKind::Forbidden | LocalKind::Uplink => v.set(Action::Drop, Reason::ToGatewayDenied, 0),
         }
         return 0;
     }
@@ -195,6 +197,8 @@ pub fn evaluate<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut
 }
 
 /// Selects the uplink of a packet by the default route, if the plan has an action for it. Otherwise the main routing table does.
+///
+/// A neighbour of an uplink, such as its modem, is reached by this leg only.
 #[inline(never)]
 fn choose_uplink<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mut Verdict) -> u32 {
     let PolicyInput { packet, slot, plan, previous, .. } = *input;
@@ -203,6 +207,14 @@ fn choose_uplink<E: PolicyMaps>(input: &PolicyInput<'_>, environment: &E, v: &mu
             v.leg = previous.leg;
             v.set(Action::Mark, Reason::PolicyReset, Mark::RESET.0);
         }
+        return 0;
+    }
+    if let Some(found) = local(packet, slot, environment)
+        && found.is(LocalKind::Uplink)
+        && !is_cut_off(packet, previous)
+    {
+        v.leg = found.leg as u8;
+        v.mark = Mark::leg(v.leg).0;
         return 0;
     }
     let Some(action) = environment.action(slot, plan.direct - 1) else {
@@ -449,6 +461,15 @@ fn is_essential(packet: &IpPacket) -> bool {
         UDP => matches!((packet.source_port, packet.destination_port), (68, 67) | (546, 547)),
         ICMPV6 => matches!(packet.destination_port >> 8, 133..=136),
         _ => false,
+    }
+}
+
+/// Reports whether policies route a destination.
+#[inline(always)]
+fn is_routed(local: Option<&LocalValue>) -> bool {
+    match local {
+        Some(found) => found.is(LocalKind::Uplink),
+        None => true,
     }
 }
 

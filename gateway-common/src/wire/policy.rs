@@ -255,13 +255,13 @@ pub struct PortPrefix6 {
     pub address: Address,
 }
 
-/// A destination that no policy routes.
+/// A destination that no policy routes, or only to one leg.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct LocalValue {
     /// [`LocalKind`] as a number.
     pub kind: u16,
-    /// The first leg whose interface has the address, 0 if it is none of a leg. Further ones have a
+    /// The first leg whose interface has the address or network, 0 if it is none of a leg. Further ones have a
     /// [`SharedAddressKey`].
     pub leg: u16,
 }
@@ -290,6 +290,8 @@ pub enum LocalKind {
     Lan = 2,
     /// Multicast, broadcast and link-local destinations: the kernel does not forward them.
     Link = 3,
+    /// A network of an uplink. Policies route it; by the default route its leg is the only one that leads there.
+    Uplink = 4,
 }
 
 impl LocalValue {
@@ -320,6 +322,7 @@ impl LocalValue {
             1 => LocalKind::Own,
             2 => LocalKind::Lan,
             3 => LocalKind::Link,
+            4 => LocalKind::Uplink,
             _ => LocalKind::Forbidden,
         }
     }

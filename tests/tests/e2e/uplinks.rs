@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use gateway_tests::services::{HTTP, IDENT};
+use gateway_tests::netns::Namespace;
+use gateway_tests::services::{HTTP, IDENT, Services};
 use gateway_tests::testbed::{Testbed, policy};
 use gateway_tests::topology::{OTHER_WAN_V4, other_wan, server, wan};
 use gateway_tests::traffic::{Answer, Load, TcpFlow, UdpFlow, ask, ask_server, ask_within};
@@ -278,4 +279,47 @@ fn list_of_uplinks_is_checked() {
     let paths: Vec<&str> =
         fields.as_array().expect("fields").iter().filter_map(|one| one["path"].as_str()).collect();
     assert_eq!(paths, ["uplinks[0].weight", "uplinks[0].probe.targets[0]"]);
+}
+
+/// A network on the second uplink with a modem, which the router of the uplink does not lead to.
+#[test]
+fn neighbours_of_an_uplink_are_reached_by_it_alone() {
+    let modem = |ipv6: bool| -> IpAddr {
+        if ipv6 { "2001:db8:114::9".parse().expect("an address") } else { [203, 0, 114, 9].into() }
+    };
+    for balance in [true, false] {
+        let uplinks = start(balance, [1, 1]);
+        let (testbed, network) = (&uplinks.testbed, &uplinks.testbed.network);
+        let namespace = Namespace::create(&network.prefix, "modem").expect("a namespace");
+        network
+            .internet
+            .ip(&format!(
+                "link add link up1 name modem type macvlan mode bridge\nlink set modem netns {}",
+                namespace.name()
+            ))
+            .expect("a link");
+        namespace
+            .ip(&format!(
+                "address add {}/24 dev modem\naddress add {}/64 dev modem nodad\nlink set modem up",
+                modem(false),
+                modem(true)
+            ))
+            .expect("addresses");
+        let _services = Services::start(&namespace, &FAMILIES.map(modem)).expect("services");
+        for ipv6 in FAMILIES {
+            let to = SocketAddr::new(modem(ipv6), IDENT);
+            for turn in 0..20 {
+                let flow = UdpFlow::open(&network.tv, to).expect("a socket");
+                let seen = flow.ask(SOON).expect("an answer of the modem");
+                assert_eq!(seen, other_wan(ipv6), "turn {turn}");
+            }
+            let question =
+                json!({"mac": network.tv.mac, "destination": modem(ipv6).to_string(), "port": IDENT});
+            let explained = testbed.api().post("/policy/evaluate", &question).expect("an explanation");
+            let family = if ipv6 { "ipv6" } else { "ipv4" };
+            assert_eq!(explained["families"][family]["interface"], "eth2", "{explained}");
+        }
+        // The active uplink is the other one.
+        assert_eq!(uplinks.active().expect("the manager"), "fibre");
+    }
 }

@@ -1,4 +1,5 @@
-//! Destinations that need no policy: link scope, networks of the LANs, addresses of this host.
+//! Destinations that need no policy: link scope, networks of the LANs, addresses of this host. And the networks of
+//! uplinks, which only one leg reaches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,6 +11,10 @@ use super::leg::{Leg, LegKind};
 use super::well_known::{is_link_local, net4, net6};
 use super::{Input, lan_sources, tunnel_addresses};
 use crate::plan::Plan;
+
+/// Lengths of the largest networks of an uplink. Providers use 10.0.0.0/8 and 100.64.0.0/10 (RFC 6598).
+const SHORTEST_IPV4: u8 = 8;
+const SHORTEST_IPV6: u8 = 32;
 
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let locals = &mut plan.dataplane.locals;
@@ -23,6 +28,9 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     ];
     for net in link_scope {
         note(net, LocalValue::new(LocalKind::Link));
+    }
+    for (net, leg) in networks_of_uplinks(input, legs) {
+        note(net, LocalValue::of_leg(LocalKind::Uplink, leg));
     }
     let lan = |name: &String| input.network.lan.contains(name);
     for name in input.network.lan.iter().filter(|name| input.facts.links.contains_key(*name)) {
@@ -40,6 +48,34 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         }
     }
     own_addresses(input, legs, plan);
+}
+
+/// Returns the networks on uplinks, each with its leg. Those that several uplinks have, such as that of equal modems,
+/// identify none, and those inside a network of the LAN belong to the LAN.
+fn networks_of_uplinks(input: &Input<'_>, legs: &[Leg]) -> BTreeMap<IpNet, u8> {
+    let mut found: BTreeMap<IpNet, BTreeSet<u8>> = BTreeMap::new();
+    for leg in legs.iter().filter(|leg| leg.kind == LegKind::Uplink) {
+        for net in neighbour_networks(input, leg) {
+            found.entry(net).or_default().insert(leg.number);
+        }
+    }
+    let lans: Vec<IpNet> =
+        input.network.lan.iter().flat_map(|name| lan_sources::prefixes(input, name)).collect();
+    let only = |legs: BTreeSet<u8>| if legs.len() == 1 { legs.first().copied() } else { None };
+    let found = found.into_iter().filter(|(net, _)| !lans.iter().any(|lan| lan.contains(net)));
+    found.filter_map(|(net, legs)| Some((net, only(legs)?))).collect()
+}
+
+/// Returns the networks on an uplink, whose hosts are not behind its router.
+///
+/// The address comes from the uplink, so a network that is as large as a part of the internet is no network.
+pub fn neighbour_networks(input: &Input<'_>, leg: &Leg) -> BTreeSet<IpNet> {
+    let nets = input.facts.addresses.get(&leg.interface).into_iter().flatten();
+    let is_network = |net: &&IpNet| {
+        let shortest = if net.addr().is_ipv6() { SHORTEST_IPV6 } else { SHORTEST_IPV4 };
+        (shortest..net.max_prefix_len()).contains(&net.prefix_len()) && !is_link_local(net.addr())
+    };
+    nets.filter(is_network).map(IpNet::trunc).collect()
 }
 
 /// Adds the addresses of this host. Several interfaces may have the same one: VPN providers give one address to all

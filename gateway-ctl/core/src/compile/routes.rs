@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::Input;
 use super::leg::{Leg, LegKind};
 use super::well_known::{default4, default6, is_link_local};
+use super::{Input, locals};
 use crate::plan::{Plan, RouteKey, RouteValue, names};
 
 const METRIC_LEG: u32 = 100;
@@ -78,13 +78,11 @@ fn destinations(plan: &Plan, leg: &Leg, default: IpNet) -> Vec<IpNet> {
 /// Adds the networks on an uplink: its neighbours, such as the modem, are not behind its router.
 fn neighbour_routes(input: &Input<'_>, leg: &Leg, ipv6: bool, plan: &mut Plan) {
     let table = names::TABLE_BASE + u32::from(leg.number);
-    for net in input.facts.addresses.get(&leg.interface).into_iter().flatten() {
-        let is_network = (1..net.max_prefix_len()).contains(&net.prefix_len());
-        if net.addr().is_ipv6() == ipv6 && is_network && !is_link_local(net.addr()) {
-            let key = RouteKey { table, destination: net.trunc(), metric: METRIC_LEG };
-            let route = RouteValue::Unicast { interface: leg.interface.clone(), gateway: None };
-            plan.routes.insert(key, route);
-        }
+    let networks = locals::neighbour_networks(input, leg).into_iter();
+    for destination in networks.filter(|net| net.addr().is_ipv6() == ipv6) {
+        let key = RouteKey { table, destination, metric: METRIC_LEG };
+        let route = RouteValue::Unicast { interface: leg.interface.clone(), gateway: None };
+        plan.routes.insert(key, route);
     }
 }
 

@@ -57,6 +57,7 @@ pub fn local(value: &LocalValue) -> &'static str {
         LocalKind::Own => "own",
         LocalKind::Lan => "lan",
         LocalKind::Link => "link",
+        LocalKind::Uplink => "uplink",
     }
 }
 
@@ -67,7 +68,7 @@ pub struct ExcludedPrefix {
 }
 
 pub fn excludes(plan: &Plan) -> Vec<ExcludedPrefix> {
-    let locals = plan.dataplane.locals.iter();
+    let locals = plan.dataplane.locals.iter().filter(|(_, value)| !value.is(LocalKind::Uplink));
     locals.map(|(net, value)| ExcludedPrefix { destination: net.to_string(), kind: local(value) }).collect()
 }
 

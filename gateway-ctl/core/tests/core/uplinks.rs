@@ -233,3 +233,44 @@ fn uplink_may_be_called_by_its_name() {
     fixture.network.uplinks[0].name = "wan1".into();
     assert_eq!(fixture.compiled().legs.uplink("wan1").expect("an uplink").number, 2);
 }
+
+/// Returns the leg of a new flow to an address, with the first uplink active and without balancing.
+fn leg_to(fixture: &mut Fixture, address: [u8; 4]) -> u8 {
+    fixture.facts.uplinks.balanced.clear();
+    let compiled = fixture.compiled();
+    let to = IpPacket { destination: std::net::IpAddr::from(address).into(), ..packet(40_000, true) };
+    verdict(&PlanMaps::new(Some(&compiled.plan.dataplane)), to).leg
+}
+
+#[test]
+fn neighbours_of_an_uplink_are_reached_by_its_leg() {
+    assert_eq!(leg_to(&mut fixture(1), [198, 51, 101, 9]), 2, "the modem of the other uplink");
+    assert_eq!(leg_to(&mut fixture(1), [198, 51, 102, 9]), 1, "the internet");
+    let mut failed = fixture(1);
+    failed.facts.uplinks.failed.insert(2, "it is offline".to_owned());
+    assert_eq!(leg_to(&mut failed, [198, 51, 101, 9]), 2, "the modem answers while its line is dead");
+    let mut twins = fixture(1);
+    twins.address("wan0", "192.168.100.2/24").address("wan1", "192.168.100.3/24");
+    assert_eq!(leg_to(&mut twins, [192, 168, 100, 1]), 1, "a network of two uplinks identifies none");
+    let mut huge = fixture(1);
+    huge.address("wan1", "198.51.101.2/2");
+    assert_eq!(leg_to(&mut huge, [203, 0, 113, 9]), 1, "a part of the internet is no network of an uplink");
+    let mut inside = fixture(1);
+    inside.address("wan1", "192.168.1.129/25");
+    assert_eq!(leg_to(&mut inside, [192, 168, 1, 200]), 0, "the LAN comes first");
+}
+
+#[test]
+fn connections_to_neighbours_of_an_uplink_outlive_a_failover() {
+    let (before, mut after) = (fixture(1), fixture(1));
+    let to =
+        IpPacket { destination: std::net::IpAddr::from([198, 51, 101, 9]).into(), ..packet(40_000, true) };
+    after.facts.uplinks.active = Some(2);
+    let (first, second) = (before.compiled(), after.compiled());
+    let maps = PlanMaps::new(Some(&first.plan.dataplane));
+    assert_eq!(verdict(&maps, to).leg, 2);
+    let maps = PlanMaps { flows: maps.flows, ..PlanMaps::new(Some(&second.plan.dataplane)) };
+    maps.generation.set(2);
+    let kept = verdict(&maps, IpPacket { opening: false, ..to });
+    assert_eq!((kept.reason, kept.leg), (Reason::NoPolicy, 2));
+}
