@@ -109,9 +109,10 @@ impl Host {
         best.map(|name| name.name.as_str())
     }
 
+    /// Notes an observation. An earlier one does not move the first: the kernel overstates the age of entries that another
+    /// host's message created (`neigh_create` in net/core/neighbour.c).
     pub(super) fn see(&mut self, at: Timestamp) {
         self.last_seen = self.last_seen.max(at);
-        self.first_seen = self.first_seen.min(at);
     }
 
     pub(super) fn add_address(&mut self, address: IpAddr, at: Timestamp) {
