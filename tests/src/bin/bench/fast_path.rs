@@ -69,30 +69,55 @@ fn measure(bench: &'static str, flows: Flows, least: f64) -> Result<Row> {
     })
 }
 
-/// `fastpath_xdp_1k`: the fast path in the driver, with equal ends.
-pub fn run_xdp() -> Result<Vec<Row>> {
+/// `fastpath_xdp_*`: the fast path in the driver, with equal ends.
+pub fn run_xdp(rows: &[&str]) -> Result<Vec<Row>> {
+    let benches = [("fastpath_xdp_1k", Flows::Thousand), ("fastpath_xdp_100k", Flows::Rotation(MANY))];
+    let mut measured_rows = Vec::new();
+    for (bench, flows) in benches.into_iter().filter(|(bench, _)| rows.contains(bench)) {
+        measured_rows.push(measure_xdp(bench, flows).with_context(|| bench.to_owned())?);
+    }
+    Ok(measured_rows)
+}
+
+fn measure_xdp(bench: &'static str, flows: Flows) -> Result<Row> {
     let mut roads = Vec::new();
     for way in [Way::Xdp { policies: POLICIES }, Way::MasqueradeFromLink] {
-        roads.push(Road::build_for(way, Flows::Thousand)?);
+        let road = Road::build_for(way, flows)?;
+        if flows.has_hosts() {
+            road.establish().with_context(|| format!("{way:?}"))?;
+        }
+        roads.push(road);
     }
+    let before = forwarded(&roads[0])?;
     let measured = alternate(&mut roads, ROUNDS, |road| Ok(road.measure_masked(TIME)? / MILLION))?;
     println!("million packets per second of one core: median (rounds)");
     for (road, measured) in roads.iter().zip(&measured) {
         println!("  {measured}  {:?}", road.way);
     }
-    let status = fast_path_status(&roads[0])?;
-    println!("  {status}");
-    let share = status["xdp_packets"].as_f64().context("a number")?
-        / status["forwarded_packets"].as_f64().context("a number")?;
+    println!("  {}", fast_path_status(&roads[0])?);
+    let after = forwarded(&roads[0])?;
+    let share = (after.in_driver - before.in_driver) / (after.all - before.all);
     ensure!(share > 0.99, "only {share} of the packets left in the driver");
-    Ok(vec![Row {
-        bench: "fastpath_xdp_1k",
+    Ok(Row {
+        bench,
         ours: measured[0].median,
         peer: measured[1].median,
         peer_name: "forwarding with conntrack and masquerade, the same ends".to_owned(),
         unit: UNIT,
         target: Target::RatioAtLeast(2.0),
-    }])
+    })
+}
+
+/// Packets that the fast path has forwarded, and those of them that left in the driver.
+struct Forwarded {
+    all: f64,
+    in_driver: f64,
+}
+
+fn forwarded(road: &Road) -> Result<Forwarded> {
+    let status = fast_path_status(road)?;
+    let count = |name: &str| status[name].as_f64().with_context(|| format!("{name} in {status}"));
+    Ok(Forwarded { all: count("forwarded_packets")?, in_driver: count("xdp_packets")? })
 }
 
 fn fast_path_status(road: &Road) -> Result<Value> {

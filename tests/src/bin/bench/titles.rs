@@ -25,6 +25,7 @@ const TITLES: &[(&str, &str)] = &[
     ("fastpath_100k", "fast path, small datagrams of 100 000 flows of 50 devices"),
     ("fastpath_v6_1k", "fast path, small datagrams of 1 000 flows over IPv6 with masquerade"),
     ("fastpath_xdp_1k", "fast path at XDP, small datagrams of 1 000 flows"),
+    ("fastpath_xdp_100k", "fast path at XDP, small datagrams of 100 000 flows of 50 devices"),
     ("new_flows_10k", "new flows, 10 000 policies, fast path"),
     ("flood", "1 000 established flows during a flood of 1 000 000 random flows from another host"),
     ("tcp_bulk", "TCP (iperf3)"),

@@ -137,7 +137,7 @@ impl Road {
     fn equip(&mut self, prefix: &Prefix) -> Result<()> {
         if self.way.enters_by_link() {
             // A veth accepts frames that XDP redirects if its peer has GRO.
-            for (namespace, link) in [(&self.gateway, "eth1"), (&self.wan, "up0")] {
+            for (namespace, link) in [(&self.gateway, "eth1"), (&self.wan, "up0"), (&self.lan, "eth0")] {
                 namespace.run("ethtool", &["-K", link, "gro", "on"])?;
             }
         }
