@@ -101,6 +101,26 @@ pub fn renew_lease(gateway: &Gateway) {
     wait_for(SOON, "a renewal", || gateway.dhcp.acknowledged() > before).expect("renewed");
 }
 
+/// Replaces the address of the uplink, and waits until conntrack has forgotten the flows of the former one. A work item of
+/// the kernel does that, late on a busy machine; until then, these flows keep it.
+pub fn replace_address(gateway: &Gateway, [old, new]: [&str; 2]) {
+    gateway.change_kernel("address", |kernel| {
+        kernel
+            .ip(&format!(
+                "address add {new}/24 dev eth0\naddress del {old}/24 dev eth0\n\
+                 route replace default via 203.0.113.1"
+            ))
+            .expect("another address");
+        wait_for(SOON, "conntrack to forget the former address", || {
+            let table = kernel.run("cat", &["/proc/net/nf_conntrack"]).expect("the table");
+            // The gateway's own flows, which are not masqueraded, may keep it.
+            let is_of_host = |line: &&str| line.contains(" src=192.168.");
+            !table.lines().filter(is_of_host).any(|line| line.contains(&format!(" dst={old} ")))
+        })
+        .expect("forgotten");
+    });
+}
+
 /// Deletes the entries of conntrack of a family, or all, as `conntrack -F` does.
 pub fn flush_conntrack(namespace: &Namespace, family: u8) {
     /// IPCTNL_MSG_CT_DELETE of the subsystem NFNL_SUBSYS_CTNETLINK (linux/netfilter/nfnetlink_conntrack.h).

@@ -5,8 +5,8 @@ use gateway_tests::testbed::create;
 use serde_json::json;
 
 use super::changes::{
-    change_policy, change_tunnel, delete_named, except, flush_conntrack, renew_lease, restore_policy, revoke,
-    set_device, set_host_mac, set_next_hop, switch,
+    change_policy, change_tunnel, delete_named, except, flush_conntrack, renew_lease, replace_address,
+    restore_policy, revoke, set_device, set_host_mac, set_next_hop, switch,
 };
 use super::gateway::{Gateway, NEXT_HOP, TUNNELS};
 use super::hosts::{self, BOUND, End, FAILOVER, FREE, KNOWN, destination};
@@ -164,12 +164,7 @@ impl Fault {
             Fault::SegmentDown => {
                 gateway.change_kernel("link", |kernel| kernel.ip("link set eth3 down").expect("down"));
             }
-            Fault::Address => gateway.change_kernel("address", |kernel| {
-                kernel
-                    .ip("address add 203.0.113.3/24 dev eth0\naddress del 203.0.113.2/24 dev eth0\n\
-                         route replace default via 203.0.113.1")
-                    .expect("another address");
-            }),
+            Fault::Address => replace_address(gateway, ["203.0.113.2", "203.0.113.3"]),
             Fault::NewRoute => route(&format!("add {target}/32 via 203.0.113.1")),
             Fault::RouteMtu => route(&format!("add {target}/32 via 203.0.113.1 mtu 1330")),
             Fault::Unreachable => route(&format!("add unreachable {target}/32")),
@@ -276,12 +271,7 @@ impl Fault {
                     .change_kernel("link", |kernel| kernel.ip(&format!("link set {link} up")).expect("up"));
                 gateway.set_neighbours();
             }
-            Fault::Address => gateway.change_kernel("address", |kernel| {
-                kernel
-                    .ip("address add 203.0.113.2/24 dev eth0\naddress del 203.0.113.3/24 dev eth0\n\
-                         route replace default via 203.0.113.1")
-                    .expect("the first address");
-            }),
+            Fault::Address => replace_address(gateway, ["203.0.113.3", "203.0.113.2"]),
             Fault::NewRoute | Fault::RouteMtu => route(&format!("del {target}/32")),
             Fault::Unreachable => route(&format!("del unreachable {target}/32")),
             Fault::Rule => {
