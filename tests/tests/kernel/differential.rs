@@ -116,14 +116,14 @@ fn the_program_decides_as_the_function_does() {
         }
         for _ in 0..PACKETS {
             let packet = packets::packet().new_tree(&mut runner).expect("a packet").current();
-            let (reason, ip) = compare(&mut programs, &environment, &packet, round);
-            *seen.entry(reason).or_default() += 1;
+            let (verdict, ip) = compare(&mut programs, &environment, &packet, round);
+            *seen.entry(verdict.reason.as_str()).or_default() += 1;
             cases += 1;
             // A ClientHello goes on with the first name of the vocabulary, whatever the first part was.
             if let Some(ip) = ip.filter(|ip| ip.payload == flow_flags::HELLO_OPEN) {
                 let rest = packets::rest(&packet, &ip, plans::RESOLVERS[0]);
-                let (reason, ip) = compare(&mut programs, &environment, &rest, round);
-                *seen.entry(reason).or_default() += 1;
+                let (verdict, ip) = compare(&mut programs, &environment, &rest, round);
+                *seen.entry(verdict.reason.as_str()).or_default() += 1;
                 completed += usize::from(ip.is_some_and(|ip| ip.payload == flow_flags::HELLO));
                 cases += 1;
             }
@@ -178,13 +178,13 @@ fn the_program_decides_as_the_function_does() {
     }
 }
 
-/// Runs the function and the program on a packet. Returns the reason of the verdict, and the packet as it was read.
-fn compare(
+/// Runs the function and the program on a packet. Returns the verdict, and the packet as it was read.
+pub fn compare(
     programs: &mut Programs,
     environment: &PlanMaps<'_>,
     packet: &[u8],
     round: usize,
-) -> (&'static str, Option<IpPacket>) {
+) -> (Verdict, Option<IpPacket>) {
     let arrival = Arrival::default();
     let mut classified: Result<Classified, Malformed> = classify(packet, arrival.interface);
     let want = match &mut classified {
@@ -207,9 +207,9 @@ fn compare(
         "round {round}: the program and the function disagree on {packet:02x?}\n{classified:?}\n{want:?}\n{:?}",
         environment.plan
     );
-    let Ok(Classified::Ip(ip)) = classified else { return (want.reason.as_str(), None) };
+    let Ok(Classified::Ip(ip)) = classified else { return (want, None) };
     compare_flow(programs, environment, &ip, round);
-    (want.reason.as_str(), Some(ip))
+    (want, Some(ip))
 }
 
 /// Compares the flow entries, which decide later packets.
