@@ -1,4 +1,4 @@
-//! Exposure of the packaged unit, by `systemd-analyze security`.
+//! Exposure of the packaged units, by `systemd-analyze security`.
 
 use std::process::Command;
 
@@ -9,9 +9,11 @@ use crate::paths;
 /// Highest exposure, in tenths.
 const CEILING: u32 = 40;
 
-/// Fails if the daemon has more rights than it had when the ceiling was set.
+const UNITS: [&str; 2] = ["gatewayd.service", "gatewayd-guard.service"];
+
+/// Fails if a unit has more rights than the daemon had when the ceiling was set.
 pub fn check() -> Result<()> {
-    exposure(&paths::root().join("packaging/gatewayd.service"))
+    UNITS.iter().try_for_each(|unit| exposure(&paths::root().join("packaging").join(unit)))
 }
 
 fn exposure(unit: &std::path::Path) -> Result<()> {
@@ -37,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packaged_unit_is_below_the_ceiling_and_one_without_limits_is_not() {
+    fn packaged_units_are_below_the_ceiling_and_one_without_limits_is_not() {
         check().expect("below");
         let folder = std::env::temp_dir().join(format!("units-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
