@@ -96,7 +96,8 @@ impl Pair {
         self.count_fast_packets();
         let after = self.plan_states();
         if after == before {
-            compared.unwrap_or_else(|error| panic!("{}{error}", self.context()));
+            compared
+                .unwrap_or_else(|error| panic!("{}{error}\n{}", self.context(), self.descriptions(traffic)));
         } else {
             // A health check failed in one network, because the machine was busy.
             self.skipped += 1;
@@ -133,6 +134,14 @@ impl Pair {
 
     fn plan_states(&self) -> [Option<PlanState>; 2] {
         self.gateways.each_ref().map(Gateway::plan_state)
+    }
+
+    /// Describes both gateways at once and after further packets, which may be lost in turn.
+    fn descriptions(&mut self, traffic: &mut Traffic) -> String {
+        let describe = |gateways: &[Gateway; 2]| gateways.each_ref().map(Gateway::description).join("\n\n");
+        let first = describe(&self.gateways);
+        let again = self.round(traffic, false, DELIVERED);
+        format!("{first}\nthe next round: {again:?}\n{}", describe(&self.gateways))
     }
 
     /// Makes the flows equal again after packets that only one of the gateways let through.

@@ -311,6 +311,24 @@ impl Gateway {
         counters
     }
 
+    /// Describes what the kernel and the programs do, for a difference that is not understood yet.
+    pub fn description(&self) -> String {
+        let kernel = |arguments: &[&str]| {
+            self.namespace().run("ip", arguments).unwrap_or_else(|error| format!("{error:#}"))
+        };
+        let verdicts = self.api().get("/render").map(|render| render["counters"]["verdicts"].to_string());
+        let fast_path = self.api().get("/status").map(|status| status["fast_path"].to_string());
+        [
+            format!("{:?}\n{:?}", verdicts.ok(), fast_path.ok()),
+            kernel(&["-6", "rule"]),
+            kernel(&["-6", "route", "show", "table", "all"]),
+            kernel(&["-4", "rule"]),
+            kernel(&["-4", "route", "show", "table", "all"]),
+            kernel(&["-s", "link"]),
+        ]
+        .join("\n")
+    }
+
     /// Returns the packets there and back that passed the IP stack by since the start of the daemon. The load has no replies.
     pub fn fast_packets(&self) -> [u64; 2] {
         let status = self.api().get("/status").expect("the status");
