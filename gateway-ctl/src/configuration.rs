@@ -180,12 +180,16 @@ fn virtual_links(config: &Bootstrap) -> BTreeMap<String, VirtualLink> {
 }
 
 fn lan_ipv6(config: &Bootstrap) -> Option<LanIpv6Settings> {
-    let LanIpv6 { enabled, delegation, prefix, .. } = &config.network.ipv6;
+    let LanIpv6 { enabled, delegation, trust_delegation, prefix, .. } = &config.network.ipv6;
     let prefix = prefix.map(Cidr::net).and_then(|net| match net {
         IpNet::V6(net) => Some(net),
         IpNet::V4(_) => None,
     });
-    enabled.then_some(LanIpv6Settings { prefix, delegation: *delegation })
+    enabled.then_some(LanIpv6Settings {
+        prefix,
+        delegation: *delegation,
+        trust_delegation: *trust_delegation,
+    })
 }
 
 fn admin_port(config: &Bootstrap) -> u16 {

@@ -30,6 +30,7 @@ mod policies;
 mod prefixes;
 mod profiles;
 mod proxies;
+mod public_services;
 mod routes;
 mod rules;
 mod segments;

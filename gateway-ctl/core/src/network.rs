@@ -59,6 +59,8 @@ pub struct LanIpv6Settings {
     pub prefix: Option<Ipv6Net>,
     /// Prefixes of uplinks count, too.
     pub delegation: bool,
+    /// Also those that are shorter than /48 or networks of public services.
+    pub trust_delegation: bool,
 }
 
 /// Configuration of the addresses of an interface.

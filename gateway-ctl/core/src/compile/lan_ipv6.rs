@@ -2,19 +2,20 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use gateway_model::settings::bootstrap::is_for_hosts;
 use gateway_model::validated::Host;
 use ipnet::{IpNet, Ipv6Net};
 use jiff::Timestamp;
 
 use super::leg::Legs;
-use super::{Finding, Input};
+use super::{Finding, Input, public_services};
 use crate::doh_servers;
 use crate::facts::{DelegatedPrefix, LinkLayer};
 use crate::plan::{AddressKey, LanIpv6, LanPrefix, Plan};
 
 /// Prefix length of a LAN: hosts make addresses only in such prefixes (RFC 4862, RFC 7421).
 const LAN_LENGTH: u8 = 64;
-/// Providers delegate /48 at most (RFC 6177). A prefix that is larger can be set as the static one.
+/// Providers delegate /48 at most (RFC 6177).
 const MIN_DELEGATED_LENGTH: u8 = 48;
 
 /// Reports whether hosts may begin connections from addresses of a prefix that an uplink has delegated.
@@ -70,17 +71,33 @@ pub fn live<'a>(input: &'a Input<'_>) -> impl Iterator<Item = (&'a String, &'a D
         |interface: &String| input.network.uplinks.iter().any(|uplink| uplink.interface == *interface);
     let all = input.facts.delegations.iter().filter(move |_| is_wanted);
     all.filter(move |(uplink, delegated)| {
-        is_uplink(uplink)
-            && delegated.valid_until > input.now
-            && delegation_refusal(input, delegated.net).is_none()
+        is_uplink(uplink) && delegated.valid_until > input.now && refusal(input, delegated.net).is_none()
     })
 }
 
-/// Returns why a delegated prefix is refused. It is a claim of the uplink: what lies in it counts as LAN, so traffic to it
-/// leaves no tunnel, and a hostile network would delegate what the traffic of hosts is for.
-fn delegation_refusal(input: &Input<'_>, net: Ipv6Net) -> Option<String> {
+/// Returns why a delegated prefix is refused. It is a claim of the uplink: what the LANs have of it counts as LAN, so traffic
+/// to it enters no tunnel, and a hostile network would delegate what the traffic of hosts is for.
+fn refusal(input: &Input<'_>, net: Ipv6Net) -> Option<String> {
+    let is_trusted = input.network.ipv6.as_ref().is_some_and(|settings| settings.trust_delegation);
+    let unusual = || {
+        let why = unusual(net).filter(|_| !is_trusted)?;
+        Some(format!("{why} (network.ipv6.trust_delegation takes it)"))
+    };
+    impossible(input, net).or_else(unusual)
+}
+
+/// Returns why a prefix is none that an honest provider delegates to most of its customers.
+fn unusual(net: Ipv6Net) -> Option<String> {
     if net.prefix_len() < MIN_DELEGATED_LENGTH {
         return Some(format!("is shorter than /{MIN_DELEGATED_LENGTH}"));
+    }
+    public_services::owner_of(net).map(|owner| format!("is a network of {owner}"))
+}
+
+/// Returns why a prefix cannot be used, whatever the settings are.
+fn impossible(input: &Input<'_>, net: Ipv6Net) -> Option<String> {
+    if !is_for_hosts(net.addr()) {
+        return Some("is no prefix for hosts".to_owned());
     }
     let is_in = |address: &IpAddr| matches!(address, IpAddr::V6(address) if net.contains(address));
     let peers = input.state.tunnels.iter().flat_map(|tunnel| &tunnel.peers);
@@ -105,7 +122,7 @@ fn delegation_refusal(input: &Input<'_>, net: Ipv6Net) -> Option<String> {
 /// Reports delegated prefixes that are refused.
 pub fn refused_delegations(input: &Input<'_>) -> Vec<Finding> {
     let refused = input.facts.delegations.iter().filter_map(|(uplink, delegated)| {
-        let why = delegation_refusal(input, delegated.net)?;
+        let why = refusal(input, delegated.net)?;
         let message = format!("The prefix {} that {uplink} delegates {why}: it is not used.", delegated.net);
         Some(Finding { code: "delegated_prefix_refused", policy: None, message })
     });

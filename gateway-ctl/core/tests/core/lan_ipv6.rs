@@ -9,8 +9,12 @@ use crate::fixture::Fixture;
 
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new();
-    fixture.network.ipv6 = Some(LanIpv6Settings { prefix: None, delegation: true });
+    fixture.network.ipv6 = Some(with_delegation());
     fixture
+}
+
+fn with_delegation() -> LanIpv6Settings {
+    LanIpv6Settings { delegation: true, ..LanIpv6Settings::default() }
 }
 
 fn delegate(fixture: &mut Fixture, uplink: &str, net: &str, seconds: i64) -> Timestamp {
@@ -36,7 +40,7 @@ fn each_lan_gets_a_part_of_each_prefix_with_an_address() {
     fixture.network.lan.push("lan1".to_owned());
     fixture.link("lan1", 7);
     fixture.network.ipv6 =
-        Some(LanIpv6Settings { prefix: Some("fd77::/48".parse().expect("a prefix")), delegation: true });
+        Some(LanIpv6Settings { prefix: Some("fd77::/48".parse().expect("a prefix")), ..with_delegation() });
     let end = delegate(&mut fixture, "wan0", "2001:db8:100::/56", 1000);
     let plan = fixture.compiled().plan;
     for (lan, subnet) in [("lan0", "0"), ("lan1", "1")] {
@@ -97,8 +101,8 @@ fn prefixes_that_have_ended_or_lost_their_uplink_are_gone() {
 #[test]
 fn an_address_of_an_administrator_is_announced_and_left_alone() {
     let mut fixture = fixture();
-    fixture.network.ipv6 =
-        Some(LanIpv6Settings { prefix: Some("fd77::/64".parse().expect("a prefix")), delegation: false });
+    let prefix = Some("fd77::/64".parse().expect("a prefix"));
+    fixture.network.ipv6 = Some(LanIpv6Settings { prefix, ..LanIpv6Settings::default() });
     fixture.address("lan0", "fd77::5/64");
     let plan = fixture.compiled().plan;
     assert_eq!(
@@ -111,8 +115,9 @@ fn an_address_of_an_administrator_is_announced_and_left_alone() {
 /// A hostile uplink delegates what the traffic of hosts is for, so that it would count as LAN.
 #[test]
 fn hostile_delegation_is_refused_and_reported() {
-    let prefixes = |net: &str| {
+    let prefixes = |net: &str, trusted: bool| {
         let mut fixture = fixture();
+        fixture.network.ipv6.as_mut().expect("IPv6").trust_delegation = trusted;
         fixture.network.resolvers = vec!["2001:db8:53::53".parse().expect("an address")];
         fixture.network.uplinks[0].probe_targets = vec!["2001:db8:77::1".parse().expect("an address")];
         fixture.facts.endpoints.insert("vpn.example:51820".into(), "[2001:db8:99::9]:51820".parse().unwrap());
@@ -124,15 +129,53 @@ fn hostile_delegation_is_refused_and_reported() {
             findings.map(|finding| finding.message.clone()).collect::<String>(),
         )
     };
-    for (net, why) in [
+    let always = [
         ("2606:4700:4700::/56", "holds a resolver"),
         ("2001:db8:53::/56", "holds a resolver, 2001:db8:53::53"),
         ("2001:db8:77::/56", "holds a target of probes"),
         ("2001:db8:99::/56", "holds the endpoint of a tunnel"),
-        ("2000::/3", "is shorter than /48"),
-    ] {
-        let (used, message) = prefixes(net);
-        assert!(used == 0 && message.contains(why), "{net}: {message}");
+        ("fe80::/56", "is no prefix for hosts"),
+        ("ff05::/56", "is no prefix for hosts"),
+        ("::ffff:0:0/64", "is no prefix for hosts"),
+    ];
+    for (net, why) in always {
+        for trusted in [false, true] {
+            let (used, message) = prefixes(net, trusted);
+            assert!(used == 0 && message.contains(why), "{net}: {message}");
+            assert!(!message.contains("trust_delegation"), "{message}");
+        }
     }
-    assert_eq!(prefixes("2001:db8:100::/56"), (1, String::new()));
+    let unless_trusted = [
+        ("2001:db8:100::/47", "is shorter than /48"),
+        ("2a00:1450:4001:800::/56", "is a network of Google"),
+        ("2600:1f18::/36", "is shorter than /48"),
+        ("2600:1f18:1000::/48", "is a network of Amazon"),
+        ("2620:0:862:100::/56", "is a network of Wikimedia"),
+        ("2001:7fd::/48", "is a network of root name servers"),
+        // A network with a well-known resolver, but not its address.
+        ("2a07:a8c0:1::/56", "is a network of public resolvers"),
+    ];
+    for (net, why) in unless_trusted {
+        let (used, message) = prefixes(net, false);
+        assert!(used == 0 && message.contains(why), "{net}: {message}");
+        assert!(message.contains("network.ipv6.trust_delegation"), "the remedy: {message}");
+        assert_eq!(prefixes(net, true), (1, String::new()), "{net}");
+    }
+    assert_eq!(prefixes("2001:db8:100::/56", false), (1, String::new()));
+    assert_eq!(prefixes("fd12:3456:789a:100::/56", false), (1, String::new()));
+}
+
+/// The rest of a delegated prefix is no LAN: its traffic goes by the policies.
+#[test]
+fn only_the_64s_that_lans_have_count_as_lan() {
+    let mut fixture = fixture();
+    delegate(&mut fixture, "wan0", "2001:db8:100::/56", 1000);
+    let address = |plan: &Plan| plan.addresses.keys().map(|key| key.address.to_string()).collect::<Vec<_>>();
+    assert_eq!(address(&fixture.compiled().plan), ["2001:db8:100::1/64"]);
+    fixture.address("lan0", "2001:db8:100::1/64");
+    let plan = fixture.compiled().plan;
+    let within: ipnet::IpNet = "2001:db8:100::/56".parse().expect("a prefix");
+    let local: Vec<String> =
+        plan.dataplane.locals.keys().filter(|net| within.contains(*net)).map(ToString::to_string).collect();
+    assert_eq!(local, ["2001:db8:100::/64", "2001:db8:100::1/128"]);
 }

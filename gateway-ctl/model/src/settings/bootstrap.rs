@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 pub use audit::Audit;
 pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
-pub use lan_ipv6::LanIpv6;
+pub use lan_ipv6::{LanIpv6, is_for_hosts};
 pub use wan_access::WanAccess;
 
 use super::positions::Positions;

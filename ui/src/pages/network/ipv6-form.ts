@@ -3,6 +3,7 @@
 export type Ipv6Form = {
   enabled: boolean
   delegation: boolean
+  trust_delegation: boolean
   prefix: string
   rdnss: string
   mtu: string
@@ -29,6 +30,7 @@ export function settingsForm(tree: Readonly<Record<string, unknown>>): Ipv6Form 
   return {
     enabled: value('enabled') === true,
     delegation: value('delegation') === true,
+    trust_delegation: value('trust_delegation') === true,
     prefix: text('prefix'),
     rdnss: Array.isArray(list) ? list.map(String).join(', ') : '',
     mtu: text('mtu'),

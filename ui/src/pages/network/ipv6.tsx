@@ -92,6 +92,7 @@ function Form({ value, etag }: { value: Ipv6Form; etag: string | null }) {
           body: {
             'network.ipv6.enabled': form.enabled,
             'network.ipv6.delegation': form.delegation,
+            'network.ipv6.trust_delegation': form.trust_delegation,
             'network.ipv6.prefix': textOf(form.prefix),
             'network.ipv6.rdnss': wordsOf(form.rdnss),
             'network.ipv6.mtu': numberOf(form.mtu),
@@ -114,6 +115,7 @@ function Form({ value, etag }: { value: Ipv6Form; etag: string | null }) {
         fields={[
           { field: 'enabled', path: path('enabled'), kind: 'check' },
           { field: 'delegation', path: path('delegation'), kind: 'check' },
+          { field: 'trust_delegation', path: path('trust_delegation'), kind: 'check' },
           { field: 'prefix', path: path('prefix') },
           { field: 'rdnss', path: path('rdnss') },
           { field: 'mtu', path: path('mtu'), kind: 'number', min: 1280, max: 65535 },

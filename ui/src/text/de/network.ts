@@ -401,6 +401,7 @@ export const network: Text['network'] = {
     fields: {
       enabled: ['IPv6 im LAN', 'Router Advertisements'],
       delegation: ['Präfix vom Anbieter erfragen', 'Präfixdelegation mit DHCPv6'],
+      trust_delegation: ['Ungewöhnliche Präfixe annehmen', 'kürzer als /48 oder Netze öffentlicher Dienste'],
       prefix: ['Festes Präfix', 'etwa 2001:db8:1::/64; leer: durch Delegation'],
       rdnss: ['Resolver', 'leer: die Adresse der Schnittstelle'],
       mtu: ['MTU', 'leer: es wird keine bekannt gegeben'],

@@ -419,6 +419,7 @@ export const network = {
     fields: {
       enabled: ['IPv6 on the LAN', 'router advertisements'],
       delegation: ['Ask the provider for a prefix', 'DHCPv6 prefix delegation'],
+      trust_delegation: ['Take unusual prefixes', 'shorter than /48, or networks of public services'],
       prefix: ['Fixed prefix', 'such as 2001:db8:1::/64; empty: by delegation'],
       rdnss: ['Resolvers', 'empty: the address of the interface'],
       mtu: ['MTU', 'empty: none is advertised'],

@@ -22,6 +22,8 @@ pub struct LanIpv6 {
     pub enabled: bool,
     /// Requests prefixes from the uplinks (RFC 8415).
     pub delegation: bool,
+    /// Takes delegated prefixes that are shorter than /48 or networks of public services, too.
+    pub trust_delegation: bool,
     /// Prefix that the LANs have whatever the uplinks delegate; each LAN gets a /64 of it, in their order.
     pub prefix: Option<Cidr>,
     /// Resolvers for hosts. Empty: the gateway.
@@ -37,6 +39,7 @@ impl Default for LanIpv6 {
         LanIpv6 {
             enabled: false,
             delegation: true,
+            trust_delegation: false,
             prefix: None,
             rdnss: Vec::new(),
             mtu: None,
@@ -81,7 +84,8 @@ impl LanIpv6 {
     }
 }
 
-fn is_for_hosts(address: Ipv6Addr) -> bool {
+/// Reports whether hosts have addresses there: a unique local address (RFC 4193) or a global one (RFC 4291).
+pub fn is_for_hosts(address: Ipv6Addr) -> bool {
     address.is_unique_local() || address.segments()[0] >> 13 == 1
 }
 
