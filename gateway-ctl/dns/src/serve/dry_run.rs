@@ -31,8 +31,13 @@ impl Shared {
         if decision.action != Action::Pass {
             return QueryOutcome::Decided(decision);
         }
-        if state.local_answers.local(question, false).is_some_and(|local| local.goes_on.is_none()) {
-            return QueryOutcome::Here;
+        if let Some(local) = state.local_answers.local(question, false) {
+            if let Some(decision) = state.inspect_local(&client, question, &local, now) {
+                return QueryOutcome::Decided(decision);
+            }
+            if local.goes_on.is_none() {
+                return QueryOutcome::Here;
+            }
         }
         QueryOutcome::Elsewhere(
             state.fqdn_policy.fqdn_route(&client, name).unwrap_or_else(|| client.route.clone()),

@@ -25,6 +25,9 @@ impl Shared {
             return Some((query.decided(out, &decision)?, policy));
         }
         if let Some(local) = query.local_answer(question, &decision) {
+            if let Some(decision) = query.inspect_local(&local) {
+                return Some((query.decided(out, &decision)?, policy));
+            }
             return local.goes_on.is_none().then(|| (query.local(out, &local, decision.because), policy));
         }
         if decision.action == Action::LocalOnly {

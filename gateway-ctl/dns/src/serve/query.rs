@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_core::dns::{Action, Cause, Decision, Local, Question, Record, RuleSource};
+use gateway_core::dns::{Action, Cause, Decision, Local, Name, Question, Record, RuleSource};
 use jiff::Timestamp;
 
 use super::settings::Mode;
@@ -79,6 +79,26 @@ impl State {
             false => Decision::PASS,
         }
     }
+
+    /// Evaluates the names that an answer from local data leads through. Returns the first decision that is not a pass. The
+    /// name that continues the answer elsewhere is evaluated when it is resolved.
+    pub fn inspect_local(
+        &self,
+        client: &Client,
+        asked: Question<'_>,
+        local: &Local,
+        now: Timestamp,
+    ) -> Option<Decision> {
+        if local.answers.iter().all(|record| matches!(record.rtype, rtype::A | rtype::AAAA)) {
+            return None;
+        }
+        let names = AnswerTargets::of(&local.answers).names;
+        let inside = names.iter().filter(|name| local.goes_on.as_ref() != Some(*name));
+        let decide = |name: &Name| self.local_answers.inspect_name(&client.asker, asked, name.as_ref(), now);
+        inside
+            .map(|name| self.in_force(client, decide(name), now))
+            .find(|decision| decision.action != Action::Pass)
+    }
 }
 
 impl<'a> QueryContext<'a> {
@@ -129,16 +149,17 @@ impl<'a> QueryContext<'a> {
         (!is_denied || decision.action != Action::LocalOnly).then_some(local)
     }
 
+    /// Evaluates the names that an answer from local data leads through.
+    pub fn inspect_local(&self, local: &Local) -> Option<Decision> {
+        self.state.inspect_local(self.client, self.request.asked(), local, self.now.wall)
+    }
+
     fn in_force(&self, decision: Decision) -> Decision {
         self.state.in_force(self.client, decision, self.now.wall)
     }
 
     /// Evaluates the names and addresses of an answer. Returns the first decision that is not a pass.
-    pub fn inspect(
-        &self,
-        names: &[gateway_core::dns::Name],
-        addresses: &[(IpAddr, u32)],
-    ) -> Option<Decision> {
+    pub fn inspect(&self, names: &[Name], addresses: &[(IpAddr, u32)]) -> Option<Decision> {
         let (local_answers, asker, asked) =
             (&self.state.local_answers, &self.client.asker, self.request.asked());
         let names =

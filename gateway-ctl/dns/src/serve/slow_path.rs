@@ -34,6 +34,13 @@ impl PartialAnswer {
         let rdata = to.as_ref().wire().into();
         self.records.push(Record { name: from.clone(), rtype: rtype::CNAME, ttl, rdata });
     }
+
+    /// Continues with another name in place of an answer that leads through a name with a rule.
+    fn rewrite(&mut self, from: &Name, to: &Name, ttl: u32, because: Option<RuleSource>) {
+        self.leap(from, to, ttl);
+        self.because = because;
+        self.rewritten = true;
+    }
 }
 
 impl Shared {
@@ -61,6 +68,15 @@ impl Shared {
                 continue;
             }
             if let Some(mut local) = query.local_answer(question, &decision) {
+                if let Some(inner) = query.inspect_local(&local) {
+                    if let Some(trace) = query.decided(out, &inner) {
+                        return trace;
+                    }
+                    let Decision { action: Action::Name(target), because } = inner else { break };
+                    path.rewrite(&name, &target, state.settings.rewrite_ttl, because);
+                    name = target;
+                    continue;
+                }
                 let Some(target) = local.goes_on.take() else { return query.local_at(out, path, local) };
                 path.records.append(&mut local.answers);
                 path.proofs.append(&mut local.authorities);
@@ -83,9 +99,7 @@ impl Shared {
                 CachedReply::Answered(trace) => return trace,
                 CachedReply::Elsewhere(Decision { action, because }) => {
                     let Action::Name(target) = action else { break };
-                    path.leap(&name, &target, state.settings.rewrite_ttl);
-                    path.because = because;
-                    path.rewritten = true;
+                    path.rewrite(&name, &target, state.settings.rewrite_ttl, because);
                     name = target;
                 }
             }

@@ -25,7 +25,7 @@ use super::{code, extended, lines};
 use crate::hooks::LocalAnswers;
 use crate::serve::settings::Blocking;
 use crate::serve::test_doubles::*;
-use crate::serve::{QueryContext, Settings, State, Transport};
+use crate::serve::{QueryContext, QueryOutcome, Settings, State, Transport};
 use crate::wire::{Request, rtype};
 
 /// Filter and zones, as the daemon puts them together.
@@ -154,6 +154,15 @@ fn local_answers(forwarded: &[&str]) -> FilterAndZones {
         ("*.wild", "TXT", "text"),
         ("mail", "A", "192.0.2.2"),
         ("mail", "MX", "10 www.zone.example"),
+        ("walled", "A", "192.0.2.7"),
+        ("to-walled", "CNAME", "walled.zone.example"),
+        ("garden", "A", "192.0.2.8"),
+        ("to-garden", "CNAME", "garden.zone.example"),
+        ("blocked", "A", "192.0.2.9"),
+        ("to-blocked", "CNAME", "blocked.zone.example"),
+        ("two-to-blocked", "CNAME", "to-blocked.zone.example"),
+        ("middle", "CNAME", "www.other.example"),
+        ("to-middle", "CNAME", "middle.zone.example"),
     ] {
         let (zone, name, value) = ("zone.example".to_owned(), name.to_owned(), value.to_owned());
         let record =
@@ -184,16 +193,17 @@ fn local_answers(forwarded: &[&str]) -> FilterAndZones {
     let (pattern, answer) = ("ruled.home.example".to_owned(), Some("192.168.1.9".to_owned()));
     let (r#match, action) = (Match::Exact, FilterAction::Rewrite);
     state.create(DnsFilterRule { r#match, pattern, action, answer, ..Default::default() }).expect("a rule");
-    state
-        .create(DnsBlock { domain: Some(domain("ads.home.example")), ..Default::default() })
-        .expect("a block");
+    for blocked in ["ads.home.example", "blocked.zone.example", "middle.zone.example"] {
+        state.create(DnsBlock { domain: Some(domain(blocked)), ..Default::default() }).expect("a block");
+    }
     let feed = ThreatFeed {
         name: "zone".to_owned(),
         url: "https://feeds.example/".to_owned(),
         ..Default::default()
     };
     let feed = state.create(feed).expect("a feed").0.meta.id;
-    let zone = "$ORIGIN rpz.\n@ SOA . . 1 1 1 1 1\nwalled.home.example A 192.168.1.9\ngarden.home.example CNAME nas.home.example.\n";
+    let zone = "$ORIGIN rpz.\n@ SOA . . 1 1 1 1 1\nwalled.home.example A 192.168.1.9\ngarden.home.example CNAME nas.home.example.\n\
+        walled.zone.example A 192.168.1.9\ngarden.zone.example CNAME nas.home.example.\n";
     lists.put(feed, Reader::read(Some(Format::Rpz), lists.key(), zone.as_bytes())).expect("there is room");
     let host = |name: &str, addresses: &[&str]| Host {
         name: name.to_owned(),
@@ -361,6 +371,45 @@ async fn local_data_of_a_response_policy_zone_replaces_a_chain_that_leads_to_its
             assert_eq!(lines(&reply), want, "{target}");
         }
     }
+}
+
+#[tokio::test]
+async fn alias_of_a_local_zone_is_evaluated_by_each_name_that_it_leads_to() {
+    let world = world(&[]);
+    let public = a("www.other.example", 60, [192, 0, 2, 66]);
+    world.upstream.knows("www.other.example", rtype::A, vec![public]);
+    let answers = async |name: &str| answer(&world, &format!("{name}.zone.example"), rtype::A).await;
+    for reply in answers("to-walled").await {
+        assert_eq!(lines(&reply), ["to-walled.zone.example. 60 IN A 192.168.1.9"]);
+    }
+    for reply in answers("to-garden").await {
+        let want = [
+            "to-garden.zone.example. 60 IN CNAME nas.home.example.",
+            "nas.home.example. 10 IN A 192.168.1.5",
+        ];
+        assert_eq!(lines(&reply), want);
+    }
+    for (alias, blocked) in
+        [("to-blocked", "blocked"), ("two-to-blocked", "blocked"), ("to-middle", "middle")]
+    {
+        let [want, _] = answers(blocked).await;
+        for reply in answers(alias).await {
+            assert_eq!(code(&reply), code(&want), "{alias}: {reply}");
+            let renamed: Vec<String> = lines(&want)
+                .iter()
+                .map(|line| line.replace(&format!("{blocked}."), &format!("{alias}.")))
+                .collect();
+            assert_eq!(lines(&reply), renamed, "{alias}");
+        }
+    }
+    assert_eq!(world.upstream.times(), 0, "nothing is asked elsewhere");
+    for reply in answers("alias").await {
+        assert!(lines(&reply).iter().any(|line| line.contains("192.0.2.1")), "others are answered: {reply}");
+    }
+    let reply = world
+        .shared
+        .dry_run("192.0.2.9".parse().expect("an address"), Some(name("to-blocked.zone.example").as_ref()));
+    assert!(matches!(reply, QueryOutcome::Decided(_)), "{reply:?}");
 }
 
 #[tokio::test]
