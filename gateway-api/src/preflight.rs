@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gateway_core::facts::Facts;
+use gateway_core::health::{self, CheckState};
 use gateway_ctl::os::bpf::{GraceMode, grace_mode};
 use gateway_ctl::os::netlink::Netlink;
 use gateway_ctl::os::observe::Observer;
+use gateway_ctl::services::kernel_tables;
 use gateway_model::settings::Bootstrap;
 
 use crate::host_info;
@@ -44,6 +46,7 @@ pub fn run(subject: &Subject) -> Vec<Check> {
     checks.push(ports::upstreams(&subject.config));
     checks.push(program_present("nft", "nftables"));
     checks.extend(kernel());
+    checks.extend(kernel_tables::checks().into_iter().map(of_health));
     checks.push(tun());
     checks.push(wireguard());
     for family in ["ipv4", "ipv6"] {
@@ -80,6 +83,15 @@ fn incoming_sessions(sessions: &[Session], may_cut: bool) -> Check {
     }
     let result = format!("TCP sessions that end when the gateway starts: {}", session_names(sessions));
     if may_cut { Check::note(name, result, "") } else { Check::failed(name, result, SESSIONS_FIX) }
+}
+
+/// Returns a check of the running gateway as one before the start. What is nearly full or full can recover, so that it does
+/// not keep the gateway from starting.
+fn of_health(check: health::Check) -> Check {
+    match check.state {
+        CheckState::Ok => Check::ok(check.name, check.message),
+        _ => Check::note(check.name, check.message, check.remedy),
+    }
 }
 
 /// Reports whether no check failed.

@@ -100,12 +100,13 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
     let fast_path = context.dataplane.fast_path().clone();
     let time = TimeServer::default();
     let watched_time = time.clone();
-    let [kernel_tables, flow_table] = kernel_tables::reports(&context.dataplane);
+    let [kernel_tables, flow_table, fast_path_table] = kernel_tables::reports(&context.dataplane);
     let (contributed, reported) = (delegations.clone(), delegations.clone());
     vec![
         open_files::report(),
         kernel_tables,
         flow_table,
+        fast_path_table,
         Service::idle("openvpn").releases(move || async move { openvpn.stop().await }),
         Service::idle("bridges").contributes(move |facts| transports.enrich(facts)),
         Service::vital("tunnel_watcher", watcher.run(context.wake.clone()))

@@ -28,6 +28,7 @@ mod programs;
 mod quic;
 mod swap;
 mod syscall;
+mod table_use;
 mod tables;
 mod verify;
 mod versions;
@@ -48,6 +49,7 @@ pub use maps::Entries;
 pub use packet_counts::Counters;
 pub use programs::Programs;
 pub use swap::Swap;
+pub use table_use::TableUse;
 pub use versions::is_plan_live;
 pub use xdp::{Xdp, XdpState, XdpStats};
 

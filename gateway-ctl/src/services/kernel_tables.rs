@@ -5,59 +5,83 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use gateway_core::health::{Check, Finding};
+use gateway_core::health::{Check, CheckState, Finding};
 
+use crate::os::bpf::TableUse;
 use crate::reconcile::KernelDataplane;
 use crate::service::{Health, Service};
 use crate::supervise::blocking;
 
 /// Available memory, in percent, below which the health is degraded.
 const LOW_MEMORY_PERCENT: u64 = 5;
-/// Interval at which the counter of unrecorded flows is compared.
+/// Interval at which the counter of unrecorded flows is compared, and the flow table is counted.
 const FLOW_PERIOD: Duration = Duration::from_secs(10);
+/// Silence, in seconds, after which a flow counts no more. Conntrack forgets UDP after as long.
+const RECENT_SECONDS: u16 = 120;
+/// Tables of flows: that of IPv4, and that of all others.
+const FLOW_TABLES: [&str; 2] = ["flows_ipv4", "flows_ipv6"];
+const FAST_TABLES: [&str; 2] = ["fast_path_ipv4", "fast_path_ipv6"];
 
 /// Files of the kernel.
 #[derive(Clone, Debug)]
 struct Sources {
     net: PathBuf,
     memory: PathBuf,
-    neighbours: PathBuf,
+    /// Statistics of the neighbour tables.
+    statistics: PathBuf,
 }
+
+/// Check, statistics of the kernel, and family of each neighbour table.
+const NEIGHBOUR_TABLES: [(&str, &str, &str); 2] =
+    [("neighbours", "arp_cache", "ipv4"), ("neighbours_ipv6", "ndisc_cache", "ipv6")];
 
 impl Default for Sources {
     fn default() -> Sources {
         Sources {
             net: "/proc/sys/net".into(),
             memory: "/proc/meminfo".into(),
-            neighbours: "/proc/thread-self/net/stat/arp_cache".into(),
+            statistics: "/proc/thread-self/net/stat".into(),
         }
     }
 }
 
 /// Returns the services that report the tables and the memory.
-pub fn reports(dataplane: &KernelDataplane) -> [Service; 2] {
-    let (sources, unrecorded) = (Sources::default(), UnrecordedFlows::default());
-    let unrecorded = std::sync::Arc::new(unrecorded);
-    let dataplane = dataplane.clone();
+pub fn reports(dataplane: &KernelDataplane) -> [Service; 3] {
+    let (sources, flows) = (Sources::default(), std::sync::Arc::new(FlowTable::default()));
+    let (dataplane, fast_path) = (dataplane.clone(), dataplane.fast_path().clone());
     [
         Service::idle("kernel_tables").reports(move || {
             let sources = sources.clone();
             blocking(move || sources.checks())
         }),
         Service::idle("flow_table").reports(move || {
-            let (dataplane, unrecorded) = (dataplane.clone(), unrecorded.clone());
+            let (dataplane, flows) = (dataplane.clone(), flows.clone());
             blocking(move || {
-                let packets = dataplane.with(|programs| programs.unrecorded()).ok()?.packets;
-                Some(Health::from(unrecorded.check(packets, Instant::now())))
+                let read = || {
+                    let (unrecorded, reader) =
+                        dataplane.with(|programs| (programs.unrecorded(), programs.flow_reader()));
+                    Some((unrecorded.ok()?.packets, reader.ok()?.recent_use(RECENT_SECONDS).ok()?))
+                };
+                flows.check(read, Instant::now()).map(Health::from)
             })
         }),
+        Service::idle("fast_path_table").reports(move || {
+            let check = fast_path.table_use().map(fast_path_check);
+            async move { check.map(Health::from) }
+        }),
     ]
+}
+
+/// Returns the checks of the kernel's tables and of the memory, as far as this host shows them.
+pub fn checks() -> Vec<Check> {
+    Sources::default().checks().into_iter().map(|health| health.check).collect()
 }
 
 impl Sources {
     /// Returns the checks whose inputs this host has.
     fn checks(&self) -> Vec<Health> {
-        [self.conntrack(), self.neighbours(), self.memory()].into_iter().flatten().map(Health::from).collect()
+        let [ipv4, ipv6] = NEIGHBOUR_TABLES.map(|table| self.neighbours(table));
+        [self.conntrack(), ipv4, ipv6, self.memory()].into_iter().flatten().map(Health::from).collect()
     }
 
     fn conntrack(&self) -> Option<Check> {
@@ -69,15 +93,17 @@ impl Sources {
         Some(table("conntrack", entries, limit, lost, remedy))
     }
 
-    /// The kernel shows the table of IPv4, and its limit, only in the first network namespace.
-    fn neighbours(&self) -> Option<Check> {
-        let statistics = fs::read_to_string(&self.neighbours).ok()?;
+    /// The kernel shows the limits only in the first network namespace, which all share the tables.
+    fn neighbours(&self, (name, statistics, family): (&'static str, &str, &str)) -> Option<Check> {
+        let statistics = fs::read_to_string(self.statistics.join(statistics)).ok()?;
         let entries = statistics.lines().nth(1)?.split_ascii_whitespace().next()?;
         let entries = u64::from_str_radix(entries, 16).ok()?;
-        let limit = number(&self.net.join("ipv4/neigh/default/gc_thresh3"))?;
+        let limit = number(&self.net.join(family).join("neigh/default/gc_thresh3"))?;
         let lost = "hosts that are new cannot be reached when it is full";
-        let remedy = "find who scans the LAN, or raise net.ipv4.neigh.default.gc_thresh3";
-        Some(table("neighbours", entries, limit, lost, remedy))
+        let remedy = format!(
+            "find who scans the LAN (`ip neighbour`), or raise net.{family}.neigh.default.gc_thresh3"
+        );
+        Some(table(name, entries, limit, lost, &remedy))
     }
 
     fn memory(&self) -> Option<Check> {
@@ -101,34 +127,62 @@ fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Growth of the counter of packets whose flows were not recorded.
+/// Fill of the flow table, and growth of the counter of packets whose flows were not recorded.
 #[derive(Debug, Default)]
-struct UnrecordedFlows(Mutex<Option<Sample>>);
+struct FlowTable(Mutex<Option<Sample>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     at: Instant,
     packets: u64,
     growth: u64,
+    tables: [TableUse; 2],
 }
 
-impl UnrecordedFlows {
-    fn check(&self, packets: u64, now: Instant) -> Check {
+impl FlowTable {
+    /// Returns the check. `read` returns the counter of packets and the use of the tables.
+    fn check(&self, read: impl FnOnce() -> Option<(u64, [TableUse; 2])>, now: Instant) -> Option<Check> {
         let mut last = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let sample = match *last {
             Some(sample) if now.saturating_duration_since(sample.at) < FLOW_PERIOD => sample,
-            Some(sample) => Sample { at: now, packets, growth: packets.saturating_sub(sample.packets) },
-            None => Sample { at: now, packets, growth: 0 },
+            before => {
+                let (packets, tables) = read()?;
+                let growth = before.map_or(0, |before| packets.saturating_sub(before.packets));
+                Sample { at: now, packets, growth, tables }
+            }
         };
         *last = Some(sample);
-        let finding = (sample.growth > 0).then(|| Finding::flows_unrecorded(sample.growth));
-        Check::of("flow_table", finding.into_iter().collect(), "all new flows are recorded")
+        let lost = "the flows that were silent longest lose their record, and are evaluated again";
+        let remedy = "find the host with most flows (`conntrack -L`, /metrics), and stop it";
+        let mut findings = filling(FLOW_TABLES, sample.tables, lost, remedy);
+        findings.extend((sample.growth > 0).then(|| Finding::flows_unrecorded(sample.growth)));
+        Some(Check::of("flow_table", findings, uses(FLOW_TABLES, sample.tables)))
     }
+}
+
+fn fast_path_check(tables: [TableUse; 2]) -> Check {
+    let lost = "further flows take the IP stack, which is slower";
+    let remedy = "find the host with most flows (`conntrack -L`)";
+    Check::of("fast_path_table", filling(FAST_TABLES, tables, lost, remedy), uses(FAST_TABLES, tables))
+}
+
+/// Returns the findings of tables that go on working when they are full.
+fn filling(names: [&str; 2], tables: [TableUse; 2], lost: &str, remedy: &str) -> Vec<Finding> {
+    let findings = names.iter().zip(tables).filter_map(|(name, table)| {
+        let finding = Finding::table(name, table.entries, table.capacity, lost, remedy)?;
+        Some(Finding { state: CheckState::Degraded, ..finding })
+    });
+    findings.collect()
+}
+
+fn uses(names: [&str; 2], tables: [TableUse; 2]) -> String {
+    let [first, second] = tables.map(|table| format!("{} of {}", table.entries, table.capacity));
+    format!("{}: {first} entries; {}: {second}", names[0], names[1])
 }
 
 #[cfg(test)]
 mod tests {
-    use gateway_core::health::{CheckState, Code};
+    use gateway_core::health::Code;
 
     use super::*;
 
@@ -141,10 +195,12 @@ mod tests {
     fn a_table_degrades_before_it_is_full_and_recovers() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
-        let sources = Sources { net: at("net"), memory: at("meminfo"), neighbours: at("arp_cache") };
+        let sources = Sources { net: at("net"), memory: at("meminfo"), statistics: at("stat") };
         assert!(sources.checks().is_empty(), "a host without these files has no such checks");
         write(&at("net/netfilter/nf_conntrack_max"), "1000\n");
-        write(&at("net/ipv4/neigh/default/gc_thresh3"), "1000\n");
+        for family in ["ipv4", "ipv6"] {
+            write(&at("net").join(family).join("neigh/default/gc_thresh3"), "1000\n");
+        }
         for (entries, state, code) in [
             (10, CheckState::Ok, Code::Ok),
             (800, CheckState::Degraded, Code::TableFilling),
@@ -152,10 +208,14 @@ mod tests {
             (3, CheckState::Ok, Code::Ok),
         ] {
             write(&at("net/netfilter/nf_conntrack_count"), &format!("{entries}\n"));
-            write(&at("arp_cache"), &format!("entries  allocs\n{entries:08x}  00000001\n"));
+            for statistics in ["stat/arp_cache", "stat/ndisc_cache"] {
+                write(&at(statistics), &format!("entries  allocs\n{entries:08x}  00000001\n"));
+            }
             let checks = sources.checks();
             let seen: Vec<_> = checks.iter().map(|health| (health.check.state, health.check.code)).collect();
-            assert_eq!(seen, [(state, code); 2], "{entries}: {checks:?}");
+            assert_eq!(seen, [(state, code); 3], "{entries}: {checks:?}");
+            let remedy = &checks[2].check.remedy;
+            assert!(code == Code::Ok || remedy.contains("net.ipv6.neigh"), "{remedy}");
         }
     }
 
@@ -172,10 +232,31 @@ mod tests {
 
     #[test]
     fn flows_count_as_unrecorded_only_while_more_come() {
-        let (flows, start) = (UnrecordedFlows::default(), Instant::now());
-        let states = [(0, 7), (10, 7), (20, 9), (25, 9), (30, 9)]
-            .map(|(second, packets)| flows.check(packets, start + Duration::from_secs(second)).state);
+        let (flows, start) = (FlowTable::default(), Instant::now());
+        let tables = [TableUse { entries: 0, capacity: 100 }; 2];
+        let states = [(0, 7), (10, 7), (20, 9), (25, 9), (30, 9)].map(|(second, packets)| {
+            let read = || Some((packets, tables));
+            flows.check(read, start + Duration::from_secs(second)).expect("a check").state
+        });
         use CheckState::{Degraded, Ok};
         assert_eq!(states, [Ok, Ok, Degraded, Degraded, Ok]);
+    }
+
+    #[test]
+    fn tables_of_flows_degrade_by_their_level_and_never_fail() {
+        let of = |four: u64, six: u64| [four, six].map(|entries| TableUse { entries, capacity: 100 });
+        for (tables, state, code, table) in [
+            (of(79, 0), CheckState::Ok, Code::Ok, None),
+            (of(80, 0), CheckState::Degraded, Code::TableFilling, Some("ipv4")),
+            (of(0, 80), CheckState::Degraded, Code::TableFilling, Some("ipv6")),
+            (of(0, 100), CheckState::Degraded, Code::TableFull, Some("ipv6")),
+        ] {
+            let flows = FlowTable::default().check(|| Some((0, tables)), Instant::now());
+            for check in [flows.expect("a check"), fast_path_check(tables)] {
+                assert_eq!((check.state, check.code), (state, code), "{check:?}");
+                let named = check.params.get("table").map(|name| name.rsplit_once('_').expect("a family").1);
+                assert_eq!((named, check.remedy.is_empty()), (table, table.is_none()), "{check:?}");
+            }
+        }
     }
 }

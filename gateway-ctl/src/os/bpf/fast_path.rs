@@ -8,13 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aya::Ebpf;
 use gateway_common::fast_path::{LEASE, ticks};
-use gateway_common::maps as spec;
-use gateway_common::wire::{FAST_OFF, FastCounter, FastEnd, FastLink, FastState, XdpCounter, fast_words};
+use gateway_common::maps::{self as spec, MapSpec as _};
+use gateway_common::wire::{
+    FAST_OFF, FAST_PLACES, FastCounter, FastEnd, FastLink, FastState, XdpCounter, fast_words,
+};
 
 use super::Error;
 use super::flow_clock::monotonic;
 use super::maps::{ArrayMap, CounterArray, Entries as _, HashTable, open};
 use super::packet_counts::{Counters, sum};
+use super::table_use::TableUse;
 
 /// Change after which no entry of the fast path is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,7 +104,8 @@ struct Inner {
     /// The daemon ends, so nothing turns the fast path on.
     ended: bool,
     problem: Option<String>,
-    entries: u64,
+    /// Of IPv4, and of all others.
+    entries: [u64; 2],
     changes: BTreeMap<EpochChange, u64>,
 }
 
@@ -121,7 +125,7 @@ impl FastPath {
             on: false,
             ended: false,
             problem: None,
-            entries: 0,
+            entries: [0; 2],
             changes: BTreeMap::new(),
         };
         Ok(FastPath(Arc::new(Mutex::new(inner))))
@@ -171,11 +175,21 @@ impl FastPath {
         }
         let Inner { on, entries, changes, problem, .. } = &*inner;
         let (changes, problem) = (changes.clone(), problem.clone());
-        Ok(FastPathStats { on: *on, problem, counters, entries: *entries, changes })
+        Ok(FastPathStats { on: *on, problem, counters, entries: entries.iter().sum(), changes })
     }
 
     pub fn is_on(&self) -> bool {
         self.lock().on
+    }
+
+    /// Returns the use of the tables at the last [`FastPath::count_entries`]: that of IPv4, and that of all others. `None`
+    /// while it is off.
+    pub fn table_use(&self) -> Option<[TableUse; 2]> {
+        let inner = self.lock();
+        let [four, six] = inner.entries;
+        let table =
+            |entries, buckets| TableUse { entries, capacity: u64::from(buckets) * FAST_PLACES as u64 };
+        inner.on.then(|| [table(four, spec::FastFlows4::CAPACITY), table(six, spec::FastFlows6::CAPACITY)])
     }
 
     /// Counts the entries of the present epoch. Reads the whole table, so it is called once a minute.
@@ -184,17 +198,21 @@ impl FastPath {
             let inner = self.lock();
             (inner.flows4.try_clone()?, inner.flows6.try_clone()?, inner.epoch.get(fast_words::EPOCH)?)
         };
-        let mut entries = 0;
-        let mut visit = |state: &FastState| {
+        let mut entries = [0; 2];
+        let count = |state: &FastState| {
             let is_present = state.confirmed != 0 && state.epoch == epoch as u16;
-            entries += u64::from(is_present && state.end == FastEnd::None as u8);
+            u64::from(is_present && state.end == FastEnd::None as u8)
         };
         if epoch != FAST_OFF {
-            flows4.for_each(|bucket| bucket.iter().for_each(|entry| visit(&entry.state)))?;
-            flows6.for_each(|bucket| bucket.iter().for_each(|entry| visit(&entry.state)))?;
+            flows4.for_each(|bucket| {
+                entries[0] += bucket.iter().map(|entry| count(&entry.state)).sum::<u64>()
+            })?;
+            flows6.for_each(|bucket| {
+                entries[1] += bucket.iter().map(|entry| count(&entry.state)).sum::<u64>()
+            })?;
         }
         self.lock().entries = entries;
-        Ok(entries)
+        Ok(entries.iter().sum())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -208,7 +226,7 @@ impl Inner {
             if self.on {
                 self.epoch.set(fast_words::EPOCH, FAST_OFF)?;
                 self.on = false;
-                self.entries = 0;
+                self.entries = [0; 2];
             }
             return Ok(());
         };

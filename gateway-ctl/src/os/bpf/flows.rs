@@ -12,10 +12,13 @@ use gateway_common::wire::{
 use super::fast_path::EpochChange;
 use super::flow_clock::ticks;
 use super::maps::{ArrayMap, Entries as _};
+use super::table_use::TableUse;
 use super::{Error, Programs};
 
 /// Attempts to change a record that the program writes as well.
 const ATTEMPTS: usize = 3;
+/// Ticks by which the clock of another processor may be ahead.
+const CLOCK_SKEW: u16 = 2;
 /// No plan has this generation.
 const NO_GENERATION: u32 = 0;
 
@@ -51,6 +54,16 @@ where
         Ok(())
     }
 
+    /// Counts the records of flows with a packet in the last ticks.
+    fn count_recent(&self, now: u32, ticks: u16) -> Result<TableUse, Error> {
+        let (places, mut entries) = (self.places.mapped()?, 0);
+        for bucket in 0..P::CAPACITY as usize {
+            let places: FlowPlaces = places.read(bucket * size_of::<FlowPlaces>());
+            entries += count_recent(&places, now, ticks);
+        }
+        Ok(TableUse { entries, capacity: u64::from(P::CAPACITY) * FLOW_PLACES as u64 })
+    }
+
     /// Returns the record of a flow, and the offset of its value in the map.
     fn find(&self, hash: u64, key: &R::Key) -> Result<Option<(FlowValue, usize)>, Error> {
         let index = flow_bucket(hash, M::CAPACITY);
@@ -63,6 +76,13 @@ where
     }
 }
 
+fn count_recent(places: &FlowPlaces, now: u32, ticks: u16) -> u64 {
+    let pairs = places.tags.iter().zip(places.seen);
+    // A clock that is ahead wraps to a large age.
+    let is_recent = |seen: u16| (now as u16).wrapping_add(CLOCK_SKEW).wrapping_sub(seen) <= ticks;
+    pairs.filter(|(tag, seen)| **tag != 0 && is_recent(*seen)).count() as u64
+}
+
 /// Reader of the flow table that works without [`Programs`].
 pub struct FlowReader {
     flows4: ArrayMap<spec::Flows4>,
@@ -72,6 +92,17 @@ pub struct FlowReader {
 }
 
 impl FlowReader {
+    /// Returns the use of the tables by flows with a packet in the last `seconds`: that of IPv4, and that of all other
+    /// flows. Records of flows that have ended stay, and give way first.
+    pub fn recent_use(&self, seconds: u16) -> Result<[TableUse; 2], Error> {
+        let age = (u64::from(seconds) * 1_000_000_000) >> FLOW_TICK_SHIFT;
+        let (now, age) = (ticks(), u16::try_from(age).unwrap_or(u16::MAX));
+        Ok([
+            Table { records: &self.flows4, places: &self.flow_places4 }.count_recent(now, age)?,
+            Table { records: &self.flows6, places: &self.flow_places6 }.count_recent(now, age)?,
+        ])
+    }
+
     /// Returns the flows with a packet in the last `seconds`, by policy index and leg.
     pub fn flows_by_leg(&self, seconds: u32) -> Result<BTreeMap<(u32, u8), u64>, Error> {
         let now = u64::from(ticks());
@@ -175,5 +206,24 @@ impl Programs {
     /// Returns the round-robin counter of a policy.
     pub fn round_robin_counter(&self, policy: u32) -> Result<u64, Error> {
         self.maps.turns.get(policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_count_while_their_flow_sends() {
+        let now = 0x0007_0003_u32;
+        let mut places = FlowPlaces::default();
+        assert_eq!(count_recent(&places, now, 100), 0, "no records");
+        for (place, age) in [0, 50, 98, 99, 300, 60_000].into_iter().enumerate() {
+            places.tags[place] = 9;
+            places.seen[place] = (now as u16).wrapping_sub(age);
+        }
+        assert_eq!(count_recent(&places, now, 100), 3);
+        places.seen[4] = (now as u16).wrapping_add(1);
+        assert_eq!(count_recent(&places, now, 100), 4, "a clock that is ahead");
     }
 }

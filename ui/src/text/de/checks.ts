@@ -21,6 +21,11 @@ const stop = (p: Params): Piece[] =>
 const TABLES: Record<string, string> = {
   conntrack: 'die Verbindungstabelle',
   neighbours: 'die Nachbartabelle',
+  neighbours_ipv6: 'die Nachbartabelle von IPv6',
+  flows_ipv4: 'die Flow-Tabelle von IPv4',
+  flows_ipv6: 'die Flow-Tabelle von IPv6',
+  fast_path_ipv4: 'die Tabelle des schnellen Pfads von IPv4',
+  fast_path_ipv6: 'die Tabelle des schnellen Pfads von IPv6',
 }
 const table = (p: Params) => TABLES[p.text('table')] ?? p.text('table')
 const fill = (p: Params) => `${p.text('entries')} von ${p.text('limit')} Einträgen`
