@@ -57,6 +57,8 @@ const _: () = {
     same(size_of::<FilterAnswer>(), 128);
     same(size_of::<FilterHit>(), 144);
     same(size_of::<DnsSource>(), 48);
+    same(size_of::<HostKey>(), 12);
+    same(size_of::<HostTraffic>(), 16);
     same(size_of::<DnsVerdictKey>(), 44);
     same(size_of::<DnsVerdictValue>(), 32);
     same(size_of::<FastLink>(), 4);

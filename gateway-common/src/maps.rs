@@ -115,10 +115,12 @@ maps! {
 }
 
 maps! {
-    /// Names of the maps that end with the daemon. Without it, the kernel answers no query and the tap counts nothing.
+    /// Names of the maps that end with the daemon. Without it, the kernel answers no query and the taps count nothing.
     PASSING:
     /// Per-CPU hash by interface index: forwarded packets that left past the egress guard.
     Escaped "gw_escaped" [1024] u32 => CounterValue;
+    /// Hosts of the LAN whose traffic the tap counts.
+    HostBytes "gw_host_bytes" [16_384] HostKey => HostTraffic;
     /// Packet cache of DNS answers, by client and query bytes.
     DnsCache "gw_dns_cache" [16_384] DnsCacheKey => DnsCacheValue;
     /// Array of one: the generation of the DNS cache. Answers of another generation are ignored.

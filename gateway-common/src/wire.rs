@@ -14,6 +14,7 @@ mod flow;
 mod flow_bucket;
 mod flow_budget;
 mod fqdn;
+mod host_traffic;
 mod mark;
 mod policy;
 mod prefix_filter;
@@ -43,6 +44,7 @@ pub use flow::{
 pub use flow_bucket::{FLOW_PLACES, FlowPlaces, FlowRecord, FlowRecord4, FlowRecord6, flow_bucket, flow_tag};
 pub use flow_budget::{BUDGETS, FLOW_BUDGET, NewFlows, WINDOW_SHIFT, budget_index};
 pub use fqdn::{ClientKey, FqdnIpKey, FqdnIpValue};
+pub use host_traffic::{HostKey, HostTraffic};
 pub use mark::Mark;
 pub use policy::{
     AddressKey, DeviceValue, EgressAllowKey, EgressAllowValue, InterfaceKey, InterfaceValue, LIST_SHIFT,

@@ -18,6 +18,7 @@ mod fast_path_learning;
 mod fast_path_table;
 mod flow_table;
 mod guard;
+mod host_tap;
 mod ingress;
 mod inject;
 mod known_verdict;
@@ -94,6 +95,12 @@ pub fn gw_guard(context: TcContext) -> i32 {
 #[socket_filter]
 pub fn gw_tap(context: SkBuffContext) -> i64 {
     tap::run(&context)
+}
+
+/// Sockets of the daemon on LAN interfaces: counts the traffic of hosts.
+#[socket_filter]
+pub fn gw_host_tap(context: SkBuffContext) -> i64 {
+    host_tap::run(&context)
 }
 
 /// Attached nowhere: the daemon runs it on packets that then enter by the interface of their context, as if a host had

@@ -142,6 +142,9 @@ pub static EVENTS: RingBuf = RingBuf::with_byte_size(size::<spec::Events>(), 0);
 #[map(name = "gw_escaped")]
 pub static ESCAPED: PerCpuHashMap<Key<spec::Escaped>, Value<spec::Escaped>> =
     PerCpuHashMap::with_max_entries(size::<spec::Escaped>(), BPF_F_NO_PREALLOC);
+#[map(name = "gw_host_bytes")]
+pub static HOST_BYTES: HashMap<Key<spec::HostBytes>, Value<spec::HostBytes>> =
+    HashMap::with_max_entries(size::<spec::HostBytes>(), BPF_F_NO_PREALLOC);
 #[map(name = "gw_dns_cache")]
 pub static DNS_CACHE: HashMap<Key<spec::DnsCache>, Value<spec::DnsCache>> =
     HashMap::with_max_entries(size::<spec::DnsCache>(), BPF_F_NO_PREALLOC);

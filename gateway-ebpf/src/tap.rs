@@ -8,7 +8,7 @@ use crate::guard::count;
 use crate::maps;
 
 /// Type of a packet that leaves (linux/if_packet.h).
-const OUTGOING: u32 = 4;
+pub const PACKET_OUTGOING: u32 = 4;
 
 /// Counts packets that left past the guard. Returns the number of bytes that the socket receives: none.
 #[inline(always)]
@@ -18,7 +18,7 @@ pub fn run(context: &SkBuffContext) -> i64 {
     let (index, mark) = (packet.ifindex, packet.mark);
     // SAFETY: values are plain words, of which only the presence counts.
     let is_authorised = || unsafe { maps::EGRESS_ALLOW.get(&EgressAllowKey { mark, index }) }.is_some();
-    if packet.pkt_type == OUTGOING
+    if packet.pkt_type == PACKET_OUTGOING
         && has_escaped(packet.ingress_ifindex, packet.tc_index as u16, is_authorised)
     {
         count(&maps::ESCAPED, index, packet.len);

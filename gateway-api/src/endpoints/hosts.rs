@@ -1,5 +1,7 @@
 //! Hosts that were observed on the LAN, devices or not.
 
+mod dns_names;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -7,7 +9,7 @@ use gateway_core::evaluate::{Decision, PolicyRef};
 use gateway_core::gateway_verdict::{PresentHost, Treatment, internet};
 use gateway_core::paths::{host_path, uplinks};
 use gateway_core::state_machines::hosts::{Host, HostName, NameSource};
-use gateway_ctl::services::hosts::{HostList, vendor};
+use gateway_ctl::services::hosts::{HostList, HostRate, HostRates, vendor};
 use gateway_ctl::world::World;
 use gateway_model::filter::Filter;
 use gateway_model::kinds::device::DeviceStatus;
@@ -20,6 +22,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use self::dns_names::DnsNames;
 use super::devices::LIVE;
 use crate::blocking::blocking;
 use crate::context::Cx;
@@ -61,7 +64,7 @@ pub struct ObservedHost {
     mac: MacAddr,
     /// Observed addresses, the newest last.
     ips: Vec<IpAddr>,
-    /// Names that the host has given itself.
+    /// Names that own zones and reservations give to its addresses, then those that the host has given itself.
     names: Vec<HostName>,
     /// Vendor by the prefix of the MAC address; null for a random or an unassigned one.
     vendor: Option<String>,
@@ -84,6 +87,9 @@ pub struct ObservedHost {
     status: DeviceStatus,
     /// Path of its traffic to the internet now; null if its interface forwards nothing.
     path: Option<ObservedPath>,
+    /// Traffic between the host and this gateway now. Null if it is not known: nothing was measured yet, the host is offline or has
+    /// never answered, or a driver forwards the packets of its interface by XDP, where no tap sees them.
+    rate: Option<HostRate>,
 }
 
 /// Path of a host's traffic to the internet, of the address family that exposes more.
@@ -108,6 +114,8 @@ fn schema(generator: &mut SchemaGenerator) -> Schema {
 struct View {
     world: World,
     hosts: std::sync::Arc<HostList>,
+    rates: HostRates,
+    dns_names: DnsNames,
     internet: [IpAddr; 2],
     uplinks: BTreeMap<u8, String>,
 }
@@ -115,9 +123,12 @@ struct View {
 impl View {
     fn new(open: &Open) -> View {
         let world = open.world();
-        let hosts = open.enforcement.hosts().map(|inventory| inventory.list()).unwrap_or_default();
+        let inventory = open.enforcement.hosts();
+        let hosts = inventory.map(|inventory| inventory.list()).unwrap_or_default();
+        let rates = inventory.map(|inventory| inventory.rates().clone()).unwrap_or_default();
+        let dns_names = DnsNames::of(&world.state);
         let (internet, uplinks) = (internet(world.live()), uplinks(&world.input(), world.live()));
-        View { world, hosts, internet, uplinks }
+        View { world, hosts, rates, dns_names, internet, uplinks }
     }
 
     fn find(&self, id: &str) -> Result<&Host, ApiError> {
@@ -132,7 +143,7 @@ impl View {
             id: host.id(),
             mac: host.mac,
             ips: host.ips().collect(),
-            names: host.names.clone(),
+            names: self.dns_names.with_own(host),
             vendor: vendor(host.mac).map(str::to_owned),
             vendor_class: host.vendor_class.clone(),
             randomized_mac: host.mac.is_local(),
@@ -145,6 +156,7 @@ impl View {
             device_id: device.map(|device| device.meta.id),
             status: device.map_or(DeviceStatus::New, |device| device.status),
             path: self.path(host),
+            rate: self.rates.of(&host.interface, host.mac),
         }
     }
 
@@ -212,11 +224,10 @@ fn adoption_schema(generator: &mut SchemaGenerator) -> Schema {
 async fn adopt(cx: Cx, request: Req<Adoption>) -> Result<Object<Device>, ApiError> {
     blocking(move || {
         let open = cx.open()?;
-        let hosts = open.enforcement.hosts().map(|inventory| inventory.list()).unwrap_or_default();
-        let id = request.params.get("id");
-        let host = id.parse().ok().and_then(|id: Id| hosts.find(id));
-        let host = host.ok_or_else(|| ApiError::not_found(NOUN, id))?;
-        let input = Value::Object(with_defaults(request.input.device, host));
+        let view = View::new(open);
+        let host = view.find(request.params.get("id"))?;
+        let dns_names = view.dns_names.with_own(host);
+        let input = Value::Object(with_defaults(request.input.device, host, &dns_names));
         let kind = const { &Kind::of::<Device>() };
         let written: Written = cx.commit_blocking(|draft| kind.create(draft, input))?;
         let state = open.store.current();
@@ -230,12 +241,12 @@ async fn adopt(cx: Cx, request: Req<Adoption>) -> Result<Object<Device>, ApiErro
 }
 
 /// Adds the fields of the host that the body does not have.
-fn with_defaults(mut device: Map<String, Value>, host: &Host) -> Map<String, Value> {
+fn with_defaults(mut device: Map<String, Value>, host: &Host, names: &[HostName]) -> Map<String, Value> {
     let mac = host.mac.to_string();
     let is_given =
         |device: &Map<String, Value>, key: &str| device.get(key).is_some_and(|value| !value.is_null());
     if !is_given(&device, "name") {
-        device.insert("name".to_owned(), default_name(host).into());
+        device.insert("name".to_owned(), default_name(host, names).into());
     }
     let is_it = |value: &Value| value.as_str().and_then(|text| text.parse().ok()) == Some(host.mac);
     if !is_given(&device, "mac") {
@@ -255,10 +266,11 @@ fn with_defaults(mut device: Map<String, Value>, host: &Host) -> Map<String, Val
     device
 }
 
-/// Returns a name for the device of a host: its own, or the vendor with the end of the MAC address.
-fn default_name(host: &Host) -> String {
+/// Returns a name for the device of a host: that of the administrator, its own, or the vendor with the end of the MAC address.
+fn default_name(host: &Host, names: &[HostName]) -> String {
     let [.., d, e, f] = host.mac.octets();
-    match (host.best_name(), vendor(host.mac)) {
+    let given = names.iter().find(|name| name.from == NameSource::Dns).map(|name| name.name.as_str());
+    match (given.or_else(|| host.best_name()), vendor(host.mac)) {
         (Some(name), _) => name.to_owned(),
         (None, Some(vendor)) => format!("{vendor} {d:02x}:{e:02x}:{f:02x}"),
         (None, None) => host.mac.to_string(),

@@ -92,7 +92,7 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
         hosts: hosts.present(),
     };
     let (leasing, hosts_dhcp, hosts_recent) = (dhcp.clone(), dhcp.clone(), recent.clone());
-    let stored_hosts = hosts.clone();
+    let (stored_hosts, measured_hosts) = (hosts.clone(), hosts.clone());
     let connections = transports.states();
     let (worlds, delegating) = (context.worlds.clone(), context.worlds.clone());
     let state_dir = &context.worlds.in_force().config.state_dir;
@@ -165,6 +165,9 @@ pub(super) fn list(context: &Context, parts: Parts) -> Vec<Service> {
             hosts::run(context, hosts.clone(), Sources { neighbours, dhcp, recent })
         })
         .releases(move || blocking(move || hosts::store_at_end(&stored_hosts))),
+        Service::new("host_rates", context, move |context| {
+            hosts::measure::run(context, measured_hosts.clone())
+        }),
         Service::new("gateway_verdict", context, move |context| {
             gateway_verdict::run(context, counted.clone(), verdicts.clone())
         }),

@@ -7,6 +7,7 @@ use std::{fs, io};
 const FILE: &str = "/proc/thread-self/net/dev";
 /// Indexes of the numbers of a line.
 const RECEIVED_BYTES: usize = 0;
+const RECEIVED_PACKETS: usize = 1;
 const SENT_BYTES: usize = 8;
 const SENT_PACKETS: usize = 9;
 
@@ -20,6 +21,15 @@ pub struct LinkTraffic {
 /// Returns the number of packets that each interface has sent.
 pub fn sent_packets() -> io::Result<BTreeMap<String, u64>> {
     Ok(parse(&fs::read_to_string(FILE)?, |numbers| numbers.get(SENT_PACKETS).copied()))
+}
+
+/// Returns the number of packets that each interface has received and sent.
+pub fn packets() -> io::Result<BTreeMap<String, u64>> {
+    Ok(parse(&fs::read_to_string(FILE)?, all_packets))
+}
+
+fn all_packets(numbers: &[u64]) -> Option<u64> {
+    Some(numbers.get(RECEIVED_PACKETS)? + numbers.get(SENT_PACKETS)?)
 }
 
 /// Returns the bytes through each interface.
@@ -52,6 +62,7 @@ mod tests {
             eth0:9999999 100 0 0 0 0 0 0 8888 77 0 0 0 0 0 0\n";
         let sent = parse(text, |numbers| numbers.get(SENT_PACKETS).copied());
         assert_eq!(sent, BTreeMap::from([("eth0".to_owned(), 77), ("lo".to_owned(), 10)]));
+        assert_eq!(parse(text, all_packets)["eth0"], 177);
         let bytes = parse(text, |numbers| Some((numbers[RECEIVED_BYTES], numbers[SENT_BYTES])));
         assert_eq!(bytes["eth0"], (9_999_999, 8888));
         assert!(traffic().unwrap().contains_key("lo"));

@@ -9,7 +9,7 @@ use gateway_core::plan::{Attachment, Plan};
 use gateway_model::kinds::alert_rule::AlertKind;
 use tokio::time::Instant;
 
-use crate::os::bpf::{self, Counters, GuardTap};
+use crate::os::bpf::{self, Counters, InterfaceTap};
 use crate::os::link_counters;
 use crate::reconcile::KernelDataplane;
 use crate::service::Context;
@@ -142,7 +142,7 @@ struct OpenTap {
     /// Names by index.
     guarded: BTreeMap<u32, String>,
     #[expect(dead_code, reason = "they observe until they are dropped")]
-    sockets: Vec<GuardTap>,
+    sockets: Vec<InterfaceTap>,
 }
 
 /// Result of an observation.
@@ -186,7 +186,7 @@ async fn observe(
     Ok((tap, Observation { counters, rate }))
 }
 
-fn tap(dataplane: &KernelDataplane, interfaces: Vec<u32>) -> Result<Vec<GuardTap>, bpf::Error> {
+fn tap(dataplane: &KernelDataplane, interfaces: Vec<u32>) -> Result<Vec<InterfaceTap>, bpf::Error> {
     interfaces.into_iter().map(|index| dataplane.with(|programs| programs.tap_guard(index))).collect()
 }
 

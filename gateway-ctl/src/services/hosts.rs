@@ -2,7 +2,10 @@
 //! flows and announcements on one side, and the API, the verdict and alerts on the other.
 
 mod dns_clients;
+mod lans;
+pub mod measure;
 mod observe;
+mod rates;
 mod vendors;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +23,7 @@ use tokio::sync::watch;
 
 pub use dns_clients::DnsClients;
 pub use observe::{Sources, run};
+pub use rates::{HostRate, HostRates};
 pub use vendors::vendor;
 
 use crate::os::json_file;
@@ -37,6 +41,7 @@ struct Inner {
     known: Mutex<InventoryState>,
     present: watch::Sender<Arc<Vec<PresentHost>>>,
     dns_clients: DnsClients,
+    rates: HostRates,
 }
 
 #[derive(Debug, Default)]
@@ -98,12 +103,18 @@ impl HostInventory {
             known: Mutex::new(known),
             present: watch::channel(Arc::default()).0,
             dns_clients: DnsClients::default(),
+            rates: HostRates::default(),
         }))
     }
 
     /// Returns the notes in which the resolver writes its clients.
     pub fn dns_clients(&self) -> &DnsClients {
         &self.0.dns_clients
+    }
+
+    /// Returns the rates of the hosts.
+    pub fn rates(&self) -> &HostRates {
+        &self.0.rates
     }
 
     /// Returns all hosts.
@@ -128,6 +139,7 @@ impl HostInventory {
     /// Erases all hosts, in memory and on disk.
     pub fn erase(&self) -> io::Result<()> {
         self.change(Hosts::clear);
+        self.0.rates.clear();
         self.0.present.send_replace(Arc::default());
         let known = self.lock();
         // Under the lock: a save in between would write the file again.

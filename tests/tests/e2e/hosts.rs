@@ -1,12 +1,16 @@
 //! Hosts on the LAN that are no device: they are listed, the verdict counts them, and the setting blocks them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use gateway_core::announcements::MDNS_PORT;
 use gateway_tests::cores::resident;
 use gateway_tests::frames::{Body, Forged, FrameSender};
+use gateway_tests::netns::Namespace;
+use gateway_tests::services::IDENT;
 use gateway_tests::testbed::{Testbed, policy};
-use gateway_tests::topology::Host;
+use gateway_tests::topology::{Host, server};
 use gateway_tests::wait::wait_ok;
 use serde_json::{Value, json};
 
@@ -113,6 +117,101 @@ fn unknown_hosts_that_are_blocked_leak_nothing_and_devices_go_on() {
     api.put("/settings/network.unknown_hosts", &json!({"value": "direct"})).expect("set");
     api.act("/enforce/reconcile").expect("in the kernel");
     assert_direct(&network.tv);
+}
+
+/// Payload of a datagram, and its length in a frame.
+const PAYLOAD: usize = 1000;
+const FRAME: usize = PAYLOAD + 14 + 20 + 8;
+const INTERVAL: Duration = Duration::from_millis(2);
+const BITS_PER_SECOND: f64 = (FRAME * 8) as f64 / 0.002;
+
+/// Sends datagrams at a steady rate until the end.
+fn send_steadily(from: &Namespace, to: SocketAddr, ending: &AtomicBool) {
+    let socket = from.within(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))).expect("a socket");
+    let mut next = Instant::now();
+    while !ending.load(Ordering::Relaxed) {
+        socket.send_to(&[0; PAYLOAD], to).expect("sent");
+        next += INTERVAL;
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+}
+
+fn wait_for_rate(testbed: &Testbed, host: &Host, what: &str, is_right: impl Fn(&Value) -> bool) {
+    wait_ok(3 * SOON, what, || {
+        let shown = listed(testbed, host.mac)?;
+        anyhow::ensure!(is_right(&shown["rate"]), "{shown}");
+        Ok(())
+    })
+    .expect("the rate");
+}
+
+#[test]
+fn host_that_transfers_has_its_rate_an_idle_one_none_and_one_that_never_answered_null() {
+    let mut testbed = Testbed::prepare().expect("a network");
+    testbed.daemon.configure(&json!({"dataplane": {"fast_path": "on"}})).expect("configured");
+    testbed.daemon.start().expect("a daemon");
+    let network = &testbed.network;
+    [&network.tv, &network.laptop].into_iter().for_each(assert_direct);
+    for host in [&network.tv, &network.laptop] {
+        wait_for_host(&testbed, host);
+    }
+    let fast =
+        || testbed.api().get("/status").expect("the status")["fast_path"]["forwarded_packets"].as_u64();
+    let fast_before = fast();
+    let zero = json!({"sent_bps": 0, "received_bps": 0});
+    wait_for_rate(&testbed, &network.laptop, "the idle host to have no traffic", |rate| *rate == zero);
+
+    let receiver =
+        network.tv.namespace.within(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 9))).expect("bound");
+    let ending = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| send_steadily(&network.tv.namespace, (server(false), IDENT).into(), &ending));
+        scope.spawn(|| send_steadily(&network.gateway, (network.tv.v4, 9).into(), &ending));
+        let is_near = |rate: &Value, datagrams: f64| {
+            let expected = datagrams * BITS_PER_SECOND;
+            rate.as_f64().is_some_and(|rate| (0.7 * expected..1.4 * expected).contains(&rate))
+        };
+        let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_for_rate(&testbed, &network.tv, "the rate of the transfer", |rate| {
+                // The server answers each datagram by one of its length.
+                is_near(&rate["sent_bps"], 1.0) && is_near(&rate["received_bps"], 2.0)
+            });
+            wait_for_rate(&testbed, &network.laptop, "the idle host to be idle", |rate| *rate == zero);
+        }));
+        ending.store(true, Ordering::Relaxed);
+        waited.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+    drop(receiver);
+    assert!(fast() >= fast_before.map(|before| before + 500), "the packets took the fast path: {:?}", fast());
+    wait_for_rate(&testbed, &network.tv, "the transfer to be over", |rate| *rate == zero);
+
+    // A host that never answered may be forged: its traffic is not counted.
+    let sender = FrameSender::open(&network.tv.namespace, "eth0").expect("a socket");
+    let forged = "06:00:00:00:00:07";
+    let shown = wait_ok(SOON, "the forged host to be listed", || {
+        sender.send(&forged_announcement(7))?;
+        listed(&testbed, forged)
+    })
+    .expect("listed");
+    assert_eq!((&shown["confirmed"], &shown["rate"]), (&json!(false), &json!(null)), "{shown}");
+}
+
+#[test]
+fn own_zones_and_reservations_name_a_host_and_its_device() {
+    let testbed = Testbed::start().expect("scene");
+    let (api, network) = (testbed.api(), &testbed.network);
+    assert_direct(&network.tv);
+    let shown = wait_for_host(&testbed, &network.tv);
+    assert_eq!(shown["names"], json!([]), "{shown}");
+    api.post("/dns/zones", &json!({"name": "home.example"})).expect("a zone");
+    let record =
+        json!({"zone": "home.example", "name": "tv", "type": "AAAA", "value": network.tv.v6.to_string()});
+    api.post("/dns/records", &record).expect("a record");
+    let shown = listed(&testbed, network.tv.mac).expect("listed");
+    assert_eq!(shown["names"], json!([{"name": "tv.home.example", "from": "dns"}]), "{shown}");
+    let id = shown["id"].as_str().expect("an id");
+    let device = api.post(&format!("/hosts/{id}/adopt"), &json!({})).expect("adopted");
+    assert_eq!(device["name"], "tv.home.example", "{device}");
 }
 
 #[test]

@@ -30,8 +30,10 @@ export function formatBytes(bytes: number): string {
 }
 
 /** A rate, from bytes per second: `29.4 Mbit/s`. */
-export function formatRate(bytesPerSecond: number): string {
-  const bits = bytesPerSecond * 8
+export const formatRate = (bytesPerSecond: number): string => formatBits(bytesPerSecond * 8)
+
+/** A rate, from bits per second. */
+export function formatBits(bits: number): string {
   if (bits < 1000) return `${formatNumber(bits)} bit/s`
   if (bits < 1_000_000) return `${formatNumber(bits / 1000, 1)} kbit/s`
   if (bits < 1_000_000_000) return `${formatNumber(bits / 1_000_000, 1)} Mbit/s`

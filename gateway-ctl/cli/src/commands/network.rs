@@ -39,6 +39,8 @@ const HOSTS: &[Column] = &[
     column("STATUS", "status"),
     column("DECISION", "path.decision"),
     column("EGRESS", "path.egress"),
+    column("SENT_BPS", "rate.sent_bps"),
+    column("RECEIVED_BPS", "rate.received_bps"),
 ];
 
 const PEERS: &[Column] = &[

@@ -15,7 +15,9 @@ use rustix::io::Errno;
 use super::fast_path::FastPath;
 use super::maps::Maps;
 use super::pins::map_ids;
-use super::programs::{ANSWER, FILTER, GUARD, INGRESS, INJECT, LAN_EGRESS, Programs, TAP, WAN_INGRESS};
+use super::programs::{
+    ANSWER, FILTER, GUARD, HOST_TAP, INGRESS, INJECT, LAN_EGRESS, Programs, TAP, WAN_INGRESS,
+};
 use super::tables::Written;
 use super::xdp::Xdp;
 use super::{Error, make_folder, mount_bpffs, verify, versions};
@@ -43,7 +45,7 @@ impl Programs {
         GzDecoder::new(OBJECT).read_to_end(&mut object).map_err(Error::Decompress)?;
         let mut ebpf = loader.load(&object).map_err(|e| Error::Load(Box::new(e)))?;
         let mut verified = verify::load_all(&mut ebpf, INGRESS);
-        let others = [INGRESS, LAN_EGRESS, GUARD, WAN_INGRESS, ANSWER, INJECT, TAP];
+        let others = [INGRESS, LAN_EGRESS, GUARD, WAN_INGRESS, ANSWER, INJECT, TAP, HOST_TAP];
         for name in others.into_iter().chain(FILTER) {
             verified.take(name)?;
         }

@@ -84,6 +84,7 @@ pub struct Maps {
     pub block_hits: CounterTable<spec::BlockHits>,
     pub prevented: CounterTable<spec::GuardDrops>,
     pub escaped: CounterTable<spec::Escaped>,
+    pub host_bytes: HashTable<spec::HostBytes>,
     pub initials: RingBuf<MapData>,
     pub events: RingBuf<MapData>,
 }
@@ -133,6 +134,7 @@ impl Maps {
             block_hits: CounterTable(open::<spec::BlockHits, _>(ebpf)?),
             prevented: CounterTable(open::<spec::GuardDrops, _>(ebpf)?),
             escaped: CounterTable(open::<spec::Escaped, _>(ebpf)?),
+            host_bytes: HashTable(open::<spec::HostBytes, _>(ebpf)?),
             initials: open::<spec::Initials, _>(ebpf)?,
             events: open::<spec::Events, _>(ebpf)?,
         })

@@ -37,6 +37,7 @@ pub(super) const ANSWER: &str = "gw_dns_reply";
 pub(super) const FILTER: [&str; 3] = ["gw_dns_read", "gw_dns_lookup", "gw_dns_block"];
 pub(super) const INJECT: &str = "gw_inject";
 pub(super) const TAP: &str = "gw_tap";
+pub(super) const HOST_TAP: &str = "gw_host_tap";
 
 /// Identifiers of the pinned maps. They identify the maps when the pins are gone.
 pub(super) type MapIds = Vec<(&'static str, u32)>;

@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use gateway_core::announcements;
-use gateway_core::facts::LinkLayer;
 use gateway_core::state_machines::dhcp::LeaseStatus;
 use gateway_core::state_machines::hosts::{Evidence, Host, Observation, Retention};
 use gateway_model::kinds::alert_rule::AlertKind;
@@ -17,6 +16,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
+use super::lans::{Lan, Lans};
 use super::{HostInventory, HostList, macs_of_devices};
 use crate::os::announcement_socket::AnnouncementSocket;
 use crate::os::neighbour::{self, TableEntry};
@@ -51,51 +51,6 @@ const ASK_NEW_FOR: SignedDuration = SignedDuration::from_mins(2);
 /// Maximum number of alerts of new hosts at a time.
 const MAX_ALERTS: usize = 64;
 const ALERT: AlertKind = AlertKind::NewDevice;
-
-/// LAN interface of a round.
-#[derive(Clone, Debug)]
-struct Lan {
-    name: String,
-    vlan: Option<u16>,
-}
-
-/// LAN interfaces by index, and the gateway's own MAC addresses.
-#[derive(Clone, Debug, Default)]
-struct Lans {
-    interfaces: BTreeMap<u32, Lan>,
-    own: BTreeSet<MacAddr>,
-}
-
-impl Lans {
-    fn of(world: &World) -> Lans {
-        let links = &world.facts.links;
-        let lan = world.network.lan.iter().filter_map(|name| {
-            let link = links.get(name).filter(|link| link.link_layer == LinkLayer::Ethernet)?;
-            let vlan = link.vlan.as_ref().map(|(_, id)| *id);
-            Some((link.index, Lan { name: name.clone(), vlan }))
-        });
-        Lans {
-            interfaces: lan.collect(),
-            own: links.values().filter_map(|link| link.mac).map(MacAddr).collect(),
-        }
-    }
-
-    /// Returns an observation of a host, unless it is this gateway or not on the LAN.
-    fn observation(
-        &self,
-        index: u32,
-        mac: MacAddr,
-        at: Timestamp,
-        evidence: Evidence,
-    ) -> Option<Observation<'_>> {
-        let lan = self.interfaces.get(&index).filter(|_| !self.own.contains(&mac))?;
-        Some(Observation { interface: &lan.name, mac, vlan: lan.vlan, at, evidence })
-    }
-
-    fn index_of(&self, name: &str) -> Option<u32> {
-        self.interfaces.iter().find(|(_, lan)| lan.name == name).map(|(index, _)| *index)
-    }
-}
 
 /// Sources of observations.
 pub struct Sources {

@@ -4,7 +4,7 @@ import { Facts } from '@/components/facts'
 import { StateWord } from '@/components/state'
 import { Age, Clock } from '@/components/time'
 import { useText } from '@/text'
-import { HostPath, HostTags } from './host-words'
+import { HostPath, HostRate, HostTags } from './host-words'
 import type { Host } from './hosts'
 
 export function HostFacts({ host }: { host: Host }) {
@@ -46,6 +46,7 @@ export function HostFacts({ host }: { host: Host }) {
         [words.lastSeen, <Age key="last" time={host.last_seen} />],
         [words.answers, host.confirmed ? text.common.yes : words.unconfirmed],
         [words.way, <HostPath key="way" host={host} />],
+        [words.rate, <HostRate key="rate" host={host} />],
       ]}
     />
   )

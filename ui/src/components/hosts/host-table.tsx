@@ -5,7 +5,7 @@ import { Link } from '@/app/link'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { useText, type Text } from '@/text'
 import { HostActions } from './host-actions'
-import { HostPath, HostSeen, HostTags } from './host-words'
+import { HostPath, HostRate, HostSeen, HostTags } from './host-words'
 import { addressOf, nameOf, type Host } from './hosts'
 
 interface Props {
@@ -80,6 +80,12 @@ function columnsOf(
       header: columns.path,
       accessorFn: (host) => host.path?.treatment ?? '',
       cell: ({ row: { original: host } }) => <HostPath host={host} />,
+    },
+    {
+      id: 'rate',
+      header: columns.rate,
+      accessorFn: (host) => (host.rate ? host.rate.received_bps + host.rate.sent_bps : -1),
+      cell: ({ row: { original: host } }) => <HostRate host={host} />,
     },
     ...(devices
       ? [

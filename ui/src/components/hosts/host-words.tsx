@@ -1,6 +1,7 @@
 // Parts of a host in words.
 
 import { useText } from '@/text'
+import { formatBits } from '@/text/format'
 import { StateWord, Tag } from '@/components/state'
 import { Age } from '@/components/time'
 import { pathState, type Host } from './hosts'
@@ -39,6 +40,24 @@ export function HostPath({ host }: { host: Host }) {
     <span className="two" title={path.sentence}>
       <StateWord state={pathState(host)}>{text.hosts.treatments[path.treatment] ?? path.treatment}</StateWord>
       {by ? <small>{by}</small> : null}
+    </span>
+  )
+}
+
+/** What a host transfers now, in both directions. */
+export function HostRate({ host }: { host: Host }) {
+  const text = useText()
+  const { rate } = host
+  if (!rate)
+    return (
+      <span className="dim" title={text.hosts.rateUnknown}>
+        -
+      </span>
+    )
+  return (
+    <span className="two" title={text.hosts.rateHint}>
+      <span>{text.hosts.receives(formatBits(rate.received_bps))}</span>
+      <small>{text.hosts.sends(formatBits(rate.sent_bps))}</small>
     </span>
   )
 }

@@ -31,9 +31,9 @@ export function useStrangers(): Host[] | undefined {
   return useAnsweringHosts().data?.data.filter((host) => host.device_id === null)
 }
 
-/** The name of a host: the one it gives itself, else its vendor with the end of the MAC address. The daemon's adoption names it so as well. */
+/** The name of a host: the one that an own zone or a reservation gives it, the one it gives itself, else its vendor with the end of the MAC address. The daemon's adoption names it so as well. */
 export function nameOf(host: Pick<Host, 'names' | 'vendor' | 'mac'>): string {
-  for (const from of ['dhcp', 'mdns', 'ssdp'])
+  for (const from of ['dns', 'dhcp', 'mdns', 'ssdp'])
     for (const name of host.names) if (name.from === from) return name.name
   return host.vendor ? `${host.vendor} ${host.mac.slice(-8)}` : host.mac
 }

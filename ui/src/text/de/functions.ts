@@ -31,6 +31,7 @@ export const functions: Text['functions'] = {
   gateway_verdict: 'Urteil',
   guard_tap: 'Wächter',
   history: 'Verlauf',
+  host_rates: 'Verkehr der Hosts',
   hosts: 'Hosts',
   interfaces: 'Schnittstellen',
   ipv6_lan: 'IPv6 im LAN',

@@ -30,6 +30,7 @@ export const functions = {
   gateway_verdict: 'Verdict',
   guard_tap: 'Guard',
   history: 'History',
+  host_rates: 'Traffic of hosts',
   hosts: 'Hosts',
   interfaces: 'Interfaces',
   ipv6_lan: 'IPv6 on the LAN',

@@ -29,6 +29,8 @@ pub enum NameSource {
     Mdns,
     /// Product that the host announces by SSDP.
     Ssdp,
+    /// Name that an own zone or a reservation gives to an address of the host. The administrator gave it, not the host.
+    Dns,
 }
 
 /// Name of a host, and its origin. A host can announce any name.
@@ -109,10 +111,12 @@ impl Host {
         best.map(|name| name.name.as_str())
     }
 
-    /// Notes an observation. An earlier one does not move the first: the kernel overstates the age of entries that another
-    /// host's message created (`neigh_create` in net/core/neighbour.c).
-    pub(super) fn see(&mut self, at: Timestamp) {
+    /// Notes an observation. `is_older`: the host may have been there before it was first observed.
+    pub(super) fn see(&mut self, at: Timestamp, is_older: bool) {
         self.last_seen = self.last_seen.max(at);
+        if is_older {
+            self.first_seen = self.first_seen.min(at);
+        }
     }
 
     pub(super) fn add_address(&mut self, address: IpAddr, at: Timestamp) {

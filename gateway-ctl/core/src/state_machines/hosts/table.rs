@@ -148,6 +148,8 @@ impl Hosts {
 }
 
 fn apply(host: &mut Host, evidence: Evidence, at: Timestamp) {
+    // The kernel gives a new neighbour entry an age, as if the host had been there before.
+    let is_older = !matches!(evidence, Evidence::Neighbour { .. });
     match evidence {
         Evidence::Neighbour { address, is_confirmed } => {
             host.add_address(address, at);
@@ -169,7 +171,7 @@ fn apply(host: &mut Host, evidence: Evidence, at: Timestamp) {
             host.add_name(&name, from);
         }
     }
-    host.see(at);
+    host.see(at, is_older);
 }
 
 /// Returns the host of a full table that gives way to a new one: of those that never answered the newest; for a host

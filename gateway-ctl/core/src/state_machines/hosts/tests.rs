@@ -69,6 +69,12 @@ fn a_host_collects_what_is_observed_of_it() {
 }
 
 #[test]
+fn a_new_neighbour_entry_with_an_age_makes_a_host_no_older() {
+    let hosts = observed([neighbour(1, 100, true), neighbour(1, 40, false)]);
+    assert_eq!((host(&hosts, 1).first_seen, host(&hosts, 1).last_seen), (at(100), at(100)));
+}
+
+#[test]
 fn a_host_is_online_for_minutes_and_present_for_a_day_if_it_answered() {
     let hosts = observed([neighbour(1, 0, true), neighbour(2, 0, false)]);
     let (answered, silent) = (host(&hosts, 1), host(&hosts, 2));
