@@ -36,7 +36,8 @@ pub fn fields(data: &Value, style: Style) -> String {
     lines(&rows, style)
 }
 
-/// Returns the leak matrix: one line a policy, one column a state. The names of the states are in the grid.
+/// Returns the leak matrix: one line a policy, one column a state. The names of the states are in the grid. Hosts without a device
+/// record have lines of their own behind the policies.
 pub fn leak_matrix(data: &Value, style: Style) -> String {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let states: Vec<String> =
@@ -49,7 +50,17 @@ pub fn leak_matrix(data: &Value, style: Style) -> String {
         line.extend(states.iter().map(|state| outcome(&row["cells"][state])));
         rows.push(line);
     }
+    for row in list(&data["unrecorded"]) {
+        let by = if row["policy"].is_null() { &row["treatment"] } else { &row["policy"]["name"] };
+        let mut line = vec![format!("{} without a record ({})", hosts(&row["hosts"]), cell(by))];
+        line.extend(states.iter().map(|state| outcome(&row["cells"][state])));
+        rows.push(line);
+    }
     lines(&rows, style)
+}
+
+fn hosts(count: &Value) -> String {
+    if *count == 1 { "1 host".to_owned() } else { format!("{} hosts", cell(count)) }
 }
 
 /// Returns `via:wg-a`, `blocked`, `direct` if that is intended, `DIRECT` if it is a leak.
@@ -208,6 +219,20 @@ mod tests {
         assert_eq!(
             leak_matrix(&data, Style::default()),
             "POLICY\tUP\tDOWN\tBOOT\nall\tvia:wg-a\tDIRECT\tblocked\n"
+        );
+    }
+
+    #[test]
+    fn hosts_without_a_record_have_lines_of_their_own() {
+        let cells = json!({"up": {"outcome": "direct", "via": "default", "leak": false}});
+        let unrecorded = json!([
+            {"treatment": "no_policy", "policy": null, "hosts": 2, "cells": cells},
+            {"treatment": "through_policy", "policy": {"id": "x", "name": "rest"}, "hosts": 1, "cells": cells},
+        ]);
+        let data = json!({"states": ["up"], "rows": [], "unrecorded": unrecorded});
+        assert_eq!(
+            leak_matrix(&data, Style::default()),
+            "POLICY\tUP\n2 hosts without a record (no_policy)\tdirect\n1 host without a record (rest)\tdirect\n"
         );
     }
 }

@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compile::{Compiled, CompiledPolicy, Input};
-use crate::evaluate::Decision;
 use crate::evaluate::route::{Exits, Kernel};
-use crate::gateway_verdict::HostCounts;
+use crate::evaluate::{Decision, PolicyRef};
+use crate::gateway_verdict::{HostCounts, Treatment};
 pub use cell::{Cell, Cells, HopColumn, Outcome};
 use reach::{DnsPath, ExternalQueries, Reach, is_bound};
 use scenarios::Scenarios;
@@ -36,6 +36,11 @@ pub struct LeakMatrix {
     pub rows: Vec<LeakRow>,
     /// Hosts without a device record that are there, by the treatment of their packets now.
     pub without_record: HostCounts,
+    /// The same hosts as rows of their own, the most exposed first.
+    pub unrecorded: Vec<UnrecordedRow>,
+    /// Cell of the state without a plan.
+    #[serde(skip)]
+    boot: Cell,
     pub risk: Risk,
 }
 
@@ -48,6 +53,20 @@ pub struct LeakRow {
     pub hosts: usize,
     pub cells: Cells,
     pub risk: Risk,
+}
+
+/// Row of hosts without a device record: those of one treatment, by one policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnrecordedRow {
+    /// Treatment of their packets now.
+    pub treatment: Treatment,
+    /// Policy or exception that decides on them; null if none does.
+    pub policy: Option<PolicyRef>,
+    /// Number of hosts that are there.
+    pub hosts: usize,
+    /// Behaviour in each state. That of the policy's row; without one it does not depend on tunnels, and is no leak, because
+    /// nothing intends a tunnel for them.
+    pub cells: Cells,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -189,6 +208,8 @@ fn rows_of<'a>(input: &'a Input<'a>, worlds: &'a Scenarios) -> Grid<'a> {
         hops: Vec::new(),
         rows: list,
         without_record: HostCounts::default(),
+        unrecorded: Vec::new(),
+        boot: rows.boot,
         risk: Risk::None,
     };
     matrix.note_risk();

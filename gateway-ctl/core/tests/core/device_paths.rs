@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use gateway_core::evaluate::{Decision, Request, evaluate};
 use gateway_core::gateway_verdict::{Observed, PresentHost, Treatment, Word, count, word};
-use gateway_core::matrix::leak_matrix;
+use gateway_core::matrix::per_hop::leak_matrix_per_hop;
+use gateway_core::matrix::{Outcome, leak_matrix};
 use gateway_core::paths::{DevicePath, Paths, PolicyOrigin, paths};
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::exception::ExceptionType;
@@ -270,6 +271,49 @@ fn leak_matrix_counts_the_hosts_of_each_row_and_those_without_a_record() {
     assert_eq!(of("for nas"), Some(0), "an exception decides on it");
     let without = matrix.without_record;
     assert_eq!((without.total(), without.no_policy, without.records_silent), (2, 2, 0));
+    let [row] = &matrix.unrecorded[..] else { panic!("{:?}", matrix.unrecorded) };
+    assert_eq!((row.treatment, &row.policy, row.hosts), (Treatment::NoPolicy, &None, 2));
+    for cell in [&row.cells.up, &row.cells.degraded, &row.cells.down, &row.cells.daemon_down] {
+        assert_eq!(
+            (cell.outcome, cell.dns, cell.leak),
+            (Outcome::Direct, Outcome::Direct, false),
+            "{cell:?}"
+        );
+    }
+    assert_eq!(row.cells.boot.outcome, Outcome::Blocked);
     matrix.count_hosts(&input, &compiled, &[]);
     assert!(matrix.rows.iter().all(|row| row.hosts == 0) && matrix.without_record.total() == 0);
+    assert!(matrix.unrecorded.is_empty());
+}
+
+#[test]
+fn hosts_without_a_record_have_the_cells_of_the_policy_that_decides_on_them() {
+    let mut fixture = fixture();
+    fixture.policy(json!({"name": "rest", "source_type": "all", "hops": [{"type": "vpn", "target": "a"}]}));
+    fixture.apply();
+    let on_lan = [unknown(1)];
+    let count = |fixture: &Fixture| {
+        let (input, compiled) = (fixture.input(), fixture.compiled());
+        let mut matrix = leak_matrix_per_hop(&input);
+        matrix.count_hosts(&input, &compiled, &on_lan);
+        matrix
+    };
+    let matrix = count(&fixture);
+    let rest = matrix.rows.iter().find(|row| row.name == "rest").expect("the row");
+    let [row] = &matrix.unrecorded[..] else { panic!("{:?}", matrix.unrecorded) };
+    assert_eq!((row.treatment, row.hosts, &row.cells), (Treatment::ThroughPolicy, 1, &rest.cells));
+    assert_eq!(row.policy.as_ref().map(|policy| policy.name.as_str()), Some("rest"));
+
+    fixture.network.unknown_hosts = UnknownHosts::Blocked;
+    let matrix = count(&fixture);
+    let [row] = &matrix.unrecorded[..] else { panic!("{:?}", matrix.unrecorded) };
+    assert_eq!((row.treatment, &row.policy), (Treatment::Blocked, &None));
+    assert_eq!(row.cells.hops.len(), matrix.hops.len());
+    let cells = [&row.cells.up, &row.cells.down].into_iter().chain(row.cells.hops.values());
+    for cell in cells {
+        assert_eq!(
+            (cell.outcome, cell.ipv6, cell.dns),
+            (Outcome::Blocked, Outcome::Blocked, Outcome::Blocked)
+        );
+    }
 }

@@ -41,7 +41,7 @@ export function LeakMatrix() {
       <Loaded
         query={shown}
         lines={8}
-        isEmpty={(matrix) => matrix.rows.length === 0}
+        isEmpty={(matrix) => matrix.rows.length === 0 && matrix.unrecorded.length === 0}
         empty={<p className="quiet">{text.policies.matrixEmpty}</p>}
       >
         {(matrix) => (

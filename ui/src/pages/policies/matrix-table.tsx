@@ -5,7 +5,16 @@ import { StateWord, Tag } from '@/components/state'
 import { useText } from '@/text'
 import { cellWords, stateLabel } from './cell-words'
 import { useOrigins } from './data'
-import { cellOf, hopColumns, sameCell, stateOf, type Cell, type LeakMatrix, type LeakRow } from './model'
+import {
+  cellOf,
+  hopColumns,
+  sameCell,
+  stateOf,
+  type Cell,
+  type LeakMatrix,
+  type LeakRow,
+  type UnrecordedRow,
+} from './model'
 import { addressOf } from './origin'
 
 interface Props {
@@ -72,14 +81,55 @@ export function MatrixTable({ matrix, before, pending = [], only, narrow = false
               </tr>
             )
           })}
+          {only === undefined
+            ? matrix.unrecorded.map((row) => (
+                <UnrecordedHosts
+                  key={`${row.treatment} ${row.policy?.id}`}
+                  row={row}
+                  matrix={matrix}
+                  columns={columns}
+                />
+              ))
+            : null}
         </tbody>
       </table>
     </div>
   )
 }
 
+interface UnrecordedProps {
+  row: UnrecordedRow
+  matrix: LeakMatrix
+  columns: string[]
+}
+
+/** A row of hosts without a device record, which no filter for devices finds. */
+function UnrecordedHosts({ row, matrix, columns }: UnrecordedProps) {
+  const text = useText()
+  const policy = matrix.rows.find((each) => each.policy_id === row.policy?.id)
+  const by = row.policy?.name ?? text.hosts.treatments[row.treatment] ?? row.treatment
+  return (
+    <tr>
+      <th scope="row">
+        <Link to="/devices/hosts" search={{ only: 'strangers', decision: row.treatment }}>
+          {text.policies.matrixUnrecorded(row.hosts, by)}
+        </Link>
+      </th>
+      {columns.map((state) => (
+        <MatrixCell
+          key={state}
+          row={policy ?? { fail_policy: 'fail-closed', risk: 'none' }}
+          cell={cellOf(row, state)}
+          label={stateLabel(matrix, state, text)}
+          changed={false}
+        />
+      ))}
+    </tr>
+  )
+}
+
 interface CellProps {
-  row: LeakRow
+  row: Pick<LeakRow, 'fail_policy' | 'risk'>
   cell: Cell | undefined
   label: string
   changed: boolean

@@ -12,6 +12,7 @@ export type Outcome = Schemas['Outcome']
 export type Cell = Schemas['Cell']
 export type LeakMatrix = Schemas['LeakMatrix']
 export type LeakRow = Schemas['LeakRow']
+export type UnrecordedRow = Schemas['UnrecordedRow']
 export type Enforced = Schemas['PolicyEnforcement']
 
 /** The fields of a policy that may be written. */
@@ -95,7 +96,7 @@ export function hopColumns(matrix: LeakMatrix): HopColumn[] {
   return (matrix as { hops?: HopColumn[] }).hops ?? []
 }
 
-export function cellOf(row: LeakRow, state: string): Cell | undefined {
+export function cellOf(row: Pick<LeakRow, 'cells'>, state: string): Cell | undefined {
   return (row.cells as Record<string, Cell>)[state]
 }
 

@@ -3,6 +3,7 @@ import { policyExceptions } from './policy-exceptions'
 import { policyProfiles } from './policy-profiles'
 import { policyClasses } from './policy-classes'
 import { policyReview } from './policy-review'
+import { formatNumber } from '../format'
 
 const zahl = (n: number, eins: string, viele: string) => `${n} ${n === 1 ? eins : viele}`
 
@@ -321,6 +322,8 @@ export const policies: Text['policies'] = {
     next_hop: 'über andere Hops',
   },
   pendingTag: 'ausstehend',
+  matrixUnrecorded: (hosts, by) =>
+    `${hosts === 1 ? '1 Host, der kein Gerät ist' : `${formatNumber(hosts)} Hosts, die kein Gerät sind`}: ${by}`,
   matrixEmpty: 'Keine Richtlinie ist aktiv, also gibt es nichts zu berechnen.',
   pendingMatrixMissing: (n) =>
     `${zahl(n, 'Änderung ist gespeichert und fehlt', 'Änderungen sind gespeichert und fehlen')} in dieser Matrix: sie zeigt den aktiven Plan.`,

@@ -3,6 +3,7 @@ import { policyExceptions } from './policy-exceptions'
 import { policyProfiles } from './policy-profiles'
 import { policyClasses } from './policy-classes'
 import { policyReview } from './policy-review'
+import { formatNumber } from '../format'
 
 type Parts = ReactNode[]
 
@@ -335,6 +336,8 @@ export const policies = {
     next_hop: 'through other hops',
   } as Record<string, string>,
   pendingTag: 'pending',
+  matrixUnrecorded: (hosts: number, by: string) =>
+    `${hosts === 1 ? '1 host' : `${formatNumber(hosts)} hosts`} without a device record: ${by}`,
   matrixEmpty: 'No policy is active, so there is nothing to compute.',
   pendingMatrixMissing: (n: number) =>
     `${count(n, 'change is', 'changes are')} saved and not in this matrix: it shows the active plan.`,
