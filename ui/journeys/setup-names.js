@@ -84,6 +84,48 @@ export default async function setupNames({ daemon, open }) {
   assert.equal((await setting('dns.upstream_tls_names'))['9.9.9.9'], 'dns.quad9.net')
   await until('the laptop to leave again', reaches)
 
+  // By a policy: hosts leave as before, and the end of the setup leads to the form of a policy for all traffic.
+  await begin()
+  await choose(/^By a policy/)
+  await next()
+  assert.equal(await setting('network.unknown_hosts'), 'direct')
+  await page.evaluate(() => {
+    const progress = JSON.parse(localStorage.getItem('gateway.setup'))
+    localStorage.setItem('gateway.setup', JSON.stringify({ ...progress, step: 'names' }))
+  })
+  await page.reload()
+  assert.ok(await page.getByRole('radio', { name: /^By a policy/ }).isChecked())
+  await page.evaluate(() => {
+    const progress = JSON.parse(localStorage.getItem('gateway.setup'))
+    localStorage.setItem('gateway.setup', JSON.stringify({ ...progress, step: 'save' }))
+  })
+  await page.reload()
+  await page.getByRole('button', { name: 'Finish, and write the policy' }).click()
+  await page.waitForURL('**/policies/new?source=all')
+  await settled(page)
+  assert.equal(await page.getByLabel('Applies to').inputValue(), 'all')
+
+  // The page of hosts offers the same, in German, too.
+  await page.goto('/devices/hosts')
+  await settled(page)
+  const option = (name) => page.getByRole('button', { name, exact: true })
+  assert.equal(await option('Direct').getAttribute('aria-pressed'), 'true')
+  await option('Blocked').click()
+  await until('the setting', async () => (await setting('network.unknown_hosts')) === 'blocked')
+  await option('By a policy').click()
+  await until('the setting again', async () => (await setting('network.unknown_hosts')) === 'direct')
+  await page.getByRole('link', { name: 'Write a policy for all traffic' }).click()
+  await page.waitForURL('**/policies/new?source=all')
+  assert.equal(await page.getByLabel('Applies to').inputValue(), 'all')
+  const german = await open({ language: 'de' })
+  await german.page.goto('/devices/hosts')
+  await settled(german.page)
+  await german.page.getByRole('button', { name: 'Nach Richtlinie', exact: true }).click()
+  await german.page.getByRole('link', { name: 'Richtlinie für allen Verkehr schreiben' }).waitFor()
+  assert.deepEqual(await violations(german.page), [])
+  german.watch.assertClean()
+  await german.close()
+
   // On a phone nothing is wider than the window.
   await page.setViewportSize({ width: 360, height: 740 })
   await begin()

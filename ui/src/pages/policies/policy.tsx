@@ -45,8 +45,16 @@ function NewPage() {
   const device = search.device
   const start: Draft = from
     ? { ...inputOf(from), name: `${from.name}-2`, priority: from.priority + 1 }
-    : { ...EMPTY, priority: free(list), source_value: device ?? '' }
-  return <PolicyEditor key={search.from ?? ''} policy={null} start={{ value: start, etag: null }} />
+    : search.source === 'all'
+      ? { ...EMPTY, source_type: 'all' }
+      : { ...EMPTY, priority: free(list), source_value: device ?? '' }
+  return (
+    <PolicyEditor
+      key={search.from ?? search.source ?? ''}
+      policy={null}
+      start={{ value: start, etag: null }}
+    />
+  )
 }
 
 /** The priority behind the last policy that is no catch-all. */

@@ -5,7 +5,7 @@ import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say } from '@/app/toasts'
 import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
-import { TREATMENTS, useTreatment, type Treatment } from '@/components/hosts/stranger-choice'
+import { CHOICES, settingOf, useTreatment, type Choice } from '@/components/hosts/stranger-choice'
 import { PickOne } from '@/components/picker'
 import { Failure, Skeleton } from '@/components/section'
 import { useText } from '@/text'
@@ -69,10 +69,12 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
   const [own, setOwn] = useState('')
   const [withList, setWithList] = useState(subscribed.length === 0)
   const [list, setList] = useState<ListKey>('hageziLight')
-  const [strangers, setStrangers] = useState(now.strangers)
+  const [strangers, setStrangers] = useState<Choice>(
+    now.strangers === 'direct' && props.progress.byPolicy ? 'policy' : now.strangers,
+  )
   const typed = own.split(/[\s,]+/).filter(Boolean)
   const save = useChange(async () => {
-    const body = settingsOf({ resolver, own: typed, withList, strangers }, now, presets)
+    const body = settingsOf({ resolver, own: typed, withList, strangers: settingOf(strangers) }, now, presets)
     const changed = Object.keys(body).length > 0
     const saved = changed ? await call(client.PUT('/settings', { params: { header: {} }, body })) : null
     // Another try must not subscribe it twice.
@@ -109,7 +111,7 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
         save.mutate(undefined, {
           onSuccess: ({ warnings }) => {
             say(t.saved, warnings)
-            props.finish(summary)
+            props.finish(summary, { byPolicy: strangers === 'policy' })
           },
         })
       }
@@ -186,16 +188,17 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
       <fieldset className="choices">
         <legend className="sub">{t.strangers}</legend>
         <p className="mid wide">{t.strangersHint}</p>
-        {TREATMENTS.map((each) => (
+        {CHOICES.map((each) => (
           <Radio
             key={each}
             group="strangers"
             value={each}
             chosen={strangers}
-            onChoose={(next) => setStrangers(next as Treatment)}
+            onChoose={(next) => setStrangers(next as Choice)}
             title={text.hosts.stranger.options[each] ?? each}
           >
-            {text.hosts.stranger.means[each]} {each === 'direct' ? '' : t.alsoYou}
+            {text.hosts.stranger.means[each]} {each === 'policy' ? t.policyLater : ''}{' '}
+            {each === 'direct' ? '' : t.alsoYou}
           </Radio>
         ))}
       </fieldset>

@@ -11,6 +11,8 @@ export interface Progress {
   /** The tunnel and the device of the later steps. */
   tunnel?: string
   device?: string
+  /** A policy is to decide on hosts that are no device. */
+  byPolicy?: boolean
 }
 
 const STORED = 'gateway.setup'

@@ -2,7 +2,10 @@
 
 import { useState } from 'react'
 import { useGet } from '@/api/query'
+import { stringifySearch } from '@/app/search-params'
+import { Button } from '@/components/button'
 import { Command } from '@/components/command'
+import { POLICY_FORM, usePolicyForAll } from '@/components/hosts/stranger-choice'
 import { Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
@@ -17,6 +20,9 @@ export function SaveStep(props: StepProps) {
   const host = useGet('/platform', {}, { every: 60_000 }).data?.data.hostname
   const settings = useGet('/settings')
   const waiting = listOf(settings.data?.data).filter((setting) => setting.pending_restart)
+  const hosts = text.hosts.first
+  const policy = usePolicyForAll()
+  const finish = () => props.finish(saved ? t.savedShort : text.wizard.skipped)
   return (
     <StepPage
       {...props}
@@ -24,7 +30,7 @@ export function SaveStep(props: StepProps) {
       title={t.title}
       lead={t.lead}
       action={t.finish}
-      onAction={() => props.finish(saved ? t.savedShort : text.wizard.skipped)}
+      onAction={finish}
       last
       inner={
         <>
@@ -37,6 +43,20 @@ export function SaveStep(props: StepProps) {
         </>
       }
     >
+      {props.progress.byPolicy && !policy ? (
+        <Section title={hosts.policyTitle} hint={hosts.policyHint}>
+          <Button
+            needs="operator"
+            onClick={() => {
+              finish()
+              // The setup is outside of the router.
+              location.assign(`${POLICY_FORM.to}${stringifySearch(POLICY_FORM.search)}`)
+            }}
+          >
+            {hosts.finishToPolicy}
+          </Button>
+        </Section>
+      ) : null}
       <Section title={t.restart} hint={waiting.length > 0 ? t.restartHint : undefined}>
         {waiting.length > 0 ? (
           <>

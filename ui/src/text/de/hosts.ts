@@ -132,7 +132,7 @@ export const hosts: Text['hosts'] = {
   forgotten: (name) => `${name} ist vergessen. Ist der Host noch da, erscheint er wieder als neu.`,
   stranger: {
     label: 'Hosts, die kein Gerät sind',
-    options: { direct: 'Direkt', blocked: 'Blockiert', quarantine: 'Quarantäne' },
+    options: { direct: 'Direkt', blocked: 'Blockiert', quarantine: 'Quarantäne', policy: 'Nach Richtlinie' },
     means: {
       direct:
         'Für sie gelten Richtlinien für ihr Netz und für allen Verkehr. Wo es keine gibt, gehen sie direkt hinaus, ohne Tunnel.',
@@ -140,7 +140,11 @@ export const hosts: Text['hosts'] = {
         'Sie erreichen das Internet nicht, gleich welche Richtlinien es gibt, und Namen des Internets werden für sie nicht aufgelöst. Sie erreichen das Gateway und das LAN.',
       quarantine:
         'Sie erreichen weder das Internet noch andere Netze, nur das Gateway. Namen des Internets werden für sie nicht aufgelöst.',
+      policy:
+        'Eine Richtlinie für allen Verkehr oder für ihre Schnittstelle gilt für sie wie für jeden Host. Wo es keine gibt, gehen sie direkt hinaus.',
     },
+    write: 'Richtlinie für allen Verkehr schreiben',
+    written: 'Es ist diese: ',
     saved: 'Das gilt sofort.',
     unknown: 'Was für sie gilt, ist nicht bekannt: Die Einstellung ist nicht zu lesen.',
   },
@@ -199,6 +203,12 @@ export const hosts: Text['hosts'] = {
     strangers: 'Hosts ohne Namen',
     strangersHint:
       'Einen Host mit einem Namen nennt das Gateway Gerät. Die anderen stehen in der Übersicht, wo jeder hinzugefügt werden kann.',
+    policyLater:
+      'Der letzte Schritt der Einrichtung führt zu ihrem Formular, wenn es einen Weg gibt, den sie nennen kann.',
+    policyTitle: 'Hosts ohne Namen',
+    policyHint:
+      'Über sie soll eine Richtlinie entscheiden. Sie ist noch nicht geschrieben; bis dahin gehen sie direkt hinaus.',
+    finishToPolicy: 'Abschließen und die Richtlinie schreiben',
     alsoYou: 'Das gilt auch für den Rechner, an dem Sie sitzen, bis er ein Gerät ist.',
     save: 'Speichern und weiter',
     saved: 'Namen und Hosts sind eingerichtet.',

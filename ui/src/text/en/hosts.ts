@@ -135,7 +135,12 @@ export const hosts = {
   forgotten: (name: string) => `${name} is forgotten. If it is still there, it appears again as new.`,
   stranger: {
     label: 'Hosts that are no device',
-    options: { direct: 'Direct', blocked: 'Blocked', quarantine: 'Quarantine' } as Record<string, string>,
+    options: {
+      direct: 'Direct',
+      blocked: 'Blocked',
+      quarantine: 'Quarantine',
+      policy: 'By a policy',
+    } as Record<string, string>,
     means: {
       direct:
         'Policies for their network and for all traffic hold for them. Where there is none, they leave directly, without a tunnel.',
@@ -143,7 +148,11 @@ export const hosts = {
         'They do not reach the internet, whatever policies there are, and names of the internet are not resolved for them. They reach the gateway and the LAN.',
       quarantine:
         'They reach neither the internet nor other networks, only the gateway. Names of the internet are not resolved for them.',
+      policy:
+        'A policy for all traffic, or for their interface, holds for them as for every host. Where there is none, they leave directly.',
     } as Record<string, string>,
+    write: 'Write a policy for all traffic',
+    written: 'It is this one: ',
     saved: 'It holds at once.',
     unknown: 'What holds for them is not known: the setting cannot be read.',
   },
@@ -199,6 +208,11 @@ export const hosts = {
     strangers: 'Hosts without a name',
     strangersHint:
       'The gateway calls a host with a name a device. Others are listed in the overview, where each can be added.',
+    policyLater: 'The last step of the setup leads to its form, when there is a way that it can name.',
+    policyTitle: 'Hosts without a name',
+    policyHint:
+      'You chose that a policy decides on them. It is not written yet: until then they leave directly.',
+    finishToPolicy: 'Finish, and write the policy',
     alsoYou: 'This holds for the machine that you sit at, too, until it is a device.',
     save: 'Save and continue',
     saved: 'Names and hosts are set.',
