@@ -83,6 +83,26 @@ export default async function hosts({ daemon, context, open }) {
   await observed.getByText(tv).waitFor()
   await observed.getByText('192.168.10.', { exact: false }).first().waitFor()
 
+  // Its page adds a filter rule for it alone.
+  await observed.getByText(/^receives \d/).waitFor()
+  const { id: television } = (await daemon.api('GET', '/devices')).find((device) => device.mac === tv)
+  await page.goto(`/devices/${television}?tab=dns`)
+  await settled(page)
+  await page.getByRole('link', { name: 'Add a rule' }).click()
+  await dialog.waitFor()
+  await dialog.getByLabel('Pattern', { exact: true }).fill('video.example')
+  await dialog.getByRole('button', { name: 'Create', exact: true }).click()
+  await dialog.waitFor({ state: 'hidden' })
+  const [rule] = await daemon.api('GET', '/dns/filter-rules')
+  assert.deepEqual([rule.pattern, rule.scope.devices], ['video.example', [television]])
+  await page.goto(`/devices/${television}?tab=dns`)
+  await page
+    .getByRole('region', { name: 'Filter rules for this device' })
+    .getByText('video.example')
+    .waitFor()
+  assert.deepEqual(await violations(page), [])
+  await daemon.api('DELETE', `/dns/filter-rules/${rule.id}`)
+
   // Without its record it is a host without a decision again, on a phone too; a click makes it a device at once.
   const id = (await daemon.api('GET', '/devices')).find((device) => device.mac === tv).id
   await daemon.api('DELETE', `/devices/${id}`)

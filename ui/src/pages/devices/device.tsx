@@ -28,6 +28,7 @@ import { DeviceFacts } from './device-facts'
 import { DeviceHosts } from './device-hosts'
 import { DeviceForm } from './device-form'
 import { DeviceReservation } from './device-reservation'
+import { DeviceRules } from './device-rules'
 
 type Device = Schemas['Device']
 
@@ -134,7 +135,10 @@ function Page({ device, etag }: { device: Device; etag: string | null }) {
           <DeviceHosts device={device} />
         </>
       ) : tab === 'dns' ? (
-        <DeviceDns device={device} />
+        <>
+          <DeviceRules device={device} />
+          <DeviceDns device={device} />
+        </>
       ) : tab === 'exceptions' ? (
         <DeviceExceptions device={device} />
       ) : tab === 'reservation' ? (

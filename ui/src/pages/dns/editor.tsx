@@ -1,4 +1,5 @@
-// A list of objects that can be added, changed, switched and deleted. The form that is open stands in the address; a change
+// A list of objects that can be added, changed, switched and deleted. The form that is open stands in the address, with what a new object
+// is for; a change
 // that another user made meanwhile is merged field by field.
 
 import { useEffect, useMemo, useState, type ReactNode } from 'react'
@@ -81,7 +82,7 @@ export function ResourceSection<T extends { id: string }, F extends Fields>(prop
   const [kind, id] = (search.edit ?? '').split(':')
   const editing = kind === resource.key ? (id ?? '') : null
   const open = (which: string) => change({ edit: `${resource.key}:${which}` })
-  const close = () => change({ edit: undefined })
+  const close = () => change({ edit: undefined, for: undefined })
   const toggle = useChange(async (row: T) => {
     const { data, etag } = await resource.get(row.id)
     const fields = resource.fields(data)

@@ -118,6 +118,11 @@ export const devices: Text['devices'] = {
     status: 'Ergebnis',
     by: 'Durch',
     elapsed: 'Antwortzeit',
+    rules: 'Filterregeln für dieses Gerät',
+    rulesHint:
+      'Regeln, die es oder eine seiner Gruppen nennen. Listen und Regeln für alle gelten für es ebenso.',
+    noRules: 'Keine Regel gilt nur für dieses Gerät.',
+    addRule: 'Regel hinzufügen',
   },
   reservation: {
     hint: 'Der DHCP-Server gibt diese Adresse keinem anderen Gerät.',

@@ -133,6 +133,10 @@ export const devices = {
     status: 'Result',
     by: 'By',
     elapsed: 'Time to answer',
+    rules: 'Filter rules for this device',
+    rulesHint: 'Rules that name it or one of its groups. Lists, and rules for all, hold for it as well.',
+    noRules: 'No rule is for this device alone.',
+    addRule: 'Add a rule',
   },
   reservation: {
     hint: 'The DHCP server gives this address to no other device.',

@@ -1,7 +1,9 @@
 // Filter rules: for one name or a pattern, for some clients, at certain times.
 
+import { useMemo } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
+import { useSearchParams } from '@/app/search-params'
 import { Check, Select, TextField } from '@/components/fields'
 import { PickMany } from '@/components/picker'
 import { StateWord } from '@/components/state'
@@ -58,6 +60,18 @@ const resource: Resource<Row, Fields> = {
 
 export function Rules() {
   const text = useText()
+  // A new rule is for the device that the address names.
+  const [{ for: device }] = useSearchParams()
+  const own = useMemo(
+    () =>
+      device
+        ? {
+            ...resource,
+            blank: { ...resource.blank, scope: { devices: [device], groups: [], privacy_class: null } },
+          }
+        : resource,
+    [device],
+  )
   const { lists } = text.dns
   const { columns, rules } = lists
   const query = useGet('/dns/filter-rules')
@@ -65,7 +79,7 @@ export function Rules() {
   const groups = new Map((useGet('/device-groups').data?.data ?? []).map((each) => [each.id, each.name]))
   return (
     <ResourceSection
-      resource={resource}
+      resource={own}
       words={rules}
       query={query}
       extra={<p className="dim sm">{lists.order}</p>}
