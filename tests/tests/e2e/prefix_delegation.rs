@@ -15,6 +15,9 @@ use crate::e2e::ipv6_lan::{ADDRESSES, DEFAULT_ROUTES, configure_itself, wait_unt
 /// Prefixes of 40 bits, out of which prefixes are delegated.
 const POOL: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x500, 0, 0, 0, 0, 0);
 const OTHER_POOL: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x600, 0, 0, 0, 0, 0);
+/// A network of a public service, which a hostile uplink delegates.
+const PUBLIC_POOL: Ipv6Addr = Ipv6Addr::new(0x2a00, 0x1450, 0x4000, 0, 0, 0, 0, 0);
+const OF_PUBLIC_POOL: &str = "2a00:1450:40";
 /// Beginnings of addresses out of them.
 const OF_POOL: &str = "2001:db8:5";
 const OF_OTHER_POOL: &str = "2001:db8:6";
@@ -97,4 +100,26 @@ fn a_prefix_survives_a_restart_and_a_changed_one_replaces_it() {
     let answer = ask_server(&testbed.network.tv, server(true));
     let Some(IpAddr::V6(seen)) = answer.seen() else { panic!("{answer}") };
     assert_eq!(seen.segments()[2] & 0xff00, OTHER_POOL.segments()[2], "{answer}");
+}
+
+/// A hostile uplink delegates a prefix that holds a public service, so that traffic to it would count as LAN.
+#[test]
+fn a_network_of_a_public_service_is_used_only_by_the_switch() {
+    let (mut testbed, router) = prepare(PUBLIC_POOL);
+    testbed.daemon.start().expect("started");
+    let network = &testbed.network;
+    configure_itself(&network.tv);
+    wait_ok(SOON, "the prefix to be refused", || {
+        let enforce = testbed.api().get("/enforce").map_err(anyhow::Error::msg)?.to_string();
+        anyhow::ensure!(enforce.contains("is a network of Google"), "{enforce}\n{}", router.log());
+        Ok(())
+    })
+    .expect("refused");
+    let own = || network.gateway.run("ip", &["-6", "address", "show", "dev", "eth1"]).expect("addresses");
+    assert!(!own().contains(OF_PUBLIC_POOL), "{}", own());
+
+    let set = json!({"value": true});
+    testbed.api().put("/settings/network.ipv6.trust_delegation", &set).expect("set");
+    wait_until_shown(&network.tv, ADDRESSES, OF_PUBLIC_POOL, true);
+    assert!(own().contains(OF_PUBLIC_POOL), "{}", own());
 }
