@@ -125,7 +125,8 @@ async fn run(cx: Cx, _: Req<()>) -> Result<BackupRun, ApiError> {
             let code = match &cause {
                 Cause::Target(error) if error.is_timeout() => Code::UpstreamTimeout,
                 Cause::Target(_) | Cause::Differs => Code::UpstreamFailed,
-                Cause::Container(_) | Cause::BrokenOff => Code::Internal,
+                Cause::Spool(error) if error.kind() == std::io::ErrorKind::StorageFull => Code::StorageFull,
+                Cause::Spool(_) | Cause::BrokenOff => Code::Internal,
             };
             let mut error = ApiError::new(code, format!("The backup failed: {cause}."))
                 .detail("target", run.target.as_str())

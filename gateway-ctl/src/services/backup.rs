@@ -11,6 +11,7 @@ mod names;
 mod observed;
 mod s3;
 mod schedule;
+mod sealed_file;
 mod sftp;
 mod target;
 mod webdav;
@@ -19,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use gateway_model::export::Document;
 use gateway_model::settings::Bootstrap;
 use gateway_model::settings::group::Group;
@@ -33,9 +33,9 @@ use zeroize::Zeroizing;
 
 use crate::store::{self, AuditTicket, BackupOutcome, BackupRun, BackupTrigger, Store};
 use crate::tls::Factory;
-use encryption::Form;
 use names::Series;
 use schedule::DueBackup;
+use sealed_file::SealedFile;
 use target::Target;
 
 pub use error::Error as TargetError;
@@ -115,8 +115,9 @@ pub enum Error {
 pub enum Cause {
     #[error(transparent)]
     Target(#[from] TargetError),
-    #[error(transparent)]
-    Container(#[from] encryption::Error),
+    /// The file that is sent cannot be made.
+    #[error("the state directory cannot hold the backup: {0}")]
+    Spool(#[source] std::io::Error),
     #[error("what was read back from the target is not what was written")]
     Differs,
     #[error("operation was cancelled")]
@@ -293,13 +294,15 @@ impl Service {
     ) -> Result<MadeBackup, Cause> {
         let passphrase = Zeroizing::new(config.passphrase.expose().to_owned());
         let (held, file, secret) = (state.clone(), self.file.clone(), passphrase.clone());
-        let (plain, sealed) = blocking(move || {
-            let document = Document::of(&held, &file, true, env!("CARGO_PKG_VERSION"), &node(&held), at);
-            let plain = Zeroizing::new(document.to_bytes());
-            encryption::seal(&plain, &secret, Form::Binary).map(|sealed| (plain, Bytes::from(sealed)))
+        let folder = self.own_folder();
+        let sealed = blocking(move || {
+            SealedFile::make(&folder, &secret, |out| {
+                Document::write(&held, &file, true, env!("CARGO_PKG_VERSION"), &node(&held), at, out)
+            })
         })
-        .await??;
-        let length = sealed.len();
+        .await?
+        .map_err(Cause::Spool)?;
+        let length = usize::try_from(sealed.length).unwrap_or(usize::MAX);
         let target = self.open(config, length).await?;
         // Only this gateway writes files of this series, and this is the only run.
         for left in series.drafts(&target.list().await?) {
@@ -307,11 +310,9 @@ impl Service {
         }
         let written = if target.writes_whole() { name.to_owned() } else { series.draft(name) };
         let stored = async {
-            target.write(&written, sealed.clone()).await?;
+            target.write(&written, &sealed).await?;
             let back = target.read(&written, length).await?;
-            let opened = blocking(move || encryption::open(&back, &passphrase)).await?;
-            // A file that does not decrypt, or that decrypts to other content, differs from the written one.
-            if !opened.is_ok_and(|opened| Zeroizing::new(opened) == plain) {
+            if !blocking(move || sealed.is_equal(back, &passphrase)).await? {
                 return Err(Cause::Differs);
             }
             if written != name {

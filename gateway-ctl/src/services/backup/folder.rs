@@ -1,11 +1,9 @@
 //! Local folder as the target of backups.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read as _, Take};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-
-use bytes::Bytes;
 
 use super::error::Error;
 
@@ -47,22 +45,20 @@ impl Folder {
         .await
     }
 
-    pub async fn write(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
+    pub async fn write(&self, name: &str, source: File) -> Result<(), Error> {
         let path = self.0.join(name);
         blocking("writing the file", move || {
-            write(&path, &bytes).map_err(|error| explain("writing the file", &error))
+            write(&path, source).map_err(|error| explain("writing the file", &error))
         })
         .await
     }
 
-    pub async fn read(&self, name: &str, length: usize) -> Result<Vec<u8>, Error> {
+    /// Opens a file, to read at most one byte beyond the length.
+    pub async fn read(&self, name: &str, length: usize) -> Result<Take<File>, Error> {
         let path = self.0.join(name);
         blocking("reading the file back", move || {
-            let mut bytes = Vec::with_capacity(length);
-            File::open(path)
-                .and_then(|file| file.take(length as u64 + 1).read_to_end(&mut bytes))
-                .map_err(|error| explain("reading the file back", &error))?;
-            Ok(bytes)
+            let file = File::open(path).map_err(|error| explain("reading the file back", &error))?;
+            Ok(file.take(length as u64 + 1))
         })
         .await
     }
@@ -104,9 +100,9 @@ pub fn is_inside(path: &Path, folder: &Path) -> bool {
     real(path).starts_with(real(folder))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write(path: &Path, mut source: File) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
+    io::copy(&mut source, &mut file)?;
     file.sync_all()
 }
 
@@ -136,13 +132,18 @@ mod tests {
 
     #[tokio::test]
     async fn files_are_for_the_gateway_alone_and_are_listed() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let target = Folder::new(folder.path().to_str().unwrap(), Path::new("/nowhere")).await.unwrap();
-        target.write("a.part", Bytes::from_static(b"data")).await.unwrap();
+        let source = other.path().join("source");
+        fs::write(&source, b"data").unwrap();
+        target.write("a.part", File::open(&source).unwrap()).await.unwrap();
         target.rename("a.part", "a").await.unwrap();
         assert_eq!(target.list().await.unwrap(), ["a"]);
-        assert_eq!(target.read("a", 4).await.unwrap(), b"data");
-        assert_eq!(target.read("a", 2).await.unwrap(), b"dat", "one more than asked for, which shows");
+        for (length, want) in [(4, "data"), (2, "dat")] {
+            let mut back = String::new();
+            target.read("a", length).await.unwrap().read_to_string(&mut back).unwrap();
+            assert_eq!(back, want, "at most one more than asked for, which shows");
+        }
         let mode = fs::metadata(folder.path().join("a")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         target.remove("a").await.unwrap();

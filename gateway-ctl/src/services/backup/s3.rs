@@ -66,9 +66,9 @@ impl S3 {
         self.send(Method::PUT, &put, bytes).await.map(drop)
     }
 
-    pub async fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
+    pub async fn read(&self, name: &str) -> Result<Bytes, Error> {
         let get = self.bucket.get_object(Some(&self.credentials), &self.key(name)).sign(VALIDITY);
-        self.send(Method::GET, &get, Bytes::new()).await.map(Vec::from)
+        self.send(Method::GET, &get, Bytes::new()).await
     }
 
     /// Removes an object. An object that no longer exists is no error.

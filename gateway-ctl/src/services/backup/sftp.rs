@@ -3,6 +3,7 @@
 //! The server's key is pinned: a server that does not prove to have it receives neither user name nor password.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use russh_sftp::client::SftpSession;
 use russh_sftp::client::error::Error as SftpError;
 use russh_sftp::protocol::{FileAttributes, OpenFlags, StatusCode};
 use sha2::{Digest, Sha256};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
 use super::error::{Error, shortened};
 use crate::tls::PqMode;
@@ -100,13 +101,13 @@ impl Sftp {
         Ok(entries.map(|entry| entry.file_name()).collect())
     }
 
-    pub async fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    pub async fn write(&self, name: &str, source: File) -> Result<(), Error> {
         let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
         let private = FileAttributes { permissions: Some(0o600), ..FileAttributes::empty() };
         let opened = self.sftp.open_with_flags_and_attributes(self.path(name), flags, private).await;
         let mut file = opened.map_err(|error| explain("writing the file", &error))?;
         let written = async {
-            file.write_all(bytes).await?;
+            tokio::io::copy(&mut tokio::fs::File::from_std(source), &mut file).await?;
             file.flush().await?;
             // The client does not send the request to servers without this extension.
             file.sync_all().await.map_err(std::io::Error::other)?;
@@ -115,13 +116,18 @@ impl Sftp {
         written.await.map_err(|error| Error::failed("writing the file", error))
     }
 
-    pub async fn read(&self, name: &str, length: usize) -> Result<Vec<u8>, Error> {
+    /// Reads a file into another one. Returns that from its first byte on.
+    pub async fn read(&self, name: &str, length: usize, into: File) -> Result<File, Error> {
         let opened = self.sftp.open(self.path(name)).await;
         let file = opened.map_err(|error| explain("reading the file back", &error))?;
-        let mut bytes = Vec::with_capacity(length);
-        let read = file.take(length as u64 + 1).read_to_end(&mut bytes).await;
-        read.map_err(|error| Error::failed("reading the file back", error))?;
-        Ok(bytes)
+        let read = async {
+            let mut into = tokio::fs::File::from_std(into);
+            tokio::io::copy(&mut file.take(length as u64 + 1), &mut into).await?;
+            into.flush().await?;
+            into.rewind().await?;
+            Ok::<File, std::io::Error>(into.into_std().await)
+        };
+        read.await.map_err(|error| Error::failed("reading the file back", error))
     }
 
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {

@@ -1,7 +1,9 @@
 //! Targets of backups: one set of operations for all kinds, each operation with a deadline.
 
+use std::fs::File;
 use std::future::Future;
-use std::path::Path;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use super::error::Error;
 use super::folder::Folder;
 use super::http::Transport;
 use super::s3::S3;
+use super::sealed_file::{self, SealedFile};
 use super::sftp::Sftp;
 use super::webdav::Webdav;
 use crate::tls::Factory;
@@ -34,6 +37,8 @@ impl Default for Timeouts {
 /// Connected target.
 pub(super) struct Target {
     kind: Kind,
+    /// State directory.
+    own: PathBuf,
     timeouts: Timeouts,
 }
 
@@ -69,7 +74,7 @@ impl Target {
                 Kind::Sftp(within(timeouts.step, "signing in", opening).await?)
             }
         };
-        Ok(Target { kind, timeouts })
+        Ok(Target { kind, own: own.to_owned(), timeouts })
     }
 
     /// Returns the names of the files in the folder.
@@ -85,29 +90,34 @@ impl Target {
         within(self.timeouts.step, "listing the folder", list).await
     }
 
-    /// Writes a file under an unused name. A failure may leave a partial file.
-    pub async fn write(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
-        let deadline = self.deadline(bytes.len());
+    /// Writes a file under an unused name. A failure may leave a partial file. A request over HTTP has the whole file in
+    /// memory.
+    pub async fn write(&self, name: &str, sealed: &SealedFile) -> Result<(), Error> {
+        let deadline = self.deadline(usize::try_from(sealed.length).unwrap_or(usize::MAX));
         let write = async {
+            let source = sealed.reader().map_err(|error| Error::failed("reading the backup", error))?;
             match &self.kind {
-                Kind::Folder(folder) => folder.write(name, bytes).await,
-                Kind::S3(s3) => s3.write(name, bytes).await,
-                Kind::Webdav(webdav) => webdav.write(name, bytes).await,
-                Kind::Sftp(sftp) => sftp.write(name, &bytes).await,
+                Kind::Folder(folder) => folder.write(name, source).await,
+                Kind::S3(s3) => s3.write(name, whole(source).await?).await,
+                Kind::Webdav(webdav) => webdav.write(name, whole(source).await?).await,
+                Kind::Sftp(sftp) => sftp.write(name, source).await,
             }
         };
         within(deadline, "writing the file", write).await
     }
 
-    /// Reads back a file of the expected length; never reads more.
-    pub async fn read(&self, name: &str, length: usize) -> Result<Vec<u8>, Error> {
+    /// Reads back a file of the expected length; never reads more than one byte beyond it.
+    pub async fn read(&self, name: &str, length: usize) -> Result<ReadBack, Error> {
         let read = async {
-            match &self.kind {
-                Kind::Folder(folder) => folder.read(name, length).await,
-                Kind::S3(s3) => s3.read(name).await,
-                Kind::Webdav(webdav) => webdav.read(name).await,
-                Kind::Sftp(sftp) => sftp.read(name, length).await,
-            }
+            Ok::<ReadBack, Error>(match &self.kind {
+                Kind::Folder(folder) => Box::new(folder.read(name, length).await?),
+                Kind::S3(s3) => Box::new(Cursor::new(s3.read(name).await?)),
+                Kind::Webdav(webdav) => Box::new(Cursor::new(webdav.read(name).await?)),
+                Kind::Sftp(sftp) => {
+                    let file = sealed_file::nameless(&self.own).map_err(|error| spooled(&error))?;
+                    Box::new(sftp.read(name, length, file).await?)
+                }
+            })
         };
         within(self.deadline(length), "reading the file back", read).await
     }
@@ -144,6 +154,25 @@ impl Target {
 
     fn deadline(&self, length: usize) -> Duration {
         self.timeouts.step + Duration::from_secs(length as u64 / self.timeouts.speed.max(1))
+    }
+}
+
+/// Reader of a file on the target.
+pub(super) type ReadBack = Box<dyn Read + Send>;
+
+fn spooled(error: &std::io::Error) -> Error {
+    Error::failed("storing what was read back", error)
+}
+
+/// Reads a file whole.
+async fn whole(mut source: File) -> Result<Bytes, Error> {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        source.read_to_end(&mut bytes).map(|_| Bytes::from(bytes))
+    });
+    match read.await {
+        Ok(bytes) => bytes.map_err(|error| Error::failed("reading the backup", error)),
+        Err(error) => Err(Error::failed("reading the backup", error)),
     }
 }
 

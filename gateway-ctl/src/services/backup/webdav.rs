@@ -81,8 +81,8 @@ impl Webdav {
         self.accepted(put(), bytes).await.map(drop)
     }
 
-    pub async fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
-        self.accepted(self.request("GET", &self.file(name)), Bytes::new()).await.map(Vec::from)
+    pub async fn read(&self, name: &str) -> Result<Bytes, Error> {
+        self.accepted(self.request("GET", &self.file(name)), Bytes::new()).await
     }
 
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
