@@ -12,7 +12,7 @@ use gateway_core::wan_access::WanAccess;
 use gateway_core::xdp::XdpModes;
 use gateway_model::settings::bootstrap::{Dataplane, FastPathMode, LanIpv6, XdpInterface};
 use gateway_model::settings::group::Group as _;
-use gateway_model::settings::groups::{InterfaceConfig, InterfacesConfig};
+use gateway_model::settings::groups::{InterfaceConfig, InterfaceMethod, InterfacesConfig};
 use gateway_model::settings::uplink::Wan;
 use gateway_model::settings::{Bootstrap, Settings};
 use gateway_model::validated::Cidr;
@@ -99,7 +99,15 @@ impl Configuration {
         let names: BTreeSet<_> = now.0.keys().chain(at_start.0.keys()).collect();
         let in_force = |name| if uplinks.contains(name) { at_start.0.get(name) } else { now.0.get(name) };
         let found = names.into_iter().filter_map(|name| Some((name, in_force(name)?)));
-        found.map(|(name, config)| (name.to_string(), interface_settings(config))).collect()
+        let mut found: BTreeMap<String, InterfaceSettings> =
+            found.map(|(name, config)| (name.to_string(), interface_settings(config))).collect();
+        if let Some(ap) = &config.network.ap {
+            let settings = found.entry(ap.interface.to_string()).or_default();
+            settings.method = InterfaceMethod::Static;
+            settings.address = Some(ap.address());
+            settings.gateway = None;
+        }
+        found
     }
 
     /// Returns whether the stored configuration of an interface waits for a restart.
@@ -310,6 +318,23 @@ mod tests {
         let state = set(&state, "tls.enabled", json!(true));
         let state = set(&state, "listen.wan_access.enabled", access);
         assert_eq!(unsafe_now.with(&state.settings).network.wan_access, None);
+    }
+
+    #[test]
+    fn address_of_an_access_point_is_that_of_its_interface_from_the_next_start_on() {
+        let (configuration, state) = configuration("network: { wan_iface: wan0, lan_iface: lan0 }");
+        let stored = json!({"method": "static", "address": "192.168.1.1", "prefix": 24, "mtu": 1400});
+        let state = set(&state, "interfaces", json!({"lan0": stored}));
+        let ap = json!({"interface": "lan0", "subnet": "10.9.0.0/24", "ip": "10.9.0.1"});
+        let state = set(&state, "network.ap", ap);
+        let address = |configuration: &Configuration| {
+            let settings = configuration.with(&state.settings).network.interfaces["lan0"].clone();
+            (settings.method, settings.address.map(|net| net.to_string()), settings.mtu)
+        };
+        let of = |address: &str| (InterfaceMethod::Static, Some(address.to_owned()), Some(1400));
+        assert_eq!(address(&configuration), of("192.168.1.1/24"));
+        let restarted = Configuration::new(configuration.file().clone(), state.settings.clone());
+        assert_eq!(address(&restarted), of("10.9.0.1/24"));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Settings at run time: configuration keys, groups, and internal values of the daemon.
 
 use gateway_ctl::configuration::Configuration;
+use gateway_ctl::world::World;
 use gateway_dns::upstream::without_certificate_name;
+use gateway_model::problem::code;
 use gateway_model::settings::bootstrap::Bootstrap;
 use gateway_model::settings::group::{GROUPS, GroupKind};
 use gateway_model::settings::keys::{self, Apply, INTERNAL, Shown, Source};
@@ -21,6 +23,7 @@ use crate::request::Req;
 use crate::table::{Audit, Effect, Method, Table, expect};
 
 const NOUN: &str = "setting";
+const ACCESS_POINT: &str = "network.ap";
 const SET: Audit = Audit { action: "replace_setting", resource_type: NOUN };
 const SET_ALL: Audit = Audit { action: "replace_settings", resource_type: "settings" };
 const UNSET: Audit = Audit { action: "delete_setting", resource_type: NOUN };
@@ -220,7 +223,7 @@ async fn replace(cx: Cx, request: Req<SettingInput>) -> Result<WithHeaders<Shown
         let configuration = worlds.configuration();
         let warnings = cx.commit_blocking(|draft| {
             expect(NOUN, draft.settings.revision(), if_match.as_deref())?;
-            set(draft, configuration.file(), &key, value)
+            set(draft, &worlds.last(), configuration.file(), &key, value)
         })?;
         let state = store.current();
         let shown = SettingsContext::new(configuration, &state).show(&key).ok_or_else(|| unknown(&key))?;
@@ -230,13 +233,40 @@ async fn replace(cx: Cx, request: Req<SettingInput>) -> Result<WithHeaders<Shown
 }
 
 /// Sets one key and checks the whole configuration.
-fn set(draft: &mut State, file: &Bootstrap, key: &str, value: Value) -> Result<Vec<Warning>, EditError> {
+fn set(
+    draft: &mut State,
+    world: &World,
+    file: &Bootstrap,
+    key: &str,
+    value: Value,
+) -> Result<Vec<Warning>, EditError> {
     if let Some(group) = GroupKind::find(key) {
         return group.put(draft, value).map_err(|error| below(key, error));
     }
     draft.set(key, value);
     let config = file.overlaid(&draft.settings).map_err(EditError::Invalid)?;
+    if key == ACCESS_POINT {
+        check_access_point(&config, world).map_err(EditError::Invalid)?;
+    }
     Ok(advice(&config, draft.now(), &[key.to_owned()]))
+}
+
+/// Refuses a subnet that overlaps a network that an uplink has now.
+fn check_access_point(config: &Bootstrap, world: &World) -> Result<(), Problems> {
+    let Some(ap) = &config.network.ap else { return Ok(()) };
+    let subnet = ap.subnet.net();
+    let uplinks = config.uplinks();
+    let networks = uplinks.iter().flat_map(|uplink| {
+        let addresses = world.facts.addresses.get(uplink.as_str()).into_iter().flatten();
+        addresses.map(move |net| (uplink, net))
+    });
+    let overlaps = |net: &ipnet::IpNet| subnet.contains(&net.trunc()) || net.contains(&subnet);
+    let mut problems = Problems::new();
+    for (uplink, net) in networks.filter(|(_, net)| overlaps(net)) {
+        let message = format!("Overlaps {}, a network of the uplink {uplink}.", net.trunc());
+        problems.add(code::CONFLICT, "network.ap.subnet", message);
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
 /// Returns warnings about values that are valid but may not have the expected effect.
@@ -313,7 +343,7 @@ async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<WithHeader
         }
         let more = cx.commit_blocking(|draft| {
             expect("settings", draft.settings.revision(), if_match.as_deref())?;
-            set_all(draft, configuration.file(), wishes)
+            set_all(draft, &worlds.last(), configuration.file(), wishes)
         })?;
         warnings.extend(more);
         Ok(WithHeaders { warnings, ..tree_of(configuration, &store.current()) })
@@ -324,6 +354,7 @@ async fn replace_tree(cx: Cx, request: Req<SettingsUpdate>) -> Result<WithHeader
 /// Sets all values, and reports all errors together.
 fn set_all(
     draft: &mut State,
+    world: &World,
     file: &Bootstrap,
     wishes: Vec<(String, Value)>,
 ) -> Result<Vec<Warning>, EditError> {
@@ -340,7 +371,12 @@ fn set_all(
         }
     }
     match file.overlaid(&draft.settings) {
-        Ok(config) => warnings.extend(advice(&config, draft.now(), &keys)),
+        Ok(config) => {
+            warnings.extend(advice(&config, draft.now(), &keys));
+            if keys.iter().any(|key| key == ACCESS_POINT) {
+                problems.extend(check_access_point(&config, world).err().unwrap_or_default());
+            }
+        }
         Err(found) => problems.extend(found),
     }
     if problems.is_empty() { Ok(warnings) } else { Err(EditError::Invalid(problems)) }

@@ -91,6 +91,38 @@ fn wait_for_dhcp(testbed: &Testbed, holds: impl Fn(&Value) -> bool) -> Value {
 }
 
 #[test]
+fn address_of_an_access_point_is_set_at_the_start_and_kept() {
+    let mut testbed = Testbed::prepare().expect("a network");
+    let ap = json!({"interface": "eth1", "subnet": "10.9.0.0/24", "ip": "10.9.0.1"});
+    testbed.daemon.configure(&json!({"network": {"ap": ap}})).expect("configured");
+    testbed.daemon.start().expect("started");
+    wait_for_address(&testbed, "eth1", "10.9.0.1/24", true);
+    testbed.network.gateway.ip("address del 10.9.0.1/24 dev eth1\n").expect("removed");
+    wait_for_address(&testbed, "eth1", "10.9.0.1/24", true);
+    let other = json!({"method": "static", "address": "10.10.0.1", "prefix": 24});
+    let refused = testbed.api().send("PUT", "/interfaces/eth1/config", Some(&other)).expect("an answer");
+    assert_eq!(
+        (refused.status, &refused.body["error"]["details"]["fields"][0]["path"]),
+        (422, &json!("address"))
+    );
+
+    // The network of an uplink would not be reached any more.
+    let shown = addresses(&testbed, "eth0");
+    let uplink = shown.split_whitespace().find_map(|word| word.parse::<Ipv4Net>().ok()).expect("a network");
+    let ap = json!({"interface": "eth1", "subnet": uplink.trunc(), "ip": uplink.hosts().last()});
+    let refused =
+        testbed.api().send("PUT", "/settings/network.ap", Some(&json!({"value": ap}))).expect("an answer");
+    let path = &refused.body["error"]["details"]["fields"][0]["path"];
+    assert_eq!((refused.status, path), (422, &json!("network.ap.subnet")), "{}", refused.body);
+
+    testbed.api().put("/settings/network.ap", &json!({"value": null})).expect("taken back");
+    assert!(addresses(&testbed, "eth1").contains(" 10.9.0.1/24 "), "until the next start");
+    assert!(testbed.daemon.terminate().expect("ended").success());
+    testbed.daemon.start().expect("started again");
+    wait_for_address(&testbed, "eth1", "10.9.0.1/24", false);
+}
+
+#[test]
 fn static_address_is_kept_until_it_is_taken_back() {
     let mut testbed = Testbed::start().expect("a network");
     let office = add_office(&testbed);

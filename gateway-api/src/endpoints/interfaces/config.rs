@@ -104,6 +104,7 @@ pub async fn replace(cx: Cx, request: Req<Input>) -> Result<WithHeaders<View>, A
     let Input { method, address, prefix, gateway, dns, mtu, .. } = request.input;
     let config = InterfaceConfig { method, address, prefix, gateway, dns, mtu };
     check_role(&name, role, &config)?;
+    check_access_point(&open.world(), &name, &config)?;
     let (if_match, edited) = (request.if_match, name.clone());
     let warnings = cx
         .commit(move |draft| {
@@ -132,6 +133,20 @@ fn check_role(name: &IfName, role: InterfaceRole, config: &InterfaceConfig) -> R
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses an address where `network.ap` gives another one.
+fn check_access_point(world: &World, name: &IfName, config: &InterfaceConfig) -> Result<(), ApiError> {
+    let Some(ap) = world.config.network.ap.as_ref().filter(|ap| ap.interface == *name) else {
+        return Ok(());
+    };
+    if config.method != InterfaceMethod::Static || config.network() == Some(ap.address()) {
+        return Ok(());
+    }
+    let mut problems = Problems::new();
+    let message = format!("The setting network.ap gives {name} the address {}.", ap.address());
+    problems.add(gateway_model::problem::code::CONFLICT, "address", message);
+    Err(ApiError::validation(&problems))
 }
 
 /// Stores the configuration of one interface. An empty one is removed.

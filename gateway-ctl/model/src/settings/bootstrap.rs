@@ -2,6 +2,7 @@
 //!
 //! Strict, unlike the API: an unknown key is an error, and so is a setting that this version cannot obey.
 
+mod access_point;
 mod audit;
 mod dataplane;
 mod dns;
@@ -17,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+pub use access_point::AccessPoint;
 pub use audit::Audit;
 pub use dataplane::{Dataplane, FastPathMode, XdpInterface, XdpMode};
 pub use dns::Dns;
@@ -200,6 +202,8 @@ pub struct Network {
     pub bridges: Vec<BridgeLink>,
     pub vlans: Vec<VlanLink>,
     pub ipv6: LanIpv6,
+    /// Address on the network of an access point.
+    pub ap: Option<AccessPoint>,
     /// Treatment of hosts on the LAN that are no device.
     pub unknown_hosts: UnknownHosts,
 }
@@ -322,6 +326,7 @@ impl Default for Network {
             bridges: Vec::new(),
             vlans: Vec::new(),
             ipv6: LanIpv6::default(),
+            ap: None,
             unknown_hosts: UnknownHosts::Direct,
         }
     }
@@ -470,6 +475,7 @@ impl Bootstrap {
         }
         network.ipv6.validate(problems);
         let (lans, uplinks) = (self.lans(), self.uplinks());
+        network.ap.iter().for_each(|ap| ap.validate(&lans, &network.wans, problems));
         let routed: Vec<IfName> = lans.iter().chain(&uplinks).cloned().collect();
         virtual_link::validate(&network.bridges, &network.vlans, &routed, problems);
         if lans.is_empty() {

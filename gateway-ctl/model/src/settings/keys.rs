@@ -46,6 +46,7 @@ const FILE_KEYS: &[&str] = &["state_dir", "runtime_dir", "marker", "auth.api_key
 /// Keys whose changed values wait for a restart of the daemon. All others take effect at once.
 const RESTART_KEYS: &[&str] = &[
     "listen.api_addr",
+    "network.ap",
     "dns.tls_listen_addrs",
     "auth.enabled",
     "auth.local_net",
