@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(240);
 const SETTLED: Duration = Duration::from_secs(60);
 
 /// Returns a value of `/proc/PID/status` in MiB.
-fn memory(pid: u32, key: &str) -> Result<u64> {
+pub(super) fn memory(pid: u32, key: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).context("status of the daemon")?;
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
     let kib = line.and_then(|rest| rest.split_whitespace().next()).context("no such value")?;
