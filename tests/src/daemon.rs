@@ -38,7 +38,7 @@ pub struct Daemon {
     initialises: bool,
 }
 
-/// Environment variable with the setting `dataplane.fast_path` of all daemons, so that each suite can run with it.
+/// Environment variable with the setting `dataplane.fast_path` of all daemons, so that each suite can run without it.
 const FAST_PATH: &str = "GATEWAY_FAST_PATH";
 
 impl Daemon {
@@ -74,7 +74,7 @@ impl Daemon {
             "listen": {"api_addr": API.to_string()},
             "log": {"level": "debug"},
             "network": {"wan_iface": "eth0", "lan_iface": "eth1"},
-            "dataplane": {"fast_path": std::env::var(FAST_PATH).unwrap_or_else(|_| "off".to_owned())},
+            "dataplane": {"fast_path": std::env::var(FAST_PATH).unwrap_or_else(|_| "on".to_owned())},
         });
         let text = serde_yaml::to_string(&configuration).context("configuration")?;
         fs::write(daemon.configuration_file(), text).context("write the configuration")?;

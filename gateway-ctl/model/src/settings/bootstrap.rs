@@ -475,7 +475,7 @@ impl Bootstrap {
         }
         network.ipv6.validate(problems);
         let (lans, uplinks) = (self.lans(), self.uplinks());
-        network.ap.iter().for_each(|ap| ap.validate(&lans, &network.wans, problems));
+        network.ap.iter().for_each(|ap| ap.validate(lans, &network.wans, problems));
         let routed: Vec<IfName> = lans.iter().chain(&uplinks).cloned().collect();
         virtual_link::validate(&network.bridges, &network.vlans, &routed, problems);
         if lans.is_empty() {

@@ -14,9 +14,9 @@ text_enum! {
     #[derive(Default)]
     pub enum FastPathMode {
         /// Packets of established flows pass the IP stack by.
+        #[default]
         On = "on",
         /// All packets go through the IP stack.
-        #[default]
         Off = "off",
     }
 }
