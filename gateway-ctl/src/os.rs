@@ -23,6 +23,7 @@ pub mod json_file;
 pub mod length_limits;
 pub mod link;
 pub mod link_counters;
+pub mod nameless_file;
 pub mod neighbour;
 pub mod neighbour_limits;
 pub mod netlink;

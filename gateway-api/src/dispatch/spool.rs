@@ -1,17 +1,16 @@
 //! Bodies of imports: written to a file while they arrive, because they may be far larger than other bodies.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use axum::body::{Body as HttpBody, HttpBody as _};
 use bytes::BytesMut;
+use gateway_ctl::os::nameless_file;
 use http_body_util::BodyExt as _;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::request_id;
 use crate::blocking::blocking;
 use crate::error::{ApiError, Code};
 
@@ -44,18 +43,12 @@ pub async fn spool(
     if body.size_hint().lower() > LIMIT_BYTES {
         return Err(too_large());
     }
-    let path = folder.join(format!(".import-{}", request_id::new()));
-    let file = blocking(move || nameless(&path)).await?.map_err(failed)?;
+    let folder = folder.to_owned();
+    let file = blocking(move || nameless_file::create(&folder)).await?.map_err(failed)?;
     let mut file = tokio::time::timeout(TIMEOUT, write(body, file)).await.map_err(|_| too_late())??;
     let file = blocking(move || file.seek(SeekFrom::Start(0)).map(|_| file)).await?.map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
     Ok(Spooled { file, is_json, length, _permit: permit })
-}
-
-fn nameless(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
-    fs::remove_file(path)?;
-    Ok(file)
 }
 
 async fn write(mut body: HttpBody, mut file: File) -> Result<File, ApiError> {

@@ -1,14 +1,14 @@
 //! A backup on its way to the target: an encrypted file without a name. The content in clear is never in memory as a whole,
 //! and never on a disk.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
 use super::encryption::{self, Form};
+use crate::os::nameless_file;
 
 /// Size of the parts in which a file is written.
 const PART_BYTES: usize = 64 << 10;
@@ -29,7 +29,7 @@ impl SealedFile {
         passphrase: &str,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<SealedFile> {
-        let file = nameless(folder)?;
+        let file = nameless_file::create(folder)?;
         let mut digest = Sha256::new();
         let out = io::BufWriter::with_capacity(PART_BYTES, &file);
         encryption::seal_stream(out, passphrase, Form::Binary, |sealed| {
@@ -64,18 +64,6 @@ impl SealedFile {
     }
 }
 
-/// Makes a file in the folder, which has no name there. It goes with its last descriptor, also after a crash.
-pub(super) fn nameless(folder: &Path) -> io::Result<File> {
-    let path = folder.join(format!(".backup-{}", std::process::id()));
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    fs::remove_file(&path)?;
-    Ok(file)
-}
-
 struct Digested<'a> {
     inner: &'a mut dyn Write,
     digest: &'a mut Sha256,
@@ -108,6 +96,8 @@ impl<R: Read> Read for Counted<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const PASSPHRASE: &str = "correct horse battery";

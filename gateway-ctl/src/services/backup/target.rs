@@ -15,9 +15,10 @@ use super::error::Error;
 use super::folder::Folder;
 use super::http::Transport;
 use super::s3::S3;
-use super::sealed_file::{self, SealedFile};
+use super::sealed_file::SealedFile;
 use super::sftp::Sftp;
 use super::webdav::Webdav;
+use crate::os::nameless_file;
 use crate::tls::Factory;
 
 /// Time limits of a target: a deadline for every step, and a minimum transfer rate for whole files.
@@ -114,7 +115,7 @@ impl Target {
                 Kind::S3(s3) => Box::new(Cursor::new(s3.read(name).await?)),
                 Kind::Webdav(webdav) => Box::new(Cursor::new(webdav.read(name).await?)),
                 Kind::Sftp(sftp) => {
-                    let file = sealed_file::nameless(&self.own).map_err(|error| spooled(&error))?;
+                    let file = nameless_file::create(&self.own).map_err(|error| spooled(&error))?;
                     Box::new(sftp.read(name, length, file).await?)
                 }
             })
