@@ -1,5 +1,5 @@
-//! Captures of real traffic that others made: the loaded program, the decision function and `/policy/evaluate` agree on
-//! each flow, whatever is blocked for its host.
+//! Generated packets, and captures of real traffic where they are beside the repository: the loaded program, the decision
+//! function and `/policy/evaluate` agree on each flow, whatever is blocked for its host.
 
 mod read;
 
@@ -20,10 +20,16 @@ use gateway_model::registry::kind;
 use gateway_model::{Id, State};
 use gateway_tests::netns::{self, Prefix};
 use jiff::Timestamp;
+use pcap_file::DataLink;
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use crate::kernel::differential::{Pins, compare};
+use crate::kernel::differential::{Pins, compare, packets};
 use crate::kernel::flow_budget;
+
+/// Number of generated frames.
+const GENERATED: usize = 5000;
 
 /// Privacy classes: two that are built in, and one for each block.
 fn classes() -> [(&'static str, Option<Value>); 7] {
@@ -102,11 +108,8 @@ impl Gateway {
 #[test]
 fn captured_flows_are_decided_and_explained_alike() {
     netns::require_root().expect("root");
-    let files = read::files();
-    if files.is_empty() {
-        println!("skipped: no data");
-        return;
-    }
+    let mut sources = vec![("generated".to_owned(), generated())];
+    sources.extend(read::files().iter().map(|file| (file.display().to_string(), read::packets(file))));
     let prefix = Prefix::unique().expect("a prefix");
     let pins = Pins(prefix.pin_directory());
     let mut programs = Programs::load(&pins.0).expect("the programs load");
@@ -117,7 +120,7 @@ fn captured_flows_are_decided_and_explained_alike() {
         let compiled = compile(&gateway.input());
         let plan = &compiled.plan.dataplane;
         let swap = programs.apply(plan).expect("the plan goes live");
-        for file in &files {
+        for (source, packets) in &sources {
             programs.delete_flows().expect("flows are forgotten");
             let environment = PlanMaps::new(Some(plan));
             environment.generation.set(swap.generation);
@@ -129,7 +132,7 @@ fn captured_flows_are_decided_and_explained_alike() {
                 environment.new_flows.borrow_mut().insert(index, unused);
             }
             let mut last = BTreeMap::new();
-            for frame in frames_of_clients(&read::packets(file)) {
+            for frame in frames_of_clients(packets) {
                 let (verdict, ip) = compare(&mut programs, &environment, &frame, 0);
                 frames += 1;
                 // The explanation is of packets with ports.
@@ -141,21 +144,27 @@ fn captured_flows_are_decided_and_explained_alike() {
             }
             for (ip, verdict) in last.into_values() {
                 *seen.entry((class, verdict.reason.as_str())).or_default() += 1;
-                check(&gateway, &compiled, &ip, &verdict).unwrap_or_else(|error| {
-                    panic!("{}, {class}: {error}\n{verdict:?}\n{ip:?}", file.display())
-                });
+                check(&gateway, &compiled, &ip, &verdict)
+                    .unwrap_or_else(|error| panic!("{source}, {class}: {error}\n{verdict:?}\n{ip:?}"));
             }
         }
     }
-    println!("{frames} frames of {} captures agree; flows by class and verdict: {seen:?}", files.len());
+    println!("{frames} frames of {} sources agree; flows by class and verdict: {seen:?}", sources.len());
     for (class, reason) in [
         ("open", "no_policy"),
         ("isolated", "stun_blocked"),
-        ("no resolvers", "doh_blocked"),
+        ("no resolvers", "quic_held"),
         ("no quic", "quic_blocked"),
     ] {
         assert!(seen.contains_key(&(class, reason)), "{class}: {reason} was not reached: {seen:?}");
     }
+}
+
+/// Returns packets of the generator that compares the program and the function.
+fn generated() -> Vec<Vec<u8>> {
+    let mut runner = TestRunner::deterministic();
+    let frames = (0..GENERATED).map(|_| packets::packet().new_tree(&mut runner).expect("a packet").current());
+    frames.filter_map(|frame| read::ip_packet(DataLink::ETHERNET, &frame).map(<[u8]>::to_vec)).collect()
 }
 
 /// Returns the packets of the hosts that began their conversation.

@@ -60,7 +60,7 @@ pub fn packets(path: &Path) -> Vec<Vec<u8>> {
 }
 
 /// Returns the packet of a frame without the header of its link.
-fn ip_packet(link: DataLink, frame: &[u8]) -> Option<&[u8]> {
+pub fn ip_packet(link: DataLink, frame: &[u8]) -> Option<&[u8]> {
     let (offset, length) = match link {
         DataLink::ETHERNET => (Some(12), 14),
         DataLink::LINUX_SLL => (Some(14), 16),
