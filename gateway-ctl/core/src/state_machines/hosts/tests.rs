@@ -148,12 +148,6 @@ fn a_forgotten_host_is_new_again() {
 }
 
 #[test]
-fn a_late_observation_does_not_move_the_first() {
-    let hosts = observed([neighbour(1, 60, true), neighbour(1, 10, false)]);
-    assert_eq!((host(&hosts, 1).first_seen, host(&hosts, 1).last_seen), (at(60), at(60)));
-}
-
-#[test]
 fn group_addresses_and_zeroes_are_no_hosts() {
     for octets in [[0; 6], [0xff; 6], [1, 0, 0x5e, 0, 0, 1]] {
         let observation = Observation { mac: MacAddr(octets), ..neighbour(1, 0, true) };
