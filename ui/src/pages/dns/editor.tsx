@@ -1,6 +1,5 @@
-// A list of objects that can be added, changed, switched and deleted. The form that is open stands in the address, with what a new object
-// is for; a change
-// that another user made meanwhile is merged field by field.
+// List of objects that can be added, changed, switched and deleted. The address names the open form, and the device that a new object is
+// for. A change that another user made meanwhile is merged field by field.
 
 import { useEffect, useMemo, useState, type ReactNode } from 'react'
 import { useQuery, type UseQueryResult } from '@tanstack/react-query'
