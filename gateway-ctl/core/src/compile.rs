@@ -167,7 +167,7 @@ fn needed_legs(input: &Input<'_>, compiled: &Compiled, legs: &[Leg]) -> BTreeSet
     needed.extend(legs.iter().filter_map(|leg| leg.underlay.leg()));
     needed.extend(leg::of_forwarders(input.state, legs.iter()));
     // Replies of this host to traffic from an uplink leave by that uplink.
-    needed.extend(legs.iter().filter(|leg| leg.kind == LegKind::Uplink).map(|leg| leg.number));
+    needed.extend(legs.iter().filter(|leg| leg.is_uplink()).map(|leg| leg.number));
     needed
 }
 

@@ -6,6 +6,7 @@ mod evaluation;
 mod explanation;
 pub mod live_flow;
 pub mod matching;
+mod outcome;
 mod request;
 pub mod route;
 mod subject;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gateway_model::Tunnel;
 use gateway_model::kinds::profile::{Profile, ProfileDnsMode};
 
-use crate::compile::{Compiled, Input, LegKind};
+use crate::compile::{Compiled, Input, Leg};
 use crate::host_egress::HostEgress;
 
 /// Upstreams for names without a forwarder.
@@ -65,8 +65,8 @@ fn profile_of<'a>(input: &Input<'a>, compiled: &Compiled, rank: u32) -> Option<&
 }
 
 fn inside(input: &Input<'_>, compiled: &Compiled, leg: u8) -> Vec<IpAddr> {
-    let Some(LegKind::Tunnel(id)) = compiled.legs.get(leg).map(|leg| &leg.kind) else { return Vec::new() };
-    let tunnel: Option<&Arc<Tunnel>> = input.state.tunnels.get(*id);
+    let id = compiled.legs.get(leg).and_then(Leg::tunnel);
+    let tunnel: Option<&Arc<Tunnel>> = id.and_then(|id| input.state.tunnels.get(id));
     // The list may contain search domains.
     tunnel.map(|tunnel| tunnel.dns.iter().filter_map(|text| text.parse().ok()).collect()).unwrap_or_default()
 }

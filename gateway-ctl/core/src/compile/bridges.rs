@@ -11,7 +11,7 @@ use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::{State, Tunnel};
 
 use super::Input;
-use super::leg::{Leg, LegKind, is_present, leg_number};
+use super::leg::{Leg, is_present, leg_number};
 use crate::facts::Facts;
 use crate::plan::{Plan, TransportKind, TransportTarget, names};
 
@@ -65,7 +65,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
             continue;
         }
         let Some(Ok((bridge, transport))) = self::transport(input.state, tunnel) else { continue };
-        let Some(leg) = legs.iter().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)) else { continue };
+        let Some(leg) = legs.iter().find(|leg| leg.is_of(tunnel.meta.id)) else { continue };
         let kind = match (transport.r#type, destination(tunnel)) {
             (TransportType::Udp2Tcp, _) => TransportKind::Udp2Tcp,
             (TransportType::Socks5, Some(to)) => TransportKind::Socks5 { to },

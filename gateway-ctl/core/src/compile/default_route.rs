@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gateway_common::leg_selection::spread_over;
 use gateway_common::wire::{ActionValue, CHOICE_SLOTS, Choice};
 
-use super::leg::{DefaultUplink, Leg, LegKind};
+use super::leg::{DefaultUplink, Leg};
 use super::{Input, Legs};
 use crate::network::UplinkSettings;
 use crate::plan::Dataplane;
@@ -25,7 +25,7 @@ pub fn shared_uplinks(dataplane: &Dataplane) -> BTreeSet<u8> {
 /// then the best of the enabled ones is selected here.
 pub fn uplink(input: &Input<'_>, legs: &Legs) -> DefaultUplink {
     // Facts may be older than the configuration.
-    let is_uplink = |number: &u8| legs.get(*number).is_some_and(|leg| leg.kind == LegKind::Uplink);
+    let is_uplink = |number: &u8| legs.get(*number).is_some_and(|leg| leg.is_uplink());
     if let Some(active) = input.facts.uplinks.active.filter(is_uplink) {
         return DefaultUplink::Leg(active);
     }

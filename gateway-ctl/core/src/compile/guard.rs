@@ -7,7 +7,7 @@ use gateway_common::wire::{Address, EgressAllowKey, EgressAllowValue, Mark};
 use ipnet::IpNet;
 
 use super::Input;
-use super::leg::{Leg, LegKind};
+use super::leg::Leg;
 use super::well_known::is_link_local;
 use crate::plan::Plan;
 
@@ -34,7 +34,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         }
         let mut marks =
             vec![Mark::leg(leg.number), Mark::carried_by(leg.number), Mark::arrived_by(leg.number)];
-        if leg.kind == LegKind::Uplink {
+        if leg.is_uplink() {
             marks.extend([Mark::DIRECT, Mark::OWN]);
         }
         for mark in marks {

@@ -97,6 +97,53 @@ impl Underlay {
     }
 }
 
+/// What differs between kinds of legs. Another kind adds its own here.
+impl Leg {
+    pub fn is_uplink(&self) -> bool {
+        self.kind == LegKind::Uplink
+    }
+
+    /// Reports whether packets enter a tunnel of the gateway.
+    pub fn is_tunnel(&self) -> bool {
+        self.tunnel().is_some()
+    }
+
+    /// Returns the ID of its tunnel.
+    pub fn tunnel(&self) -> Option<Id> {
+        match self.kind {
+            LegKind::Uplink => None,
+            LegKind::Tunnel(id) => Some(id),
+        }
+    }
+
+    /// Reports whether it is the leg of this tunnel.
+    pub fn is_of(&self, tunnel: Id) -> bool {
+        self.tunnel() == Some(tunnel)
+    }
+
+    /// Returns its kind as the API says it.
+    pub fn kind_text(&self) -> &'static str {
+        match self.kind {
+            LegKind::Uplink => "uplink",
+            LegKind::Tunnel(_) => "tunnel",
+        }
+    }
+
+    /// Returns its kind as hops of policies say it.
+    pub fn hop_type(&self) -> HopType {
+        match self.kind {
+            LegKind::Uplink => HopType::Interface,
+            LegKind::Tunnel(_) => HopType::Vpn,
+        }
+    }
+
+    /// Returns its name as policies write it: that of the tunnel, or the interface of the uplink.
+    pub fn name<'a>(&'a self, state: &'a State) -> &'a str {
+        let tunnel = self.tunnel().and_then(|id| state.tunnels.get(id));
+        tunnel.map_or(self.interface.as_str(), |tunnel| tunnel.name.as_str())
+    }
+}
+
 impl Legs {
     /// Returns the number of the uplink that was selected. `None` if the main routing table decides, or if all uplinks
     /// are disabled.
@@ -130,11 +177,11 @@ impl Legs {
     }
 
     pub fn of_tunnel(&self, id: Id) -> Option<&Leg> {
-        self.by_number.values().find(|leg| leg.kind == LegKind::Tunnel(id))
+        self.by_number.values().find(|leg| leg.is_of(id))
     }
 
     pub fn uplinks(&self) -> impl Iterator<Item = &Leg> {
-        self.by_number.values().filter(|leg| leg.kind == LegKind::Uplink)
+        self.by_number.values().filter(|leg| leg.is_uplink())
     }
 
     /// The leg that a hop is. Proxies and mesh peers are none.
@@ -171,21 +218,21 @@ pub fn tunnel_interface(tunnel: &Tunnel) -> String {
 
 /// Returns whether a tunnel is there: it is wanted up, or flows may still end in it.
 pub(super) fn is_present(tunnel: &Tunnel, legs: &[Leg]) -> bool {
-    let drains = |leg: &Leg| leg.kind == LegKind::Tunnel(tunnel.meta.id) && leg.draining.is_some();
+    let drains = |leg: &Leg| leg.is_of(tunnel.meta.id) && leg.draining.is_some();
     tunnel.wanted_up() || legs.iter().any(drains)
 }
 
 /// The leg of a tunnel or an uplink that is named.
 pub fn named_leg<'a>(state: &State, mut legs: impl Iterator<Item = &'a Leg>, name: &str) -> Option<&'a Leg> {
     match state.tunnel_by_name(name) {
-        Some(tunnel) => legs.find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)),
+        Some(tunnel) => legs.find(|leg| leg.is_of(tunnel.meta.id)),
         None => uplink(legs, name),
     }
 }
 
 fn uplink<'a>(legs: impl Iterator<Item = &'a Leg>, called: &str) -> Option<&'a Leg> {
     let is_called = |leg: &&Leg| {
-        leg.kind == LegKind::Uplink
+        leg.is_uplink()
             && (leg.interface == called || !leg.uplink_name.is_empty() && leg.uplink_name == called)
     };
     // An interface goes before a name.

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use gateway_common::wire::{LocalKind, LocalValue};
 use ipnet::IpNet;
 
-use super::leg::{Leg, LegKind};
+use super::leg::Leg;
 use super::well_known::{is_link_local, net4, net6};
 use super::{Input, lan_sources, tunnel_addresses};
 use crate::plan::Plan;
@@ -54,7 +54,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
 /// identify none, and those inside a network of the LAN belong to the LAN.
 fn networks_of_uplinks(input: &Input<'_>, legs: &[Leg]) -> BTreeMap<IpNet, u8> {
     let mut found: BTreeMap<IpNet, BTreeSet<u8>> = BTreeMap::new();
-    for leg in legs.iter().filter(|leg| leg.kind == LegKind::Uplink) {
+    for leg in legs.iter().filter(|leg| leg.is_uplink()) {
         for net in neighbour_networks(input, leg) {
             found.entry(net).or_default().insert(leg.number);
         }
@@ -128,7 +128,7 @@ impl Owner {
 
 fn owner(input: &Input<'_>, legs: &[Leg], name: &str) -> Owner {
     match legs.iter().find(|leg| leg.interface == name) {
-        Some(leg) if leg.kind == LegKind::Uplink => Owner::Uplink(leg.number),
+        Some(leg) if leg.is_uplink() => Owner::Uplink(leg.number),
         Some(leg) => Owner::Tunnel(leg.number),
         None if tunnel_addresses::is_left_behind(input, name) => Owner::LeftBehind,
         None => Owner::Host,

@@ -7,7 +7,7 @@ use gateway_common::wire::{DeviceValue, Mark, device_flags, plan_flags};
 use ipnet::IpNet;
 
 use super::blocks;
-use super::leg::{Leg, LegKind};
+use super::leg::Leg;
 use super::well_known::is_link_local;
 use super::{Input, lan_ipv6, wireguard};
 use crate::plan::{NftRuleset, Plan, names};
@@ -15,8 +15,8 @@ use crate::plan::{NftRuleset, Plan, names};
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     plan.nft = NftRuleset {
         lan: input.network.lan.clone(),
-        tunnels: names_of(legs, |kind| matches!(kind, LegKind::Tunnel(_))),
-        uplinks: names_of(legs, |kind| *kind == LegKind::Uplink),
+        tunnels: names_of(legs, Leg::is_tunnel),
+        uplinks: names_of(legs, Leg::is_uplink),
         open_udp: open_ports(input, legs),
         proxied: false,
         dns_port: input.network.dns_port,
@@ -38,14 +38,14 @@ fn forces_ntp(plan: &Plan) -> bool {
 /// Marks of forwarded traffic with the interfaces that they lead to: the guard's list once more, for nftables.
 fn egress(legs: &[Leg]) -> BTreeSet<(u32, String)> {
     let own = legs.iter().map(|leg| (Mark::leg(leg.number).0, leg.interface.clone()));
-    let uplinks = legs.iter().filter(|leg| leg.kind == LegKind::Uplink);
+    let uplinks = legs.iter().filter(|leg| leg.is_uplink());
     own.chain(uplinks.map(|leg| (Mark::DIRECT.0, leg.interface.clone()))).collect()
 }
 
 /// Addresses that a tunnel's interface has by this plan. Those of an OpenVPN tunnel are known once it has them.
 fn tunnel_sources(input: &Input<'_>, legs: &[Leg], plan: &Plan) -> BTreeSet<(String, IpAddr)> {
     let mut sources = BTreeSet::new();
-    for leg in legs.iter().filter(|leg| leg.kind != LegKind::Uplink) {
+    for leg in legs.iter().filter(|leg| !leg.is_uplink()) {
         let planned = plan.addresses.keys().filter(|key| key.interface == leg.interface);
         let mut addresses: Vec<IpAddr> = planned.map(|key| key.address.addr()).collect();
         if !plan.wireguard.contains_key(&leg.interface) {
@@ -57,8 +57,8 @@ fn tunnel_sources(input: &Input<'_>, legs: &[Leg], plan: &Plan) -> BTreeSet<(Str
     sources
 }
 
-fn names_of(legs: &[Leg], wanted: impl Fn(&LegKind) -> bool) -> Vec<String> {
-    legs.iter().filter(|leg| wanted(&leg.kind)).map(|leg| leg.interface.clone()).collect()
+fn names_of(legs: &[Leg], wanted: fn(&Leg) -> bool) -> Vec<String> {
+    legs.iter().filter(|leg| wanted(leg)).map(|leg| leg.interface.clone()).collect()
 }
 
 fn open_ports(input: &Input<'_>, legs: &[Leg]) -> Vec<u16> {

@@ -8,7 +8,7 @@ use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::ovpn::{Run, run_text};
 use ipnet::IpNet;
 
-use super::leg::{Leg, LegKind, is_present};
+use super::leg::{Leg, is_present};
 use super::{Input, tunnel_addresses};
 use crate::facts::TunnelFact;
 use crate::plan::{AddressKey, LinkSettings, OpenVpnProcess, Plan};
@@ -17,7 +17,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let tunnels = input.state.tunnels.iter();
     let tunnels = tunnels.filter(|t| t.r#type == TunnelType::Openvpn && is_present(t, legs));
     for tunnel in tunnels {
-        let Some(leg) = legs.iter().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)) else { continue };
+        let Some(leg) = legs.iter().find(|leg| leg.is_of(tunnel.meta.id)) else { continue };
         let id = tunnel.meta.id.to_string();
         // A tunnel whose secrets cannot be read must not come up without them.
         let readable = tunnel.password.is_readable() && tunnel.key_passphrase.is_readable();

@@ -19,7 +19,7 @@ use super::fallback::{self, Choices};
 use super::hops::{ResolvedEgress, resolve_egress, states};
 use super::lan_sources::scope_of;
 use super::own_interfaces::own_interfaces;
-use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, LegKind, Legs};
+use super::{Compiled, CompiledPolicy, Finding, HopState, Input, Leg, Legs};
 use crate::plan::DomainRule;
 
 /// The best rank for every key that a policy names.
@@ -357,7 +357,7 @@ fn drain_end(hops: &[HopState], leg: u8) -> Option<Timestamp> {
 /// Returns the action for traffic that the last hop, a proxy, does not take. A policy that fails degraded uses the
 /// tunnels before the proxy if they exist and carry both families.
 fn unproxied_choice(policy: &RoutingPolicy, egress: &ResolvedEgress, legs: &Legs) -> ChoiceKind {
-    let carries = |leg: &Leg| matches!(leg.kind, LegKind::Tunnel(_)) && leg.ipv4 && leg.ipv6;
+    let carries = |leg: &Leg| leg.is_tunnel() && leg.ipv4 && leg.ipv6;
     let all = egress.legs.iter().all(|number| legs.get(*number).is_some_and(carries));
     if policy.fail_policy == Some(FailPolicy::Degraded) && all && !egress.legs.is_empty() {
         return ChoiceKind::Legs;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::leg::{Leg, LegKind};
+use super::leg::Leg;
 use super::well_known::{default4, default6, is_link_local};
 use super::{Input, locals};
 use crate::plan::{Plan, RouteKey, RouteValue, names};
@@ -52,15 +52,12 @@ fn leg_routes(input: &Input<'_>, leg: &Leg, plan: &mut Plan) {
         if !able || !there {
             continue;
         }
-        let gateway = match leg.kind {
-            LegKind::Tunnel(_) => None,
-            LegKind::Uplink => gateway(input, leg, ipv6),
-        };
+        let gateway = if leg.is_uplink() { gateway(input, leg, ipv6) } else { None };
         for destination in destinations(plan, leg, default) {
             let key = RouteKey { table, destination, metric: METRIC_LEG };
             plan.routes.insert(key, RouteValue::Unicast { interface: leg.interface.clone(), gateway });
         }
-        if leg.kind == LegKind::Uplink {
+        if leg.is_uplink() {
             neighbour_routes(input, leg, ipv6, plan);
         }
     }

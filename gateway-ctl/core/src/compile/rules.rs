@@ -6,7 +6,7 @@ use gateway_common::wire::Mark;
 use ipnet::IpNet;
 
 use super::Input;
-use super::leg::{DefaultUplink, Leg, LegKind};
+use super::leg::{DefaultUplink, Leg};
 use super::well_known::is_link_local;
 use crate::plan::{Family, Plan, RuleAction, RuleKey, RuleValue, names};
 
@@ -129,7 +129,7 @@ fn mark_rules(input: &Input<'_>, default: DefaultUplink, needed: &BTreeSet<u8>, 
 /// other the first one.
 fn source_rules(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     let mut sources: BTreeMap<IpNet, Vec<&Leg>> = BTreeMap::new();
-    for leg in legs.iter().filter(|leg| leg.kind != LegKind::Uplink) {
+    for leg in legs.iter().filter(|leg| !leg.is_uplink()) {
         let ours = plan.addresses.keys().filter(|key| key.interface == leg.interface).map(|key| key.address);
         let mut of_leg: BTreeSet<IpNet> = ours.collect();
         // Those of other tunnels are known when they are there.

@@ -1,7 +1,7 @@
 //! Settings of the kernel for forwarding by marks.
 
 use super::Input;
-use super::leg::{Leg, LegKind};
+use super::leg::Leg;
 use crate::plan::Plan;
 
 /// Settings of each interface, and of all, by which neighbours would change routes, choose routes themselves, or reach the
@@ -51,7 +51,7 @@ pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
         for (setting, value) in REFUSED {
             set(format!("net.{}", setting.replace("{}", &name)), value);
         }
-        if leg.kind == LegKind::Uplink {
+        if leg.is_uplink() {
             // A forwarding host ignores router advertisements otherwise.
             set(format!("net.ipv6.conf.{name}.accept_ra"), "2");
         }

@@ -14,7 +14,7 @@ use gateway_model::{State, Tunnel};
 
 use crate::facts::Facts;
 
-use super::leg::{Leg, LegKind, Legs, Underlay};
+use super::leg::{Leg, Legs, Underlay};
 use super::{Input, bridges};
 
 /// Underlay that a policy demands for a tunnel.
@@ -35,7 +35,7 @@ pub fn resolve(input: &Input<'_>, in_trial: &[Cow<'_, RoutingPolicy>], legs: &mu
         note(policy, legs, &mut demands);
     }
     let tunnels = input.state.tunnels.iter().filter_map(|tunnel| {
-        let leg = legs.by_number.values().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id))?;
+        let leg = legs.by_number.values().find(|leg| leg.is_of(tunnel.meta.id))?;
         Some((leg.number, tunnel))
     });
     let tunnels: BTreeMap<u8, &Tunnel> = tunnels.collect();

@@ -4,7 +4,7 @@ use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 
-use super::leg::{Leg, LegKind, Underlay, is_present};
+use super::leg::{Leg, Underlay, is_present};
 use super::{Input, bridges, tunnel_addresses};
 use crate::plan::{AddressKey, LinkSettings, Plan, SecretKey, WireGuardDevice, WireGuardPeer};
 
@@ -22,7 +22,7 @@ pub fn refusal(input: &Input<'_>, interface: &str, tunnel: &Tunnel) -> Option<St
 
 pub fn lower(input: &Input<'_>, legs: &[Leg], plan: &mut Plan) {
     for tunnel in up(input, legs) {
-        let Some(leg) = legs.iter().find(|leg| leg.kind == LegKind::Tunnel(tunnel.meta.id)) else { continue };
+        let Some(leg) = legs.iter().find(|leg| leg.is_of(tunnel.meta.id)) else { continue };
         // A tunnel whose secrets cannot be read must not come up without them.
         let Some(key) = tunnel.private_key.key() else { continue };
         if !tunnel.peers.iter().all(|peer| peer.preshared_key.is_readable()) {

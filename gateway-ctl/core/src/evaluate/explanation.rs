@@ -11,7 +11,7 @@ use gateway_model::kinds::routing_policy::FailPolicy;
 use serde_json::{Value, json};
 
 use super::evaluation::{Decision, FamilyVerdict};
-use crate::compile::{Compiled, CompiledPolicy, HopState, Input, LegKind};
+use crate::compile::{Compiled, CompiledPolicy, HopState, Input};
 use crate::phrase::Phrase;
 
 /// Result and reason for one address family.
@@ -129,12 +129,7 @@ pub fn hop_name(hop: &HopState) -> String {
 pub fn leg_name(input: &Input<'_>, compiled: &Compiled, number: u8) -> String {
     match compiled.legs.get(number) {
         None => format!("leg {number}"),
-        Some(leg) => match &leg.kind {
-            LegKind::Uplink => leg.interface.clone(),
-            LegKind::Tunnel(id) => {
-                input.state.tunnels.get(*id).map_or_else(|| leg.interface.clone(), |t| t.name.clone())
-            }
-        },
+        Some(leg) => leg.name(input.state).to_owned(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use gateway_common::wire::{EgressAllowKey, Mark};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use crate::compile::{Compiled, Leg, LegKind, Underlay};
+use crate::compile::{Compiled, Leg, Underlay};
 use crate::facts::Facts;
 use crate::plan::{Attachment, Family, RouteKey, RouteValue, RuleAction, RuleValue, names};
 
@@ -57,7 +57,7 @@ impl<'a> Kernel<'a> {
         let legs = &self.compiled.legs;
         let mut leg = leg;
         for _ in 0..=legs.by_number.len() {
-            if leg.kind == LegKind::Uplink {
+            if leg.is_uplink() {
                 return Some(leg.interface.clone());
             }
             match leg.underlay {
@@ -141,7 +141,7 @@ impl<'a> Kernel<'a> {
     /// Returns the tunnel of a table that has no default route, but routes to some destinations.
     fn partial(&self, table: u32, ipv6: bool) -> Option<String> {
         let leg = u8::try_from(table.checked_sub(names::TABLE_BASE)?).ok()?;
-        let leg = self.compiled.legs.get(leg).filter(|leg| matches!(leg.kind, LegKind::Tunnel(_)))?;
+        let leg = self.compiled.legs.get(leg).filter(|leg| leg.is_tunnel())?;
         let leads = |(key, route): (&RouteKey, &RouteValue)| {
             key.table == table
                 && key.destination.addr().is_ipv6() == ipv6

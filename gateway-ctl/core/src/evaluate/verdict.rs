@@ -8,18 +8,18 @@ use gateway_common::decide;
 use gateway_common::fast_path::{self, SlowReason};
 use gateway_common::policy_maps::{PolicyInput, PolicyMaps as _, PreviousEgress};
 use gateway_common::verdict::{Action, Reason, Verdict};
-use gateway_common::wire::{ChoiceKind, ClientKey, FqdnIpValue, RANK_NONE, flow_flags};
+use gateway_common::wire::{ClientKey, FqdnIpValue, RANK_NONE, flow_flags};
+use gateway_model::Device;
 use gateway_model::kinds::routing_policy::Hop;
+use gateway_model::kinds::trust_class::TrustClass;
 use serde_json::json;
 
 use super::evaluation::{Decision, FamilyVerdict, FastPathView, KernelView, PolicyRef};
-use super::explanation::{
-    self, Explanation, failure, head, hops_down, leg_name, legs_of, not_for_the_proxy, policy_matched,
-};
+use super::explanation::{self, Explanation, head, policy_matched};
 use super::matching::device_behind;
-use super::route::Kernel;
+use super::outcome::Outcome;
 use super::subject::Subject;
-use crate::compile::{Compiled, CompiledPolicy, DefaultUplink, Input, LegKind};
+use crate::compile::{Compiled, CompiledPolicy, Input};
 use crate::dns::Name;
 use crate::fqdn_match;
 use crate::phrase::Phrase;
@@ -147,140 +147,35 @@ pub fn evaluate_packet<'a>(
     }
     let class = subject.device.or(by_address).and_then(|device| input.state.trust_class_of(device));
     let device = subject.device.or(by_address);
-    let quarantine = device.and_then(|device| input.state.quarantine_of(device.meta.id, input.now));
-    let because = match (quarantine.and_then(|exception| exception.expires_at), verdict.reason) {
-        (Some(end), Reason::TrustLanDenied | Reason::TrustInternetDenied) => {
-            let text = format!("an exception keeps the device in quarantine until {end:.0}");
-            Phrase::new("quarantine", [("until", json!(format!("{end:.0}")))], text)
-        }
-        (_, Reason::DohBlocked) if verdict.shown & flow_flags::DOH_NAME != 0 => {
-            let text = "DNS over HTTPS is blocked for it, and the name is one of a public resolver";
-            Phrase::new("doh_name_blocked", [], text)
-        }
-        _ => explanation::reason(verdict.reason, class.map(|class| class.name.as_str())),
-    };
+    let because = because(input, &verdict, device, class.map(AsRef::as_ref));
     trace.push(format!("{family}: {source} to {}: {}", destination_text(packet, destination), because.text));
 
-    let local = matches!(
-        verdict.reason,
-        Reason::ToGateway | Reason::ToLan | Reason::LinkLocal | Reason::ForcedDns | Reason::ForcedNtp
-    );
+    let outcome = Outcome::of(input, compiled, packet, destination, &verdict);
+    let mut clause = outcome.clause(&because);
+    if let Some(reason) = outcome.missing_route() {
+        trace.push(format!("{family}: at present {reason}"));
+    }
     let mut shown = FamilyVerdict {
-        decision: Decision::Block,
-        via: None,
-        interface: None,
+        decision: outcome.decision(),
+        via: outcome.via(),
+        interface: outcome.interface(),
         reason: because.text.clone(),
-        phrases: vec![because.clone()],
+        phrases: vec![because],
         policy: policy.map(|policy| PolicyRef { id: policy.id, name: policy.name.clone() }),
         source: source.to_string(),
         destination: destination_text(packet, destination),
         kernel: KernelView {
             mark: (verdict.action == Action::Mark).then(|| format!("{:#010x}", verdict.mark)),
-            table: None,
+            table: outcome.table,
             leg: (verdict.leg != 0).then_some(verdict.leg),
             rank: (verdict.rank != RANK_NONE).then_some(verdict.rank),
         },
-        local,
-        ways: Vec::new(),
-        proxy: None,
+        local: outcome.is_local(),
+        ways: outcome.ways(),
+        proxy: outcome.taken_by().map(str::to_owned),
         fast_path: fast_path(compiled, packet, &verdict),
     };
-    let mut hop = None;
-    let mut clause = policy.is_none().then(|| because.clone());
-    let exit = (verdict.action == Action::Mark && !local)
-        .then(|| Kernel::new(compiled, input.facts).follow(verdict.mark, packet.ipv6));
-    shown.kernel.table = exit.as_ref().and_then(|exit| exit.table);
-    if local {
-        shown.decision = Decision::Direct;
-        shown.via = Some("local".to_owned());
-    }
-    let refused = Kernel::new(compiled, input.facts).refusal(verdict.mark, destination);
-    let out = exit.map(|exit| match refused {
-        Some(reason) => Err(reason),
-        None => exit.out,
-    });
-    let choice = policy.map(|policy| if packet.ipv6 { &policy.v6 } else { &policy.v4 });
-    // Its hops work, and this is none of the traffic that they take.
-    let proxy =
-        choice.filter(|choice| choice.kind() == ChoiceKind::Proxy).map(|c| compiled.proxy_name(c.proxy));
-    let failure = |policy: &CompiledPolicy| match proxy {
-        Some(proxy) => not_for_the_proxy(policy, proxy, packet),
-        None => failure(policy, packet.ipv6),
-    };
-    match verdict.reason {
-        Reason::PolicyReject | Reason::PolicyDrop => clause = policy.map(failure),
-        Reason::FloorReject => {
-            clause = policy.map(|policy| {
-                let failure = failure(policy);
-                let text = format!("{}, but {}", failure.text, because.text);
-                Phrase::new("below_floor", [("failure", json!(failure))], text)
-            });
-        }
-        Reason::PolicyDirect | Reason::NoPolicy if compiled.legs.default == DefaultUplink::Nowhere => {
-            clause = Some(Phrase::new("uplinks_disabled", [], "all uplinks are disabled"));
-        }
-        Reason::PolicyDirect | Reason::NoPolicy => {
-            shown.decision = Decision::Direct;
-            shown.via = Some("default".to_owned());
-            clause = policy.map(failure).or(clause);
-            match out {
-                Some(Ok(interface)) => shown.interface = Some(interface),
-                // An added route would let it out: not reported as blocked.
-                Some(Err(reason)) => trace.push(format!("{family}: at present {reason}")),
-                None => {}
-            }
-        }
-        Reason::PolicyProxy => {
-            let legs = choice.map(legs_of).unwrap_or_default();
-            let by = legs.iter().filter(|leg| **leg != 0);
-            shown.ways = by.map(|leg| leg_name(input, compiled, *leg)).collect();
-            shown.proxy = proxy.map(str::to_owned);
-            let number = choice.map_or(0, |choice| choice.proxy);
-            hop = policy.and_then(|p| p.hops.iter().find(|hop| hop.proxy == number)).map(|h| h.hop.clone());
-            clause = policy.and_then(|policy| hops_down(policy.hops.iter().filter(|hop| !hop.usable)));
-            let name = proxy.unwrap_or_default();
-            match out {
-                Some(Ok(interface)) => {
-                    shown.decision = Decision::Tunnel;
-                    shown.via = Some(format!("proxy:{name}"));
-                    shown.interface = Some(interface);
-                }
-                Some(Err(reason)) => {
-                    let text = format!("the proxy {name} is chosen, but {reason}");
-                    clause = Some(unreachable_egress("proxy", name, &reason, text));
-                }
-                None => {}
-            }
-        }
-        Reason::PolicyEgress => {
-            let legs = choice.map(legs_of).unwrap_or_default();
-            shown.ways = legs.iter().map(|leg| leg_name(input, compiled, *leg)).collect();
-            hop =
-                policy.and_then(|p| p.hops.iter().find(|hop| hop.leg == verdict.leg)).map(|h| h.hop.clone());
-            clause = policy.and_then(|policy| hops_down(policy.hops.iter().filter(|hop| !hop.usable)));
-            if proxy.is_some() {
-                clause = policy.map(failure);
-            }
-            let uplink = compiled.legs.get(verdict.leg).is_some_and(|leg| leg.kind == LegKind::Uplink);
-            match out {
-                Some(Ok(interface)) => {
-                    shown.decision = if uplink { Decision::Direct } else { Decision::Tunnel };
-                    let kind = if uplink { "interface" } else { "vpn" };
-                    shown.via = Some(format!("{kind}:{}", leg_name(input, compiled, verdict.leg)));
-                    shown.interface = Some(interface);
-                }
-                Some(Err(reason)) => {
-                    let name = leg_name(input, compiled, verdict.leg);
-                    let text = format!("{name} is chosen, but {reason}");
-                    let kind = if uplink { "interface" } else { "vpn" };
-                    clause = Some(unreachable_egress(kind, &name, &reason, text));
-                }
-                None => {}
-            }
-        }
-        _ => {}
-    }
-    if shown.decision != Decision::Block && !local {
+    if shown.decision != Decision::Block && !shown.local {
         let contents = blocked_contents(compiled, packet, &subject.names);
         if !contents.is_empty() {
             let content = content_blocked(&contents, clause.as_ref());
@@ -292,11 +187,33 @@ pub fn evaluate_packet<'a>(
         }
     }
     let words = Explanation { head: head(&shown), policy: policy.map(policy_matched), clause };
-    if !local {
+    if !shown.local {
         shown.reason = words.reason();
         shown.phrases = words.phrases();
     }
+    let hop = outcome.hop();
     EvaluatedPacket { ipv6: packet.ipv6, rank: verdict.rank, verdict: shown, words, policy, hop, trace }
+}
+
+/// Returns the reason of a verdict in words.
+fn because(
+    input: &Input<'_>,
+    verdict: &Verdict,
+    device: Option<&Device>,
+    class: Option<&TrustClass>,
+) -> Phrase {
+    let quarantine = device.and_then(|device| input.state.quarantine_of(device.meta.id, input.now));
+    match (quarantine.and_then(|exception| exception.expires_at), verdict.reason) {
+        (Some(end), Reason::TrustLanDenied | Reason::TrustInternetDenied) => {
+            let text = format!("an exception keeps the device in quarantine until {end:.0}");
+            Phrase::new("quarantine", [("until", json!(format!("{end:.0}")))], text)
+        }
+        (_, Reason::DohBlocked) if verdict.shown & flow_flags::DOH_NAME != 0 => {
+            let text = "DNS over HTTPS is blocked for it, and the name is one of a public resolver";
+            Phrase::new("doh_name_blocked", [], text)
+        }
+        _ => explanation::reason(verdict.reason, class.map(|class| class.name.as_str())),
+    }
 }
 
 /// Says which contents would block the flow, after what else there is to say.
@@ -312,11 +229,6 @@ fn content_blocked(contents: &[&'static str], before: Option<&Phrase>) -> Phrase
     let first = before.map(|phrase| format!("{}; ", phrase.text)).unwrap_or_default();
     let text = format!("{first}a flow that turns out to be {} is blocked", words.join(", "));
     Phrase::new("content_blocked", [("contents", json!(contents)), ("before", json!(before))], text)
-}
-
-fn unreachable_egress(kind: &str, name: &str, reason: &str, text: String) -> Phrase {
-    let params = [("kind", json!(kind)), ("target", json!(name)), ("reason", json!(reason))];
-    Phrase::new("egress_unreachable", params, text)
 }
 
 fn shown(packet: &IpPacket, address: gateway_common::wire::Address) -> IpAddr {

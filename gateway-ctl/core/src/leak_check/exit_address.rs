@@ -7,7 +7,7 @@ use gateway_model::settings::groups::LeakCheckSettings;
 
 use super::subject::is_link_local;
 use super::{Check, ExitAnswers, ExitCheck, ExitQuery, Expected, Host, Probe};
-use crate::compile::{Compiled, Input, Leg, LegKind};
+use crate::compile::{Compiled, Input, Leg};
 use crate::evaluate::leg_name;
 
 /// Comparison of the answers to the queries of a check.
@@ -69,7 +69,7 @@ impl ExitPlanner<'_> {
         let mut expected = Vec::new();
         for leg in legs.iter().filter_map(|number| self.compiled.legs.get(*number)) {
             let egress = leg_name(self.input, self.compiled, leg.number);
-            if leg.kind == LegKind::Uplink && self.is_untranslated() {
+            if leg.is_uplink() && self.is_untranslated() {
                 unknown.insert(format!(
                     "By {egress}, servers see the IPv6 address of the host: the gateway does not translate it."
                 ));
@@ -98,10 +98,7 @@ impl ExitPlanner<'_> {
             egress: leg_name(self.input, self.compiled, leg.number),
             interface: leg.interface.clone(),
             source,
-            tunnel: match leg.kind {
-                LegKind::Uplink => None,
-                LegKind::Tunnel(id) => Some(id),
-            },
+            tunnel: leg.tunnel(),
         })
     }
 

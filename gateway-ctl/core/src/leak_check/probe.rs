@@ -11,7 +11,7 @@ use gateway_model::settings::groups::{LeakCheckSettings, PrivacyBlocks};
 use super::exit_address::plan_exits;
 use super::frame::{Link, Transport, frame};
 use super::{Check, Expected, Host, Plan, Probe, Token};
-use crate::compile::{Compiled, Input, LegKind};
+use crate::compile::{Compiled, Input};
 use crate::doh_servers;
 use crate::evaluate::{Decision, Subject, evaluate_packet, legs_of, public_address};
 use crate::stun;
@@ -55,7 +55,7 @@ pub fn plan(
     builder.add_check(Check::Route);
     // A missing route protects nothing.
     let is_protected = builder.probes.iter().all(|probe| !probe.is_direct);
-    let legs = compiled.legs.by_number.values().filter(|leg| leg.kind == LegKind::Uplink);
+    let legs = compiled.legs.by_number.values().filter(|leg| leg.is_uplink());
     let routes = input.facts.default_routes.iter().map(|route| route.interface.as_str());
     let uplinks = legs.map(|leg| leg.interface.as_str()).chain(routes);
     // The parent of an uplink may be a LAN interface.

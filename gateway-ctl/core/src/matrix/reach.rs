@@ -15,7 +15,7 @@ use ipnet::IpNet;
 
 use super::cell::{Cell, Outcome};
 use super::scenarios::Scenario;
-use crate::compile::{Compiled, CompiledPolicy, Input, LegKind, lan_prefixes};
+use crate::compile::{Compiled, CompiledPolicy, Input, lan_prefixes};
 use crate::evaluate::route::{Exits, Kernel};
 use crate::evaluate::{
     Entry, Protocol, decide_packet, host_of, interface_of_vlan, leg_name, legs_of, packet, public_address,
@@ -90,7 +90,7 @@ impl Reach {
         match leg {
             Some(leg) if leg.interface == *interface => {
                 self.legs.insert(leg.number);
-                self.direct |= leg.kind == LegKind::Uplink;
+                self.direct |= leg.is_uplink();
             }
             // Not where the mark was meant to lead.
             _ => (self.direct, self.by_default) = (true, true),

@@ -8,7 +8,7 @@ use gateway_model::kinds::routing_policy::{Hop, HopType};
 use gateway_model::kinds::tunnel::TunnelType;
 use ipnet::IpNet;
 
-use crate::compile::{Compiled, Input, LegKind, compile, compile_egress, tunnel_interface};
+use crate::compile::{Compiled, Input, compile, compile_egress, tunnel_interface};
 use crate::evaluate::route::{Exits, Kernel};
 use crate::facts::{Facts, Link, ProxyFact, TunnelFact};
 
@@ -60,7 +60,7 @@ impl Scenario {
     /// Interfaces of tunnels that end with the daemon: all but those of the kernel's WireGuard.
     pub fn carried_by_the_daemon(&self) -> BTreeSet<String> {
         let legs = self.compiled.legs.by_number.values();
-        let tunnels = legs.filter(|leg| matches!(leg.kind, LegKind::Tunnel(_))).map(|leg| &leg.interface);
+        let tunnels = legs.filter(|leg| leg.is_tunnel()).map(|leg| &leg.interface);
         let in_kernel =
             |name: &String| self.facts.links.get(name).is_some_and(|link| link.kind == "wireguard");
         tunnels.filter(|name| !in_kernel(name)).cloned().collect()

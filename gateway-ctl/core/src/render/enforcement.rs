@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::lines;
-use crate::compile::{Compiled, Input, LegKind};
+use crate::compile::{Compiled, Input};
 use crate::evaluate::{HopView, hop_view, legs_of};
 use crate::plan::{Attachment, names};
 
@@ -167,15 +167,11 @@ pub fn enforce(input: &Input<'_>, compiled: &Compiled) -> Enforcement {
 }
 
 fn leg_view(leg: &crate::compile::Leg) -> LegView {
-    let (kind, tunnel_id) = match leg.kind {
-        LegKind::Uplink => ("uplink", None),
-        LegKind::Tunnel(id) => ("tunnel", Some(id)),
-    };
     LegView {
         number: leg.number,
-        kind,
+        kind: leg.kind_text(),
         interface: leg.interface.clone(),
-        tunnel_id,
+        tunnel_id: leg.tunnel(),
         mark: format!("{:#010x}", Mark::leg(leg.number).0),
         table: names::TABLE_BASE + u32::from(leg.number),
         ipv4: leg.ipv4,
@@ -183,7 +179,7 @@ fn leg_view(leg: &crate::compile::Leg) -> LegView {
         usable: leg.usable,
         reason: leg.reason.clone(),
         underlay: leg.underlay.leg(),
-        outer_mark: tunnel_id.map(|_| format!("{:#010x}", leg.underlay.mark())),
+        outer_mark: leg.tunnel().map(|_| format!("{:#010x}", leg.underlay.mark())),
         mtu: leg.mtu,
     }
 }
