@@ -249,6 +249,7 @@ async fn open_over(
     let enforced = EnforcedStore {
         worlds: enforcement.worlds().clone(),
         enforcement: enforcement.clone(),
+        handles: enforcement.handles().clone(),
         services: Services::new(enforcement.services().supervisor().clone()),
         active_alerts: active_alerts.clone(),
         endpoint_names: enforcement.endpoint_names().clone(),

@@ -456,11 +456,11 @@ fn read_query(api: &Api, endpoint: &Endpoint, parts: &Parts) -> Result<Query, Ap
         return Ok(Query::default());
     }
     let query = Query::parse(parts.uri.query())?;
-    let is_declared = |name: &str| endpoint.parameters.iter().any(|parameter| parameter.name == name);
+    let is_declared = |name: &str| endpoint.parameter_names().any(|parameter| parameter == name);
     for (name, _) in query.0.iter().filter(|(name, _)| !is_declared(name)) {
         let fields = api.filter_names(endpoint);
         if !fields.contains(name) {
-            let mut allowed: Vec<&str> = endpoint.parameters.iter().map(|parameter| parameter.name).collect();
+            let mut allowed: Vec<&str> = endpoint.parameter_names().collect();
             allowed.extend(fields.iter().map(String::as_str).filter(|name| !is_declared(name)));
             return Err(ApiError::invalid_parameter(
                 name,

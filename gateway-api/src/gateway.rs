@@ -7,6 +7,7 @@ use gateway_core::facts::Facts;
 use gateway_ctl::clock::{SharedClock, SystemClock};
 use gateway_ctl::configuration::Configuration;
 use gateway_ctl::engine::{Detached, Enforcement};
+use gateway_ctl::handles::Handles;
 use gateway_ctl::reconcile::{Reason, Status};
 use gateway_ctl::service::Services;
 use gateway_ctl::services::active_alerts::ActiveAlerts;
@@ -15,7 +16,6 @@ use gateway_ctl::services::bridges;
 use gateway_ctl::services::deadman::DeadManSwitch;
 use gateway_ctl::services::dns::DnsService;
 use gateway_ctl::services::extfilter;
-use gateway_ctl::services::hosts::HostInventory;
 use gateway_ctl::services::storage;
 use gateway_ctl::store::{self, Store};
 use gateway_ctl::supervise::Supervisor;
@@ -49,6 +49,8 @@ pub struct Open {
     pub store: Arc<Store>,
     pub worlds: Arc<Worlds>,
     pub enforcement: Arc<dyn Enforcement>,
+    /// Handles of the services that enforce the plan.
+    pub handles: Handles,
     /// DNS service. `None` if the gateway runs no resolver.
     pub names: Option<Arc<DnsService>>,
     pub tls: Arc<Tls>,
@@ -72,6 +74,7 @@ pub struct Open {
 pub struct EnforcedStore {
     pub worlds: Arc<Worlds>,
     pub enforcement: Arc<dyn Enforcement>,
+    pub handles: Handles,
     pub services: Services,
     pub active_alerts: ActiveAlerts,
     pub endpoint_names: Resolver,
@@ -86,7 +89,8 @@ impl Open {
         tls: Arc<Tls>,
         is_synchronised: fn() -> bool,
     ) -> Result<Open, store::Error> {
-        let EnforcedStore { worlds, enforcement, services, active_alerts, endpoint_names } = enforced;
+        let EnforcedStore { worlds, enforcement, handles, services, active_alerts, endpoint_names } =
+            enforced;
         let backup = backup::Service::new(
             store.clone(),
             worlds.configuration().file().clone(),
@@ -96,6 +100,7 @@ impl Open {
         services.start_all([backup.health(), storage::report(&store)]);
         Ok(Open {
             enforcement,
+            handles,
             names: None,
             deadman: DeadManSwitch::new(store.clone(), is_synchronised)?,
             backup,
@@ -128,16 +133,24 @@ impl Open {
 
     /// Returns a view of the objects with their observed state.
     pub fn live(&self) -> Live<'_> {
-        Live::new(self.world(), |policy| self.enforcement.hits(policy))
+        let reader = self.enforcement.dataplane();
+        Live::new(self.world(), move |policy| reader.hits(policy))
     }
 
     /// Runs all health checks now.
     pub async fn check(&self) -> Vec<CheckResult> {
-        let mut reports = self.enforcement.health().await;
-        reports.extend(self.services.health().await);
+        let mut reports = Vec::new();
+        for services in self.all_services() {
+            reports.extend(services.health().await);
+        }
         let supervisor = self.services.supervisor();
         reports.extend(checks::of_daemon(&self.world(), supervisor, self.names.is_some()));
         self.checks.take(reports, self.now())
+    }
+
+    /// Returns all services: those that enforce the plan, and those of the API.
+    pub fn all_services(&self) -> impl Iterator<Item = &Services> {
+        self.enforcement.services().into_iter().chain([&self.services])
     }
 
     /// Reconciles the kernel with the state now.
@@ -169,7 +182,8 @@ impl Gateway {
         let active_alerts = ActiveAlerts::new(store.clock().clone());
         let enforced = EnforcedStore {
             worlds,
-            enforcement: Arc::new(Detached { hosts: HostInventory::stored(folder) }),
+            enforcement: Arc::new(Detached),
+            handles: Handles::new(folder, store.clock().clone()),
             services,
             active_alerts,
             endpoint_names,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gateway_core::facts::Facts;
-use gateway_model::MacAddr;
+use gateway_model::{MacAddr, text_enum};
 use rustix::net::{AddressFamily, SocketType};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -58,13 +58,21 @@ pub struct Disk {
     pub used: u64,
 }
 
+text_enum! {
+    /// XDP mode of programs. The generic mode is never used.
+    pub enum XdpAttachment {
+        Native = "native",
+        None = "none",
+    }
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Nic {
     pub name: String,
     /// Kernel driver, or the type of a link without hardware.
     pub driver: Option<String>,
-    /// XDP mode of the gateway's programs: `native` or `none`; `generic` is never used.
-    pub xdp: &'static str,
+    /// XDP mode of the gateway's programs.
+    pub xdp: XdpAttachment,
     /// Link speed in Mbit/s; null while the link is down or has no speed.
     pub speed: Option<u32>,
     pub mac: Option<String>,
@@ -252,7 +260,7 @@ fn nics(facts: &Facts, xdp: &BTreeSet<String>) -> Vec<Nic> {
         let up = link.map(|link| if link.up { "up" } else { "down" }.to_owned());
         Nic {
             driver: folder.as_deref().and_then(driver).or(kind),
-            xdp: if xdp.contains(&name) { "native" } else { "none" },
+            xdp: if xdp.contains(&name) { XdpAttachment::Native } else { XdpAttachment::None },
             speed: text("speed").and_then(|text| text.parse().ok()),
             mtu: link.map(|link| link.mtu).or_else(|| text("mtu")?.parse().ok()),
             state: text("operstate").or(up),

@@ -26,6 +26,7 @@ pub mod openapi;
 pub mod pages;
 pub mod peer;
 pub mod preflight;
+pub mod query;
 pub mod reply;
 pub mod request;
 pub mod serve;

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use gateway_core::history::MINUTES;
 use gateway_model::{Problems, Secret, Warning};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -80,47 +79,6 @@ impl Query {
 
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    pub fn flag(&self, name: &str) -> Result<bool, ApiError> {
-        match self.get(name) {
-            None | Some("false" | "0") => Ok(false),
-            Some("" | "true" | "1") => Ok(true),
-            Some(_) => Err(ApiError::invalid_parameter(name, format!("{name} is true or false."))),
-        }
-    }
-
-    /// Returns the number of minutes of history that the request wants: those of `minutes`, all by default. `None` unless
-    /// `history` is true.
-    pub fn history(&self) -> Result<Option<usize>, ApiError> {
-        let (wants, minutes) = (self.flag("history")?, self.minutes()?);
-        Ok(wants.then_some(minutes))
-    }
-
-    /// Returns the parameter `minutes`, all by default. It must be at least 1 and is clamped.
-    pub fn minutes(&self) -> Result<usize, ApiError> {
-        let Some(text) = self.get("minutes") else { return Ok(MINUTES) };
-        match text.parse::<u64>() {
-            Ok(0) | Err(_) => {
-                let message = format!("minutes is a whole number from 1 to {MINUTES}; {text:?} is not.");
-                Err(ApiError::invalid_parameter("minutes", message))
-            }
-            Ok(minutes) => Ok(usize::try_from(minutes).unwrap_or(MINUTES).min(MINUTES)),
-        }
-    }
-
-    /// Returns the parameter `limit`. It must be at least 1 and is clamped to `max`.
-    pub fn limit(&self, default: usize, max: usize) -> Result<usize, ApiError> {
-        match self.get("limit") {
-            None => Ok(default),
-            Some(text) => match text.parse::<u64>() {
-                Ok(0) | Err(_) => Err(ApiError::invalid_parameter(
-                    "limit",
-                    format!("limit is a whole number from 1 to {max}; {text:?} is not."),
-                )),
-                Ok(value) => Ok(usize::try_from(value).unwrap_or(max).min(max)),
-            },
-        }
     }
 }
 
@@ -205,30 +163,6 @@ mod tests {
         let error = decode::<Outer>(json!({"list": [{}]})).expect_err("missing");
         assert_eq!(error.details["fields"][0]["path"], "list[0].n");
         assert_eq!(error.details["fields"][0]["rule"], "required");
-    }
-
-    #[test]
-    fn limits_are_clamped_and_nonsense_is_refused() {
-        let query = |raw| Query::parse(Some(raw)).expect("parses");
-        assert_eq!(query("limit=7").limit(50, 500).expect("ok"), 7);
-        assert_eq!(query("limit=9999").limit(50, 500).expect("ok"), 500);
-        assert_eq!(query("").limit(50, 500).expect("ok"), 50);
-        for bad in ["limit=0", "limit=-1", "limit=x", "limit=1.5", "limit="] {
-            assert_eq!(query(bad).limit(50, 500).expect_err(bad).code, Code::InvalidParameter);
-        }
-    }
-
-    #[test]
-    fn history_is_only_shown_on_request() {
-        let history = |raw| Query::parse(Some(raw)).expect("parses").history();
-        assert_eq!(history("").expect("ok"), None);
-        assert_eq!(history("minutes=60").expect("ok"), None);
-        assert_eq!(history("history=true").expect("ok"), Some(MINUTES));
-        assert_eq!(history("history=true&minutes=60").expect("ok"), Some(60));
-        assert_eq!(history("history=true&minutes=99999").expect("ok"), Some(MINUTES));
-        for bad in ["history=x", "history=true&minutes=0", "history=true&minutes=x"] {
-            assert_eq!(history(bad).expect_err(bad).code, Code::InvalidParameter);
-        }
     }
 
     #[test]

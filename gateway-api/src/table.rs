@@ -7,9 +7,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
+use crate::query::names;
+use crate::query::parameters::DryRun;
 use crate::reply::Reply;
 use crate::request::Request;
 
@@ -32,19 +37,11 @@ pub use schema::SchemaSource;
 pub type Pending = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send>>;
 pub type Handler = Arc<dyn Fn(Cx, Request) -> Pending + Send + Sync>;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placeholder {
-    Text,
-    Integer,
-    Boolean,
-}
-
-/// A query parameter.
-#[derive(Clone, Copy, Debug)]
-pub struct Parameter {
-    pub name: &'static str,
-    pub kind: Placeholder,
-    pub doc: &'static str,
+/// Query parameters of an endpoint, as the fields of a type.
+#[derive(Clone, Copy)]
+pub struct QuerySource {
+    pub names: &'static [&'static str],
+    pub schema: SchemaSource,
 }
 
 /// Implementation of an endpoint.
@@ -76,7 +73,7 @@ pub struct Endpoint {
     pub effect: Effect,
     pub summary: &'static str,
     pub doc: &'static str,
-    pub parameters: Vec<Parameter>,
+    pub queries: Vec<QuerySource>,
     /// If true, the endpoint answers with a file of the dashboard. It ignores the query, which a script of the page reads.
     pub page: bool,
     /// Response headers that only this endpoint has, with their meaning.
@@ -139,28 +136,22 @@ impl Endpoint {
         self
     }
 
-    pub fn parameter(&mut self, name: &'static str, kind: Placeholder, doc: &'static str) -> &mut Self {
-        self.parameters.push(Parameter { name, kind, doc });
+    /// Declares the query parameters of a type, which the handler reads by [`crate::request::Query::read`].
+    pub fn query<Q: DeserializeOwned + JsonSchema>(&mut self) -> &mut Self {
+        let schema = SchemaSource::new(|generator| Q::json_schema(generator));
+        self.queries.push(QuerySource { names: names::<Q>(), schema });
         self
+    }
+
+    /// Returns the names of the query parameters, without those that name fields of the listed objects.
+    pub fn parameter_names(&self) -> impl Iterator<Item = &'static str> {
+        self.queries.iter().flat_map(|query| query.names.iter().copied())
     }
 
     /// Declares the parameter of a dry run, which responds with 200.
     pub fn with_dry_run(&mut self) -> &mut Self {
         self.dry_run_status = Some(200);
-        self.parameter(
-            DRY_RUN,
-            Placeholder::Boolean,
-            "Responds with the object as it would be created, and stores nothing.",
-        )
-    }
-
-    /// Declares the parameters of a history ([`crate::request::Query::history`]).
-    pub fn with_history(&mut self) -> &mut Self {
-        self.parameter("history", Placeholder::Boolean, "Adds the history.").parameter(
-            "minutes",
-            Placeholder::Integer,
-            "Length of the history: 1 to 1440 minutes, by default all.",
-        )
+        self.query::<DryRun>()
     }
 
     /// Declares a response header that only this endpoint has.
@@ -214,9 +205,6 @@ impl Endpoint {
         self
     }
 }
-
-/// Query parameter of a dry run.
-pub const DRY_RUN: &str = "dry_run";
 
 /// Root path of all endpoints that are not `outside`.
 pub const API_ROOT: &str = "/api/v1";

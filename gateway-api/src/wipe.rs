@@ -23,25 +23,20 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
     let store = open.store.clone();
     match level {
         WipeLevel::Soft => {
-            let before = erase_history(open).await;
+            let before = erase(open, level).await;
             blocking(move || store.wipe(ticket, false)).await??;
             before?;
         }
         WipeLevel::Medium => {
             // Erased first: without their configuration, lists and zones are only unlinked.
-            let before = erase_history(open).await;
+            let before = erase(open, level).await;
             blocking(move || store.wipe(ticket, true)).await??;
             open.reconcile(Reason::Apply).await?;
-            before.and(erase_history(open).await)?;
+            before.and(erase(open, level).await)?;
         }
         WipeLevel::Hard => {
-            if let Some(names) = &open.names {
-                names.silence();
-            }
-            if let Some(hosts) = open.enforcement.hosts() {
-                hosts.silence();
-            }
-            // A failed block is logged and does not stop the wipe.
+            // Failures are logged and do not stop the wipe.
+            let _ = erase(open, level).await;
             if let Err(error) = open.enforcement.block().await {
                 tracing::error!(%error, "failed to block all traffic during the wipe");
             }
@@ -54,39 +49,13 @@ pub async fn wipe(open: &Open, ticket: AuditTicket, level: WipeLevel) -> Result<
     Ok(())
 }
 
-/// Erases the history of the resolver, the leases, and the hosts that were observed.
-async fn erase_history(open: &Open) -> Result<(), ApiError> {
-    let leases = match open.enforcement.dhcp() {
-        Some(dhcp) => dhcp.erase().await.map_err(|error| {
-            tracing::error!(%error, "failed to erase the DHCP leases");
-            ApiError::internal(&error)
-        }),
-        None => Ok(()),
-    };
-    let hosts = erase_hosts(open).await;
-    leases.and(hosts).and(erase_dns_history(open).await)
-}
-
-async fn erase_hosts(open: &Open) -> Result<(), ApiError> {
-    let Some(hosts) = open.enforcement.hosts().cloned() else { return Ok(()) };
-    match blocking(move || hosts.erase()).await? {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            tracing::error!(%error, "failed to erase the hosts of the LAN");
-            Err(ApiError::internal(&error))
-        }
+/// Makes all services erase what they keep. Continues after a failure and returns the first error.
+async fn erase(open: &Open, level: WipeLevel) -> Result<(), ApiError> {
+    let mut outcome = Ok(());
+    for services in open.all_services() {
+        outcome = outcome.and(services.erase(level).await);
     }
-}
-
-async fn erase_dns_history(open: &Open) -> Result<(), ApiError> {
-    let Some(names) = open.names.clone() else { return Ok(()) };
-    match blocking(move || names.erase_history()).await? {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            tracing::error!(%error, "failed to erase the DNS history");
-            Err(ApiError::internal(&error))
-        }
-    }
+    outcome.map_err(|error| ApiError::internal(&error))
 }
 
 /// Records a check-in. Every request of an administrator or an operator is one; an address alone is no proof. While

@@ -4,7 +4,6 @@
 
 mod attachments;
 mod boot_time;
-mod egress_backends;
 mod enforcement;
 mod exit_addresses;
 mod leak_probes;
@@ -21,6 +20,8 @@ use gateway_model::settings::Bootstrap;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::configuration::{Configuration, endpoint_name_servers, network, reconcile_interval};
+use crate::engines::EgressEngines;
+use crate::handles::Handles;
 use crate::os::bpf::{AttachMode, Programs};
 use crate::os::observe::Observer;
 use crate::os::openvpn::OpenVpn;
@@ -34,27 +35,13 @@ use crate::reconcile::{
 };
 use crate::service::{Context, Services};
 use crate::services::active_alerts::ActiveAlerts;
-use crate::services::dhcp::DhcpServer;
-use crate::services::dhcp_clients::DhcpControl;
-use crate::services::events::Recent;
-use crate::services::flow_rate::FlowRates;
-use crate::services::foreign_routers::ForeignRouters;
-use crate::services::gateway_verdict::Verdicts;
-use crate::services::guard_tap::Escapes;
-use crate::services::history::History;
-use crate::services::hosts::HostInventory;
-use crate::services::ipv6_lan::RouterAnnouncements;
-use crate::services::proxies::Proxies;
-use crate::services::tunnels::{ExitAddresses, Tunnels};
 use crate::store::Store;
 use crate::supervise::Supervisor;
 use crate::world::Worlds;
 
 use boot_time::BootTime;
-pub use egress_backends::egress_backends;
-pub use enforcement::{BlockHits, BpfCounters, Detached, Enforcement, Pending};
+pub use enforcement::{Detached, Enforcement, Pending};
 use observation::Observation;
-use services::Parts;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -86,26 +73,10 @@ impl LoadingPrograms {
 
 /// Running engine.
 pub struct Engine {
-    dataplane: KernelDataplane,
-    worlds: Arc<Worlds>,
-    openvpn: Arc<OpenVpn>,
-    endpoint_names: gateway_outbound::Resolver,
-    handle: Handle,
-    relay: Arc<Relay>,
-    recent: Recent,
-    turns: FlowRates,
-    escapes: Escapes,
-    routers: ForeignRouters,
-    verdicts: Verdicts,
-    history: History,
-    dhcp: DhcpServer,
-    dhcp_clients: DhcpControl,
-    announcements: RouterAnnouncements,
-    hosts: HostInventory,
+    context: Context,
     services: Services,
     /// Held while the probes of a leak check are in transit.
     probing: tokio::sync::Mutex<()>,
-    exits: ExitAddresses,
 }
 
 impl Engine {
@@ -137,16 +108,14 @@ impl Engine {
         let programs = programs.finish().await?;
         configuration.recall_uplinks(&programs.uplinks()?);
         let dataplane = KernelDataplane::new(programs);
-        let wireguard = Arc::new(WireGuard::new().await);
         let endpoint_names = gateway_outbound::Resolver::new(&endpoint_name_servers(&in_force));
         let openvpn = OpenVpn::new(config.runtime_dir.join("openvpn"), endpoint_names.clone());
-        let openvpn = Arc::new(openvpn.with_supervisor(supervisor.clone()));
-        let transports = Arc::new(Transports::new(supervisor.clone()));
-        let devices = (wireguard.clone(), openvpn.clone(), transports.clone());
-        let (watcher, tunnels) = Tunnels::new(store.clone(), devices, endpoint_names.clone());
-        let exits = watcher.exits();
-        let relay = Arc::new(Relay::new(supervisor.clone()));
-        let (proxy_watcher, proxies) = Proxies::new(store.clone(), relay.clone(), endpoint_names.clone());
+        let engines = EgressEngines {
+            wireguard: Arc::new(WireGuard::new().await),
+            openvpn: Arc::new(openvpn.with_supervisor(supervisor.clone())),
+            transports: Arc::new(Transports::new(supervisor.clone())),
+            relay: Arc::new(Relay::new(supervisor.clone())),
+        };
         let observer = Observer::supervised(netlink.clone(), &supervisor)?;
         let kernel_changes = observer.changes();
         let services = Services::new(supervisor);
@@ -158,11 +127,10 @@ impl Engine {
             worlds: worlds.clone(),
             services: services.clone(),
         };
-        let egress_backends =
-            egress_backends(netlink.clone(), wireguard, openvpn.clone(), transports.clone(), relay.clone());
         let clock = store.clock().clone();
-        let (handle, looping) = reconcile::start(
-            Subsystems::new(Kernel::new(netlink, egress_backends), dataplane.clone()),
+        let handles = Handles::new(&config.state_dir, clock.clone());
+        let (wake, looping) = reconcile::start(
+            Subsystems::new(Kernel::new(netlink.clone(), engines.backends(netlink)), dataplane.clone()),
             observation,
             worlds.clone(),
             move || clock.now(),
@@ -170,64 +138,23 @@ impl Engine {
         );
         let context = Context {
             store,
-            worlds: worlds.clone(),
-            wake: handle.clone(),
-            dataplane: dataplane.clone(),
-            active_alerts,
-        };
-        let (recent, turns) = (Recent::default(), FlowRates::default());
-        let (escapes, verdicts) = (Escapes::default(), Verdicts::default());
-        let (routers, dhcp) = (ForeignRouters::default(), DhcpServer::default());
-        let (dhcp_clients, history) = (DhcpControl::default(), History::default());
-        let announcements = RouterAnnouncements::default();
-        let hosts = HostInventory::stored(&config.state_dir);
-        let parts = Parts {
-            looping,
-            openvpn: openvpn.clone(),
-            transports,
-            tunnels: (watcher, tunnels),
-            proxies: (proxy_watcher, proxies),
-            recent: recent.clone(),
-            turns: turns.clone(),
-            escapes: escapes.clone(),
-            routers: routers.clone(),
-            verdicts: verdicts.clone(),
-            history: history.clone(),
-            dhcp: dhcp.clone(),
-            dhcp_clients: dhcp_clients.clone(),
-            announcements: announcements.clone(),
-            hosts: hosts.clone(),
-            kernel_changes,
-        };
-        services.start_all(services::list(&context, parts));
-        handle.run_now(Reason::Start).await?;
-        let probing = tokio::sync::Mutex::default();
-        Ok(Engine {
-            dataplane,
             worlds,
-            openvpn,
+            wake,
+            dataplane,
+            engines,
+            kernel_changes,
             endpoint_names,
-            handle,
-            relay,
-            recent,
-            turns,
-            escapes,
-            routers,
-            verdicts,
-            history,
-            dhcp,
-            dhcp_clients,
-            announcements,
-            hosts,
-            services,
-            probing,
-            exits,
-        })
+            active_alerts,
+            handles,
+        };
+        services.start_all(services::list(&context, looping));
+        context.wake.run_now(Reason::Start).await?;
+        Ok(Engine { context, services, probing: tokio::sync::Mutex::default() })
     }
 
-    /// Returns the inventory of hosts.
-    pub fn host_inventory(&self) -> &HostInventory {
-        &self.hosts
+    /// Returns the handles of the services that enforce the plan.
+    pub fn handles(&self) -> &Handles {
+        &self.context.handles
     }
 
     /// Returns the services that enforce the plan.
@@ -237,21 +164,21 @@ impl Engine {
 
     /// Returns the resolver of the hosts that the daemon itself connects to.
     pub fn endpoint_names(&self) -> &gateway_outbound::Resolver {
-        &self.endpoint_names
+        &self.context.endpoint_names
+    }
+
+    /// Returns the handle of the reconcile loop.
+    pub fn wake(&self) -> &Handle {
+        &self.context.wake
     }
 
     /// Returns the publisher of the gateway's state.
-    /// Handle of the reconcile loop.
-    pub fn wake(&self) -> &Handle {
-        &self.handle
-    }
-
     pub fn worlds(&self) -> &Arc<Worlds> {
-        &self.worlds
+        &self.context.worlds
     }
 
     pub fn dataplane(&self) -> KernelDataplane {
-        self.dataplane.clone()
+        self.context.dataplane.clone()
     }
 }
 

@@ -4,10 +4,14 @@
 pub mod clock;
 pub mod configuration;
 pub mod engine;
+pub mod engines;
+pub mod handles;
+pub mod metrics;
 pub mod os;
 pub mod panics;
 pub mod parallel;
 mod random;
+pub mod readings;
 pub mod reconcile;
 mod secrets;
 pub mod service;

@@ -1,19 +1,28 @@
 //! Contract of services: start, supervision, health and end of each long-lived part of the daemon.
 //!
 //! A service is one value in a list, and runs under supervision. It may contribute facts to each run of the reconcile
-//! loop and report the health of the component that it drives. At the end, it may release its resources.
+//! loop, report the health of the component that it drives, measure it, and erase what it keeps of the LAN. At the end,
+//! it may release its resources.
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use gateway_core::facts::Facts;
 use gateway_core::health::Check;
+use gateway_model::settings::groups::WipeLevel;
+use gateway_outbound::Resolver;
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::engines::EgressEngines;
+use crate::handles::Handles;
+use crate::os::observe::KernelChanges;
 use crate::reconcile::{Handle, KernelDataplane};
 use crate::services::active_alerts::ActiveAlerts;
 use crate::store::Store;
@@ -23,9 +32,12 @@ use crate::world::Worlds;
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Contribution = Box<dyn Fn(&mut Facts) + Send + Sync>;
 type HealthCheck = Arc<dyn Fn() -> BoxFuture<'static, Vec<Health>> + Send + Sync>;
+type Measurement = Arc<dyn Fn(&mut Registry) + Send + Sync>;
+type Erasure = Arc<dyn Fn(WipeLevel) -> BoxFuture<'static, io::Result<()>> + Send + Sync>;
 type Release = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
-/// Shared context of services: the store with its clock, the world, the reconcile loop, the programs and the alerts.
+/// Shared context of services: the store with its clock, the world, the reconcile loop, the kernel, the alerts, and the
+/// handles of all services.
 #[derive(Clone)]
 pub struct Context {
     pub store: Arc<Store>,
@@ -33,7 +45,13 @@ pub struct Context {
     /// Handle of the reconcile loop, to trigger runs and follow their results.
     pub wake: Handle,
     pub dataplane: KernelDataplane,
+    pub engines: EgressEngines,
+    /// Changes that the kernel reports.
+    pub kernel_changes: watch::Receiver<KernelChanges>,
+    /// Resolver of the hosts that the daemon itself connects to.
+    pub endpoint_names: Resolver,
     pub active_alerts: ActiveAlerts,
+    pub handles: Handles,
 }
 
 /// Long-lived part of the daemon.
@@ -42,6 +60,8 @@ pub struct Service {
     start: Start,
     contribution: Option<Contribution>,
     health: Option<HealthCheck>,
+    measurement: Option<Measurement>,
+    erasure: Option<Erasure>,
     release: Option<Release>,
 }
 
@@ -92,7 +112,15 @@ impl Service {
     }
 
     fn with(name: &'static str, start: Start) -> Service {
-        Service { name: name.into(), start, contribution: None, health: None, release: None }
+        Service {
+            name: name.into(),
+            start,
+            contribution: None,
+            health: None,
+            measurement: None,
+            erasure: None,
+            release: None,
+        }
     }
 
     /// Adds a contribution of the service to the facts of each run.
@@ -110,6 +138,23 @@ impl Service {
             let report = health();
             Box::pin(async move { report.await.into_iter().collect() })
         }));
+        self
+    }
+
+    /// Adds what the service measures to `/metrics`.
+    pub fn measures(mut self, measurement: impl Fn(&mut Registry) + Send + Sync + 'static) -> Service {
+        self.measurement = Some(Arc::new(measurement));
+        self
+    }
+
+    /// Adds a function that erases what the service keeps of the LAN and its hosts, in memory and on disk, at each level
+    /// of a wipe. At [`WipeLevel::Hard`], the folder of the store is destroyed afterwards, and the service must write
+    /// nothing more.
+    pub fn erases<F>(mut self, erasure: impl Fn(WipeLevel) -> F + Send + Sync + 'static) -> Service
+    where
+        F: Future<Output = io::Result<()>> + Send + 'static,
+    {
+        self.erasure = Some(Arc::new(move |level| Box::pin(erasure(level))));
         self
     }
 
@@ -137,6 +182,8 @@ struct Running {
     task: Option<JoinHandle<()>>,
     contribution: Option<Contribution>,
     health: Option<HealthCheck>,
+    measurement: Option<Measurement>,
+    erasure: Option<Erasure>,
     release: Option<Release>,
 }
 
@@ -157,13 +204,13 @@ impl Services {
     }
 
     pub fn start(&self, service: Service) {
-        let Service { name, start, contribution, health, release } = service;
+        let Service { name, start, contribution, health, measurement, erasure, release } = service;
         let task = match start {
             Start::Again(run) => Some(self.0.supervisor.restart(name.clone(), run)),
             Start::Vital(work) => Some(self.0.supervisor.vital(name.clone(), work)),
             Start::Idle => None,
         };
-        self.running().push(Running { name, task, contribution, health, release });
+        self.running().push(Running { name, task, contribution, health, measurement, erasure, release });
     }
 
     pub fn start_all(&self, services: impl IntoIterator<Item = Service>) {
@@ -190,6 +237,30 @@ impl Services {
             all.extend(check().await);
         }
         all
+    }
+
+    /// Adds the measurements of the services.
+    pub fn measure(&self, registry: &mut Registry) {
+        let measurements: Vec<Measurement> =
+            self.running().iter().filter_map(|service| service.measurement.clone()).collect();
+        measurements.iter().for_each(|measurement| measurement(registry));
+    }
+
+    /// Makes each service erase what it keeps. Continues after a failure and returns the first error.
+    pub async fn erase(&self, level: WipeLevel) -> io::Result<()> {
+        let owners: Vec<(TaskName, Erasure)> = self
+            .running()
+            .iter()
+            .filter_map(|service| Some((service.name.clone(), service.erasure.clone()?)))
+            .collect();
+        let mut outcome = Ok(());
+        for (name, erasure) in owners {
+            if let Err(error) = erasure(level).await {
+                tracing::error!(service = %name, %level, %error, "failed to erase what a service keeps");
+                outcome = outcome.and(Err(io::Error::other(format!("{name}: {error}"))));
+            }
+        }
+        outcome
     }
 
     /// Aborts the tasks at once and keeps the resources of the services.

@@ -4,6 +4,7 @@
 //! therefore always belong to the same instant.
 
 pub mod live;
+pub mod reports;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,7 +13,6 @@ use arc_swap::ArcSwap;
 use gateway_core::compile::{Input, compile};
 use gateway_core::facts::Facts;
 use gateway_core::fqdn_match::Domains;
-use gateway_core::gateway_verdict::PresentHost;
 use gateway_core::network::Network;
 use gateway_core::shared::Shared;
 use gateway_core::{Compiled, plan};
@@ -22,16 +22,11 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 pub use live::Live;
+pub use reports::Reports;
 
 use crate::configuration::{Configuration, EffectiveConfiguration};
 use crate::os::bpf::AttachMode;
-use crate::os::transport::BridgeStates;
 use crate::reconcile::{self, Compile, Status};
-use crate::services::dhcp::LeasedNames;
-use crate::services::dhcp_clients::DhcpStates;
-use crate::services::proxies::ProxyStates;
-use crate::services::tunnels::TunnelStates;
-use crate::services::uplinks::UplinkStates;
 use crate::store::Store;
 
 /// Snapshot of the gateway. All parts are shared, so a copy is cheap.
@@ -53,21 +48,6 @@ pub struct World {
     live: Arc<Compiled>,
     /// Plan of exactly this state and these facts, compiled on first use.
     compiled: Arc<OnceLock<Arc<Compiled>>>,
-}
-
-/// Last reports of the services.
-#[derive(Clone, Debug, Default)]
-pub struct Reports {
-    pub tunnels: Arc<TunnelStates>,
-    pub proxies: Arc<ProxyStates>,
-    /// Bridges, by the ID of the tunnel that each transports.
-    pub transports: Arc<BridgeStates>,
-    pub uplinks: Arc<UplinkStates>,
-    /// Names of DHCP leases and reservations.
-    pub leased_names: Arc<LeasedNames>,
-    pub dhcp_clients: Arc<DhcpStates>,
-    /// Hosts on the LAN that the verdict counts.
-    pub hosts: Arc<Vec<PresentHost>>,
 }
 
 impl World {
@@ -211,9 +191,9 @@ impl Worlds {
         &self.domains
     }
 
-    /// Publishes new reports of the services.
-    pub fn report(&self, reports: Reports) {
-        self.publish(|world| world.reports = reports);
+    /// Publishes a new report of a service.
+    pub fn report(&self, change: impl FnOnce(&mut Reports)) {
+        self.publish(|world| change(&mut world.reports));
     }
 
     fn publish(&self, change: impl FnOnce(&mut World)) {

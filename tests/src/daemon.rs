@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::http::exchange;
+use crate::http::{Response, exchange};
 use crate::netns::{Entrance, Namespace, Prefix, remove_pins};
 use crate::process::{Process, describe};
 use crate::topology::Topology;
@@ -334,17 +334,26 @@ impl Api {
 
     /// Returns the response unchanged.
     pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Reply> {
+        let response = self.exchange(method, path, body)?;
+        let body = serde_json::from_slice(&response.body).with_context(|| {
+            format!("{method} {path}: not JSON: {}", String::from_utf8_lossy(&response.body))
+        })?;
+        Ok(Reply { status: response.status, body })
+    }
+
+    /// Returns the body of the answer to a GET as text, whatever its status and type.
+    pub fn text(&self, path: &str) -> Result<String> {
+        Ok(String::from_utf8_lossy(&self.exchange("GET", path, None)?.body).into_owned())
+    }
+
+    fn exchange(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Response> {
         let connect = || TcpStream::connect_timeout(&API, ANSWER);
         let connection = self.entrance.within(connect).context("connect to the API")?;
         connection.set_read_timeout(Some(ANSWER)).context("connection")?;
         let body = body.map(|body| body.to_string().into_bytes());
         let headers = if body.is_some() { [("Content-Type", "application/json")].as_slice() } else { &[] };
         let full = format!("/api/v1{path}");
-        let response = exchange(&connection, method, &API.to_string(), &full, headers, body.as_deref())
-            .with_context(|| format!("{method} {path}"))?;
-        let body = serde_json::from_slice(&response.body).with_context(|| {
-            format!("{method} {path}: not JSON: {}", String::from_utf8_lossy(&response.body))
-        })?;
-        Ok(Reply { status: response.status, body })
+        exchange(&connection, method, &API.to_string(), &full, headers, body.as_deref())
+            .with_context(|| format!("{method} {path}"))
     }
 }

@@ -24,6 +24,7 @@ mod moved_flows;
 mod services;
 mod sources;
 mod traces;
+mod traces_of_hosts;
 
 use std::time::Duration;
 

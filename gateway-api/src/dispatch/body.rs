@@ -14,7 +14,7 @@ use super::{multipart, spool};
 use crate::context::Api;
 use crate::error::{ApiError, Code};
 use crate::request::{Body, Query};
-use crate::table::{DRY_RUN, Endpoint};
+use crate::table::Endpoint;
 
 /// Timeout of a request body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -133,7 +133,7 @@ fn first_character(bytes: &[u8]) -> (usize, usize) {
 
 /// Returns the fields that the query provides.
 fn query_fields(query: &Query) -> Map<String, Value> {
-    let fields = query.0.iter().filter(|(name, _)| name != DRY_RUN);
+    let fields = query.0.iter().filter(|(name, _)| name != "dry_run");
     fields.map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
 }
 

@@ -4,30 +4,26 @@ use gateway_ctl::store::{AuditEntry, AuditFilter, AuditResult, PageEnd};
 use gateway_model::capability::Capability;
 use gateway_model::kinds::AlertRule;
 use gateway_model::settings::groups::AlertWebhook;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
+use crate::query::parameters::{Before, Limit};
 use crate::reply::WithHeaders;
-use crate::request::{Query, Req};
+use crate::request::Req;
 use crate::table::Method::{Get, Post};
-use crate::table::{Collection, Ops, Placeholder, Table};
+use crate::table::{Collection, Ops, Table};
 
 pub fn rows(t: &mut Table) {
     t.group::<AlertWebhook>("/alerts/webhook", "replace_alert_webhook", Access::Operate);
     t.view("/audit", "list_audit", audit)
         .summary("Audit trail, newest first")
         .doc("Only administrators see which values changed in accounts and keys.")
-        .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 500, default 50.")
-        .parameter("before", Placeholder::Text, "Only entries before this entry id or this time (RFC 3339).")
-        .parameter("actor", Placeholder::Text, "Only entries of this actor.")
-        .parameter("action", Placeholder::Text, "Only this action, such as create_device.")
-        .parameter("resource_type", Placeholder::Text, "Only this type, such as device.")
-        .parameter("resource_id", Placeholder::Text, "Only this object.")
-        .parameter("request_id", Placeholder::Text, "Only this request.")
-        .parameter("result", Placeholder::Text, "success, denied or failed.");
+        .query::<AuditQuery>();
     t.collection::<AlertRule>(Collection {
         path: "/alerts/rules",
         item: "/alerts/rules/{id}",
@@ -49,13 +45,38 @@ pub fn rows(t: &mut Table) {
     );
 }
 
+/// Query of the audit trail.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct AuditQuery {
+    /// Maximum number of entries: 1 to 500, default 50.
+    limit: Limit<50, 500>,
+    /// Only entries before this entry id or this time (RFC 3339).
+    before: Option<Before<u64>>,
+    /// Only entries of this actor.
+    actor: Option<String>,
+    /// Only this action, such as create_device.
+    action: Option<String>,
+    /// Only this type, such as device.
+    resource_type: Option<String>,
+    /// Only this object.
+    resource_id: Option<String>,
+    /// Only this request.
+    request_id: Option<String>,
+    /// Only entries with this outcome.
+    result: Option<AuditResult>,
+}
+
 async fn audit(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<AuditEntry>>, ApiError> {
-    let query = &request.query;
-    let limit = query.limit(50, 500)?;
-    let before = query.get("before").map(before).transpose()?;
-    let filter = filter(query)?;
+    let AuditQuery { limit, before, actor, action, resource_type, resource_id, request_id, result } =
+        request.query.read()?;
+    let before = before.map(|before| match before {
+        Before::Id(id) => PageEnd::Id(id),
+        Before::Time(time) => PageEnd::Time(time),
+    });
+    let filter = AuditFilter { actor, action, resource_type, resource_id, request_id, result };
     let store = cx.open()?.store.clone();
-    let (mut entries, total) = blocking(move || store.audit(limit, before, &filter)).await??;
+    let (mut entries, total) = blocking(move || store.audit(limit.get(), before, &filter)).await??;
     if cx.require(Access::Administer).is_err() {
         entries.iter_mut().for_each(hide_accounts);
     }
@@ -73,35 +94,4 @@ fn hide_accounts(entry: &mut AuditEntry) {
             change.shift_remove("diff");
         }
     }
-}
-
-fn before(text: &str) -> Result<PageEnd, ApiError> {
-    if let Ok(id) = text.parse() {
-        return Ok(PageEnd::Id(id));
-    }
-    text.parse().map(PageEnd::Time).map_err(|_| {
-        ApiError::invalid_parameter(
-            "before",
-            "before is the id of an entry or a time such as 2026-11-20T12:00:00Z.",
-        )
-    })
-}
-
-fn filter(query: &Query) -> Result<AuditFilter, ApiError> {
-    let text = |name: &str| query.get(name).map(str::to_owned);
-    let result = match query.get("result") {
-        None => None,
-        Some("success") => Some(AuditResult::Success),
-        Some("denied") => Some(AuditResult::Denied),
-        Some("failed") => Some(AuditResult::Failed),
-        Some(_) => return Err(ApiError::invalid_parameter("result", "result is success, denied or failed.")),
-    };
-    Ok(AuditFilter {
-        actor: text("actor"),
-        action: text("action"),
-        resource_type: text("resource_type"),
-        resource_id: text("resource_id"),
-        request_id: text("request_id"),
-        result,
-    })
 }

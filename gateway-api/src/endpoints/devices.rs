@@ -1,5 +1,6 @@
 //! Devices, device groups and trust classes.
 
+use gateway_ctl::services::hosts::HostInventory;
 use gateway_ctl::world::live;
 use gateway_model::{Device, DeviceGroup, State, TrustClass};
 use serde_json::Value;
@@ -38,8 +39,7 @@ pub fn rows(t: &mut Table) {
 fn observe_devices(open: &Open, state: &State, shown: &mut [Value]) {
     let world = open.worlds.last();
     // Without a kernel nothing is observed.
-    let inventory = open.enforcement.hosts().filter(|_| world.attached.is_some());
-    let hosts = inventory.map(|inventory| inventory.list());
+    let hosts = world.attached.map(|_| open.handles.get::<HostInventory>().list());
     let live = |device: &Device| live::device(&world.facts, hosts.as_deref(), device, open.now());
     super::observed::add_observed(shown, &state.devices, live);
 }

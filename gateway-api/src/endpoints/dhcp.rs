@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use crate::authorization::Access;
 use crate::gateway::Open;
+use crate::query::parameters::ListQuery;
 use crate::table::Method::{Post, Put};
-use crate::table::{Collection, Ops, Placeholder, SchemaSource, Table};
+use crate::table::{Collection, Ops, SchemaSource, Table};
 
 pub fn rows(t: &mut Table) {
     t.group_checked::<DhcpConfig>("/dhcp", "replace_dhcp_config", Access::Operate, settings::check);
@@ -32,7 +33,7 @@ pub fn rows(t: &mut Table) {
     endpoint
         .summary("List the leases, ended ones included, by address")
         .doc("An ended lease is kept until another client needs its address. Addresses that hosts use without a lease are in the state declined.")
-        .parameter("limit", Placeholder::Integer, "Maximum number of leases, 1 to 1000. Without it all are returned.");
+        .query::<ListQuery>();
     endpoint.output = Some(SchemaSource::new(leases::schema));
     (endpoint.list, endpoint.filters) = (true, true);
 }

@@ -16,7 +16,7 @@ use gateway_model::export::read::{ReadError, read};
 use gateway_model::problem::code;
 use gateway_model::settings::Bootstrap;
 use gateway_model::settings::groups::PASSPHRASE_MIN;
-use gateway_model::{EditError, Problems, Secret, State, Warning};
+use gateway_model::{EditError, Problems, Secret, State, Warning, text_enum};
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ use crate::error::{ApiError, Code};
 use crate::reply::{Answer, Content, Reply, WithHeaders};
 use crate::request::{Body as RequestBody, Query, Req, Request, decode};
 use crate::streamed::{self, InJsonString};
-use crate::table::{Audit, Effect, Endpoint, Placeholder, Table};
+use crate::table::{Audit, Effect, Endpoint, Table};
 
 const OCTETS: &str = "application/octet-stream";
 /// Memory that the objects of an import may take, in bytes.
@@ -91,24 +91,34 @@ fn importing(row: &mut Endpoint) {
          Accounts are not touched.",
     )
     .access(Access::Administer)
-    .parameter(
-        "mode",
-        Placeholder::Text,
-        "replace (the export replaces the configuration; the default) or merge.",
-    )
-    .parameter(
-        "force",
-        Placeholder::Boolean,
-        "Imports although gating tests fail; warnings and the audit entry name them.",
-    )
-    .parameter("dry_run", Placeholder::Boolean, "Dry run: returns the changes and stores nothing.")
-    .parameter(
-        "confirm_timeout_sec",
-        Placeholder::Integer,
-        "Deadline in seconds for /apply/confirm, after which the change is rolled back.",
-    )
+    .query::<ImportQuery>()
     .answers(&[Code::PreconditionFailed])
     .spooled = true;
+}
+
+text_enum! {
+    /// Treatment of the configuration by an import.
+    #[derive(Default)]
+    pub enum ImportMode {
+        /// The export replaces it.
+        #[default]
+        Replace = "replace",
+        Merge = "merge",
+    }
+}
+
+/// Query of an import.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ImportQuery {
+    /// replace (the export replaces the configuration; the default) or merge.
+    mode: ImportMode,
+    /// Imports although gating tests fail; warnings and the audit entry name them.
+    force: bool,
+    /// Dry run: returns the changes and stores nothing.
+    dry_run: bool,
+    /// Deadline in seconds for /apply/confirm, after which the change is rolled back.
+    confirm_timeout_sec: u32,
 }
 
 /// A file as the whole response body, written while it is sent.
@@ -376,27 +386,13 @@ async fn take_in(
     query: &Query,
     if_match: Option<String>,
 ) -> Result<WithHeaders<PlanResult>, ApiError> {
-    let mode = match query.get("mode") {
-        None | Some("replace") => Mode::Replace,
-        Some("merge") => Mode::Merge,
-        Some(other) => {
-            return Err(ApiError::invalid_parameter(
-                "mode",
-                format!("mode is replace or merge; {other:?} is not."),
-            )
-            .detail("allowed", ["replace", "merge"]));
-        }
-    };
-    let seconds = match query.get("confirm_timeout_sec").map(str::parse::<u32>) {
-        None => 0,
-        Some(Ok(seconds)) => seconds,
-        Some(Err(_)) => {
-            let message = "confirm_timeout_sec is a number of seconds.";
-            return Err(ApiError::invalid_parameter("confirm_timeout_sec", message));
-        }
+    let ImportQuery { mode, force, dry_run, confirm_timeout_sec: seconds } = query.read()?;
+    let mode = match mode {
+        ImportMode::Replace => Mode::Replace,
+        ImportMode::Merge => Mode::Merge,
     };
     plan::check_timeout(seconds)?;
-    let gate = if query.flag("force")? { plan::Gate::Forced } else { plan::Gate::Tests };
+    let gate = if force { plan::Gate::Forced } else { plan::Gate::Tests };
     let world = cx.open()?.world();
     let file = cx.open()?.worlds.configuration().file().clone();
     let edit = move |draft: &mut State| {
@@ -406,7 +402,7 @@ async fn take_in(
         outcome.warnings.extend(missing_interfaces(draft, &config, &world.facts));
         Ok(outcome)
     };
-    if query.flag("dry_run")? {
+    if dry_run {
         return Ok(WithHeaders::new(plan::dry_run(cx, if_match, gate, edit).await?));
     }
     let safety =

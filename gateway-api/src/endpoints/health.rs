@@ -8,19 +8,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gateway_common::wire::{FastCounter, XdpCounter};
-use gateway_core::health::{Check, TrackedCheck};
+use gateway_core::health::{Check, CheckState, TrackedCheck};
 use gateway_core::xdp::Obstacle;
 use gateway_ctl::os::bpf::{AttachMode, FastPathStats, XdpState, XdpStats};
 use gateway_ctl::panics;
 use gateway_ctl::reconcile::{DriftItem, Severity};
+use gateway_ctl::services::gateway_verdict::Verdicts;
 use gateway_ctl::supervise::{TaskHealth, TaskName};
 use gateway_ctl::tls::CertificateStatus;
 use gateway_ctl::world::World;
 use gateway_model::settings::bootstrap::XdpMode;
 use gateway_model::settings::keys;
+use gateway_model::text_enum;
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::authorization::Access;
 use crate::blocking::blocking;
@@ -29,9 +31,10 @@ use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::gateway::Open;
 use crate::host_info::{self, Platform};
+use crate::query::parameters::Limit;
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::{Placeholder, Table};
+use crate::table::Table;
 use probe::{CheckCode, FindingView};
 pub use saved::{LastSaved, SavedChanges};
 use verdict::VerdictView;
@@ -40,11 +43,7 @@ pub fn rows(t: &mut Table) {
     t.view("/health", "get_health", probe::health)
         .summary("Liveness of the daemon, and whether it enforces policies")
         .doc("blocked: the store cannot be used, so nothing is forwarded; reason says why.")
-        .parameter(
-            "full",
-            Placeholder::Boolean,
-            "Answer 503 if a check has failed or the gateway is blocked.",
-        )
+        .query::<probe::HealthQuery>()
         .answers(&[Code::NotReady])
         .access(Access::Open)
         .always();
@@ -53,7 +52,7 @@ pub fn rows(t: &mut Table) {
     t.view("/observer", "list_observer", observer).summary("Result of the last reconcile run, by subsystem");
     t.view("/drift", "list_drift", drift)
         .summary("List recent drift: kernel changes by other programs, newest first")
-        .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 1000.");
+        .query::<DriftQuery>();
     t.view("/platform", "get_platform", platform)
         .summary("Host: hardware, operating system and load")
         .always();
@@ -72,8 +71,7 @@ pub struct ServiceStatus {
     pub pending_confirm_until: Option<Timestamp>,
     /// `network.mode` of the configuration.
     pub mode: String,
-    /// `ebpf`; `degraded` while the programs differ from the plan; `detached` without a kernel behind the API.
-    pub dataplane: &'static str,
+    pub dataplane: DataplaneState,
     /// Fast path of established flows.
     pub fast_path: FastPathStatus,
     /// Stable UUID of this installation.
@@ -197,8 +195,9 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
     ];
     let stored = stored.into_iter().max().unwrap_or_default();
     let pending = state.pending_policies();
-    let fast_path = open.enforcement.fast_path().map_err(|error| ApiError::internal(&error))?;
-    let xdp = open.enforcement.xdp().map_err(|error| ApiError::internal(&error))?;
+    let reader = open.enforcement.dataplane();
+    let fast_path = reader.fast_path().map_err(|error| ApiError::internal(&error))?;
+    let xdp = reader.xdp().map_err(|error| ApiError::internal(&error))?;
     let last_saved = if pending > 0 { cx.api.last_saved.of(&open.store, state.revision).await } else { None };
     Ok(ServiceStatus {
         version: env!("CARGO_PKG_VERSION"),
@@ -218,7 +217,11 @@ async fn status(cx: Cx, _: Req<()>) -> Result<ServiceStatus, ApiError> {
         pending_policies: pending,
         last_saved,
         hostname: host_info::hostname(),
-        verdict: verdict::show(open.enforcement.verdict().as_deref(), open.now(), &open.checks.last()),
+        verdict: verdict::show(
+            open.handles.get::<Verdicts>().borrow().as_deref(),
+            open.now(),
+            &open.checks.last(),
+        ),
         failed_services: failed_services(open),
     })
 }
@@ -231,12 +234,48 @@ fn age(taken: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(now.duration_since(taken).as_secs()).unwrap_or(0)
 }
 
-fn dataplane(world: &World) -> &'static str {
+text_enum! {
+    /// State of the dataplane.
+    pub enum DataplaneState {
+        Ebpf = "ebpf",
+        /// The programs differ from the plan.
+        Degraded = "degraded",
+        /// There is no kernel behind the API.
+        Detached = "detached",
+    }
+}
+
+text_enum! {
+    /// State of a check, a subsystem or a task.
+    pub enum ObservationState {
+        Ok = "ok",
+        /// Works partially, or will soon fail.
+        Degraded = "degraded",
+        /// Does not work, or its state is unknown.
+        Failed = "failed",
+        /// Not checked yet.
+        Unknown = "unknown",
+        Disabled = "disabled",
+    }
+}
+
+impl From<CheckState> for ObservationState {
+    fn from(state: CheckState) -> ObservationState {
+        match state {
+            CheckState::Ok => ObservationState::Ok,
+            CheckState::Unknown => ObservationState::Unknown,
+            CheckState::Degraded => ObservationState::Degraded,
+            CheckState::Failed => ObservationState::Failed,
+        }
+    }
+}
+
+fn dataplane(world: &World) -> DataplaneState {
     let stands = world.status.subsystems.get("dataplane").is_some_and(|subsystem| subsystem.outcome.is_ok());
     match (world.attached, stands) {
-        (None, _) => "detached",
-        (Some(_), true) => "ebpf",
-        (Some(_), false) => "degraded",
+        (None, _) => DataplaneState::Detached,
+        (Some(_), true) => DataplaneState::Ebpf,
+        (Some(_), false) => DataplaneState::Degraded,
     }
 }
 
@@ -244,9 +283,7 @@ fn dataplane(world: &World) -> &'static str {
 pub struct Observation {
     /// Name of a check or of a subsystem.
     pub subsystem: String,
-    /// `ok`, `degraded` (works partially, or will soon fail), `failed` (does not work, or its state is unknown),
-    /// `unknown` (not checked yet) or `disabled`.
-    pub state: &'static str,
+    pub state: ObservationState,
     /// Human-readable errors; may be empty.
     pub message: String,
     /// Time since which the subsystem has this state; null if unknown.
@@ -269,10 +306,14 @@ pub struct Observation {
 }
 
 impl Observation {
-    fn new(subsystem: impl Into<String>, state: &'static str, message: impl Into<String>) -> Observation {
+    fn new(
+        subsystem: impl Into<String>,
+        state: impl Into<ObservationState>,
+        message: impl Into<String>,
+    ) -> Observation {
         Observation {
             subsystem: subsystem.into(),
-            state,
+            state: state.into(),
             message: message.into(),
             since: None,
             checks: 0,
@@ -288,9 +329,9 @@ impl From<CertificateStatus> for Observation {
     fn from(status: CertificateStatus) -> Self {
         let CertificateStatus { served, fault, since, checks, not_after } = status;
         let state = match (served, &fault) {
-            (true, None) => "ok",
-            (true, Some(_)) => "degraded",
-            (false, _) => "failed",
+            (true, None) => CheckState::Ok,
+            (true, Some(_)) => CheckState::Degraded,
+            (false, _) => CheckState::Failed,
         };
         let valid = || not_after.map(|end| format!("The certificate is valid until {end}."));
         let message = fault.or_else(valid).unwrap_or_default();
@@ -309,7 +350,7 @@ impl From<CheckResult> for Observation {
             params,
             remedy: Some(remedy).filter(|remedy| !remedy.is_empty()),
             findings: findings.iter().map(FindingView::from).collect(),
-            ..Self::new(name, state.as_str(), message)
+            ..Self::new(name, state, message)
         }
     }
 }
@@ -330,9 +371,9 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Observation>>, A
             // A backend that could not be read reports itself as the resource.
             let unreadable = outcome.failed.iter().any(|failure| failure.resource == *name);
             let state = match (outcome.is_ok(), unreadable) {
-                (true, _) => "ok",
-                (false, true) => "failed",
-                (false, false) => "degraded",
+                (true, _) => CheckState::Ok,
+                (false, true) => CheckState::Failed,
+                (false, false) => CheckState::Degraded,
             };
             Observation {
                 since: Some(subsystem.since),
@@ -348,7 +389,7 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Observation>>, A
     list.push(panicked());
     if attached.is_none() {
         let message = "This gateway is not attached to a kernel; it enforces nothing.";
-        list.push(Observation::new("dataplane", "disabled", message));
+        list.push(Observation::new("dataplane", ObservationState::Disabled, message));
     }
     Ok(WithHeaders::counted(list))
 }
@@ -357,16 +398,18 @@ async fn observer(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Observation>>, A
 fn secrets(open: &Open) -> Observation {
     let status = open.store.secrets_status();
     let (state, message) = match (status.locked, status.unreadable) {
-        (true, _) => ("failed", "the passphrase of the secrets is lost: set it again".to_owned()),
-        (false, 0) => ("ok", String::new()),
-        (false, count) => ("degraded", format!("{count} secrets cannot be decrypted: set them again")),
+        (true, _) => (CheckState::Failed, "the passphrase of the secrets is lost: set it again".to_owned()),
+        (false, 0) => (CheckState::Ok, String::new()),
+        (false, count) => {
+            (CheckState::Degraded, format!("{count} secrets cannot be decrypted: set them again"))
+        }
     };
     Observation::new("secrets", state, message)
 }
 
 /// Returns the status of a long-lived task. It is failed from its end until it has recovered.
 fn task((name, health): (TaskName, TaskHealth)) -> Observation {
-    let state = if health.failure.is_some() { "failed" } else { "ok" };
+    let state = if health.failure.is_some() { CheckState::Failed } else { CheckState::Ok };
     Observation {
         since: Some(health.since),
         checks: health.starts,
@@ -383,7 +426,7 @@ fn panicked() -> Observation {
             panics.count, last.thread, last.location
         )
     });
-    let state = if message.is_none() { "ok" } else { "degraded" };
+    let state = if message.is_none() { CheckState::Ok } else { CheckState::Degraded };
     Observation { checks: panics.count, ..Observation::new("panics", state, message.unwrap_or_default()) }
 }
 
@@ -396,8 +439,7 @@ pub struct Drift {
     pub field: String,
     pub expected: String,
     pub actual: String,
-    /// `warning`, or `critical` if the object prevents leaks or could not be repaired.
-    pub severity: &'static str,
+    pub severity: Severity,
     pub detected_at: Timestamp,
     pub repaired: bool,
 }
@@ -412,19 +454,24 @@ impl From<&DriftItem> for Drift {
             field: field.clone(),
             expected: expected.clone(),
             actual: actual.clone(),
-            severity: match severity {
-                Severity::Warning => "warning",
-                Severity::Critical => "critical",
-            },
+            severity: *severity,
             detected_at: *detected_at,
             repaired: *repaired,
         }
     }
 }
 
+/// Query of the recent drift.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DriftQuery {
+    /// Maximum number of entries: 1 to 1000.
+    limit: Limit<1000, 1000>,
+}
+
 async fn drift(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Drift>>, ApiError> {
     let open = cx.open()?;
-    let limit = request.query.limit(1000, 1000)?;
+    let limit = request.query.read::<DriftQuery>()?.limit.get();
     let last = open.world().status;
     let mut answer =
         WithHeaders::new(last.drift.iter().rev().take(limit).map(Drift::from).collect::<Vec<_>>());
@@ -434,7 +481,7 @@ async fn drift(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Drift>>, ApiE
 
 async fn platform(cx: Cx, _: Req<()>) -> Result<Platform, ApiError> {
     let open = cx.open().ok();
-    let xdp = open.as_ref().map(|open| open.enforcement.xdp()).transpose();
+    let xdp = open.as_ref().map(|open| open.enforcement.dataplane().xdp()).transpose();
     let xdp = xdp.map_err(|error| ApiError::internal(&error))?.unwrap_or_default().interfaces;
     let xdp = xdp.into_iter().filter(|(_, state)| state.attached).map(|(name, _)| name).collect();
     let world = open.map(|open| open.world());

@@ -9,7 +9,7 @@ use gateway_core::evaluate::{Decision, PolicyRef};
 use gateway_core::gateway_verdict::{PresentHost, Treatment, internet};
 use gateway_core::paths::{host_path, uplinks};
 use gateway_core::state_machines::hosts::{Host, HostName, NameSource};
-use gateway_ctl::services::hosts::{HostList, HostRate, HostRates, vendor};
+use gateway_ctl::services::hosts::{HostInventory, HostList, HostRate, HostRates, vendor};
 use gateway_ctl::world::World;
 use gateway_model::filter::Filter;
 use gateway_model::kinds::device::DeviceStatus;
@@ -28,10 +28,11 @@ use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
 use crate::gateway::Open;
+use crate::query::parameters::ListQuery;
 use crate::reply::WithHeaders;
 use crate::request::Req;
 use crate::table::collection::{Object, shown};
-use crate::table::{Audit, Effect, Placeholder, SchemaSource, Table};
+use crate::table::{Audit, Effect, SchemaSource, Table};
 
 const NOUN: &str = "host";
 const ADOPT: Audit = Audit { action: "adopt_host", resource_type: "device" };
@@ -42,7 +43,7 @@ pub fn rows(t: &mut Table) {
     endpoint
         .summary("List the hosts that were observed on the LAN, whether they are devices or not")
         .doc("A host is a MAC address at a LAN interface: from the neighbour table, DHCP leases, announcements and sampled flows. Hosts that are online come first, then the one that was seen last. A host that never answered the gateway is kept for an hour, others for 30 days; of devices for ever.")
-        .parameter("limit", Placeholder::Integer, "Maximum number of hosts, 1 to 1000. Without it all are returned.");
+        .query::<ListQuery>();
     endpoint.output = Some(SchemaSource::new(schema));
     (endpoint.list, endpoint.filters) = (true, true);
     t.view("/hosts/{id}", "get_host", one).summary("One host");
@@ -123,9 +124,8 @@ struct View {
 impl View {
     fn new(open: &Open) -> View {
         let world = open.world();
-        let inventory = open.enforcement.hosts();
-        let hosts = inventory.map(|inventory| inventory.list()).unwrap_or_default();
-        let rates = inventory.map(|inventory| inventory.rates().clone()).unwrap_or_default();
+        let inventory = &open.handles.get::<HostInventory>();
+        let (hosts, rates) = (inventory.list(), inventory.rates().clone());
         let dns_names = DnsNames::of(&world.state);
         let (internet, uplinks) = (internet(world.live()), uplinks(&world.input(), world.live()));
         View { world, hosts, rates, dns_names, internet, uplinks }
@@ -186,9 +186,7 @@ async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<ObservedHost>>
         let mut hosts: Vec<ObservedHost> = shown.filter(is_match).collect();
         hosts.sort_by_key(|host| (!host.online, std::cmp::Reverse(host.last_seen), host.id));
         let total = hosts.len();
-        if request.query.get("limit").is_some() {
-            hosts.truncate(request.query.limit(100, 1000)?);
-        }
+        hosts.truncate(request.query.read::<ListQuery>()?.limit());
         let mut reply = WithHeaders::new(hosts);
         reply.total = Some(total);
         Ok(reply)
@@ -280,9 +278,8 @@ fn default_name(host: &Host, names: &[HostName]) -> String {
 async fn forget(cx: Cx, request: Req<()>) -> Result<Deleted, ApiError> {
     let open = cx.open()?;
     let text = request.params.get("id");
-    let inventory = open.enforcement.hosts();
-    let id =
-        text.parse().ok().filter(|id| inventory.is_some_and(|inventory| inventory.forget(*id, open.now())));
+    let id = text.parse().ok().filter(|id| open.handles.get::<HostInventory>().forget(*id));
     let id: Id = id.ok_or_else(|| ApiError::not_found(NOUN, text))?;
+    open.handles.get::<HostInventory>().publish(&open.worlds, open.now());
     Ok(Deleted { id: id.to_string(), deleted: true })
 }

@@ -1,19 +1,14 @@
-//! `GET /metrics` in the OpenMetrics text format 1.0. A scrape reads the same values as the other endpoints. Names have
-//! base units, and labels are in snake_case (Prometheus, "Metric and label naming").
-
-mod dhcp;
-mod dns;
-mod families;
-mod interfaces;
-mod uplinks;
+//! `GET /metrics` in the OpenMetrics text format 1.0. A scrape reads the same values as the other endpoints; each
+//! service adds what it measures.
 
 use std::collections::BTreeMap;
 
 use axum::body::Body;
 use gateway_common::verdict::Reason;
 use gateway_core::health::{CheckState, TrackedCheck};
+use gateway_ctl::metrics::{counter, counters, gauge, gauges, seconds};
 use gateway_ctl::reconcile::Status;
-use gateway_ctl::services::ipv6_lan::AnnouncementCounters;
+use gateway_ctl::services::events::Recent;
 use gateway_model::kinds::routing_policy::Hits;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -23,8 +18,6 @@ use crate::error::ApiError;
 use crate::gateway::Open;
 use crate::request::Req;
 use crate::table::Table;
-
-use families::{counter, counters, gauge, gauges, seconds};
 
 const MEDIA: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PREFIX: &str = "gateway";
@@ -43,21 +36,13 @@ async fn metrics(cx: Cx, _: Req<()>) -> Result<Body, ApiError> {
     let status = open.world().status;
     enforcement(&mut registry, &status);
     checks(&mut registry, open);
-    hosts(&mut registry, open);
     dataplane(&mut registry, open)?;
     fast_path(&mut registry, open)?;
     blocks(&mut registry, open)?;
-    router_announcements(&mut registry, open);
     policies(&mut registry, open);
     tunnels(&mut registry, open);
-    let world = open.world();
-    uplinks::register(&mut registry, &world);
-    interfaces::register(&mut registry, &world);
-    if let Some(server) = open.enforcement.dhcp() {
-        dhcp::register(&mut registry, server, open.now());
-    }
-    if let Some(names) = &open.names {
-        dns::register(&mut registry, names);
+    for services in open.all_services() {
+        services.measure(&mut registry);
     }
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| ApiError::internal(&error))?;
@@ -99,34 +84,6 @@ fn service(registry: &mut Registry, open: &Open, uptime: f64) {
     gauges(registry, "objects", "Stored objects by type", kinds);
 }
 
-/// Hosts on the LAN as the verdict of `/status` counts them; none before the first verdict.
-fn hosts(registry: &mut Registry, open: &Open) {
-    let Some(verdict) = open.enforcement.verdict() else { return };
-    let counts = verdict.counts;
-    let by_treatment = [
-        ("blocked", counts.blocked),
-        ("through_policy", counts.through_policy),
-        ("direct_by_exception", counts.direct_by_exception),
-        ("failed_open", counts.failed_open),
-        ("no_policy", counts.no_policy),
-    ];
-    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let by_treatment =
-        by_treatment.map(|(treatment, count)| (vec![("treatment", treatment.to_owned())], number(count)));
-    gauges(
-        registry,
-        "hosts",
-        "Hosts seen on the LAN in the last 24 hours, by treatment of their traffic",
-        by_treatment,
-    );
-    let silent = u64::try_from(counts.records_silent).unwrap_or(u64::MAX);
-    gauge(registry, "devices_silent", "Devices that were not seen on the LAN in the last 24 hours", silent);
-    if let Some(inventory) = open.enforcement.hosts() {
-        let help = "Hosts that were not kept because the table of their interface was full";
-        counter(registry, "hosts_refused", help, inventory.list().refused);
-    }
-}
-
 fn enforcement(registry: &mut Registry, status: &Status) {
     counter(registry, "reconcile_runs", "Runs that compared the kernel with the plan", status.run);
     let duration = status.duration_ms as f64 / 1_000.0;
@@ -151,16 +108,20 @@ fn enforcement(registry: &mut Registry, status: &Status) {
 fn checks(registry: &mut Registry, open: &Open) {
     let checks = open.checks.last();
     let states = checks.iter().flat_map(|TrackedCheck { check, .. }| {
-        CheckState::ALL.into_iter().map(|state| {
+        CheckState::ALL.iter().map(|state| {
             let labels = vec![("check", check.name.to_owned()), ("state", state.as_str().to_owned())];
-            (labels, i64::from(check.state == state))
+            (labels, i64::from(check.state == *state))
         })
     });
     gauges(registry, "health_check", "1 for the state of the health check, 0 for the others", states);
 }
 
 fn dataplane(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
-    let counted = open.enforcement.counters().map_err(|error| ApiError::internal(&error))?;
+    let counted = open
+        .enforcement
+        .dataplane()
+        .counters(&open.worlds.last().facts, &open.handles.get::<Recent>())
+        .map_err(|error| ApiError::internal(&error))?;
     let verdicts = || counted.verdicts.iter().map(|(reason, hits)| (vec![("reason", reason.clone())], hits));
     counters(
         registry,
@@ -190,18 +151,11 @@ fn dataplane(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
         "Packets dropped by the egress guard, by interface",
         prevented,
     );
-    let escaped = open.enforcement.escaped().counters.into_iter();
-    counters(
-        registry,
-        "escaped_packets",
-        "Forwarded packets that left past the egress guard while the tap observed, by interface",
-        escaped.map(|(interface, counted)| (vec![("interface", interface)], counted.packets)),
-    );
     Ok(())
 }
 
 fn fast_path(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
-    let stats = open.enforcement.fast_path().map_err(|error| ApiError::internal(&error))?;
+    let stats = open.enforcement.dataplane().fast_path().map_err(|error| ApiError::internal(&error))?;
     gauge(
         registry,
         "fast_path_enabled",
@@ -227,7 +181,7 @@ fn fast_path(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
         "Changes after which no entry of the fast path was valid, by cause",
         stats.changes.iter().map(|(change, count)| (vec![("cause", change.as_str().to_owned())], *count)),
     );
-    let xdp = open.enforcement.xdp().map_err(|error| ApiError::internal(&error))?;
+    let xdp = open.enforcement.dataplane().xdp().map_err(|error| ApiError::internal(&error))?;
     let packets = xdp.counters.iter();
     counters(
         registry,
@@ -238,23 +192,9 @@ fn fast_path(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn router_announcements(registry: &mut Registry, open: &Open) {
-    let AnnouncementCounters { advertisements, failed, solicitations, withdrawals, information_replies } =
-        open.enforcement.router_announcements();
-    let sent = "Router advertisements sent to the LANs";
-    counter(registry, "router_advertisements", sent, advertisements);
-    let failures = "Router advertisements that could not be sent";
-    counter(registry, "router_advertisement_failures", failures, failed);
-    counter(registry, "router_solicitations", "Router solicitations of hosts", solicitations);
-    let withdrawn = "Packets that took IPv6 back from hosts whose IPv6 is blocked";
-    counter(registry, "ipv6_withdrawals", withdrawn, withdrawals);
-    let replies = "Replies to DHCPv6 information requests of hosts";
-    counter(registry, "dhcpv6_information_replies", replies, information_replies);
-}
-
 /// Adds the packets of privacy blocks, by device, policy and block.
 fn blocks(registry: &mut Registry, open: &Open) -> Result<(), ApiError> {
-    let blocks = open.enforcement.block_hits().map_err(|error| ApiError::internal(&error))?;
+    let blocks = open.enforcement.dataplane().block_hits().map_err(|error| ApiError::internal(&error))?;
     let state = open.store.current();
     let devices: BTreeMap<u32, &str> =
         state.devices.iter().map(|device| (device.meta.slot, device.name.as_str())).collect();

@@ -61,7 +61,8 @@ pub enum TproxyMode {
 }
 
 async fn status(cx: Cx, _: Req<()>) -> Result<WithHeaders<TproxyStatus>, ApiError> {
-    let relay = cx.open()?.enforcement.relayed();
+    let engines = cx.open()?.enforcement.engines();
+    let relay = engines.map(|engines| engines.relay.status()).unwrap_or_default();
     let listen =
         if relay.running { proxy::addresses().map(|at| at.to_string()).to_vec() } else { Vec::new() };
     let status = TproxyStatus {

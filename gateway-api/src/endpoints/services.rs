@@ -145,10 +145,10 @@ pub fn verify_rows(t: &mut Table) {
 
 async fn verify(cx: Cx, _: Req<()>) -> Result<Verification, ApiError> {
     let open = cx.open()?;
-    let (enforcement, world) = (open.enforcement.clone(), open.world());
+    let (reader, world) = (open.enforcement.dataplane(), open.world());
     let (enforced, runs) = (world.attached.is_some(), subsystems(&world.status));
     blocking(move || {
-        let generation = enforcement.generation().map_err(|error| ApiError::internal(&error))?;
+        let generation = reader.generation().map_err(|error| ApiError::internal(&error))?;
         let fresh = compile(&world.input());
         let expected_hash = render::render(&fresh, generation).hash;
         let hash = enforced.then(|| render::render(world.compiled(), generation).hash);

@@ -16,7 +16,7 @@ use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::{Audit, DRY_RUN, Effect, Placeholder, Table};
+use crate::table::{Audit, Effect, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/snapshots", "list_snapshots", snapshots)
@@ -40,13 +40,17 @@ pub fn rows(t: &mut Table) {
         "Restores objects, settings and applied policies from the snapshot in one transaction, with a snapshot taken first. Users and keys stay unchanged, so a rollback never restores a revoked key.",
     )
     .access(Access::Administer)
-    .parameter(
-        DRY_RUN,
-        Placeholder::Boolean,
-        "Responds with the changes that the rollback would make now, by object, setting and field, and stores nothing.",
-    )
+    .query::<RollbackQuery>()
     .answers(&[Code::NotFound, Code::PreconditionFailed])
     .input_required = true;
+}
+
+/// Query of a rollback.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct RollbackQuery {
+    /// Responds with the changes that the rollback would make now, by object, setting and field, and stores nothing.
+    dry_run: bool,
 }
 
 async fn snapshots(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<Snapshot>>, ApiError> {
@@ -111,7 +115,7 @@ async fn rollback(cx: Cx, request: Req<RollbackInput>) -> Result<WithHeaders<Pla
     if !problems.is_empty() {
         return Err(ApiError::validation(&problems));
     }
-    let dry_run = request.query.flag(DRY_RUN)?;
+    let RollbackQuery { dry_run } = request.query.read()?;
     let store = cx.open()?.store.clone();
     if let Some(pending) = store.pending() {
         return Err(ApiError::apply_in_progress(&pending));

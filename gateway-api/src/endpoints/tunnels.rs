@@ -15,18 +15,25 @@ use crate::authorization::Access;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::gateway::Open;
+use crate::query::parameters::DryRun;
 use crate::reply::WithHeaders;
 use crate::request::{Query, Req};
 use crate::table::Method::Post;
 use crate::table::collection::{Live, Object, expected, shown};
-use crate::table::{Audit, Collection, DRY_RUN, Effect, Ops, Placeholder, Table};
+use crate::table::{Audit, Collection, Effect, Ops, Table};
 
 mod history;
 
 const KIND: &Kind = &Kind::of::<Tunnel>();
-const NAME_PARAMETER: &str =
-    "Name of the tunnel, for a body that is a file as text. Other fields need a form or JSON.";
 const LIVE: Option<Live> = Some(Live::within(observe_tunnels));
+
+/// Query of an upload whose body is a file as text.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct FileQuery {
+    /// Name of the tunnel, for a body that is a file as text. Other fields need a form or JSON.
+    name: Option<String>,
+}
 
 pub fn rows(t: &mut Table) {
     t.collection::<Tunnel>(Collection {
@@ -49,11 +56,7 @@ pub fn rows(t: &mut Table) {
     t.alias(Post, "/tunnels/{id}/disconnect", "/tunnels/{id}/down", "disconnect_tunnel");
     t.view("/tunnels/{id}/config", "get_tunnel_config", config)
         .summary("The tunnel as a file: .conf, or .ovpn with the directives in use")
-        .parameter(
-            "reveal",
-            Placeholder::Boolean,
-            "Include the keys, which are *** otherwise. Requires an administrator with a credential; audited.",
-        )
+        .query::<ConfigQuery>()
         .answers(&[Code::InvalidState]);
     t.command("/tunnels/generate-keys", "generate_tunnel_keys", Effect::Reads, generate_keys)
         .summary("Generate a WireGuard key pair and a preshared key")
@@ -68,7 +71,7 @@ pub fn rows(t: &mut Table) {
     .summary("Create a tunnel from a .conf file")
     .doc("Hooks and routing keys of the file are ignored; the warnings name them.")
     .accepts_text("config")
-    .parameter("name", Placeholder::Text, NAME_PARAMETER)
+    .query::<FileQuery>()
     .with_dry_run()
     .status(201)
     .tagged();
@@ -80,7 +83,7 @@ pub fn rows(t: &mut Table) {
             "Keys and certificates must be inline. Commands, plugins, routes and name servers of the file are ignored; the warnings name them.",
         )
         .accepts_text("config")
-        .parameter("name", Placeholder::Text, NAME_PARAMETER)
+        .query::<FileQuery>()
         .with_dry_run()
         .status(201)
         .tagged();
@@ -131,8 +134,8 @@ async fn set_admin_state(cx: Cx, request: Req<()>, want: AdminState) -> Result<O
     };
     let open = cx.open()?;
     open.reconcile(Reason::Revision).await?;
-    if let (AdminState::Up, Ok(id)) = (want, id.parse()) {
-        open.enforcement.retry_now(id);
+    if let (AdminState::Up, Some(engines)) = (want, open.enforcement.engines()) {
+        engines.openvpn.retry_now(&id);
     }
     object(open, &id, changed)
 }
@@ -157,9 +160,17 @@ pub struct RenderedConfig {
     pub revealed: bool,
 }
 
+/// Query of the file of a tunnel.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ConfigQuery {
+    /// Include the keys, which are *** otherwise. Requires an administrator with a credential; audited.
+    reveal: bool,
+}
+
 async fn config(cx: Cx, request: Req<()>) -> Result<RenderedConfig, ApiError> {
     let id = &super::by_id::id_of(KIND, &cx, request.params.get("id"))?;
-    let reveal = request.query.flag("reveal")?;
+    let ConfigQuery { reveal } = request.query.read()?;
     let state = cx.open()?.store.current();
     let tunnel = id
         .parse()
@@ -272,7 +283,7 @@ async fn import(cx: Cx, request: Req<Import>) -> Result<Object<Tunnel>, ApiError
 /// Creates a tunnel, or shows in a dry run how it would be.
 async fn create(cx: &Cx, query: &Query, input: Value) -> Result<Object<Tunnel>, ApiError> {
     let open = cx.open()?;
-    if query.flag(DRY_RUN)? {
+    if query.read::<DryRun>()?.dry_run {
         let mut draft = open.store.current().begin(open.now());
         let written = KIND.create(&mut draft, input)?;
         let (value, revision) = KIND.get(&draft, &written.id.to_string())?;

@@ -8,6 +8,7 @@ mod uplinks;
 use uplinks::WanUplinksRequest;
 
 use crate::authorization::Access;
+use crate::query::parameters::HistoryQuery;
 use crate::table::{Audit, Effect, Method, Table};
 
 const REPLACE: Audit = Audit { action: "replace_wan_uplinks", resource_type: "wan_uplinks" };
@@ -35,5 +36,5 @@ pub fn rows(t: &mut Table) {
         .summary("Active uplink, decisions with their reasons, and the legs of the uplinks");
     t.view("/system/wan-health", "get_wan_health", health::show)
         .summary("Reachability of the internet by each uplink, as its probes measure it")
-        .with_history();
+        .query::<HistoryQuery>();
 }

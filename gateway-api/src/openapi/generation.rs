@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::auth::token;
 use crate::authorization::Access;
 use crate::error::Code;
-use crate::table::{API_ROOT, Effect, Endpoint, Method, Placeholder, SchemaSource, Table};
+use crate::table::{API_ROOT, Effect, Endpoint, Method, SchemaSource, Table};
 
 use super::{compatible, defaults, layout, responses};
 
@@ -126,16 +126,7 @@ fn parameters(endpoint: &Endpoint, generators: &mut Generators) -> Vec<Value> {
     if let (true, Some(rest)) = (endpoint.tail, parameters.last_mut()) {
         rest["description"] = json!("The rest of the path, which may contain slashes.");
     }
-    for parameter in &endpoint.parameters {
-        let kind = match parameter.kind {
-            Placeholder::Text => "string",
-            Placeholder::Integer => "integer",
-            Placeholder::Boolean => "boolean",
-        };
-        parameters.push(json!({
-            "name": parameter.name, "in": "query", "description": parameter.doc, "schema": {"type": kind},
-        }));
-    }
+    parameters.extend(endpoint.queries.iter().flat_map(|query| generators.query(query.schema)));
     if endpoint.binary {
         parameters.push(json!({
             "name": "X-Passphrase", "in": "header", "schema": {"type": "string", "format": "password"},
@@ -214,6 +205,8 @@ fn filter_names(endpoint: &Endpoint, generators: &mut Generators) -> Vec<String>
 struct Generators {
     input: SchemaGenerator,
     output: SchemaGenerator,
+    /// Without references: each parameter has its schema in place.
+    query: SchemaGenerator,
 }
 
 impl Generators {
@@ -227,7 +220,22 @@ impl Generators {
         Self {
             input: settings().for_deserialize().into_generator(),
             output: settings().for_serialize().into_generator(),
+            query: settings()
+                .with(|settings| settings.inline_subschemas = true)
+                .for_deserialize()
+                .into_generator(),
         }
+    }
+
+    /// Returns the parameters of a type: its fields.
+    fn query(&mut self, schema: SchemaSource) -> Vec<Value> {
+        let mut schema = schema.generate(&mut self.query).to_value();
+        let fields = schema["properties"].as_object_mut().map(std::mem::take).unwrap_or_default();
+        let parameter = |(name, mut schema): (String, Value)| {
+            let description = schema.as_object_mut().and_then(|schema| schema.shift_remove("description"));
+            json!({"name": name, "in": "query", "description": description, "schema": of_parameter(schema)})
+        };
+        fields.into_iter().map(parameter).collect()
     }
 
     fn input(&mut self, schema: SchemaSource) -> Value {
@@ -248,6 +256,40 @@ impl Generators {
         }
         schemas.into_iter().collect()
     }
+}
+
+/// Returns the schema of a parameter. One that is left out is absent, not null; a choice of words is an `enum`.
+fn of_parameter(mut schema: Value) -> Value {
+    let is_null = |schema: &Value| schema["type"] == "null";
+    if let Some(choices) = schema["anyOf"].as_array()
+        && let [choice] = choices.iter().filter(|choice| !is_null(choice)).collect::<Vec<_>>()[..]
+    {
+        return of_parameter(choice.clone());
+    }
+    let words = |choices: &Vec<Value>| choices.iter().map(|choice| choice.get("const").cloned()).collect();
+    if let Some(words) =
+        schema["oneOf"].as_array().and_then(|choices| -> Option<Vec<Value>> { words(choices) })
+    {
+        return json!({"type": "string", "enum": words});
+    }
+    if let Some(schema) = schema.as_object_mut() {
+        if schema.get("default").is_some_and(Value::is_null) {
+            schema.shift_remove("default");
+        }
+        if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+            words.retain(|word| !word.is_null());
+        }
+        if let Some(types) = schema.get_mut("type").filter(|types| types.is_array()) {
+            let only = types.as_array().into_iter().flatten().find(|name| *name != "null").cloned();
+            *types = only.unwrap_or_default();
+        }
+        for unsigned in ["uint8", "uint16", "uint32", "uint64", "uint"] {
+            if schema.get("format").is_some_and(|format| format == unsigned) {
+                schema.shift_remove("format");
+            }
+        }
+    }
+    schema
 }
 
 fn suffix_references(value: &mut Value) {

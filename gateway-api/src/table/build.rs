@@ -276,7 +276,7 @@ impl Table {
             effect,
             summary: "",
             doc: "",
-            parameters: Vec::new(),
+            queries: Vec::new(),
             page: false,
             headers: Vec::new(),
             filters: false,

@@ -12,12 +12,13 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 use super::store_handler::{in_memory, on_disk};
-use super::{Audit, Effect, Endpoint, Method, Placeholder, SchemaSource, Table};
+use super::{Audit, Effect, Endpoint, Method, SchemaSource, Table};
 use crate::authorization::Access;
 use crate::context::Cx;
 use crate::dispatch::conditional;
 use crate::error::{ApiError, Code};
 use crate::gateway::Open;
+use crate::query::parameters::ListQuery;
 use crate::reply::{Answer, Content, Reply};
 use crate::request::{Body, Request};
 
@@ -111,11 +112,7 @@ impl Table {
             endpoint.list = true;
             endpoint.filters = true;
             endpoint.summary = "List the objects in order of creation";
-            endpoint.parameter(
-                "limit",
-                Placeholder::Integer,
-                "Maximum number of objects, 1 to 1000. Without it all are returned.",
-            );
+            endpoint.query::<ListQuery>();
             endpoint.work = on_disk(move |cx, request| list(kind, live, &cx, &request));
         }
         if ops.has(Ops::CREATE) {
@@ -150,23 +147,24 @@ impl Table {
             endpoint.output = Some(SchemaSource::new(<Deleted as Answer>::schema));
             endpoint.tagged = true;
             endpoint.summary = "Delete an object";
-            endpoint.parameter(
-                "force",
-                Placeholder::Boolean,
-                "Delete even if policies refer to it; it is then unavailable to them.",
-            );
+            endpoint.query::<DeleteQuery>();
             endpoint.work = on_disk(move |cx, request| delete(kind, &cx, &request));
         }
     }
 }
 
+/// Query of a deletion.
+#[derive(Default, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+struct DeleteQuery {
+    /// Delete even if policies refer to it; it is then unavailable to them.
+    force: bool,
+}
+
 fn list(kind: &Kind, live: Option<Live>, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
     let open = cx.open()?;
     let state = open.store.current();
-    let limit = match request.query.get("limit") {
-        Some(_) => request.query.limit(100, 1000)?,
-        None => usize::MAX,
-    };
+    let limit = request.query.read::<ListQuery>()?.limit();
     let mut reply = if let (true, None) = (is_beside(live), filters(request).next()) {
         Reply {
             total: Some(kind.len(&state)),
@@ -292,7 +290,7 @@ fn replace(kind: &Kind, live: Option<Live>, cx: &Cx, mut request: Request) -> Re
 }
 
 fn delete(kind: &Kind, cx: &Cx, request: &Request) -> Result<Reply, ApiError> {
-    let force = request.query.flag("force")?;
+    let DeleteQuery { force } = request.query.read()?;
     let deleted = cx.commit_blocking(|draft| {
         let id = named(kind, draft, request);
         let expected = expected(kind, draft, &id, request.if_match.as_deref())?;

@@ -11,33 +11,19 @@ use std::collections::BTreeMap;
 
 pub use code::Code;
 pub use findings::{Level, PortHolder, PortUse, Protocol, level};
+use gateway_model::text_enum;
 pub use history::{CheckHistory, StateChange, TrackedCheck};
-use serde::Serialize;
 
-/// State of a check, from the best to the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckState {
-    Ok,
-    /// Not checked yet, or not possible to check here.
-    Unknown,
-    /// Works partially, or will soon fail.
-    Degraded,
-    /// The function is not there.
-    Failed,
-}
-
-impl CheckState {
-    pub const ALL: [CheckState; 4] =
-        [CheckState::Ok, CheckState::Unknown, CheckState::Degraded, CheckState::Failed];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CheckState::Ok => "ok",
-            CheckState::Unknown => "unknown",
-            CheckState::Degraded => "degraded",
-            CheckState::Failed => "failed",
-        }
+text_enum! {
+    /// State of a check, from the best to the worst.
+    pub enum CheckState {
+        Ok = "ok",
+        /// Not checked yet, or not possible to check here.
+        Unknown = "unknown",
+        /// Works partially, or will soon fail.
+        Degraded = "degraded",
+        /// The function is not there.
+        Failed = "failed",
     }
 }
 

@@ -48,7 +48,7 @@ pub use kernel_cache::KernelCache;
 pub use kernel_filter::KernelFilter;
 pub use pending_queries::PendingQueries;
 pub use query::QueryContext;
-pub use query_trace::{Status, Trace};
+pub use query_trace::{QueryStatus as Status, Trace};
 pub use settings::Settings;
 pub use state::State;
 pub use tls::Tls;

@@ -12,9 +12,6 @@ mod token;
 
 use std::fmt;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::secret::Secret;
 use crate::validated::{Host, text_enum};
 

@@ -5,8 +5,6 @@
 use std::fmt;
 
 use regex::bytes::{Regex, RegexBuilder};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::domain::{DomainName, MAX_NAME};
 use crate::validated::text_enum;

@@ -6,9 +6,6 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::domain::DomainName;
 use crate::validated::text_enum;
 

@@ -1,8 +1,5 @@
 //! Rights of the four roles.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::validated::text_enum;
 
 text_enum! {

@@ -14,11 +14,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::id::{FormatError, text_serde};
 use crate::problem::{Problems, code};
 
-/// An enum whose variants are texts: serde, schema, `as_str`, `ALL`, `Display`, `FromStr`.
+/// Defines an enum whose variants are texts: serde, schema, `as_str`, `ALL`, `Display`, `FromStr`. Every field that has one
+/// of some words is such an enum.
+#[macro_export]
 macro_rules! text_enum {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
         pub enum $name { $($(#[$vmeta])* #[serde(rename = $text)] $variant,)+ }
 
         impl $name {

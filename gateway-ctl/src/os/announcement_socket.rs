@@ -24,12 +24,17 @@ const GROUPS: [[u8; 6]; 4] = [
 pub struct AnnouncementSocket(Socket);
 
 impl AnnouncementSocket {
-    /// Opens the tap. It returns packets from then on.
-    pub fn open() -> io::Result<AnnouncementSocket> {
+    /// Opens the sockets of IPv4 and IPv6. They return packets from then on. One socket of all protocols would make the
+    /// kernel copy each packet that it sends, and see those of the fast path.
+    pub fn open() -> io::Result<[AnnouncementSocket; 2]> {
+        Ok([AnnouncementSocket::of(libc::ETH_P_IP)?, AnnouncementSocket::of(libc::ETH_P_IPV6)?])
+    }
+
+    fn of(protocol: libc::c_int) -> io::Result<AnnouncementSocket> {
         // Without a protocol it receives nothing until the filter is there.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(Protocol::from(0)))?;
         socket.attach_filter(&filter())?;
-        socket.bind(&link_address(libc::ETH_P_ALL as u16, ALL_INTERFACES)?)?;
+        socket.bind(&link_address(protocol as u16, ALL_INTERFACES)?)?;
         socket.set_nonblocking(true)?;
         Ok(AnnouncementSocket(socket))
     }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use gateway_dns::erase::erase_file;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -31,4 +32,9 @@ pub fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     file.write_all(&serde_json::to_vec(value)?)?;
     file.sync_all()?;
     std::fs::rename(&written, path)
+}
+
+/// Erases a file and what an interrupted [`write`] left of it.
+pub fn erase(path: &Path) -> io::Result<()> {
+    erase_file(path).and(erase_file(&path.with_extension("new")))
 }

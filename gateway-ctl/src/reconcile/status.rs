@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::trigger::Reason;
@@ -57,8 +58,10 @@ pub struct DriftItem {
     pub repaired: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// Severity of drift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "DriftSeverity")]
 pub enum Severity {
     Warning,
     /// The object protects against leaks, or its repair failed.

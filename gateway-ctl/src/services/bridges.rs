@@ -1,4 +1,4 @@
-//! One-shot tests of transport bridges, with the last result of each. Results are not stored: a test of yesterday's
+//! Transport bridges: publication of their states, and one-shot tests with the last result of each. Results are not stored: a test of yesterday's
 //! network has no value.
 
 use std::collections::BTreeMap;
@@ -10,6 +10,27 @@ use gateway_model::Id;
 use gateway_model::kinds::bridge::BridgeTest;
 
 use crate::os::transport;
+use crate::reconcile::Reason;
+use crate::service::{Context, Service};
+
+/// Returns the service that publishes the states of the bridges.
+pub fn service(context: &Context) -> Service {
+    let transports = context.engines.transports.clone();
+    Service::new("bridges", context, run).contributes(move |facts| transports.enrich(facts))
+}
+
+/// Runs until it is aborted.
+async fn run(Context { engines, worlds, wake, .. }: Context) {
+    let mut states = engines.transports.states();
+    loop {
+        let seen = states.borrow_and_update().clone();
+        worlds.report(|reports| reports.transports = seen);
+        wake.wake(Reason::Facts);
+        if states.changed().await.is_err() {
+            return;
+        }
+    }
+}
 
 /// Last test of each bridge since the daemon started.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 mod alerts;
 mod journal;
 mod links;
+mod metrics;
 mod names;
 mod search;
 mod serve;
@@ -18,22 +19,47 @@ use gateway_core::state_machines::dhcp::{
     Configured, Counters, ForeignServer, ForeignServers, Lease, LeaseStatus, PoolUsage, SERVER_PORT, Server,
 };
 use gateway_model::MacAddr;
+use gateway_model::settings::groups::WipeLevel;
 use jiff::Timestamp;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::handles::in_memory;
 use crate::os::port_use;
-use crate::service::Health;
+use crate::service::{Context, Health, Service};
+use crate::supervise::blocking;
 
-pub use names::{LeasedName, LeasedNames, own_names};
+pub use names::own_names;
 pub use search::search;
-pub use serve::run;
 
 const SUBSYSTEM: &str = "dhcp";
 /// Loss of hosts without the server.
 pub const LOST: &str = "hosts get no addresses by DHCP";
 /// Timeout of an erasure.
 const ERASURE: Duration = Duration::from_secs(10);
+
+/// Returns the service of the server.
+pub fn service(context: &Context) -> Service {
+    let server = &context.handles.get::<DhcpServer>();
+    let (reported, measured, erased) = (server.clone(), server.clone(), server.clone());
+    let clock = context.store.clock().clone();
+    Service::new("dhcp_server", context, serve::run)
+        .reports(move || {
+            let server = reported.clone();
+            blocking(move || server.health())
+        })
+        .measures(move |registry| metrics::register(registry, &measured, clock.now()))
+        .erases(move |level| {
+            let server = erased.clone();
+            async move {
+                match level {
+                    WipeLevel::Soft | WipeLevel::Medium => server.erase().await,
+                    // The folder of the leases is destroyed.
+                    WipeLevel::Hard => Ok(()),
+                }
+            }
+        })
+}
 
 /// Running server, as the API and the resolver see it. Clones are the same server.
 #[derive(Clone, Debug)]
@@ -42,7 +68,6 @@ pub struct DhcpServer(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     state: Mutex<State>,
-    names: watch::Sender<Arc<LeasedNames>>,
     erasures: mpsc::Sender<oneshot::Sender<io::Result<()>>>,
     /// Taken by the task; it comes back when the task ends.
     requested_erasures: tokio::sync::Mutex<mpsc::Receiver<oneshot::Sender<io::Result<()>>>>,
@@ -88,12 +113,13 @@ pub struct ShownLease {
     pub is_reserved: bool,
 }
 
+in_memory!(DhcpServer);
+
 impl Default for DhcpServer {
     fn default() -> DhcpServer {
         let (erasures, requested) = mpsc::channel(1);
         DhcpServer(Arc::new(Inner {
             state: Mutex::default(),
-            names: watch::channel(Arc::default()).0,
             erasures,
             requested_erasures: tokio::sync::Mutex::new(requested),
         }))
@@ -153,13 +179,8 @@ impl DhcpServer {
         self.lock().foreign.list()
     }
 
-    /// Returns the names of leases and reservations, whenever they change.
-    pub fn names(&self) -> watch::Receiver<Arc<LeasedNames>> {
-        self.0.names.subscribe()
-    }
-
     /// Erases all leases, in memory and on disk.
-    pub async fn erase(&self) -> io::Result<()> {
+    async fn erase(&self) -> io::Result<()> {
         let (done, erased) = oneshot::channel();
         let stopped = || io::Error::other("the DHCP server is not running");
         let erasing = async {

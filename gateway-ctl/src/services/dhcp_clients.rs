@@ -1,7 +1,8 @@
 //! DHCP clients of interfaces whose configuration has the method `dhcp`. Each is a process that reports its lease; the
 //! reconcile loop sets addresses and routes.
 
-mod states;
+mod events;
+mod metrics;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,15 +14,15 @@ use gateway_core::facts::Facts;
 use gateway_core::interfaces::{InterfaceRole, role};
 use gateway_model::settings::groups::InterfaceMethod;
 use gateway_outbound::causes::with_causes;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
+use crate::handles::in_memory;
 use crate::os::dhcp_client::{DhcpClient, write_script};
 use crate::reconcile::Reason;
-use crate::service::Context;
-use crate::world::World;
+use crate::service::{Context, Service};
+use crate::world::{World, Worlds};
 
-use states::Event;
-pub use states::{DhcpStage, DhcpState, DhcpStates};
+use events::Event;
 
 /// Pause before a client that has ended is started again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -37,6 +38,8 @@ enum Request {
     Renew,
 }
 
+in_memory!(DhcpControl);
+
 impl DhcpControl {
     /// Makes the client of an interface renew its lease. Returns false if none runs.
     pub fn renew(&self, interface: &str) -> bool {
@@ -49,8 +52,17 @@ impl DhcpControl {
     }
 }
 
+/// Returns the service that runs the clients.
+pub fn service(context: &Context) -> Service {
+    let (worlds, measured) = (context.worlds.clone(), context.worlds.clone());
+    Service::new("dhcp_clients", context, run)
+        .contributes(move |facts| worlds.last().reports.dhcp_clients.enrich(facts))
+        .measures(move |registry| metrics::register(registry, &measured.last().reports.dhcp_clients))
+}
+
 /// Runs until it is aborted. The clients end with it.
-pub async fn run(context: Context, control: DhcpControl, states: watch::Sender<Arc<DhcpStates>>) {
+async fn run(context: Context) {
+    let control = &context.handles.get::<DhcpControl>();
     let folder = context.worlds.configuration().file().state_dir.join("dhcp");
     let script = match tokio::task::spawn_blocking(move || write_script(&folder)).await {
         Ok(Ok(script)) => script,
@@ -60,14 +72,14 @@ pub async fn run(context: Context, control: DhcpControl, states: watch::Sender<A
     let (sender, mut events) = mpsc::unbounded_channel();
     let (mut facts, mut revisions) = (context.wake.facts(), context.store.watch());
     control.lock().clear();
-    states.send_replace(Arc::default());
+    context.worlds.report(|reports| reports.dhcp_clients = Arc::default());
     loop {
         let wanted = wanted(&context, &facts.borrow_and_update());
-        follow(&wanted, &control, &states, (&script, &sender));
+        follow(&wanted, control, &context.worlds, (&script, &sender));
         tokio::select! {
             event = events.recv() => {
                 let Some((interface, event)) = event else { return };
-                if wanted.contains(&interface) && note(&context, &states, &interface, event) {
+                if wanted.contains(&interface) && note(&context, &interface, event) {
                     context.wake.wake(Reason::Facts);
                 }
             }
@@ -97,7 +109,7 @@ fn wanted(context: &Context, facts: &Facts) -> BTreeSet<String> {
 fn follow(
     wanted: &BTreeSet<String>,
     control: &DhcpControl,
-    states: &watch::Sender<Arc<DhcpStates>>,
+    worlds: &Worlds,
     (script, sender): (&Path, &mpsc::UnboundedSender<(String, Event)>),
 ) {
     let mut clients = control.lock();
@@ -109,15 +121,16 @@ fn follow(
         tokio::spawn(client(interface.clone(), script.to_owned(), receiver, sender.clone()));
         clients.insert(interface, requests);
     }
-    states.send_if_modified(|states| {
-        let before = states.clone();
-        let clients = Arc::make_mut(states);
-        clients.clients.retain(|interface, _| wanted.contains(interface));
-        for interface in wanted {
-            clients.clients.entry(interface.clone()).or_default();
-        }
-        *states != before
-    });
+    let before = worlds.last().reports.dhcp_clients.clone();
+    if !before.clients.keys().eq(wanted) {
+        worlds.report(|reports| {
+            let states = Arc::make_mut(&mut reports.dhcp_clients);
+            states.clients.retain(|interface, _| wanted.contains(interface));
+            for interface in wanted {
+                states.clients.entry(interface.clone()).or_default();
+            }
+        });
+    }
 }
 
 /// Runs a client until its sender of requests is dropped.
@@ -159,11 +172,12 @@ async fn client(
 }
 
 /// Notes an event. Returns whether the leases have changed.
-fn note(context: &Context, states: &watch::Sender<Arc<DhcpStates>>, interface: &str, event: Event) -> bool {
+fn note(context: &Context, interface: &str, event: Event) -> bool {
     let now = context.store.clock().now();
     let mut changed = false;
-    states.send_modify(|states| {
-        let state = Arc::make_mut(states).clients.entry(interface.to_owned()).or_default();
+    context.worlds.report(|reports| {
+        let states = Arc::make_mut(&mut reports.dhcp_clients);
+        let state = states.clients.entry(interface.to_owned()).or_default();
         let before = state.lease.clone();
         state.take(event, now);
         changed = state.lease != before;

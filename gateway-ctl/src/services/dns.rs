@@ -11,6 +11,7 @@ mod lan_probe;
 mod lan_probes;
 mod lists;
 mod local_answers;
+mod metrics;
 mod port_uses;
 mod query_routes;
 mod secondary_zones;
@@ -39,6 +40,7 @@ use gateway_dns::transfer::{Secondaries, Status as CopyStatus};
 use gateway_dns::upstream::{Plan, UpstreamStatus, Upstreams};
 use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::settings::bootstrap::{Dns, DnsBackend};
+use gateway_model::settings::groups::WipeLevel;
 use gateway_model::{Id, Revision};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -46,11 +48,11 @@ use tokio_rustls::server::TlsStream;
 use crate::os::bpf::DnsSources;
 use crate::reconcile::KernelDataplane;
 use crate::services::active_alerts::ActiveAlerts;
-use crate::services::dhcp::LeasedNames;
 use crate::services::hosts::DnsClients;
 use crate::store::Store;
 use crate::tls::Server;
 use crate::world::Worlds;
+use crate::world::reports::leased_names::LeasedNames;
 
 use clients::Table;
 use fqdn::FqdnInstaller;
@@ -134,7 +136,7 @@ impl DnsService {
     }
 
     /// Stops answering on all addresses for good.
-    pub fn silence(&self) {
+    fn silence(&self) {
         // The lock prevents a concurrent update from listening again.
         let _renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         self.silenced.store(true, Ordering::Release);
@@ -142,9 +144,20 @@ impl DnsService {
         self.resolver.reconfigure(Settings { listen: Vec::new(), secure: Vec::new(), ..settings });
     }
 
+    fn wipe(&self, level: WipeLevel) -> io::Result<()> {
+        match level {
+            WipeLevel::Soft | WipeLevel::Medium => self.erase_history(),
+            // The folder of the history is destroyed.
+            WipeLevel::Hard => {
+                self.silence();
+                Ok(())
+            }
+        }
+    }
+
     /// Erases the history of resolution: the query log with its statistics, the cache, and the disk caches of lists
     /// and zones. Continues after a failure and returns the first error. Blocks on the disk.
-    pub fn erase_history(&self) -> io::Result<()> {
+    fn erase_history(&self) -> io::Result<()> {
         let log = self.resolver.log().erase();
         self.resolver.flush(None);
         log.and(self.subscriptions.erase_copies()).and(self.secondaries.erase_copies())

@@ -1,13 +1,15 @@
 //! Reads the events of the BPF programs, keeps the newest, and warns of packets that the egress guard dropped.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway_common::verdict::Reason;
 
+use crate::handles::in_memory;
 use crate::os::bpf::Event;
-use crate::service::Context;
+use crate::service::{Context, Service};
 use crate::supervise::blocking;
 
 const MAX_EVENTS: usize = 512;
@@ -16,6 +18,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Most recent events, newest last.
 #[derive(Clone, Debug, Default)]
 pub struct Recent(Arc<Mutex<VecDeque<Event>>>);
+
+in_memory!(Recent);
 
 impl Recent {
     pub fn list(&self) -> Vec<Event> {
@@ -34,8 +38,25 @@ impl Recent {
     }
 }
 
+/// Returns the service that reads the events.
+pub fn service(context: &Context) -> Service {
+    let (recent, dataplane) = (context.handles.get::<Recent>(), context.dataplane.clone());
+    Service::new("dataplane_events", context, run).erases(move |_| {
+        let (recent, dataplane) = (recent.clone(), dataplane.clone());
+        blocking(move || {
+            let erased = dataplane.with(|programs| {
+                // Events that were not read yet would come back.
+                while !programs.drain_events(MAX_EVENTS).is_empty() {}
+                programs.clear_block_hits()
+            });
+            recent.lock().clear();
+            erased.map_err(io::Error::other)
+        })
+    })
+}
+
 /// Runs until it is aborted.
-pub async fn run(Context { dataplane, .. }: Context, recent: Recent) {
+async fn run(Context { dataplane, handles, .. }: Context) {
     let mut ticks = tokio::time::interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -50,6 +71,6 @@ pub async fn run(Context { dataplane, .. }: Context, recent: Recent) {
             let Event { reason, device, policy, protocol, destination_port, .. } = *event;
             tracing::debug!(reason, device, policy, protocol, destination_port, "sampled a blocked packet");
         }
-        recent.add(events);
+        handles.get::<Recent>().add(events);
     }
 }

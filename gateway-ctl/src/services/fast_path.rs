@@ -21,7 +21,7 @@ use crate::os::bpf::{self, FastPath};
 use crate::os::driver_state::ShaperChanges;
 use crate::os::length_limits::{LengthLimits, Sysctls};
 use crate::os::path_changes::PathChanges;
-use crate::service::Context;
+use crate::service::{Context, Service};
 use crate::supervise::blocking;
 use xdp::XdpControl;
 
@@ -33,8 +33,14 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval at which entries are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Returns the service of the fast path. At the end of the daemon, which can no longer invalidate entries, it is off.
+pub fn service(context: &Context) -> Service {
+    let fast_path = context.dataplane.fast_path().clone();
+    Service::new("fast_path", context, run).releases(move || blocking(move || report(fast_path.end())))
+}
+
 /// Runs until it is aborted.
-pub async fn run(context: Context) {
+async fn run(context: Context) {
     let fast_path = context.dataplane.fast_path().clone();
     let mut liberal = Liberal::default();
     let xdp = context.dataplane.xdp().clone();
@@ -56,11 +62,6 @@ pub async fn run(context: Context) {
         fast_path.set_problem(is_wanted.then(|| format!("{event}: {error}")));
         sleep(REOPEN_AFTER).await;
     }
-}
-
-/// Turns the fast path off at the end of the daemon, which can no longer invalidate entries.
-pub fn end(fast_path: &FastPath) {
-    report(fast_path.end());
 }
 
 /// Follows changes until the subscription fails.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::service::Context;
+use crate::handles::in_memory;
+use crate::service::{Context, Service};
 use crate::supervise::blocking;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
@@ -22,6 +23,8 @@ struct Reading {
     at: Instant,
     counters: BTreeMap<u32, u64>,
 }
+
+in_memory!(FlowRates);
 
 impl FlowRates {
     /// Returns the new flows per minute over the last minute, by policy index. Empty before there are two readings.
@@ -48,8 +51,14 @@ impl FlowRates {
     }
 }
 
+/// Returns the service that reads the counters.
+pub fn service(context: &Context) -> Service {
+    Service::new("flow_rates", context, run)
+}
+
 /// Reads the round-robin counters of the policies that distribute flows.
-pub async fn run(Context { wake, dataplane, .. }: Context, counters: FlowRates) {
+async fn run(Context { wake, dataplane, handles, .. }: Context) {
+    let counters = handles.get::<FlowRates>();
     let compiled = wake.compiled();
     let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -17,9 +17,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::time::interval;
 
+use crate::handles::in_memory;
 use crate::os::readable;
 use crate::os::router_socket::{Arrival, RouterSocket};
-use crate::service::Context;
+use crate::service::{Context, Service};
 
 const ALERT: AlertKind = AlertKind::RogueRa;
 /// Maximum number of routers that are kept. The addresses of announcements can be forged.
@@ -50,6 +51,8 @@ pub struct ForeignRouter {
 /// Routers that hosts of the LAN use now, by interface and address.
 #[derive(Clone, Debug, Default)]
 pub struct ForeignRouters(Arc<Mutex<BTreeMap<(String, Ipv6Addr), ForeignRouter>>>);
+
+in_memory!(ForeignRouters);
 
 impl ForeignRouters {
     pub fn list(&self) -> Vec<ForeignRouter> {
@@ -90,10 +93,19 @@ impl ForeignRouters {
     }
 }
 
+/// Returns the service that listens for other routers.
+pub fn service(context: &Context) -> Service {
+    let routers = context.handles.get::<ForeignRouters>();
+    Service::new("foreign_routers", context, run).erases(move |_| {
+        routers.lock().clear();
+        std::future::ready(Ok(()))
+    })
+}
+
 /// Runs until it is aborted.
-pub async fn run(context: Context, routers: ForeignRouters) {
+async fn run(context: Context) {
     loop {
-        if let Err(error) = follow(&context, &routers).await {
+        if let Err(error) = follow(&context, &context.handles.get::<ForeignRouters>()).await {
             tracing::warn!(%error, "failed to listen for router advertisements");
         }
         tokio::time::sleep(RETRY).await;

@@ -6,10 +6,13 @@ use std::time::Duration;
 use gateway_core::gateway_verdict::{self, HostCounts, Observed, TreatedHosts, Word};
 use gateway_core::phrase::Phrase;
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
+use crate::handles::in_memory;
+use crate::metrics::{gauge, gauges};
 use crate::reconcile::Handle;
-use crate::service::Context;
+use crate::service::{Context, Service};
 use crate::services::guard_tap::Escapes;
 use crate::supervise::blocking;
 use crate::world::World;
@@ -37,8 +40,43 @@ pub struct GatewayVerdict {
 /// Last verdict; `None` before the first.
 pub type Verdicts = watch::Sender<Option<Arc<GatewayVerdict>>>;
 
+in_memory!(Verdicts);
+
+/// Returns the service that reaches the verdict.
+pub fn service(context: &Context) -> Service {
+    let verdicts = context.handles.get::<Verdicts>();
+    Service::new("gateway_verdict", context, run).measures(move |registry| {
+        if let Some(verdict) = &*verdicts.borrow() {
+            measure(registry, &verdict.counts);
+        }
+    })
+}
+
+/// Adds the hosts on the LAN as `/status` counts them.
+fn measure(registry: &mut Registry, counts: &HostCounts) {
+    let by_treatment = [
+        ("blocked", counts.blocked),
+        ("through_policy", counts.through_policy),
+        ("direct_by_exception", counts.direct_by_exception),
+        ("failed_open", counts.failed_open),
+        ("no_policy", counts.no_policy),
+    ];
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let by_treatment =
+        by_treatment.map(|(treatment, count)| (vec![("treatment", treatment.to_owned())], number(count)));
+    gauges(
+        registry,
+        "hosts",
+        "Hosts seen on the LAN in the last 24 hours, by treatment of their traffic",
+        by_treatment,
+    );
+    let silent = u64::try_from(counts.records_silent).unwrap_or(u64::MAX);
+    gauge(registry, "devices_silent", "Devices that were not seen on the LAN in the last 24 hours", silent);
+}
+
 /// Runs until it is aborted.
-pub async fn run(Context { worlds, wake, dataplane, .. }: Context, escapes: Escapes, verdicts: Verdicts) {
+async fn run(Context { worlds, wake, dataplane, handles, .. }: Context) {
+    let (escapes, verdicts) = (&handles.get::<Escapes>(), &handles.get::<Verdicts>());
     let mut counted: Option<(World, TreatedHosts)> = None;
     loop {
         let world = worlds.now();
@@ -55,7 +93,7 @@ pub async fn run(Context { worlds, wake, dataplane, .. }: Context, escapes: Esca
         let drops = blocking(move || dataplane.with(|programs| programs.prevented())).await;
         let drops = drops.map(|drops| drops.values().map(|counters| counters.packets).sum());
         let before = verdicts.borrow().clone();
-        let verdict = verdict(&world, &wake, &escapes, &hosts, drops.map_err(|e| e.to_string()), before);
+        let verdict = verdict(&world, &wake, escapes, &hosts, drops.map_err(|e| e.to_string()), before);
         verdicts.send_replace(Some(Arc::new(verdict)));
         counted = Some((world, hosts));
         tokio::time::sleep(PERIOD).await;

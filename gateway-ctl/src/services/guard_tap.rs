@@ -9,10 +9,12 @@ use gateway_core::plan::{Attachment, Plan};
 use gateway_model::kinds::alert_rule::AlertKind;
 use tokio::time::Instant;
 
+use crate::handles::in_memory;
+use crate::metrics::counters;
 use crate::os::bpf::{self, Counters, InterfaceTap};
 use crate::os::link_counters;
 use crate::reconcile::KernelDataplane;
-use crate::service::Context;
+use crate::service::{Context, Service};
 use crate::services::active_alerts::ActiveAlerts;
 use crate::supervise::blocking;
 
@@ -59,6 +61,8 @@ pub struct EscapeCounts {
     /// Reason for which packets are not counted; human-readable.
     pub failure: Option<String>,
 }
+
+in_memory!(Escapes);
 
 impl Escapes {
     pub fn read(&self) -> EscapeCounts {
@@ -107,8 +111,23 @@ impl Escapes {
     }
 }
 
+/// Returns the service that observes the guarded interfaces.
+pub fn service(context: &Context) -> Service {
+    let escapes = context.handles.get::<Escapes>();
+    Service::new("guard_tap", context, run).measures(move |registry| {
+        let escaped = escapes.read().counters.into_iter();
+        counters(
+            registry,
+            "escaped_packets",
+            "Forwarded packets that left past the egress guard while the tap observed, by interface",
+            escaped.map(|(interface, counted)| (vec![("interface", interface)], counted.packets)),
+        );
+    })
+}
+
 /// Runs until it is aborted.
-pub async fn run(Context { worlds, wake, dataplane, active_alerts, .. }: Context, escapes: Escapes) {
+async fn run(Context { worlds, wake, dataplane, active_alerts, handles, .. }: Context) {
+    let escapes = &handles.get::<Escapes>();
     let (compiled, facts) = (wake.compiled(), wake.facts());
     while worlds.now().status.run == 0 {
         tokio::time::sleep(FIRST_OBSERVATION).await;
@@ -120,7 +139,7 @@ pub async fn run(Context { worlds, wake, dataplane, active_alerts, .. }: Context
         match observe(&dataplane, open.take(), guarded, duration).await {
             Ok((tap, observed)) => {
                 escapes.note_observed(duration);
-                report(&active_alerts, &escapes, observed.counters);
+                report(&active_alerts, escapes, observed.counters);
                 open = Some(tap);
                 // While packets leave past the guard, none goes uncounted.
                 if observed.rate > MAX_RATE && escapes.read().recent == 0 {

@@ -1,7 +1,7 @@
 //! History of uplinks and tunnels: samples of the published world, kept in memory for a day.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gateway_core::history::{MinuteRing, Span, Spans};
@@ -12,9 +12,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::service::Context;
-use crate::services::uplinks::UplinkReport;
+use crate::handles::in_memory;
+use crate::service::{Context, Service};
 use crate::world::World;
+use crate::world::reports::uplinks::UplinkReport;
 
 /// Longest time between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
@@ -133,10 +134,12 @@ pub struct TunnelMinute {
     pub latency_ms: Option<f64>,
 }
 
+in_memory!(History);
+
 impl History {
     /// Returns the last minutes of an uplink, by interface.
     pub fn uplink(&self, interface: &str, now: Timestamp, minutes: usize) -> UplinkHistory {
-        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.lock();
         let Some(record) = recorded.uplinks.get_mut(interface) else { return UplinkHistory::default() };
         let span = |Span { from, to, state: (state, active) }| UplinkSpan { from, to, state, active };
         let minute = |(at, samples): (Timestamp, &UplinkSamples)| UplinkMinute {
@@ -152,7 +155,7 @@ impl History {
 
     /// Returns the last minutes of a tunnel.
     pub fn tunnel(&self, id: Id, now: Timestamp, minutes: usize) -> TunnelHistory {
-        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.lock();
         let Some(record) = recorded.tunnels.get_mut(&id) else { return TunnelHistory::default() };
         let span = |Span { from, to, state }| TunnelSpan { from, to, status: state };
         let minute = |(at, samples): (Timestamp, &TunnelSamples)| TunnelMinute {
@@ -167,11 +170,20 @@ impl History {
         }
     }
 
+    fn clear(&self) {
+        *self.lock() = Recorded::default();
+    }
+
     /// Notes states and measurements.
     fn sample(&self, world: &World, now: Timestamp) {
-        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.lock();
         recorded.note_states(world, now);
         recorded.measure(world, now);
+    }
+
+    /// Locks the samples; a panic between two statements leaves them consistent.
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -230,8 +242,18 @@ fn growth(before: u64, after: u64) -> u64 {
     after.checked_sub(before).unwrap_or(after)
 }
 
+/// Returns the service that takes the samples.
+pub fn service(context: &Context) -> Service {
+    let history = context.handles.get::<History>();
+    Service::new("history", context, run).erases(move |_| {
+        history.clear();
+        std::future::ready(Ok(()))
+    })
+}
+
 /// Takes samples until it is aborted.
-pub async fn run(context: Context, history: History) {
+async fn run(context: Context) {
+    let history = &context.handles.get::<History>();
     let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut published = context.worlds.watch();
@@ -252,8 +274,8 @@ mod tests {
     use gateway_core::history::MINUTES;
 
     use super::*;
-    use crate::services::tunnels::TunnelStates;
-    use crate::services::uplinks::UplinkStates;
+    use crate::world::reports::tunnels::TunnelStates;
+    use crate::world::reports::uplinks::UplinkStates;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + second).expect("a time")

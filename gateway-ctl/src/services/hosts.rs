@@ -3,33 +3,64 @@
 
 mod dns_clients;
 mod lans;
-pub mod measure;
+mod measure;
 mod observe;
 mod rates;
 mod vendors;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gateway_core::gateway_verdict::PresentHost;
 use gateway_core::state_machines::hosts::{Host, Hosts, Observation, Retention};
-use gateway_dns::erase::erase_file;
+use gateway_model::kinds::alert_rule::AlertKind;
+use gateway_model::settings::groups::WipeLevel;
 use gateway_model::{Id, MacAddr, State};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 
 pub use dns_clients::DnsClients;
-pub use observe::{Sources, run};
 pub use rates::{HostRate, HostRates};
 pub use vendors::vendor;
 
+use crate::handles::Handle;
+use crate::metrics::counter;
 use crate::os::json_file;
+use crate::service::{Context, Service};
+use crate::supervise::blocking;
+use crate::world::Worlds;
 
 /// File of the state folder.
 const FILE: &str = "hosts.json";
+
+/// Returns the services that observe hosts and measure their traffic.
+pub fn services(context: &Context) -> [Service; 2] {
+    let inventory = &context.handles.get::<HostInventory>();
+    let (measured, erased, stored) = (inventory.clone(), inventory.clone(), inventory.clone());
+    let (worlds, active_alerts) = (context.worlds.clone(), context.active_alerts.clone());
+    [
+        Service::new("hosts", context, observe::run)
+            .measures(move |registry| {
+                let help = "Hosts that were not kept because the table of their interface was full";
+                counter(registry, "hosts_refused", help, measured.list().refused);
+            })
+            .erases(move |level| {
+                let (inventory, worlds, active_alerts) =
+                    (erased.clone(), worlds.clone(), active_alerts.clone());
+                blocking(move || {
+                    let erased = inventory.wipe(level);
+                    worlds.report(|reports| reports.hosts = Arc::default());
+                    // They name the hosts.
+                    active_alerts.keep(AlertKind::NewDevice, |_| false);
+                    erased
+                })
+            })
+            .releases(move || blocking(move || store_at_end(&stored))),
+        Service::new("host_rates", context, measure::run),
+    ]
+}
 
 /// Inventory that the service fills and the API reads. Clones are the same inventory.
 #[derive(Clone, Debug)]
@@ -39,7 +70,6 @@ pub struct HostInventory(Arc<Inner>);
 struct Inner {
     path: PathBuf,
     known: Mutex<InventoryState>,
-    present: watch::Sender<Arc<Vec<PresentHost>>>,
     dns_clients: DnsClients,
     rates: HostRates,
 }
@@ -92,21 +122,21 @@ struct Stored {
     hosts: Vec<Host>,
 }
 
-impl HostInventory {
-    /// Returns the inventory with the hosts that the last run has stored.
-    pub fn stored(state_dir: &std::path::Path) -> HostInventory {
+impl Handle for HostInventory {
+    fn open(state_dir: &Path, _: Timestamp) -> HostInventory {
         let path = state_dir.join(FILE);
         let stored: Stored = json_file::read(&path);
         let known = InventoryState { hosts: Hosts::restore(stored.hosts), ..InventoryState::default() };
         HostInventory(Arc::new(Inner {
             path,
             known: Mutex::new(known),
-            present: watch::channel(Arc::default()).0,
             dns_clients: DnsClients::default(),
             rates: HostRates::default(),
         }))
     }
+}
 
+impl HostInventory {
     /// Returns the notes in which the resolver writes its clients.
     pub fn dns_clients(&self) -> &DnsClients {
         &self.0.dns_clients
@@ -124,33 +154,26 @@ impl HostInventory {
         snapshot.get_or_insert_with(|| Arc::new(HostList::new(hosts))).clone()
     }
 
-    /// Returns the hosts that the verdict counts, whenever they change.
-    pub fn present(&self) -> watch::Receiver<Arc<Vec<PresentHost>>> {
-        self.0.present.subscribe()
-    }
-
     /// Forgets a host. Returns `false` if there is none.
-    pub fn forget(&self, id: Id, now: Timestamp) -> bool {
-        let is_forgotten = self.change(|hosts| hosts.forget(id));
-        self.publish(now);
-        is_forgotten
+    pub fn forget(&self, id: Id) -> bool {
+        self.change(|hosts| hosts.forget(id))
     }
 
     /// Erases all hosts, in memory and on disk.
     pub fn erase(&self) -> io::Result<()> {
         self.change(Hosts::clear);
         self.0.rates.clear();
-        self.0.present.send_replace(Arc::default());
         let known = self.lock();
         // Under the lock: a save in between would write the file again.
-        let erased = erase_file(&self.0.path).and(erase_file(&self.0.path.with_extension("new")));
+        let erased = json_file::erase(&self.0.path);
         drop(known);
         erased
     }
 
-    /// Stores nothing any more, because the state folder is destroyed.
-    pub fn silence(&self) {
-        self.lock().is_silent = true;
+    /// Erases all hosts. At [`WipeLevel::Hard`], nothing is stored any more.
+    fn wipe(&self, level: WipeLevel) -> io::Result<()> {
+        self.lock().is_silent = level == WipeLevel::Hard;
+        self.erase()
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Hosts) -> T) -> T {
@@ -173,8 +196,8 @@ impl HostInventory {
         self.change(|hosts| hosts.expire(now, retention));
     }
 
-    /// Publishes the hosts that the verdict counts, if they are others than before.
-    fn publish(&self, now: Timestamp) {
+    /// Returns the hosts that the verdict counts.
+    fn present(&self, now: Timestamp) -> Vec<PresentHost> {
         let list = self.list();
         let present = list.hosts.iter().filter(|host| host.is_present(now));
         let present = present.map(|host| {
@@ -182,14 +205,15 @@ impl HostInventory {
             ips.sort_unstable();
             PresentHost { interface: host.interface.clone(), mac: host.mac, ips }
         });
-        let present: Vec<PresentHost> = present.collect();
-        self.0.present.send_if_modified(|last| {
-            let is_changed = **last != present;
-            if is_changed {
-                *last = Arc::new(present);
-            }
-            is_changed
-        });
+        present.collect()
+    }
+
+    /// Publishes the hosts that the verdict counts, if they are others than before.
+    pub fn publish(&self, worlds: &Worlds, now: Timestamp) {
+        let present = self.present(now);
+        if *worlds.last().reports.hosts != present {
+            worlds.report(|reports| reports.hosts = Arc::new(present));
+        }
     }
 
     /// Writes the file if something has changed.
@@ -215,7 +239,7 @@ impl HostInventory {
 }
 
 /// Stores the hosts at the end of the daemon.
-pub fn store_at_end(inventory: &HostInventory) {
+fn store_at_end(inventory: &HostInventory) {
     if let Err(error) = inventory.save() {
         tracing::warn!(%error, "failed to store the hosts of the LAN");
     }

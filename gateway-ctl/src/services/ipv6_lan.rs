@@ -4,7 +4,8 @@
 mod announcements;
 mod announcer;
 mod content;
-pub mod stateless;
+mod metrics;
+mod stateless;
 mod stored;
 mod withdrawal;
 
@@ -12,11 +13,13 @@ use std::io;
 use std::time::Duration;
 
 use gateway_core::router_advertisement::solicitation;
+use gateway_model::settings::groups::WipeLevel;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
-use crate::os::readable;
 use crate::os::router_socket::RouterSocket;
-use crate::service::Context;
+use crate::os::{json_file, readable};
+use crate::service::{Context, Service};
+use crate::supervise::blocking;
 pub use announcements::{AnnouncementCounters, RouterAnnouncements};
 use announcer::Announcer;
 
@@ -27,9 +30,29 @@ const BATCH: usize = 256;
 /// Pause after a failure of the socket.
 const RETRY: Duration = Duration::from_secs(10);
 
+/// Returns the services that announce the gateway and answer information requests.
+pub fn services(context: &Context) -> [Service; 2] {
+    let announcements = &context.handles.get::<RouterAnnouncements>();
+    let (ended, measured) = (announcements.clone(), announcements.clone());
+    let stored = stored::path(&context.worlds.in_force().config.state_dir);
+    [
+        Service::new("ipv6_lan", context, run)
+            .measures(move |registry| metrics::register(registry, measured.counters()))
+            .erases(move |level| {
+                let stored = stored.clone();
+                blocking(move || match level {
+                    WipeLevel::Soft => Ok(()),
+                    WipeLevel::Medium | WipeLevel::Hard => json_file::erase(&stored),
+                })
+            })
+            .releases(move || blocking(move || ended.end())),
+        Service::new("dhcp6_server", context, stateless::run),
+    ]
+}
+
 /// Runs until it is aborted.
-pub async fn run(context: Context, announcements: RouterAnnouncements) {
-    let mut announcer = Announcer::new(&context, announcements).await;
+async fn run(context: Context) {
+    let mut announcer = Announcer::new(&context, context.handles.get::<RouterAnnouncements>()).await;
     loop {
         if let Err(error) = follow(&context, &mut announcer).await {
             tracing::warn!(%error, "failed to send router advertisements");

@@ -6,16 +6,37 @@ mod stored;
 
 use std::collections::BTreeMap;
 
+use gateway_model::settings::groups::WipeLevel;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::service::Context;
+use crate::os::json_file;
+use crate::service::{Context, Service};
+use crate::supervise::blocking;
 use delegations::{RETRY, Shared, wanted};
 
 pub use delegations::Delegations;
 
+/// Returns the service that requests prefixes.
+pub fn service(context: &Context) -> Service {
+    let delegations = &context.handles.get::<Delegations>();
+    let (contributed, reported, worlds) = (delegations.clone(), delegations.clone(), context.worlds.clone());
+    let stored = stored::path(&context.worlds.in_force().config.state_dir);
+    Service::new("prefix_delegation", context, run)
+        .contributes(move |facts| contributed.enrich(facts))
+        .reports(move || std::future::ready(reported.health(&worlds)))
+        .erases(move |level| {
+            let stored = stored.clone();
+            blocking(move || match level {
+                WipeLevel::Soft => Ok(()),
+                WipeLevel::Medium | WipeLevel::Hard => json_file::erase(&stored),
+            })
+        })
+}
+
 /// Runs until it is aborted.
-pub async fn run(context: Context, delegations: Delegations) {
+async fn run(context: Context) {
     let path = stored::path(&context.worlds.in_force().config.state_dir);
+    let delegations = context.handles.get::<Delegations>();
     let shared = Shared { context: context.clone(), delegations, path };
     let mut worlds = context.worlds.watch();
     let mut tasks = JoinSet::new();

@@ -11,35 +11,19 @@ use std::time::Duration;
 
 use gateway_common::wire::Mark;
 use gateway_core::compile::proxy_login;
-use gateway_core::facts::{Facts, ProxyFact};
+use gateway_core::facts::ProxyFact;
 use gateway_core::plan::Plan;
 use gateway_model::kinds::proxy::{Proxy, ProxyLive, ProxyStatus};
 use gateway_model::{Id, State};
-use gateway_outbound::Resolver;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::os::proxy::{ConnectFailures, Relay};
-use crate::reconcile::{Handle, Reason};
-use crate::store::Store;
+use crate::os::proxy::ConnectFailures;
+use crate::reconcile::Reason;
+use crate::service::{Context, Service};
+use crate::world::reports::proxies::ProxyStates;
 use health::{Health, Verdict};
 use probe::{ProbeParameters, ProbeResult};
-
-/// States of the proxies at the last poll.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProxyStates {
-    pub proxies: BTreeMap<Id, ProxyLive>,
-    facts: BTreeMap<String, BTreeMap<u8, ProxyFact>>,
-    addresses: BTreeMap<String, SocketAddr>,
-}
-
-impl ProxyStates {
-    /// Adds the known state of the proxies to facts.
-    pub fn enrich(&self, facts: &mut Facts) {
-        facts.proxies.clone_from(&self.facts);
-        facts.endpoints.extend(self.addresses.iter().map(|(name, address)| (name.clone(), *address)));
-    }
-}
 
 /// Time between two attempts to resolve a name, while an address is needed.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
@@ -70,12 +54,9 @@ struct ProxyWatch {
     question: Option<(SocketAddr, Option<gateway_core::plan::ProxyLogin>)>,
 }
 
-/// Watcher of the proxies. It ends with the last receiver of its states.
-pub struct Proxies {
-    store: Arc<Store>,
-    relay: Arc<Relay>,
-    endpoint_names: Resolver,
-    states: watch::Sender<Arc<ProxyStates>>,
+/// Watcher of the proxies.
+struct Proxies {
+    context: Context,
     paths: BTreeMap<ProxyPath, ProxyWatch>,
     names: BTreeMap<String, ProxyAddress>,
     sender: mpsc::UnboundedSender<TaskResult>,
@@ -92,35 +73,37 @@ struct ProxyAddress {
     error: String,
 }
 
+/// Returns the service that watches the proxies.
+pub fn service(context: &Context) -> Service {
+    let worlds = context.worlds.clone();
+    Service::vital("proxy_watcher", Proxies::new(context.clone()).run())
+        .contributes(move |facts| worlds.last().reports.proxies.enrich(facts))
+}
+
 impl Proxies {
-    pub fn new(
-        store: Arc<Store>,
-        relay: Arc<Relay>,
-        endpoint_names: Resolver,
-    ) -> (Proxies, watch::Receiver<Arc<ProxyStates>>) {
-        let (states, receiver) = watch::channel(Arc::default());
+    fn new(context: Context) -> Proxies {
         let (sender, news) = mpsc::unbounded_channel();
-        let (paths, names) = (BTreeMap::new(), BTreeMap::new());
-        (Proxies { store, relay, endpoint_names, states, paths, names, sender, news }, receiver)
+        Proxies { context, paths: BTreeMap::new(), names: BTreeMap::new(), sender, news }
     }
 
-    pub async fn run(mut self, handle: Handle) {
-        let (mut changes, mut compiled) = (self.store.watch(), handle.compiled());
-        let mut doubts = self.relay.connect_failures();
+    async fn run(mut self) {
+        let Context { store, wake, worlds, engines, .. } = self.context.clone();
+        let (mut changes, mut compiled) = (store.watch(), wake.compiled());
+        let mut doubts = engines.relay.connect_failures();
         let mut known = ConnectFailures::default();
         loop {
-            let state = self.store.current();
+            let state = store.current();
             let plan = compiled.borrow_and_update().clone();
             // The legs that reach a proxy are unknown until a plan of this state exists.
             let is_current = plan.revision == state.revision.0;
             self.update_paths(&state, &plan.plan, is_current);
             let states = self.poll(&state);
-            let before = self.states.borrow().clone();
+            let before = worlds.last().reports.proxies.clone();
             if *before != states {
                 let acts = before.facts != states.facts || before.addresses != states.addresses;
-                self.states.send_replace(Arc::new(states));
+                worlds.report(|reports| reports.proxies = Arc::new(states));
                 if acts {
-                    handle.wake(Reason::Facts);
+                    wake.wake(Reason::Facts);
                 }
             }
             let due = self.paths.values().filter(|path| !path.in_flight).filter_map(|path| path.next).min();
@@ -135,7 +118,6 @@ impl Proxies {
                     self.retry_now(now.iter().filter(|(path, count)| known.get(*path) != Some(*count)).map(|(path, _)| path));
                     known = now;
                 }
-                () = self.states.closed() => return,
             }
         }
     }
@@ -190,7 +172,7 @@ impl Proxies {
         known.last_attempt = Some(Instant::now());
         known.attempts = known.attempts.wrapping_add(1);
         let mark = Mark::carried_by(carrying_leg(legs, known.attempts)).0;
-        let (sender, endpoint_names) = (self.sender.clone(), self.endpoint_names.clone());
+        let (sender, endpoint_names) = (self.sender.clone(), self.context.endpoint_names.clone());
         tokio::spawn(async move {
             let found = endpoint_names.resolve(&name, mark).await.map_err(|error| error.to_string());
             let first = |found: Vec<SocketAddr>| found.first().copied().ok_or("it has no address".to_owned());

@@ -11,9 +11,11 @@ use gateway_core::ntp::{self, ClockQuality};
 use gateway_core::plan::names::NTP_PORT;
 
 use crate::clock::{Clock as _, SystemClock};
+use crate::handles::in_memory;
 use crate::os::ntp_socket::NtpSocket;
 use crate::os::{port_use, time_sync};
-use crate::service::{Context, Health};
+use crate::service::{Context, Health, Service};
+use crate::supervise::blocking;
 use crate::world::Worlds;
 
 const SUBSYSTEM: &str = "time_server";
@@ -26,8 +28,19 @@ const MAX_QUERY: usize = 512;
 #[derive(Clone, Debug, Default)]
 pub struct TimeServer(Arc<ArcSwapOption<String>>);
 
+in_memory!(TimeServer);
+
+/// Returns the service that answers the queries.
+pub fn service(context: &Context) -> Service {
+    let (server, worlds) = (context.handles.get::<TimeServer>(), context.worlds.clone());
+    Service::new("time_server", &server.clone(), run).reports(move || {
+        let (server, worlds) = (server.clone(), worlds.clone());
+        blocking(move || server.health(&worlds))
+    })
+}
+
 /// Runs until it is aborted.
-pub async fn run(_: Context, server: TimeServer) {
+async fn run(server: TimeServer) {
     loop {
         server.0.store(None);
         if let Err(error) = serve().await {

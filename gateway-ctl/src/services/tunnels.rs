@@ -9,7 +9,6 @@ mod liveness;
 mod openvpn;
 mod probes;
 mod resolve;
-mod states;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,21 +22,16 @@ use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::kinds::tunnel_health::{Health, PeerLive, TunnelLive, TunnelStatus};
 use gateway_model::settings::groups::CoverSettings;
 use gateway_model::{Id, State, Tunnel};
-use gateway_outbound::Resolver;
 use jiff::Timestamp;
-use tokio::sync::watch;
 
 use crate::clock::handshake_time;
-use crate::os::openvpn::OpenVpn;
-use crate::os::transport::Transports;
-use crate::os::wireguard::{DeviceStatus, WireGuard};
+use crate::os::wireguard::DeviceStatus;
 use crate::reconcile::{Handle, Reason};
-use crate::store::Store;
+use crate::service::{Context, Service};
+use crate::world::reports::tunnels::TunnelStates;
 
-pub use cover::Cover;
 pub use exit_addresses::ExitAddresses;
 pub use health::HealthVerdict;
-pub use states::TunnelStates;
 
 type DefaultRoute = Option<(String, Option<std::net::IpAddr>)>;
 
@@ -48,17 +42,12 @@ const HANDSHAKE_RETRY_SECONDS: [u64; 5] = [1, 3, 7, 15, 31];
 /// Minimum time between two recreations of a tunnel.
 const RECONNECT: Duration = Duration::from_secs(60);
 
-/// Watcher of the tunnels. It ends with the last receiver of its states.
-pub struct Tunnels {
-    store: Arc<Store>,
-    engine: Arc<WireGuard>,
-    openvpn: Arc<OpenVpn>,
-    transports: Arc<Transports>,
-    states: watch::Sender<Arc<TunnelStates>>,
+/// Watcher of the tunnels.
+struct Tunnels {
+    context: Context,
     resolver: resolve::Resolver,
     probes: probes::Probes,
     liveness: liveness::LivenessChecks,
-    exits: ExitAddresses,
     /// Interface and gateway of the default route, for each address family.
     default_routes: [DefaultRoute; 2],
     /// Times of the remaining keepalives after the default route changed, latest first.
@@ -67,61 +56,55 @@ pub struct Tunnels {
     reconnected: BTreeMap<Id, tokio::time::Instant>,
 }
 
+/// Returns the service that watches the tunnels.
+pub fn service(context: &Context) -> Service {
+    let worlds = context.worlds.clone();
+    Service::vital("tunnel_watcher", Tunnels::new(context.clone()).run())
+        .contributes(move |facts| worlds.last().reports.tunnels.enrich(facts))
+}
+
 impl Tunnels {
-    pub fn new(
-        store: Arc<Store>,
-        (engine, openvpn, transports): (Arc<WireGuard>, Arc<OpenVpn>, Arc<Transports>),
-        endpoint_names: Resolver,
-    ) -> (Tunnels, watch::Receiver<Arc<TunnelStates>>) {
-        let (states, receiver) = watch::channel(Arc::default());
-        let resolver = resolve::Resolver::new(endpoint_names);
-        let probes = probes::Probes::default();
-        let tunnels = Tunnels {
-            store,
-            engine,
-            openvpn,
-            transports,
-            states,
-            resolver,
-            probes,
+    fn new(context: Context) -> Tunnels {
+        Tunnels {
+            resolver: resolve::Resolver::new(context.endpoint_names.clone()),
+            context,
+            probes: probes::Probes::default(),
             liveness: liveness::LivenessChecks::default(),
-            exits: ExitAddresses::default(),
             default_routes: Default::default(),
             again: Vec::new(),
             reconnected: BTreeMap::new(),
-        };
-        (tunnels, receiver)
+        }
     }
 
-    /// Returns where leak checks report the addresses that servers saw.
-    pub fn exits(&self) -> ExitAddresses {
-        self.exits.clone()
+    /// Returns the states at the last poll.
+    fn reported(&self) -> Arc<TunnelStates> {
+        self.context.worlds.last().reports.tunnels.clone()
     }
 
     /// Polls the tunnels once a second, and wakes the reconcile loop when one of its inputs changes.
-    pub async fn run(mut self, handle: Handle) {
+    async fn run(mut self) {
+        let handle = self.context.wake.clone();
         let mut ticks = tokio::time::interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut changes = self.store.watch();
-        let mut processes = self.openvpn.changes();
+        let mut changes = self.context.store.watch();
+        let mut processes = self.context.engines.openvpn.changes();
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
                 Ok(()) = processes.changed() => {}
                 changed = changes.changed() => if changed.is_err() { return },
                 outcome = self.probes.outcome() => {
-                    let now = self.store.clock().boot();
+                    let now = self.context.store.clock().boot();
                     if !self.probes.take(outcome, now) {
                         continue;
                     }
                 }
-                () = self.states.closed() => return,
             }
-            let state = self.store.current();
-            self.engine.set_cover(&state.group::<CoverSettings>()).await;
+            let state = self.context.store.current();
+            self.context.engines.wireguard.set_cover(&state.group::<CoverSettings>()).await;
             self.follow_the_uplink(&state, &handle).await;
             let states = self.poll(&state, &handle).await;
-            let before = self.states.borrow().clone();
+            let before = self.reported();
             let acts = before.facts != states.facts || before.endpoints != states.endpoints;
             let stale: Vec<Id> = states
                 .tunnels
@@ -130,7 +113,7 @@ impl Tunnels {
                 .map(|(id, _)| *id)
                 .collect();
             changes::log(&state, &before, &states);
-            self.states.send_replace(Arc::new(states));
+            self.context.worlds.report(|reports| reports.tunnels = Arc::new(states));
             if acts {
                 handle.wake(Reason::Facts);
             }
@@ -142,8 +125,8 @@ impl Tunnels {
 
     async fn poll(&mut self, state: &State, handle: &Handle) -> TunnelStates {
         let (facts, plan) = (handle.facts().borrow().clone(), handle.compiled().borrow().clone());
-        let before = self.states.borrow().clone();
-        let (now, boot) = (self.store.clock().now(), self.store.clock().boot());
+        let before = self.reported();
+        let (now, boot) = (self.context.store.clock().now(), self.context.store.clock().boot());
         self.probes.keep(|id| state.tunnels.contains(id));
         self.liveness.keep(|id| state.tunnels.contains(id));
         let outer = |tunnel: &Tunnel| match tunnel.bridge {
@@ -151,21 +134,25 @@ impl Tunnels {
             Some(_) => Some(plan.plan.transports.get(&tunnel.meta.id.to_string())?.mark),
         };
         let mut connected = Facts::default();
-        self.transports.enrich(&mut connected);
+        self.context.engines.transports.enrich(&mut connected);
         let endpoints = self.resolver.poll(state, &before, now, outer);
         let mut states = TunnelStates { endpoints, ..TunnelStates::default() };
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Wireguard) {
             let id = tunnel.meta.id;
-            let status = match self.engine.status(&tunnel_interface(tunnel)).await {
+            let status = match self.context.engines.wireguard.status(&tunnel_interface(tunnel)).await {
                 Ok(status) => status,
                 Err(error) => {
                     tracing::warn!(tunnel = %tunnel.name, %error, "failed to read the state of the tunnel");
                     None
                 }
             };
-            self.transports
+            self.context
+                .engines
+                .transports
                 .set_device_port(&id.to_string(), status.as_ref().map_or(0, |status| status.listen_port));
-            states.cover.insert(id, Cover::of(&self.engine, &tunnel_interface(tunnel)).await);
+            states
+                .cover
+                .insert(id, cover::of(&self.context.engines.wireguard, &tunnel_interface(tunnel)).await);
             let itself = health::evaluate_health(tunnel, status.as_ref(), handshake_time());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
             let links = liveness::links_of_wireguard(tunnel, status.as_ref());
@@ -198,12 +185,12 @@ impl Tunnels {
                 live.endpoint_ip = bridge.address.map(|address| address.ip());
             }
             self.probes.measured(id, &mut live);
-            self.exits.add_to(id, &mut live, before.tunnels.get(&id));
+            self.context.handles.get::<ExitAddresses>().add_to(id, &mut live, before.tunnels.get(&id));
             states.tunnels.insert(id, live);
         }
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.r#type == TunnelType::Openvpn) {
             let id = tunnel.meta.id;
-            let status = self.openvpn.status(&id.to_string());
+            let status = self.context.engines.openvpn.status(&id.to_string());
             let itself = openvpn::evaluate_health(tunnel, status.as_ref());
             let addresses = facts.addresses.get(&tunnel_interface(tunnel));
             let links = liveness::links_of_openvpn(tunnel, status.as_ref());
@@ -215,7 +202,7 @@ impl Tunnels {
             states.facts.insert(id.to_string(), openvpn::fact(status.as_ref(), &health));
             let mut live = openvpn::live(tunnel, status, health, before.tunnels.get(&id), now);
             self.probes.measured(id, &mut live);
-            self.exits.add_to(id, &mut live, before.tunnels.get(&id));
+            self.context.handles.get::<ExitAddresses>().add_to(id, &mut live, before.tunnels.get(&id));
             states.tunnels.insert(id, live);
         }
         states
@@ -237,12 +224,14 @@ impl Tunnels {
                 .rev()
                 .map(|seconds| now + Duration::from_secs(*seconds))
                 .collect();
-            self.transports.renew(Mark::OWN.0);
+            self.context.engines.transports.renew(Mark::OWN.0);
         } else if self.again.pop_if(|at| *at <= now).is_none() {
             return;
         }
         for tunnel in state.tunnels.iter().filter(|tunnel| tunnel.wanted_up()) {
-            if let Err(error) = self.engine.trigger_handshake(&tunnel_interface(tunnel)).await {
+            if let Err(error) =
+                self.context.engines.wireguard.trigger_handshake(&tunnel_interface(tunnel)).await
+            {
                 tracing::warn!(tunnel = %tunnel.name, %error, "failed to trigger a handshake of the tunnel");
             }
         }
@@ -258,11 +247,11 @@ impl Tunnels {
         self.reconnected.insert(id, now);
         // The change of status is in the log already; this repeats while the peer is silent.
         tracing::debug!(tunnel = %tunnel.name, "no handshake for too long: recreating the tunnel");
-        if let Err(error) = self.engine.remove(&tunnel_interface(tunnel)).await {
+        if let Err(error) = self.context.engines.wireguard.remove(&tunnel_interface(tunnel)).await {
             tracing::warn!(tunnel = %tunnel.name, %error, "failed to remove the silent tunnel");
         }
-        self.states.send_modify(|states| {
-            if let Some(live) = Arc::make_mut(states).tunnels.get_mut(&id) {
+        self.context.worlds.report(|reports| {
+            if let Some(live) = Arc::make_mut(&mut reports.tunnels).tunnels.get_mut(&id) {
                 live.restarts += 1;
             }
         });

@@ -5,7 +5,7 @@
 mod alerts;
 mod decisions;
 mod line;
-mod states;
+mod metrics;
 mod target;
 
 use std::collections::BTreeMap;
@@ -19,22 +19,29 @@ use gateway_model::settings::Bootstrap;
 use gateway_model::settings::bootstrap::FailoverMode;
 use gateway_model::settings::uplink::Wan;
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::reconcile::Reason;
-use crate::service::Context;
+use crate::service::{Context, Service};
 use crate::world::World;
+use crate::world::reports::uplinks::{MAX_DECISIONS, PinnedUplink, UplinkDecision, UplinkStates};
 
 use decisions::describe;
 use line::{Line, RoundOutcomes};
-use states::MAX_DECISIONS;
-pub use states::{PinnedUplink, TargetReport, UplinkDecision, UplinkReport, UplinkStates};
 
 /// Longest time without a look at configuration and links.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
+/// Returns the service that probes the uplinks.
+pub fn service(context: &Context) -> Service {
+    let (worlds, measured) = (context.worlds.clone(), context.worlds.clone());
+    Service::new("uplinks", context, run)
+        .contributes(move |facts| worlds.last().reports.uplinks.enrich(facts))
+        .measures(move |registry| metrics::register(registry, &measured.last().reports.uplinks))
+}
+
 /// Runs until it is aborted.
-pub async fn run(context: Context, states: watch::Sender<Arc<UplinkStates>>) {
+async fn run(context: Context) {
     let (sender, mut outcomes) = mpsc::unbounded_channel();
     let (mut facts, mut status) = (context.wake.facts(), context.wake.status());
     let mut revisions = context.store.watch();
@@ -44,8 +51,10 @@ pub async fn run(context: Context, states: watch::Sender<Arc<UplinkStates>>) {
         let now = manager.evaluate(&world, &facts.borrow_and_update(), &context);
         let report = Arc::new(manager.report.clone());
         alerts::report(&context.active_alerts, &report);
-        let before = states.send_replace(report.clone());
-        if before.facts != report.facts {
+        let before = world.reports.uplinks.clone();
+        let acts = before.facts != report.facts;
+        context.worlds.report(|reports| reports.uplinks = report);
+        if acts {
             context.wake.wake(Reason::Facts);
         }
         let pause = manager.pause(now.boot);

@@ -19,8 +19,8 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use aws_lc_rs::pbkdf2;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use gateway_model::Secret;
 use gateway_model::secret::{Open, SEALED_PREFIX};
+use gateway_model::{Secret, text_enum};
 use zeroize::Zeroizing;
 
 pub(super) use passphrase::{PassphraseSearch, forget, keep, start, write};
@@ -31,30 +31,15 @@ const ROUNDS: NonZeroU32 = NonZeroU32::new(100_000).expect("not zero");
 const SALT: usize = 16;
 const TAG: usize = 16;
 
-/// Storage mode of secrets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SecretsMode {
-    /// In clear: the passphrase was removed.
-    Plain,
-    /// Sealed with a passphrase that was generated at the first start.
-    Generated,
-    /// Sealed with a passphrase set by the user.
-    Own,
-}
-
-impl SecretsMode {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            SecretsMode::Plain => "none",
-            SecretsMode::Generated => "generated",
-            SecretsMode::Own => "own",
-        }
-    }
-
-    fn parse(text: &str) -> Option<SecretsMode> {
-        [SecretsMode::Plain, SecretsMode::Generated, SecretsMode::Own]
-            .into_iter()
-            .find(|mode| mode.as_str() == text)
+text_enum! {
+    /// Storage mode of secrets, by the source of their passphrase.
+    pub enum SecretsMode {
+        /// In clear: the passphrase was removed.
+        Plain = "none",
+        /// Sealed with a passphrase that was generated at the first start.
+        Generated = "generated",
+        /// Sealed with a passphrase set by the user.
+        Own = "own",
     }
 }
 

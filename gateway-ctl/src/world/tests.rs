@@ -7,6 +7,7 @@ use gateway_core::facts::Link;
 use super::*;
 use crate::clock::SystemClock;
 use crate::store::AuditTicket;
+use crate::world::reports::uplinks::UplinkStates;
 
 fn facts(index: u32) -> Facts {
     let mut facts = Facts::default();
@@ -110,9 +111,9 @@ fn runs_and_reports_are_published_with_what_they_are_of() {
     let mut watched = worlds.watch();
     worlds.compile(&facts(7), store.clock().now());
     worlds.finished(&Arc::new(Status { run: 3, ..Status::default() }));
-    let tunnels = Arc::<TunnelStates>::default();
-    worlds.report(Reports { tunnels: tunnels.clone(), ..Reports::default() });
+    let uplinks = Arc::<UplinkStates>::default();
+    worlds.report(|reports| reports.uplinks = uplinks.clone());
     let world = watched.borrow_and_update().clone();
     assert_eq!((world.status.run, world.facts.links["eth1"].index), (3, 7));
-    assert!(Arc::ptr_eq(&world.reports.tunnels, &tunnels));
+    assert!(Arc::ptr_eq(&world.reports.uplinks, &uplinks));
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use gateway_api::gateway::Gateway;
 use gateway_api::table::Endpoint;
 use gateway_core::state_machines::hosts::{Evidence, Observation};
+use gateway_ctl::services::hosts::HostInventory;
 use gateway_model::MacAddr;
 use serde_json::{Value, json};
 
@@ -36,7 +37,7 @@ async fn dependent(client: &Client, path: &str) -> Option<(&'static str, Value)>
 /// Makes the gateway observe a host, and returns its id.
 fn observed_host(client: &Client) -> String {
     let Gateway::Open(open) = &client.api.gateway else { panic!("the store is open") };
-    let inventory = open.enforcement.hosts().expect("an inventory");
+    let inventory = &open.handles.get::<HostInventory>();
     let observation = Observation {
         interface: "lan0",
         mac: MacAddr([2, 0, 0, 0, 0, 7]),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gateway_api::table::{API_ROOT, Endpoint, Table};
 use gateway_api::{endpoints, openapi};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -189,4 +189,58 @@ fn every_reference_in_the_openapi_document_leads_somewhere() {
     }
     let document = openapi::document(&endpoints::table());
     walk(&document, &document);
+}
+
+/// Strings whose description lists their values. Each is to become a type of the model; the list may only shrink.
+const LISTED_IN_WORDS: &[&str] =
+    &["Ebpf.mode", "Event.action", "FastPathView.reason", "ServiceHealth.cause", "XdpStatus.reason"];
+
+/// Returns the longest list of words in backticks, such as "`a`, `b` or `c`", that a description has.
+fn words_listed(description: &str) -> usize {
+    let parts: Vec<&str> = description.split('`').collect();
+    let is_word = |text: &str| !text.is_empty() && text.bytes().all(|c| c == b'_' || c.is_ascii_lowercase());
+    // Of a list, what is between two words joins them.
+    let joins = |text: &str| matches!(text.trim(), "," | "or" | ", or");
+    let (mut longest, mut length) = (0, 0);
+    for pair in parts.chunks(2) {
+        let (between, word) = (pair[0], pair.get(1).copied().unwrap_or_default());
+        length = match (joins(between), is_word(word)) {
+            (true, true) => length + 1,
+            (false, true) => 1,
+            (_, false) => 0,
+        };
+        longest = longest.max(length);
+    }
+    longest
+}
+
+#[test]
+fn a_field_that_has_one_of_some_words_is_an_enum() {
+    assert_eq!(words_listed("One of `a`, `b_c` or `d`."), 3);
+    assert_eq!(words_listed("`a`, the first, and `b`, `c/d`"), 1);
+    let document = openapi::document(&endpoints::table());
+    let mut listed = BTreeSet::new();
+    let mut note = |name: String, schema: &Value, description: &Value| {
+        let is_text = schema["type"] == "string"
+            || schema["type"].as_array().is_some_and(|types| types.contains(&json!("string")));
+        let is_closed = ["enum", "const", "format", "pattern"].iter().any(|key| schema.get(key).is_some());
+        if is_text && !is_closed && words_listed(description.as_str().unwrap_or_default()) >= 3 {
+            listed.insert(name);
+        }
+    };
+    for (name, schema) in document["components"]["schemas"].as_object().expect("schemas") {
+        for (field, schema) in schema["properties"].as_object().into_iter().flatten() {
+            note(format!("{name}.{field}"), schema, &schema["description"]);
+        }
+    }
+    for operation in document["paths"].as_object().expect("paths").values().filter_map(Value::as_object) {
+        for operation in operation.values() {
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let name = format!("{} {}", operation["operationId"], parameter["name"]);
+                note(name, &parameter["schema"], &parameter["description"]);
+            }
+        }
+    }
+    let expected: BTreeSet<String> = LISTED_IN_WORDS.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(listed, expected);
 }

@@ -14,6 +14,7 @@ use gateway_api::serve::{RequestHandler, ResponseFuture};
 use gateway_api::table::Method;
 use gateway_api::{dispatch, endpoints, serve};
 use gateway_core::state_machines::hosts::{Evidence, Observation};
+use gateway_ctl::services::hosts::HostInventory;
 use gateway_model::MacAddr;
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -75,7 +76,7 @@ impl Server {
     /// Makes the gateway observe a host, and returns its id.
     pub fn observe_host(&self, number: u8) -> String {
         let Gateway::Open(open) = &self.api.gateway else { panic!("the store is open") };
-        let inventory = open.enforcement.hosts().expect("an inventory");
+        let inventory = &open.handles.get::<HostInventory>();
         let mac = MacAddr([2, 0, 0, 0, 1, number]);
         let observation = Observation {
             interface: "lan0",

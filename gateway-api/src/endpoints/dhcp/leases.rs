@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use gateway_core::state_machines::dhcp::LeaseStatus;
-use gateway_ctl::services::dhcp::ShownLease;
+use gateway_ctl::services::dhcp::{DhcpServer, ShownLease};
 use gateway_model::filter::Filter;
 use gateway_model::{Id, MacAddr, State};
 use jiff::Timestamp;
@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
+use crate::query::parameters::ListQuery;
 use crate::reply::WithHeaders;
 use crate::request::Req;
 
@@ -52,15 +53,13 @@ pub async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<DhcpLease>
         let conditions = request.query.0.iter().filter(|(name, _)| name != "limit").cloned();
         let conditions: Vec<_> = conditions.collect();
         let filter = (!conditions.is_empty()).then(|| Filter::new(conditions));
-        let leases = open.enforcement.dhcp().map(|dhcp| dhcp.leases(open.now())).unwrap_or_default();
+        let leases = open.handles.get::<DhcpServer>().leases(open.now());
         let devices = devices(&state);
         let shown = leases.into_iter().map(|lease| shown(lease, &devices));
         let is_match = |lease: &DhcpLease| filter.as_ref().is_none_or(|filter| filter.matches(&json!(lease)));
         let mut leases: Vec<DhcpLease> = shown.filter(is_match).collect();
         let total = leases.len();
-        if request.query.get("limit").is_some() {
-            leases.truncate(request.query.limit(100, 1000)?);
-        }
+        leases.truncate(request.query.read::<ListQuery>()?.limit());
         let mut reply = WithHeaders::new(leases);
         reply.total = Some(total);
         Ok(reply)

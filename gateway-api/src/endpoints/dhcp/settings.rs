@@ -38,7 +38,7 @@ pub fn other_servers<'a>(
     let is_new = !before.enabled || before.interface != after.interface;
     let interface = after.interface.filter(|_| after.enabled && is_new);
     Box::pin(async move {
-        let Some(interface) = interface.filter(|_| open.enforcement.dhcp().is_some()) else {
+        let Some(interface) = interface.filter(|_| open.worlds.last().attached.is_some()) else {
             return Vec::new();
         };
         let facts = open.worlds.last().facts.clone();

@@ -5,22 +5,23 @@ use std::time::Duration;
 
 use gateway_core::dns::{Cause, rtype};
 use gateway_dns::query_log::{ClientFilter, DisplayRecord, DomainFilter, Filter, PageStart, SearchEnd};
-use gateway_dns::serve::{Status as Outcome, Transport};
+use gateway_dns::serve::Transport;
+use gateway_dns::serve::query_trace::QueryStatus;
 use gateway_dns::wire::code;
 use gateway_model::domain::DomainName;
 use gateway_model::kinds::dns_filter_rule::QueryType;
-use gateway_model::{Id, State, Warning};
+use gateway_model::{Id, State, Warning, text_enum};
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
+use crate::query::parameters::{Before, Instant, Limit};
 use crate::reply::WithHeaders;
-use crate::request::{Query, Req};
-use crate::table::Placeholder::{Boolean, Integer, Text};
+use crate::request::Req;
 use crate::table::Table;
 
 mod left_by;
@@ -39,34 +40,61 @@ pub fn rows(t: &mut Table) {
             "The response has no X-Total-Count, because counting would read all records. A search that would read very \
              many records ends early, with a warning and the headers X-Searched-Back-To and X-Next-Before.",
         )
-        .parameter("limit", Integer, "Maximum number of entries: 1 to 1000, default 100.")
-        .parameter("before", Text, "Only entries before this entry id or this time (RFC 3339).")
-        .parameter("client", Text, "Only this client: its address, or the id or MAC address of its device.")
-        .parameter(
-            "domain",
-            Text,
-            "Only names with this text in them; =example.com for that name and all below it.",
-        )
-        .parameter(
-            "status",
-            Text,
-            "allowed, blocked, cached, rewritten, forwarded, refused or error.",
-        )
-        .parameter("list", Text, "Only queries that this rule, list or feed decided, by id.")
-        .parameter("type", Text, "Only queries of this record type, such as AAAA.")
-        .parameter("upstream", Text, "Only queries to upstreams with this text in their name.")
-        .parameter("egress", Text, "Only queries that were sent by this tunnel, uplink or auto.")
-        .parameter("cached", Boolean, "true: only answers from the cache; false: only others.")
-        .parameter("slower_than", Integer, "Only answers that took longer, in milliseconds.")
-        .parameter("since", Text, "Not before this time (RFC 3339).")
-        .parameter("until", Text, "Before this time (RFC 3339).")
-        .parameter("not_client", Text, "Not this client, in the forms of client. Queries of unknown clients stay.")
-        .parameter("not_domain", Text, "Not such names, in the forms of domain.")
-        .parameter("not_status", Text, "Not this status.")
-        .parameter("not_type", Text, "Not queries of this record type.")
+        .query::<LogQuery>()
         .header("X-Searched-Back-To", "Time of the oldest record that was searched, if the search ended early.")
         .header("X-Next-Before", "Value of before with which the search goes on, if it ended early.")
         .access(Access::Private);
+}
+
+/// Query of the log.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct LogQuery {
+    /// Maximum number of entries: 1 to 1000, default 100.
+    limit: Limit<100, 1000>,
+    /// Only entries before this entry id or this time (RFC 3339).
+    before: Option<Before<u64>>,
+    /// Only this client: its address, or the id or MAC address of its device.
+    client: Option<String>,
+    /// Only names with this text in them; =example.com for that name and all below it.
+    domain: Option<String>,
+    /// Only this status.
+    status: Option<QueryStatus>,
+    /// Only queries that this rule, list or feed decided, by id.
+    list: Option<Id>,
+    /// Only queries of this record type, such as AAAA.
+    #[serde(rename = "type")]
+    qtype: Option<String>,
+    /// Only queries to upstreams with this text in their name.
+    upstream: Option<String>,
+    /// Only queries that were sent by this tunnel, uplink or auto.
+    egress: Option<String>,
+    /// true: only answers from the cache; false: only others.
+    cached: Option<bool>,
+    /// Only answers that took longer, in milliseconds.
+    slower_than: Option<u64>,
+    /// Not before this time (RFC 3339).
+    since: Option<Instant>,
+    /// Before this time (RFC 3339).
+    until: Option<Instant>,
+    /// Not this client, in the forms of client. Queries of unknown clients stay.
+    not_client: Option<String>,
+    /// Not such names, in the forms of domain.
+    not_domain: Option<String>,
+    /// Not this status.
+    not_status: Option<QueryStatus>,
+    /// Not queries of this record type.
+    not_type: Option<String>,
+}
+
+text_enum! {
+    /// Transport of a query.
+    pub enum QueryTransport {
+        /// UDP or TCP.
+        Plain = "plain",
+        Dot = "dot",
+        Doh = "doh",
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -75,10 +103,9 @@ struct Entry {
     time: Timestamp,
     client: Option<Client>,
     question: Question,
-    /// `allowed`, `blocked`, `cached`, `rewritten`, `forwarded`, `refused` or `error`.
-    status: &'static str,
-    /// Type of the match: `rule`, `allowlist`, `blocklist`, `threat_feed`, `rewrite` or `canary`; null if none matched.
-    reason: Option<&'static str>,
+    status: QueryStatus,
+    /// Kind of the entry that decided; null if none did.
+    reason: Option<Cause>,
     rule: Option<String>,
     /// Id of the rule, list or feed.
     list_id: Option<Id>,
@@ -96,8 +123,8 @@ struct Entry {
     answers: Vec<Answer>,
     /// Time to answer in milliseconds.
     elapsed_ms: f64,
-    /// Transport of the query: `plain` (UDP or TCP), `dot` or `doh`.
-    proto: &'static str,
+    /// Transport of the query.
+    proto: QueryTransport,
     /// The answer was DNSSEC-validated; null if nothing validates.
     dnssec: Option<bool>,
     ede: Option<Ede>,
@@ -140,12 +167,15 @@ struct Ede {
 }
 
 async fn log(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Entry>>, ApiError> {
-    let query = &request.query;
-    let limit = query.limit(100, 1000)?;
-    let before = query.get("before").map(before).transpose()?;
+    let query: LogQuery = request.query.read()?;
+    let (limit, before) = (query.limit.get(), query.before);
+    let before = before.map(|before| match before {
+        Before::Id(id) => PageStart::Id(id),
+        Before::Time(time) => PageStart::Time(time),
+    });
     let open = cx.open()?;
     let state = open.store.current();
-    let filter = filter(query, &state)?;
+    let filter = query.filter(&state)?;
     let Some(names) = open.names.clone() else { return Ok(WithHeaders::new(Vec::new())) };
     let network = open.world().network.clone();
     let is_uplink = |name: &str| network.uplinks.iter().any(|uplink| uplink.interface == name);
@@ -159,16 +189,6 @@ async fn log(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<Entry>>, ApiErr
         answer.warnings.push(Warning::new("before", message));
     }
     Ok(answer)
-}
-
-fn before(text: &str) -> Result<PageStart, ApiError> {
-    if let Ok(id) = text.parse() {
-        return Ok(PageStart::Id(id));
-    }
-    text.parse().map(PageStart::Time).map_err(|_| {
-        let message = "before is the id of an entry or a time such as 2026-11-20T12:00:00Z.";
-        ApiError::invalid_parameter("before", message)
-    })
 }
 
 fn client(name: &str, text: &str, state: &State) -> Result<ClientFilter, ApiError> {
@@ -194,68 +214,46 @@ fn domain(name: &str, text: &str) -> Result<DomainFilter, ApiError> {
     }
 }
 
-fn status(name: &str, text: &str) -> Result<Outcome, ApiError> {
-    let message = format!("{name} is allowed, blocked, cached, rewritten, forwarded, refused or error.");
-    Outcome::parse(text).ok_or_else(|| ApiError::invalid_parameter(name, message))
-}
-
 fn qtype(name: &str, text: &str) -> Result<u16, ApiError> {
     let number = text.parse().ok().and_then(|qtype: QueryType| rtype::of_query(&qtype));
     number.ok_or_else(|| ApiError::invalid_parameter(name, format!("{name} is a record type, such as AAAA.")))
 }
 
-/// Returns the conditions by which entries are left out.
-fn exceptions(query: &Query, state: &State) -> Result<Vec<Filter>, ApiError> {
-    let by = |name: &'static str| query.get(name).map(|text| (name, text));
-    let client = by("not_client").map(|(name, text)| client(name, text, state)).transpose()?;
-    let domain = by("not_domain").map(|(name, text)| domain(name, text)).transpose()?;
-    let status = by("not_status").map(|(name, text)| status(name, text)).transpose()?;
-    let qtype = by("not_type").map(|(name, text)| qtype(name, text)).transpose()?;
-    let except = [
-        client.map(|client| Filter { client: Some(client), ..Filter::default() }),
-        domain.map(|domain| Filter { domain: Some(domain), ..Filter::default() }),
-        status.map(|status| Filter { status: Some(status), ..Filter::default() }),
-        qtype.map(|qtype| Filter { qtype: Some(qtype), ..Filter::default() }),
-    ];
-    Ok(except.into_iter().flatten().collect())
-}
+impl LogQuery {
+    fn filter(self, state: &State) -> Result<Filter, ApiError> {
+        let except = self.exceptions(state)?;
+        let client = self.client.as_deref().map(|text| client("client", text, state));
+        let domain = self.domain.as_deref().map(|text| domain("domain", text));
+        let qtype = self.qtype.as_deref().map(|text| qtype("type", text));
+        Ok(Filter {
+            client: client.transpose()?,
+            domain: domain.transpose()?,
+            status: self.status,
+            cached: self.cached,
+            list: self.list,
+            qtype: qtype.transpose()?,
+            upstream: self.upstream,
+            egress: self.egress,
+            slower_than: self.slower_than.map(Duration::from_millis),
+            since: self.since.map(|since| since.0),
+            until: self.until.map(|until| until.0),
+            except,
+        })
+    }
 
-fn filter(query: &Query, state: &State) -> Result<Filter, ApiError> {
-    let client = query.get("client").map(|text| client("client", text, state));
-    let domain = query.get("domain").map(|text| domain("domain", text));
-    let status = query.get("status").map(|text| status("status", text));
-    let cached = query.get("cached").map(|_| query.flag("cached"));
-    let list = query.get("list").map(|text| {
-        text.parse()
-            .map_err(|_| ApiError::invalid_parameter("list", "list is the id of a rule, list or feed."))
-    });
-    let qtype = query.get("type").map(|text| qtype("type", text));
-    let slower_than = query.get("slower_than").map(|text| {
-        let message = "slower_than is a number of milliseconds.";
-        let limit = text.parse().map(Duration::from_millis);
-        limit.map_err(|_| ApiError::invalid_parameter("slower_than", message))
-    });
-    let time = |name: &str| {
-        let parse = |text: &str| {
-            let message = format!("{name} is a time such as 2026-11-20T12:00:00Z.");
-            text.parse().map_err(|_| ApiError::invalid_parameter(name, message))
-        };
-        query.get(name).map(parse).transpose()
-    };
-    Ok(Filter {
-        client: client.transpose()?,
-        domain: domain.transpose()?,
-        status: status.transpose()?,
-        cached: cached.transpose()?,
-        list: list.transpose()?,
-        qtype: qtype.transpose()?,
-        upstream: query.get("upstream").map(str::to_owned),
-        egress: query.get("egress").map(str::to_owned),
-        slower_than: slower_than.transpose()?,
-        since: time("since")?,
-        until: time("until")?,
-        except: exceptions(query, state)?,
-    })
+    /// Returns the conditions by which entries are left out.
+    fn exceptions(&self, state: &State) -> Result<Vec<Filter>, ApiError> {
+        let client = self.not_client.as_deref().map(|text| client("not_client", text, state)).transpose()?;
+        let domain = self.not_domain.as_deref().map(|text| domain("not_domain", text)).transpose()?;
+        let qtype = self.not_type.as_deref().map(|text| qtype("not_type", text)).transpose()?;
+        let except = [
+            client.map(|client| Filter { client: Some(client), ..Filter::default() }),
+            domain.map(|domain| Filter { domain: Some(domain), ..Filter::default() }),
+            self.not_status.map(|status| Filter { status: Some(status), ..Filter::default() }),
+            qtype.map(|qtype| Filter { qtype: Some(qtype), ..Filter::default() }),
+        ];
+        Ok(except.into_iter().flatten().collect())
+    }
 }
 
 impl Entry {
@@ -270,8 +268,8 @@ impl Entry {
                 name: row.name.to_string(),
                 r#type: gateway_dns::wire::rtype::text(row.qtype).into_owned(),
             },
-            status: row.status.text(),
-            reason: row.reason.map(cause),
+            status: row.status,
+            reason: row.reason,
             rule: row.rule,
             list_id: row.list,
             list: row.list.and_then(|id| list_source(state, id)),
@@ -288,9 +286,9 @@ impl Entry {
                 .collect(),
             elapsed_ms: (row.elapsed.as_secs_f64() * 1e6).round() / 1e3,
             proto: match row.transport {
-                Transport::Udp | Transport::Tcp => "plain",
-                Transport::Tls => "dot",
-                Transport::Https => "doh",
+                Transport::Udp | Transport::Tcp => QueryTransport::Plain,
+                Transport::Tls => QueryTransport::Dot,
+                Transport::Https => QueryTransport::Doh,
             },
             dnssec: row.secure,
             ede: row.ede.map(|code| Ede { code, text: code::ede::text(code), detail: row.detail }),
@@ -313,17 +311,4 @@ fn list_source(state: &State, id: Id) -> Option<ListSource> {
     let rewrite = || state.dns_rewrites.get(id).map(|rewrite| rewrite.domain.to_string());
     let name = rule().or_else(allowed).or_else(blocked).or_else(feed).or_else(rewrite)?;
     Some(ListSource { id, name })
-}
-
-fn cause(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Rule => "rule",
-        Cause::Allowlist => "allowlist",
-        Cause::Blocklist => "blocklist",
-        Cause::Feed => "threat_feed",
-        Cause::Rewrite => "rewrite",
-        Cause::Canary => "canary",
-        Cause::Privacy => "privacy",
-        Cause::Rebinding => "rebinding",
-    }
 }

@@ -15,18 +15,18 @@ use crate::authorization::Access;
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
+use crate::query::parameters::{HistoryQuery, Limit};
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::{Audit, Effect, Placeholder, Table};
+use crate::table::{Audit, Effect, Table};
 
 pub fn rows(t: &mut Table) {
     t.view("/dns/status", "get_dns_status", status)
         .summary("The resolver, its upstreams and its cache")
-        .with_history();
+        .query::<HistoryQuery>();
     t.view("/dns/cache", "list_dns_cache", cache)
         .summary("List the cache of the resolver, sorted by name")
-        .parameter("limit", Placeholder::Integer, "Maximum number of entries: 1 to 1000, default 100.")
-        .parameter("pattern", Placeholder::Text, "Only names that match this glob, such as *.example.com.");
+        .query::<CacheQuery>();
     let flushes = Effect::Acts(Audit { action: "flush_dns_cache", resource_type: "dns_cache" });
     t.action("/dns/cache/flush", "flush_dns_cache", flushes, flush)
         .summary("Flush cache entries that match a glob, or all")
@@ -139,7 +139,7 @@ struct LogState {
 }
 
 async fn status(cx: Cx, request: Req<()>) -> Result<Status, ApiError> {
-    let minutes = request.query.history()?;
+    let minutes = request.query.read::<HistoryQuery>()?.wanted();
     let names = cx.open()?.names.clone();
     let Some(names) = names else {
         return Ok(Status { history: minutes.map(|_| Vec::new()), ..Status::absent() });
@@ -259,9 +259,19 @@ struct CachedEntry {
     rcode: String,
 }
 
+/// Query of the cache.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct CacheQuery {
+    /// Maximum number of entries: 1 to 1000, default 100.
+    limit: Limit<100, 1000>,
+    /// Only names that match this glob, such as *.example.com.
+    pattern: Option<String>,
+}
+
 async fn cache(cx: Cx, request: Req<()>) -> Result<CacheEntries, ApiError> {
-    let limit = request.query.limit(100, 1000)?;
-    let pattern = request.query.get("pattern").unwrap_or("*").to_owned();
+    let CacheQuery { limit, pattern } = request.query.read()?;
+    let (limit, pattern) = (limit.get(), pattern.unwrap_or_else(|| "*".to_owned()));
     let (names, now) = (cx.open()?.names.clone(), cx.open()?.now());
     let Some(names) = names else { return Ok(CacheEntries { entries: Vec::new() }) };
     blocking(move || {

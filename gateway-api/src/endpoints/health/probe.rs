@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use gateway_core::health::{Check, CheckState, Code, Finding, TrackedCheck};
 use gateway_ctl::service;
 use gateway_ctl::services::storage;
+use gateway_model::text_enum;
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::authorization::Access;
@@ -17,13 +18,22 @@ use crate::error::ApiError;
 use crate::gateway::{Gateway, Open};
 use crate::request::Req;
 
+text_enum! {
+    /// State of the daemon.
+    pub enum DaemonState {
+        Ok = "ok",
+        /// The gateway enforces its plan, but another part fails; or programs, nftables or rules differ from the plan.
+        Degraded = "degraded",
+        /// The store cannot be used.
+        Blocked = "blocked",
+    }
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ServiceHealth")]
 pub struct Health {
-    /// `ok`; `degraded` while the gateway enforces its plan but another part fails, or while programs, nftables or
-    /// rules differ from the plan; `blocked` while the store cannot be used. It is about the daemon: `checks` has the
-    /// functions.
-    pub status: &'static str,
+    /// State of the daemon; `checks` has the functions.
+    pub status: DaemonState,
     /// Human-readable reason. Left out if the status is `ok`, and for callers who may not read the gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -41,8 +51,7 @@ pub struct Health {
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FunctionCheck {
     pub name: &'static str,
-    /// `ok`, `degraded`, `failed` or `unknown`.
-    pub state: &'static str,
+    pub state: CheckState,
     #[serde(skip_serializing_if = "Option::is_none", flatten)]
     pub details: Option<CheckDetails>,
 }
@@ -117,17 +126,25 @@ impl FunctionCheck {
             findings: findings.iter().map(FindingView::from).collect(),
             since: *since,
         });
-        FunctionCheck { name, state: state.as_str(), details }
+        FunctionCheck { name, state: *state, details }
     }
 }
 
+/// Query of the health.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HealthQuery {
+    /// Answer 503 if a check has failed or the gateway is blocked.
+    full: bool,
+}
+
 pub async fn health(cx: Cx, request: Req<()>) -> Result<Health, ApiError> {
-    let is_full = request.query.flag("full")?;
+    let HealthQuery { full: is_full } = request.query.read()?;
     let health = match &cx.api.gateway {
         Gateway::Open(open) => {
             let (status, cause, reason) = match of_daemon(open) {
-                Some((cause, reason)) => ("degraded", Some(cause), Some(reason)),
-                None => ("ok", None, None),
+                Some((cause, reason)) => (DaemonState::Degraded, Some(cause), Some(reason)),
+                None => (DaemonState::Ok, None, None),
             };
             let with_details = cx.require(Access::Read).is_ok();
             let reason = reason.filter(|_| with_details);
@@ -139,19 +156,18 @@ pub async fn health(cx: Cx, request: Req<()>) -> Result<Health, ApiError> {
             Health { status, reason, cause, checks }
         }
         Gateway::Blocked { reason, cause, .. } => Health {
-            status: "blocked",
+            status: DaemonState::Blocked,
             reason: Some(reason.clone()),
             cause: Some(*cause),
             checks: Vec::new(),
         },
     };
-    let failed = CheckState::Failed.as_str();
-    let failed: Vec<&str> =
-        health.checks.iter().filter(|check| check.state == failed).map(|check| check.name).collect();
-    if is_full && (!failed.is_empty() || health.status == "blocked") {
+    let failed = health.checks.iter().filter(|check| check.state == CheckState::Failed);
+    let failed: Vec<&str> = failed.map(|check| check.name).collect();
+    if is_full && (!failed.is_empty() || health.status == DaemonState::Blocked) {
         let message = match health.status {
-            "blocked" => "All traffic is blocked.".to_owned(),
-            _ => format!("Failed checks: {}.", failed.join(", ")),
+            DaemonState::Blocked => "All traffic is blocked.".to_owned(),
+            DaemonState::Ok | DaemonState::Degraded => format!("Failed checks: {}.", failed.join(", ")),
         };
         return Err(ApiError::not_ready(message).detail("checks", json!(health.checks)));
     }

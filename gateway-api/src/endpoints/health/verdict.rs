@@ -101,9 +101,10 @@ fn is_impaired(tracked: &TrackedCheck) -> bool {
 /// Returns the part of the sentence about functions. Empty if all are well.
 fn of_functions(checks: &[FunctionCheck]) -> Vec<Phrase> {
     let mut phrases = Vec::new();
-    for (state, code, says) in
-        [("failed", "function_failed", "does not work"), ("degraded", "function_degraded", "is degraded")]
-    {
+    for (state, code, says) in [
+        (CheckState::Failed, "function_failed", "does not work"),
+        (CheckState::Degraded, "function_degraded", "is degraded"),
+    ] {
         for check in checks.iter().filter(|check| check.state == state) {
             let (reason, why, findings) = match &check.details {
                 Some(details) => (details.code, details.message.as_str(), details.findings.as_slice()),

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use gateway_core::interfaces::{InterfaceRole, lease_refusal};
 use gateway_ctl::reconcile::Reason;
-use gateway_ctl::services::dhcp_clients::{DhcpStage, DhcpState};
 use gateway_ctl::world::World;
+use gateway_ctl::world::reports::dhcp_clients::{DhcpStage, DhcpState};
 use gateway_model::settings::group::Group as _;
 use gateway_model::settings::groups::{InterfaceConfig, InterfaceMethod, InterfacesConfig};
 use gateway_model::{EditError, IfName, Problems, State, Warning};

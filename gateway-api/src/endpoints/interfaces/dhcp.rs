@@ -3,6 +3,7 @@
 use gateway_core::interfaces::InterfaceRole;
 use gateway_ctl::os::dhcp_client;
 use gateway_ctl::reconcile::Reason;
+use gateway_ctl::services::dhcp_clients::DhcpControl;
 use gateway_model::settings::groups::{InterfaceConfig, InterfaceMethod, InterfacesConfig};
 use gateway_model::{IfName, State};
 use schemars::JsonSchema;
@@ -50,7 +51,7 @@ pub async fn control(cx: Cx, request: Req<()>, command: Command) -> Result<Clien
                 return Err(not_by_dhcp(&name));
             }
             // One that has not started yet asks for a lease by itself.
-            open.enforcement.renew_lease(name.as_str());
+            open.handles.get::<DhcpControl>().renew(name.as_str());
         }
     }
     let world = open.world();

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use gateway_common::verdict::Reason;
-use gateway_ctl::engine::{BlockHits, BpfCounters};
 use gateway_ctl::os::bpf::Event;
-use gateway_ctl::services::foreign_routers::ForeignRouter;
-use gateway_ctl::services::guard_tap::EscapeCounts;
+use gateway_ctl::readings::{BlockHits, BpfCounters};
+use gateway_ctl::services::events::Recent;
+use gateway_ctl::services::foreign_routers::{ForeignRouter, ForeignRouters};
+use gateway_ctl::services::guard_tap::{EscapeCounts, Escapes};
 use gateway_model::{Id, State};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -58,12 +59,16 @@ pub struct PolicyLeaks {
 
 pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<LeakMonitor, ApiError> {
     let open = cx.open()?;
-    let (enforcement, state) = (open.enforcement.clone(), open.store.current());
-    let counted = blocking(move || Ok((enforcement.counters()?, enforcement.block_hits()?))).await?;
+    let (reader, state) = (open.enforcement.dataplane(), open.store.current());
+    let (facts, recent) = (open.worlds.last().facts.clone(), open.handles.get::<Recent>());
+    let counted = blocking(move || Ok((reader.counters(&facts, &recent)?, reader.block_hits()?))).await?;
     let (programs, blocks) =
         counted.map_err(|error: gateway_ctl::os::bpf::Error| ApiError::internal(&error))?;
-    let foreign_routers = open.enforcement.foreign_routers();
-    Ok(LeakMonitor { foreign_routers, ..monitor(&state, programs, &blocks, &open.enforcement.escaped()) })
+    let foreign_routers = open.handles.get::<ForeignRouters>().list();
+    Ok(LeakMonitor {
+        foreign_routers,
+        ..monitor(&state, programs, &blocks, &open.handles.get::<Escapes>().read())
+    })
 }
 
 fn monitor(state: &State, programs: BpfCounters, blocks: &BlockHits, escaped: &EscapeCounts) -> LeakMonitor {

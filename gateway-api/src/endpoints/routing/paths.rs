@@ -3,19 +3,22 @@
 mod current;
 mod graph;
 
+use std::borrow::Cow;
+
 use gateway_core::evaluate::Decision;
 use gateway_core::gateway_verdict::Treatment;
 use gateway_core::paths::{DevicePath, Paths};
 use gateway_model::Id;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::ApiError;
+use crate::query::parameters::Limit;
 use crate::reply::WithHeaders;
-use crate::request::{Query, Req};
-use crate::table::{Placeholder, Table};
+use crate::request::Req;
+use crate::table::Table;
 
 /// Value of the parameter `policy` for devices that no policy decides on.
 const NO_POLICY: &str = "none";
@@ -27,28 +30,69 @@ pub fn rows(t: &mut Table) {
         .doc(
             "Evaluates each device like /policy/evaluate, for the families that its LAN has, over the applied policies. Sorted by name. X-Total-Count counts all matches.",
         )
-        .parameter("limit", Placeholder::Integer, "Maximum number of devices: 1 to 1000; 100 if it is not given.")
-        .parameter("after", Placeholder::Text, "Id of the last device of the page before.")
-        .parameter("decision", Placeholder::Text, "Only devices with this decision: block, tunnel or direct.")
-        .parameter(
-            "treatment",
-            Placeholder::Text,
-            "Only devices that the verdict of /status counts so: blocked, through_policy, direct_by_exception, failed_open or no_policy.",
-        )
-        .parameter("policy", Placeholder::Text, "Only devices that this policy or exception decides on, by id; none: no policy does.")
-        .parameter("group", Placeholder::Text, "Only members of this device group, by id.")
-        .parameter("egress", Placeholder::Text, "Only devices that leave by this tunnel, uplink or proxy, by name.")
-        .parameter("search", Placeholder::Text, "Only devices whose name, MAC address or address contains this text.");
+        .query::<PathsQuery>();
     t.view("/policy/paths/graph", "get_policy_path_graph", graph::show)
         .heavy()
         .summary("Graph of live paths: devices, policies, hops and uplinks with their states and counters")
         .doc("The numbers of devices are those of /policy/paths. Counters begin when the object is made or the programs are loaded.");
 }
 
+/// Query of the paths.
+#[derive(Default, serde::Deserialize, JsonSchema)]
+#[serde(default)]
+struct PathsQuery {
+    /// Maximum number of devices: 1 to 1000; 100 if it is not given.
+    limit: Limit<100, 1000>,
+    /// Id of the last device of the page before.
+    after: Option<Id>,
+    /// Only devices with this decision.
+    decision: Option<Decision>,
+    /// Only devices that the verdict of /status counts so.
+    treatment: Option<Treatment>,
+    /// Only devices that this policy or exception decides on, by id; none: no policy does.
+    policy: Option<PolicyChoice>,
+    /// Only members of this device group, by id.
+    group: Option<Id>,
+    /// Only devices that leave by this tunnel, uplink or proxy, by name.
+    egress: Option<String>,
+    /// Only devices whose name, MAC address or address contains this text.
+    search: Option<String>,
+}
+
+/// Policy that decides on a device.
+enum PolicyChoice {
+    None,
+    Policy(Id),
+}
+
+impl<'de> Deserialize<'de> for PolicyChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PolicyChoice, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == NO_POLICY {
+            return Ok(PolicyChoice::None);
+        }
+        text.parse().map(PolicyChoice::Policy).map_err(|_| D::Error::custom("an id or none"))
+    }
+}
+
+impl JsonSchema for PolicyChoice {
+    fn schema_name() -> Cow<'static, str> {
+        "PolicyChoice".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string"})
+    }
+}
+
 async fn list(cx: Cx, request: Req<()>) -> Result<WithHeaders<Vec<DevicePath>>, ApiError> {
-    let conditions = Conditions::of(&request.query)?;
-    let limit = request.query.limit(100, 1000)?;
-    let after = request.query.get("after").map(|text| parameter_id("after", text)).transpose()?;
+    let query: PathsQuery = request.query.read()?;
+    let (limit, after) = (query.limit.get(), query.after);
+    let conditions = Conditions::of(query);
     let (_, paths) = current::paths_now(&cx).await?;
     blocking(move || {
         let matching: Vec<&DevicePath> =
@@ -86,19 +130,14 @@ struct Conditions {
 }
 
 impl Conditions {
-    fn of(query: &Query) -> Result<Self, ApiError> {
-        let policy = |text: &str| match text {
-            NO_POLICY => Ok(None),
-            text => parameter_id("policy", text).map(Some),
-        };
-        Ok(Self {
-            decision: query.get("decision").map(|text| word("decision", text)).transpose()?,
-            treatment: query.get("treatment").map(|text| word("treatment", text)).transpose()?,
-            policy: query.get("policy").map(policy).transpose()?,
-            group: query.get("group").map(|text| parameter_id("group", text)).transpose()?,
-            egress: query.get("egress").map(str::to_owned),
-            search: query.get("search").map(str::to_lowercase).filter(|text| !text.is_empty()),
-        })
+    fn of(query: PathsQuery) -> Conditions {
+        let PathsQuery { decision, treatment, policy, group, egress, search, .. } = query;
+        let policy = policy.map(|policy| match policy {
+            PolicyChoice::None => None,
+            PolicyChoice::Policy(id) => Some(id),
+        });
+        let search = search.map(|text| text.to_lowercase()).filter(|text| !text.is_empty());
+        Conditions { decision, treatment, policy, group, egress, search }
     }
 
     fn hold_for(&self, device: &DevicePath) -> bool {
@@ -121,22 +160,13 @@ impl Conditions {
     }
 }
 
-/// Reads a parameter that is one of some words.
-fn word<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ApiError> {
-    serde_json::from_value(Value::from(text))
-        .map_err(|error| ApiError::invalid_parameter(name, format!("{name}: {error}.")))
-}
-
-fn parameter_id(name: &str, text: &str) -> Result<Id, ApiError> {
-    text.parse().map_err(|_| ApiError::invalid_parameter(name, format!("{name} is no id: {text:?}.")))
-}
-
 #[cfg(test)]
 mod tests {
     use gateway_core::paths::FamilyDecisions;
     use gateway_model::kinds::device::DeviceStatus;
 
     use super::*;
+    use crate::request::Query;
 
     fn device(n: u8, name: &str, decision: Decision) -> DevicePath {
         DevicePath {
@@ -161,7 +191,8 @@ mod tests {
 
     fn holds(query: &str, device: &DevicePath) -> bool {
         let query = Query::parse(Some(query)).expect("a query");
-        Conditions::of(&query).unwrap_or_else(|error| panic!("{query:?}: {error:?}")).hold_for(device)
+        let read = query.read().unwrap_or_else(|error| panic!("{query:?}: {error:?}"));
+        Conditions::of(read).hold_for(device)
     }
 
     #[test]
@@ -181,7 +212,8 @@ mod tests {
         }
         assert!(!holds(&format!("policy={other}"), &laptop) && !holds(&format!("group={other}"), &laptop));
         for query in ["decision=x", "treatment=", "policy=x", "group=1"] {
-            assert!(Conditions::of(&Query::parse(Some(query)).expect("a query")).is_err(), "{query}");
+            let query = Query::parse(Some(query)).expect("a query");
+            assert!(query.read::<PathsQuery>().is_err(), "{query:?}");
         }
     }
 

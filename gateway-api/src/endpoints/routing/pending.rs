@@ -6,14 +6,14 @@ use gateway_model::bulk_edit::discard::{Discarded, PendingPolicy, discard, pendi
 use gateway_model::kinds::RoutingPolicy;
 use gateway_model::{EditError, Resource, State};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::blocking::blocking;
 use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::{Audit, DRY_RUN, Effect, Placeholder, Table};
+use crate::table::{Audit, Effect, Table};
 
 const DISCARD: Audit = Audit { action: "discard_routing_policies", resource_type: RoutingPolicy::NOUN };
 
@@ -29,12 +29,16 @@ pub fn rows(t: &mut Table) {
         .doc(
             "Puts stored policies back to the form in which they were applied, in one transaction, with a snapshot taken first. Traffic does not change. Profiles, chains and privacy classes go back in the fields that an apply freezes, unless something other than policies uses them: for that, their change has taken effect. remaining lists the policies that stay pending, with the reason.",
         )
-        .parameter(
-            DRY_RUN,
-            Placeholder::Boolean,
-            "Responds with the changes that the discard would make now, and stores nothing.",
-        )
+        .query::<DiscardQuery>()
         .answers(&[Code::ApplyInProgress]);
+}
+
+/// Query of a discard.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DiscardQuery {
+    /// Responds with the changes that the discard would make now, and stores nothing.
+    dry_run: bool,
 }
 
 async fn pending(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<ItemChange>>, ApiError> {
@@ -57,7 +61,7 @@ pub struct DiscardResult {
 }
 
 async fn run(cx: Cx, request: Req<()>) -> Result<DiscardResult, ApiError> {
-    let dry_run = request.query.flag(DRY_RUN)?;
+    let DiscardQuery { dry_run } = request.query.read()?;
     let open = cx.open()?;
     let store = open.store.clone();
     if let Some(pending) = store.pending() {

@@ -9,12 +9,13 @@ use gateway_core::evaluate::{self, Evaluation, FastPathView};
 use gateway_core::matrix::{self, FailRow, LeakMatrix};
 use gateway_core::network_tests::{self, TestResult};
 use gateway_core::render::{self, Enforcement, Render};
-use gateway_ctl::engine::BpfCounters;
+use gateway_ctl::readings::BpfCounters;
 use gateway_ctl::reconcile::{Reason, Status};
+use gateway_ctl::services::events::Recent;
 use gateway_ctl::world::World;
 use gateway_model::{EditError, State, Warning};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::authorization::Access;
 use crate::blocking::blocking;
@@ -22,7 +23,7 @@ use crate::context::Cx;
 use crate::error::{ApiError, Code};
 use crate::reply::WithHeaders;
 use crate::request::Req;
-use crate::table::{Audit, Effect, Placeholder, Table};
+use crate::table::{Audit, Effect, Table};
 use crate::view_cache::SharedView;
 
 pub fn rows(t: &mut Table) {
@@ -44,8 +45,7 @@ pub fn rows(t: &mut Table) {
     t.view("/policy/leak-matrix", "get_leak_matrix", leak_matrix)
         .heavy()
         .summary("Leak matrix: behaviour of each applied policy in each state of the tunnels")
-        .parameter("per_hop", Placeholder::Boolean, "Adds a column for each tunnel, proxy and uplink that policies use: only that one is down.")
-        .parameter("pending", Placeholder::Boolean, "Evaluates the stored policies, as they would steer traffic after an apply, in place of the applied ones.");
+        .query::<MatrixQuery>();
     t.view("/policy/fail-matrix", "get_fail_matrix", fail_matrix)
         .heavy()
         .summary("Behaviour of each applied policy now, without its first hop, and without any hop");
@@ -204,10 +204,11 @@ async fn evaluate(cx: Cx, request: Req<evaluate::Request>) -> Result<Evaluation,
     let open = cx.open()?;
     let now = open.world();
     if let Some(key) = evaluate::fqdn_key(&now.input(), now.compiled(), &question) {
-        question.known_as = open.enforcement.names_of(&key);
+        question.known_as = open.enforcement.dataplane().names_of(&key);
     }
     let names = open.names.clone();
-    let is_slow = now.attached.is_some() && open.enforcement.fast_path().is_ok_and(|stats| !stats.on);
+    let is_slow =
+        now.attached.is_some() && open.enforcement.dataplane().fast_path().is_ok_and(|stats| !stats.on);
     let answer = explain(&cx, move |now| {
         let mut answer = evaluate::evaluate(&now.input(), now.compiled(), &question)?;
         if is_slow {
@@ -250,9 +251,19 @@ async fn conflicts(cx: Cx, _: Req<()>) -> Result<WithHeaders<Vec<NamedConflict>>
     Ok(WithHeaders::counted(list))
 }
 
+/// Query of the leak matrix.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct MatrixQuery {
+    /// Adds a column for each tunnel, proxy and uplink that policies use: only that one is down.
+    per_hop: bool,
+    /// Evaluates the stored policies, as they would steer traffic after an apply, in place of the applied ones.
+    pending: bool,
+}
+
 async fn leak_matrix(cx: Cx, request: Req<()>) -> Result<SharedView<LeakMatrix>, ApiError> {
     let open = cx.open()?;
-    let (pending, per_hop) = (request.query.flag("pending")?, request.query.flag("per_hop")?);
+    let MatrixQuery { per_hop, pending } = request.query.read()?;
     let name = match (pending, per_hop) {
         (false, false) => "leak_matrix",
         (false, true) => "leak_matrix_per_hop",
@@ -295,8 +306,10 @@ pub struct RenderedPlan {
 }
 
 async fn rendered(cx: Cx, _: Req<()>) -> Result<RenderedPlan, ApiError> {
-    let enforcement = cx.open()?.enforcement.clone();
-    let counted = blocking(move || Ok((enforcement.generation()?, enforcement.counters()?))).await?;
+    let open = cx.open()?;
+    let (reader, facts, recent) =
+        (open.enforcement.dataplane(), open.worlds.last().facts.clone(), open.handles.get::<Recent>());
+    let counted = blocking(move || Ok((reader.generation()?, reader.counters(&facts, &recent)?))).await?;
     let (generation, counters) =
         counted.map_err(|error: gateway_ctl::os::bpf::Error| ApiError::internal(&error))?;
     let plan = explain(&cx, move |now| render::render(now.compiled(), generation)).await?;

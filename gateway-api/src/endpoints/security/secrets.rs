@@ -89,8 +89,8 @@ pub struct EncryptionStatus {
     pub encrypted_count: usize,
     /// Number of secrets that could not be decrypted when they were needed.
     pub unreadable_count: usize,
-    /// Source of the passphrase: `generated` at the first start, `own`, or `none`.
-    pub passphrase: &'static str,
+    /// Source of the passphrase.
+    pub passphrase: SecretsMode,
     /// The passphrase is lost: secrets can be neither used nor stored until it is set again.
     pub locked: bool,
 }
@@ -103,7 +103,7 @@ impl EncryptionStatus {
             total_secrets: status.total,
             encrypted_count: status.sealed,
             unreadable_count: status.unreadable,
-            passphrase: status.mode.as_str(),
+            passphrase: status.mode,
             locked: status.locked,
         }
     }

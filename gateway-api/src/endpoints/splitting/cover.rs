@@ -1,6 +1,6 @@
 //! Statistics of cover traffic.
 
-use gateway_ctl::services::tunnels::Cover;
+use gateway_ctl::world::reports::tunnels::Cover;
 use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::TunnelType;
 use gateway_model::settings::groups::{CoverMachine, CoverSettings};

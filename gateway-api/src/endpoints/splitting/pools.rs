@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gateway_common::wire::Choice;
 use gateway_core::compile::{CompiledPolicy, HopState};
+use gateway_ctl::services::flow_rate::FlowRates;
 use gateway_ctl::world::World;
 use gateway_model::kinds::EndpointState;
 use gateway_model::kinds::routing_policy::{HopType, Sticky};
@@ -75,14 +76,14 @@ impl Pools {
             state.applied.policies.iter().filter(|p| p.is_pool() && p.in_force(now)).peekable();
         // The flow table may be large, so it is only read if needed.
         let flows = match splitting.peek() {
-            Some(_) => open.enforcement.flows_by_leg(RECENT_SECONDS),
+            Some(_) => open.enforcement.dataplane().flows_by_leg(RECENT_SECONDS),
             None => Ok(BTreeMap::new()),
         };
         let flows = flows.unwrap_or_else(|error| {
             tracing::warn!(%error, "failed to read the flow table");
             BTreeMap::new()
         });
-        let rates = open.enforcement.turns_per_minute();
+        let rates = open.handles.get::<FlowRates>().per_minute();
         let pool = |policy: &gateway_model::RoutingPolicy| {
             let at_work = compiled.policies.iter().find(|one| one.id == policy.meta.id)?;
             let sticky = policy.sticky.unwrap_or_default();

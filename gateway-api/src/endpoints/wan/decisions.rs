@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use gateway_common::wire::Mark;
-use gateway_core::compile::{LegKind, shared_uplinks};
+use gateway_core::compile::shared_uplinks;
 use gateway_core::plan::names;
 use gateway_core::state_machines::wan_manager::{FAILBACK_DELAY, HOLD_DOWN};
-use gateway_ctl::services::uplinks::{PinnedUplink, UplinkDecision};
 use gateway_ctl::world::World;
+use gateway_ctl::world::reports::uplinks::{PinnedUplink, UplinkDecision};
 use gateway_model::settings::bootstrap::FailoverMode;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -93,8 +93,8 @@ pub struct EgressLeg {
 
 pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<WanManager, ApiError> {
     let open = cx.open()?;
-    let enforcement = open.enforcement.clone();
-    let flows = blocking(move || enforcement.flows_by_leg(FLOW_AGE)).await?;
+    let reader = open.enforcement.dataplane();
+    let flows = blocking(move || reader.flows_by_leg(FLOW_AGE)).await?;
     let flows = flows.map_err(|error| ApiError::internal(&error))?;
     let on_leg =
         |number: u8| flows.iter().filter(|((_, leg), _)| *leg == number).map(|(_, count)| count).sum();
@@ -137,7 +137,7 @@ fn manager(world: &World, flows: impl Fn(u8) -> u64) -> WanManager {
     let enabled = uplinks.iter().filter(|wan| wan.enabled).map(|wan| wan.interface.as_str());
     let standby = enabled.filter(|interface| report.active.as_deref() != Some(interface));
     let live = world.live();
-    let legs = live.legs.by_number.values().filter(|leg| leg.kind == LegKind::Uplink);
+    let legs = live.legs.by_number.values().filter(|leg| leg.is_uplink());
     let legs = legs.map(|leg| EgressLeg {
         uplink: name(&leg.interface),
         table: names::TABLE_BASE + u32::from(leg.number),

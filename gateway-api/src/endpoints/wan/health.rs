@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use gateway_core::facts::Facts;
 use gateway_ctl::services::history::{History, UplinkHistory};
-use gateway_ctl::services::uplinks::{TargetReport, UplinkReport};
+use gateway_ctl::world::reports::uplinks::{TargetReport, UplinkReport};
 use gateway_model::settings::uplink::{ProbeMethod, UplinkState, Wan};
 use gateway_outbound::reserved::is_reserved;
 use ipnet::IpNet;
@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::context::Cx;
 use crate::error::ApiError;
+use crate::query::parameters::HistoryQuery;
 use crate::request::Req;
 
 /// Health of an uplink.
@@ -46,13 +47,10 @@ pub struct UplinkHealth {
 }
 
 pub(super) async fn show(cx: Cx, request: Req<()>) -> Result<Vec<UplinkHealth>, ApiError> {
-    let minutes = request.query.history()?;
+    let minutes = request.query.read::<HistoryQuery>()?.wanted();
     let open = cx.open()?;
-    let (world, recorded) = (open.world(), open.enforcement.history());
-    let history = |wan: &Wan, minutes| {
-        let of = |recorded: &History| recorded.uplink(wan.interface.as_str(), world.now, minutes);
-        recorded.map(of).unwrap_or_default()
-    };
+    let (world, recorded) = (open.world(), &open.handles.get::<History>());
+    let history = |wan: &Wan, minutes| recorded.uplink(wan.interface.as_str(), world.now, minutes);
     let health = |wan: &Wan| {
         let report = world.reports.uplinks.uplinks.get(wan.interface.as_str());
         let health = health_of(wan, report.cloned().unwrap_or_default(), &world.facts);

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use gateway_model::Id;
+use gateway_model::{Id, text_enum};
 
 use super::name::{Name, NameRef};
 
@@ -44,19 +44,20 @@ pub enum Action {
     Name(Name),
 }
 
-/// Kind of the entry that decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    Rule,
-    Allowlist,
-    Blocklist,
-    Feed,
-    Rewrite,
-    Canary,
-    /// Block of a privacy class or of the privacy settings.
-    Privacy,
-    /// Protection against rebinding: a public name with an address of the network.
-    Rebinding,
+text_enum! {
+    /// Kind of the entry that decided.
+    pub enum Cause {
+        Rule = "rule",
+        Allowlist = "allowlist",
+        Blocklist = "blocklist",
+        Feed = "threat_feed",
+        Rewrite = "rewrite",
+        Canary = "canary",
+        /// Block of a privacy class or of the privacy settings.
+        Privacy = "privacy",
+        /// Protection against rebinding: a public name with an address of the network.
+        Rebinding = "rebinding",
+    }
 }
 
 /// Entry that decided.

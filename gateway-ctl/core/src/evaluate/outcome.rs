@@ -62,8 +62,8 @@ impl<'a> Outcome<'a> {
     ) -> Outcome<'a> {
         let is_local = is_local(verdict.reason);
         let kernel = Kernel::new(compiled, input.facts);
-        let exit = (verdict.action == Action::Mark && !is_local)
-            .then(|| kernel.follow(verdict.mark, packet.ipv6));
+        let exit =
+            (verdict.action == Action::Mark && !is_local).then(|| kernel.follow(verdict.mark, packet.ipv6));
         let table = exit.as_ref().and_then(|exit| exit.table);
         let refusal = kernel.refusal(verdict.mark, destination);
         let way = exit.map(|Exit { out, .. }| refusal.map_or(out, Err));

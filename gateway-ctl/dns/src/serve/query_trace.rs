@@ -3,56 +3,30 @@
 use std::sync::Arc;
 
 use gateway_core::dns::RuleSource;
+use gateway_model::text_enum;
 
-/// Status of an answered query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Status {
-    /// Answered from local data.
-    Allowed = 0,
-    Blocked = 1,
-    Cached = 2,
-    Rewritten = 3,
-    /// Answered by an upstream.
-    Forwarded = 4,
-    /// Refused by a rule, or because the resolver does not serve this kind of query.
-    Refused = 5,
-    /// No upstream answered, or no answer was valid.
-    Error = 6,
-}
-
-impl Status {
-    pub const ALL: [Status; 7] = [
-        Status::Allowed,
-        Status::Blocked,
-        Status::Cached,
-        Status::Rewritten,
-        Status::Forwarded,
-        Status::Refused,
-        Status::Error,
-    ];
-
-    pub const fn text(self) -> &'static str {
-        match self {
-            Status::Allowed => "allowed",
-            Status::Blocked => "blocked",
-            Status::Cached => "cached",
-            Status::Rewritten => "rewritten",
-            Status::Forwarded => "forwarded",
-            Status::Refused => "refused",
-            Status::Error => "error",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| status.text() == text)
+text_enum! {
+    /// Status of an answered query. The log has its position.
+    #[repr(u8)]
+    pub enum QueryStatus {
+        /// Answered from local data.
+        Allowed = "allowed",
+        Blocked = "blocked",
+        Cached = "cached",
+        Rewritten = "rewritten",
+        /// Answered by an upstream.
+        Forwarded = "forwarded",
+        /// Refused by a rule, or because the resolver does not serve this kind of query.
+        Refused = "refused",
+        /// No upstream answered, or no answer was valid.
+        Error = "error",
     }
 }
 
 /// Origin and status of an answer. The log gets the answer itself as it was sent, beside this value.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    pub status: Status,
+    pub status: QueryStatus,
     /// Rule that decided, including an allow rule.
     pub because: Option<RuleSource>,
     pub upstream: Option<Arc<str>>,
@@ -69,7 +43,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    pub fn new(status: Status) -> Trace {
+    pub fn new(status: QueryStatus) -> Trace {
         Trace {
             status,
             because: None,

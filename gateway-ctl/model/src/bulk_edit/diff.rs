@@ -12,6 +12,7 @@ use crate::resource::{Resource, to_shown};
 use crate::secret::Secret;
 use crate::state::State;
 use crate::state::planned::content;
+use crate::validated::text_enum;
 
 /// Change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -39,6 +40,15 @@ pub struct ItemChange {
     pub diff: BTreeMap<String, FieldDiff>,
 }
 
+text_enum! {
+    /// Change of a secret.
+    pub enum SecretChange {
+        Set = "set",
+        Changed = "changed",
+        Cleared = "cleared",
+    }
+}
+
 /// Difference of a field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct FieldDiff {
@@ -46,9 +56,9 @@ pub struct FieldDiff {
     pub from: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
-    /// `set`, `changed` or `cleared`, instead of the values.
+    /// Change of a secret, instead of the values.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub secret: Option<&'static str>,
+    pub secret: Option<SecretChange>,
     /// The values are parts of long ones, as texts. Only in audit entries and settings.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
@@ -146,9 +156,9 @@ pub(crate) fn secret_diff(from: Option<&Secret>, to: Option<&Secret>) -> Option<
     let secret = match (is_set(from), is_set(to)) {
         (false, false) => return None,
         (true, true) if from == to => return None,
-        (true, true) => "changed",
-        (false, true) => "set",
-        (true, false) => "cleared",
+        (true, true) => SecretChange::Changed,
+        (false, true) => SecretChange::Set,
+        (true, false) => SecretChange::Cleared,
     };
     Some(FieldDiff { secret: Some(secret), ..FieldDiff::default() })
 }

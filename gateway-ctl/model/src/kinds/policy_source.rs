@@ -3,8 +3,6 @@
 use std::fmt;
 
 use ipnet::IpNet;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::capability::refusal;
 use crate::domain::DomainName;

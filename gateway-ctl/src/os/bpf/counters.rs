@@ -86,6 +86,11 @@ impl Programs {
         Ok(self.maps.block_hits.read()?.into_iter().map(|(key, values)| (key, sum(&values))).collect())
     }
 
+    /// Forgets the blocked packets of all devices.
+    pub fn clear_block_hits(&mut self) -> Result<(), Error> {
+        self.maps.block_hits.clear()
+    }
+
     /// Returns the time since which the counters count, or `None` if their pin is gone.
     pub fn counting_since(&self) -> Option<Timestamp> {
         let pin = self.root.join("maps").join(BlockHits::NAME);

@@ -430,4 +430,12 @@ impl<M: MapSpec> CounterTable<M> {
         }
         Ok(all)
     }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        for (key, _) in self.read()? {
+            missing_as_none(self.0.remove(&Raw(key))).map_err(failed::<M>("remove from"))?;
+        }
+        Ok(())
+    }
 }

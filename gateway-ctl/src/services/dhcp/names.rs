@@ -8,6 +8,8 @@ use gateway_model::MacAddr;
 use gateway_model::validated::is_host_name;
 use jiff::Timestamp;
 
+use crate::world::reports::leased_names::{LeasedName, LeasedNames};
+
 /// Name of this gateway in the domain of the LAN.
 const GATEWAY: &str = "gateway";
 
@@ -26,21 +28,6 @@ pub fn own_names(host_names: &[String], system: &str, domain: &str) -> BTreeSet<
         Some(label.to_owned())
     };
     host_names.iter().filter_map(label).chain([GATEWAY.to_owned()]).chain(is_name.then_some(system)).collect()
-}
-
-/// Name of a client with its address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeasedName {
-    pub name: String,
-    pub address: Ipv4Addr,
-}
-
-/// Names of clients, and addresses of devices. A reservation counts whether its client ever had a lease or not.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LeasedNames {
-    /// Those of reservations first, then the oldest lease first: a name in use cannot be taken over.
-    pub names: Vec<LeasedName>,
-    pub addresses: BTreeMap<MacAddr, Vec<Ipv4Addr>>,
 }
 
 impl LeasedNames {

@@ -18,10 +18,10 @@ use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use super::journal::Journal;
 use super::links::{BATCH, Links, Served};
-use super::names::LeasedNames;
 use super::{DhcpServer, ServerFailure, alerts, search};
 use crate::service::Context;
 use crate::supervise::blocking;
+use crate::world::reports::leased_names::LeasedNames;
 
 /// Pause after a failure of the sockets or of the journal.
 const RETRY: Duration = Duration::from_secs(5);
@@ -39,7 +39,8 @@ const NAMES_SHARE: u32 = 10;
 type Erasures = mpsc::Receiver<oneshot::Sender<io::Result<()>>>;
 
 /// Runs until it is aborted.
-pub async fn run(context: Context, dhcp: DhcpServer) {
+pub(super) async fn run(context: Context) {
+    let dhcp = &context.handles.get::<DhcpServer>();
     let mut erasures = dhcp.0.requested_erasures.lock().await;
     let folder = context.worlds.configuration().file().state_dir.join("dhcp");
     let journal = loop {
@@ -55,7 +56,7 @@ pub async fn run(context: Context, dhcp: DhcpServer) {
         }
         tokio::time::sleep(RETRY).await;
     };
-    let mut task = Task::new(&context, &dhcp, journal);
+    let mut task = Task::new(&context, dhcp, journal);
     loop {
         let end = match task.serve(&mut erasures).await {
             // Other interfaces are to be served.
@@ -314,12 +315,9 @@ impl<'a> Task<'a> {
         let names = LeasedNames::of(&shared.server, &self.devices, self.now());
         drop(shared);
         self.names = (generation, now + NAMES.max(now.elapsed() * NAMES_SHARE));
-        self.dhcp.0.names.send_if_modified(|published| {
-            let is_new = **published != names;
-            if is_new {
-                *published = Arc::new(names);
-            }
-            is_new
-        });
+        let worlds = &self.context.worlds;
+        if *worlds.last().reports.leased_names != names {
+            worlds.report(|reports| reports.leased_names = Arc::new(names));
+        }
     }
 }

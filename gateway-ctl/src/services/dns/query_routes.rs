@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gateway_common::wire::Mark;
-use gateway_core::compile::{Compiled, Input, Leg, LegKind};
+use gateway_core::compile::{Compiled, Input};
 use gateway_core::host_egress::{self, HostEgress};
 use gateway_core::plan::ProxyLogin;
 use gateway_dns::hooks::{Login, QueryEgress, QueryRoute, Resolvers};
@@ -122,15 +122,7 @@ impl QueryRoutes {
 
 /// Returns the display names of the egresses (tunnels and uplinks).
 pub fn called(state: &State, compiled: &Compiled) -> EgressNames {
-    let name = |leg: &Leg| -> Arc<str> {
-        match &leg.kind {
-            LegKind::Uplink => leg.interface.as_str().into(),
-            LegKind::Tunnel(id) => {
-                state.tunnels.get(*id).map_or(leg.interface.as_str(), |tunnel| &tunnel.name).into()
-            }
-        }
-    };
-    compiled.legs.by_number.values().map(|leg| (mark(leg.number), name(leg))).collect()
+    compiled.legs.by_number.values().map(|leg| (mark(leg.number), Arc::from(leg.name(state)))).collect()
 }
 
 fn mark(leg: u8) -> u32 {

@@ -30,6 +30,7 @@ use crate::engine::Engine;
 use crate::os::bpf::{DnsSources, KernelDnsCache};
 use crate::reconcile::Reason;
 use crate::services::active_alerts::ActiveAlerts;
+use crate::services::hosts::HostInventory;
 use crate::store::Store;
 use crate::tls::Factory;
 
@@ -93,7 +94,7 @@ impl DnsService {
         let secondaries = Arc::new(secondaries);
         let book = Arc::new(FilterAndZones { filter, zones, secondaries: secondaries.clone() });
         let sources = sources(engine);
-        let noted = engine.host_inventory().dns_clients().clone();
+        let noted = engine.handles().get::<HostInventory>().dns_clients().clone();
         let identity = (sources.clone(), noted.clone());
         let table = Table::new(inputs.clone(), asked, routes.clone(), choice.clone(), identity);
         let table = Arc::new(table);

@@ -9,7 +9,7 @@ use gateway_model::{Revision, State};
 use tokio::time::MissedTickBehavior;
 
 use super::inputs::ResolverInputs;
-use super::{AppliedInputs, DnsService, lan_probe, lists, secondary_zones};
+use super::{AppliedInputs, DnsService, lan_probe, lists, metrics, secondary_zones};
 use crate::service::Service;
 use crate::supervise::blocking;
 
@@ -25,9 +25,15 @@ impl DnsService {
     pub fn services(self: &Arc<Self>) -> Vec<Service> {
         // A task that died may have lost a list or a zone, so its restart rebuilds everything.
         let mut again = false;
+        let (measured, erased) = (self.clone(), self.clone());
         vec![
             Service::new("dns_updates", self, move |names| {
                 changes(names, std::mem::replace(&mut again, true))
+            })
+            .measures(move |registry| metrics::register(registry, &measured))
+            .erases(move |level| {
+                let names = erased.clone();
+                blocking(move || names.wipe(level))
             }),
             Service::new("dns_signatures", self, signatures),
             Service::new("dns_fqdn_sweep", self, sweep_fqdn_entries),

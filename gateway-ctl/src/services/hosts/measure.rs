@@ -21,7 +21,7 @@ use crate::supervise::blocking;
 
 /// Duration of an observation.
 const OBSERVATION: Duration = Duration::from_secs(1);
-/// The same while the LAN interfaces carry more than [`MAX_RATE`], and the pause behind it.
+/// The same while the interfaces carry more than [`MAX_RATE`], and the pause behind it.
 const SAMPLE: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(900);
 /// Packets per second that are observed without a pause. A tap takes some 0.3 microseconds for each: at this rate 0.6 % of a
@@ -33,7 +33,8 @@ const RETRY: Duration = Duration::from_secs(10);
 const MAX_COUNTED: usize = 8192;
 
 /// Runs until it is aborted.
-pub async fn run(context: Context, inventory: HostInventory) {
+pub(super) async fn run(context: Context) {
+    let inventory = context.handles.get::<HostInventory>();
     let mut open = OpenTap::default();
     loop {
         let lans = measured(&context);
@@ -118,13 +119,13 @@ async fn observe(
         read(&programs)
     })
     .await?;
-    let packets_before = packets(&open.lans);
+    let packets_before = packets();
     // No thread waits: the daemon would not end before it.
     sleep(duration).await;
     let programs = dataplane.clone();
     let (ended, after) = blocking(move || read(&programs)).await?;
     let observed = ended.duration_since(begun);
-    let packets = packets(&open.lans).saturating_sub(packets_before);
+    let packets = packets().saturating_sub(packets_before);
     open.is_sampling = packets > limit(observed);
     let name = |(host, traffic): (HostKey, HostTraffic)| {
         let interface = open.lans.get(&host.interface)?;
@@ -142,10 +143,11 @@ fn read(dataplane: &KernelDataplane) -> Result<(Instant, BTreeMap<HostKey, HostT
     dataplane.with(|programs| programs.host_traffic().map(|traffic| (Instant::now(), traffic)))
 }
 
-/// Returns the number of packets that the interfaces have received and sent.
-fn packets(lans: &BTreeMap<u32, String>) -> u64 {
+/// Returns the number of packets that all interfaces have received and sent. Some drivers do not count what the dataplane
+/// redirects, but one of the two interfaces does.
+fn packets() -> u64 {
     match link_counters::packets() {
-        Ok(packets) => lans.values().filter_map(|name| packets.get(name)).sum(),
+        Ok(packets) => packets.values().sum(),
         Err(error) => {
             tracing::warn!(%error, "failed to read the counters of interfaces");
             0

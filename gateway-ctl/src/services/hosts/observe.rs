@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_core::announcements;
@@ -13,14 +14,12 @@ use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::{Id, MacAddr, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::io::unix::AsyncFd;
-use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::lans::{Lan, Lans};
 use super::{HostInventory, HostList, macs_of_devices};
 use crate::os::announcement_socket::AnnouncementSocket;
 use crate::os::neighbour::{self, TableEntry};
-use crate::os::observe::KernelChanges;
 use crate::os::readable;
 use crate::service::Context;
 use crate::services::dhcp::{DhcpServer, ShownLease};
@@ -52,19 +51,10 @@ const ASK_NEW_FOR: SignedDuration = SignedDuration::from_mins(2);
 const MAX_ALERTS: usize = 64;
 const ALERT: AlertKind = AlertKind::NewDevice;
 
-/// Sources of observations.
-pub struct Sources {
-    pub neighbours: watch::Receiver<KernelChanges>,
-    pub dhcp: DhcpServer,
-    pub recent: Recent,
-}
-
 /// State of the rounds.
 struct Rounds {
     context: Context,
     inventory: HostInventory,
-    dhcp: DhcpServer,
-    recent: Recent,
     /// Boot-time clock of the newest event that was read.
     read_until: u64,
     probed: BTreeMap<Id, Instant>,
@@ -74,14 +64,13 @@ struct Rounds {
 }
 
 /// Runs until it is aborted.
-pub async fn run(context: Context, inventory: HostInventory, sources: Sources) {
-    let Sources { mut neighbours, dhcp, recent } = sources;
-    let mut names = dhcp.names();
+pub(super) async fn run(context: Context) {
+    let mut neighbours = context.kernel_changes.clone();
+    let mut published = context.worlds.watch();
+    let mut names = published.borrow_and_update().reports.leased_names.clone();
     let mut rounds = Rounds {
+        inventory: context.handles.get::<HostInventory>(),
         context,
-        inventory,
-        dhcp,
-        recent,
         read_until: 0,
         probed: BTreeMap::new(),
         leases_read: None,
@@ -99,9 +88,13 @@ pub async fn run(context: Context, inventory: HostInventory, sources: Sources) {
             tokio::select! {
                 _ = ticks.tick() => break,
                 Ok(()) = neighbours.changed() => break,
-                Ok(()) = names.changed() => {
-                    rounds.leases_read = None;
-                    break;
+                Ok(()) = published.changed() => {
+                    let leased = published.borrow_and_update().reports.leased_names.clone();
+                    if !Arc::ptr_eq(&names, &leased) {
+                        names = leased;
+                        rounds.leases_read = None;
+                        break;
+                    }
                 }
                 () = Tap::readable(tap.as_ref()) => {
                     rounds.read_announcements(tap.as_ref());
@@ -114,31 +107,31 @@ pub async fn run(context: Context, inventory: HostInventory, sources: Sources) {
     }
 }
 
-/// Tap for announcements.
-struct Tap {
-    socket: AnnouncementSocket,
-    watched: AsyncFd<OwnedFd>,
-}
+/// Tap for announcements of either family.
+struct Tap([(AnnouncementSocket, AsyncFd<OwnedFd>); 2]);
 
 impl Tap {
     /// Opens the tap. Without it, hosts have no announced names.
     fn open() -> Option<Tap> {
         let open = || -> io::Result<Tap> {
-            let socket = AnnouncementSocket::open()?;
-            let watched = readable::watch(socket.descriptor())?;
-            Ok(Tap { socket, watched })
+            let [v4, v6] = AnnouncementSocket::open()?;
+            let watched = [readable::watch(v4.descriptor())?, readable::watch(v6.descriptor())?];
+            let [watched_v4, watched_v6] = watched;
+            Ok(Tap([(v4, watched_v4), (v6, watched_v6)]))
         };
         open().inspect_err(|error| tracing::warn!(%error, "failed to listen for announcements of hosts")).ok()
     }
 
     /// Waits until there may be announcements; for ever without a tap.
     async fn readable(tap: Option<&Tap>) {
-        match tap {
-            Some(tap) => match tap.watched.readable().await {
-                Ok(mut ready) => ready.clear_ready(),
-                Err(_) => std::future::pending().await,
-            },
-            None => std::future::pending().await,
+        let Some(Tap([(_, v4), (_, v6)])) = tap else { return std::future::pending().await };
+        let ready = tokio::select! {
+            ready = v4.readable() => ready,
+            ready = v6.readable() => ready,
+        };
+        match ready {
+            Ok(mut ready) => ready.clear_ready(),
+            Err(_) => std::future::pending().await,
         }
     }
 }
@@ -163,7 +156,7 @@ impl Rounds {
         self.inventory.observe(seen, &devices);
         if self.leases_read.is_none_or(|read| read.elapsed() >= LEASES_INTERVAL) {
             self.leases_read = Some(Instant::now());
-            let dhcp = self.dhcp.clone();
+            let dhcp = self.context.handles.get::<DhcpServer>();
             let leases = blocking(move || dhcp.leases(now)).await;
             let seen = leases.iter().filter_map(|lease| of_lease(&world, &lans, lease, now));
             self.inventory.observe(seen, &devices);
@@ -171,7 +164,7 @@ impl Rounds {
         self.read_dns_clients(&lans, &devices, now);
         self.read_flows(&lans, &devices, now);
         self.inventory.expire(now, Retention { interfaces: &world.network.lan, devices: &devices });
-        self.inventory.publish(now);
+        self.inventory.publish(&self.context.worlds, now);
         let list = self.inventory.list();
         self.report(&list, &state, now);
         self.probe(&list, &lans, now).await;
@@ -188,7 +181,7 @@ impl Rounds {
     fn join(&mut self, tap: &Tap, lans: &Lans) {
         for index in lans.interfaces.keys() {
             if self.joined.insert(*index)
-                && let Err(error) = tap.socket.join(*index)
+                && let Err(error) = tap.0[0].0.join(*index)
             {
                 tracing::warn!(%error, interface = index, "failed to receive announcements of hosts");
             }
@@ -203,13 +196,15 @@ impl Rounds {
         let devices = macs_of_devices(&self.context.store.current());
         let mut buffer = Vec::new();
         let mut heard = Vec::new();
-        for _ in 0..BATCH {
-            let Ok(Some(arrival)) = tap.socket.next(&mut buffer) else { break };
-            if !lans.interfaces.contains_key(&arrival.interface) {
-                continue;
-            }
-            if let Some(announcement) = announcements::parse(&buffer) {
-                heard.push((arrival, announcement));
+        for (socket, _) in &tap.0 {
+            for _ in 0..BATCH {
+                let Ok(Some(arrival)) = socket.next(&mut buffer) else { break };
+                if !lans.interfaces.contains_key(&arrival.interface) {
+                    continue;
+                }
+                if let Some(announcement) = announcements::parse(&buffer) {
+                    heard.push((arrival, announcement));
+                }
             }
         }
         let seen = heard.into_iter().filter_map(|(arrival, announcement)| {
@@ -232,7 +227,7 @@ impl Rounds {
 
     /// Reads the sampled flows since the last round. They name an address, whose host is known from elsewhere.
     fn read_flows(&mut self, lans: &Lans, devices: &BTreeSet<MacAddr>, now: Timestamp) {
-        let events = self.recent.list();
+        let events = self.context.handles.get::<Recent>().list();
         let since = self.read_until;
         self.read_until = events.iter().map(|event| event.boot_ns).max().unwrap_or(since).max(since);
         let list = self.inventory.list();

@@ -16,34 +16,38 @@ fn answer(number: u8, seconds: i64) -> Observation<'static> {
     Observation { interface: "lan0", mac, vlan: None, at: at(seconds), evidence }
 }
 
+fn opened(folder: &tempfile::TempDir) -> HostInventory {
+    HostInventory::open(folder.path(), at(0))
+}
+
 fn observe(inventory: &HostInventory, number: u8, seconds: i64) {
     inventory.observe([answer(number, seconds)].into_iter(), &BTreeSet::new());
-    inventory.publish(at(seconds));
 }
 
 #[test]
 fn hosts_survive_a_restart_and_no_erasure() {
     let folder = tempfile::tempdir().expect("a folder");
-    let inventory = HostInventory::stored(folder.path());
+    let inventory = opened(&folder);
     observe(&inventory, 1, 0);
     observe(&inventory, 1, 50);
     inventory.save().expect("saved");
-    let restarted = HostInventory::stored(folder.path());
+    let restarted = opened(&folder);
     let list = restarted.list();
     assert_eq!(list.hosts, inventory.list().hosts);
     assert_eq!((list.hosts[0].first_seen, list.hosts[0].last_seen), (at(0), at(50)));
     restarted.erase().expect("erased");
-    assert!(restarted.list().hosts.is_empty() && restarted.present().borrow().is_empty());
+    assert!(restarted.list().hosts.is_empty() && restarted.present(at(50)).is_empty());
     assert!(!folder.path().join(FILE).exists());
-    assert!(HostInventory::stored(folder.path()).list().hosts.is_empty());
+    assert!(opened(&folder).list().hosts.is_empty());
 }
 
 #[test]
 fn a_destroyed_state_folder_stays_empty() {
     let folder = tempfile::tempdir().expect("a folder");
-    let inventory = HostInventory::stored(folder.path());
+    let inventory = opened(&folder);
     observe(&inventory, 1, 0);
-    inventory.silence();
+    inventory.wipe(WipeLevel::Hard).expect("erased");
+    observe(&inventory, 2, 1);
     store_at_end(&inventory);
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
@@ -53,26 +57,22 @@ fn a_damaged_file_is_no_obstacle() {
     let folder = tempfile::tempdir().expect("a folder");
     for damaged in ["", "{\"hosts\": [{}]}", "[1]"] {
         std::fs::write(folder.path().join(FILE), damaged).expect("written");
-        assert!(HostInventory::stored(folder.path()).list().hosts.is_empty());
+        assert!(opened(&folder).list().hosts.is_empty());
     }
 }
 
 #[test]
-fn readers_wake_only_if_other_hosts_are_there() {
+fn the_verdict_counts_hosts_that_were_seen_in_the_last_day() {
     let folder = tempfile::tempdir().expect("a folder");
-    let inventory = HostInventory::stored(folder.path());
-    let mut present = inventory.present();
+    let inventory = opened(&folder);
     observe(&inventory, 1, 0);
-    assert!(present.has_changed().expect("open"));
-    let hosts = present.borrow_and_update().clone();
-    assert_eq!(hosts.len(), 1);
+    let before = inventory.present(at(0));
     observe(&inventory, 1, 60);
-    assert!(!present.has_changed().expect("open"), "only the time of the last answer is another");
+    assert_eq!(inventory.present(at(60)), before, "only the time of the last answer is another");
     observe(&inventory, 2, 60);
-    assert!(present.has_changed().expect("open"));
+    assert_eq!(inventory.present(at(60)).len(), 2);
     let id = inventory.list().of(MacAddr([2, 0, 0, 0, 0, 2])).next().expect("a host").id();
-    assert!(inventory.forget(id, at(61)) && !inventory.forget(id, at(61)));
-    assert_eq!(present.borrow_and_update().len(), 1);
-    inventory.publish(at(100_000));
-    assert!(present.borrow_and_update().is_empty(), "nothing was seen for a day");
+    assert!(inventory.forget(id) && !inventory.forget(id));
+    assert_eq!(inventory.present(at(61)).len(), 1);
+    assert!(inventory.present(at(100_000)).is_empty(), "nothing was seen for a day");
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gateway_core::router_advertisement::solicitation;
 
 use super::withdrawal;
+use crate::handles::in_memory;
 use crate::os::router_socket::RouterSocket;
 
 /// Counters and last announcements of the LANs, shared with the end of the daemon and the metrics.
@@ -32,6 +33,8 @@ pub struct AnnouncementCounters {
     /// Replies to information requests of DHCPv6.
     pub information_replies: u64,
 }
+
+in_memory!(RouterAnnouncements);
 
 impl RouterAnnouncements {
     pub fn counters(&self) -> AnnouncementCounters {

@@ -30,7 +30,8 @@ struct ServedLink {
 }
 
 /// Runs until it is aborted.
-pub async fn run(context: Context, announcements: RouterAnnouncements) {
+pub(super) async fn run(context: Context) {
+    let announcements = context.handles.get::<RouterAnnouncements>();
     let mut worlds = context.worlds.watch();
     let mut tasks = JoinSet::new();
     let mut servers: BTreeMap<ServedLink, AbortHandle> = BTreeMap::new();

@@ -10,6 +10,7 @@ use gateway_core::health::{Check, Finding};
 use jiff::Timestamp;
 
 use super::stored::{self, StoredLease};
+use crate::handles::Handle;
 use crate::reconcile::Reason;
 use crate::service::{Context, Health};
 use crate::supervise::blocking;
@@ -31,9 +32,9 @@ struct UplinkDelegation {
     failure: Option<String>,
 }
 
-impl Delegations {
-    /// Returns the delegations of an earlier run. They are facts of the first plan, so a restart removes no address.
-    pub fn stored(state_dir: &Path, now: Timestamp) -> Delegations {
+/// Delegations of an earlier run are facts of the first plan, so a restart removes no address.
+impl Handle for Delegations {
+    fn open(state_dir: &Path, now: Timestamp) -> Delegations {
         let leases = stored::read(&stored::path(state_dir)).into_iter();
         let valid = leases.filter(|(_, lease)| lease.valid_until > now);
         let valid = valid
@@ -41,7 +42,9 @@ impl Delegations {
             .collect();
         Delegations(Arc::new(Mutex::new(valid)))
     }
+}
 
+impl Delegations {
     /// Adds the prefixes to the facts.
     pub fn enrich(&self, facts: &mut Facts) {
         let delegations = self.lock();

@@ -4,7 +4,7 @@
 use gateway_model::kinds::tunnel_health::TunnelStatus;
 use gateway_model::{Id, State};
 
-use super::TunnelStates;
+use crate::world::reports::tunnels::TunnelStates;
 
 /// Change of status that is worth a line.
 #[derive(Clone, Debug, PartialEq, Eq)]

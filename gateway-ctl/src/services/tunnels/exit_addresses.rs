@@ -8,9 +8,13 @@ use gateway_core::leak_check::ExitAnswers;
 use gateway_model::Id;
 use gateway_model::kinds::tunnel_health::{TunnelLive, TunnelStatus};
 
+use crate::handles::in_memory;
+
 /// Addresses that the watcher of the tunnels has not taken yet. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct ExitAddresses(Arc<Mutex<BTreeMap<Id, IpAddr>>>);
+
+in_memory!(ExitAddresses);
 
 impl ExitAddresses {
     /// Reports the answers of a leak check. Of a tunnel with both families, the IPv4 address counts.

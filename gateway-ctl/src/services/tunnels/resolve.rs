@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::states::TunnelStates;
+use crate::world::reports::tunnels::TunnelStates;
 
 /// Minimum time between two lookups of a name that was resolved.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);

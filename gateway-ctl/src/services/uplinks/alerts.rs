@@ -3,8 +3,8 @@
 use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::settings::uplink::UplinkState;
 
-use super::states::UplinkStates;
 use crate::services::active_alerts::ActiveAlerts;
+use crate::world::reports::uplinks::UplinkStates;
 
 /// Raises the alerts of a report, and ends those that do not apply any more.
 pub fn report(alerts: &ActiveAlerts, states: &UplinkStates) {

@@ -7,7 +7,7 @@ use gateway_core::state_machines::wan_manager::{Decision, FAILBACK_DELAY, HOLD_D
 use jiff::Timestamp;
 
 use super::line::Line;
-use super::states::UplinkDecision;
+use crate::world::reports::uplinks::UplinkDecision;
 
 /// Describes a decision with its evidence.
 pub fn describe(

@@ -12,8 +12,8 @@ use gateway_outbound::SocketBinding;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use super::states::{TargetReport, UplinkReport};
 use super::target::Target;
+use crate::world::reports::uplinks::{TargetReport, UplinkReport};
 
 /// A metered uplink that is not active is probed so many times less often.
 const METERED: u32 = 10;

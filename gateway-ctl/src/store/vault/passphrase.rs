@@ -41,7 +41,7 @@ pub fn start(db: &Database, folder: &Path) -> Result<PassphraseSearch, Error> {
     let txn = db.begin_read().map_err(Error::at("read the passphrase"))?;
     let damaged = || Error::Damaged { what: "it does not say how its secrets are kept".into() };
     let mode = match values::text(&txn, MODE)? {
-        Some(text) => Some(SecretsMode::parse(&text).ok_or_else(damaged)?),
+        Some(text) => Some(text.parse().map_err(|_| damaged())?),
         None => None,
     };
     let stored = values::text(&txn, PASSPHRASE)?.filter(|text| !text.is_empty()).map(Zeroizing::new);

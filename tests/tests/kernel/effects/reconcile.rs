@@ -6,7 +6,7 @@ use gateway_core::plan::{
     AddressKey, Family, LinkSettings, NftRuleset, Plan, RouteKey, RouteValue, RuleAction, RuleKey, RuleValue,
     SecretKey, WireGuardDevice, names,
 };
-use gateway_ctl::engine::egress_backends;
+use gateway_ctl::engines::EgressEngines;
 use gateway_ctl::os::Outcome;
 use gateway_ctl::os::openvpn::{OpenVpn, Resolver};
 use gateway_ctl::os::wireguard::WireGuard;
@@ -80,14 +80,13 @@ fn plan() -> Plan {
 
 async fn subsystems() -> Subsystems<Kernel, NoDataplane> {
     let openvpn = OpenVpn::new(std::env::temp_dir().join("no-openvpn-here"), Resolver::new(&[]));
-    let egress_backends = egress_backends(
-        netlink(),
-        Arc::new(WireGuard::new().await),
-        Arc::new(openvpn),
-        Arc::default(),
-        Arc::default(),
-    );
-    Subsystems::new(Kernel::new(netlink(), egress_backends), NoDataplane)
+    let engines = EgressEngines {
+        wireguard: Arc::new(WireGuard::new().await),
+        openvpn: Arc::new(openvpn),
+        transports: Arc::default(),
+        relay: Arc::default(),
+    };
+    Subsystems::new(Kernel::new(netlink(), engines.backends(netlink())), NoDataplane)
 }
 
 fn assert_ok(outcomes: &std::collections::BTreeMap<&str, Outcome>) {

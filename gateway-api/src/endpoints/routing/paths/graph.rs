@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use gateway_core::compile::{HopState, LegKind, shared_uplinks};
+use gateway_core::compile::{HopState, shared_uplinks};
 use gateway_core::evaluate::Decision;
 use gateway_core::gateway_verdict::HostCounts;
 use gateway_core::paths::{HostPath, Paths, PolicyOrigin, PolicyPath};
-use gateway_ctl::os::link_counters::LinkTraffic;
+use gateway_ctl::os::link_counters::{self, LinkTraffic};
 use gateway_ctl::world::{Live, World};
 use gateway_model::Id;
 use gateway_model::kinds::proxy::Proxy;
@@ -142,10 +142,12 @@ pub(super) async fn show(cx: Cx, _: Req<()>) -> Result<PathGraph, ApiError> {
 }
 
 fn graph(open: &Open, world: &World, paths: &Arc<Paths>) -> PathGraph {
-    let traffic = open.enforcement.link_traffic();
+    // Without a kernel nothing is observed.
+    let traffic = world.attached.and_then(|_| link_counters::traffic().ok()).unwrap_or_default();
+    let reader = open.enforcement.dataplane();
     let hits = |policy: &PolicyPath| {
         let is_counted = world.attached.is_some() && policy.number != 0;
-        is_counted.then(|| open.enforcement.hits(policy.number))
+        is_counted.then(|| reader.hits(policy.number))
     };
     PathGraph {
         devices: paths.hosts.len(),
@@ -301,7 +303,7 @@ fn uplinks(world: &World, devices: &[HostPath], traffic: &BTreeMap<String, LinkT
     let live = world.live();
     let shared = shared_uplinks(&live.plan.dataplane);
     let leg_of = |interface: &str| {
-        let mut legs = live.legs.by_number.values().filter(|leg| leg.kind == LegKind::Uplink);
+        let mut legs = live.legs.by_number.values().filter(|leg| leg.is_uplink());
         legs.find(|leg| leg.interface == interface).map(|leg| leg.number)
     };
     let main = world.facts.default_routes.iter().min_by_key(|route| (route.ipv6, route.metric));

@@ -1,8 +1,6 @@
 //! The rules every installation has: one for each kind of alert.
 
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{AlertRule, AlertScope, Notify, Severity};
 use crate::resource::Meta;

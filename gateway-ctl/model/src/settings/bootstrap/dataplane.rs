@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::IfName;

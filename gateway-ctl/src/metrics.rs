@@ -1,4 +1,5 @@
-//! Registration of metric families with values that other components count.
+//! Registration of metric families with values that other components count. Names have base units, and labels are in
+//! snake_case (Prometheus, "Metric and label naming").
 
 use std::sync::atomic::AtomicU64;
 

@@ -1,12 +1,13 @@
 //! Metrics of the DHCP server.
 
 use gateway_core::state_machines::dhcp::{PoolUsage, RequestKind};
-use gateway_ctl::services::dhcp::DhcpServer;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 
-use super::families::{counter, counters, gauges};
+use super::DhcpServer;
+use crate::metrics::{counter, counters, gauges};
 
+/// Adds leases, messages and pools of the server.
 pub(super) fn register(registry: &mut Registry, server: &DhcpServer, now: Timestamp) {
     let leases = server.lease_counts(now).map(|(status, count)| {
         (vec![("state", status.as_str().to_owned())], i64::try_from(count).unwrap_or(i64::MAX))

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::AtomicU64;
 
-use gateway_ctl::services::dns::DnsService;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::families::{Labels, counter, counters, gauge, gauges};
+use super::DnsService;
+use crate::metrics::{Labels, counter, counters, gauge, gauges};
 
-pub fn register(registry: &mut Registry, names: &DnsService) {
+pub(super) fn register(registry: &mut Registry, names: &DnsService) {
     resolver(registry, names);
     upstreams(registry, names);
 }

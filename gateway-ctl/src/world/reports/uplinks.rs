@@ -25,7 +25,7 @@ pub struct UplinkStates {
     pub pins: Vec<PinnedUplink>,
     /// Time of the next probe.
     pub next_eval: Option<Timestamp>,
-    pub(super) facts: UplinkFacts,
+    pub(crate) facts: UplinkFacts,
 }
 
 impl UplinkStates {

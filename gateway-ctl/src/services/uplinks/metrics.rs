@@ -1,13 +1,12 @@
 //! Metrics of uplinks.
 
-use gateway_ctl::world::World;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::families::{gauges, measured};
+use crate::metrics::{gauges, measured};
+use crate::world::reports::uplinks::UplinkStates;
 
 /// Adds state and measurements of the uplinks that are probed.
-pub fn register(registry: &mut Registry, world: &World) {
-    let states = &world.reports.uplinks;
+pub(super) fn register(registry: &mut Registry, states: &UplinkStates) {
     let labels = |interface: &String| vec![("interface", interface.clone())];
     let up = states.uplinks.iter().map(|(name, report)| (labels(name), i64::from(report.state.is_usable())));
     gauges(registry, "uplink_up", "1 if traffic passes by the uplink, else 0", up);
