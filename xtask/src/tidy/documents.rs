@@ -15,6 +15,10 @@ const INDEX: &str = "docs/src/decisions/README.md";
 const HEADINGS: [&str; 3] = ["## Context", "## Decision", "## Consequences"];
 const MAX_DECISION_LINES: usize = 30;
 
+/// Areas of the decisions. Each is a heading of the index.
+const AREAS: [&str; 9] =
+    ["Dataplane", "Fast path", "Routing", "Tunnels", "DNS", "LAN", "Store", "API", "Build"];
+
 /// Returns the documents that exceed their limit.
 pub fn lengths(sources: &[Source]) -> Vec<String> {
     let limited =
@@ -26,7 +30,7 @@ pub fn lengths(sources: &[Source]) -> Vec<String> {
     too_long.collect()
 }
 
-/// Returns the decisions with an invalid number, status, date, heading, length or index entry.
+/// Returns the decisions with an invalid number, status, date, area, heading, length or index entry.
 pub fn decisions(sources: &[Source]) -> Vec<String> {
     let index = sources.iter().find(|source| source.path == INDEX).map_or("", |source| &source.text);
     let records = sources.iter().filter(|source| source.is_below(DECISIONS) && source.path != INDEX);
@@ -55,11 +59,30 @@ pub fn decisions(sources: &[Source]) -> Vec<String> {
         if lines > MAX_DECISION_LINES {
             problem(&format!("{lines} lines, at most {MAX_DECISION_LINES}"));
         }
-        if !index.contains(&format!("({name})")) {
-            problem(&format!("not in {INDEX}"));
+        match area(&source.text) {
+            Some(area) if !AREAS.contains(&area) => {
+                problem(&format!("the area `{area}` is none of {}", AREAS.join(", ")));
+            }
+            Some(area) if !section(index, area).contains(&format!("({name})")) => {
+                problem(&format!("not in {INDEX} below `## {area}`"));
+            }
+            Some(_) => {}
+            None => problem("the line `Status: …` does not end with `Area: ….`"),
         }
     }
     problems
+}
+
+/// Returns the area at the end of the line with the status.
+fn area(text: &str) -> Option<&str> {
+    let status = text.lines().find(|line| line.starts_with("Status: "))?;
+    status.split_once(" Area: ")?.1.strip_suffix('.')
+}
+
+/// Returns the part of the index below the heading of an area.
+fn section<'a>(index: &'a str, area: &str) -> &'a str {
+    let below = index.split_once(&format!("\n## {area}\n")).map_or("", |(_, below)| below);
+    below.split("\n## ").next().unwrap_or_default()
 }
 
 /// Returns the number at the start of the name of a decision's file.
@@ -73,14 +96,18 @@ fn number(name: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const DECISION: &str = "# 0001 Title\n\nStatus: accepted. Date: 2026-11-20.\n\n## Context\n\nA.\n\n\
-                            ## Decision\n\nB.\n\n## Consequences\n\nC.\n";
+    const DECISION: &str = "# 0001 Title\n\nStatus: accepted. Date: 2026-11-20. Area: DNS.\n\n\
+                            ## Context\n\nA.\n\n## Decision\n\nB.\n\n## Consequences\n\nC.\n";
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: path.to_owned(), text: text.to_owned() }
+    }
 
     /// Returns the problems of one decision that the index lists, without its path.
     fn problems(name: &str, text: &str) -> Vec<String> {
         let path = format!("{DECISIONS}/{name}");
-        let index = Source { path: INDEX.to_owned(), text: format!("- [Title]({name})\n") };
-        let found = decisions(&[index, Source { path: path.clone(), text: text.to_owned() }]);
+        let index = format!("# Decisions\n\n## Build\n\n## DNS\n\n- [Title]({name})\n");
+        let found = decisions(&[source(INDEX, &index), source(&path, text)]);
         found.iter().map(|problem| problem.replace(&format!("{path}: "), "")).collect()
     }
 
@@ -105,17 +132,25 @@ mod tests {
         let title = "the title does not begin with the number of the file";
         assert_eq!(problems("0002-title.md", DECISION), [title]);
         assert_eq!(problems("1-title.md", DECISION), ["the name is not NNNN-title.md"]);
-        let source = |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
         let twice = [
-            source(INDEX, "(0001-a.md) (0001-b.md)"),
+            source(INDEX, "\n## DNS\n(0001-a.md) (0001-b.md)"),
             source("docs/src/decisions/0001-a.md", DECISION),
             source("docs/src/decisions/0001-b.md", DECISION),
         ];
         assert_eq!(decisions(&twice), ["docs/src/decisions/0001-b.md: another decision has this number"]);
         assert_eq!(
             decisions(&twice[1..2]),
-            ["docs/src/decisions/0001-a.md: not in docs/src/decisions/README.md"]
+            ["docs/src/decisions/0001-a.md: not in docs/src/decisions/README.md below `## DNS`"]
         );
+    }
+
+    #[test]
+    fn decision_outside_of_the_areas_is_found() {
+        let areas = AREAS.join(", ");
+        let of = |area: &str| problems("0001-title.md", &DECISION.replace(" Area: DNS.", area));
+        assert_eq!(of(" Area: dns."), [format!("the area `dns` is none of {areas}")]);
+        assert_eq!(of(" Area: Build."), [format!("not in {INDEX} below `## Build`")]);
+        assert_eq!(of(""), ["the line `Status: …` does not end with `Area: ….`"]);
     }
 
     #[test]
@@ -127,16 +162,16 @@ mod tests {
 
     #[test]
     fn an_architecture_beyond_its_limit_is_found() {
-        let source = |lines| Source { path: "ARCHITECTURE.md".to_owned(), text: "a\n".repeat(lines) };
-        assert_eq!(lengths(&[source(201)]), ["ARCHITECTURE.md: 201 lines, at most 200"]);
-        assert_eq!(lengths(&[source(200)]), Vec::<String>::new());
+        let of = |lines: usize| source("ARCHITECTURE.md", &"a\n".repeat(lines));
+        assert_eq!(lengths(&[of(201)]), ["ARCHITECTURE.md: 201 lines, at most 200"]);
+        assert_eq!(lengths(&[of(200)]), Vec::<String>::new());
     }
 
     #[test]
     fn a_readme_beyond_its_limit_is_found() {
-        let source = |path: &str, lines: usize| Source { path: path.to_owned(), text: "a\n".repeat(lines) };
-        let sources = [source("README.md", 121), source("CHANGELOG.md", 500)];
+        let of = |path: &str, lines: usize| source(path, &"a\n".repeat(lines));
+        let sources = [of("README.md", 121), of("CHANGELOG.md", 500)];
         assert_eq!(lengths(&sources), ["README.md: 121 lines, at most 120"]);
-        assert_eq!(lengths(&[source("README.md", 120)]), Vec::<String>::new());
+        assert_eq!(lengths(&[of("README.md", 120)]), Vec::<String>::new());
     }
 }
