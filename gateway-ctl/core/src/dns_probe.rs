@@ -3,6 +3,11 @@
 //! It claims the lowest address of the network, which no host has. Linux treats that as an ordinary address (since 5.14),
 //! so programs, nftables, routing and the resolver handle the query as any other. The answer goes back to the interface,
 //! where the kernel asks for the hardware address of the claimed host: that request proves that the answer came so far.
+//!
+//! A bound socket does not prove that hosts get answers, and a query from the gateway to itself takes neither the
+//! programs nor the rules of the LAN. Two failures in a row make the check fail; probes are neither counted nor logged.
+//! Rejected: a neighbour entry for the claimed host, whose events would change the facts of the plan; the address of a
+//! real host, which would get answers that it did not ask for.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

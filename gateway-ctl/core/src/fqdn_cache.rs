@@ -2,6 +2,8 @@
 //!
 //! An entry outlives its TTL by far, because established connections continue. For new ones the dataplane checks its
 //! end.
+//!
+//! Decision 0042 says why.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -2,6 +2,8 @@
 //!
 //! `gateway_core::dns` decides the answers. The daemon provides clients, query routes and the FQDN policy through the
 //! traits of [`hooks`].
+//!
+//! It needs neither store nor kernel, so it is built, fuzzed and measured without the daemon.
 
 pub mod cache;
 mod downloads;

@@ -2,6 +2,11 @@
 //!
 //! The threads that read the sockets answer at once from local data and the cache ([`fast_path`]). Tasks answer all
 //! other queries and may wait ([`slow_path`]). Both write answers with the same functions ([`query`]).
+//!
+//! Two thirds of the cost of an answer is the kernel's socket I/O, so a thread reads up to 64 queries by one call and
+//! sends by one call. Answers of upstreams are composed again (the alias chain, the records at its end, DNSSEC records
+//! if asked for), so that the filter rules check every address. Each client is decided separately: answers are shared,
+//! rules are not. A test compares both paths byte by byte.
 
 pub mod accept;
 pub mod clock;

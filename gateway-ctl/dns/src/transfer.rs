@@ -1,5 +1,10 @@
 //! Secondary zones: transferred over TCP (RFC 5936), refreshed by the timers of the zone (RFC 1034, section 4.3.5), and
 //! expired when no primary confirms them any more.
+//!
+//! An old copy may be wrong, and public DNS may answer its names differently. So the lifetime counts from the last
+//! confirmation by a primary, on a clock that cannot be set, and over restarts by the time of the file; after it the
+//! zone is SERVFAIL. A zone is transferred whole (AXFR), an unexpected message ends the transfer and the previous copy
+//! stays. A primary with an older serial number is an error: the zone does not go back.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,4 +1,8 @@
 //! Blocks of privacy classes and switches, as flags of hosts.
+//!
+//! Queries to other resolvers and time servers are marked at ingress, and nftables redirects what has the mark. A
+//! redirect of the port alone would come too late: a policy that rejects or drops has decided before. No rule routes
+//! the mark, so without the nftables table such a query goes nowhere.
 
 use gateway_common::wire::{ServerNames, block_flags, device_flags, plan_flags};
 use gateway_model::kinds::privacy_class::WebRtc;

@@ -7,6 +7,8 @@
 //! A list is replaced by a merge: shards are copied, never changed. Readers of the previous table continue to read it.
 //! With a million entries, a name that is not listed has the hash of a listed one with a probability of 1 in 5 · 10^11.
 //! Without the key, colliding names cannot be predicted.
+//!
+//! Decision 0128 says why.
 
 mod names;
 

@@ -2,6 +2,12 @@
 //!
 //! A page of a public name whose address changes to one of the LAN may read what that host serves: for the browser it is
 //! the same origin.
+//!
+//! An answer with such an address becomes NODATA, for all clients, also while blocking is off. Embedded IPv4 addresses
+//! and hints of service records count; the unspecified addresses do not, because filters of upstreams answer blocked
+//! names with them. Rejected: removing single addresses, because a mixed answer is an attack as well; an exemption of
+//! upstreams with a private address, because they forward public names; one of 127.0.0.0/8 for block lists of mail,
+//! because programs of the host listen there.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

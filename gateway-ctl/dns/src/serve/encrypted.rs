@@ -1,4 +1,7 @@
 //! DNS over TLS (RFC 7858) and over HTTPS (RFC 8484) on the same port. ALPN selects the protocol.
+//!
+//! The administrator chooses the port (443 or 853). The certificate is that of the API and follows its files. The
+//! listener is off by default: without a name that clients know, a self-signed certificate protects no client.
 
 mod doh;
 

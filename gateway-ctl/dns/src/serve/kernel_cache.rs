@@ -2,6 +2,8 @@
 //!
 //! The dataplane answers a query that the same client sent before with the same bytes. An entry lives a few seconds and
 //! never survives a change of an input of answers. This module fills the cache, and logs and counts its hits.
+//!
+//! Decision 0048 says why.
 
 pub mod entry;
 mod index;

@@ -4,6 +4,8 @@
 //! A client is added when the resolver serves it, for the interface and the server address of that query, so the kernel
 //! answers only where the resolver does. Any change of an input of answers invalidates all clients at once; the table
 //! of names follows shortly after. Each hit is decided again here, for its log record.
+//!
+//! Decision 0123 says why.
 
 mod answers;
 mod hits;

@@ -1,4 +1,8 @@
 //! Queries over QUIC (RFC 9250): one connection with a stream for each query.
+//!
+//! Each connection has a socket of its own, made and marked before the library gets it: ports, tickets and tokens that
+//! two connections share would link query routes. Datagrams stay at 1 200 bytes: answers fit in few, and no path is
+//! probed.
 
 mod datagrams;
 

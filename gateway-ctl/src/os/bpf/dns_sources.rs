@@ -1,4 +1,6 @@
 //! Notes of the ingress program about packets to the resolver, read in place: without a system call for each query.
+//!
+//! Decision 0148 says why.
 
 use gateway_common::maps as spec;
 use gateway_common::wire::{DnsSource, DnsSourceKey};

@@ -1,6 +1,8 @@
 //! Client of a query: devices as the plan identifies them, and all other hosts by MAC address. The MAC address is that of
 //! the packet, as the dataplane saw it. The neighbour table decides on no policy: it may have no entry yet, or that of
 //! another host.
+//!
+//! Decision 0148 says why.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};

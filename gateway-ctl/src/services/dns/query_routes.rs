@@ -1,4 +1,6 @@
 //! Query routes: from the plan's egress to the options of sockets.
+//!
+//! Decision 0043 says why.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

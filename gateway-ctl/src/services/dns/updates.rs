@@ -1,5 +1,8 @@
 //! Updates of the resolver: from the engine before a plan goes live, from the store, from downloaded lists and
 //! transferred zones, and by time.
+//!
+//! A write of filter rules, lists, rewrites or zones builds the filters within the request, under the lock of the task
+//! here, because a user expects queries to follow a rule as soon as its write is answered.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

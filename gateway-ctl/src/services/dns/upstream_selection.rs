@@ -2,7 +2,7 @@
 //!
 //! The DNS servers of the policy's profile come first. Otherwise the external filter replaces the upstreams for
 //! queries that leave through the gateway's own default route. Queries of clients that a policy sends through another
-//! egress keep that egress and the upstreams: the filter would forward them over its own route.
+//! egress keep that egress and the upstreams: the filter would forward them over its own route. Decision 0043 says why.
 
 use std::collections::HashSet;
 use std::net::IpAddr;

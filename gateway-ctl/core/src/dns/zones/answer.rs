@@ -2,6 +2,13 @@
 //!
 //! The algorithm is that of RFC 1034, section 4.3.2. Wildcards follow RFC 4592, negative answers RFC 2308, DNAME RFC
 //! 6672, ANY RFC 8482, and DNSSEC records RFC 4035, section 3.1.
+//!
+//! A name that is known here is answered here for all types, with NODATA where it has no records. Forwarding the other
+//! types gave NXDOMAIN of servers that do not know the name, which is about all types (RFC 8020): clients that ask for
+//! A and AAAA failed, caches lost the A record, and local names were revealed. Exceptions are what a user wrote: a
+//! rewrite that keeps public addresses, and rules with `qtypes`. A negative answer outside of a zone has a SOA record
+//! of its own, so that it can be cached. Address queries for names of one label get NODATA; NXDOMAIN would deny a
+//! top-level domain and all names below. Their other types are forwarded, for validators.
 
 use super::denial::DeniedName;
 use super::node::{Node, Set, negative_soa};

@@ -1,6 +1,10 @@
 //! Zone signing (RFC 4034, RFC 4035, section 2): one key for each zone, NSEC records for denial of existence.
 //!
 //! The implementation of [`Sign`] chooses the key and the time.
+//!
+//! NSEC and not NSEC3: clients that may query may know the names. A signed zone is complete: it includes the machines
+//! with names in it, and delegates to other local zones, with a DS record if they are signed. Zones signed elsewhere
+//! keep their DNSSEC records.
 
 use std::fmt;
 
