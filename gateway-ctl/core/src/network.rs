@@ -1,4 +1,9 @@
 //! Part of the configuration that the compiler needs: the roles of interfaces.
+//!
+//! Marks, flows and routing tables have the number of an uplink. With a number by its position in the list, a removed
+//! uplink gave its number and live flows to the next one, and a device bound to one uplink could leave by another. So
+//! an interface keeps its number, one that was used is given out last, and a start reads the numbers from the map of
+//! the active plan.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -2,6 +2,9 @@
 //!
 //! Nothing is sent. Allowed destinations are evaluated with all tunnels working; forbidden ones with all of them and
 //! with none. So a test depends on the policies and not on the present state.
+//!
+//! A gating test that used the present state of the tunnels would refuse the apply that repairs an outage. A test that
+//! fails refuses the apply inside the transaction that would freeze the policies.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

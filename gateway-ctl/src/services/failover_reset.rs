@@ -1,7 +1,7 @@
 //! Resets TCP connections that a new plan gives another egress: their tunnel went away, or a policy came, went or changed.
 //!
 //! The dataplane answers the client's next segment with a RST. Idle clients send nothing, so this service sends them
-//! a keepalive probe.
+//! a keepalive probe. Decision 0168 says why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -4,6 +4,9 @@
 //! tunnel with the host's own address, and nftables drops it. After the removal, the next packet creates a new entry
 //! whose source is translated. IPv4 flows are translated everywhere, and the kernel ends their entries when the
 //! interface changes. TCP is left to the reset: the remote end knows the connection by another address.
+//!
+//! Datagrams between the plan and the removal are dropped. A flow that only a domain policy moves stays blocked until
+//! its entry ends.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Default route of traffic without an uplink of its own: the active uplink, or those that share new flows.
+//!
+//! Decision 0107 says why.
 
 use std::collections::BTreeSet;
 

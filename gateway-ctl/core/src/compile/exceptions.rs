@@ -1,5 +1,8 @@
 //! Exceptions of devices in the plan. An exception that diverts a device becomes a policy before all others; quarantine
 //! becomes a mark of the device. The present exceptions apply, not those of the last apply.
+//!
+//! Quarantine is a flag of the device, which nothing outranks. An exception does not permit what the trust class
+//! forbids.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,10 @@
 //! Failure policies that the choices of a policy needed, for devices with a stricter floor.
+//!
+//! A policy for all or for a subnet serves devices with different floors. An action for each floor would triple the
+//! map, and with it the time of an apply. So each choice has the weakest failure policy with the same result, and the
+//! decision rejects a packet whose choice needed a weaker one than the floor of its device. A device with the floor
+//! `fail-degraded` is rejected when a fail-open policy takes the default route, although some hops may be usable:
+//! stricter than needed, never weaker.
 
 use gateway_common::wire::{Choice, Fallback};
 use gateway_model::RoutingPolicy;

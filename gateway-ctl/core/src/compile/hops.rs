@@ -1,4 +1,8 @@
 //! Hops of a policy in their present state, and the egress of its traffic through them.
+//!
+//! Flows keep a tunnel in which they began, so failback breaks no connection: an action lists legs for new flows and,
+//! behind them, legs for flows that have them already. Uplinks are not kept in this way, so a flow that had to leave
+//! without a tunnel returns to one at once.
 
 use gateway_model::RoutingPolicy;
 use gateway_model::capability::Capability;

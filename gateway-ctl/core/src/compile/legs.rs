@@ -1,4 +1,7 @@
 //! Numbers and state of uplinks and tunnels.
+//!
+//! Counters, round robins and legs are arrays with a small stable index of each object, because look-ups by hash would
+//! cost time on every packet. The mark has the index of a tunnel, so adding or removing one moves no flow of another.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,8 @@
 //! The ordered list of policies to winners per key of each dimension, and to one action per rank.
+//!
+//! An allowlist is the only condition that combines a device with a destination. Its destinations are in the tries of
+//! all destinations, under a slot with the number of the list in its upper bits, so it needs no map of its own and
+//! costs two look-ups for the devices that have one.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

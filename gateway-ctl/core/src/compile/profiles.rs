@@ -1,6 +1,9 @@
 //! Profiles of devices in the plan: the egress of traffic that no policy matches. A device has a profile itself, by a
 //! group or by its trust class. Each profile in use becomes one policy after all others. Like devices, the present
 //! profiles apply.
+//!
+//! Before the policies, a profile would take their traffic. Explanations and matrices show it with the priority
+//! 1000001; it has no counters.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,7 @@
 //! Segments, lowered: an enabled bridge between networks becomes one policy behind all others.
+//!
+//! So a joined network carries nothing that a policy or a trust class forbids, and there is no second set of rules.
+//! Like exceptions and profiles, the present segments apply.
 
 use gateway_model::RoutingPolicy;
 use gateway_model::id::Id;

@@ -1,4 +1,6 @@
 //! Selection of the active uplink: failover at once, fail-back after a delay, and pins for uplinks that flap.
+//!
+//! Decision 0107 says why.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

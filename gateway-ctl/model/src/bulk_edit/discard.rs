@@ -2,7 +2,7 @@
 //!
 //! Profiles, chains and privacy classes that fed them go back as well, in the fields that an apply freezes, but only if
 //! nothing but policies uses them. For devices and exceptions such a change has taken effect already, and to take it
-//! back could let traffic out.
+//! back could let traffic out. Decision 0020 says why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

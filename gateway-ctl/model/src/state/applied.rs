@@ -1,4 +1,6 @@
 //! Applied policies: their frozen forms, and the stored objects that these were merged from.
+//!
+//! Decision 0020 says why.
 
 use std::borrow::Cow;
 use std::sync::Arc;
