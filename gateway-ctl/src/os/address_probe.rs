@@ -1,4 +1,9 @@
 //! Probes of addresses: ARP on a link (RFC 5227), and echo requests to networks behind a router.
+//!
+//! Many hosts answer no echo request. On a link the kernel would resolve the address first, and each that no one uses
+//! is an entry of its neighbour table: a flood of clients would take them from all other traffic. ARP probes by a
+//! packet socket enter no table. Each first offer takes 400 ms. A router that answers for all addresses (proxy ARP)
+//! makes each of them declined, which alerts show.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -6,6 +6,8 @@
 //!
 //! When this process ends for any reason, the kernel ends those processes, their devices vanish, and policies have no
 //! egress. A missing tunnel is better than an unsupervised one.
+//!
+//! Decision 0029 says why.
 
 mod command;
 mod log_parser;

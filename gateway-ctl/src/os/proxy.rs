@@ -2,6 +2,8 @@
 //!
 //! The kernel hands them over by fwmark (`nft/ruleset.rs`, chain `proxied`). The mark encodes the proxy and the leg.
 //! Without this process they are dropped.
+//!
+//! Decision 0037 says why.
 
 mod associations;
 mod connect_error;

@@ -2,6 +2,12 @@
 //!
 //! Links of the gateway have its mark as their alias, and only those are removed. A link of that name and kind that
 //! another program made is used as it is. Ports that others add to a bridge stay.
+//!
+//! They are keys of the configuration and no objects of the store, because links must exist before its policies mean
+//! anything; a list in the store would be wrong after a crash between the kernel and the store. They are the first
+//! backend of a run, so that addresses, routes and programs find them. A link that was made but not yet marked when the
+//! daemon was killed is used and never removed. VLANs inside a bridge are not filtered: the programs evaluate tags
+//! without an interface at the parent.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

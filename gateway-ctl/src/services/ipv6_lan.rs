@@ -1,5 +1,7 @@
 //! IPv6 of the LANs: the gateway announces itself, its resolver and the prefixes of the plan (RFC 4861), and takes IPv6
 //! back from hosts that must not use it.
+//!
+//! Decision 0117 says why.
 
 mod announcements;
 mod announcer;

@@ -1,5 +1,9 @@
 //! Watches the proxies: resolves their names, probes each through every leg by which policies reach it, and reports
 //! which of them are usable.
+//!
+//! Some proxies exist inside a tunnel only, so a proxy is up or down per leg, and one that policies reach only through
+//! legs is neither resolved nor probed until a leg works. Before its first probe it counts as usable, so a restart of
+//! the daemon interrupts no policy: the relay finds out, and lets nothing past it. A lost probe ends no connection.
 
 mod health;
 mod probe;

@@ -1,4 +1,10 @@
 //! Time server: answers the NTP queries of hosts that the dataplane redirects to the gateway.
+//!
+//! The queries of hosts show which devices are on, and often which system they run. To drop them would leave hosts with
+//! a wrong clock, and then without TLS; to send them by the policy of the host would tell the egress what the uplink
+//! need not know. If no NTP client has synchronised the kernel's clock (adjtimex(2)), answers have leap indicator 3, by
+//! which hosts ignore them. NTS (RFC 8915) fails for hosts that insist on it, since its key exchange names another
+//! server; they need `force_ntp` off.
 
 use std::io;
 use std::net::Ipv4Addr;

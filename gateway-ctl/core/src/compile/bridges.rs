@@ -3,6 +3,11 @@
 //! The WireGuard device of such a tunnel knows only a loopback address, and its mark is rejected on every other path.
 //! Whatever the state of the bridge, the tunnel never bypasses it. The bridge sends the outer packets, which carry the
 //! mark of the tunnel's underlay.
+//!
+//! The loopback address follows from the index of the tunnel, because WireGuard follows its peer to a new address. Each
+//! tunnel has its own connection to the bridge, since tunnels may use different underlays. The connection is a fact by
+//! which the leg is evaluated, so policies fail over when it breaks, and not minutes later by the age of a handshake.
+//! Datagrams that waited during an outage are dropped.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -2,6 +2,9 @@
 //! and members of a pool that a splitting endpoint takes out.
 //!
 //! A tunnel drains only for policies with another egress for new flows. For all others it is down at once.
+//!
+//! The time at which the tunnel was taken down is stored, and the end of draining ends the validity of the plan. The
+//! endpoint for splitting adds no member: the hops of a policy are applied, while that endpoint takes effect at once.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,6 @@
 //! IPv6 prefixes of the LANs: a /64 of the static prefix and of each delegated one, with an address of the gateway.
+//!
+//! Decision 0117 says why.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 

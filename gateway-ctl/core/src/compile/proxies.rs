@@ -3,6 +3,8 @@
 //!
 //! Such traffic bears a mark that names the proxy and the leg to it. What the relay's socket takes gets one more bit,
 //! and only with it a packet is routed to this host; without a relay it is unreachable.
+//!
+//! Decision 0037 says why.
 
 use std::net::SocketAddr;
 

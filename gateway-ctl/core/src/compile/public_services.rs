@@ -2,6 +2,8 @@
 //!
 //! From the registries of addresses, and from what the operators publish. It need not be complete: it holds what the
 //! traffic of most hosts is for.
+//!
+//! Decision 0180 says why.
 
 use ipnet::{IpNet, Ipv6Net};
 

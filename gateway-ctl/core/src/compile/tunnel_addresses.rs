@@ -2,6 +2,8 @@
 //!
 //! An address that this host or its LAN already has is refused: packets of the host from such an address would enter
 //! the tunnel, and packets to it would never reach the LAN. Several tunnels may have the same address.
+//!
+//! Decision 0166 says why.
 
 use std::net::IpAddr;
 

@@ -3,6 +3,9 @@
 //! A tunnel has one underlay at a time. Applied policies demand it; without a demand the tunnel's own setting applies.
 //! A policy that fails degraded skips a hop that is unavailable, so its tunnel moves to the hop before, or to the
 //! tunnel's own uplink. Other policies then see another underlay than they demand, and take their failure policy.
+//!
+//! Nothing stores the underlay. A tunnel without one keeps its sessions, but its outer packets have a mark that is
+//! rejected: the default route would show the uplink to the remote end.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,7 @@
 //! WireGuard tunnels: their devices, links and addresses.
+//!
+//! Only the address itself is set, never its prefix: a wide one in an imported file (`8.8.8.8/1`) would become a
+//! connected route of the main table.
 
 use gateway_model::Tunnel;
 use gateway_model::kinds::tunnel::TunnelType;

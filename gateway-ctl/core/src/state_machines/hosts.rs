@@ -2,6 +2,8 @@
 //!
 //! A host is a MAC address at an interface. Any sender of frames can forge one, so memory is bounded for each interface.
 //! A host that has answered the gateway is confirmed, and is never removed for one that has not.
+//!
+//! Decision 0140 says why.
 
 mod host;
 mod table;

@@ -3,6 +3,11 @@
 //!
 //! WireGuard answers data with a keepalive within 10 s if it has nothing else to send (WireGuard paper, section 6.5),
 //! so one-way traffic is answered, too. Keepalives themselves get no answer: without data nothing is concluded.
+//!
+//! The age of a handshake shows a dead remote end only after three minutes. Keepalives are recognised by their size, so
+//! the counters of the kernel do. From 5 s before the limit, the gateway sends datagrams with hop limit 1, which the
+//! remote end answers and no host behind it sees: one lost keepalive moves no traffic, and a remote end that returns is
+//! found. For OpenVPN the pings that the server pushed are the expected answer; without pings nothing is concluded.
 
 use std::time::Duration;
 

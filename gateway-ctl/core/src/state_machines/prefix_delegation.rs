@@ -1,6 +1,8 @@
 //! Client of prefix delegation at one uplink (RFC 8415, section 18.2): solicit, request, renew, rebind, release.
 //!
 //! Times are of a clock that is never set; its zero is arbitrary. Random numbers are from 0 to 1.
+//!
+//! Decision 0118 says why.
 
 mod retransmission;
 

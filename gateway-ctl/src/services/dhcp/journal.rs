@@ -2,6 +2,8 @@
 //!
 //! One synchronisation of the disk serves all leases of an append. The file is written into space that is allocated
 //! before, so a synchronisation writes data only. It is compacted when most of its records are outdated.
+//!
+//! Decision 0112 says why.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

@@ -1,4 +1,10 @@
 //! Messages of clients, and those of other servers.
+//!
+//! Read from the borrowed view of dhcproto: header fields, and options as bytes. Its typed options stop at the first
+//! one that is not well-formed, so a host name in Latin-1 hides the identifier behind it, and the client becomes
+//! another one; some lengths panic; and the information of relays, which a reply must repeat unchanged (RFC 3046,
+//! section 2.2), is rewritten. Here a broken option costs that option. A new option that the server must understand
+//! needs a line here.
 
 use std::net::Ipv4Addr;
 

@@ -1,6 +1,10 @@
 //! Addresses that are offered to clients and not yet requested, and those that are probed before.
 //!
 //! Their number is limited. Beyond it the oldest goes first, so clients that only discover occupy nothing for long.
+//!
+//! Random MAC addresses would else take a whole pool with one packet each. A client that requests an address of this
+//! server gets it unless another client has a lease of it, even if its offer was withdrawn, so clients that complete an
+//! exchange within a flood get an address. Offers are not stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

@@ -1,4 +1,8 @@
 //! Retry delays. Pure but for the clock.
+//!
+//! Each attempt to sign in may lock an account. So a server that does not answer is tried again within seconds, one
+//! that refused the password after a minute and then ever more rarely. A changed tunnel, or the action `up`, starts at
+//! once.
 
 use std::time::Duration;
 

@@ -16,6 +16,10 @@
 //! seconds requests a new session when it sends data. Cover gets no immediate reply, so it must not cause that on a
 //! silent tunnel. The device therefore sends cover only within four seconds of the last packet from the peer. The
 //! remote end's keepalive then comes in time. Cover also ends with a peer that is gone.
+//!
+//! A machine that delays packets is refused, because every flow would pay for its queue. The remote end recognises
+//! cover and counts errors of its interface; observers of the path cannot see it. With cover off the path of a packet
+//! reads one flag.
 
 mod budget;
 mod driver;
