@@ -1,7 +1,7 @@
 //! Initialisation: the marker outside of the state directory, and `gatewayd init`.
 //!
 //! The first start is an explicit act. The marker distinguishes a gateway that was never set up from one that lost its
-//! store. Neither forwards traffic, because an empty store would send every device out directly.
+//! store. Neither forwards traffic, because an empty store would send every device out directly. Decision 0007 says why.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};

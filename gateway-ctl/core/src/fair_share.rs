@@ -4,6 +4,8 @@
 //! that it is attached to. A holder is therefore named by a path, from what is hardest to make up to what is easiest. Each
 //! level divides what it was given among its groups (max-min fairness): a group that holds little keeps all of it, and the
 //! largest ones get the same. Names that a host makes up divide its own share and no other.
+//!
+//! Decision 0152 says why.
 
 use std::collections::BTreeMap;
 

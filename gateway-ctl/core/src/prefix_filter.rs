@@ -1,4 +1,9 @@
 //! The filter before the prefix tries of a plan; see `gateway_common::wire::PrefixTable`.
+//!
+//! A missing bit would hide a policy, so the loader writes the bits before the plan is active and compares them like
+//! every map. Lengths beyond four are rounded down: to the shortest, or to the three most frequent ones. With 100 000
+//! policies, new flows cost 2.2 times as much as with ten, and 2.7 without the filter. Rejected: hash tables by prefix
+//! length, which cost a cold bucket for each length.
 
 use std::collections::BTreeMap;
 

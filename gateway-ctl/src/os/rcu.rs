@@ -4,6 +4,10 @@
 //! waits for one at each apply. A normal one takes 10 to 20 ms, so a gateway with 20 tunnels would need more than half
 //! a second for its attachments. An expedited one gives the same guarantee within microseconds, but interrupts all
 //! CPUs.
+//!
+//! Rejected: attachments in parallel, because the kernel holds the lock while it waits; tunnels that are attached after
+//! the API listens, because a plan would then be in force before its guards. A daemon that is killed in between leaves
+//! the setting at 1 until the next boot.
 
 use std::path::{Path, PathBuf};
 

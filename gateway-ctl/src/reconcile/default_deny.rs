@@ -4,6 +4,8 @@
 //! enforce it: a forward chain that drops everything, and ip rules that reject traffic from the LAN. The rules match
 //! interfaces by name, so they may exist before the interface. An ordinary run takes both over: it adds its own rules
 //! before it removes these.
+//!
+//! Decision 0007 says why.
 
 use std::collections::BTreeMap;
 

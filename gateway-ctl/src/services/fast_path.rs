@@ -2,6 +2,13 @@
 //!
 //! It is on only while this service follows the changes of the kernel. While it cannot, all packets go through the IP
 //! stack; after a kill of the daemon, from the end of its lease on.
+//!
+//! Between LANs each direction has an entry of its own, made by `gw_lan_egress`: replies get theirs by their own
+//! verdict, so the trust class of both devices counts. One pair of entries, as for uplinks, was rejected, because the
+//! second direction would have no verdict. The program drops nothing and is attached while the fast path is off as
+//! well, so the setting stays live.
+//!
+//! Decision 0121 says why.
 
 mod xdp;
 

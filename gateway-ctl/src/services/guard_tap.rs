@@ -1,4 +1,6 @@
 //! Tap behind the egress guard of each interface, and the alert about packets that left past it.
+//!
+//! Decision 0101 says why.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

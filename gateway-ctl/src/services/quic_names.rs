@@ -2,7 +2,7 @@
 //!
 //! The program holds those of hosts that may not use DNS over HTTPS: it copies and drops them, and the datagrams that follow,
 //! such as 0-RTT data. Once the name is known, they enter again in their order and pass, unless the server is a public
-//! resolver. Of other hosts the program copies Initial packets only.
+//! resolver. Of other hosts the program copies Initial packets only. Decision 0102 says why.
 
 mod decrypt;
 

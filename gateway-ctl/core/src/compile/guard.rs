@@ -1,4 +1,6 @@
 //! Marks that may leave by each interface, as the guard there checks them.
+//!
+//! Decision 0015 says why.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,6 @@
 //! VLANs whose packets the programs of their parent leave alone, because they have an interface with programs of its own.
+//!
+//! Decision 0134 says why.
 
 use std::collections::BTreeSet;
 

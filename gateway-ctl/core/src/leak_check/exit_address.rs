@@ -1,4 +1,11 @@
 //! Addresses that servers see: the egresses by which a check asks for them, and the comparison of the answers.
+//!
+//! A tunnel can fail to hide the address of the uplink, for instance when its remote end is on the same network. Only a
+//! host on the internet sees that, and it learns of the check, so no third party takes part unless `privacy.leak_check`
+//! names STUN servers. The gateway asks from its own address: tunnels masquerade every host. It does not ask for global
+//! IPv6 on an uplink, where the answer would not be that of the device, nor through a proxy. IPv6 is compared by the
+//! /64. A missing answer proves nothing and fails nothing. Rejected: requests in the name of a device, whose answers
+//! would have to be taken from its flows.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -1,4 +1,8 @@
 //! Reader of the counters that the programs maintain.
+//!
+//! The programs log packets and move a full log of 64 into the counters. A reader adds the log to the counter, and
+//! reads again if the log was emptied meanwhile; `bpftool` shows counters without it. Rejected: to empty the log where
+//! it gets full, because the verifier follows the loop at each of four calls.
 
 use std::collections::BTreeMap;
 

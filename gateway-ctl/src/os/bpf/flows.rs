@@ -1,4 +1,12 @@
 //! The flow table: inspection and reset.
+//!
+//! A device has a budget of new records in each window of 69 s, because one host with a million flows evicted the
+//! records of all others, and a split flow without a record changes its leg and breaks. Beyond the budget, source and
+//! destination select the leg, also in the next window: a flow without a record cannot be distinguished from a new one.
+//! DNS-learned addresses do not expire for such flows. The count is not atomic between processors, so a budget may
+//! admit a few more.
+//!
+//! Decision 0132 says why.
 
 use std::collections::BTreeMap;
 

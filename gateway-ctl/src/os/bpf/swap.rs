@@ -1,4 +1,6 @@
 //! Plan activation: writes the plan beside the active one, flips one byte, waits for packets in flight.
+//!
+//! Decision 0001 says why.
 
 use std::collections::BTreeMap;
 

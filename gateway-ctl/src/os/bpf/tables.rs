@@ -1,4 +1,6 @@
 //! Entries of the policy maps that a plan wants in a slot, and those that this process has written.
+//!
+//! Decision 0129 says why.
 
 use std::collections::BTreeMap;
 

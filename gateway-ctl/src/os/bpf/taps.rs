@@ -3,6 +3,8 @@
 //!
 //! Packet sockets see a packet that enters before traffic control does, and one that leaves when the interface takes it from
 //! its queue: behind traffic control, where other programs may accept a packet before the guard sees it.
+//!
+//! Decision 0101 says why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,6 +1,8 @@
 //! Verification of the programs by the kernel, which takes most of the time of a start.
 //!
 //! The verifier takes no lock, so each program is loaded in a thread of its own.
+//!
+//! Decision 0131 says why.
 
 use std::collections::BTreeMap;
 use std::thread;

@@ -2,6 +2,8 @@
 //!
 //! The link of each attachment is pinned. A new daemon puts its own program into it, without a gap and without a reset
 //! of the hardware. Native mode only: a driver without it refuses the attachment.
+//!
+//! Decision 0122 says why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,4 +1,6 @@
 //! Decryption of the client's Initial packets, whose keys come from a connection ID in plain text (RFC 9001, section 5).
+//!
+//! Decision 0102 says why.
 
 use gateway_core::quic_initial::{Header, Version};
 use rustls::SupportedCipherSuite;
