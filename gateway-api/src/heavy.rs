@@ -1,7 +1,8 @@
 //! Limits on large responses: how many are computed concurrently, and how many bytes of them wait to be sent.
 //!
 //! A list of thousands of objects takes tens of megabytes while it is computed. Without limits, some hundred clients
-//! that request it concurrently exhaust the memory of the process.
+//! that request it concurrently exhaust the memory of the process. The views of all policies are kept as bytes for all
+//! readers ([`crate::view_cache`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

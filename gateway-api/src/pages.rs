@@ -2,6 +2,8 @@
 //!
 //! A request is answered from a table in memory, so no path leads to a file of the machine. The files contain no data
 //! of the gateway and are open to all; what they show comes from the API.
+//!
+//! Decision 0119 says why.
 
 use http::StatusCode;
 

@@ -1,7 +1,8 @@
 //! Listeners: connection limits, timeouts, and the path from a connection to requests for the handler.
 //!
 //! Every step in which a client can be slow has a timeout: the TLS handshake, the headers, the body (in `dispatch`),
-//! the pause between requests, and receiving the response. Only a stream that the client reads has none.
+//! the pause between requests, and receiving the response. Only a stream that the client reads has none. ALPN selects the
+//! version of HTTP: to detect HTTP/2 in the first bytes may wait without end.
 
 mod activity;
 mod bare_errors;

@@ -1,5 +1,8 @@
 //! Configuration in force: the configuration file, overridden by runtime settings. All parts of the daemon read it
 //! here, or in the [`World`](crate::world::World) that is built with it.
+//!
+//! It is decoded from the tree of the file with the stored values inserted, so no value has a second validation. A
+//! stored value that no longer fits is ignored and logged: an edited file cannot stop a start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

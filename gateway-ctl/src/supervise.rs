@@ -3,6 +3,8 @@
 //! A restartable task starts again with growing pauses. The others are vital: when one of them dies, the daemon exits
 //! with an error and the service manager restarts it. The plan in the kernel stays in force meanwhile. A panic of a
 //! short-lived task ends only that task; [`crate::panics`] logs and counts it.
+//!
+//! Decision 0078 says why.
 
 mod faults;
 

@@ -3,6 +3,8 @@
 //!
 //! Established sessions keep their negotiated parameters; every session that begins after a change of the mode obeys
 //! the new mode. No ticket outlives its mode, because each change starts with empty ticket stores.
+//!
+//! Decision 0080 says why.
 
 mod certificate;
 mod client;

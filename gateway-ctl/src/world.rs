@@ -2,6 +2,8 @@
 //!
 //! The API, the resolver and alerts read nothing else. State, facts, plan, the last run and the reports of services
 //! therefore always belong to the same instant.
+//!
+//! Decision 0075 says why.
 
 pub mod live;
 pub mod reports;

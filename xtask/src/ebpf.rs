@@ -1,6 +1,7 @@
 //! `cargo xtask ebpf`: builds the kernel programs into the folder from which every build of the daemon embeds them.
 //!
-//! They are committed with a record of their inputs, so that only a change of the programs needs the BPF toolchain.
+//! They are committed with a record of their inputs, so that only a change of the programs needs the BPF toolchain. A
+//! stale object fails tidy, tests, demo and bench.
 
 mod debug;
 mod object;

@@ -1,4 +1,7 @@
 //! `cargo xtask test`: runs every suite in order and prints a table and a summary line at the end.
+//!
+//! Every command names the whole workspace and at least one test target. Cargo selects the features of dependencies by
+//! packages and targets, so with other selections most dependencies were built three times.
 
 mod durations;
 mod failures;

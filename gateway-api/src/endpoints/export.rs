@@ -1,4 +1,8 @@
 //! Export and import of the configuration: as plain JSON without secrets, or encrypted with all secrets.
+//!
+//! An export is written object by object by a blocking task, and encrypted on the way. An import goes to a file without
+//! a name and is parsed from there, with a limit on the memory of its values: a larger limit on bodies alone would let
+//! one request take many times its size. Two transfers may be in progress.
 
 use std::io::{self, BufReader, Read, Write};
 use std::marker::PhantomData;

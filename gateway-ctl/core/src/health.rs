@@ -2,6 +2,10 @@
 //!
 //! `/health`, `/observer`, the verdict, the metrics, the log and `gatewayd preflight` all show these checks. A check is
 //! about what a client of the gateway gets, not about a process that runs.
+//!
+//! A resolver without an upstream was well beside hosts without names, as long as its process ran. `status` of
+//! `/health` stays about the daemon, with HTTP 200: a service manager must not restart a gateway because its provider
+//! fails; `?full=true` answers 503 for monitors. Callers without the right to read get names and states only.
 
 mod code;
 mod findings;

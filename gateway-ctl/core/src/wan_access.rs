@@ -1,4 +1,6 @@
 //! Access to the API by uplinks, as the plan has it.
+//!
+//! Decision 0160 says why.
 
 use ipnet::IpNet;
 use serde::Serialize;

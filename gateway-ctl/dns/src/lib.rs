@@ -4,6 +4,8 @@
 //! traits of [`hooks`].
 //!
 //! It needs neither store nor kernel, so it is built, fuzzed and measured without the daemon.
+//!
+//! Decision 0098 says why it is not hickory-server.
 
 pub mod cache;
 mod downloads;

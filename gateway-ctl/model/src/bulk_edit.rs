@@ -3,6 +3,9 @@
 //! Items are matched with stored objects by id, else by a unique name or address, else by a name that only one object
 //! has. All objects concerned are detached from the draft first, so that the items may exchange names and priorities
 //! among themselves; then they are written in the order of the kinds, and those that refer to a later one wait for it.
+//!
+//! Item by item, valid edits are refused: two policies that swap priorities, two tunnels that swap names. Circular
+//! references use the previous state. An object that ends unchanged is not written, so a bulk edit is idempotent.
 
 pub mod diff;
 pub mod discard;

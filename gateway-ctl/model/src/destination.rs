@@ -3,6 +3,8 @@
 //! A stored secret is sent to the destination that it was stored for, and to no other: who may change an address, but may not
 //! read the secret, would otherwise have it sent to himself. So a change of the destination drops the stored secrets that
 //! go there, unless the same input has them again.
+//!
+//! Decision 0153 says why.
 
 use std::collections::BTreeMap;
 

@@ -2,6 +2,9 @@
 //!
 //! A published state is never changed. An edit works on a clone (the draft, from [`State::begin`]) that
 //! the store writes down and publishes as a whole, or drops.
+//!
+//! One list names each kind and its table, and a macro makes the fields, accessors and references of it: with an
+//! accessor written for each kind, a forgotten table showed only when an object referred to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -14,6 +14,8 @@
 //!
 //! This crate does not cover the UDP sockets of WireGuard in userspace, the processes of OpenVPN (it resolves their
 //! server), and connections to local sockets (management of OpenVPN, `gatewayd user`). They open no connection by name.
+//!
+//! Decision 0094 says why.
 
 pub mod backoff;
 mod binding;

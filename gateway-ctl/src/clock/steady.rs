@@ -4,6 +4,8 @@
 //! step. Within a boot, this clock follows the boot clock while the kernel's wall clock is behind. Across boots, it
 //! starts no earlier than the highest time in the store. Only a synchronised source can set it back, and only through
 //! [`Clock::set_back`]. Before that, the caller ends the objects that must not be prolonged.
+//!
+//! Decision 0071 says why.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

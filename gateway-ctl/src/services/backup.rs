@@ -1,7 +1,9 @@
 //! Backups: the configuration as files encrypted with a passphrase, made on a schedule or on request.
 //!
 //! A run writes, reads back, decrypts and compares, and only then gives the file its name and removes the oldest. A
-//! file with a backup's name is therefore complete. One run at a time; only the requester waits for it.
+//! file with a backup's name is therefore complete. One run at a time; only the requester waits for it. Object stores
+//! have no partial files and use the final name at once. The schedule follows from the runs alone, so restarts, missed
+//! nights and clock steps need no catch-up.
 
 pub mod encryption;
 mod error;

@@ -1,5 +1,8 @@
 //! Disk space of the store: a floor below which ordinary changes are refused, and a reserve for the changes that free
 //! space.
+//!
+//! Sign-in, deletions, reverts and wipes may use the reserve; ordinary changes are refused before they begin. The query
+//! log and downloaded lists stop earlier, at 16 MiB.
 
 use std::fs::{self, File};
 use std::io;

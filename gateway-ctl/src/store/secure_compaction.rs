@@ -1,7 +1,8 @@
 //! Rewrite of the whole file, so that no removed data stays in its bytes.
 //!
 //! The database copies pages on write and leaves the old ones unchanged. After a sealing of secrets, a
-//! change of the passphrase or a wipe, a new file with copies of the tables therefore replaces the old one.
+//! change of the passphrase or a wipe, a new file with copies of the tables therefore replaces the old one. To overwrite
+//! free pages would need knowledge of their allocation. The copy needs free space.
 
 use std::path::Path;
 

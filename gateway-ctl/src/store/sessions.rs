@@ -4,6 +4,9 @@
 //! enabled and has that epoch. Deleting a user or changing a password therefore ends sessions in the same
 //! transaction. The time of the last use is written at most once a minute. After a crash, a session may end that much
 //! too early, but never too late.
+//!
+//! Their number is bounded for each user and in total. One more ends the least recently used one: to refuse it would
+//! lock out the owner of a forgotten browser.
 
 mod operations;
 

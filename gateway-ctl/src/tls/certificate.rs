@@ -1,4 +1,7 @@
 //! Server certificate: read from files, reloaded when the files change, kept when the new ones are invalid.
+//!
+//! A broken certificate must not stop the gateway. Without any, the port is open, every handshake fails, the local
+//! socket answers and `/observer` shows the reason.
 
 use std::fs;
 use std::io;

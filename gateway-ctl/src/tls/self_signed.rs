@@ -2,7 +2,8 @@
 //!
 //! It is valid for two years. The daemon replaces it a month before its expiry, or when it lacks a name or address of
 //! the gateway. The key stays, so that clients that trust the key keep trusting it. Obsolete names are no reason for
-//! a replacement: needless changes teach users to ignore warnings.
+//! a replacement: needless changes teach users to ignore warnings. Global IPv6 addresses are left out, because providers
+//! change them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};

@@ -2,6 +2,9 @@
 //!
 //! `docs/src/glossary.md` defines the words that stay. Strings are not looked at: names on the wire and texts of the
 //! specification stay as they are.
+//!
+//! Readers of Cilium, unbound or Tailscale had to decode words of the project. A rewrite without a check would not
+//! last. The check knows words, not sentences.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,8 @@
 //! Undo of one change among later ones: fields of the change are restored, later changes stay.
+//!
+//! To restore the whole snapshot would remove later writes of others. An object that the change created, and that a
+//! later write changed or needs, stays; such cases are listed as overlaps. Applied forms of policies are always
+//! restored, unless the policy itself cannot be: a change that locked its author out must end.
 
 use std::collections::{BTreeMap, BTreeSet};
 

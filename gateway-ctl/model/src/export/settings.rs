@@ -1,4 +1,11 @@
 //! Settings of an export: what was set at run time, whatever key of the configuration file it shadows.
+//!
+//! The keys come from the registries, so none is forgotten; a test sets every one and restores it on a fresh gateway.
+//! `complete` says that a document names every setting: only then does an import in place of the configuration take
+//! others back. Values of the file are not imported, because they belong to the machine; those that differ are
+//! warnings. A value that is valid with the file of the exporting gateway and not with the one here is left out with a
+//! warning; one that is wrong with both is a fault. An applied form of a policy that is not valid here is a warning,
+//! and the stored form is applied: without either, traffic of its devices would leave directly.
 
 use serde_json::{Map, Value};
 

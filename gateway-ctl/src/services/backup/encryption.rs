@@ -1,4 +1,7 @@
 //! Encrypted exports: age files (age-encryption.org/v1) with a passphrase, which `age -d` decrypts too.
+//!
+//! A format of our own would need trust without review, and a backup must open without this gateway. A file whose work
+//! factor exceeds 2^18 is refused, because it would exhaust a small machine.
 
 use std::io::{self, BufReader, Read, Write};
 

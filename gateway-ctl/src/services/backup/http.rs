@@ -1,4 +1,5 @@
-//! HTTP to a target: one connection for each request, over the gateway's own TLS, without proxies and redirects.
+//! HTTP to a target: one connection for each request, over the gateway's own TLS, without proxies and redirects. A pool
+//! of connections would keep TLS configurations of an earlier mode.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! Pending change that is rolled back unless confirmed (commit-confirmed).
 //!
 //! The store keeps the deadline in both clocks. Within one boot, the boot clock counts, because it cannot be set.
-//! After a reboot, the wall clock counts, but never for longer than the requested time.
+//! After a reboot, the wall clock counts, but never for longer than the requested time. An overdue change is rolled back
+//! before the first plan of a start is compiled.
 
 use std::time::Duration;
 
