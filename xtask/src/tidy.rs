@@ -46,7 +46,7 @@ const RULES: &[Rule] = &[
     ("every package takes the workspace's lints", |s| Ok(text::lints(s))),
     ("no source file is longer than 600 lines", |s| Ok(text::length(s))),
     ("no document is longer than its limit", |s| Ok(documents::lengths(s))),
-    ("every decision has its parts, and is in the index", |s| Ok(documents::decisions(s))),
+    ("every decision has its parts, is in the index, and is cited", |s| Ok(documents::decisions(s))),
     ("no package has more retired words than its debt", |s| Ok(vocabulary::retired_words(s))),
     ("no package has more doc comments that begin with a question word than its debt", |s| {
         Ok(vocabulary::first_words(s))

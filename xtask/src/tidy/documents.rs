@@ -30,14 +30,16 @@ pub fn lengths(sources: &[Source]) -> Vec<String> {
     too_long.collect()
 }
 
-/// Returns the decisions with an invalid number, status, date, area, heading, length or index entry.
+/// Returns the decisions with an invalid number, status, date, area, heading, length or index entry, those that no code
+/// cites, and the citations of others.
 pub fn decisions(sources: &[Source]) -> Vec<String> {
     let index = sources.iter().find(|source| source.path == INDEX).map_or("", |source| &source.text);
     let records = sources.iter().filter(|source| source.is_below(DECISIONS) && source.path != INDEX);
     let mut numbers = BTreeSet::new();
+    let citations: Vec<Citation<'_>> = sources.iter().flat_map(citations).collect();
     let mut problems = Vec::new();
-    for source in records {
-        let name = &source.path[DECISIONS.len() + 1..];
+    for source in records.clone() {
+        let name = file_name(source);
         let mut problem = |what: &str| problems.push(format!("{}: {what}", source.path));
         match number(name) {
             Some(number) if !source.text.starts_with(&format!("# {number} ")) => {
@@ -69,8 +71,38 @@ pub fn decisions(sources: &[Source]) -> Vec<String> {
             Some(_) => {}
             None => problem("the line `Status: …` does not end with `Area: ….`"),
         }
+        let is_cited = |number: &str| citations.iter().any(|citation| citation.number == number);
+        if number(name).is_some_and(|number| !is_cited(number)) {
+            problem("no code cites it, as in `Decision NNNN says why.`");
+        }
+    }
+    let existing: BTreeSet<&str> = records.filter_map(|source| number(file_name(source))).collect();
+    let unknown = citations.iter().filter(|citation| !existing.contains(citation.number));
+    for Citation { source, line, number } in unknown {
+        problems.push(source.at(*line, &format!("there is no decision {number}")));
     }
     problems
+}
+
+/// Citation of a decision in the code.
+struct Citation<'a> {
+    source: &'a Source,
+    line: usize,
+    number: &'a str,
+}
+
+/// Returns the decisions that a file cites, as in `Decision NNNN says why.` A document has links in place of citations.
+fn citations(source: &Source) -> Vec<Citation<'_>> {
+    let lines = source.lines().filter(|_| !source.path.ends_with(".md"));
+    let after = lines.flat_map(|(line, text)| text.split("ecision ").skip(1).map(move |rest| (line, rest)));
+    let numbers = after.filter_map(|(line, rest)| Some((line, rest.get(..4)?)));
+    let numbers = numbers.filter(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
+    numbers.map(|(line, number)| Citation { source, line, number }).collect()
+}
+
+/// Returns the name of a decision's file.
+fn file_name(source: &Source) -> &str {
+    &source.path[DECISIONS.len() + 1..]
 }
 
 /// Returns the area at the end of the line with the status.
@@ -103,11 +135,16 @@ mod tests {
         Source { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Returns the problems of one decision that the index lists, without its path.
+    fn citing(number: &str) -> Source {
+        source("a/src/lib.rs", &format!("//! A.\n//! Decision {number} says why.\n"))
+    }
+
+    /// Returns the problems of one decision that the index lists and the code cites, without its path.
     fn problems(name: &str, text: &str) -> Vec<String> {
         let path = format!("{DECISIONS}/{name}");
         let index = format!("# Decisions\n\n## Build\n\n## DNS\n\n- [Title]({name})\n");
-        let found = decisions(&[source(INDEX, &index), source(&path, text)]);
+        let sources = [source(INDEX, &index), source(&path, text), citing(number(name).unwrap_or("NNNN"))];
+        let found = decisions(&sources);
         found.iter().map(|problem| problem.replace(&format!("{path}: "), "")).collect()
     }
 
@@ -134,14 +171,33 @@ mod tests {
         assert_eq!(problems("1-title.md", DECISION), ["the name is not NNNN-title.md"]);
         let twice = [
             source(INDEX, "\n## DNS\n(0001-a.md) (0001-b.md)"),
-            source("docs/src/decisions/0001-a.md", DECISION),
             source("docs/src/decisions/0001-b.md", DECISION),
+            source("docs/src/decisions/0001-a.md", DECISION),
+            citing("0001"),
         ];
-        assert_eq!(decisions(&twice), ["docs/src/decisions/0001-b.md: another decision has this number"]);
+        assert_eq!(decisions(&twice), ["docs/src/decisions/0001-a.md: another decision has this number"]);
         assert_eq!(
-            decisions(&twice[1..2]),
+            decisions(&twice[2..]),
             ["docs/src/decisions/0001-a.md: not in docs/src/decisions/README.md below `## DNS`"]
         );
+    }
+
+    #[test]
+    fn decision_without_a_citation_is_found() {
+        let record = || source("docs/src/decisions/0001-a.md", DECISION);
+        let uncited = "docs/src/decisions/0001-a.md: no code cites it, as in `Decision NNNN says why.`";
+        let index = || source(INDEX, "\n## DNS\n(0001-a.md)");
+        assert_eq!(decisions(&[index(), record()]), [uncited]);
+        let page = source("docs/src/a.md", &citing("0001").text);
+        assert_eq!(decisions(&[index(), record(), page]), [uncited]);
+        assert_eq!(decisions(&[index(), record(), citing("0001")]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn citation_of_no_decision_is_found() {
+        let number = "0002";
+        let unknown = format!("a/src/lib.rs:2: there is no decision {number}");
+        assert_eq!(decisions(&[citing(number)]), [unknown]);
     }
 
     #[test]
