@@ -178,8 +178,8 @@ fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive)
 }
 
-async fn accept<D: Listener>(
-    door: D,
+async fn accept<L: Listener>(
+    listener: L,
     handler: Arc<dyn RequestHandler>,
     limits: Limits,
     mut stopping: watch::Receiver<bool>,
@@ -192,7 +192,7 @@ async fn accept<D: Listener>(
             () = ended(&mut stopping) => break,
             // Removes finished connections from the set.
             Some(_) = connections.join_next() => continue,
-            accepted = door.next() => accepted,
+            accepted = listener.next() => accepted,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -210,7 +210,7 @@ async fn accept<D: Listener>(
         };
         let number = slot.number();
         let service = connection::Service::new(handler.clone(), peer, slot.activity(), limits, stop.clone());
-        let serving = door.serve(stream, service);
+        let serving = listener.serve(stream, service);
         let task = connections.spawn(async move {
             let _slot = slot;
             serving.await;
@@ -218,7 +218,7 @@ async fn accept<D: Listener>(
         slots.note_task(number, task);
     }
     // Accepts no new connections. Open ones have received the signal too.
-    drop(door);
+    drop(listener);
     while connections.join_next().await.is_some() {}
 }
 

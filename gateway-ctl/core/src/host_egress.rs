@@ -52,7 +52,7 @@ pub fn of_client(
 ) -> (HostEgress, u32) {
     let Client { mac, address, .. } = *client;
     let Some(entry) = entry(input, client) else {
-        let why = format!("nobody knows by which network {address} asks");
+        let why = format!("the network of {address} is not known");
         return (HostEgress::Blocked(why), RANK_NONE);
     };
     let evaluated = |(from, to): (IpAddr, IpAddr)| {

@@ -29,7 +29,7 @@ const THREAD_END_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Resolver {
     shared: Arc<Shared>,
     listeners: Arc<Mutex<Listeners>>,
-    reins: Arc<[Arc<WorkerControl>]>,
+    controls: Arc<[Arc<WorkerControl>]>,
     /// Threads that end by themselves on a stop signal.
     threads: Mutex<Vec<JoinHandle<()>>>,
     log_thread: Mutex<Option<JoinHandle<()>>>,
@@ -102,11 +102,11 @@ impl Resolver {
         let kernel_cache = KernelCache::new(dataplane, log.clone(), count);
         let state = State { settings: Arc::new(settings), clients, local_answers, fqdn_policy };
         let shared = Shared::new(state, ask, log.clone(), kernel_cache, supervisor.clone());
-        let (hand, handed) = tokio::sync::mpsc::channel(QUEUE);
-        let (mut threads, mut reins) = (Vec::with_capacity(count + 1), Vec::with_capacity(count));
+        let (slow_path, queries) = tokio::sync::mpsc::channel(QUEUE);
+        let (mut threads, mut controls) = (Vec::with_capacity(count + 1), Vec::with_capacity(count));
         for index in 0..count {
-            let (worker, own) = Worker::new(shared.clone(), hand.clone(), index)?;
-            reins.push(own);
+            let (worker, own) = Worker::new(shared.clone(), slow_path.clone(), index)?;
+            controls.push(own);
             let worker = Mutex::new(worker);
             let run = move || worker.lock().unwrap_or_else(PoisonError::into_inner).run();
             threads.push(threads::supervise(&*supervisor, format!("dns-{index}"), run));
@@ -117,14 +117,14 @@ impl Resolver {
             threads.push(threads::supervise(&*supervisor, "dns-repeat".into(), repeat));
         }
         let log_thread = threads::supervise(&*supervisor, "dns-log".into(), move || log.run());
-        let (attending, handed) = (shared.clone(), Arc::new(tokio::sync::Mutex::new(handed)));
+        let (attending, queries) = (shared.clone(), Arc::new(tokio::sync::Mutex::new(queries)));
         let attend = move || -> Pin<Box<dyn Future<Output = ()> + Send>> {
-            Box::pin(attending.clone().serve_queue(handed.clone()))
+            Box::pin(attending.clone().serve_queue(queries.clone()))
         };
         let attending = supervisor.restart_until_done("dns_slow_path".into(), Box::new(attend));
         let mut resolver = Resolver {
             listeners: Arc::default(),
-            reins: reins.into(),
+            controls: controls.into(),
             threads: Mutex::new(threads),
             log_thread: Mutex::new(Some(log_thread)),
             tasks: vec![attending.abort_handle()],
@@ -150,15 +150,16 @@ impl Resolver {
     fn bind(&self) {
         let wanted = self.shared.state.load().settings.clone();
         let mut listeners = self.listeners();
-        listeners.set(&self.shared, &wanted.listen, &self.reins);
+        listeners.set(&self.shared, &wanted.listen, &self.controls);
         listeners.set_secure(&self.shared, &wanted.secure);
         // A client that a closed socket has just served must not be answered in the kernel.
         self.shared.kernel_cache.invalidate();
     }
 
     fn rebinding(&self) -> StartTask {
-        let (shared, listeners, reins) = (self.shared.clone(), self.listeners.clone(), self.reins.clone());
-        Box::new(move || Box::pin(rebind(shared.clone(), listeners.clone(), reins.clone())))
+        let (shared, listeners, controls) =
+            (self.shared.clone(), self.listeners.clone(), self.controls.clone());
+        Box::new(move || Box::pin(rebind(shared.clone(), listeners.clone(), controls.clone())))
     }
 
     /// Replaces inputs of answers in one step, effective from the next query. Kernel cache entries from older inputs
@@ -216,7 +217,7 @@ impl Resolver {
         Status {
             listening,
             secure,
-            workers: self.reins.len(),
+            workers: self.controls.len(),
             cache: self.shared.cache.figures(),
             repeated: self.shared.kernel_cache.hits(),
             filtered: self.shared.kernel_filter.hits(),
@@ -285,22 +286,22 @@ impl Resolver {
         for task in &self.tasks {
             task.abort();
         }
-        self.listeners().close(&self.reins);
-        for reins in self.reins.iter() {
-            reins.stop();
+        self.listeners().close(&self.controls);
+        for control in self.controls.iter() {
+            control.stop();
         }
         self.shared.kernel_cache.end();
     }
 }
 
 /// Retries failed binds at an interval, forever.
-async fn rebind(shared: Arc<Shared>, listeners: Arc<Mutex<Listeners>>, reins: Arc<[Arc<WorkerControl>]>) {
+async fn rebind(shared: Arc<Shared>, listeners: Arc<Mutex<Listeners>>, controls: Arc<[Arc<WorkerControl>]>) {
     loop {
         tokio::time::sleep(RETRY_INTERVAL).await;
         let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if listeners.lacking() {
             let wanted = shared.state.load().settings.clone();
-            listeners.set(&shared, &wanted.listen, &reins);
+            listeners.set(&shared, &wanted.listen, &controls);
             listeners.set_secure(&shared, &wanted.secure);
         }
     }

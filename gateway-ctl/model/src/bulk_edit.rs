@@ -236,7 +236,7 @@ fn identify(
             }
             (None, None, 0, None) => {
                 if known.label.is_none() && known.aliases.is_empty() {
-                    problems.warn(&path, "Without an id or a name it is made anew by each apply.");
+                    problems.warn(&path, "Without an id or a name, each apply makes it again.");
                 }
                 (kind.ops.mint)(draft)
             }

@@ -87,7 +87,7 @@ pub enum RecordData {
     },
 }
 
-/// A value with the priority that stood before it.
+/// A value with the priority before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
     pub priority: Option<u16>,

@@ -76,7 +76,7 @@ impl<'a> Kernel<'a> {
     fn relayed(&self, proxy: u8, leg: u8) -> Exit {
         let table = Some(names::TABLE_RELAY);
         let Some(target) = self.compiled.plan.proxies.get(&proxy).filter(|_| !self.relay_gone) else {
-            return Exit { table, out: Err("nobody takes traffic for proxies".to_owned()) };
+            return Exit { table, out: Err("no relay takes traffic for this proxy".to_owned()) };
         };
         let families = [false, true].into_iter();
         let families =
@@ -188,7 +188,7 @@ impl<'a> Kernel<'a> {
             let Some(leg) = at else { return Ok(()) };
             let Some(underlay) = leg.underlay.leg() else {
                 let lost = leg.underlay == Underlay::Nowhere;
-                return if lost { Err("what should carry it is missing".to_owned()) } else { Ok(()) };
+                return if lost { Err("its underlay is missing".to_owned()) } else { Ok(()) };
             };
             let outer = leg.underlay.mark();
             // Either family may carry the outer packets.

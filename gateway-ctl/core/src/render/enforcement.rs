@@ -217,6 +217,6 @@ fn matcher(input: &Input<'_>, source: &Source) -> String {
         },
         Source::Destination { net, port: None } => format!("to {net}"),
         Source::Destination { net, port: Some(port) } => format!("to {net} port {port}"),
-        Source::Domain(_) => format!("to addresses that clients were told for {source}"),
+        Source::Domain(_) => format!("to addresses that clients resolved for {source}"),
     }
 }

@@ -308,7 +308,7 @@ fn enforcement_names_matchers_legs_and_findings() {
     let shown = enforce(&fixture.input(), &fixture.compiled());
     assert_eq!(shown.policies[0].matches, ["from 192.168.1.0/24", "from fd00:1::/64"]);
     assert_eq!(shown.policies[0].action.ipv4, "leg 16 (wg-a)");
-    assert_eq!(shown.policies[1].matches, ["to addresses that clients were told for example.com"]);
+    assert_eq!(shown.policies[1].matches, ["to addresses that clients resolved for example.com"]);
     assert_eq!(shown.findings, []);
     assert!(shown.attach.iter().any(|attach| attach.interface == "lan0" && attach.program == "ingress"));
     assert_eq!(

@@ -66,9 +66,9 @@ impl Listeners {
             let bound = self.bound.remove(listen);
             self.bound.insert(listen.clone(), bind(shared, listen, workers.len(), bound));
         }
-        for (index, reins) in workers.iter().enumerate() {
+        for (index, control) in workers.iter().enumerate() {
             let all = self.bound.values().filter_map(|bound| bound.udp.as_ref().ok());
-            reins.set(all.filter_map(|(_, sockets)| sockets.get(index).cloned()).collect());
+            control.set(all.filter_map(|(_, sockets)| sockets.get(index).cloned()).collect());
         }
         shared.kernel_filter.set_any_address(self.any_address());
     }
@@ -124,8 +124,8 @@ impl Listeners {
     pub fn close(&mut self, workers: &[Arc<WorkerControl>]) {
         self.bound.clear();
         self.secure.clear();
-        for reins in workers {
-            reins.set(Vec::new());
+        for control in workers {
+            control.set(Vec::new());
         }
     }
 }

@@ -231,7 +231,7 @@ impl UpstreamClient {
         let form =
             QueryEncoding { edns, padded: self.server.protocol.is_encrypted(), ..QueryEncoding::default() };
         for left in (0..MAX_CONNECTIONS).rev() {
-            let (channel, stood) = self.channel().await?;
+            let (channel, was_open) = self.channel().await?;
             let since = Instant::now();
             match channel.send_query(query.message(&form)).await {
                 Err(error) => {
@@ -239,7 +239,7 @@ impl UpstreamClient {
                     if closed {
                         self.forget(&channel);
                     }
-                    if !closed || left == 0 || !(stood || channel.has_answered()) {
+                    if !closed || left == 0 || !(was_open || channel.has_answered()) {
                         return Err(error);
                     }
                 }
@@ -251,7 +251,7 @@ impl UpstreamClient {
 
     /// Returns the connection, and whether it was already open.
     async fn channel(self: &Arc<UpstreamClient>) -> Result<(Connection, bool), Error> {
-        let (opening, stood) = {
+        let (opening, was_open) = {
             let mut slot = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
             let usable = slot.clone().filter(|opening| match opening.peek() {
                 None => true,
@@ -260,8 +260,8 @@ impl UpstreamClient {
             });
             match usable {
                 Some(opening) => {
-                    let stood = opening.peek().is_some();
-                    (opening, stood)
+                    let was_open = opening.peek().is_some();
+                    (opening, was_open)
                 }
                 None => {
                     let opening = self.open();
@@ -270,7 +270,7 @@ impl UpstreamClient {
                 }
             }
         };
-        opening.await.map(|channel| (channel, stood))
+        opening.await.map(|channel| (channel, was_open))
     }
 
     /// Opens a connection. The task continues if the first query gives up, because other queries may wait for it.

@@ -111,7 +111,7 @@ impl FallbackRun {
         match (poor, error) {
             (Some(poor), _) if !poor.0.1.referral => Ok(poor),
             (Some(_), _) => {
-                Err(Failure::Failed("the upstream refers to others and asks nobody itself".into()))
+                Err(Failure::Failed("the upstream answers with a referral and does not resolve".into()))
             }
             (None, Error::Timeout) => Err(Failure::Timeout),
             (None, error) => Err(Failure::Failed(error.to_string())),

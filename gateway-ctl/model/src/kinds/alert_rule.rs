@@ -144,7 +144,7 @@ impl Resource for AlertRule {
         if let Some(url) = &self.webhook_url {
             check_web_address("webhook_url", url, SCHEMES, problems);
             if self.notify == Notify::None {
-                problems.warn("webhook_url", "Nobody is told as long as notify is none.");
+                problems.warn("webhook_url", "It is not used while notify is none.");
             }
         }
         problems.lacks("", Capability::Alerts);

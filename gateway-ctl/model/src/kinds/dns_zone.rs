@@ -220,7 +220,7 @@ impl Resource for DnsZone {
         check_upstreams("upstreams", &self.upstreams, DnsProtocol::Udp, &None, problems);
         match self.r#type {
             ZoneType::Primary if !self.upstreams.is_empty() => {
-                problems.add(code::CONFLICT, "upstreams", "A primary zone answers itself and asks nobody.");
+                problems.add(code::CONFLICT, "upstreams", "A primary zone needs no upstreams.");
             }
             ZoneType::Primary => {}
             _ if self.upstreams.is_empty() => problems.required("upstreams"),

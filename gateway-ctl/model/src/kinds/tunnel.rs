@@ -394,7 +394,7 @@ impl Tunnel {
             }
             Some(transport) if transport.r#type == TransportType::Socks5 => {
                 if self.peers.iter().any(|peer| peer.endpoint.is_none()) {
-                    let message = "The proxy has to be told where the peer is.";
+                    let message = "The proxy needs the address of the peer.";
                     problems.add(code::REQUIRED, "peers[0].endpoint", message);
                 }
             }

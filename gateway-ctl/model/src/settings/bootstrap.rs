@@ -375,9 +375,7 @@ impl Bootstrap {
         let default = Auth::default();
         let given = !self.auth.api_keys.is_empty() || self.auth.local_net != default.local_net;
         if !self.auth.enabled && given {
-            notes.push(
-                "auth.local_net and auth.api_keys: nobody is asked while auth.enabled is false".to_owned(),
-            );
+            notes.push("auth.local_net and auth.api_keys: not used while auth.enabled is false".to_owned());
         }
         if !self.tls.enabled && (self.tls.cert.is_some() || self.tls.key.is_some()) {
             notes.push("tls.cert and tls.key: not used while tls.enabled is false".to_owned());

@@ -62,9 +62,9 @@ impl WorkerControl {
 
 pub struct Worker {
     shared: Arc<Shared>,
-    reins: Arc<WorkerControl>,
-    woken: UnixDatagram,
-    hand: mpsc::Sender<SlowPathQuery>,
+    control: Arc<WorkerControl>,
+    wake_receiver: UnixDatagram,
+    slow_path: mpsc::Sender<SlowPathQuery>,
     known: ClientCache,
     admission: AdmissionFilter,
     added: AddedClients,
@@ -86,17 +86,20 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 impl Worker {
     pub fn new(
         shared: Arc<Shared>,
-        hand: mpsc::Sender<SlowPathQuery>,
+        slow_path: mpsc::Sender<SlowPathQuery>,
         number: usize,
     ) -> io::Result<(Worker, Arc<WorkerControl>)> {
-        let (wake, woken) = UnixDatagram::pair()?;
+        let (wake, wake_receiver) = UnixDatagram::pair()?;
         wake.set_nonblocking(true)?;
-        woken.set_nonblocking(true)?;
-        let reins =
+        wake_receiver.set_nonblocking(true)?;
+        let control =
             Arc::new(WorkerControl { sockets: ArcSwap::default(), wake, stop: AtomicBool::new(false) });
-        let (reins, (known, admission, added, hosts)) = (reins.clone(), Default::default());
-        let own = reins.clone();
-        Ok((Worker { shared, reins: own, woken, hand, known, admission, added, hosts, number }, reins))
+        let (control, (known, admission, added, hosts)) = (control.clone(), Default::default());
+        let own = control.clone();
+        Ok((
+            Worker { shared, control: own, wake_receiver, slow_path, known, admission, added, hosts, number },
+            control,
+        ))
     }
 
     /// Runs until the worker is stopped. A panic loses the queries of one round, but the worker continues. If it ended,
@@ -116,10 +119,10 @@ impl Worker {
 
     fn watch(&mut self) -> io::Result<()> {
         let mut batch = Batch::new();
-        while !self.reins.stop.load(Ordering::Acquire) {
-            let sockets = self.reins.sockets.load_full();
+        while !self.control.stop.load(Ordering::Acquire) {
+            let sockets = self.control.sockets.load_full();
             let watched = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-            epoll::add(&watched, &self.woken, EventData::new_u64(WOKEN), EventFlags::IN)?;
+            epoll::add(&watched, &self.wake_receiver, EventData::new_u64(WOKEN), EventFlags::IN)?;
             for (index, socket) in (0..).zip(&*sockets) {
                 epoll::add(&watched, socket, EventData::new_u64(index), EventFlags::IN)?;
             }
@@ -145,7 +148,7 @@ impl Worker {
             }
         }
         let mut rest = [0; 16];
-        while called && self.woken.recv(&mut rest).is_ok() {}
+        while called && self.wake_receiver.recv(&mut rest).is_ok() {}
         called
     }
 
@@ -188,7 +191,7 @@ impl Worker {
                     out.clear();
                     let peer = batch.peer(index);
                     let handed = SlowPathQuery { message, peer, host, socket: socket.clone(), at: now };
-                    if self.hand.try_send(handed).is_err() {
+                    if self.slow_path.try_send(handed).is_err() {
                         shared.counts.overloaded.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -358,8 +361,8 @@ mod tests {
 
     /// Sends one query from each address and returns the number of answers.
     fn answered(world: &Fixture, from: impl Iterator<Item = IpAddr>) -> usize {
-        let (hand, _handed) = mpsc::channel(1);
-        let (mut worker, _reins) = Worker::new(world.shared.clone(), hand, 0).expect("a worker");
+        let (slow_path, _handed) = mpsc::channel(1);
+        let (mut worker, _control) = Worker::new(world.shared.clone(), slow_path, 0).expect("a worker");
         let (state, now) = (world.shared.state.load(), world.shared.clock.now());
         worker.known.renew(&state);
         let (query, mut out) = (question("ads.example", rtype::A), Vec::new());
