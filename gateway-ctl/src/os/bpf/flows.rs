@@ -6,7 +6,7 @@
 //! DNS-learned addresses do not expire for such flows. The count is not atomic between processors, so a budget may
 //! admit a few more.
 //!
-//! Decision 0132 says why.
+//! Decision 0132 says how the records are stored, and why.
 
 use std::collections::BTreeMap;
 

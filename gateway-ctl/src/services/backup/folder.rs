@@ -1,5 +1,5 @@
-//! Local folder as the target of backups. It is not created: below an empty mount point a new folder would fill the wrong
-//! disk.
+//! Local folder as the target of backups. It is not created: below an empty mount point a new folder would fill the
+//! wrong disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Take};

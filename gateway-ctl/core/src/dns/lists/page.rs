@@ -1,9 +1,9 @@
 //! Recognition of documents that are no list: pages of a captive portal or of a sign-in, and answers in JSON.
 //!
-//! A captive portal answers each URL with status 200: a page with one name on a line of its own replaced a list of 5
-//! 000 entries. The media type alone decides nothing, because servers send lists as HTML. A list with less than a
-//! quarter of the entries of the copy in use, if that has 20 or more, is refused as well, until no check has succeeded
-//! for 7 days. Both are failed checks, and the copy in use stays.
+//! A captive portal answers each URL with status 200: a page with one name on a line of its own replaced a list of
+//! thousands. The media type alone decides nothing, because servers send lists as HTML. A list with less than a quarter
+//! of the entries of the copy in use, if that has 20 or more, is refused as well, until no check has succeeded for 7
+//! days. Both are failed checks, and the copy in use stays.
 
 /// Signs of a page in the lines of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
