@@ -1,4 +1,5 @@
-//! Handles of services: through them, the API and other services read and direct what a service keeps.
+//! Handles of services: through them, the API and other services read and direct what a service keeps. Decision 0183 says
+//! why.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
