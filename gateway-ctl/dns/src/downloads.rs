@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::erase::erase_files_of;
+use gateway_journal::erase::erase_files_of;
 use crate::hooks::Supervise;
 
 mod disk_cache;

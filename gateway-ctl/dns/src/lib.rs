@@ -9,13 +9,11 @@
 
 pub mod cache;
 mod downloads;
-pub mod erase;
 pub mod extfilter;
 pub mod hooks;
 pub mod lists;
 pub mod query_log;
 pub mod resolver;
-pub mod room;
 pub mod serve;
 pub mod signing;
 mod threads;

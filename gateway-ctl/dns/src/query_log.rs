@@ -5,11 +5,9 @@
 
 mod bloom;
 mod filter;
+mod format;
 mod journal;
-mod recent;
 pub mod record;
-mod segment;
-mod settings;
 pub mod stats;
 pub mod worker_buffer;
 
@@ -22,15 +20,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use filter::{ClientFilter, DomainFilter, Filter, PageStart};
+pub use filter::{ClientFilter, DomainFilter, Filter};
+pub use gateway_journal::{PageStart, SearchEnd, Settings};
 use journal::Journal;
-pub use journal::{Page, SearchEnd};
 pub use record::{DisplayRecord, QueryRecord};
-pub use settings::Settings;
 pub use stats::{ClientStats, RuleCounter, RuleCounters, Totals};
 pub use worker_buffer::{RecordTemplate, WorkerBuffer, last_probe};
 
 use crate::WallClock;
+
+/// Page of records, with its cost.
+pub type Page = gateway_journal::Page<DisplayRecord>;
 
 /// Lanes are emptied this often.
 const TICK: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use gateway_dns::erase::erase_file;
+use gateway_journal::erase::erase_file;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

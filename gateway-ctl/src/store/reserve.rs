@@ -39,7 +39,7 @@ impl DiskRoom {
                 "The disk of the store is full: changes are refused until there is room.".to_owned(),
             );
         }
-        let low = self.free_bytes < gateway_dns::room::FLOOR_BYTES;
+        let low = self.free_bytes < gateway_journal::room::FLOOR_BYTES;
         let free = self.free_bytes >> 20;
         low.then(|| format!("{free} MiB are left: the query log and copies of lists are not written."))
     }
@@ -61,7 +61,7 @@ impl Reserve {
 
     /// Returns the free space; `None` if the file system does not report it.
     pub fn room(&self) -> Option<DiskRoom> {
-        let free_bytes = gateway_dns::room::free_bytes(&self.folder).ok()?;
+        let free_bytes = gateway_journal::room::free_bytes(&self.folder).ok()?;
         Some(DiskRoom { free_bytes, floor_bytes: FLOOR_BYTES, reserve: self.path().exists() })
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use gateway_core::state_machines::deadman::CheckIn;
-use gateway_dns::erase::erase_file;
+use gateway_journal::erase::erase_file;
 use gateway_model::{KINDS, RoutingPolicy, State};
 use redb::{Key, TableDefinition, TableError, TableHandle, Value, WriteTransaction};
 use serde_json::json;

@@ -18,8 +18,22 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("gateway-ebpf", &["gateway-common"]),
     ("gateway-core", &["gateway-common", "gateway-model"]),
     ("gateway-outbound", &["gateway-common"]),
-    ("gateway-dns", &["gateway-common", "gateway-core", "gateway-model", "gateway-outbound"]),
-    ("gateway-ctl", &["gateway-common", "gateway-core", "gateway-dns", "gateway-model", "gateway-outbound"]),
+    ("gateway-journal", &[]),
+    (
+        "gateway-dns",
+        &["gateway-common", "gateway-core", "gateway-journal", "gateway-model", "gateway-outbound"],
+    ),
+    (
+        "gateway-ctl",
+        &[
+            "gateway-common",
+            "gateway-core",
+            "gateway-dns",
+            "gateway-journal",
+            "gateway-model",
+            "gateway-outbound",
+        ],
+    ),
     (
         "gateway-api",
         &[

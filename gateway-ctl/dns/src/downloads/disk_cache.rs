@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use gateway_model::Id;
 use serde::Serialize;
 
-use crate::room;
+use gateway_journal::room;
 
 /// Disk cache of one kind of download, identified by the file extension.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use gateway_core::dns::NameRef;
+use gateway_journal::Summary;
 
 use super::record::{ClientKey, RecordView};
 use super::{ClientFilter, DomainFilter, Filter};
@@ -64,8 +65,30 @@ impl BloomSummary {
         suffixes.for_each(|suffix| put(&mut self.domains, hash(suffix.wire()), salt));
     }
 
-    /// False: none of the records matches.
-    pub fn may_match(&self, filter: &Filter, salt: u64) -> bool {
+    fn from_bytes(bytes: &[u8; LENGTH]) -> BloomSummary {
+        let mut summary = BloomSummary::NOTHING;
+        let words = [&mut summary.outcomes].into_iter();
+        let words = words.chain(&mut summary.clients).chain(&mut summary.domains);
+        for (word, bit_index) in words.zip(bytes.chunks_exact(8)) {
+            *word = bit_index.first_chunk().map_or(u64::MAX, |bit_index| u64::from_le_bytes(*bit_index));
+        }
+        summary
+    }
+}
+
+impl Summary for BloomSummary {
+    type Filter = Filter;
+
+    fn nothing() -> BloomSummary {
+        BloomSummary::NOTHING
+    }
+
+    /// A block of the version without summaries may have anything.
+    fn read(_: [u8; 4], bytes: &[u8]) -> BloomSummary {
+        bytes.first_chunk().map_or(BloomSummary::ANYTHING, BloomSummary::from_bytes)
+    }
+
+    fn may_match(&self, filter: &Filter, salt: u64) -> bool {
         let cached = filter.cached.and_then(|cached| cached.then_some(Status::Cached));
         let mut statuses = filter.status.into_iter().chain(cached);
         let outcome = statuses.all(|status| self.outcomes & 1 << (status as u8 & 63) != 0);
@@ -87,21 +110,11 @@ impl BloomSummary {
         outcome && client && domain
     }
 
-    pub fn write(&self, out: &mut [u8]) {
+    fn write(&self, out: &mut [u8]) {
         let words = [self.outcomes].into_iter().chain(self.clients).chain(self.domains);
         for (word, bit_index) in words.zip(out.chunks_exact_mut(8)) {
             bit_index.copy_from_slice(&word.to_le_bytes());
         }
-    }
-
-    pub fn read(bytes: &[u8; LENGTH]) -> BloomSummary {
-        let mut summary = BloomSummary::NOTHING;
-        let words = [&mut summary.outcomes].into_iter();
-        let words = words.chain(&mut summary.clients).chain(&mut summary.domains);
-        for (word, bit_index) in words.zip(bytes.chunks_exact(8)) {
-            *word = bit_index.first_chunk().map_or(u64::MAX, |bit_index| u64::from_le_bytes(*bit_index));
-        }
-        summary
     }
 }
 
@@ -152,7 +165,7 @@ mod tests {
         put(&mut summary.domains, hash(b"\x01a\0"), 1);
         let mut bytes = [0; LENGTH];
         summary.write(&mut bytes);
-        assert_eq!(BloomSummary::read(&bytes), summary);
+        assert_eq!(BloomSummary::from_bytes(&bytes), summary);
         assert!(
             BloomSummary::ANYTHING
                 .may_match(&Filter { client: Some(ClientFilter::Number(1)), ..Filter::default() }, 3)

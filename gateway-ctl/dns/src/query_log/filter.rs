@@ -1,4 +1,4 @@
-//! Selection of records: by their properties, and by page.
+//! Selection of records by their properties.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -48,12 +48,4 @@ pub enum DomainFilter {
     Contains(String),
     /// The name itself or one below it.
     Within(Name),
-}
-
-/// Start of a page: records older than this, newest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageStart {
-    /// ID of the last record of the previous page.
-    Id(u64),
-    Time(Timestamp),
 }

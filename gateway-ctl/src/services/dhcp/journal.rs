@@ -1,160 +1,81 @@
 //! Journal of leases on disk. A lease is durable when its append returns.
 //!
-//! One synchronisation of the disk serves all leases of an append. The file is written into space that is allocated
-//! before, so a synchronisation writes data only. It is compacted when most of its records are outdated.
-//!
 //! Decision 0112 says why.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gateway_core::state_machines::dhcp::{Lease, append, recover};
-use gateway_dns::erase::erase_file;
+use gateway_journal::{Ledger, Recovered};
 
-/// Space that is allocated at once.
-const CHUNK: u64 = 1 << 20;
-/// Outdated records that are kept, besides as many as there are leases.
-const OUTDATED: usize = 10_000;
+/// File of the folder.
+const FILE: &str = "leases";
 
 #[derive(Debug)]
-pub struct Journal {
-    path: PathBuf,
-    file: File,
-    /// End of the records.
-    end: u64,
-    /// End of the allocated space.
-    allocated: u64,
-    records: usize,
-    /// A write failed: the file may lack what memory has, and is written again before the next append.
-    is_behind: bool,
-}
+pub struct Journal(Ledger);
 
 impl Journal {
     /// Opens the journal of a folder, or creates it. Returns it with its leases.
     pub fn open(folder: &Path) -> io::Result<(Journal, BTreeMap<Ipv4Addr, Lease>)> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let path = folder.join("leases");
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
-        sync_folder(&path)?;
-        let bytes = fs::read(&path)?;
-        let recovered = recover(&bytes);
-        let end = u64::try_from(recovered.end).map_err(io::Error::other)?;
-        let mut journal = Journal {
-            path,
-            file,
-            end,
-            allocated: u64::try_from(bytes.len()).map_err(io::Error::other)?,
-            records: recovered.records,
-            is_behind: false,
-        };
-        drop(bytes);
-        if recovered.damaged_bytes > 0 {
+        let (mut leases, mut damaged_bytes) = (BTreeMap::new(), 0);
+        let ledger = Ledger::open(&folder.join(FILE), |bytes| {
+            let recovered = recover(bytes);
+            (leases, damaged_bytes) = (recovered.leases, recovered.damaged_bytes);
+            Recovered { end: recovered.end, records: recovered.records }
+        })?;
+        let mut journal = Journal(ledger);
+        if damaged_bytes > 0 {
             tracing::warn!(
-                bytes = recovered.damaged_bytes,
-                leases = recovered.leases.len(),
+                bytes = damaged_bytes,
+                leases = leases.len(),
                 "journal of DHCP leases was cut or damaged: what was readable is kept"
             );
-            journal.compact(recovered.leases.values())?;
+            journal.compact(leases.values())?;
         }
-        Ok((journal, recovered.leases))
+        Ok((journal, leases))
     }
 
     /// Makes leases durable.
     pub fn append(&mut self, leases: &[Lease]) -> io::Result<()> {
-        if leases.is_empty() {
-            return Ok(());
-        }
-        let mut records = Vec::with_capacity(leases.len() * 64);
-        leases.iter().for_each(|lease| append(&mut records, lease));
-        let written = self.write(&records);
-        match written {
-            Ok(()) => self.records += leases.len(),
-            // What the kernel holds after a failed synchronisation is unknown.
-            Err(_) => self.is_behind = true,
-        }
-        written
-    }
-
-    fn write(&mut self, records: &[u8]) -> io::Result<()> {
-        let end = self.end + records.len() as u64;
-        if end > self.allocated {
-            let allocated = end.next_multiple_of(CHUNK);
-            let zeros = vec![0; usize::try_from(allocated - self.allocated).map_err(io::Error::other)?];
-            self.file.write_all_at(&zeros, self.allocated)?;
-            self.allocated = allocated;
-        }
-        self.file.write_all_at(records, self.end)?;
-        self.file.sync_data()?;
-        self.end = end;
-        Ok(())
+        let (records, count) = encode(leases.iter());
+        self.0.append(&records, count)
     }
 
     /// Reports whether the file may lack what memory has.
     pub fn is_behind(&self) -> bool {
-        self.is_behind
+        self.0.is_behind()
     }
 
     /// Reports whether the file should be written again from the leases in memory.
     pub fn wants_compaction(&self, leases: usize) -> bool {
-        self.is_behind || self.records > 2 * leases + OUTDATED
+        self.0.wants_compaction(leases)
     }
 
     /// Writes the file again, with these leases only.
     pub fn compact<'a>(&mut self, leases: impl Iterator<Item = &'a Lease>) -> io::Result<()> {
-        let draft = self.path.with_extension("new");
-        let mut records = Vec::new();
-        let count = leases.map(|lease| append(&mut records, lease)).count();
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all_at(&records, 0)?;
-        file.sync_all()?;
-        fs::rename(&draft, &self.path)?;
-        sync_folder(&self.path)?;
-        let outdated = std::mem::replace(&mut self.file, file);
-        overwrite(&outdated, self.allocated);
-        self.end = records.len() as u64;
-        self.allocated = self.end;
-        self.records = count;
-        self.is_behind = false;
-        Ok(())
+        let (records, count) = encode(leases);
+        self.0.compact(&records, count)
     }
 
     /// Erases all records.
     pub fn erase(&mut self) -> io::Result<()> {
-        erase_file(&self.path)?;
-        let folder = self.path.parent().unwrap_or(Path::new(".")).to_owned();
-        let (journal, _) = Journal::open(&folder)?;
-        *self = journal;
-        Ok(())
+        self.0.erase()
     }
 }
 
-/// Overwrites a file that has no name any more. Its blocks would keep the names of clients.
-fn overwrite(file: &File, length: u64) {
-    let zeros = vec![0; 1 << 16];
-    let mut at = 0;
-    while at < length {
-        let step = (length - at).min(zeros.len() as u64);
-        let part = &zeros[..usize::try_from(step).unwrap_or(zeros.len())];
-        if let Err(error) = file.write_all_at(part, at) {
-            tracing::debug!(%error, "failed to overwrite an outdated journal of leases");
-            return;
-        }
-        at += step;
-    }
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+/// Encodes leases. Returns them with their number.
+fn encode<'a>(leases: impl Iterator<Item = &'a Lease>) -> (Vec<u8>, usize) {
+    let mut records = Vec::new();
+    let count = leases.map(|lease| append(&mut records, lease)).count();
+    (records, count)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, OpenOptions};
+
     use gateway_core::state_machines::dhcp::LeaseState;
     use gateway_model::MacAddr;
 
@@ -199,12 +120,12 @@ mod tests {
         let path = folder.path().join("leases");
         let (mut journal, _) = Journal::open(folder.path()).expect("a journal");
         journal.append(&[lease(1, 10), lease(2, 10)]).expect("written");
-        let end = journal.end;
         drop(journal);
+        let end = recover(&fs::read(&path).expect("a file")).end as u64;
         OpenOptions::new().write(true).open(&path).expect("a file").set_len(end - 3).expect("cut");
         let (mut journal, leases) = Journal::open(folder.path()).expect("a journal");
         assert_eq!(leases.into_values().collect::<Vec<_>>(), [lease(1, 10)]);
-        assert!(journal.end < end && !folder.path().join("leases.new").exists());
+        assert!(fs::metadata(&path).expect("a file").len() < end && !folder.path().join("leases.new").exists());
         journal.append(&[lease(3, 10)]).expect("written");
         assert_eq!(reopened(folder.path()).len(), 2);
     }

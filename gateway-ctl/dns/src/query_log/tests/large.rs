@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gateway_model::Id;
 
-use super::super::journal::{Journal, Page};
+use super::super::journal::Journal;
 use super::super::*;
 use crate::hooks::Client;
 use crate::serve::test_doubles::{a, client, message, name};
