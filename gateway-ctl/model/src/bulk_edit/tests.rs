@@ -214,7 +214,7 @@ fn a_changed_secret_is_reported_and_not_shown() {
         applied(&state, Mode::Merge, json!({"tunnels": [{"name": "home", "private_key": other}]}));
     let text = serde_json::to_string(&outcome.changes).unwrap();
     assert!(!text.contains(KEY) && !text.contains(other), "{text}");
-    assert_eq!(outcome.changes[0].diff["private_key"].secret, Some("changed"));
+    assert_eq!(outcome.changes[0].diff["private_key"].secret, Some(SecretChange::Changed));
     let (_, outcome) =
         applied(&state, Mode::Merge, json!({"tunnels": [{"name": "home", "private_key": KEY}]}));
     assert_eq!(outcome.changes[0].op, Op::Unchanged);
