@@ -4,40 +4,29 @@
 
 use std::time::Duration;
 
+use clap_complete::CompletionCandidate;
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::grammar::{Command, Kind};
-use crate::{escape, request};
+use crate::escape;
 
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// Returns one line for each candidate: the word, a tab, its description. `words` are a kind and, if it has any, a
-/// verb.
-pub fn lines(table: &[Kind], words: &[String]) -> String {
-    let collection =
-        command(table, words).and_then(request::object_operand).map(|(_, collection)| collection);
-    let Some(collection) = collection else { return String::new() };
-    let Ok(client) = Client::from_environment() else { return String::new() };
+/// Returns the objects of a collection of the API.
+pub fn objects(collection: &'static str) -> Vec<CompletionCandidate> {
+    let Ok(client) = Client::from_environment() else { return Vec::new() };
     match client.with_timeout(LIMIT).get(collection) {
         Ok(answer) => choices(answer.data.as_array().map_or(&[][..], Vec::as_slice)),
-        Err(_) => String::new(),
+        Err(_) => Vec::new(),
     }
-}
-
-fn command<'a>(table: &'a [Kind], words: &[String]) -> Option<&'a Command> {
-    let (kind, rest) = words.split_first()?;
-    let kind = table.iter().find(|known| known.name == kind)?;
-    let verb = rest.first().and_then(|verb| kind.command(verb));
-    verb.or_else(|| kind.default_command())
 }
 
 /// Returns the candidates. It offers a name instead of the id if the name is unique and needs no quotes, because it is
 /// easier to type.
-fn choices(objects: &[Value]) -> String {
+fn choices(objects: &[Value]) -> Vec<CompletionCandidate> {
     let word =
         |object: &Value, name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut text = String::new();
+    let mut candidates = Vec::new();
     for object in objects {
         let (id, name) = (word(object, "id"), word(object, "name"));
         let alone = objects.iter().filter(|other| word(other, "name") == name).count() == 1;
@@ -48,10 +37,10 @@ fn choices(objects: &[Value]) -> String {
             (id, about.into_iter().find(|about| !about.is_empty()).unwrap_or_default())
         };
         if is_plain(&value) {
-            text.push_str(&format!("{value}\t{}\n", escape::cell(&about)));
+            candidates.push(CompletionCandidate::new(value).help(Some(escape::cell(&about).into())));
         }
     }
-    text
+    candidates
 }
 
 /// Returns whether the shell would neither expand nor split the word, nor take it for an option.
@@ -76,19 +65,10 @@ mod tests {
             json!({"id": "5", "type": "quarantine"}),
             json!({"id": "$(reboot)", "name": "--x"}),
         ];
-        assert_eq!(choices(&objects), "laptop\t1\n2\ttv\n3\ttv\n4\tthe\\tfridge $(reboot)\n5\tquarantine\n");
-    }
-
-    #[test]
-    fn only_commands_that_take_an_object_have_candidates() {
-        let table = crate::commands::table();
-        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let collection = |line: &str| {
-            command(&table, &words(line)).and_then(request::object_operand).map(|(_, collection)| collection)
-        };
-        assert_eq!(collection("devices get"), Some("/devices"));
-        assert_eq!(collection("evaluate"), Some("/devices"));
-        assert_eq!(collection("devices create"), None);
-        assert_eq!(collection("nothing"), None);
+        let offered: Vec<String> = choices(&objects)
+            .iter()
+            .map(|one| format!("{} {}", one.get_value().display(), one.get_help().expect("a help")))
+            .collect();
+        assert_eq!(offered, ["laptop 1", "2 tv", "3 tv", "4 the\\tfridge $(reboot)", "5 quarantine"]);
     }
 }

@@ -25,6 +25,8 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
 pub enum Failure {
     /// Error in the command line or its input: nothing was sent.
     Usage(Usage),
+    /// Error in the words of the command line, with clap's text.
+    CommandLine(String),
     /// The gateway did not respond.
     Unreachable {
         address: Address,
@@ -82,7 +84,7 @@ impl Failure {
 
     pub fn exit_code(&self) -> u8 {
         match self {
-            Failure::Usage(_) => 2,
+            Failure::Usage(_) | Failure::CommandLine(_) => 2,
             Failure::Unreachable { .. } => 3,
             Failure::Refused(refusal) => refusal.exit_code(),
             Failure::Other(_) => 1,
@@ -99,6 +101,9 @@ impl Failure {
                     push_line(&mut text, line);
                 }
                 text
+            }
+            Failure::CommandLine(text) => {
+                text.lines().map(|line| format!("{}\n", escape::text(line))).collect()
             }
             Failure::Unreachable { address, reason, advice } => {
                 let mut text =

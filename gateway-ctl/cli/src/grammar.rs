@@ -179,8 +179,8 @@ impl Kind {
         self.commands.first().filter(|command| matches!(command.verb, "" | "list" | "status"))
     }
 
-    pub fn verbs(&self) -> Vec<&'static str> {
-        self.commands.iter().map(|command| command.verb).filter(|verb| !verb.is_empty()).collect()
+    pub fn verbs(&self) -> impl Iterator<Item = &'static str> {
+        self.commands.iter().map(|command| command.verb).filter(|verb| !verb.is_empty())
     }
 }
 

@@ -5,9 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
-pub mod arguments;
 pub mod candidates;
 pub mod client;
+pub mod command_line;
 pub mod commands;
 pub mod completion;
 pub mod escape;

@@ -3,15 +3,20 @@
 use std::env;
 use std::process::ExitCode;
 
-use crate::arguments::{Arguments, Invocation, parse};
+use clap::ArgMatches;
+
 use crate::client::{Answer, Client};
+use crate::command_line::{Invocation, Page, parse, value};
 use crate::commands::table;
 use crate::failure::Failure;
 use crate::grammar::{Bad, Command, Kind, Verdict, Work};
-use crate::{candidates, help, manual, output, request, special};
+use crate::{completion, manual, output, request, special};
 
 pub fn main() -> ExitCode {
-    let code = words().and_then(|words| run(&table(), &words)).unwrap_or_else(|failure| {
+    if completion::answer() {
+        return ExitCode::SUCCESS;
+    }
+    let code = run(&table()).unwrap_or_else(|failure| {
         // If standard error is closed, the message is lost.
         let text = failure.text();
         if !text.is_empty() {
@@ -22,35 +27,23 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-fn words() -> Result<Vec<String>, Failure> {
-    let word = |word: std::ffi::OsString| {
-        word.into_string()
-            .map_err(|word| Failure::usage(format!("the argument {} is not UTF-8", word.to_string_lossy())))
-    };
-    env::args_os().skip(1).map(word).collect()
-}
-
-/// Runs a command and returns the exit code of its success.
-fn run(table: &[Kind], words: &[String]) -> Result<u8, Failure> {
-    match parse(table, words)? {
-        Invocation::Help(None, _) => output::write(&help::overview(table))?,
-        Invocation::Help(Some(kind), None) => output::write(&help::kind(kind))?,
-        Invocation::Help(Some(kind), Some(command)) => output::write(&help::command(kind, command))?,
-        Invocation::Version => output::write(&format!("gateway-ctl {}\n", env!("CARGO_PKG_VERSION")))?,
-        Invocation::Candidates(words) => output::write(&candidates::lines(table, &words))?,
-        Invocation::Manual(page) => output::write(&manual::render(page, table))?,
+/// Runs the command of the command line and returns the exit code of its success.
+fn run(table: &[Kind]) -> Result<u8, Failure> {
+    match parse(table, env::args_os())? {
+        Invocation::Text(text) => output::write(&text).map(|()| 0),
+        Invocation::Manual(Page::Client) => output::write(&manual::client(table)).map(|()| 0),
+        Invocation::Manual(Page::Settings) => output::write(&manual::settings::page()).map(|()| 0),
         Invocation::Run(kind, command, arguments) => {
-            let answer = answer(table, kind, command, &arguments)?;
+            let answer = answer(kind, command, &arguments)?;
             output::print(kind, command, &answer)?;
-            return Ok(command.verdict.map_or(0, |verdict| exit_code(verdict, &answer)));
+            Ok(command.verdict.map_or(0, |verdict| exit_code(verdict, &answer)))
         }
     }
-    Ok(0)
 }
 
-fn answer(table: &[Kind], kind: &Kind, command: &Command, arguments: &Arguments) -> Result<Answer, Failure> {
+fn answer(kind: &Kind, command: &Command, arguments: &ArgMatches) -> Result<Answer, Failure> {
     match (command.work, command.calls.first()) {
-        (Work::Special(special), _) => special::run(special, table, arguments),
+        (Work::Special(special), _) => special::run(special, arguments),
         (Work::Call, Some(call)) => {
             let client = Client::from_environment()?;
             let (path, body) = request::build(&client, command, *call, arguments)?;
@@ -59,7 +52,7 @@ fn answer(table: &[Kind], kind: &Kind, command: &Command, arguments: &Arguments)
         (Work::Pick, Some(call)) => {
             let client = Client::from_environment()?;
             let mut answer = client.get(call.path)?;
-            let name = command.operands.first().and_then(|operand| arguments.operand(operand.name));
+            let name = command.operands.first().and_then(|operand| value(arguments, operand.name));
             let name = name.unwrap_or_default();
             let objects = answer.data.as_array().map_or(&[][..], Vec::as_slice);
             let noun = kind.name.trim_end_matches('s').replace('-', " ");

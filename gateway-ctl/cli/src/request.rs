@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use clap::ArgMatches;
 use gateway_model::Id;
 use serde_json::{Map, Value};
 
-use crate::arguments::Arguments;
 use crate::client::Client;
+use crate::command_line::value;
 use crate::failure::{Failure, Usage};
-use crate::grammar::{Call, Command, Flag, Operand, ParameterKind};
+use crate::grammar::{Call, Command, Flag, ParameterKind};
 use crate::input;
 
 /// Returns the path of a call and, for methods with a body, the body.
@@ -16,39 +17,39 @@ pub fn build(
     client: &Client,
     command: &Command,
     call: Call,
-    arguments: &Arguments,
+    arguments: &ArgMatches,
 ) -> Result<(String, Option<String>), Failure> {
     // Mistakes in the input are found before a request is sent.
     let body = body(command, call, arguments)?;
     let mut path = call.path.to_owned();
     for operand in &command.operands {
         let placeholder = format!("{{{}}}", operand.name);
-        if let (true, Some(given)) = (path.contains(&placeholder), arguments.operand(operand.name)) {
-            let value = match operand.what {
+        if let (true, Some(given)) = (path.contains(&placeholder), value(arguments, operand.name)) {
+            let named = match operand.what {
                 ParameterKind::Object(collection) => resolve(client, collection, given)?,
                 _ => given.to_owned(),
             };
-            path = path.replace(&placeholder, &segment(&value));
+            path = path.replace(&placeholder, &segment(&named));
         }
     }
     Ok((path, body))
 }
 
-fn body(command: &Command, call: Call, arguments: &Arguments) -> Result<Option<String>, Failure> {
+fn body(command: &Command, call: Call, arguments: &ArgMatches) -> Result<Option<String>, Failure> {
     if let Some(operand) = command.body() {
-        return input::body(operand, arguments.operand(operand.name)).map(Some);
+        return input::body(operand, value(arguments, operand.name)).map(Some);
     }
     let mut fields = Map::new();
     for operand in &command.operands {
         if !call.path.contains(&format!("{{{}}}", operand.name))
-            && let Some(value) = arguments.operand(operand.name)
+            && let Some(given) = value(arguments, operand.name)
         {
-            fields.insert(operand.name.to_owned(), value.into());
+            fields.insert(operand.name.to_owned(), given.into());
         }
     }
     for flag in command.flags {
-        if let Some(value) = arguments.flag(flag.name) {
-            fields.insert(flag.field.to_owned(), flag_value(flag, value));
+        if let Some(given) = value(arguments, flag.name) {
+            fields.insert(flag.field.to_owned(), flag_value(flag, given));
         }
     }
     Ok((!fields.is_empty()).then(|| Value::Object(fields).to_string()))
@@ -109,14 +110,6 @@ pub fn segment(value: &str) -> Cow<'_, str> {
         byte => format!("%{byte:02X}"),
     });
     Cow::Owned(escaped.collect())
-}
-
-/// Returns the operand that names an object.
-pub fn object_operand(command: &Command) -> Option<(&Operand, &'static str)> {
-    command.operands.iter().find_map(|operand| match operand.what {
-        ParameterKind::Object(collection) => Some((operand, collection)),
-        _ => None,
-    })
 }
 
 #[cfg(test)]

@@ -1,28 +1,29 @@
 //! Commands that one call cannot do.
 
+use clap::ArgMatches;
 use gateway_model::{Id, MacAddr};
 use serde_json::{Map, Value, json};
 
-use crate::arguments::Arguments;
 use crate::client::{Answer, Client};
+use crate::command_line::{value, values};
 use crate::completion;
 use crate::failure::{Failure, Refusal};
-use crate::grammar::{Kind, Method, Special};
+use crate::grammar::{Method, Special};
 use crate::request::find;
 
 /// Runs a special command. Some need no client, so it is created on demand.
-pub fn run(special: Special, table: &[Kind], arguments: &Arguments) -> Result<Answer, Failure> {
+pub fn run(special: Special, arguments: &ArgMatches) -> Result<Answer, Failure> {
     match special {
         Special::Version => version(&Client::from_environment()?),
         Special::Verify => verify(&Client::from_environment()?),
         Special::Evaluate => {
-            evaluate(&Client::from_environment()?, arguments.operand("device").unwrap_or_default())
+            evaluate(&Client::from_environment()?, value(arguments, "device").unwrap_or_default())
         }
-        Special::Block => block(&Client::from_environment()?, &arguments.operands("domain")),
-        Special::Unblock => unblock(&Client::from_environment()?, &arguments.operands("domain")),
+        Special::Block => block(&Client::from_environment()?, &values(arguments, "domain")),
+        Special::Unblock => unblock(&Client::from_environment()?, &values(arguments, "domain")),
         Special::Completion => {
-            let shell = arguments.operand("shell").unwrap_or_default();
-            Ok(data(completion::script(table, shell).into()))
+            let shell = value(arguments, "shell").unwrap_or_default();
+            Ok(data(completion::script(shell).into()))
         }
     }
 }

@@ -15,7 +15,8 @@ fn offered(words: &[&str]) -> Vec<String> {
     let mut bash = Command::new("bash");
     bash.arg("-c").arg(
         "source <(gateway-ctl completion bash); COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
-         _gateway_ctl; printf '%s\\n' \"${COMPREPLY[@]}\"",
+         _clap_complete_gateway_ctl gateway-ctl \"${COMP_WORDS[COMP_CWORD]}\"; \
+         printf '%s\\n' \"${COMPREPLY[@]}\"",
     );
     bash.arg("bash").arg("gateway-ctl").args(words).env("PATH", std::env::join_paths(path).expect("a path"));
     bash.stdin(Stdio::null());
@@ -28,10 +29,10 @@ fn offered(words: &[&str]) -> Vec<String> {
 fn bash_offers_kinds_verbs_options_and_names() {
     assert_eq!(offered(&["device"]), ["devices", "device-groups"]);
     assert_eq!(offered(&["capture", "st"]), ["start", "stop"]);
-    assert_eq!(offered(&["capture", "start", "--"]), ["--iface", "--filter", "--count"]);
-    assert_eq!(offered(&["completion", ""]), ["bash", "zsh", "fish"]);
+    assert_eq!(offered(&["capture", "start", "--"]), ["--iface", "--filter", "--count", "--help"]);
+    assert_eq!(offered(&["completion", ""]), ["bash", "zsh", "fish", "--help"]);
     assert_eq!(offered(&["trust-classes", "get", "tr"]), ["trusted"]);
-    assert_eq!(offered(&["status", ""]), [""; 0]);
+    assert_eq!(offered(&["status", ""]), ["--help"]);
     assert!(offered(&["apply", "/etc/host"]).contains(&"/etc/hosts".to_owned()));
 }
 
@@ -41,9 +42,10 @@ fn completion_waits_half_a_second_at_most() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let start = Instant::now();
-    let mut client = command(&["__complete", "devices", "get"]);
-    let ran = Ran::of(client.env("GATEWAY_ADDR", address).output().expect("gateway-ctl runs"));
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "", ""));
+    let mut client = command(&["--", "gateway-ctl", "devices", "get", ""]);
+    client.env("GATEWAY_CTL_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "3").env("GATEWAY_ADDR", address);
+    let ran = Ran::of(client.output().expect("gateway-ctl runs"));
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "--help", ""));
     // Half a second plus a margin for a busy machine.
     assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
 }

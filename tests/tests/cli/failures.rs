@@ -133,7 +133,7 @@ fn a_wrong_body_is_found_before_anything_is_sent() {
             "error: no-such-file.json is no file, and no JSON either",
         ),
         (&["backup", "import", "-"], "{}", "error: the file must be named"),
-        (&["policies"], "", "error: there is no command \"policies\""),
+        (&["policies"], "", "error: unrecognized subcommand 'policies'"),
     ] {
         let ran = feed(testbed, arguments, input);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}");

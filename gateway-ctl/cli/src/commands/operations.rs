@@ -1,8 +1,10 @@
 //! Commands for logs, backups, captures, secrets and the assistant.
 
 use super::build::{column, command, delete, get, list, operand, post};
-use crate::completion::SHELLS;
 use crate::grammar::{Arity, Column, Command, Flag, Group, Kind, ParameterKind, Prints, Special, Work};
+
+/// Shells with completions.
+const SHELLS: &[&str] = &["bash", "zsh", "fish"];
 
 const AUDIT: &[Column] = &[
     column("TIMESTAMP", "timestamp"),

@@ -1,22 +1,26 @@
 //! gateway.yaml(5): the commented example of the configuration, which is also the default.
 
 use gateway_model::settings::EXAMPLE;
+use roff::{Roff, bold, roman};
 
-use super::roff::Roff;
+use super::{push_entry, push_head, push_verbatim};
 
+/// Returns gateway.yaml(5).
 pub fn page() -> String {
-    let mut page = Roff::new("gateway.yaml", 5, "File Formats Manual");
-    page.section("NAME").text("gateway.yaml - configuration of the network gateway");
-    page.section("SYNOPSIS").bold_line("/etc/gatewayd/config.yaml");
-    page.section("DESCRIPTION");
     let (head, keys) = split(EXAMPLE);
-    page.text(&head.join(" "));
-    page.section("KEYS");
+    let mut page = Roff::new();
+    push_head(&mut page, ["GATEWAY.YAML", "5", "File Formats Manual"]);
+    page.text([roman("gateway.yaml - configuration of the network gateway")])
+        .control("SH", ["SYNOPSIS"])
+        .text([bold("/etc/gatewayd/config.yaml")])
+        .control("SH", ["DESCRIPTION"])
+        .text([roman(head.join(" "))])
+        .control("SH", ["KEYS"]);
     for block in keys {
         push(&mut page, &block);
     }
-    page.section("SEE ALSO").text("gatewayd(8), gateway-ctl(1)");
-    page.finish()
+    page.control("SH", ["SEE ALSO"]).text([roman("gatewayd(8), gateway-ctl(1)")]);
+    page.render()
 }
 
 /// Splits the file into its top comment and its blocks. A block is a key of the first level with its content.
@@ -48,7 +52,7 @@ fn split(example: &str) -> (Vec<&str>, Vec<Vec<&str>>) {
 fn push(page: &mut Roff, block: &[&str]) {
     let section = block.iter().find(|line| is_key(line)).map_or("", |line| key(line));
     let nests = block.iter().filter(|line| is_key(line)).count() > 1;
-    page.subsection(section);
+    page.control("SS", [section]);
     let (mut comment, mut sample): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
     for line in block {
         if let Some(text) = line.trim_start().strip_prefix('#') {
@@ -64,16 +68,17 @@ fn push(page: &mut Roff, block: &[&str]) {
         if !is_section {
             let path = if nests { format!("{section}.{name}") } else { name.to_owned() };
             let default = if value.is_empty() { "none" } else { value };
-            page.entry(&format!("{path} [{default}]"));
+            push_entry(page, &format!("{path} [{default}]"));
         }
         if !comment.is_empty() {
-            page.text(&comment.join(" "));
+            page.text([roman(comment.join(" "))]);
         } else if !is_section {
-            page.text("See the section.");
+            page.text([roman("See the section.")]);
         }
-        page.example(&sample);
+        if !sample.is_empty() {
+            push_verbatim(page, sample.drain(..));
+        }
         comment.clear();
-        sample.clear();
     }
 }
 
