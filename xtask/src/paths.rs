@@ -82,6 +82,11 @@ pub fn durations() -> PathBuf {
     target().join("suite-durations.txt")
 }
 
+/// Returns the folder of the output of flaky tests in the last run.
+pub fn flaky_tests() -> PathBuf {
+    target().join("flaky-tests")
+}
+
 /// Returns the list of vendors of MAC addresses.
 pub fn vendors() -> PathBuf {
     root().join("gateway-ctl/src/services/hosts/vendors.gz")

@@ -5,6 +5,7 @@
 
 mod durations;
 mod failures;
+mod flaky;
 mod modules;
 mod report;
 mod suites;
@@ -12,16 +13,17 @@ mod supervise;
 
 use std::{
     collections::BTreeSet,
-    path::PathBuf,
+    fs, io,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
     sync::atomic::{AtomicUsize, Ordering},
     thread::{self, ScopedJoinHandle},
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::{metadata::Metadata, prepare::prepare, process, progress::elapsed, setup::Need, tidy, ui};
+use crate::{metadata::Metadata, paths, prepare::prepare, process, progress::elapsed, setup::Need, tidy, ui};
 use durations::Durations;
 pub use report::Counts;
 use report::{Report, Row};
@@ -77,7 +79,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
                 started: AtomicUsize::new(0),
                 durations: Durations::read(),
             };
+            let flaky = paths::flaky_tests();
+            remove_old(&flaky)?;
             run_suites(&chosen, &mut report, &|suite| run.suite(suite));
+            flaky::excuse(&mut report, &flaky, |suite, test| run.passes_alone(suite, test));
             if !options.quick && !options.long {
                 keep_durations(run.durations, &report);
             }
@@ -154,7 +159,14 @@ fn step<T>(report: &mut Report, name: &'static str, work: impl FnOnce() -> Resul
         Ok(value) => (Counts::default(), Some(value), None),
         Err(error) => (Counts { failed: 1, ..Counts::default() }, None, Some(format!("{error:#}"))),
     };
-    report.add(Row { name, counts, time: start.elapsed(), failures: Vec::new(), problem });
+    report.add(Row {
+        name,
+        counts,
+        time: start.elapsed(),
+        failures: Vec::new(),
+        is_complete: false,
+        problem,
+    });
     value
 }
 
@@ -218,22 +230,48 @@ impl Run<'_> {
             }
             Work::Tidy => run_tidy(),
             Work::Units | Work::Module(_) => {
-                let mut command = command(suite, self.options.quick, &self.targets);
-                command.env("GATEWAYD_BIN", &self.daemon);
-                let limit = if self.options.long { lengthen(&mut command, suite.limit) } else { suite.limit };
-                supervise::run(&mut command, limit, &mark)
+                self.supervise(suite, command(suite, self.options.quick, &self.targets), &mark)
             }
         };
         let outcome = outcome
             .unwrap_or_else(|error| Outcome { problem: Some(format!("{error:#}")), ..Outcome::default() });
-        let Outcome { mut counts, failures, mut problem } = outcome;
+        let Outcome { mut counts, failures, is_complete, mut problem } = outcome;
         if problem.is_none() && counts.passed + counts.failed == 0 {
             problem = Some("no test was run".to_owned());
         }
         if problem.is_some() && counts.failed == 0 {
             counts.failed = 1;
         }
-        Row { name: suite.name, counts, time: start.elapsed(), failures, problem }
+        Row { name: suite.name, counts, time: start.elapsed(), failures, is_complete, problem }
+    }
+
+    /// Runs one test of a suite while nothing else runs.
+    fn passes_alone(&self, suite: &str, test: &str) -> bool {
+        let Some(suite) = SUITES.iter().find(|known| known.name == suite) else { return false };
+        println!("\n== {}: {test} again, alone", suite.name);
+        match self.supervise(suite, command_for_one(suite, &self.targets, test), "") {
+            Ok(outcome) => outcome.all_passed(),
+            Err(error) => {
+                eprintln!("{error:#}");
+                false
+            }
+        }
+    }
+
+    fn supervise(&self, suite: &Suite, mut command: Command, mark: &str) -> Result<Outcome> {
+        command.env("GATEWAYD_BIN", &self.daemon);
+        let limit = if self.options.long { lengthen(&mut command, suite.limit) } else { suite.limit };
+        supervise::run(&mut command, limit, mark)
+    }
+}
+
+/// Removes the output of flaky tests of earlier runs.
+fn remove_old(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -255,25 +293,38 @@ fn lengthen(command: &mut Command, limit: Duration) -> Duration {
 }
 
 fn command(suite: &Suite, quick: bool, targets: &Targets) -> Command {
-    let mut command = match suite.place {
+    let cargo = match suite.place {
         Place::Background => process::background_cargo(),
         Place::InTurn | Place::Alone | Place::Beside => process::cargo(),
     };
-    command.args(["test", "--workspace", "--no-fail-fast"]);
-    match suite.work {
-        Work::Module(target) => command.args(["--test", target]),
-        Work::Units | Work::Tidy | Work::Dashboard => {
-            let beside = targets.others.iter().flat_map(|target| ["--test", target.as_str()]);
-            command.args(["--lib", "--bins"]).args(beside)
-        }
-    };
-    command.arg("--").args(suite.arguments);
+    let mut command = programs(cargo, suite, targets);
     match (suite.work, suite.quick) {
         (_, Quick::Matching(part)) if quick => command.arg(part),
         (Work::Module(_), _) => command.arg(modules::filter(suite.name)),
         (Work::Units | Work::Tidy | Work::Dashboard, _) => &mut command,
     };
     command
+}
+
+/// Runs one test by its full name. If several test programs of the suite have that test, all of them run it.
+fn command_for_one(suite: &Suite, targets: &Targets, test: &str) -> Command {
+    let mut command = programs(process::cargo(), suite, targets);
+    command.args(["--exact", test]);
+    command
+}
+
+/// Adds the test programs of a suite and their arguments.
+fn programs(mut cargo: Command, suite: &Suite, targets: &Targets) -> Command {
+    cargo.args(["test", "--workspace", "--no-fail-fast"]);
+    match suite.work {
+        Work::Module(target) => cargo.args(["--test", target]),
+        Work::Units | Work::Tidy | Work::Dashboard => {
+            let beside = targets.others.iter().flat_map(|target| ["--test", target.as_str()]);
+            cargo.args(["--lib", "--bins"]).args(beside)
+        }
+    };
+    cargo.arg("--").args(suite.arguments);
+    cargo
 }
 
 fn run_tidy() -> Result<Outcome> {

@@ -1,6 +1,6 @@
 //! Counts of test programs' output, and the table at the end.
 
-use std::{fmt, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use super::failures::Failure;
 
@@ -12,16 +12,18 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds the counts of an output line of a test program. Ignores other lines.
-    pub fn read(&mut self, line: &str) {
-        let Some(found) = Self::parse(line) else { return };
-        self.passed += found.passed;
-        self.failed += found.failed;
-        self.skipped += found.skipped;
+    pub fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
+    pub fn total(&self) -> usize {
+        self.passed + self.failed + self.skipped
     }
 
     /// Parses `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 9 filtered out; finished in 0.01s`.
-    fn parse(line: &str) -> Option<Self> {
+    pub fn parse(line: &str) -> Option<Self> {
         let (_, numbers) = line.trim().strip_prefix("test result: ")?.split_once(". ")?;
         let mut counts = Self::default();
         for part in numbers.split("; ") {
@@ -44,6 +46,8 @@ pub struct Row {
     pub counts: Counts,
     pub time: Duration,
     pub failures: Vec<Failure>,
+    /// `failures` has each failed test, and no test program ended before its result.
+    pub is_complete: bool,
     /// Failure outside the tests.
     pub problem: Option<String>,
 }
@@ -54,23 +58,51 @@ impl Row {
     }
 }
 
+/// A flaky test, with its first output.
+#[derive(Debug)]
+pub struct FlakyTest {
+    pub suite: &'static str,
+    pub failure: Failure,
+    /// File with all of its first output.
+    pub file: PathBuf,
+}
+
 #[derive(Debug, Default)]
-pub struct Report(Vec<Row>);
+pub struct Report {
+    rows: Vec<Row>,
+    flaky: Vec<FlakyTest>,
+    reruns: Duration,
+}
 
 impl Report {
     pub fn add(&mut self, row: Row) {
         if let Some(problem) = &row.problem {
             eprintln!("{}: {problem}", row.name);
         }
-        self.0.push(row);
+        self.rows.push(row);
     }
 
     pub fn rows(&self) -> &[Row] {
-        &self.0
+        &self.rows
+    }
+
+    /// Counts a failed test of a row as passed, and lists it as flaky.
+    pub fn excuse(&mut self, row: usize, test: FlakyTest) {
+        let Row { counts, failures, .. } = &mut self.rows[row];
+        if let Some(at) = failures.iter().position(|failure| *failure == test.failure) {
+            failures.remove(at);
+            counts.failed -= 1;
+            counts.passed += 1;
+            self.flaky.push(test);
+        }
+    }
+
+    pub fn add_time_of_reruns(&mut self, time: Duration) {
+        self.reruns += time;
     }
 
     fn total(&self, count: impl Fn(&Counts) -> usize) -> usize {
-        self.0.iter().map(|row| count(&row.counts)).sum()
+        self.rows.iter().map(|row| count(&row.counts)).sum()
     }
 
     pub fn passed(&self) -> bool {
@@ -80,16 +112,25 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n{:12} {:>7} {:>7} {:>8} {:>10}", "suite", "passed", "failed", "skipped", "time")?;
-        for row in &self.0 {
+        writeln!(f, "\n{:12} {:>7} {:>7} {:>8} {:>8}", "suite", "passed", "failed", "skipped", "minutes")?;
+        for row in &self.rows {
             let Counts { passed, failed, skipped } = row.counts;
-            let time = seconds(row.time);
-            writeln!(f, "{:12} {passed:>7} {failed:>7} {skipped:>8} {time:>10}", row.name)?;
+            let time = minutes(row.time);
+            writeln!(f, "{:12} {passed:>7} {failed:>7} {skipped:>8} {time:>8}", row.name)?;
         }
-        for row in &self.0 {
-            for Failure { test, lines } in &row.failures {
-                writeln!(f, "{}: {test} failed:", row.name)?;
-                lines.iter().try_for_each(|line| writeln!(f, "    {line}"))?;
+        if !self.flaky.is_empty() {
+            let (count, time) = (self.flaky.len(), minutes(self.reruns));
+            writeln!(f, "{:12} {count:>7} {:>7} {:>8} {time:>8}  (passed above)", "flaky", "", "")?;
+        }
+        for FlakyTest { suite, failure, file } in &self.flaky {
+            let output = file.display();
+            writeln!(f, "flaky: {suite}: {} failed, and passed alone; its output: {output}", failure.test)?;
+            failure.shown().iter().try_for_each(|line| writeln!(f, "    {line}"))?;
+        }
+        for row in &self.rows {
+            for failure in &row.failures {
+                writeln!(f, "{}: {} failed:", row.name, failure.test)?;
+                failure.shown().iter().try_for_each(|line| writeln!(f, "    {line}"))?;
             }
             if let Some(problem) = &row.problem {
                 writeln!(f, "{}: {problem}", row.name)?;
@@ -99,9 +140,9 @@ impl fmt::Display for Report {
     }
 }
 
-/// Formats a duration for the report.
-pub fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
+/// Formats a duration for the table.
+fn minutes(time: Duration) -> String {
+    format!("{:.1}", time.as_secs_f64() / 60.0)
 }
 
 #[cfg(test)]
@@ -114,6 +155,7 @@ mod tests {
             counts: Counts { passed, failed, skipped: 0 },
             time: Duration::from_secs(1),
             failures: Vec::new(),
+            is_complete: true,
             problem: None,
         }
     }
@@ -121,21 +163,20 @@ mod tests {
     #[test]
     fn results_of_several_programs_add_up() {
         let mut counts = Counts::default();
-        counts.read("running 5 tests");
-        counts.read(
+        for line in [
             "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 9 filtered out; finished in 0.01s",
-        );
-        counts.read("test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.5s");
+            "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.5s",
+        ] {
+            counts.add(Counts::parse(line).unwrap());
+        }
         assert_eq!(counts, Counts { passed: 4, failed: 2, skipped: 1 });
     }
 
     #[test]
     fn other_lines_count_nothing() {
-        let mut counts = Counts::default();
         for line in ["test result", "3 passed; 1 failed", "test result: ok. many passed", "test a ... ok"] {
-            counts.read(line);
+            assert_eq!(Counts::parse(line), None);
         }
-        assert_eq!(counts, Counts::default());
     }
 
     #[test]
@@ -156,6 +197,15 @@ mod tests {
         let text = report.to_string();
         let last: Vec<&str> = text.lines().rev().take(3).collect();
         assert_eq!(last, ["7 passed, 1 failed", "    left is not right", "unit: a::bad failed:"]);
+    }
+
+    #[test]
+    fn time_is_shown_in_minutes() {
+        let mut report = Report::default();
+        report.add(Row { time: Duration::from_secs(1_110), ..row("e2e", 2, 0) });
+        let text = report.to_string();
+        assert_eq!(text.lines().nth(1), Some("suite         passed  failed  skipped  minutes"));
+        assert_eq!(text.lines().nth(2), Some("e2e                2       0        0     18.5"));
     }
 
     #[test]

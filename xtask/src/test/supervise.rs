@@ -14,9 +14,9 @@ use anyhow::{Context, Result};
 
 use super::{
     failures::{Failure, Failures},
-    report::{Counts, seconds},
+    report::Counts,
 };
-use crate::process;
+use crate::{process, progress};
 
 /// Timeout for the end of a killed suite, and for the output of a finished one.
 const GRACE: Duration = Duration::from_secs(5);
@@ -27,8 +27,17 @@ const INTERVAL: Duration = Duration::from_millis(50);
 pub struct Outcome {
     pub counts: Counts,
     pub failures: Vec<Failure>,
+    /// The output names each failed test, and no test program ended before its result.
+    pub is_complete: bool,
     /// Failure beside failed tests.
     pub problem: Option<String>,
+}
+
+impl Outcome {
+    pub fn all_passed(&self) -> bool {
+        let Self { counts, is_complete, problem, .. } = self;
+        *is_complete && problem.is_none() && counts.failed == 0 && counts.passed > 0
+    }
 }
 
 /// Results in the output so far.
@@ -36,14 +45,31 @@ pub struct Outcome {
 struct Results {
     counts: Counts,
     failures: Failures,
+    /// Number of tests that programs announced, without those that have a result.
+    unfinished: isize,
 }
 
 impl Results {
     fn show(&mut self, line: &str, mark: &str) {
         println!("{mark}{line}");
-        self.counts.read(line);
         self.failures.read(line);
+        if let Some(counts) = Counts::parse(line) {
+            self.counts.add(counts);
+            self.unfinished -= counts.total().cast_signed();
+        } else if let Some(count) = announced(line) {
+            self.unfinished += count;
+        }
     }
+
+    fn is_complete(&self) -> bool {
+        self.unfinished == 0 && self.failures.count() == self.counts.failed
+    }
+}
+
+/// Returns the number in `running 3 tests`, the first line of a test program.
+fn announced(line: &str) -> Option<isize> {
+    let (count, word) = line.strip_prefix("running ")?.split_once(' ')?;
+    ["test", "tests"].contains(&word).then(|| count.parse().ok())?
 }
 
 /// Runs a test command. The mark precedes each shown line of the output.
@@ -68,16 +94,17 @@ pub fn run(command: &mut Command, limit: Duration, mark: &str) -> Result<Outcome
         }
     };
     let ended = drain(&lines, &mut results, mark);
-    let Results { counts, failures } = results;
+    let is_complete = results.is_complete();
+    let Results { counts, failures, .. } = results;
     let problem = match status {
-        None => Some(format!("not finished after {}, ended", seconds(limit))),
+        None => Some(format!("not finished after {}, ended", progress::elapsed(limit))),
         Some(status) if !status.success() && counts.failed == 0 => Some(failure(status)),
         Some(_) if !ended => {
             Some("a process that a test started outlived it and holds its output".to_owned())
         }
         Some(_) => None,
     };
-    Ok(Outcome { counts, failures: failures.into_shown(), problem })
+    Ok(Outcome { counts, failures: failures.into_vec(), is_complete, problem })
 }
 
 fn failure(status: ExitStatus) -> String {
@@ -197,6 +224,20 @@ mod tests {
     fn a_fine_run_is_counted() {
         let outcome = run(&mut shell(&format!("echo '{FINE}'")), GRACE, "").unwrap();
         assert_eq!((outcome.counts.passed, outcome.problem), (2, None));
+    }
+
+    #[test]
+    fn a_program_that_dies_beside_a_failed_test_is_noticed() {
+        let bad = "failures:\n    a::bad\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured";
+        let is_complete = |output: &str| {
+            let command = &mut shell(&format!("echo 'running 2 tests\n{bad}\n{output}'; exit 101"));
+            let outcome = run(command, GRACE, "").unwrap();
+            assert_eq!((outcome.counts.failed, outcome.problem), (1, None));
+            outcome.is_complete
+        };
+        assert!(is_complete(""));
+        assert!(!is_complete("running 3 tests"));
+        assert!(!is_complete("---- a::other stdout ----"));
     }
 
     #[test]
