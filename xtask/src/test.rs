@@ -7,7 +7,7 @@ mod durations;
 mod failures;
 mod flaky;
 mod modules;
-mod report;
+pub mod report;
 mod suites;
 mod supervise;
 
@@ -25,8 +25,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{metadata::Metadata, paths, prepare::prepare, process, progress::elapsed, setup::Need, tidy, ui};
 use durations::Durations;
-pub use report::Counts;
-use report::{Report, Row};
+use report::{Counts, Report, Row};
 use suites::{Place, Quick, SUITES, Suite, Targets, Work};
 use supervise::Outcome;
 

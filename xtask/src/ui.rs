@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{
     dependencies::{self, Dependency},
     paths, process,
-    test::Counts,
+    test::report::Counts,
 };
 use node::Npm;
 use record::Record;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::test::Counts;
+use crate::test::report::Counts;
 
 /// Returns the counts, and the failure beside failed tests if any.
 pub fn counts(report: &str) -> Result<(Counts, Option<String>)> {

@@ -1,7 +1,8 @@
 //! Imports between the files of one crate, read from their text.
 //!
-//! A name counts as imported from the file that defines it. Re-exports are followed, so a module that only declares and
-//! re-exports its submodules imports nothing. Test code is excluded.
+//! A name counts as imported from the file that defines it, and from each file that re-exports it on the way there. A
+//! re-export alone is no import: a module that only declares and re-exports its submodules imports nothing. Test code is
+//! excluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ struct Module {
     imports: Vec<Import>,
     /// Paths in the code with at least two names.
     paths: BTreeSet<Path>,
-    /// All names in the code.
+    /// All names in the code, without those of declared modules.
     names: BTreeSet<String>,
     /// Names of items.
     items: BTreeSet<String>,
@@ -58,13 +59,14 @@ impl Crate {
         let is_used = |import: &&Import| !import.is_public || module.names.contains(&import.name);
         let imported = module.imports.iter().filter(is_used).map(|import| &import.path);
         for path in imported.chain(&module.paths) {
-            let found = match self.find(of, path, MAX_STEPS) {
-                Some(Target::Item(from)) => Some(from),
+            let mut lookup = Lookup { files: &self.modules, re_exports: Vec::new() };
+            let found = match lookup.find(of, path, MAX_STEPS) {
+                Some(Target::Item(from)) => from,
                 // All names of a module are imported, including re-exported ones.
-                Some(Target::Module(from)) if module.takes_all(path) => Some(from),
-                _ => None,
+                Some(Target::Module(from)) if module.takes_all(path) => from,
+                _ => continue,
             };
-            if let Some(from) = found.filter(|from| from != of) {
+            for from in lookup.re_exports.into_iter().chain([found]).filter(|from| from != of) {
                 taken.entry(from).or_insert_with(|| path.last().cloned().unwrap_or_default());
             }
         }
@@ -74,9 +76,18 @@ impl Crate {
     pub fn modules(&self) -> impl Iterator<Item = &Path> {
         self.modules.keys()
     }
+}
 
+/// Search for the target of a path.
+struct Lookup<'a> {
+    files: &'a BTreeMap<Path, Module>,
+    /// Modules whose imports led to the target.
+    re_exports: Vec<Path>,
+}
+
+impl Lookup<'_> {
     /// Resolves a path in a module. Returns `None` if it leads out of the crate.
-    fn find(&self, at: &Path, path: &[String], steps: usize) -> Option<Target> {
+    fn find(&mut self, at: &Path, path: &[String], steps: usize) -> Option<Target> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
             "crate" => self.within(Path::new(), rest, true, steps),
@@ -87,7 +98,7 @@ impl Crate {
     }
 
     /// Resolves a path within a module. `is_ours`: the path certainly begins in this crate.
-    fn within(&self, at: Path, path: &[String], is_ours: bool, steps: usize) -> Option<Target> {
+    fn within(&mut self, at: Path, path: &[String], is_ours: bool, steps: usize) -> Option<Target> {
         let steps = steps.checked_sub(1)?;
         let Some((name, rest)) = path.split_first() else { return Some(Target::Module(at)) };
         if name == "super" {
@@ -95,14 +106,15 @@ impl Crate {
         }
         let mut below = at.clone();
         below.push(name.clone());
-        if self.modules.contains_key(&below) {
+        if self.files.contains_key(&below) {
             return self.within(below, rest, true, steps);
         }
-        let module = self.modules.get(&at)?;
+        let module = self.files.get(&at)?;
         if module.items.contains(name) {
             return Some(Target::Item(at));
         }
         if let Some(import) = module.imports.iter().find(|import| import.name == *name) {
+            self.re_exports.push(at.clone());
             return match self.find(&at, &import.path, steps)? {
                 Target::Module(other) => self.within(other, rest, true, steps),
                 item => Some(item),
@@ -110,10 +122,14 @@ impl Crate {
         }
         let all = module.imports.iter().filter(|import| import.name == "*");
         for import in all {
-            let Some(Target::Module(other)) = self.find(&at, &import.path, steps) else { continue };
-            if let Some(found) = self.within(other, path, false, steps) {
+            let known = self.re_exports.len();
+            self.re_exports.push(at.clone());
+            if let Some(Target::Module(other)) = self.find(&at, &import.path, steps)
+                && let Some(found) = self.within(other, path, false, steps)
+            {
                 return Some(found);
             }
+            self.re_exports.truncate(known);
         }
         // Macro-generated definitions.
         is_ours.then_some(Target::Item(at))
@@ -142,7 +158,10 @@ impl Module {
                 }
                 Token::Name(name) if !after_path => {
                     let path = path_at(tokens, at);
-                    module.names.insert((*name).to_owned());
+                    let is_declared = at > 0 && tokens[at - 1] == Token::Name("mod");
+                    if !is_declared {
+                        module.names.insert((*name).to_owned());
+                    }
                     if is_item(name)
                         && let Some(Token::Name(item)) = tokens.get(at + 1)
                     {
@@ -265,13 +284,13 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_from_where_they_are_defined() {
+    fn names_are_taken_from_where_they_are_defined_and_re_exported() {
         let root = ("", "mod a;\nmod b;\npub use b::{Thing as Other, deep::*};\n");
         let files = |text| {
             [("a", text), root, ("b", "pub mod deep;\npub struct Thing;"), ("b::deep", "pub fn far() {}")]
         };
-        assert_eq!(imports(&files("use crate::Other;")), ["b"]);
-        assert_eq!(imports(&files("use super::{Other, far};")), ["b", "b::deep"]);
+        assert_eq!(imports(&files("use crate::Other;")), ["", "b"]);
+        assert_eq!(imports(&files("use super::{Other, far};")), ["", "b", "b::deep"]);
         assert_eq!(imports(&files("use crate::b;\nfn f() { b::deep::far(); }")), ["b::deep"]);
         assert_eq!(imports(&files("fn f() -> crate::b::Thing { std::fs::read() }")), ["b"]);
         assert_eq!(imports(&files("use crate::b::deep::*;")), ["b::deep"]);
@@ -281,6 +300,8 @@ mod tests {
     fn a_module_that_declares_and_re_exports_imports_nothing() {
         let child = ("child", "pub struct Item;\npub fn run() {}");
         assert!(imports(&[("", "mod child;\npub use child::Item;\n"), child]).is_empty());
+        let namesake = ("child", "pub fn child() {}");
+        assert!(imports(&[("", "mod child;\npub use child::child;\n"), namesake]).is_empty());
         assert_eq!(imports(&[("", "mod child;\npub use child::Item;\nfn f(_: Item) {}"), child]), ["child"]);
         assert_eq!(imports(&[("", "mod child;\nfn f() { child::run() }"), child]), ["child"]);
     }
