@@ -1,37 +1,63 @@
-//! Rules for dependencies by `deny.toml`: licences, duplicate versions, advisories of RustSec.
+//! Rules for dependencies by `deny.toml`, which cargo-deny checks: licences, duplicate versions, sources and advisories of
+//! RustSec. The licences are checked here as well, for the packages in the dashboard and for tests without cargo-deny.
 
-mod advisories;
 mod dependency;
-mod duplicates;
 pub mod licenses;
-mod sources;
 
-use std::fs;
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use toml::Value as Toml;
 
-use crate::{
-    metadata::{Metadata, text},
-    paths,
-};
+use crate::{paths, process, setup};
 
 pub use dependency::Dependency;
 
-/// Fails with a line for each dependency that breaks a rule.
+/// Entries of `deny.toml` that concern nothing any more are errors too.
+const STALE: [&str; 4] = ["--deny", "unmatched-skip", "--deny", "unnecessary-skip"];
+
+/// Fails if a dependency breaks a rule. cargo-deny reports each.
 pub fn check() -> Result<()> {
-    let rules = rules()?;
-    let own = dependencies(&Metadata::for_linux()?)?;
-    let mut problems = problems(&own, &rules)?;
-    match advisories::database() {
-        Some(folder) => problems.extend(advisories::problems(&own, &folder, &rules["advisories"])?),
-        None => println!(
-            "advisories were not read: there is no database of RustSec in CARGO_HOME/advisory-db\n    \
-             (clone advisory-db of RustSec there)"
-        ),
+    let program = setup::cargo_deny()?;
+    let mut own = on(&program, "Cargo.toml");
+    process::run(own.args(["check", "--show-stats"]).args(STALE).args(["bans", "licenses", "sources"]))?;
+    let mut kernel_programs = on(&program, "gateway-ebpf/Cargo.toml");
+    process::run(kernel_programs.args(["check", "--show-stats", "licenses", "sources"]))?;
+    advisories(&program)
+}
+
+/// Renews the database of advisories and checks it. Without network, an earlier copy is used.
+fn advisories(program: &Path) -> Result<()> {
+    let fetched = process::output(on(program, "Cargo.toml").args(["fetch", "db"]));
+    if let Err(error) = fetched {
+        let has_copy = databases().is_some_and(|folder| {
+            fs::read_dir(folder).is_ok_and(|mut entries| entries.any(|e| e.is_ok_and(|e| e.path().is_dir())))
+        });
+        println!("the advisories of RustSec cannot be fetched: {error:#}");
+        if !has_copy {
+            println!("advisories were not read: there is no earlier copy");
+            return Ok(());
+        }
     }
-    ensure!(problems.is_empty(), "dependencies break rules of deny.toml:\n    {}", problems.join("\n    "));
-    Ok(())
+    process::run(on(program, "Cargo.toml").args(["check", "--show-stats", "--disable-fetch", "advisories"]))
+}
+
+/// Returns the folder of cargo-deny's copies of databases.
+fn databases() -> Option<PathBuf> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(Path::new(&env::var_os("HOME")?).join(".cargo")))?;
+    Some(home.join("advisory-dbs"))
+}
+
+/// Returns cargo-deny for a manifest, by the rules of the workspace.
+fn on(program: &Path, manifest: &str) -> Command {
+    let mut command = process::without_package_variables(Command::new(program));
+    command.current_dir(paths::root()).args(["--manifest-path", manifest, "--config", "deny.toml"]);
+    command
 }
 
 /// Returns the content of `deny.toml`.
@@ -41,58 +67,35 @@ pub fn rules() -> Result<Toml> {
     rules.parse().with_context(|| format!("{} is not TOML", path.display()))
 }
 
-/// Returns violations that the crates themselves show: licences, including those of the kernel programs, and versions.
-fn problems(own: &[Dependency], rules: &Toml) -> Result<Vec<String>> {
-    let ebpf = dependencies(&Metadata::of_ebpf_dependencies()?)?;
-    ensure!(!own.is_empty() && !ebpf.is_empty(), "cargo names no dependencies");
-    let mut problems = licenses::problems(own, &rules["licenses"])?;
-    problems.extend(licenses::problems(&ebpf, &rules["licenses"])?);
-    problems.extend(duplicates::problems(own, &rules["bans"])?);
-    problems.extend(sources::problems(own.iter().chain(&ebpf), &rules["sources"])?);
-    problems.sort();
-    problems.dedup();
-    Ok(problems)
-}
-
-fn dependencies(metadata: &Metadata) -> Result<Vec<Dependency>> {
-    let is_used = |id: &str| metadata.nodes().iter().any(|node| text(&node["id"]) == id);
-    let packages = metadata.packages().iter().filter(|p| p["source"].is_string() && is_used(text(&p["id"])));
-    let dependency = |package: &serde_json::Value| {
-        let (name, version) = (text(&package["name"]), text(&package["version"]));
-        Ok(Dependency {
-            name: name.to_owned(),
-            version: version.parse().with_context(|| format!("{name} {version} is no version"))?,
-            license: package["license"].as_str().map(str::to_owned),
-            source: text(&package["source"]).to_owned(),
-        })
-    };
-    packages.map(dependency).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::dependency::reasoned;
     use super::*;
+    use crate::metadata::{Metadata, text};
 
     pub fn dependency(name: &str, version: &str, license: &str) -> Dependency {
         Dependency {
             name: name.to_owned(),
             version: version.parse().unwrap(),
             license: Some(license.to_owned()),
-            source: "registry+https://index.example".to_owned(),
         }
     }
 
     #[test]
-    fn the_dependencies_keep_the_rules() {
-        let own = dependencies(&Metadata::for_linux().unwrap()).unwrap();
-        assert_eq!(problems(&own, &rules().unwrap()).unwrap(), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_row_without_a_reason_is_an_error() {
-        let rules: Toml = "a = [{ crate = \"x\", reason = \"y\" }]\nb = [{ crate = \"x\" }]".parse().unwrap();
-        assert_eq!(reasoned(&rules["a"], "crate").unwrap(), ["x"]);
-        assert!(reasoned(&rules["b"], "crate").is_err());
+    fn crates_have_allowed_licences() {
+        for metadata in [Metadata::for_linux().unwrap(), Metadata::of_ebpf_dependencies().unwrap()] {
+            let is_used = |id: &str| metadata.nodes().iter().any(|node| text(&node["id"]) == id);
+            let crates: Vec<Dependency> = metadata
+                .packages()
+                .iter()
+                .filter(|package| package["source"].is_string() && is_used(text(&package["id"])))
+                .map(|package| {
+                    let field = |name: &str| text(&package[name]);
+                    dependency(field("name"), field("version"), field("license"))
+                })
+                .collect();
+            assert!(!crates.is_empty());
+            let problems = licenses::problems(&crates, &rules().unwrap()["licenses"]).unwrap();
+            assert_eq!(problems, Vec::<String>::new());
+        }
     }
 }

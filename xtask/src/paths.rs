@@ -25,10 +25,6 @@ pub fn tools_bin() -> PathBuf {
     tools().join("bin")
 }
 
-pub fn bpf_linker() -> PathBuf {
-    tools_bin().join("bpf-linker")
-}
-
 /// Returns the folder of the unpacked compiler of the distribution.
 pub fn bpf_toolchain() -> PathBuf {
     target().join("bpf-toolchain")

@@ -3,9 +3,8 @@
 //! Idempotent, and fast if nothing is missing. Installs Debian packages through apt; everything else is inside `target`
 //! and is removed with it.
 
+mod cargo_tool;
 pub mod compiler;
-mod linker;
-mod mdbook;
 mod node;
 mod packages;
 mod promtool;
@@ -18,12 +17,13 @@ use anyhow::Result;
 use semver::VersionReq;
 
 use crate::process;
+use cargo_tool::{BPF_LINKER, CARGO_DENY, MDBOOK};
 use compiler::Compiler;
 pub use node::Node;
 pub use packages::Need;
 
 /// Tools whose version determines the kernel programs.
-pub const BPF_TOOLS: &[(&str, &str)] = &[("LLVM", compiler::LLVM), ("bpf-linker", linker::VERSION)];
+pub const BPF_TOOLS: &[(&str, &str)] = &[("LLVM", compiler::LLVM), (BPF_LINKER.name, BPF_LINKER.version)];
 
 /// Ensures all prerequisites of `need`.
 pub fn ensure(need: Need) -> Result<()> {
@@ -47,7 +47,14 @@ pub fn newest_wireguard_go() -> Result<PathBuf> {
 pub fn mdbook() -> Result<PathBuf> {
     ensure(Need::Build)?;
     let _lock = process::lock("setup")?;
-    mdbook::ensure()
+    MDBOOK.ensure()
+}
+
+/// Ensures cargo-deny, and returns the program.
+pub fn cargo_deny() -> Result<PathBuf> {
+    ensure(Need::Build)?;
+    let _lock = process::lock("setup")?;
+    CARGO_DENY.ensure()
 }
 
 /// Ensures npm and a Node.js of one of these versions, and returns it.
@@ -61,7 +68,7 @@ pub fn node(wanted: &VersionReq) -> Result<Node> {
 pub fn bpf_toolchain() -> Result<Compiler> {
     ensure(Need::Build)?;
     let _lock = process::lock("setup")?;
-    linker::ensure()?;
+    BPF_LINKER.ensure()?;
     compiler::ensure()
 }
 

@@ -38,8 +38,6 @@ fn dependency(path: &str, package: &Value) -> Result<Dependency> {
         name: name.to_owned(),
         version: version.parse().with_context(|| format!("{name} {version:?} is no version"))?,
         license: package["license"].as_str().map(str::to_owned).or_else(|| installed(path)),
-        // The lock file of npm has its own sources and checksums.
-        source: String::new(),
     })
 }
 
