@@ -244,6 +244,7 @@ pub fn interface_names() -> Vec<String> {
 pub fn interface_folder(name: &str, mac: Option<&str>) -> Option<PathBuf> {
     let folder = Path::new("/sys/class/net").join(name);
     let index: u32 = attribute(folder.join("ifindex"))?.parse().ok()?;
+    #[expect(clippy::disallowed_methods, reason = "looks an interface up, and sends nothing")]
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
     let same_index = rustix::net::netdevice::name_to_index(&socket, name).ok()? == index;
     let same_mac = mac.is_none_or(|mac| attribute(folder.join("address")).as_deref() == Some(mac));

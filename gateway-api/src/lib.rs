@@ -3,6 +3,7 @@
 //!
 //! The crate makes no traffic decisions and uses no kernel interface. The engine in `gateway-ctl` does both.
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use clocks and sockets of their own"))]
 
 pub mod auth;
 pub mod authorization;

@@ -288,6 +288,7 @@ fn directory(key: &str, dir: &Path) -> Check {
 }
 
 /// Finds firewall rules of other programs that could drop or steer forwarded traffic.
+#[expect(clippy::disallowed_methods, reason = "runs before the engine, and reads only")]
 fn other_firewalls() -> Check {
     let name = "other firewalls";
     let mut found = Vec::new();

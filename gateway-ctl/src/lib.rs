@@ -1,5 +1,6 @@
 //! Engine of the gateway: the store, the drivers for kernel and processes, the reconcile loop and the services. The
 //! crate contains no HTTP server (see `gateway-api`) and no decisions about packets (see `gateway-core`).
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use clocks and sockets of their own"))]
 
 pub mod clock;
 pub mod configuration;

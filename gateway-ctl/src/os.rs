@@ -2,6 +2,7 @@
 //!
 //! Each kernel interface is a `Backend`: a map that supports reading, putting and removing entries. One generic
 //! `step` compares it with the plan. This module makes no policy decisions.
+#![allow(clippy::disallowed_methods, reason = "the one module for sockets and processes")]
 
 pub mod address;
 pub mod address_probe;

@@ -10,7 +10,6 @@ mod features;
 mod source;
 mod text;
 mod vocabulary;
-mod wall_clock;
 
 use std::process::ExitCode;
 
@@ -59,7 +58,7 @@ const RULES: &[Rule] = &[
     ("no path of one machine", |s| Ok(text::machine_paths(s))),
     ("exactly one type is declared plain old data by hand", |s| Ok(text::plain_old_data(s))),
     ("pure packages use no unsafe code", |s| Ok(text::unsafe_code(s))),
-    ("only the clock reads the wall clock", |s| Ok(wall_clock::readers(s))),
+    ("drivers and kernel programs read no wall clock", |s| Ok(text::wall_clock(s))),
     ("what this version lacks is told by one list", |s| Ok(capabilities::apart(s))),
     ("core and model touch no file, network, process or clock", |s| Ok(text::effects(s))),
 ];

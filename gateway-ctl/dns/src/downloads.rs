@@ -163,6 +163,7 @@ impl<K: Download> Downloads<K> {
 
     /// Reads the copies of these items from disk and delivers the usable ones. Blocks, so threads that serve must not
     /// call it.
+    #[expect(clippy::disallowed_methods, reason = "age of copies on disk")]
     pub fn load(&self, items: &[K::Item]) {
         items.iter().for_each(|item| self.shared.load(item, Timestamp::now()));
     }
@@ -257,6 +258,7 @@ impl<K: Download> Shared<K> {
     }
 
     /// Checks an item each time a check is due or requested.
+    #[expect(clippy::disallowed_methods, reason = "age of copies on disk")]
     async fn keep(&self, item: &K::Item, check_now: &Notify) {
         let (mut began, mut is_due) = (Instant::now(), K::CHECKS_AT_START);
         loop {
@@ -287,6 +289,7 @@ impl<K: Download> Shared<K> {
         let have = lock(&self.states).get(&id).and_then(|state| state.held.clone());
         let have = have.filter(|held| K::is_copy_of(&held.copy, item));
         let fetched = self.kind.fetch(&self.folder, item, have.as_ref()).await;
+        #[expect(clippy::disallowed_methods, reason = "age of copies on disk")]
         let now = Timestamp::now();
         let mut states = lock(&self.states);
         let state = states.entry(id).or_default();

@@ -26,6 +26,7 @@ impl SocketBinding {
 
     /// Returns a bound socket that is not connected.
     pub fn socket(&self, to: SocketAddr, kind: Type, protocol: Protocol) -> io::Result<Socket> {
+        #[expect(clippy::disallowed_methods, reason = "this package connects")]
         let socket = Socket::new(Domain::for_address(to), kind.nonblocking(), Some(protocol))?;
         self.bind(&SockRef::from(&socket), to.is_ipv6())?;
         Ok(socket)

@@ -16,6 +16,7 @@
 //! server), and connections to local sockets (management of OpenVPN, `gatewayd user`). They open no connection by name.
 //!
 //! Decision 0094 says why.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests use clocks and sockets of their own"))]
 
 pub mod backoff;
 mod binding;

@@ -63,6 +63,7 @@ impl KernelSockets {
 
 impl Sockets for KernelSockets {
     fn datagrams(&self, to: SocketAddr, mark: u32) -> io::Result<UdpSocket> {
+        #[expect(clippy::disallowed_methods, reason = "this package connects")]
         let socket = Socket::new(Domain::for_address(to), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
         mark_socket(&SockRef::from(&socket), to, mark)?;
         // The kernel chooses a random port that is not reserved.

@@ -10,6 +10,7 @@ use super::source::{Clock, SharedClock};
 use crate::os::time_sync::is_synchronised;
 
 /// Returns the wall-clock time by which the kernel dates WireGuard handshakes. It may run backwards.
+#[expect(clippy::disallowed_methods, reason = "the kernel dates handshakes by this clock")]
 pub fn handshake_time() -> SystemTime {
     SystemTime::now()
 }
@@ -25,6 +26,10 @@ impl SystemClock {
 }
 
 impl Clock for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock over which the one that does not run backwards is made"
+    )]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

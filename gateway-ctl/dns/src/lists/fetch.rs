@@ -113,6 +113,7 @@ async fn fetch(
                 url: subscription.url.clone(),
                 etag: text(response.headers(), &ETAG),
                 last_modified: text(response.headers(), &LAST_MODIFIED),
+                #[expect(clippy::disallowed_methods, reason = "age of copies on disk")]
                 fetched: Timestamp::now(),
             };
             receive(folder, key, (subscription, total), (head, before), response).await.map(Some)

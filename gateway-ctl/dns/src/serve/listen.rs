@@ -152,6 +152,10 @@ fn bind(shared: &Arc<Shared>, listen: &Listen, workers: usize, bound: Option<Bou
 }
 
 fn socket(listen: &Listen, kind: Type, protocol: Protocol) -> io::Result<Socket> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "listens where the daemon says, and answers on the same socket"
+    )]
     let socket = Socket::new(Domain::for_address(listen.address), kind, Some(protocol))?;
     socket.set_nonblocking(true)?;
     // The fwmark confines answers to local networks, whatever source address a query claims: they never leave by an

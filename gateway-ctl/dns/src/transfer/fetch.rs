@@ -97,6 +97,7 @@ async fn at(
         let times = records.first().and_then(|soa| numbers(&soa.rdata)).ok_or(TransferFault::Start)?;
         let body = disk::body(&records);
         let copy = Copy::new(&apex, records, key).map_err(|_| TransferFault::Start)?;
+        #[expect(clippy::disallowed_methods, reason = "age of copies on disk")]
         let head = disk::ZoneHeader::new(&apex, &by, Timestamp::now(), &body);
         Ok(Fetched { whole: CompleteZone { head, copy, times }, body })
     });

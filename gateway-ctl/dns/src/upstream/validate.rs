@@ -169,6 +169,7 @@ fn shortest(response: &Message) -> Option<u32> {
 
 /// Returns the most likely fault of an answer as a human-readable text.
 fn reason(read: &Message, query: &UpstreamQuery) -> (u16, &'static str) {
+    #[expect(clippy::disallowed_methods, reason = "explains what the validator decided by this clock")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32);
     let signatures = |records: &[Record]| -> Vec<(u32, u32)> {
         let of = |record: &Record| match &record.data {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::diff::SecretChange;
 use super::*;
 use crate::Secret;
 use crate::kinds::{Device, DeviceGroup, RoutingPolicy, Tunnel};

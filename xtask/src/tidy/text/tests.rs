@@ -112,3 +112,16 @@ fn effects_are_found_in_pure_packages() {
     assert!(core("#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n").is_empty());
     assert!(effects(&source("gateway-ctl/src/a.rs", "use std::fs;\n")).is_empty());
 }
+
+#[test]
+fn wall_clock_is_found_where_clippy_does_not_look() {
+    for path in ["gateway-ctl/src/os/sync.rs", "gateway-ebpf/src/main.rs"] {
+        assert_eq!(
+            wall_clock(&source(path, "//! Doc\nTimestamp::now()\n")),
+            [format!("{path}:2: reads a clock")]
+        );
+        assert!(wall_clock(&source(path, "//! Doc\nInstant::now()\n")).is_empty());
+    }
+    assert!(wall_clock(&source("gateway-ctl/src/os/sync/tests.rs", "Timestamp::now()\n")).is_empty());
+    assert!(wall_clock(&source("gateway-ctl/src/clock/system.rs", "Timestamp::now()\n")).is_empty());
+}
