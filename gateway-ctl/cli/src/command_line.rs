@@ -1,4 +1,6 @@
 //! Command line: the table as commands of clap, which parses the words and writes help and errors.
+//!
+//! Decision 0182 says why.
 
 use std::ffi::OsString;
 
