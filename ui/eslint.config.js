@@ -1,7 +1,33 @@
 import js from '@eslint/js'
+import { createTypeScriptImportResolver } from 'eslint-import-resolver-typescript'
+import imports from 'eslint-plugin-import-x'
 import a11y from 'eslint-plugin-jsx-a11y'
 import hooks from 'eslint-plugin-react-hooks'
 import ts from 'typescript-eslint'
+
+/** The layers of the dashboard, lowest first: a file imports from its own layer and from those below. */
+const LAYERS = ['text', 'api', 'session', 'components', 'pages', 'app']
+
+/** Tests of components and of the session show them within the others. */
+const layers = LAYERS.slice(0, -1).map((layer, index) => ({
+  files: [`src/${layer}/**/*.{ts,tsx}`],
+  ignores: ['**/*.test.*'],
+  rules: {
+    '@typescript-eslint/no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          {
+            group: LAYERS.slice(index + 1).map((above) => `@/${above}/**`),
+            // The catalogue knows the types of what the gateway says.
+            allowTypeImports: layer === 'text',
+            message: `This is a layer above ${layer}.`,
+          },
+        ],
+      },
+    ],
+  },
+}))
 
 export default ts.config(
   { ignores: ['dist', 'src/api/schema.d.ts', 'src/api/supported.ts'] },
@@ -9,10 +35,16 @@ export default ts.config(
   ...ts.configs.strict,
   {
     files: ['src/**/*.{ts,tsx}'],
-    plugins: { 'react-hooks': hooks, 'jsx-a11y': a11y },
+    plugins: { 'react-hooks': hooks, 'jsx-a11y': a11y, 'import-x': imports },
+    settings: {
+      ...imports.flatConfigs.typescript.settings,
+      'import-x/resolver-next': [createTypeScriptImportResolver()],
+    },
     rules: {
       ...hooks.configs.recommended.rules,
       ...a11y.flatConfigs.recommended.rules,
+      // An entry of the navigation loads its pages when they are opened, and they show its tabs.
+      'import-x/no-cycle': ['error', { allowUnsafeDynamicCyclicDependency: true }],
       // A region that scrolls can have the focus, so that keys scroll it.
       'jsx-a11y/no-noninteractive-tabindex': ['error', { tags: [], roles: ['tabpanel', 'region'] }],
       // Texts of other people are text nodes only.
@@ -22,6 +54,7 @@ export default ts.config(
       ],
     },
   },
+  ...layers,
   {
     // Parts of journeys run in the page.
     files: ['journeys/**/*.js'],

@@ -15,10 +15,10 @@ import { useQueryClient } from '@tanstack/react-query'
 import { call, client } from '@/api/client'
 import { Button } from '@/components/button'
 import { useText } from '@/text'
-import { useCaller } from './caller'
-import { useGo } from './link'
-import { SignInDialog } from './sign-in'
-import { sayError } from './toasts'
+import { useCaller } from '@/session/caller'
+import { useGo } from '@/session/link'
+import { SignInDialog } from '@/components/sign-in'
+import { sayError } from '@/session/toasts'
 
 /** The caller, and what they can do about their session. */
 function useAccount() {

@@ -4,8 +4,8 @@
 import { useEffect, useState } from 'react'
 import { useGet } from '@/api/query'
 import { useText } from '@/text'
-import { steadyPart, useVerdict } from './verdict'
-import { verdictText } from './verdict-text'
+import { steadyPart, useVerdict } from '@/components/verdict'
+import { verdictText } from '@/components/verdict-text'
 
 /** Time for which a verdict must last before it is said, in milliseconds: a page that comes back reads first. */
 const STEADY = 1000

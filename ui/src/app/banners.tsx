@@ -8,11 +8,11 @@ import { Glyph } from '@/components/state'
 import { useNow } from '@/components/time'
 import { useText } from '@/text'
 import { formatAge, formatTime } from '@/text/format'
-import { useCaller } from './caller'
-import { Link, usePath } from './link'
-import { say, sayError } from './toasts'
-import { useVerdict } from './verdict'
-import { verdictPieces } from './verdict-text'
+import { useCaller } from '@/session/caller'
+import { Link, usePath } from '@/session/link'
+import { say, sayError } from '@/session/toasts'
+import { useVerdict } from '@/components/verdict'
+import { verdictPieces } from '@/components/verdict-text'
 
 export function Banners() {
   return (

@@ -4,9 +4,9 @@ import { lazy, Suspense, type ReactNode } from 'react'
 import { Logo, Sprite } from '@/components/icons'
 import { Failure, Skeleton } from '@/components/section'
 import { useText } from '@/text'
-import { useCaller } from './caller'
-import { SignInForm } from './sign-in'
-import { useWizard } from './first-run'
+import { useCaller } from '@/session/caller'
+import { SignInForm } from '@/components/sign-in'
+import { useWizard } from '@/session/first-run'
 
 const Wizard = lazy(() => import('@/pages/wizard/wizard'))
 

@@ -4,11 +4,11 @@ import { useRouterState } from '@tanstack/react-router'
 import { useEffect, useRef } from 'react'
 import { entries } from '@/pages'
 import { useText } from '@/text'
-import { useCrumb } from './crumb'
-import { addressOf } from './entries'
-import { usePath } from './link'
+import { useCrumb } from '@/session/crumb'
+import { addressOf } from '@/components/entries'
+import { usePath } from '@/session/link'
 import { isCurrent } from './navigation'
-import { useVerdict } from './verdict'
+import { useVerdict } from '@/components/verdict'
 
 /** Time in which the heading of a page may appear, in milliseconds. */
 const APPEARS = 10_000

@@ -7,8 +7,8 @@ import { useGet } from '@/api/query'
 import { Dialog } from '@/components/dialog'
 import { Icon } from '@/components/icons'
 import { useText } from '@/text'
-import { addressOf, type Finding } from './entries'
-import { useGo } from './link'
+import { addressOf, type Finding } from '@/components/entries'
+import { useGo } from '@/session/link'
 import { shortcutsOn } from './shortcuts'
 
 /** Actions, and the page with the form or the setting of each. */

@@ -2,9 +2,9 @@
 
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
 import { entries } from '@/pages'
-import { addressOf } from './entries'
-import { NotFound } from './not-found'
-import { parseSearch, stringifySearch } from './search-params'
+import { addressOf } from '@/components/entries'
+import { NotFound } from '@/components/not-found'
+import { parseSearch, stringifySearch } from '@/session/search-params'
 import { Shell } from './shell'
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFound })

@@ -13,8 +13,8 @@ import { HeadingFocus, PageTitle } from './page-change'
 import { PendingBar } from './pending-bar'
 import { Shortcuts } from './shortcuts'
 import { Silence } from './silence'
-import { SignInAgain } from './sign-in'
-import { Toasts } from './toasts'
+import { SignInAgain } from '@/components/sign-in'
+import { Toasts } from '@/components/toasts'
 import { TopBar } from './top-bar'
 
 export function Shell() {

@@ -5,7 +5,7 @@ import { entries } from '@/pages'
 import { Check } from '@/components/fields'
 import { Dialog } from '@/components/dialog'
 import { useText } from '@/text'
-import { useGo } from './link'
+import { useGo } from '@/session/link'
 
 const STORED = 'gateway.shortcuts'
 /** Time in milliseconds within which the second key of two must come. */

@@ -8,12 +8,12 @@ import { Glyph } from '@/components/state'
 import { Age } from '@/components/time'
 import { useText } from '@/text'
 import { Account } from './account'
-import { addressOf } from './entries'
-import { Link, usePath } from './link'
+import { addressOf } from '@/components/entries'
+import { Link, usePath } from '@/session/link'
 import { isCurrent } from './navigation'
 import { Palette } from './palette'
-import { useVerdict } from './verdict'
-import { useCrumb } from './crumb'
+import { useVerdict } from '@/components/verdict'
+import { useCrumb } from '@/session/crumb'
 
 export function TopBar() {
   const text = useText()

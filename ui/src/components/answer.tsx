@@ -1,8 +1,8 @@
 // The head of a page: its question, small, and the answer, large; below them the tabs of the entry.
 
 import { useEffect, useRef, type ReactNode } from 'react'
-import { addressOf, available, type Entry } from '@/app/entries'
-import { Link, usePath } from '@/app/link'
+import { addressOf, available, type Entry } from '@/components/entries'
+import { Link, usePath } from '@/session/link'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 

@@ -3,8 +3,8 @@
 import type { ComponentPropsWithoutRef, MouseEvent, ReactNode } from 'react'
 import { Icon, type IconName } from './icons'
 import { useText } from '@/text'
-import { useCaller } from '@/app/caller'
-import { mayDo, type Role } from '@/app/roles'
+import { useCaller } from '@/session/caller'
+import { mayDo, type Role } from '@/session/roles'
 
 export type Kind = 'primary' | 'plain' | 'ghost'
 export type Size = 'small' | 'large'

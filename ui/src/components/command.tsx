@@ -1,6 +1,6 @@
 // A line to copy: a command, a key.
 
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { useText } from '@/text'
 import { IconButton } from './button'
 

@@ -1,6 +1,6 @@
 // A text that is copied by a button beside it.
 
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { useText } from '@/text'
 import { IconButton } from './button'
 

@@ -2,7 +2,7 @@ import { act, cleanup, fireEvent, render, screen, waitFor } from '@testing-libra
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ApiError, type Answer } from '@/api/client'
-import { CallerProvider } from '@/app/caller'
+import { CallerProvider } from '@/session/caller'
 import { revisionOf, useEdit } from './edit'
 
 type Form = { name: string; note: string; password: string }

@@ -4,7 +4,7 @@
 import { useState, type ReactNode } from 'react'
 import { ApiError, type Answer } from '@/api/client'
 import { useChange } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { useText } from '@/text'
 import { dropDraft, merge, readDraft, useDraft } from './draft'
 import type { Clash, Draft, Fields, Secrets, Version } from './draft'

@@ -2,7 +2,7 @@
 
 import type { ReactNode } from 'react'
 import type { ApiError } from '@/api/client'
-import type { Role } from '@/app/roles'
+import type { Role } from '@/session/roles'
 import { useText } from '@/text'
 import { Button } from './button'
 import type { Draft, Fields } from './draft'

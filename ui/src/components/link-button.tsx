@@ -1,9 +1,9 @@
 // A link that looks like a button: it goes to a page, so it can be opened in a tab of its own.
 
 import type { ReactNode } from 'react'
-import { useCaller } from '@/app/caller'
-import { Link } from '@/app/link'
-import { mayDo, type Role } from '@/app/roles'
+import { useCaller } from '@/session/caller'
+import { Link } from '@/session/link'
+import { mayDo, type Role } from '@/session/roles'
 import { Button, classOf, type Kind, type Size } from './button'
 import { Icon, type IconName } from './icons'
 

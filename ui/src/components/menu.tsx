@@ -1,8 +1,8 @@
 // A button that opens a menu of actions.
 
 import { Button as AriaButton, Menu as AriaMenu, MenuItem, MenuTrigger, Popover } from 'react-aria-components'
-import { useCaller } from '@/app/caller'
-import { mayDo, type Role } from '@/app/roles'
+import { useCaller } from '@/session/caller'
+import { mayDo, type Role } from '@/session/roles'
 import { useText } from '@/text'
 import { Icon } from './icons'
 

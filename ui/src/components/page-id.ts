@@ -1,6 +1,6 @@
 // The id in the address of a detail page.
 
-import { usePath } from '@/app/link'
+import { usePath } from '@/session/link'
 
 /** The last part of the address: `wg-a` of `/paths/tunnels/wg-a`. */
 export function usePageId(): string {

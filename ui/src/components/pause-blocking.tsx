@@ -2,7 +2,7 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { useChange } from '@/api/query'
-import { say, sayError } from '@/app/toasts'
+import { say, sayError } from '@/session/toasts'
 import { useText } from '@/text'
 import { formatAge, formatTime } from '@/text/format'
 import { Button } from './button'

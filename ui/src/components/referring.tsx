@@ -2,7 +2,7 @@
 
 import type { ReactNode } from 'react'
 import type { Schemas } from '@/api/client'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { useText } from '@/text'
 
 /** An object that refers to another one, with what becomes of it when that is deleted. */

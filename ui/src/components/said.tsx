@@ -1,7 +1,7 @@
 // What the gateway says, in the language of the page. What stays English is marked as English, so that it is read as such.
 
 import type { ReactNode } from 'react'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { useText } from '@/text'
 import {
   findingPieces,

@@ -1,7 +1,7 @@
 // A choice of one among few, all visible.
 
-import { useCaller } from '@/app/caller'
-import { mayDo, type Role } from '@/app/roles'
+import { useCaller } from '@/session/caller'
+import { mayDo, type Role } from '@/session/roles'
 import { useText } from '@/text'
 
 interface Props<T extends string> {

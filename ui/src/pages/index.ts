@@ -1,6 +1,6 @@
 // All entries of the navigation, in its order.
 
-import { available, type Entry } from '@/app/entries'
+import { available, type Entry } from '@/components/entries'
 import { activity } from './activity/entry'
 import { devices } from './devices/entry'
 import { dns } from './dns/entry'

@@ -1,7 +1,5 @@
 // Numbers, sizes, rates and times in words.
 
-import type { Text } from '.'
-
 let language = 'en-GB'
 
 export function setFormatLanguage(chosen: 'en' | 'de') {
@@ -40,8 +38,17 @@ export function formatBits(bits: number): string {
   return `${formatNumber(bits / 1_000_000_000, 1)} Gbit/s`
 }
 
+interface DurationTexts {
+  common: {
+    seconds: (seconds: number) => string
+    minutes: (minutes: number, seconds: number) => string
+    hours: (hours: number, minutes: number) => string
+    days: (days: number, hours: number) => string
+  }
+}
+
 /** An age or a duration in seconds: `4 s`, `3m 12s`, `9 d 4 h`. */
-export function formatAge(seconds: number, text: Text): string {
+export function formatAge(seconds: number, text: DurationTexts): string {
   const whole = Math.floor(seconds)
   if (whole < 60) return text.common.seconds(whole)
   if (whole < 3600) return text.common.minutes(Math.floor(whole / 60), whole % 60)

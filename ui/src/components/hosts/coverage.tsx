@@ -1,7 +1,7 @@
 // How many of the hosts are covered by a policy, a block or an exception, while others leave directly without one.
 
 import type { Schemas } from '@/api/client'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { useText } from '@/text'
 
 export function Coverage({ share }: { share: Schemas['Share'] }) {

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { call, client } from '@/api/client'
 import { useChange } from '@/api/query'
-import { say, sayError } from '@/app/toasts'
+import { say, sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Actions, type Action } from '@/components/menu'
 import { useText } from '@/text'

@@ -2,7 +2,7 @@
 
 import { useState } from 'react'
 import { ApiError } from '@/api/client'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { TextField } from '@/components/fields'
 import { PickOne } from '@/components/picker'

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { ApiError, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
 import { ErrorSummary, Select, TextField } from '@/components/fields'

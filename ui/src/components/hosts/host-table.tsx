@@ -1,7 +1,7 @@
 // Hosts as a table; cards on a phone.
 
 import { useMemo } from 'react'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { useText, type Text } from '@/text'
 import { HostActions } from './host-actions'

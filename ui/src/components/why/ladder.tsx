@@ -1,7 +1,7 @@
 // The ladder of a decision: packet, exception, policies, hops, and where the packet ends.
 
 import { useState, type ReactNode } from 'react'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { Icon, type IconName } from '@/components/icons'
 import { HopChip, Path } from '@/components/path'
 import { English, Said } from '@/components/said'

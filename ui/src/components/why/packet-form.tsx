@@ -1,7 +1,7 @@
 // The packet that is asked about.
 
 import { useState } from 'react'
-import type { Search } from '@/app/search-params'
+import type { Search } from '@/session/search-params'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { useText } from '@/text'

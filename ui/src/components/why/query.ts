@@ -1,7 +1,7 @@
 // A query about the path of a packet, as an address holds it: /devices/<id>?to=203.0.113.7&port=443&protocol=udp.
 
 import type { Schemas } from '@/api/client'
-import type { Search } from '@/app/search-params'
+import type { Search } from '@/session/search-params'
 
 /** The packet to ask about. All but the device may be left out. */
 export interface PacketQuery {

@@ -1,7 +1,7 @@
 // Why a packet of a device leaves the way it does: the query, the ladder of the decision, what one can do about it.
 
 import type { ReactNode } from 'react'
-import { useSearchParams } from '@/app/search-params'
+import { useSearchParams } from '@/session/search-params'
 import { Loaded } from '@/components/section'
 import { useText } from '@/text'
 import { useEvaluation } from './evaluate'

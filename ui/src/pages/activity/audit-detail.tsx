@@ -1,6 +1,6 @@
 // What one entry of the audit trail changed.
 
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { FieldDiffTable, valueText } from '@/components/field-diff'
 import { useText } from '@/text'
 import { changesOf, fieldNames, pageOf, type AuditEntry, type Changed } from './audit-entries'

@@ -1,7 +1,7 @@
 // The audit trail: filters of the address, what an entry changed, and whether the entries follow one another.
 
 import type { Schemas } from '@/api/client'
-import type { Search } from '@/app/search-params'
+import type { Search } from '@/session/search-params'
 import type { FieldDiff } from '@/components/field-diff'
 
 export type AuditEntry = Schemas['AuditEntry']

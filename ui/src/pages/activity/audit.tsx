@@ -1,8 +1,8 @@
 // The audit trail: who changed what, and with what result.
 
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
-import { useSearchParams, type Search } from '@/app/search-params'
+import { Link } from '@/session/link'
+import { useSearchParams, type Search } from '@/session/search-params'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { DataTable, type ColumnDef } from '@/components/data-table'

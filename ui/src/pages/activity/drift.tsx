@@ -2,7 +2,7 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/app/toasts'
+import { say, sayError } from '@/session/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Empty, Loaded, Section } from '@/components/section'

@@ -1,7 +1,7 @@
 // What the kernel enforces: policies in their order, egresses, and programs at interfaces.
 
 import type { Schemas } from '@/api/client'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { Empty, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { useText } from '@/text'

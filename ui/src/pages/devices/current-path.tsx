@@ -1,6 +1,6 @@
 // How a device leaves now, in a cell.
 
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { HopChip, Path } from '@/components/path'
 import { StateWord } from '@/components/state'
 import { decisionState, egressOf } from '@/components/why/evaluate'

@@ -3,7 +3,7 @@
 import type { ReactNode } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { Age, Clock } from '@/components/time'
 import { useText } from '@/text'
 import { DeviceStatusWord } from './devices'

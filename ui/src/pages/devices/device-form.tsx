@@ -2,7 +2,7 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { get, useGet } from '@/api/query'
-import { useGo } from '@/app/link'
+import { useGo } from '@/session/link'
 import { useEdit } from '@/components/edit'
 import { Select, TextArea, TextField } from '@/components/fields'
 import { EditForm } from '@/components/form'

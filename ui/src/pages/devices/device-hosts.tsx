@@ -2,7 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { HostFacts } from '@/components/hosts/host-facts'
 import { nameOf } from '@/components/hosts/hosts'
 import { Loaded, Section } from '@/components/section'

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/app/toasts'
+import { say, sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { ErrorSummary, Select, TextField } from '@/components/fields'
 import { Failure, Loaded, Section } from '@/components/section'

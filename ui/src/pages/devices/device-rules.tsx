@@ -2,7 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { LinkButton } from '@/components/link-button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'

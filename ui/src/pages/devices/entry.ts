@@ -1,5 +1,5 @@
 import { useGet } from '@/api/query'
-import type { Entry } from '@/app/entries'
+import type { Entry } from '@/components/entries'
 import { useHostCount } from '@/components/hosts/hosts'
 
 export const devices: Entry = {

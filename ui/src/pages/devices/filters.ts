@@ -1,7 +1,7 @@
 // The filters of the list of devices, as they stand in its address.
 
 import type { Schemas } from '@/api/client'
-import type { Search } from '@/app/search-params'
+import type { Search } from '@/session/search-params'
 
 type Device = Schemas['Device']
 

@@ -2,7 +2,7 @@
 
 import { useMemo } from 'react'
 import { useGet } from '@/api/query'
-import { useSearchParams } from '@/app/search-params'
+import { useSearchParams } from '@/session/search-params'
 import { Answer, Tabs } from '@/components/answer'
 import { Check } from '@/components/fields'
 import { HostTable } from '@/components/hosts/host-table'

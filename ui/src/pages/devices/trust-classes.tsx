@@ -3,7 +3,7 @@
 import { useMemo } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Link, useGo } from '@/app/link'
+import { Link, useGo } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Icon } from '@/components/icons'

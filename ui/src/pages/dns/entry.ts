@@ -1,4 +1,4 @@
-import type { Entry } from '@/app/entries'
+import type { Entry } from '@/components/entries'
 
 export const dns: Entry = {
   path: '/dns',

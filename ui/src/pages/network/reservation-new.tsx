@@ -1,9 +1,9 @@
 // A new reservation, empty or from a lease.
 
 import { call, client } from '@/api/client'
-import { useTitle } from '@/app/crumb'
-import { useGo } from '@/app/link'
-import { useSearchParams } from '@/app/search-params'
+import { useTitle } from '@/session/crumb'
+import { useGo } from '@/session/link'
+import { useSearchParams } from '@/session/search-params'
 import { Answer, Tabs } from '@/components/answer'
 import { useEdit } from '@/components/edit'
 import { EditForm } from '@/components/form'

@@ -3,7 +3,7 @@
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
-import { Link, useGo } from '@/app/link'
+import { Link, useGo } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable, type ColumnDef } from '@/components/data-table'

@@ -2,8 +2,8 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { get, useGet } from '@/api/query'
-import { useTitle } from '@/app/crumb'
-import { useGo } from '@/app/link'
+import { useTitle } from '@/session/crumb'
+import { useGo } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { useEdit, type Edit } from '@/components/edit'

@@ -2,8 +2,8 @@
 
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
-import { useSearchParams } from '@/app/search-params'
+import { Link } from '@/session/link'
+import { useSearchParams } from '@/session/search-params'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { Loaded, Section } from '@/components/section'

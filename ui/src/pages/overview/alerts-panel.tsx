@@ -1,7 +1,7 @@
 // The active alerts, from the event stream.
 
 import { useAlerts } from '@/api/live'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { Section, Skeleton } from '@/components/section'
 import { Glyph, type State } from '@/components/state'
 import { Clock } from '@/components/time'

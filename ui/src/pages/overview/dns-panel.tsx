@@ -3,7 +3,7 @@
 import { useMemo } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { useCounters, useHistory } from '@/components/history'
 import { PauseBlocking } from '@/components/pause-blocking'
 import { Loaded, Section, Skeleton } from '@/components/section'

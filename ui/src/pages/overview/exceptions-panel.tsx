@@ -2,8 +2,8 @@
 
 import { useState } from 'react'
 import { useGet } from '@/api/query'
-import { ExceptionDialog } from '@/components/exception-dialog'
-import { ExceptionRow } from '@/components/exception-row'
+import { ExceptionDialog } from '@/components/exceptions/exception-dialog'
+import { ExceptionRow } from '@/components/exceptions/exception-row'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
 

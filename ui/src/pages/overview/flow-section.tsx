@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from 'react'
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { useCounters, useRates } from '@/components/history'
 import { Icon } from '@/components/icons'
 import { HopChip, Path } from '@/components/path'

@@ -1,7 +1,7 @@
 // Hosts that have answered the gateway, without a decision.
 
 import { useState } from 'react'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { HostTable } from '@/components/hosts/host-table'
 import { useAnsweringHosts, type Host } from '@/components/hosts/hosts'
 import { showAll, useHidden } from '@/components/hosts/hidden'

@@ -1,8 +1,8 @@
 // Counters of the devices: a number, and a pip for each device or, for many, their share.
 
 import { useGet } from '@/api/query'
-import { useVerdict } from '@/app/verdict'
-import { Link } from '@/app/link'
+import { useVerdict } from '@/components/verdict'
+import { Link } from '@/session/link'
 import { Glyph, type State } from '@/components/state'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'

@@ -10,7 +10,7 @@ import { SubsystemsPanel } from './subsystems-panel'
 import { TopClients, TopNames } from './top-panel'
 import { TunnelStrip } from './tunnel-strip'
 import { UplinkStrip } from './uplink-strip'
-import { useCaller } from '@/app/caller'
+import { useCaller } from '@/session/caller'
 import { VerdictPanel } from './verdict-panel'
 
 export default function Overview() {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { bareSentence } from '@/app/verdict'
+import { bareSentence } from '@/components/verdict'
 import { partsOf } from './sentence'
 
 const names = {

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { useVerdict } from '@/app/verdict'
+import { useVerdict } from '@/components/verdict'
 import { CheckReason } from '@/components/said'
 import { Loaded, Section } from '@/components/section'
 import { Glyph, type State } from '@/components/state'

@@ -1,7 +1,7 @@
 // Top clients and names on the first page.
 
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'

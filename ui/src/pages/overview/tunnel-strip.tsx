@@ -2,7 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { latest, useCounters, useHistory } from '@/components/history'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Sparkline } from '@/components/sparkline'

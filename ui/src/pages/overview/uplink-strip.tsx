@@ -3,7 +3,7 @@
 import { useId } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { English } from '@/components/said'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'

@@ -3,7 +3,7 @@
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { Facts } from '@/components/facts'

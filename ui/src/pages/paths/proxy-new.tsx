@@ -1,8 +1,8 @@
 // A new proxy.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useTitle } from '@/app/crumb'
-import { useGo } from '@/app/link'
+import { useTitle } from '@/session/crumb'
+import { useGo } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { useEdit } from '@/components/edit'
 import { EditForm } from '@/components/form'

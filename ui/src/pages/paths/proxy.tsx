@@ -2,7 +2,7 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { get, useGet } from '@/api/query'
-import { useTitle } from '@/app/crumb'
+import { useTitle } from '@/session/crumb'
 import { Facts } from '@/components/facts'
 import { useEdit } from '@/components/edit'
 import { EditForm } from '@/components/form'

@@ -2,8 +2,8 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { Link } from '@/app/link'
-import { say, sayError } from '@/app/toasts'
+import { Link } from '@/session/link'
+import { say, sayError } from '@/session/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Empty, Loaded, Section } from '@/components/section'

@@ -2,8 +2,8 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { useChange } from '@/api/query'
-import { useGo } from '@/app/link'
-import { say, sayError } from '@/app/toasts'
+import { useGo } from '@/session/link'
+import { say, sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Actions } from '@/components/menu'
 import { useText } from '@/text'

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { Button } from '@/components/button'
 import { Copyable } from '@/components/copyable'
 import { Facts } from '@/components/facts'

@@ -2,9 +2,9 @@
 
 import { ApiError } from '@/api/client'
 import { useChange } from '@/api/query'
-import { useTitle } from '@/app/crumb'
-import { useGo } from '@/app/link'
-import { say } from '@/app/toasts'
+import { useTitle } from '@/session/crumb'
+import { useGo } from '@/session/link'
+import { say } from '@/session/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'

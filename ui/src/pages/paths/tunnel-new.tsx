@@ -2,9 +2,9 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { useTitle } from '@/app/crumb'
-import { useGo } from '@/app/link'
-import { sayError } from '@/app/toasts'
+import { useTitle } from '@/session/crumb'
+import { useGo } from '@/session/link'
+import { sayError } from '@/session/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Copyable } from '@/components/copyable'

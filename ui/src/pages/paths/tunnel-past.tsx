@@ -2,7 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { useSearchParams } from '@/app/search-params'
+import { useSearchParams } from '@/session/search-params'
 import { BandSection } from '@/components/bands'
 import { useRates } from '@/components/history'
 import { LineSection, type LineRow } from '@/components/lines'

@@ -2,9 +2,9 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { get, useGet } from '@/api/query'
-import { useTitle } from '@/app/crumb'
-import { Link } from '@/app/link'
-import { useSearchParams } from '@/app/search-params'
+import { useTitle } from '@/session/crumb'
+import { Link } from '@/session/link'
+import { useSearchParams } from '@/session/search-params'
 import { Button } from '@/components/button'
 import { useEdit } from '@/components/edit'
 import { EditForm, type Values } from '@/components/form'

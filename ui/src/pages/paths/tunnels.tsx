@@ -2,8 +2,8 @@
 
 import { useGet } from '@/api/query'
 import type { Schemas } from '@/api/client'
-import { Link, useGo } from '@/app/link'
-import { useSearchParams } from '@/app/search-params'
+import { Link, useGo } from '@/session/link'
+import { useSearchParams } from '@/session/search-params'
 import { BandSection } from '@/components/bands'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'

@@ -1,7 +1,7 @@
 // The answer to "What happens if the VPN drops?", from the leak matrix.
 
 import type { ReactNode } from 'react'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { useText } from '@/text'
 import { EVALUATES_PENDING, useMatrix, useOrigins, usePolicies, useStatus } from './data'
 import { dropOf } from './drop'

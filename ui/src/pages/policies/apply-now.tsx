@@ -3,7 +3,7 @@
 
 import { useEffect, useRef, useState } from 'react'
 import { useQueryClient } from '@tanstack/react-query'
-import { say, sayError } from '@/app/toasts'
+import { say, sayError } from '@/session/toasts'
 import { useText } from '@/text'
 import { useReview } from './review-data'
 import { useSafeApply } from './safe-apply'

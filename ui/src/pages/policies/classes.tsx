@@ -1,7 +1,7 @@
 // Privacy classes: what is enforced for devices and policies.
 
 import type { Schemas } from '@/api/client'
-import { Link, useGo } from '@/app/link'
+import { Link, useGo } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable, type ColumnDef } from '@/components/data-table'

@@ -2,8 +2,8 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { useSearchParams } from '@/app/search-params'
-import { say, sayError } from '@/app/toasts'
+import { useSearchParams } from '@/session/search-params'
+import { say, sayError } from '@/session/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'

@@ -1,6 +1,6 @@
 import { call, client } from '@/api/client'
 import { useChange } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { Confirm } from '@/components/confirm'
 import { useText } from '@/text'
 import type { Policy } from './model'

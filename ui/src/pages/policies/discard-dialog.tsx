@@ -3,7 +3,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { call, client, type Schemas } from '@/api/client'
 import { useChange } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
 import { FieldDiffTable } from '@/components/field-diff'

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { ApiError, call, client } from '@/api/client'
 import { useChange } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { useDraft } from '@/components/draft'
 import { Check, ErrorSummary, Select, TextArea, TextField } from '@/components/fields'
@@ -12,7 +12,7 @@ import { PickOne } from '@/components/picker'
 import { Failure } from '@/components/section'
 import { useText } from '@/text'
 import { useNames, useProfiles } from './data'
-import { LONGEST, type Exception, type ExceptionInput } from '@/components/exceptions'
+import { LONGEST, type Exception, type ExceptionInput } from '@/components/exceptions/exceptions'
 import { linesOf } from '@/components/form'
 
 type Kind = Exception['type']

@@ -2,9 +2,9 @@
 
 import { call, client } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { Link } from '@/app/link'
-import { useSearchParams } from '@/app/search-params'
-import { say, sayError } from '@/app/toasts'
+import { Link } from '@/session/link'
+import { useSearchParams } from '@/session/search-params'
+import { say, sayError } from '@/session/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
@@ -16,7 +16,7 @@ import { formatAge, formatTime } from '@/text/format'
 import { useNames } from './data'
 import { policies as entry } from './entry'
 import { ExceptionForm } from './exception-form'
-import { effectOf, extending, letsOut, type Exception } from '@/components/exceptions'
+import { effectOf, extending, letsOut, type Exception } from '@/components/exceptions/exceptions'
 import { Ring } from '@/components/ring'
 
 export default function Exceptions() {

@@ -1,7 +1,7 @@
 // What each policy does now, without its first hop, and without any hop.
 
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { HopChip } from '@/components/path'
 import { Loaded, Section } from '@/components/section'

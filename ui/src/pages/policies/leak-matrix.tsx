@@ -1,6 +1,6 @@
 // The leak matrix: a row for each policy, a column for each state of the tunnels.
 
-import { useSearchParams } from '@/app/search-params'
+import { useSearchParams } from '@/session/search-params'
 import { Segmented } from '@/components/segmented'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'

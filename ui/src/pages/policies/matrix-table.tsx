@@ -1,6 +1,6 @@
 // The leak matrix as a table: a shape and a word in each cell, the colour comes third.
 
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { StateWord, Tag } from '@/components/state'
 import { useText } from '@/text'
 import { cellWords, stateLabel } from './cell-words'

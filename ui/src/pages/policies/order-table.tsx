@@ -3,8 +3,8 @@
 
 import { Fragment, useRef, useState, type KeyboardEvent } from 'react'
 import { Button } from '@/components/button'
-import { useCaller } from '@/app/caller'
-import { mayDo } from '@/app/roles'
+import { useCaller } from '@/session/caller'
+import { mayDo } from '@/session/roles'
 import { useText } from '@/text'
 import { useConflicts } from './data'
 import { useDrag } from './drag'

@@ -1,9 +1,9 @@
 // The policies in the order in which they are tried.
 
 import { useState } from 'react'
-import { available } from '@/app/entries'
-import { Link } from '@/app/link'
-import { useSearchParams } from '@/app/search-params'
+import { available } from '@/components/entries'
+import { Link } from '@/session/link'
+import { useSearchParams } from '@/session/search-params'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'

@@ -2,8 +2,8 @@
 
 import { useParams } from '@tanstack/react-router'
 import { useGet } from '@/api/query'
-import { useTitle } from '@/app/crumb'
-import { useSearchParams } from '@/app/search-params'
+import { useTitle } from '@/session/crumb'
+import { useSearchParams } from '@/session/search-params'
 import { Failure, Skeleton } from '@/components/section'
 import { useText } from '@/text'
 import { usePolicies } from './data'

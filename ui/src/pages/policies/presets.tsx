@@ -1,7 +1,7 @@
 // Presets: templates of policies and profiles.
 
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable, type ColumnDef } from '@/components/data-table'

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { call, client } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/app/toasts'
+import { say, sayError } from '@/session/toasts'
 import { Button, IconButton } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Segmented } from '@/components/segmented'

@@ -3,7 +3,7 @@
 import { useState, type ReactNode } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { openWizard } from '@/app/first-run'
+import { openWizard } from '@/session/first-run'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon, type IconName } from '@/components/icons'

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useChange } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { Field, Select } from '@/components/fields'

@@ -2,9 +2,9 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { useChange } from '@/api/query'
-import { useCaller } from '@/app/caller'
-import { mayDo } from '@/app/roles'
-import { say, sayError } from '@/app/toasts'
+import { useCaller } from '@/session/caller'
+import { mayDo } from '@/session/roles'
+import { say, sayError } from '@/session/toasts'
 import { Select } from '@/components/fields'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'

@@ -2,7 +2,7 @@
 
 import { isSupported } from '@/api/operations'
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'

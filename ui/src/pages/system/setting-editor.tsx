@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { ApiError, call, client } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/app/toasts'
+import { say, sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Check, ErrorSummary, TextArea, TextField } from '@/components/fields'
 import { Failure } from '@/components/section'

@@ -1,8 +1,8 @@
 // All settings: where each value comes from, and when a change is in force.
 
 import { useGet } from '@/api/query'
-import { useSearchParams } from '@/app/search-params'
-import { Link } from '@/app/link'
+import { useSearchParams } from '@/session/search-params'
+import { Link } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { Command } from '@/components/command'
 import { DataTable, type ColumnDef } from '@/components/data-table'

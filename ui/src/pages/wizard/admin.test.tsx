@@ -2,7 +2,7 @@ import { cleanup, fireEvent, render, screen, waitFor } from '@testing-library/re
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { session } from '@/api/session'
-import { CallerProvider } from '@/app/caller'
+import { CallerProvider } from '@/session/caller'
 import { AdminStep } from './admin'
 
 const PASSWORD = 'a long password'

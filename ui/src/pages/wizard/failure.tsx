@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { ErrorSummary, Select, TextField } from '@/components/fields'
 import { useAdoption } from '@/components/hosts/adoption'
 import { lineOf, nameOf, useStrangers } from '@/components/hosts/hosts'

@@ -3,7 +3,7 @@
 import { useState, type ReactNode } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
 import { CHOICES, settingOf, useTreatment, type Choice } from '@/components/hosts/stranger-choice'
 import { PickOne } from '@/components/picker'

@@ -2,7 +2,7 @@
 
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { ErrorSummary } from '@/components/fields'
 import { Failure, Loaded, Section } from '@/components/section'

@@ -2,7 +2,7 @@
 
 import { useState } from 'react'
 import { useGet } from '@/api/query'
-import { stringifySearch } from '@/app/search-params'
+import { stringifySearch } from '@/session/search-params'
 import { Button } from '@/components/button'
 import { Command } from '@/components/command'
 import { POLICY_FORM, usePolicyForAll } from '@/components/hosts/stranger-choice'

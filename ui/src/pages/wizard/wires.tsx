@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { Failure, Loaded } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useNow } from '@/components/time'

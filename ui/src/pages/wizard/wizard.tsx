@@ -1,8 +1,9 @@
 // The first run: from an empty gateway to a proven one in eight steps. Each may be skipped, and the state is kept.
 
 import { useEffect, useState } from 'react'
-import { SignInAgain } from '@/app/sign-in'
-import { Toasts, say, sayError } from '@/app/toasts'
+import { SignInAgain } from '@/components/sign-in'
+import { Toasts } from '@/components/toasts'
+import { say, sayError } from '@/session/toasts'
 import { Icon, Logo, Sprite } from '@/components/icons'
 import { useText } from '@/text'
 import { AdminStep } from './admin'

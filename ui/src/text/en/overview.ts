@@ -1,5 +1,3 @@
-import type { Effect } from '@/components/exceptions'
-
 export const overview = {
   label: 'Overview',
   question: 'Is anything leaking right now?',
@@ -139,7 +137,7 @@ export const overview = {
       portal: () => 'reaches DNS and the web directly',
       nothing: () => 'goes on by its policies',
       profile: (profile: string) => `goes by the profile ${profile}`,
-    } as Record<Effect, (profile: string) => string>,
+    },
   },
   alerts: {
     title: 'Alerts',

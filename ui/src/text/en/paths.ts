@@ -1,5 +1,3 @@
-import type { Paint } from '@/components/bands'
-
 type Pair = readonly [label: string, hint: string]
 const count = (n: number, one: string, many: string) => (n === 1 ? `1 ${one}` : `${n} ${many}`)
 
@@ -78,7 +76,7 @@ export const paths = {
       ['active', 'up'],
       ['degraded', 'degraded'],
       ['offline', 'not up'],
-    ] as [Paint, string][],
+    ] as ['active' | 'degraded' | 'offline', string][],
     state: 'State',
     stateOf: (name: string, from: string, to: string) => `States of ${name} from ${from} to ${to}`,
     traffic: 'Traffic',

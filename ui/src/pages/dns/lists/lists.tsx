@@ -1,7 +1,7 @@
 // What is filtered: the allowlist, the blocklist, rules, rewrites, feeds, presets, and an external filter.
 
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { Failure } from '@/components/section'
 import { useText } from '@/text'

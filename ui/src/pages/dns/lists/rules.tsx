@@ -3,7 +3,7 @@
 import { useMemo } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { useSearchParams } from '@/app/search-params'
+import { useSearchParams } from '@/session/search-params'
 import { Check, Select, TextField } from '@/components/fields'
 import { PickMany } from '@/components/picker'
 import { StateWord } from '@/components/state'

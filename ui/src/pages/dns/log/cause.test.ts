@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { causeOf } from './log-table'
+import { causeOf } from './entry-words'
 
 const words = (hops: string, several: boolean) => `${hops} ${several ? 'are' : 'is'} down`
 const entry = (down: string[], detail: string | null): Parameters<typeof causeOf>[0] => ({

@@ -2,7 +2,7 @@
 
 import { useId, useRef, useState, type ReactNode } from 'react'
 import { useGet } from '@/api/query'
-import type { Search } from '@/app/search-params'
+import type { Search } from '@/session/search-params'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { useText } from '@/text'

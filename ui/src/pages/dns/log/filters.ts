@@ -2,7 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import type { QueryOf } from '@/api/query'
-import type { Search } from '@/app/search-params'
+import type { Search } from '@/session/search-params'
 
 export type Entry = Schemas['Entry']
 

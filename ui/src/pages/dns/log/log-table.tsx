@@ -2,18 +2,18 @@
 
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent } from 'react'
-import { Link } from '@/app/link'
-import type { Search } from '@/app/search-params'
+import { Link } from '@/session/link'
+import type { Search } from '@/session/search-params'
 import { Button } from '@/components/button'
-import { Icon } from '@/components/icons'
 import { Actions } from '@/components/menu'
-import { StateWord, type State } from '@/components/state'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
-import { formatNumber, formatTime } from '@/text/format'
+import { formatTime } from '@/text/format'
 import type { Entry } from './filters'
 import { Detail } from './detail'
+import { answeredBy, becauseOf, clockOf, tookOf } from './entry-words'
 import { useNameActions } from './name-actions'
+import { Verdict } from './verdict'
 
 interface Props {
   entries: readonly Entry[]
@@ -271,64 +271,4 @@ function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
       </td>
     </tr>
   )
-}
-
-function answeredBy({ upstream, egress }: Entry, via: (egress: string) => string): string | undefined {
-  return upstream === null ? undefined : `${upstream}${egress === null ? '' : ` ${via(egress)}`}`
-}
-
-/** Ordinary verdicts are plain ink; only what was stopped or failed has a colour. */
-export function Verdict({ entry }: { entry: Entry }) {
-  const text = useText()
-  const { statuses, leftBy } = text.dns.log
-  const left = entry.left_by
-  const blocked = left?.kind === 'blocked'
-  const direct = left?.kind === 'direct' && entry.status === 'forwarded'
-  const word = blocked
-    ? leftBy.blocked(causeOf(entry, leftBy.down))
-    : direct
-      ? leftBy.direct
-      : (statuses[entry.status] ?? entry.status)
-  const state = blocked ? 'blocked' : direct ? 'direct' : STATES[entry.status]
-  if (state) return <StateWord state={state}>{word}</StateWord>
-  return (
-    <span className="st st--plain">
-      <Icon name="check" />
-      {word}
-    </span>
-  )
-}
-
-const STATES: Partial<Record<string, State>> = { blocked: 'blocked', refused: 'blocked', error: 'down' }
-
-/** Why a query may not leave: `wg-a is down`, or the reason of the resolver. */
-export function causeOf(
-  { left_by: left, ede }: Pick<Entry, 'left_by' | 'ede'>,
-  words: (hops: string, several: boolean) => string,
-): string {
-  const down = left?.down ?? []
-  return down.length > 0 ? words(down.join(', '), down.length > 1) : (ede?.detail ?? '')
-}
-
-/** What decided, in words: `list OISD big`, `rule ads`, `no rule`. */
-export function becauseOf(
-  entry: Entry,
-  log: { reasonOf: (reason: string, name: string) => string; noRule: string },
-): string {
-  if (entry.ede && entry.reason === null) return entry.ede.detail ?? entry.ede.text
-  if (entry.reason === null) return log.noRule
-  const name = entry.list?.name ?? entry.rule ?? ''
-  return log.reasonOf(entry.reason, name)
-}
-
-export function tookOf(milliseconds: number): string {
-  if (milliseconds < 1) return '< 1 ms'
-  return `${formatNumber(milliseconds, milliseconds < 10 ? 1 : 0)} ms`
-}
-
-/** The time of day with milliseconds, the date before it if it is another day. */
-function clockOf(time: string): string {
-  const date = new Date(time)
-  const milliseconds = String(date.getMilliseconds()).padStart(3, '0')
-  return `${formatTime(time, 'seconds')}.${milliseconds}`
 }

@@ -4,7 +4,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { call, client, type Answer } from '@/api/client'
 import { useChange } from '@/api/query'
-import { say, sayError } from '@/app/toasts'
+import { say, sayError } from '@/session/toasts'
 import type { Action } from '@/components/menu'
 import { useText } from '@/text'
 import { domainsAbove, type Entry } from './filters'

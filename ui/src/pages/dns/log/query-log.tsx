@@ -2,8 +2,8 @@
 
 import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react'
 import { get, useGet } from '@/api/query'
-import { Link } from '@/app/link'
-import { useSearchParams, type Search } from '@/app/search-params'
+import { Link } from '@/session/link'
+import { useSearchParams, type Search } from '@/session/search-params'
 import { Answer, Tabs } from '@/components/answer'
 import { Button, IconButton } from '@/components/button'
 import { Empty, Failure, Skeleton } from '@/components/section'

@@ -1,7 +1,7 @@
 // The leak monitor: what was stopped, what escaped, the last events, and routers that are not this gateway.
 
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { DataTable } from '@/components/data-table'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'

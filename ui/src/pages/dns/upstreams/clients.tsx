@@ -1,7 +1,7 @@
 // Clients of the resolver by their number of queries.
 
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { DataTable } from '@/components/data-table'
 import { Loaded, Section } from '@/components/section'
 import { Age } from '@/components/time'

@@ -2,7 +2,7 @@
 
 import { useMemo } from 'react'
 import { useGet } from '@/api/query'
-import { useSearchParams } from '@/app/search-params'
+import { useSearchParams } from '@/session/search-params'
 import { Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { TimeChart } from '@/components/time-chart'

@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { say } from '@/app/toasts'
+import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { useDraft } from '@/components/draft'
 import { Check, ErrorSummary, Select, TextField } from '@/components/fields'

@@ -1,7 +1,7 @@
 // The settings of the resolver: values, where they come from, and when a change takes effect.
 
 import { useGet } from '@/api/query'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { DataTable } from '@/components/data-table'
 import { Loaded, Section } from '@/components/section'
 import { Tag } from '@/components/state'

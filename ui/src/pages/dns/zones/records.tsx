@@ -2,7 +2,7 @@
 
 import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
-import { useSearchParams } from '@/app/search-params'
+import { useSearchParams } from '@/session/search-params'
 import { Check, Select, TextField } from '@/components/fields'
 import { Icon } from '@/components/icons'
 import { useText } from '@/text'

@@ -3,7 +3,7 @@
 import { useGet } from '@/api/query'
 import { Answer, Tabs } from '@/components/answer'
 import { StateWord } from '@/components/state'
-import { Link } from '@/app/link'
+import { Link } from '@/session/link'
 import { useText } from '@/text'
 import { dns } from '../entry'
 import { Forwarders } from './forwarders'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { effectOf, extending, letsOut, type Exception } from './exceptions'
-import { linesOf } from './form'
+import { linesOf } from '@/components/form'
 
 const exception = {
   type: 'emergency-bypass',

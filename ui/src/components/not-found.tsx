@@ -1,5 +1,5 @@
 import { useText } from '@/text'
-import { Link } from './link'
+import { Link } from '@/session/link'
 
 export function NotFound() {
   const text = useText()

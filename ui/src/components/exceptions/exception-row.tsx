@@ -2,13 +2,13 @@
 
 import { call, client } from '@/api/client'
 import { useChange } from '@/api/query'
-import { Link } from '@/app/link'
-import { say, sayError } from '@/app/toasts'
+import { Link } from '@/session/link'
+import { say, sayError } from '@/session/toasts'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
-import { Button } from './button'
+import { Button } from '@/components/button'
 import { effectOf, extending, type Exception } from './exceptions'
-import { Ring } from './ring'
+import { Ring } from '@/components/ring'
 
 export function ExceptionRow({ exception, device }: { exception: Exception; device?: string }) {
   const text = useText()

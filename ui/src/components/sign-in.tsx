@@ -9,7 +9,7 @@ import { Dialog } from '@/components/dialog'
 import { TextField } from '@/components/fields'
 import { Failure } from '@/components/section'
 import { useText } from '@/text'
-import { useCaller } from './caller'
+import { useCaller } from '@/session/caller'
 
 interface Props {
   open: boolean
