@@ -5,6 +5,7 @@ import { useText } from '@/text'
 import { Section } from './section'
 import { clockOf, RowName, TableSwitch, TimeDrawing } from './time-drawing'
 import { spread, widthOf, type Scale } from './timescale'
+import { Table } from './table'
 
 /** How a band looks. `route` is a band of the kernel, which is no state. */
 export type Paint = 'active' | 'standby' | 'degraded' | 'offline' | 'none' | 'route'
@@ -222,32 +223,22 @@ function BandTable({ label, subject, rows, now }: Props) {
   const clock = (time: number) => (time === now ? text.common.now : clockOf(time, true))
   return (
     <div className="timechart__table">
-      <table className="tbl tbl--card" aria-label={label}>
-        <thead>
-          <tr>
-            <th scope="col">{subject}</th>
-            <th scope="col">{state}</th>
-            <th scope="col">{from}</th>
-            <th scope="col">{to}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.flatMap((row) =>
-            [...row.bands].reverse().map((band) => (
-              <tr key={`${row.name} ${row.sub} ${band.from}`}>
-                <td className="med">{row.apart && row.sub ? `${row.name}, ${row.sub}` : row.name}</td>
-                <td data-l={state}>{band.word}</td>
-                <td data-l={from} className="mono dim">
-                  {clock(band.from)}
-                </td>
-                <td data-l={to} className="mono dim">
-                  {clock(band.to)}
-                </td>
-              </tr>
-            )),
-          )}
-        </tbody>
-      </table>
+      <Table
+        label={label}
+        rows={rows.flatMap((row) => [...row.bands].reverse().map((band) => ({ row, band })))}
+        id={({ row, band }) => `${row.name} ${row.sub} ${band.from}`}
+        columns={[
+          {
+            head: subject,
+            bare: true,
+            className: 'med',
+            cell: ({ row }) => (row.apart && row.sub ? `${row.name}, ${row.sub}` : row.name),
+          },
+          { head: state, cell: ({ band }) => band.word },
+          { head: from, className: 'mono dim', cell: ({ band }) => clock(band.from) },
+          { head: to, className: 'mono dim', cell: ({ band }) => clock(band.to) },
+        ]}
+      />
     </div>
   )
 }

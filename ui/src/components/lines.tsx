@@ -5,6 +5,7 @@ import { useText } from '@/text'
 import { Section } from './section'
 import { clockOf, RowName, TableSwitch, TimeDrawing } from './time-drawing'
 import { linesOf, widthOf, type Sample, type Scale } from './timescale'
+import { Table } from './table'
 
 /** Words at a time of a row. */
 export interface Note {
@@ -152,33 +153,24 @@ function ValueTable({ label, rows, format }: TableProps) {
   const values = rows.map((row) => new Map(row.samples.map((each) => [each.at, each.value])))
   return (
     <div className="timechart__table">
-      <table className="tbl tbl--dense" aria-label={label}>
-        <thead>
-          <tr>
-            <th scope="col">{text.common.bands.minute}</th>
-            {rows.map((row) => (
-              <th key={row.name} scope="col" className="num">
-                {row.name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {times.map((time) => (
-            <tr key={time}>
-              <th scope="row">{clockOf(time)}</th>
-              {rows.map((row, index) => {
-                const value = values[index]?.get(time)
-                return (
-                  <td key={row.name} className="num">
-                    {typeof value === 'number' ? format(value) : text.common.noData}
-                  </td>
-                )
-              })}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        label={label}
+        rows={times}
+        id={(time) => time}
+        dense
+        plain
+        columns={[
+          { head: text.common.bands.minute, heading: true, cell: (time) => clockOf(time) },
+          ...rows.map((row, index) => ({
+            head: row.name,
+            numeric: true,
+            cell: (time: number) => {
+              const value = values[index]?.get(time)
+              return typeof value === 'number' ? format(value) : text.common.noData
+            },
+          })),
+        ]}
+      />
     </div>
   )
 }

@@ -5,6 +5,7 @@ import { useText } from '@/text'
 import { Button } from './button'
 import { Dialog } from './dialog'
 import type { Clash } from './draft'
+import { Table } from './table'
 
 interface Props {
   clashes: Clash[]
@@ -20,48 +21,42 @@ export function MergeDialog({ clashes, onClose, onMerge }: Props) {
     <Dialog open onClose={onClose} title={text.merge.title} wide>
       <p className="mid">{clashes.length === 0 ? text.merge.noClash : text.merge.sentence}</p>
       {clashes.length > 0 ? (
-        <table className="tbl tbl--card">
-          <thead>
-            <tr>
-              <th scope="col">{text.merge.field}</th>
-              <th scope="col">{text.merge.base}</th>
-              <th scope="col">{text.merge.yours}</th>
-              <th scope="col">{text.merge.theirs}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {clashes.map(({ field, base, yours, theirs: other }) => (
-              <tr key={field}>
-                <th scope="row">
-                  <code>{field}</code>
-                </th>
-                <td data-l={text.merge.base}>{show(base)}</td>
-                <td data-l={text.merge.yours}>
-                  <label className="check">
-                    <input
-                      type="radio"
-                      name={field}
-                      checked={!theirs.includes(field)}
-                      onChange={() => setTheirs(theirs.filter((each) => each !== field))}
-                    />
-                    {show(yours)}
-                  </label>
-                </td>
-                <td data-l={text.merge.theirs}>
-                  <label className="check">
-                    <input
-                      type="radio"
-                      name={field}
-                      checked={theirs.includes(field)}
-                      onChange={() => setTheirs([...theirs, field])}
-                    />
-                    {show(other)}
-                  </label>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          rows={clashes}
+          id={({ field }) => field}
+          columns={[
+            { head: text.merge.field, heading: true, cell: ({ field }) => <code>{field}</code> },
+            { head: text.merge.base, cell: ({ base }) => show(base) },
+            {
+              head: text.merge.yours,
+              cell: ({ field, yours }) => (
+                <label className="check">
+                  <input
+                    type="radio"
+                    name={field}
+                    checked={!theirs.includes(field)}
+                    onChange={() => setTheirs(theirs.filter((each) => each !== field))}
+                  />
+                  {show(yours)}
+                </label>
+              ),
+            },
+            {
+              head: text.merge.theirs,
+              cell: ({ field, theirs: other }) => (
+                <label className="check">
+                  <input
+                    type="radio"
+                    name={field}
+                    checked={theirs.includes(field)}
+                    onChange={() => setTheirs([...theirs, field])}
+                  />
+                  {show(other)}
+                </label>
+              ),
+            },
+          ]}
+        />
       ) : null}
       <div className="btns">
         <Button kind="primary" onClick={() => onMerge(theirs)}>

@@ -6,6 +6,7 @@ import 'uplot/dist/uPlot.min.css'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { Icon } from './icons'
+import { Table } from './table'
 
 export interface Series {
   label: string
@@ -199,33 +200,28 @@ function ValueTable({ label, times, series, format }: TableProps) {
   )
   return (
     <div className="timechart__table">
-      <table className="tbl tbl--dense" aria-label={label}>
-        <thead>
-          <tr>
-            <th scope="col" />
-            {series.map((each) => (
-              <th key={each.label} scope="col" className="num">
-                {each.label}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map(({ time, index }) => (
-            <tr key={time}>
-              <th scope="row">{formatTime(new Date(time * 1000).toISOString())}</th>
-              {series.map((each) => {
-                const value = each.values[index]
-                return (
-                  <td key={each.label} className="num">
-                    {value === null || value === undefined ? text.common.noData : format(value)}
-                  </td>
-                )
-              })}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        label={label}
+        rows={rows}
+        id={({ time }) => time}
+        dense
+        plain
+        columns={[
+          {
+            head: '',
+            heading: true,
+            cell: ({ time }) => formatTime(new Date(time * 1000).toISOString()),
+          },
+          ...series.map((each) => ({
+            head: each.label,
+            numeric: true,
+            cell: ({ index }: { index: number }) => {
+              const value = each.values[index]
+              return value === null || value === undefined ? text.common.noData : format(value)
+            },
+          })),
+        ]}
+      />
     </div>
   )
 }

@@ -9,6 +9,7 @@ import { Button } from '@/components/button'
 import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { activity } from './entry'
 
@@ -48,57 +49,48 @@ function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
     ),
   )
   return (
-    <table className="tbl tbl--card" aria-label={t.rules}>
-      <thead>
-        <tr>
-          <th scope="col">{t.rule}</th>
-          <th scope="col">{t.severity}</th>
-          <th scope="col" className="num">
-            {t.threshold}
-          </th>
-          <th scope="col" className="num">
-            {t.window}
-          </th>
-          <th scope="col">{text.common.enabled}</th>
-          <th scope="col" />
-        </tr>
-      </thead>
-      <tbody>
-        {rules.map((rule) => (
-          <tr key={rule.id}>
-            <td>
-              <span className="two">
-                <span className="med">{rule.name}</span>
-                <small>{rule.description}</small>
-              </span>
-            </td>
-            <td data-l={t.severity}>{rule.severity}</td>
-            <td data-l={t.threshold} className="num">
-              {rule.threshold}
-            </td>
-            <td data-l={t.window} className="num">
-              {rule.window_sec}
-            </td>
-            <td data-l={text.common.enabled}>
-              <StateWord state={rule.enabled ? 'ok' : 'idle'}>
-                {rule.enabled ? text.common.on : text.common.off}
-              </StateWord>
-            </td>
-            <td className="num">
-              <Button
-                size="small"
-                needs="operator"
-                onClick={() =>
-                  toggle.mutate(rule, { onSuccess: () => say(text.common.saved), onError: sayError })
-                }
-              >
-                {rule.enabled ? t.turnOff : t.turnOn}
-              </Button>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      label={t.rules}
+      rows={rules}
+      id={(rule) => rule.id}
+      columns={[
+        {
+          head: t.rule,
+          bare: true,
+          cell: (rule) => (
+            <span className="two">
+              <span className="med">{rule.name}</span>
+              <small>{rule.description}</small>
+            </span>
+          ),
+        },
+        { head: t.severity, cell: (rule) => rule.severity },
+        { head: t.threshold, numeric: true, cell: (rule) => rule.threshold },
+        { head: t.window, numeric: true, cell: (rule) => rule.window_sec },
+        {
+          head: text.common.enabled,
+          cell: (rule) => (
+            <StateWord state={rule.enabled ? 'ok' : 'idle'}>
+              {rule.enabled ? text.common.on : text.common.off}
+            </StateWord>
+          ),
+        },
+        {
+          numeric: true,
+          cell: (rule) => (
+            <Button
+              size="small"
+              needs="operator"
+              onClick={() =>
+                toggle.mutate(rule, { onSuccess: () => say(text.common.saved), onError: sayError })
+              }
+            >
+              {rule.enabled ? t.turnOff : t.turnOn}
+            </Button>
+          ),
+        },
+      ]}
+    />
   )
 }
 

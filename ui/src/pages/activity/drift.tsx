@@ -8,6 +8,7 @@ import { Button } from '@/components/button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { activity } from './entry'
 import { Enforced } from './enforced'
@@ -114,48 +115,34 @@ function Found({ drifts }: { drifts: Schemas['Drift'][] }) {
   const text = useText()
   const t = text.activity.drift
   return (
-    <table className="tbl tbl--card" aria-label={t.found}>
-      <thead>
-        <tr>
-          <th scope="col">{t.time}</th>
-          <th scope="col">{t.resource}</th>
-          <th scope="col">{t.field}</th>
-          <th scope="col">{t.expected}</th>
-          <th scope="col">{t.actual}</th>
-          <th scope="col">{t.state}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {drifts.map((drift, index) => (
-          <tr key={`${drift.detected_at} ${drift.resource} ${drift.field} ${index}`}>
-            <td data-l={t.time} className="nowrap">
-              <Age time={drift.detected_at} />
-            </td>
-            <td data-l={t.resource}>
-              <span className="two">
-                <span className="med">{drift.resource}</span>
-                <small>{drift.type}</small>
-              </span>
-            </td>
-            <td data-l={t.field}>
-              <code>{drift.field || '-'}</code>
-            </td>
-            <td data-l={t.expected}>
-              <code className="wrap">{drift.expected || '-'}</code>
-            </td>
-            <td data-l={t.actual}>
-              <code className="wrap">{drift.actual || '-'}</code>
-            </td>
-            <td data-l={t.state}>
-              {drift.repaired ? (
-                <StateWord state="ok">{t.repaired}</StateWord>
-              ) : (
-                <StateWord state="degraded">{t.open}</StateWord>
-              )}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      label={t.found}
+      rows={drifts}
+      id={(drift, index) => `${drift.detected_at} ${drift.resource} ${drift.field} ${index}`}
+      columns={[
+        { head: t.time, className: 'nowrap', cell: (drift) => <Age time={drift.detected_at} /> },
+        {
+          head: t.resource,
+          cell: (drift) => (
+            <span className="two">
+              <span className="med">{drift.resource}</span>
+              <small>{drift.type}</small>
+            </span>
+          ),
+        },
+        { head: t.field, cell: (drift) => <code>{drift.field || '-'}</code> },
+        { head: t.expected, cell: (drift) => <code className="wrap">{drift.expected || '-'}</code> },
+        { head: t.actual, cell: (drift) => <code className="wrap">{drift.actual || '-'}</code> },
+        {
+          head: t.state,
+          cell: (drift) =>
+            drift.repaired ? (
+              <StateWord state="ok">{t.repaired}</StateWord>
+            ) : (
+              <StateWord state="degraded">{t.open}</StateWord>
+            ),
+        },
+      ]}
+    />
   )
 }

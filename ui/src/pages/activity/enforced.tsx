@@ -4,6 +4,7 @@ import type { Schemas } from '@/api/client'
 import { Link } from '@/session/link'
 import { Empty, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 
 const STATUS: Record<string, State> = {
@@ -48,30 +49,25 @@ export function Enforced({ enforcement }: { enforcement: Schemas['Enforcement'] 
         <Legs legs={enforcement.legs} />
       </Section>
       <Section title={t.programs}>
-        <table className="tbl tbl--card tbl--dense" aria-label={t.programs}>
-          <thead>
-            <tr>
-              <th scope="col">{t.interface}</th>
-              <th scope="col">{t.program}</th>
-              <th scope="col">{t.state}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {enforcement.attach.map((each) => (
-              <tr key={`${each.interface} ${each.program}`}>
-                <td className="med mono">{each.interface}</td>
-                <td data-l={t.program}>{each.program}</td>
-                <td data-l={t.state}>
-                  {each.present ? (
-                    <StateWord state="ok">{t.present}</StateWord>
-                  ) : (
-                    <StateWord state="idle">{t.absent}</StateWord>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          label={t.programs}
+          rows={enforcement.attach}
+          id={(each) => `${each.interface} ${each.program}`}
+          dense
+          columns={[
+            { head: t.interface, bare: true, className: 'med mono', cell: (each) => each.interface },
+            { head: t.program, cell: (each) => each.program },
+            {
+              head: t.state,
+              cell: (each) =>
+                each.present ? (
+                  <StateWord state="ok">{t.present}</StateWord>
+                ) : (
+                  <StateWord state="idle">{t.absent}</StateWord>
+                ),
+            },
+          ]}
+        />
       </Section>
     </>
   )
@@ -81,45 +77,37 @@ function Policies({ policies }: { policies: Schemas['PolicyEnforcement'][] }) {
   const text = useText()
   const t = text.activity.drift
   return (
-    <table className="tbl tbl--card" aria-label={t.enforced}>
-      <thead>
-        <tr>
-          <th scope="col" className="num">
-            {t.priority}
-          </th>
-          <th scope="col">{t.policy}</th>
-          <th scope="col">{t.ipv4}</th>
-          <th scope="col">{t.ipv6}</th>
-          <th scope="col">{t.onFailure}</th>
-          <th scope="col">{t.now}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {policies.map((policy) => (
-          <tr key={policy.id}>
-            <td className="num" data-l={t.priority}>
-              {policy.priority}
-            </td>
-            <td>
-              <span className="two">
-                <span className="med">
-                  <Link to={`/policies/${policy.id}`}>{policy.name}</Link>
-                </span>
-                <small>{policy.matches.join('; ')}</small>
+    <Table
+      label={t.enforced}
+      rows={policies}
+      id={(policy) => policy.id}
+      columns={[
+        { head: t.priority, numeric: true, cell: (policy) => policy.priority },
+        {
+          head: t.policy,
+          bare: true,
+          cell: (policy) => (
+            <span className="two">
+              <span className="med">
+                <Link to={`/policies/${policy.id}`}>{policy.name}</Link>
               </span>
-            </td>
-            <td data-l={t.ipv4}>{policy.action.ipv4}</td>
-            <td data-l={t.ipv6}>{policy.action.ipv6}</td>
-            <td data-l={t.onFailure}>{policy.fail_policy}</td>
-            <td data-l={t.now}>
-              <StateWord state={STATUS[policy.status] ?? 'unknown'}>
-                {t.status[policy.status] ?? policy.status}
-              </StateWord>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+              <small>{policy.matches.join('; ')}</small>
+            </span>
+          ),
+        },
+        { head: t.ipv4, cell: (policy) => policy.action.ipv4 },
+        { head: t.ipv6, cell: (policy) => policy.action.ipv6 },
+        { head: t.onFailure, cell: (policy) => policy.fail_policy },
+        {
+          head: t.now,
+          cell: (policy) => (
+            <StateWord state={STATUS[policy.status] ?? 'unknown'}>
+              {t.status[policy.status] ?? policy.status}
+            </StateWord>
+          ),
+        },
+      ]}
+    />
   )
 }
 
@@ -127,63 +115,45 @@ function Legs({ legs }: { legs: Schemas['LegView'][] }) {
   const text = useText()
   const t = text.activity.drift
   return (
-    <table className="tbl tbl--card" aria-label={t.legs}>
-      <thead>
-        <tr>
-          <th scope="col" className="num">
-            {t.leg}
-          </th>
-          <th scope="col">{t.interface}</th>
-          <th scope="col">{t.mark}</th>
-          <th scope="col" className="num">
-            {t.table}
-          </th>
-          <th scope="col" className="num">
-            {t.mtu}
-          </th>
-          <th scope="col">{t.now}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {legs.map((leg) => (
-          <tr key={leg.number}>
-            <td className="num" data-l={t.leg}>
-              {leg.number}
-            </td>
-            <td>
-              <span className="two">
-                <span className="med mono">
-                  {leg.tunnel_id ? (
-                    <Link to={`/paths/tunnels/${leg.tunnel_id}`}>{leg.interface}</Link>
-                  ) : (
-                    leg.interface
-                  )}
-                </span>
-                <small>{leg.kind}</small>
-              </span>
-            </td>
-            <td data-l={t.mark}>
-              <code>{leg.mark}</code>
-            </td>
-            <td className="num" data-l={t.table}>
-              {leg.table}
-            </td>
-            <td className="num" data-l={t.mtu}>
-              {leg.mtu}
-            </td>
-            <td data-l={t.now}>
-              <span className="two">
-                {leg.usable ? (
-                  <StateWord state="ok">{t.usable}</StateWord>
+    <Table
+      label={t.legs}
+      rows={legs}
+      id={(leg) => leg.number}
+      columns={[
+        { head: t.leg, numeric: true, cell: (leg) => leg.number },
+        {
+          head: t.interface,
+          bare: true,
+          cell: (leg) => (
+            <span className="two">
+              <span className="med mono">
+                {leg.tunnel_id ? (
+                  <Link to={`/paths/tunnels/${leg.tunnel_id}`}>{leg.interface}</Link>
                 ) : (
-                  <StateWord state="down">{t.notUsable}</StateWord>
+                  leg.interface
                 )}
-                {leg.reason ? <small lang="en">{leg.reason}</small> : null}
               </span>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+              <small>{leg.kind}</small>
+            </span>
+          ),
+        },
+        { head: t.mark, cell: (leg) => <code>{leg.mark}</code> },
+        { head: t.table, numeric: true, cell: (leg) => leg.table },
+        { head: t.mtu, numeric: true, cell: (leg) => leg.mtu },
+        {
+          head: t.now,
+          cell: (leg) => (
+            <span className="two">
+              {leg.usable ? (
+                <StateWord state="ok">{t.usable}</StateWord>
+              ) : (
+                <StateWord state="down">{t.notUsable}</StateWord>
+              )}
+              {leg.reason ? <small lang="en">{leg.reason}</small> : null}
+            </span>
+          ),
+        },
+      ]}
+    />
   )
 }

@@ -11,6 +11,7 @@ import { LinkButton } from '@/components/link-button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { StateWord, Tag } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { activity } from './entry'
 
@@ -94,45 +95,35 @@ function List({ tests, results }: { tests: Test[]; results: Schemas['TestResult'
     return cidr ?? '-'
   }
   return (
-    <table className="tbl tbl--card" aria-label={t.list}>
-      <thead>
-        <tr>
-          <th scope="col">{t.name}</th>
-          <th scope="col">{t.source}</th>
-          <th scope="col">{t.reaches}</th>
-          <th scope="col">{t.never}</th>
-          <th scope="col">{t.egress}</th>
-          <th scope="col">{t.result}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {tests.map((test) => (
-          <tr key={test.id}>
-            <td>
-              <span className="two">
-                <span className="med">
-                  <Link to={`/activity/tests/${test.id}`}>{test.name}</Link>
-                  {test.gate ? <Tag>{t.gate}</Tag> : null}
-                  {test.enabled ? null : <Tag>{t.disabled}</Tag>}
-                </span>
-                <small>{test.proto}</small>
+    <Table
+      label={t.list}
+      rows={tests}
+      id={(test) => test.id}
+      columns={[
+        {
+          head: t.name,
+          bare: true,
+          cell: (test) => (
+            <span className="two">
+              <span className="med">
+                <Link to={`/activity/tests/${test.id}`}>{test.name}</Link>
+                {test.gate ? <Tag>{t.gate}</Tag> : null}
+                {test.enabled ? null : <Tag>{t.disabled}</Tag>}
               </span>
-            </td>
-            <td data-l={t.source}>{source(test)}</td>
-            <td data-l={t.reaches}>
-              <Targets targets={test.accept} />
-            </td>
-            <td data-l={t.never}>
-              <Targets targets={test.deny} />
-            </td>
-            <td data-l={t.egress}>{test.expect_egress ?? '-'}</td>
-            <td data-l={t.result}>
-              <Outcome result={results.find((result) => result.id === test.id)} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+              <small>{test.proto}</small>
+            </span>
+          ),
+        },
+        { head: t.source, cell: (test) => source(test) },
+        { head: t.reaches, cell: (test) => <Targets targets={test.accept} /> },
+        { head: t.never, cell: (test) => <Targets targets={test.deny} /> },
+        { head: t.egress, cell: (test) => test.expect_egress ?? '-' },
+        {
+          head: t.result,
+          cell: (test) => <Outcome result={results.find((result) => result.id === test.id)} />,
+        },
+      ]}
+    />
   )
 }
 

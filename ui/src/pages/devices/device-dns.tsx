@@ -6,6 +6,7 @@ import { Link } from '@/session/link'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Clock } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -40,57 +41,47 @@ export function DeviceDns({ device }: { device: Schemas['Device'] }) {
         empty={<Empty>{words.empty}</Empty>}
       >
         {(entries) => (
-          <table className="tbl tbl--card tbl--dense" aria-label={text.devices.tabs.dns}>
-            <thead>
-              <tr>
-                <th scope="col">{words.time}</th>
-                <th scope="col">{words.name}</th>
-                <th scope="col">{words.type}</th>
-                <th scope="col">{words.status}</th>
-                <th scope="col">{words.by}</th>
-                <th scope="col" className="num">
-                  {words.elapsed}
-                </th>
-                <th scope="col">
-                  <span className="sr">{text.common.actions}</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {entries.map((each) => {
-                const state = queryState(each.status)
-                return (
-                  <tr key={each.id}>
-                    <td>
-                      <Clock time={each.time} seconds />
-                    </td>
-                    <td data-l={words.name} className="wrap">
-                      {each.question.name}
-                    </td>
-                    <td data-l={words.type}>{each.question.type}</td>
-                    <td data-l={words.status}>
-                      {state ? <StateWord state={state}>{each.status}</StateWord> : each.status}
-                    </td>
-                    <td data-l={words.by} className="dim">
-                      {[each.reason, each.rule ?? each.upstream].filter(Boolean).join(' ') || '-'}
-                    </td>
-                    <td data-l={words.elapsed} className="num">
-                      {formatNumber(each.elapsed_ms, 1)} ms
-                    </td>
-                    <td className="num">
-                      <Link
-                        className="link"
-                        to={`/devices/${device.id}`}
-                        search={{ domain: each.question.name.replace(/\.$/, '') }}
-                      >
-                        {text.overview.why}
-                      </Link>
-                    </td>
-                  </tr>
-                )
-              })}
-            </tbody>
-          </table>
+          <Table
+            label={text.devices.tabs.dns}
+            rows={entries}
+            id={(each) => each.id}
+            dense
+            columns={[
+              { head: words.time, bare: true, cell: (each) => <Clock time={each.time} seconds /> },
+              { head: words.name, className: 'wrap', cell: (each) => each.question.name },
+              { head: words.type, cell: (each) => each.question.type },
+              {
+                head: words.status,
+                cell: (each) => {
+                  const state = queryState(each.status)
+                  return state ? <StateWord state={state}>{each.status}</StateWord> : each.status
+                },
+              },
+              {
+                head: words.by,
+                className: 'dim',
+                cell: (each) => [each.reason, each.rule ?? each.upstream].filter(Boolean).join(' ') || '-',
+              },
+              {
+                head: words.elapsed,
+                numeric: true,
+                cell: (each) => <>{formatNumber(each.elapsed_ms, 1)} ms</>,
+              },
+              {
+                head: <span className="sr">{text.common.actions}</span>,
+                className: 'num',
+                cell: (each) => (
+                  <Link
+                    className="link"
+                    to={`/devices/${device.id}`}
+                    search={{ domain: each.question.name.replace(/\.$/, '') }}
+                  >
+                    {text.overview.why}
+                  </Link>
+                ),
+              },
+            ]}
+          />
         )}
       </Loaded>
     </Section>

@@ -8,6 +8,7 @@ import { ExceptionDialog } from '@/components/exceptions/exception-dialog'
 import { ExceptionRow } from '@/components/exceptions/exception-row'
 import { Loaded, Section } from '@/components/section'
 import { Clock } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 
 export function DeviceExceptions({ device }: { device: Schemas['Device'] }) {
@@ -40,30 +41,24 @@ export function DeviceExceptions({ device }: { device: Schemas['Device'] }) {
               ))}
               {active.length === 0 ? <p className="dim">{text.overview.exceptions.empty}</p> : null}
               {ended.length > 0 ? (
-                <table className="tbl tbl--card" aria-label={text.devices.endedExceptions}>
-                  <thead>
-                    <tr>
-                      <th scope="col">{text.exception.type}</th>
-                      <th scope="col">{text.devices.began}</th>
-                      <th scope="col">{text.devices.ended}</th>
-                      <th scope="col">{text.exception.reason}</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {ended.slice(0, 50).map((each) => (
-                      <tr key={each.id}>
-                        <td>{text.exception.types[each.type] ?? each.type}</td>
-                        <td data-l={text.devices.began}>
-                          <Clock time={each.starts_at} />
-                        </td>
-                        <td data-l={text.devices.ended}>
-                          <Clock time={each.revoked_at ?? each.ended_at ?? each.expires_at} />
-                        </td>
-                        <td data-l={text.exception.reason}>{each.reason || '-'}</td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
+                <Table
+                  label={text.devices.endedExceptions}
+                  rows={ended.slice(0, 50)}
+                  id={(each) => each.id}
+                  columns={[
+                    {
+                      head: text.exception.type,
+                      bare: true,
+                      cell: (each) => text.exception.types[each.type] ?? each.type,
+                    },
+                    { head: text.devices.began, cell: (each) => <Clock time={each.starts_at} /> },
+                    {
+                      head: text.devices.ended,
+                      cell: (each) => <Clock time={each.revoked_at ?? each.ended_at ?? each.expires_at} />,
+                    },
+                    { head: text.exception.reason, cell: (each) => each.reason || '-' },
+                  ]}
+                />
               ) : null}
             </>
           )

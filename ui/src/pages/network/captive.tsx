@@ -1,11 +1,12 @@
 // The check for captive portals, by each uplink.
 
-import { call, client } from '@/api/client'
+import { call, client, type Schemas } from '@/api/client'
 import { useChange } from '@/api/query'
 import { Button } from '@/components/button'
 import { Failure, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Age } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -29,51 +30,44 @@ export function CaptiveCheck() {
     >
       {check.error ? <Failure error={check.error} /> : null}
       {report ? (
-        <table className="tbl tbl--card">
-          <thead>
-            <tr>
-              <th scope="col">{columns.uplink}</th>
-              <th scope="col">{columns.state}</th>
-              <th scope="col">{columns.targets}</th>
-              <th scope="col">{columns.portal}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {report.uplinks.map((uplink) => (
-              <tr key={uplink.interface}>
-                <td className="med">{uplink.uplink}</td>
-                <td data-l={columns.state}>
-                  <StateWord state={STATES[uplink.state] ?? 'unknown'}>
-                    {words.captiveStates[uplink.state] ?? uplink.state}
-                  </StateWord>
-                </td>
-                <td data-l={columns.targets}>
-                  {uplink.targets.map((target) => (
-                    <span key={target.address} className="two">
-                      <span>{target.url}</span>
-                      <small>
-                        {target.address}
-                        {', '}
-                        {target.error ??
-                          [
-                            target.status,
-                            target.latency_ms === null ? null : `${formatNumber(target.latency_ms)} ms`,
-                          ]
-                            .filter((each) => each !== null)
-                            .join(', ')}
-                      </small>
-                    </span>
-                  ))}
-                </td>
-                {/* The address comes from the portal, so it is text and no link. */}
-                <td data-l={columns.portal}>{uplink.portal_url ?? '-'}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          rows={report.uplinks}
+          id={(uplink) => uplink.interface}
+          columns={[
+            { head: columns.uplink, bare: true, className: 'med', cell: (uplink) => uplink.uplink },
+            {
+              head: columns.state,
+              cell: ({ state }) => (
+                <StateWord state={STATES[state] ?? 'unknown'}>
+                  {words.captiveStates[state] ?? state}
+                </StateWord>
+              ),
+            },
+            {
+              head: columns.targets,
+              cell: ({ targets }) => targets.map((target) => <Target key={target.address} target={target} />),
+            },
+            // The address comes from the portal, so it is text and no link.
+            { head: columns.portal, cell: (uplink) => uplink.portal_url ?? '-' },
+          ]}
+        />
       ) : check.error ? null : (
         <p className="quiet">{words.captiveNone}</p>
       )}
     </Section>
+  )
+}
+
+function Target({ target }: { target: Schemas['TargetCheck'] }) {
+  const latency = target.latency_ms === null ? null : `${formatNumber(target.latency_ms)} ms`
+  return (
+    <span className="two">
+      <span>{target.url}</span>
+      <small>
+        {target.address}
+        {', '}
+        {target.error ?? [target.status, latency].filter((each) => each !== null).join(', ')}
+      </small>
+    </span>
   )
 }

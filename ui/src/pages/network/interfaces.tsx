@@ -9,6 +9,7 @@ import { Answer, Tabs } from '@/components/answer'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { network } from './entry'
 
@@ -172,43 +173,40 @@ function Programs() {
     <Section title={words.programs} hint={words.programsHint}>
       <Loaded query={services}>
         {(all) => (
-          <table className="tbl tbl--card">
-            <thead>
-              <tr>
-                <th scope="col">{columns.name}</th>
-                <th scope="col">{columns.installed}</th>
-                <th scope="col">{columns.running}</th>
-                <th scope="col">{columns.version}</th>
-                <th scope="col">{columns.required}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {all.map((service) => (
-                <tr key={service.name}>
-                  <td>
-                    <span className="two">
-                      <span className="med">{service.name}</span>
-                      {service.unit ? <small>{service.unit}</small> : null}
-                    </span>
-                  </td>
-                  <td data-l={columns.installed}>
-                    {service.installed ? words.installed : <span className="dim">{words.notInstalled}</span>}
-                  </td>
-                  <td data-l={columns.running}>
-                    {service.running === null ? (
-                      '-'
-                    ) : service.running ? (
-                      words.running
-                    ) : (
-                      <span className="dim">{words.notRunning}</span>
-                    )}
-                  </td>
-                  <td data-l={columns.version}>{service.version ?? '-'}</td>
-                  <td data-l={columns.required}>{service.required_by.join(', ') || '-'}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <Table
+            rows={all}
+            id={(service) => service.name}
+            columns={[
+              {
+                head: columns.name,
+                bare: true,
+                cell: (service) => (
+                  <span className="two">
+                    <span className="med">{service.name}</span>
+                    {service.unit ? <small>{service.unit}</small> : null}
+                  </span>
+                ),
+              },
+              {
+                head: columns.installed,
+                cell: (service) =>
+                  service.installed ? words.installed : <span className="dim">{words.notInstalled}</span>,
+              },
+              {
+                head: columns.running,
+                cell: (service) =>
+                  service.running === null ? (
+                    '-'
+                  ) : service.running ? (
+                    words.running
+                  ) : (
+                    <span className="dim">{words.notRunning}</span>
+                  ),
+              },
+              { head: columns.version, cell: (service) => service.version ?? '-' },
+              { head: columns.required, cell: (service) => service.required_by.join(', ') || '-' },
+            ]}
+          />
         )}
       </Loaded>
     </Section>

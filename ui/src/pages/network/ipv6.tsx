@@ -6,6 +6,7 @@ import { Answer, Tabs } from '@/components/answer'
 import { useEdit } from '@/components/edit'
 import { EditForm, FormFields, numberOf, textOf, wordsOf } from '@/components/form'
 import { Loaded, Section } from '@/components/section'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { network } from './entry'
 import { Addresses } from './interfaces'
@@ -52,28 +53,20 @@ function Now() {
     <Section title={words.addresses} hint={words.addressesHint}>
       <Loaded query={interfaces}>
         {(all) => (
-          <table className="tbl tbl--card">
-            <thead>
-              <tr>
-                <th scope="col">{columns.name}</th>
-                <th scope="col">{columns.role}</th>
-                <th scope="col">{columns.addresses}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {all
-                .filter((each) => each.role === 'lan' || each.role === 'uplink')
-                .map((each) => (
-                  <tr key={each.name}>
-                    <td className="med">{each.name}</td>
-                    <td data-l={columns.role}>{roles[each.role] ?? each.role}</td>
-                    <td data-l={columns.addresses}>
-                      <Addresses addresses={each.addresses.filter((address) => address.includes(':'))} />
-                    </td>
-                  </tr>
-                ))}
-            </tbody>
-          </table>
+          <Table
+            rows={all.filter((each) => each.role === 'lan' || each.role === 'uplink')}
+            id={(each) => each.name}
+            columns={[
+              { head: columns.name, bare: true, className: 'med', cell: (each) => each.name },
+              { head: columns.role, cell: (each) => roles[each.role] ?? each.role },
+              {
+                head: columns.addresses,
+                cell: (each) => (
+                  <Addresses addresses={each.addresses.filter((address) => address.includes(':'))} />
+                ),
+              },
+            ]}
+          />
         )}
       </Loaded>
     </Section>

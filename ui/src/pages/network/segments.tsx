@@ -9,6 +9,7 @@ import { LinkButton } from '@/components/link-button'
 import { DataTable, type ColumnDef } from '@/components/data-table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { network } from './entry'
 
@@ -137,39 +138,30 @@ function Vlans() {
         empty={<p className="quiet">{words.vlansEmpty}</p>}
       >
         {(all) => (
-          <table className="tbl tbl--card">
-            <thead>
-              <tr>
-                <th scope="col">{columns.id}</th>
-                <th scope="col">{columns.parent}</th>
-                <th scope="col">{columns.interface}</th>
-                <th scope="col">{columns.lan}</th>
-                <th scope="col">{columns.segment}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {all.map((vlan) => (
-                <tr key={`${vlan.parent} ${vlan.vlan_id}`}>
-                  <td className="med">{words.vlan(vlan.vlan_id)}</td>
-                  <td data-l={columns.parent}>{vlan.parent}</td>
-                  <td data-l={columns.interface}>
-                    {vlan.interface === null ? (
-                      <span className="dim">{words.noInterface}</span>
-                    ) : (
-                      <span className="inline">
-                        <Link to={`/network/interfaces/${encodeURIComponent(vlan.interface)}`}>
-                          {vlan.interface}
-                        </Link>
-                        <StateWord state={vlan.up ? 'ok' : 'down'}>{vlan.up ? link.up : link.down}</StateWord>
-                      </span>
-                    )}
-                  </td>
-                  <td data-l={columns.lan}>{vlan.lan ? text.common.yes : text.common.no}</td>
-                  <td data-l={columns.segment}>{vlan.segment ?? '-'}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <Table
+            rows={all}
+            id={(vlan) => `${vlan.parent} ${vlan.vlan_id}`}
+            columns={[
+              { head: columns.id, bare: true, className: 'med', cell: (vlan) => words.vlan(vlan.vlan_id) },
+              { head: columns.parent, cell: (vlan) => vlan.parent },
+              {
+                head: columns.interface,
+                cell: (vlan) =>
+                  vlan.interface === null ? (
+                    <span className="dim">{words.noInterface}</span>
+                  ) : (
+                    <span className="inline">
+                      <Link to={`/network/interfaces/${encodeURIComponent(vlan.interface)}`}>
+                        {vlan.interface}
+                      </Link>
+                      <StateWord state={vlan.up ? 'ok' : 'down'}>{vlan.up ? link.up : link.down}</StateWord>
+                    </span>
+                  ),
+              },
+              { head: columns.lan, cell: (vlan) => (vlan.lan ? text.common.yes : text.common.no) },
+              { head: columns.segment, cell: (vlan) => vlan.segment ?? '-' },
+            ]}
+          />
         )}
       </Loaded>
     </Section>

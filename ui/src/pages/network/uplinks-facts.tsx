@@ -6,6 +6,7 @@ import { Facts } from '@/components/facts'
 import { Icon } from '@/components/icons'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Age, Clock, useAge } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatAge, formatNumber, formatTime } from '@/text/format'
 import { numberChanges } from './timeline'
@@ -38,40 +39,45 @@ export function Decisions({ manager }: { manager: Manager }) {
     manager.decisions.find((decision) => decision.applied && decision.from === uplink)
   return (
     <>
-      <table className="tbl tbl--card" id="decisions">
-        <thead>
-          <tr>
-            <th scope="col">{columns.number}</th>
-            <th scope="col">{columns.time}</th>
-            <th scope="col">{columns.change}</th>
-            <th scope="col">{columns.reason}</th>
-            <th scope="col">{columns.kernel}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {manager.decisions.slice(0, all ? undefined : FEW).map((decision) => {
-            const number = numbers.get(decision)
-            const pin = manager.flap_pins.find(
-              (each) => each.uplink === decision.from && newestFrom(each.uplink) === decision,
-            )
-            return (
-              <tr key={`${decision.time} ${decision.uplink}`}>
-                <td>
-                  {number === undefined ? (
-                    <span className="swn swn--o">
-                      <Icon name="clock" />
-                    </span>
-                  ) : (
-                    <span className="swn">{number}</span>
-                  )}
-                </td>
-                <td className="nowrap mono dim">
-                  <Clock time={decision.time} seconds />
-                </td>
-                <td className="nowrap">
-                  <Change decision={decision} />
-                </td>
-                <td data-l={columns.reason}>
+      <Table
+        rows={manager.decisions.slice(0, all ? undefined : FEW)}
+        id={(decision) => `${decision.time} ${decision.uplink}`}
+        htmlId="decisions"
+        columns={[
+          {
+            head: columns.number,
+            bare: true,
+            cell: (decision) => {
+              const number = numbers.get(decision)
+              return number === undefined ? (
+                <span className="swn swn--o">
+                  <Icon name="clock" />
+                </span>
+              ) : (
+                <span className="swn">{number}</span>
+              )
+            },
+          },
+          {
+            head: columns.time,
+            bare: true,
+            className: 'nowrap mono dim',
+            cell: (decision) => <Clock time={decision.time} seconds />,
+          },
+          {
+            head: columns.change,
+            bare: true,
+            className: 'nowrap',
+            cell: (decision) => <Change decision={decision} />,
+          },
+          {
+            head: columns.reason,
+            cell: (decision) => {
+              const pin = manager.flap_pins.find(
+                (each) => each.uplink === decision.from && newestFrom(each.uplink) === decision,
+              )
+              return (
+                <>
                   <span lang="en">{decision.reason}</span>{' '}
                   {pin && decision.applied ? (
                     <Tag>
@@ -79,15 +85,13 @@ export function Decisions({ manager }: { manager: Manager }) {
                       {words.pin(formatTime(pin.pinned_until))}
                     </Tag>
                   ) : null}
-                </td>
-                <td className="nowrap" data-l={columns.kernel}>
-                  <Kernel decision={decision} />
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
+                </>
+              )
+            },
+          },
+          { head: columns.kernel, className: 'nowrap', cell: (decision) => <Kernel decision={decision} /> },
+        ]}
+      />
       {manager.decisions.length > FEW ? (
         <div>
           <button type="button" className="link" aria-expanded={all} onClick={() => setAll(!all)}>
@@ -122,81 +126,63 @@ function Kernel({ decision }: { decision: Schemas['UplinkDecision'] }) {
 
 export function HealthTable({ health }: { health: Health[] }) {
   const text = useText()
-  const columns = text.network.uplinks.healthColumns
+  const words = text.network.uplinks
+  const columns = words.healthColumns
   return (
-    <table className="tbl tbl--card">
-      <thead>
-        <tr>
-          <th scope="col">{columns.uplink}</th>
-          <th scope="col">{columns.state}</th>
-          <th scope="col" className="num">
-            {columns.latency}
-          </th>
-          <th scope="col" className="num">
-            {columns.jitter}
-          </th>
-          <th scope="col" className="num">
-            {columns.loss}
-          </th>
-          <th scope="col">{columns.targets}</th>
-          <th scope="col">{columns.address}</th>
-          <th scope="col">{columns.checked}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {health.map((each) => (
-          <HealthRow key={each.interface} health={each} />
-        ))}
-      </tbody>
-    </table>
+    <Table
+      rows={health}
+      id={(each) => each.interface}
+      columns={[
+        {
+          head: columns.uplink,
+          bare: true,
+          cell: (each) => (
+            <span className="two">
+              <span className="med">{each.uplink || each.interface}</span>
+              <small>{each.interface}</small>
+            </span>
+          ),
+        },
+        { head: columns.state, cell: (each) => <HealthState health={each} /> },
+        { head: columns.latency, numeric: true, cell: (each) => milliseconds(each.latency_ms) },
+        { head: columns.jitter, numeric: true, cell: (each) => milliseconds(each.jitter_ms) },
+        {
+          head: columns.loss,
+          numeric: true,
+          cell: (each) => (each.loss_pct === null ? '-' : `${formatNumber(each.loss_pct, 1)} %`),
+        },
+        {
+          head: columns.targets,
+          title: (each) => each.targets.map((target) => target.address).join(', '),
+          cell: ({ targets }) =>
+            targets.length === 0
+              ? '-'
+              : words.targets(targets.filter((target) => target.ok).length, targets.length),
+        },
+        { head: columns.address, cell: (each) => each.public_ip ?? '-' },
+        { head: columns.checked, cell: (each) => (each.checked_at ? <Age time={each.checked_at} /> : '-') },
+      ]}
+    />
   )
 }
 
-function HealthRow({ health }: { health: Health }) {
-  const text = useText()
-  const words = text.network.uplinks
-  const columns = words.healthColumns
+function HealthState({ health }: { health: Health }) {
+  const words = useText().network.uplinks
   const age = useAge(health.since)
-  const probed = health.checked_at !== null
-  const milliseconds = (value: number | null) => (value === null ? '-' : `${formatNumber(value, 1)} ms`)
+  if (health.checked_at === null && health.state !== 'disabled')
+    return <StateWord state="idle">{words.notProbed}</StateWord>
   return (
-    <tr>
-      <td>
-        <span className="two">
-          <span className="med">{health.uplink || health.interface}</span>
-          <small>{health.interface}</small>
-        </span>
-      </td>
-      <td data-l={columns.state}>
-        {probed || health.state === 'disabled' ? (
-          <span className="two">
-            <StateWord state={STATES[health.state] ?? 'unknown'}>
-              {words.states[health.state] ?? health.state}
-            </StateWord>
-            {health.since ? <small>{words.stateSince(age)}</small> : null}
-          </span>
-        ) : (
-          <StateWord state="idle">{words.notProbed}</StateWord>
-        )}
-      </td>
-      <td className="num" data-l={columns.latency}>
-        {milliseconds(health.latency_ms)}
-      </td>
-      <td className="num" data-l={columns.jitter}>
-        {milliseconds(health.jitter_ms)}
-      </td>
-      <td className="num" data-l={columns.loss}>
-        {health.loss_pct === null ? '-' : `${formatNumber(health.loss_pct, 1)} %`}
-      </td>
-      <td data-l={columns.targets} title={health.targets.map((target) => target.address).join(', ')}>
-        {health.targets.length === 0
-          ? '-'
-          : words.targets(health.targets.filter((target) => target.ok).length, health.targets.length)}
-      </td>
-      <td data-l={columns.address}>{health.public_ip ?? '-'}</td>
-      <td data-l={columns.checked}>{health.checked_at ? <Age time={health.checked_at} /> : '-'}</td>
-    </tr>
+    <span className="two">
+      <StateWord state={STATES[health.state] ?? 'unknown'}>
+        {words.states[health.state] ?? health.state}
+      </StateWord>
+      {health.since ? <small>{words.stateSince(age)}</small> : null}
+    </span>
   )
+}
+
+function milliseconds(value: number | null): string {
+  return value === null ? '-' : `${formatNumber(value, 1)} ms`
 }
 
 export function ManagerFacts({ manager }: { manager: Manager }) {
@@ -224,48 +210,26 @@ export function ManagerFacts({ manager }: { manager: Manager }) {
         />
       </div>
       <div className="sec">
-        <table className="tbl tbl--card" aria-label={words.legs}>
-          <thead>
-            <tr>
-              <th scope="col">{columns.uplink}</th>
-              <th scope="col" className="num">
-                {columns.table}
-              </th>
-              <th scope="col">{columns.mark}</th>
-              <th scope="col" className="num">
-                {columns.weight}
-              </th>
-              <th scope="col" className="num">
-                {columns.flows}
-              </th>
-              <th scope="col">{columns.installed}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {manager.egress_legs.map((leg) => (
-              <tr key={leg.uplink}>
-                <td className="med">{leg.uplink}</td>
-                <td className="num" data-l={columns.table}>
-                  {leg.table}
-                </td>
-                <td data-l={columns.mark}>
-                  <code>{leg.mark}</code>
-                </td>
-                <td className="num" data-l={columns.weight}>
-                  {leg.weight}
-                </td>
-                <td className="num" data-l={columns.flows}>
-                  {formatNumber(leg.flows)}
-                </td>
-                <td data-l={columns.installed}>
-                  <StateWord state={leg.installed ? 'ok' : 'down'}>
-                    {leg.installed ? words.installed : words.notInstalled}
-                  </StateWord>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          label={words.legs}
+          rows={manager.egress_legs}
+          id={(leg) => leg.uplink}
+          columns={[
+            { head: columns.uplink, bare: true, className: 'med', cell: (leg) => leg.uplink },
+            { head: columns.table, numeric: true, cell: (leg) => leg.table },
+            { head: columns.mark, cell: (leg) => <code>{leg.mark}</code> },
+            { head: columns.weight, numeric: true, cell: (leg) => leg.weight },
+            { head: columns.flows, numeric: true, cell: (leg) => formatNumber(leg.flows) },
+            {
+              head: columns.installed,
+              cell: (leg) => (
+                <StateWord state={leg.installed ? 'ok' : 'down'}>
+                  {leg.installed ? words.installed : words.notInstalled}
+                </StateWord>
+              ),
+            },
+          ]}
+        />
       </div>
     </div>
   )

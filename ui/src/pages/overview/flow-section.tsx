@@ -8,6 +8,7 @@ import { Icon } from '@/components/icons'
 import { HopChip, Path } from '@/components/path'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Glyph, StateWord, type State } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText, type Text } from '@/text'
 import { formatRate, formatTime } from '@/text/format'
 import { buildFlow, countersOf, type Flow, type PolicyRow, type Words } from './flow-model'
@@ -304,66 +305,65 @@ function FlowTable({ flow }: { flow: Flow }) {
   const text = useText()
   const words = text.overview.flow
   return (
-    <table className="tbl tbl--card" aria-label={summaryOf(flow, text)}>
-      <thead>
-        <tr>
-          <th scope="col">{words.policy}</th>
-          <th scope="col">{words.devices}</th>
-          <th scope="col">{words.state}</th>
-          <th scope="col">{words.hops}</th>
-          <th scope="col">{words.uplink}</th>
-          <th scope="col" className="num">
-            {words.rate}
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {flow.rows.map((row) => {
-          const uplinks = new Set(
-            row.direct
-              ? [row.direct]
-              : row.hops
-                  .filter((hop) => hop.edge !== 'none')
-                  .map((hop) => flow.hops.find((each) => each.id === hop.id)?.uplink ?? '-'),
-          )
-          return (
-            <tr key={row.policy.id}>
-              <td>
-                <div className="two">
-                  <Link className="med" to={row.policy.to} search={row.policy.search}>
-                    {row.policy.name}
-                  </Link>
-                  <small>{row.policy.detail}</small>
-                </div>
-              </td>
-              <td data-l={words.devices}>
-                <Link to={row.source.to} search={row.source.search}>
-                  {row.source.name}
-                </Link>
-              </td>
-              <td data-l={words.state}>
-                <StateWord state={row.policy.state}>{wordOf(row, flow, text)}</StateWord>
-              </td>
-              <td data-l={words.hops}>
-                {row.hops.length === 0 ? '-' : null}
-                {row.hops.map((hop) => {
-                  const node = flow.hops.find((each) => each.id === hop.id)
-                  return (
-                    <span key={hop.id} className="nowrap">
-                      <Glyph state={node?.state ?? 'unknown'} /> {node?.name ?? hop.id}{' '}
-                    </span>
-                  )
-                })}
-              </td>
-              <td data-l={words.uplink}>{[...uplinks].join(', ') || '-'}</td>
-              <td data-l={words.rate} className="num">
-                {row.rate === null ? '-' : formatRate(row.rate)}
-              </td>
-            </tr>
-          )
-        })}
-      </tbody>
-      {flow.hidden > 0 ? <caption className="dim sm">{words.hint(flow.hidden)}</caption> : null}
-    </table>
+    <Table
+      label={summaryOf(flow, text)}
+      rows={flow.rows}
+      id={(row) => row.policy.id}
+      caption={flow.hidden > 0 ? words.hint(flow.hidden) : null}
+      columns={[
+        {
+          head: words.policy,
+          bare: true,
+          cell: ({ policy }) => (
+            <div className="two">
+              <Link className="med" to={policy.to} search={policy.search}>
+                {policy.name}
+              </Link>
+              <small>{policy.detail}</small>
+            </div>
+          ),
+        },
+        {
+          head: words.devices,
+          cell: ({ source }) => (
+            <Link to={source.to} search={source.search}>
+              {source.name}
+            </Link>
+          ),
+        },
+        {
+          head: words.state,
+          cell: (row) => <StateWord state={row.policy.state}>{wordOf(row, flow, text)}</StateWord>,
+        },
+        {
+          head: words.hops,
+          cell: (row) => (row.hops.length === 0 ? '-' : <HopNames row={row} flow={flow} />),
+        },
+        { head: words.uplink, cell: (row) => uplinksOf(row, flow).join(', ') || '-' },
+        {
+          head: words.rate,
+          numeric: true,
+          cell: ({ rate }) => (rate === null ? '-' : formatRate(rate)),
+        },
+      ]}
+    />
   )
+}
+
+function HopNames({ row, flow }: { row: PolicyRow; flow: Flow }) {
+  return row.hops.map((hop) => {
+    const node = flow.hops.find((each) => each.id === hop.id)
+    return (
+      <span key={hop.id} className="nowrap">
+        <Glyph state={node?.state ?? 'unknown'} /> {node?.name ?? hop.id}{' '}
+      </span>
+    )
+  })
+}
+
+/** Names of the uplinks that the traffic of a policy leaves by. */
+function uplinksOf(row: PolicyRow, flow: Flow): string[] {
+  if (row.direct) return [row.direct]
+  const used = row.hops.filter((hop) => hop.edge !== 'none')
+  return [...new Set(used.map((hop) => flow.hops.find((each) => each.id === hop.id)?.uplink ?? '-'))]
 }

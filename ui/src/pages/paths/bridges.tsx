@@ -12,6 +12,7 @@ import { Actions } from '@/components/menu'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Age, useAge } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 import { paths } from './entry'
@@ -82,58 +83,56 @@ function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] |
   const text = useText()
   const { columns, kinds, states } = text.paths.bridges
   const [outcome, setOutcome] = useState<{ name: string; result: Schemas['TestOutcome'] } | null>(null)
+  const healthOf = (bridge: Bridge) => health?.find((each) => each.id === bridge.id)
   return (
     <>
-      <table className="tbl tbl--card tbl--end">
-        <thead>
-          <tr>
-            <th scope="col">{columns.bridge}</th>
-            <th scope="col">{columns.state}</th>
-            <th scope="col">{columns.way}</th>
-            <th scope="col">{columns.tunnels}</th>
-            <th scope="col">{columns.test}</th>
-            <th />
-          </tr>
-        </thead>
-        <tbody>
-          {bridges.map((bridge) => {
-            const seen = health?.find((each) => each.id === bridge.id)
-            const status = seen?.status ?? bridge.status
-            return (
-              <tr key={bridge.id}>
-                <td>
-                  <span className="two">
-                    <Link className="med" to={`/paths/bridges/${bridge.id}`}>
-                      {bridge.name}
-                    </Link>
-                    <small>{kinds[bridge.kind] ?? bridge.kind}</small>
-                  </span>
-                </td>
-                <td data-l={columns.state}>
-                  <StateWord state={bridgeState(status)}>
-                    {states[status ?? ''] ?? status ?? text.paths.states.unknown}
-                  </StateWord>
-                </td>
-                <td data-l={columns.way}>
-                  <Way bridge={bridge} />
-                </td>
-                <td data-l={columns.tunnels}>
-                  <CarriedTunnels health={seen} />
-                </td>
-                <td data-l={columns.test}>
-                  <LastTest test={seen?.last_test ?? bridge.last_test ?? null} />
-                </td>
-                <td>
-                  <BridgeActions
-                    bridge={bridge}
-                    onOutcome={(result) => setOutcome({ name: bridge.name, result })}
-                  />
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
+      <Table
+        rows={bridges}
+        id={(bridge) => bridge.id}
+        className="tbl--end"
+        columns={[
+          {
+            head: columns.bridge,
+            bare: true,
+            cell: (bridge) => (
+              <span className="two">
+                <Link className="med" to={`/paths/bridges/${bridge.id}`}>
+                  {bridge.name}
+                </Link>
+                <small>{kinds[bridge.kind] ?? bridge.kind}</small>
+              </span>
+            ),
+          },
+          {
+            head: columns.state,
+            cell: (bridge) => {
+              const status = healthOf(bridge)?.status ?? bridge.status
+              return (
+                <StateWord state={bridgeState(status)}>
+                  {states[status ?? ''] ?? status ?? text.paths.states.unknown}
+                </StateWord>
+              )
+            },
+          },
+          { head: columns.way, cell: (bridge) => <Way bridge={bridge} /> },
+          {
+            head: columns.tunnels,
+            cell: (bridge) => <CarriedTunnels health={healthOf(bridge)} />,
+          },
+          {
+            head: columns.test,
+            cell: (bridge) => <LastTest test={healthOf(bridge)?.last_test ?? bridge.last_test ?? null} />,
+          },
+          {
+            cell: (bridge) => (
+              <BridgeActions
+                bridge={bridge}
+                onOutcome={(result) => setOutcome({ name: bridge.name, result })}
+              />
+            ),
+          },
+        ]}
+      />
       <Dialog
         open={outcome !== null}
         onClose={() => setOutcome(null)}
@@ -254,33 +253,26 @@ export function Outcome({ outcome }: { outcome: Schemas['TestOutcome'] }) {
             : words.testOk(duration(outcome.latency_ms))
           : words.testFailed}
       </p>
-      <table className="tbl">
-        <thead>
-          <tr>
-            <th scope="col">{words.step}</th>
-            <th scope="col">{words.result}</th>
-            <th scope="col" className="num">
-              {words.duration}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {outcome.steps.map((step) => (
-            <tr key={step.name}>
-              <td>{step.name}</td>
-              <td>
-                <span className="two">
-                  <StateWord state={step.ok ? 'ok' : 'down'}>
-                    {step.ok ? words.stepOk : words.stepFailed}
-                  </StateWord>
-                  {step.error ? <small>{step.error}</small> : null}
-                </span>
-              </td>
-              <td className="num">{duration(step.latency_ms)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        rows={outcome.steps}
+        id={(step) => step.name}
+        plain
+        columns={[
+          { head: words.step, cell: (step) => step.name },
+          {
+            head: words.result,
+            cell: (step) => (
+              <span className="two">
+                <StateWord state={step.ok ? 'ok' : 'down'}>
+                  {step.ok ? words.stepOk : words.stepFailed}
+                </StateWord>
+                {step.error ? <small>{step.error}</small> : null}
+              </span>
+            ),
+          },
+          { head: words.duration, numeric: true, cell: (step) => duration(step.latency_ms) },
+        ]}
+      />
     </>
   )
 }

@@ -9,6 +9,7 @@ import { LinkButton } from '@/components/link-button'
 import { Facts } from '@/components/facts'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
 import { paths } from './entry'
@@ -110,67 +111,69 @@ export function Udp({ proxy }: { proxy: Proxy }) {
 function List({ proxies, relay }: { proxies: Proxy[]; relay: Tproxy | undefined }) {
   const text = useText()
   const { columns, states, latency } = text.paths.proxies
+  const trafficOf = (proxy: Proxy, show: (traffic: Tproxy['by_proxy'][number]) => string) => {
+    const traffic = relay?.by_proxy.find((each) => each.proxy_id === proxy.id)
+    return traffic ? show(traffic) : '-'
+  }
   return (
-    <table className="tbl tbl--card">
-      <thead>
-        <tr>
-          <th scope="col">{columns.proxy}</th>
-          <th scope="col">{columns.state}</th>
-          <th scope="col">{columns.address}</th>
-          <th scope="col">{columns.udp}</th>
-          <th scope="col" className="num">
-            {columns.connections}
-          </th>
-          <th scope="col" className="num">
-            {columns.traffic}
-          </th>
-          <th scope="col" className="num">
-            {columns.failed}
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {proxies.map((proxy) => {
-          const traffic = relay?.by_proxy.find((each) => each.proxy_id === proxy.id)
-          return (
-            <tr key={proxy.id}>
-              <td>
-                <Link className="med" to={`/paths/proxies/${proxy.id}`}>
-                  {proxy.name}
-                </Link>
-              </td>
-              <td data-l={columns.state}>
-                <span className="two">
-                  <StateWord state={proxyState(proxy.status)}>
-                    {states[proxy.status ?? 'unknown'] ?? proxy.status}
-                  </StateWord>
-                  <small>
-                    {proxy.last_error ??
-                      (typeof proxy.latency_ms === 'number'
-                        ? latency(`${formatNumber(proxy.latency_ms, 1)} ms`)
-                        : '')}
-                  </small>
-                </span>
-              </td>
-              <td data-l={columns.address}>
-                {proxy.address}:{proxy.port}
-              </td>
-              <td data-l={columns.udp}>
-                <Udp proxy={proxy} />
-              </td>
-              <td className="num" data-l={columns.connections}>
-                {traffic ? formatNumber(traffic.connections) : '-'}
-              </td>
-              <td className="num" data-l={columns.traffic}>
-                {traffic ? `${formatBytes(traffic.received_bytes)}, ${formatBytes(traffic.sent_bytes)}` : '-'}
-              </td>
-              <td className="num" data-l={columns.failed}>
-                {traffic ? formatNumber(traffic.failed) : '-'}
-              </td>
-            </tr>
-          )
-        })}
-      </tbody>
-    </table>
+    <Table
+      rows={proxies}
+      id={(proxy) => proxy.id}
+      columns={[
+        {
+          head: columns.proxy,
+          bare: true,
+          cell: (proxy) => (
+            <Link className="med" to={`/paths/proxies/${proxy.id}`}>
+              {proxy.name}
+            </Link>
+          ),
+        },
+        {
+          head: columns.state,
+          cell: (proxy) => (
+            <span className="two">
+              <StateWord state={proxyState(proxy.status)}>
+                {states[proxy.status ?? 'unknown'] ?? proxy.status}
+              </StateWord>
+              <small>
+                {proxy.last_error ??
+                  (typeof proxy.latency_ms === 'number'
+                    ? latency(`${formatNumber(proxy.latency_ms, 1)} ms`)
+                    : '')}
+              </small>
+            </span>
+          ),
+        },
+        {
+          head: columns.address,
+          cell: (proxy) => (
+            <>
+              {proxy.address}:{proxy.port}
+            </>
+          ),
+        },
+        { head: columns.udp, cell: (proxy) => <Udp proxy={proxy} /> },
+        {
+          head: columns.connections,
+          numeric: true,
+          cell: (proxy) => trafficOf(proxy, (traffic) => formatNumber(traffic.connections)),
+        },
+        {
+          head: columns.traffic,
+          numeric: true,
+          cell: (proxy) =>
+            trafficOf(
+              proxy,
+              (traffic) => `${formatBytes(traffic.received_bytes)}, ${formatBytes(traffic.sent_bytes)}`,
+            ),
+        },
+        {
+          head: columns.failed,
+          numeric: true,
+          cell: (proxy) => trafficOf(proxy, (traffic) => formatNumber(traffic.failed)),
+        },
+      ]}
+    />
   )
 }

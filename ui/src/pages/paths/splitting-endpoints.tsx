@@ -9,6 +9,7 @@ import { Dialog } from '@/components/dialog'
 import { useEdit } from '@/components/edit'
 import { EditForm, FormFields, numberOf, textOf } from '@/components/form'
 import { Loaded, Section } from '@/components/section'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -54,58 +55,48 @@ function List({ endpoints }: { endpoints: Endpoint[] }) {
   const nameOf = (id: string | null) =>
     id === null ? words.everyPolicy : (policies.find((policy) => policy.id === id)?.name ?? id)
   return (
-    <table className="tbl tbl--card tbl--end">
-      <thead>
-        <tr>
-          <th scope="col">{words.columns.tunnel}</th>
-          <th scope="col">{words.endpointFields.policy_id}</th>
-          <th scope="col" className="num">
-            {words.columns.weight}
-          </th>
-          <th scope="col">{words.endpointFields.enabled[0]}</th>
-          <th scope="col">{words.columns.state}</th>
-          <th scope="col" className="num">
-            {words.columns.flows}
-          </th>
-          <th />
-        </tr>
-      </thead>
-      <tbody>
-        {endpoints.map((endpoint) => (
-          <tr key={endpoint.id}>
-            <td className="med">{endpoint.tunnel}</td>
-            <td data-l={words.endpointFields.policy_id}>{nameOf(endpoint.policy_id)}</td>
-            <td className="num" data-l={words.columns.weight}>
-              {endpoint.weight}
-            </td>
-            <td data-l={words.endpointFields.enabled[0]}>
-              {endpoint.enabled ? text.common.yes : text.common.no}
-            </td>
-            <td data-l={words.columns.state}>
-              {endpoint.state === undefined ? '-' : (words.states[endpoint.state] ?? endpoint.state)}
-            </td>
-            <td className="num" data-l={words.columns.flows}>
-              {endpoint.flows === undefined ? '-' : formatNumber(endpoint.flows)}
-            </td>
-            <td className="num">
-              <IconButton
-                small
-                icon="x"
-                needs="operator"
-                label={words.endpointDelete(endpoint.tunnel)}
-                disabled={remove.isPending}
-                onClick={() =>
-                  remove.mutate(endpoint.id, {
-                    onSuccess: ({ warnings }) => say(words.endpointDeleted(endpoint.tunnel), warnings),
-                    onError: sayError,
-                  })
-                }
-              />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      rows={endpoints}
+      id={(endpoint) => endpoint.id}
+      className="tbl--end"
+      columns={[
+        { head: words.columns.tunnel, bare: true, className: 'med', cell: (endpoint) => endpoint.tunnel },
+        { head: words.endpointFields.policy_id, cell: (endpoint) => nameOf(endpoint.policy_id) },
+        { head: words.columns.weight, numeric: true, cell: (endpoint) => endpoint.weight },
+        {
+          head: words.endpointFields.enabled[0],
+          cell: (endpoint) => (endpoint.enabled ? text.common.yes : text.common.no),
+        },
+        {
+          head: words.columns.state,
+          cell: (endpoint) =>
+            endpoint.state === undefined ? '-' : (words.states[endpoint.state] ?? endpoint.state),
+        },
+        {
+          head: words.columns.flows,
+          numeric: true,
+          cell: (endpoint) => (endpoint.flows === undefined ? '-' : formatNumber(endpoint.flows)),
+        },
+        {
+          numeric: true,
+          cell: (endpoint) => (
+            <IconButton
+              small
+              icon="x"
+              needs="operator"
+              label={words.endpointDelete(endpoint.tunnel)}
+              disabled={remove.isPending}
+              onClick={() =>
+                remove.mutate(endpoint.id, {
+                  onSuccess: ({ warnings }) => say(words.endpointDeleted(endpoint.tunnel), warnings),
+                  onError: sayError,
+                })
+              }
+            />
+          ),
+        },
+      ]}
+    />
   )
 }
 

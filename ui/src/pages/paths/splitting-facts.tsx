@@ -4,6 +4,7 @@ import { useGet } from '@/api/query'
 import { Facts } from '@/components/facts'
 import { Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
 
@@ -46,34 +47,16 @@ export function DnsOfPools() {
         empty={<p className="quiet">{words.dnsEmpty}</p>}
       >
         {(read) => (
-          <table className="tbl tbl--card">
-            <thead>
-              <tr>
-                <th scope="col">{columns.tunnel}</th>
-                <th scope="col">{columns.upstreams}</th>
-                <th scope="col" className="num">
-                  {columns.queries}
-                </th>
-                <th scope="col" className="num">
-                  {columns.failures}
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {read.per_endpoint.map((each) => (
-                <tr key={each.tunnel}>
-                  <td className="med">{each.tunnel}</td>
-                  <td data-l={columns.upstreams}>{each.upstreams.join(', ') || '-'}</td>
-                  <td className="num" data-l={columns.queries}>
-                    {formatNumber(each.queries)}
-                  </td>
-                  <td className="num" data-l={columns.failures}>
-                    {formatNumber(each.failures)}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <Table
+            rows={read.per_endpoint}
+            id={(each) => each.tunnel}
+            columns={[
+              { head: columns.tunnel, bare: true, className: 'med', cell: (each) => each.tunnel },
+              { head: columns.upstreams, cell: (each) => each.upstreams.join(', ') || '-' },
+              { head: columns.queries, numeric: true, cell: (each) => formatNumber(each.queries) },
+              { head: columns.failures, numeric: true, cell: (each) => formatNumber(each.failures) },
+            ]}
+          />
         )}
       </Loaded>
     </Section>
@@ -97,47 +80,27 @@ export function Cover() {
               {read.enabled ? words.coverOn(percent(read.overhead_pct), read.budget_pct) : words.coverOff}
             </p>
             {read.per_tunnel.length > 0 ? (
-              <table className="tbl tbl--card">
-                <thead>
-                  <tr>
-                    <th scope="col">{columns.tunnel}</th>
-                    <th scope="col">{columns.state}</th>
-                    <th scope="col" className="num">
-                      {columns.padding}
-                    </th>
-                    <th scope="col" className="num">
-                      {columns.normal}
-                    </th>
-                    <th scope="col" className="num">
-                      {columns.overhead}
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {read.per_tunnel.map((each) => (
-                    <tr key={each.id}>
-                      <td className="med">{each.tunnel}</td>
-                      <td data-l={columns.state}>
-                        <span className="two">
-                          <StateWord state={COVER[each.state] ?? 'unknown'}>
-                            {words.coverStates[each.state] ?? each.state}
-                          </StateWord>
-                          {each.note ? <small>{each.note}</small> : null}
-                        </span>
-                      </td>
-                      <td className="num" data-l={columns.padding}>
-                        {formatBytes(each.padding_bytes)}
-                      </td>
-                      <td className="num" data-l={columns.normal}>
-                        {formatBytes(each.normal_bytes)}
-                      </td>
-                      <td className="num" data-l={columns.overhead}>
-                        {percent(each.overhead_pct)}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+              <Table
+                rows={read.per_tunnel}
+                id={(each) => each.id}
+                columns={[
+                  { head: columns.tunnel, bare: true, className: 'med', cell: (each) => each.tunnel },
+                  {
+                    head: columns.state,
+                    cell: (each) => (
+                      <span className="two">
+                        <StateWord state={COVER[each.state] ?? 'unknown'}>
+                          {words.coverStates[each.state] ?? each.state}
+                        </StateWord>
+                        {each.note ? <small>{each.note}</small> : null}
+                      </span>
+                    ),
+                  },
+                  { head: columns.padding, numeric: true, cell: (each) => formatBytes(each.padding_bytes) },
+                  { head: columns.normal, numeric: true, cell: (each) => formatBytes(each.normal_bytes) },
+                  { head: columns.overhead, numeric: true, cell: (each) => percent(each.overhead_pct) },
+                ]}
+              />
             ) : null}
           </>
         )}

@@ -8,6 +8,7 @@ import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
 import { paths } from './entry'
@@ -95,61 +96,34 @@ function Pool({ pool }: { pool: Schemas['Pool'] }) {
             .join(', ')}
         </span>
       </h3>
-      <table className="tbl tbl--card">
-        <thead>
-          <tr>
-            <th scope="col">{columns.tunnel}</th>
-            <th scope="col">{columns.state}</th>
-            <th scope="col">{columns.share}</th>
-            <th scope="col">{columns.newShare}</th>
-            <th scope="col" className="num">
-              {columns.weight}
-            </th>
-            <th scope="col" className="num">
-              {columns.flows}
-            </th>
-            <th scope="col" className="num">
-              {columns.bytes}
-            </th>
-            <th scope="col" className="num">
-              {columns.rtt}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {pool.endpoints.map((member) => (
-            <tr key={member.tunnel}>
-              <td className="med">{member.tunnel}</td>
-              <td data-l={columns.state}>
-                <span className="two">
-                  <StateWord state={STATES[member.state] ?? 'unknown'}>
-                    {states[member.state] ?? member.state}
-                  </StateWord>
-                  {member.reason ? <small lang="en">{member.reason}</small> : null}
-                </span>
-              </td>
-              <td data-l={columns.share}>
-                <Share percent={member.share_pct} />
-              </td>
-              <td data-l={columns.newShare}>
-                <Share percent={member.new_share_pct} />
-              </td>
-              <td className="num" data-l={columns.weight}>
-                {member.weight}
-              </td>
-              <td className="num" data-l={columns.flows}>
-                {formatNumber(member.flows)}
-              </td>
-              <td className="num" data-l={columns.bytes}>
-                {formatBytes(member.bytes)}
-              </td>
-              <td className="num" data-l={columns.rtt}>
-                {member.rtt_ms === null ? '-' : `${formatNumber(member.rtt_ms, 1)} ms`}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        rows={pool.endpoints}
+        id={(member) => member.tunnel}
+        columns={[
+          { head: columns.tunnel, bare: true, className: 'med', cell: (member) => member.tunnel },
+          {
+            head: columns.state,
+            cell: (member) => (
+              <span className="two">
+                <StateWord state={STATES[member.state] ?? 'unknown'}>
+                  {states[member.state] ?? member.state}
+                </StateWord>
+                {member.reason ? <small lang="en">{member.reason}</small> : null}
+              </span>
+            ),
+          },
+          { head: columns.share, cell: (member) => <Share percent={member.share_pct} /> },
+          { head: columns.newShare, cell: (member) => <Share percent={member.new_share_pct} /> },
+          { head: columns.weight, numeric: true, cell: (member) => member.weight },
+          { head: columns.flows, numeric: true, cell: (member) => formatNumber(member.flows) },
+          { head: columns.bytes, numeric: true, cell: (member) => formatBytes(member.bytes) },
+          {
+            head: columns.rtt,
+            numeric: true,
+            cell: (member) => (member.rtt_ms === null ? '-' : `${formatNumber(member.rtt_ms, 1)} ms`),
+          },
+        ]}
+      />
     </div>
   )
 }

@@ -10,6 +10,7 @@ import { Facts } from '@/components/facts'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatAge, formatBytes, formatNumber } from '@/text/format'
 import { TunnelState } from './tunnels'
@@ -67,49 +68,44 @@ export function Peers({ tunnel }: { tunnel: Tunnel }) {
   const text = useText()
   const detail = text.paths.detail
   return (
-    <table className="tbl tbl--card">
-      <thead>
-        <tr>
-          <th scope="col">{detail.peer}</th>
-          <th scope="col">{text.paths.form.peerFields.endpoint[0]}</th>
-          <th scope="col">{detail.allowed}</th>
-          <th scope="col">{detail.handshake}</th>
-          <th scope="col" className="num">
-            {detail.total}
-          </th>
-          <th scope="col">{detail.preshared}</th>
-          <th scope="col" className="num">
-            {detail.keepalive}
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {tunnel.peers.map((peer) => {
-          const { handshake, received, sent } = peerFacts(peer)
-          return (
-            <tr key={peer.public_key}>
-              <td>
-                <code className="cut" title={peer.public_key}>
-                  {peer.public_key}
-                </code>
-              </td>
-              <td data-l={text.paths.form.peerFields.endpoint[0]}>{peer.endpoint ?? '-'}</td>
-              <td data-l={detail.allowed}>{peer.allowed_ips.join(', ') || '-'}</td>
-              <td data-l={detail.handshake}>
-                <Age time={handshake} />
-              </td>
-              <td className="num" data-l={detail.total}>
-                {received === null || sent === null ? '-' : `${formatBytes(received)}, ${formatBytes(sent)}`}
-              </td>
-              <td data-l={detail.preshared}>{peer.has_preshared_key ? detail.set : text.common.none}</td>
-              <td className="num" data-l={detail.keepalive}>
-                {text.common.seconds(peer.persistent_keepalive ?? tunnel.keepalive)}
-              </td>
-            </tr>
-          )
-        })}
-      </tbody>
-    </table>
+    <Table
+      rows={tunnel.peers}
+      id={(peer) => peer.public_key}
+      columns={[
+        {
+          head: detail.peer,
+          bare: true,
+          cell: (peer) => (
+            <code className="cut" title={peer.public_key}>
+              {peer.public_key}
+            </code>
+          ),
+        },
+        { head: text.paths.form.peerFields.endpoint[0], cell: (peer) => peer.endpoint ?? '-' },
+        { head: detail.allowed, cell: (peer) => peer.allowed_ips.join(', ') || '-' },
+        {
+          head: detail.handshake,
+          cell: (peer) => {
+            const { handshake } = peerFacts(peer)
+            return <Age time={handshake} />
+          },
+        },
+        {
+          head: detail.total,
+          numeric: true,
+          cell: (peer) => {
+            const { received, sent } = peerFacts(peer)
+            return received === null || sent === null ? '-' : `${formatBytes(received)}, ${formatBytes(sent)}`
+          },
+        },
+        { head: detail.preshared, cell: (peer) => (peer.has_preshared_key ? detail.set : text.common.none) },
+        {
+          head: detail.keepalive,
+          numeric: true,
+          cell: (peer) => text.common.seconds(peer.persistent_keepalive ?? tunnel.keepalive),
+        },
+      ]}
+    />
   )
 }
 
@@ -125,34 +121,33 @@ export function Using({ using, tunnel }: { using: Schemas['Egress'][]; tunnel: T
   return (
     <>
       {using.length > 0 ? (
-        <table className="tbl tbl--card">
-          <thead>
-            <tr>
-              <th scope="col">{detail.policy}</th>
-              <th scope="col">{text.paths.list.state}</th>
-              <th scope="col">{detail.newFlows}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {using.map((each) => (
-              <tr key={each.policy_id}>
-                <td>
-                  <Link className="med" to={`/policies/${each.policy_id}`}>
-                    {each.policy}
-                  </Link>
-                </td>
-                <td data-l={text.paths.list.state}>
-                  <StateWord state={stateOfEgress(each.state)}>
-                    {text.paths.states[each.state] ?? each.state}
-                  </StateWord>
-                </td>
-                <td data-l={detail.newFlows}>
-                  {each.active ? text.paths.list.active : text.paths.list.inactive}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          rows={using}
+          id={(each) => each.policy_id}
+          columns={[
+            {
+              head: detail.policy,
+              bare: true,
+              cell: (each) => (
+                <Link className="med" to={`/policies/${each.policy_id}`}>
+                  {each.policy}
+                </Link>
+              ),
+            },
+            {
+              head: text.paths.list.state,
+              cell: (each) => (
+                <StateWord state={stateOfEgress(each.state)}>
+                  {text.paths.states[each.state] ?? each.state}
+                </StateWord>
+              ),
+            },
+            {
+              head: detail.newFlows,
+              cell: (each) => (each.active ? text.paths.list.active : text.paths.list.inactive),
+            },
+          ]}
+        />
       ) : (
         <p className="mid">{detail.unused}</p>
       )}

@@ -18,6 +18,7 @@ import { policies as entry } from './entry'
 import { ExceptionForm } from './exception-form'
 import { effectOf, extending, letsOut, type Exception } from '@/components/exceptions/exceptions'
 import { Ring } from '@/components/ring'
+import { Table } from '@/components/table'
 
 export default function Exceptions() {
   const text = useText()
@@ -176,31 +177,28 @@ function Past({ list }: { list: Exception[] }) {
   const text = useText()
   const names = useNames()
   return (
-    <table className="tbl tbl--card" aria-label={text.policies.past}>
-      <thead>
-        <tr>
-          <th scope="col">{text.policies.exceptionType}</th>
-          <th scope="col">{text.policies.exceptionDevice}</th>
-          <th scope="col">{text.policies.exceptionReason}</th>
-          <th scope="col">{text.policies.status}</th>
-          <th scope="col">{text.policies.exceptionUntil}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {list.map((each) => (
-          <tr key={each.id}>
-            <td>{text.policies.exceptionTypes[each.type] ?? each.type}</td>
-            <td data-l={text.policies.exceptionDevice}>{names.device(each.device_id)}</td>
-            <td data-l={text.policies.exceptionReason}>{each.reason || '-'}</td>
-            <td data-l={text.policies.status} className="dim">
-              {text.policies.exceptionStatus[each.status ?? ''] ?? each.status ?? '-'}
-            </td>
-            <td data-l={text.policies.exceptionUntil}>
-              <Clock time={each.revoked_at ?? each.ended_at ?? each.expires_at} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      label={text.policies.past}
+      rows={list}
+      id={(each) => each.id}
+      columns={[
+        {
+          head: text.policies.exceptionType,
+          bare: true,
+          cell: (each) => text.policies.exceptionTypes[each.type] ?? each.type,
+        },
+        { head: text.policies.exceptionDevice, cell: (each) => names.device(each.device_id) },
+        { head: text.policies.exceptionReason, cell: (each) => each.reason || '-' },
+        {
+          head: text.policies.status,
+          className: 'dim',
+          cell: (each) => text.policies.exceptionStatus[each.status ?? ''] ?? each.status ?? '-',
+        },
+        {
+          head: text.policies.exceptionUntil,
+          cell: (each) => <Clock time={each.revoked_at ?? each.ended_at ?? each.expires_at} />,
+        },
+      ]}
+    />
   )
 }

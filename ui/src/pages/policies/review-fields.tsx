@@ -4,6 +4,7 @@ import { useText, type Text } from '@/text'
 import { useNames, sourceWords } from './data'
 import { fieldsOf } from './model'
 import type { ReviewItem } from './review-data'
+import { Table } from '@/components/table'
 
 /** A value of a field as text. */
 export function wordsOf(value: unknown, text: Text): string {
@@ -58,33 +59,17 @@ export function FieldTable({ items }: { items: ReviewItem[] }) {
   })
   if (rows.length === 0) return <p className="quiet">{text.policies.fedChange}</p>
   return (
-    <table className="tbl tbl--card" aria-label={text.policies.reviewTabs.policies}>
-      <thead>
-        <tr>
-          {(['policy', 'field', 'before', 'after', 'by'] as const).map((column) => (
-            <th key={column} scope="col">
-              {words[column]}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={row.key}>
-            <td className="med">{row.policy}</td>
-            <td data-l={words.field}>
-              <code>{row.field}</code>
-            </td>
-            <td data-l={words.before} className="mid">
-              {row.before}
-            </td>
-            <td data-l={words.after}>{row.after}</td>
-            <td data-l={words.by} className="dim">
-              {row.by}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      label={text.policies.reviewTabs.policies}
+      rows={rows}
+      id={(row) => row.key}
+      columns={[
+        { head: words.policy, bare: true, className: 'med', cell: (row) => row.policy },
+        { head: words.field, cell: (row) => <code>{row.field}</code> },
+        { head: words.before, className: 'mid', cell: (row) => row.before },
+        { head: words.after, cell: (row) => row.after },
+        { head: words.by, className: 'dim', cell: (row) => row.by },
+      ]}
+    />
   )
 }

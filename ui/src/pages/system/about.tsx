@@ -12,6 +12,7 @@ import { Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { StateWord, type State } from '@/components/state'
 import { Age } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatAge, formatBytes, formatNumber } from '@/text/format'
 import { subsystemName } from '@/pages/overview/subsystems-panel'
@@ -124,45 +125,44 @@ function Parts({ parts }: { parts: Schemas['Observation'][] }) {
       }
     >
       {list.length > 0 ? (
-        <table className="tbl tbl--card tbl--dense" aria-label={t.services}>
-          <thead>
-            <tr>
-              <th scope="col">{t.part}</th>
-              <th scope="col">{t.state}</th>
-              <th scope="col">{t.since}</th>
-              <th scope="col" className="num">
-                {t.checks}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((part) => (
-              <tr key={part.subsystem}>
-                <td>
-                  <span className="two">
-                    <span className="med" title={part.subsystem}>
-                      {subsystemName(part.subsystem, text)}
-                    </span>
-                    {part.message && !(part.state === 'ok' && text.server) ? (
-                      <small>
-                        <CheckReason {...part} />
-                      </small>
-                    ) : null}
+        <Table
+          label={t.services}
+          rows={list}
+          id={(part) => part.subsystem}
+          dense
+          columns={[
+            {
+              head: t.part,
+              bare: true,
+              cell: (part) => (
+                <span className="two">
+                  <span className="med" title={part.subsystem}>
+                    {subsystemName(part.subsystem, text)}
                   </span>
-                </td>
-                <td data-l={t.state}>
-                  <StateWord state={STATE[part.state] ?? 'unknown'}>
-                    {t.states[part.state] ?? part.state}
-                  </StateWord>
-                </td>
-                <td data-l={t.since}>{part.since ? <Age time={part.since} /> : '-'}</td>
-                <td data-l={t.checks} className="num">
-                  {part.checks > 0 ? formatNumber(part.checks) : '-'}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+                  {part.message && !(part.state === 'ok' && text.server) ? (
+                    <small>
+                      <CheckReason {...part} />
+                    </small>
+                  ) : null}
+                </span>
+              ),
+            },
+            {
+              head: t.state,
+              cell: (part) => (
+                <StateWord state={STATE[part.state] ?? 'unknown'}>
+                  {t.states[part.state] ?? part.state}
+                </StateWord>
+              ),
+            },
+            { head: t.since, cell: (part) => (part.since ? <Age time={part.since} /> : '-') },
+            {
+              head: t.checks,
+              numeric: true,
+              cell: (part) => (part.checks > 0 ? formatNumber(part.checks) : '-'),
+            },
+          ]}
+        />
       ) : null}
     </Section>
   )
@@ -214,35 +214,25 @@ function Nics({ nics }: { nics: Schemas['Nic'][] }) {
   const text = useText()
   const t = text.system.about
   return (
-    <table className="tbl tbl--card tbl--dense" aria-label={t.nics}>
-      <thead>
-        <tr>
-          <th scope="col">{t.nic}</th>
-          <th scope="col">{t.link}</th>
-          <th scope="col">{t.driver}</th>
-          <th scope="col">{t.speed}</th>
-          <th scope="col" className="num">
-            {t.mtu}
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {nics.map((nic) => (
-          <tr key={nic.name}>
-            <td className="med mono">{nic.name}</td>
-            <td data-l={t.link}>
-              <StateWord state={nic.state === 'up' ? 'ok' : nic.state === 'down' ? 'idle' : 'unknown'}>
-                {nic.state === 'up' ? t.up : nic.state === 'down' ? t.down : (nic.state ?? '-')}
-              </StateWord>
-            </td>
-            <td data-l={t.driver}>{nic.driver ?? '-'}</td>
-            <td data-l={t.speed}>{nic.speed === null ? '-' : `${formatNumber(nic.speed)} Mbit/s`}</td>
-            <td data-l={t.mtu} className="num">
-              {nic.mtu ?? '-'}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      label={t.nics}
+      rows={nics}
+      id={(nic) => nic.name}
+      dense
+      columns={[
+        { head: t.nic, bare: true, className: 'med mono', cell: (nic) => nic.name },
+        {
+          head: t.link,
+          cell: (nic) => (
+            <StateWord state={nic.state === 'up' ? 'ok' : nic.state === 'down' ? 'idle' : 'unknown'}>
+              {nic.state === 'up' ? t.up : nic.state === 'down' ? t.down : (nic.state ?? '-')}
+            </StateWord>
+          ),
+        },
+        { head: t.driver, cell: (nic) => nic.driver ?? '-' },
+        { head: t.speed, cell: (nic) => (nic.speed === null ? '-' : `${formatNumber(nic.speed)} Mbit/s`) },
+        { head: t.mtu, numeric: true, cell: (nic) => nic.mtu ?? '-' },
+      ]}
+    />
   )
 }

@@ -13,6 +13,7 @@ import { PasswordField } from '@/components/password-field'
 import { Empty, Failure, Loaded, Section } from '@/components/section'
 import { StateWord, Tag } from '@/components/state'
 import { Age } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { system } from './entry'
 import { programOf } from './program'
@@ -87,37 +88,35 @@ function Users({ users }: { users: Schemas['UserView'][] }) {
   const t = text.system.accounts
   const { status } = useCaller()
   return (
-    <table className="tbl tbl--card" aria-label={t.users}>
-      <thead>
-        <tr>
-          <th scope="col">{t.user}</th>
-          <th scope="col">{t.role}</th>
-          <th scope="col">{t.state}</th>
-          <th scope="col">{t.lastLogin}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {users.map((user) => (
-          <tr key={user.id}>
-            <td className="med">
+    <Table
+      label={t.users}
+      rows={users}
+      id={(user) => user.id}
+      columns={[
+        {
+          head: t.user,
+          bare: true,
+          className: 'med',
+          cell: (user) => (
+            <>
               <Link to={`/system/users/${user.id}`}>{user.username}</Link>{' '}
               {status?.auth === 'session' && status.user === user.username ? <Tag>{t.you}</Tag> : null}
-            </td>
-            <td data-l={t.role}>{text.common.roles[user.role] ?? user.role}</td>
-            <td data-l={t.state}>
-              {user.enabled ? (
-                <span className="st st--plain">{t.may}</span>
-              ) : (
-                <StateWord state="idle">{t.mayNot}</StateWord>
-              )}
-            </td>
-            <td data-l={t.lastLogin}>
-              <Age time={user.last_login} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+            </>
+          ),
+        },
+        { head: t.role, cell: (user) => text.common.roles[user.role] ?? user.role },
+        {
+          head: t.state,
+          cell: (user) =>
+            user.enabled ? (
+              <span className="st st--plain">{t.may}</span>
+            ) : (
+              <StateWord state="idle">{t.mayNot}</StateWord>
+            ),
+        },
+        { head: t.lastLogin, cell: (user) => <Age time={user.last_login} /> },
+      ]}
+    />
   )
 }
 
@@ -184,48 +183,44 @@ function Sessions({ sessions }: { sessions: Schemas['SessionView'][] }) {
     call(client.DELETE('/auth/tokens/{id}', { params: { path: { id } } })),
   )
   return (
-    <table className="tbl tbl--card" aria-label={t.sessions}>
-      <thead>
-        <tr>
-          <th scope="col">{t.user}</th>
-          <th scope="col">{t.from}</th>
-          <th scope="col">{t.agent}</th>
-          <th scope="col">{t.since}</th>
-          <th scope="col">{t.seen}</th>
-          <th scope="col" />
-        </tr>
-      </thead>
-      <tbody>
-        {sessions.map((session) => (
-          <tr key={session.id}>
-            <td className="med">
+    <Table
+      label={t.sessions}
+      rows={sessions}
+      id={(session) => session.id}
+      columns={[
+        {
+          head: t.user,
+          bare: true,
+          className: 'med',
+          cell: (session) => (
+            <>
               {session.user} {session.current ? <Tag>{t.this}</Tag> : null}
-            </td>
-            <td data-l={t.from} className="mono">
-              {session.ip ?? '-'}
-            </td>
-            <td data-l={t.agent}>
-              <span title={session.user_agent ?? undefined}>
-                {session.user_agent ? programOf(session.user_agent) : '-'}
-              </span>
-            </td>
-            <td data-l={t.since}>
-              <Age time={session.created_at} />
-            </td>
-            <td data-l={t.seen}>
-              <Age time={session.last_seen} />
-            </td>
-            <td className="num">
-              <Button
-                size="small"
-                onClick={() => end.mutate(session.id, { onSuccess: () => say(t.ended), onError: sayError })}
-              >
-                {t.end}
-              </Button>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+            </>
+          ),
+        },
+        { head: t.from, className: 'mono', cell: (session) => session.ip ?? '-' },
+        {
+          head: t.agent,
+          cell: (session) => (
+            <span title={session.user_agent ?? undefined}>
+              {session.user_agent ? programOf(session.user_agent) : '-'}
+            </span>
+          ),
+        },
+        { head: t.since, cell: (session) => <Age time={session.created_at} /> },
+        { head: t.seen, cell: (session) => <Age time={session.last_seen} /> },
+        {
+          numeric: true,
+          cell: (session) => (
+            <Button
+              size="small"
+              onClick={() => end.mutate(session.id, { onSuccess: () => say(t.ended), onError: sayError })}
+            >
+              {t.end}
+            </Button>
+          ),
+        },
+      ]}
+    />
   )
 }

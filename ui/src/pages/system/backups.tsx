@@ -8,6 +8,7 @@ import { Button } from '@/components/button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age, Clock, useAge } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatBytes, formatTime } from '@/text/format'
 import { BackupConfig } from './backup-config'
@@ -130,47 +131,38 @@ function History({ runs }: { runs: Schemas['BackupRun'][] }) {
   const text = useText()
   const t = text.system.backups
   return (
-    <table className="tbl tbl--card" aria-label={t.history}>
-      <thead>
-        <tr>
-          <th scope="col">{t.time}</th>
-          <th scope="col">{t.name}</th>
-          <th scope="col">{t.trigger}</th>
-          <th scope="col" className="num">
-            {t.size}
-          </th>
-          <th scope="col">{t.result}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {runs.map((run) => (
-          <tr key={`${run.at} ${run.name}`}>
-            <td data-l={t.time}>
-              <Clock time={run.at} />
-            </td>
-            <td>
-              <span className="two">
-                <span className="med">{run.name || '-'}</span>
-                <small>{run.target}</small>
-              </span>
-            </td>
-            <td data-l={t.trigger}>{t.triggers[run.trigger] ?? run.trigger}</td>
-            <td data-l={t.size} className="num">
-              {run.size === null ? '-' : formatBytes(run.size)}
-            </td>
-            <td data-l={t.result}>
-              <span className="two">
-                {run.result === 'ok' ? (
-                  <StateWord state="ok">{t.ok}</StateWord>
-                ) : (
-                  <StateWord state="degraded">{run.result === 'failed' ? t.bad : run.result}</StateWord>
-                )}
-                {(run.error ?? run.warning) ? <small>{run.error ?? run.warning}</small> : null}
-              </span>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      label={t.history}
+      rows={runs}
+      id={(run) => `${run.at} ${run.name}`}
+      columns={[
+        { head: t.time, cell: (run) => <Clock time={run.at} /> },
+        {
+          head: t.name,
+          bare: true,
+          cell: (run) => (
+            <span className="two">
+              <span className="med">{run.name || '-'}</span>
+              <small>{run.target}</small>
+            </span>
+          ),
+        },
+        { head: t.trigger, cell: (run) => t.triggers[run.trigger] ?? run.trigger },
+        { head: t.size, numeric: true, cell: (run) => (run.size === null ? '-' : formatBytes(run.size)) },
+        {
+          head: t.result,
+          cell: (run) => (
+            <span className="two">
+              {run.result === 'ok' ? (
+                <StateWord state="ok">{t.ok}</StateWord>
+              ) : (
+                <StateWord state="degraded">{run.result === 'failed' ? t.bad : run.result}</StateWord>
+              )}
+              {(run.error ?? run.warning) ? <small>{run.error ?? run.warning}</small> : null}
+            </span>
+          ),
+        },
+      ]}
+    />
   )
 }

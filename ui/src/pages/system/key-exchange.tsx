@@ -7,6 +7,7 @@ import { mayDo } from '@/session/roles'
 import { say, sayError } from '@/session/toasts'
 import { Select } from '@/components/fields'
 import { StateWord } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -46,34 +47,26 @@ export function KeyExchange({ status }: { status: Schemas['PqCrypto'] }) {
         </dd>
       </dl>
       {status.clients.length > 0 ? (
-        <table className="tbl tbl--card tbl--dense" aria-label={t.clients}>
-          <thead>
-            <tr>
-              <th scope="col">{t.client}</th>
-              <th scope="col">{t.group}</th>
-              <th scope="col" />
-            </tr>
-          </thead>
-          <tbody>
-            {status.clients.map((each) => (
-              <tr key={each.name}>
-                <td className="med">{each.name}</td>
-                <td data-l={t.group} className="mono">
-                  {each.last_group ?? '-'}
-                </td>
-                <td>
-                  {each.last_group === null ? (
-                    <StateWord state="idle">{t.none}</StateWord>
-                  ) : each.pq ? (
-                    <StateWord state="ok">{t.postQuantum}</StateWord>
-                  ) : (
-                    <span className="st st--plain">{t.classic}</span>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          label={t.clients}
+          rows={status.clients}
+          id={(each) => each.name}
+          dense
+          columns={[
+            { head: t.client, bare: true, className: 'med', cell: (each) => each.name },
+            { head: t.group, className: 'mono', cell: (each) => each.last_group ?? '-' },
+            {
+              cell: (each) =>
+                each.last_group === null ? (
+                  <StateWord state="idle">{t.none}</StateWord>
+                ) : each.pq ? (
+                  <StateWord state="ok">{t.postQuantum}</StateWord>
+                ) : (
+                  <span className="st st--plain">{t.classic}</span>
+                ),
+            },
+          ]}
+        />
       ) : null}
     </>
   )

@@ -13,6 +13,7 @@ import { useFirstField } from '@/components/first-field'
 import { Empty, Failure, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age, Clock } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 
 type Key = Schemas['KeyView']
@@ -59,48 +60,48 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
       ) : null}
       <Loaded query={query} isEmpty={(list) => list.length === 0} empty={<Empty>{t.noKeys}</Empty>}>
         {(list) => (
-          <table className="tbl tbl--card" aria-label={t.apiKeys}>
-            <thead>
-              <tr>
-                <th scope="col">{t.keyName}</th>
-                <th scope="col">{t.role}</th>
-                <th scope="col">{t.begins}</th>
-                <th scope="col">{t.networks}</th>
-                <th scope="col">{t.expires}</th>
-                <th scope="col">{t.createdBy}</th>
-                <th scope="col" />
-              </tr>
-            </thead>
-            <tbody>
-              {list.map((key) => (
-                <tr key={key.id}>
-                  <td className="med">{key.name}</td>
-                  <td data-l={t.role}>{text.common.roles[key.role] ?? key.role}</td>
-                  <td data-l={t.begins}>
-                    <code>{key.prefix}</code>
-                  </td>
-                  <td data-l={t.networks}>{key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork}</td>
-                  <td data-l={t.expires}>
+          <Table
+            label={t.apiKeys}
+            rows={list}
+            id={(key) => key.id}
+            columns={[
+              { head: t.keyName, bare: true, className: 'med', cell: (key) => key.name },
+              { head: t.role, cell: (key) => text.common.roles[key.role] ?? key.role },
+              { head: t.begins, cell: (key) => <code>{key.prefix}</code> },
+              {
+                head: t.networks,
+                cell: (key) => (key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork),
+              },
+              {
+                head: t.expires,
+                cell: (key) => (
+                  <>
                     {key.expired ? <StateWord state="idle">{t.expired}</StateWord> : null}
                     {key.expired ? null : key.expires_at ? <Clock time={key.expires_at} /> : t.unlimited}
-                  </td>
-                  <td data-l={t.createdBy}>
-                    <span className="two">
-                      <span>{key.created_by}</span>
-                      <small>
-                        <Age time={key.created_at} />
-                      </small>
-                    </span>
-                  </td>
-                  <td className="num">
-                    <Button size="small" needs="admin" onClick={() => setRevoking(key)}>
-                      {t.revoke}
-                    </Button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+                  </>
+                ),
+              },
+              {
+                head: t.createdBy,
+                cell: (key) => (
+                  <span className="two">
+                    <span>{key.created_by}</span>
+                    <small>
+                      <Age time={key.created_at} />
+                    </small>
+                  </span>
+                ),
+              },
+              {
+                numeric: true,
+                cell: (key) => (
+                  <Button size="small" needs="admin" onClick={() => setRevoking(key)}>
+                    {t.revoke}
+                  </Button>
+                ),
+              },
+            ]}
+          />
         )}
       </Loaded>
       {revoking ? (

@@ -3,6 +3,7 @@
 import type { Schemas } from '@/api/client'
 import { Section } from '@/components/section'
 import { Clock } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { changedOf, PlanChanges } from './plan-changes'
 import { countsByKind, groupWarnings } from './plan-counts'
@@ -91,44 +92,19 @@ function Kinds({ result }: { result: Result }) {
   const text = useText()
   const t = text.system.plan
   return (
-    <table className="tbl tbl--card tbl--dense" aria-label={t.title}>
-      <thead>
-        <tr>
-          <th scope="col">{t.kind}</th>
-          <th scope="col" className="num">
-            {t.create}
-          </th>
-          <th scope="col" className="num">
-            {t.update}
-          </th>
-          <th scope="col" className="num">
-            {t.delete}
-          </th>
-          <th scope="col" className="num">
-            {t.unchanged}
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {countsByKind(result.changes).map(({ kind, create, update, remove, unchanged }) => (
-          <tr key={kind}>
-            <td className="med">{kind}</td>
-            <td data-l={t.create} className="num">
-              {create}
-            </td>
-            <td data-l={t.update} className="num">
-              {update}
-            </td>
-            <td data-l={t.delete} className="num">
-              {remove}
-            </td>
-            <td data-l={t.unchanged} className="num">
-              {unchanged}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      label={t.title}
+      rows={countsByKind(result.changes)}
+      id={({ kind }) => kind}
+      dense
+      columns={[
+        { head: t.kind, bare: true, className: 'med', cell: ({ kind }) => kind },
+        { head: t.create, numeric: true, cell: ({ create }) => create },
+        { head: t.update, numeric: true, cell: ({ update }) => update },
+        { head: t.delete, numeric: true, cell: ({ remove }) => remove },
+        { head: t.unchanged, numeric: true, cell: ({ unchanged }) => unchanged },
+      ]}
+    />
   )
 }
 

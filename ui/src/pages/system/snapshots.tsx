@@ -9,6 +9,7 @@ import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Age, useAge } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatBytes } from '@/text/format'
 import { system } from './entry'
@@ -117,53 +118,42 @@ function List({ snapshots, selected, onSelect }: ListProps) {
   const text = useText()
   const t = text.system.snapshots
   return (
-    <table className="tbl tbl--card" aria-label={t.list}>
-      <thead>
-        <tr>
-          <th scope="col">{t.name}</th>
-          <th scope="col">{t.when}</th>
-          <th scope="col">{t.reason}</th>
-          <th scope="col">{t.author}</th>
-          <th scope="col">{t.content}</th>
-          <th scope="col" className="num">
-            {t.size}
-          </th>
-          <th scope="col" />
-        </tr>
-      </thead>
-      <tbody>
-        {snapshots.map((snapshot) => (
-          <tr key={snapshot.name} className={snapshot.name === selected ? 'is-sel' : undefined}>
-            <td className="med">{snapshot.name}</td>
-            <td data-l={t.when} className="nowrap">
-              <Age time={snapshot.created_at} />
-            </td>
-            <td data-l={t.reason}>{t.reasons[snapshot.reason] ?? snapshot.reason}</td>
-            <td data-l={t.author}>{snapshot.author || '-'}</td>
-            <td data-l={t.content}>
-              <span className="two">
-                <span>{snapshot.summary}</span>
-                <small>
-                  {text.system.about.revision} {snapshot.revision}, {snapshot.version}
-                </small>
-              </span>
-            </td>
-            <td data-l={t.size} className="num nowrap">
-              {formatBytes(snapshot.size)}
-            </td>
-            <td className="num">
-              <Button
-                size="small"
-                needs="admin"
-                aria-pressed={snapshot.name === selected}
-                onClick={() => onSelect(snapshot.name)}
-              >
-                {t.compare}
-              </Button>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      label={t.list}
+      rows={snapshots}
+      id={(snapshot) => snapshot.name}
+      rowClass={(snapshot) => (snapshot.name === selected ? 'is-sel' : undefined)}
+      columns={[
+        { head: t.name, bare: true, className: 'med', cell: (snapshot) => snapshot.name },
+        { head: t.when, className: 'nowrap', cell: (snapshot) => <Age time={snapshot.created_at} /> },
+        { head: t.reason, cell: (snapshot) => t.reasons[snapshot.reason] ?? snapshot.reason },
+        { head: t.author, cell: (snapshot) => snapshot.author || '-' },
+        {
+          head: t.content,
+          cell: (snapshot) => (
+            <span className="two">
+              <span>{snapshot.summary}</span>
+              <small>
+                {text.system.about.revision} {snapshot.revision}, {snapshot.version}
+              </small>
+            </span>
+          ),
+        },
+        { head: t.size, numeric: true, className: 'nowrap', cell: (snapshot) => formatBytes(snapshot.size) },
+        {
+          numeric: true,
+          cell: (snapshot) => (
+            <Button
+              size="small"
+              needs="admin"
+              aria-pressed={snapshot.name === selected}
+              onClick={() => onSelect(snapshot.name)}
+            >
+              {t.compare}
+            </Button>
+          ),
+        },
+      ]}
+    />
   )
 }

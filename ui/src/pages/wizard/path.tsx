@@ -11,6 +11,7 @@ import { ImportFields } from '@/components/tunnel-import/fields'
 import { FileDrop } from '@/components/tunnel-import/file-drop'
 import { TunnelPreview } from '@/components/tunnel-import/preview'
 import { useTunnelImport } from '@/components/tunnel-import/use-import'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { StepPage, type StepProps } from './step'
 
@@ -75,38 +76,38 @@ export function PathStep(props: StepProps) {
         <Section title={t.have}>
           <Loaded query={tunnels}>
             {(list) => (
-              <table className="tbl tbl--card" aria-label={t.have}>
-                <tbody>
-                  {list.map((tunnel) => (
-                    <tr key={tunnel.id}>
-                      <td>
-                        <span className="two">
-                          <span className="med">{tunnel.name}</span>
-                          <small>{tunnel.type}</small>
-                        </span>
-                      </td>
-                      <td>
-                        <TunnelState tunnel={tunnel} />
-                      </td>
-                      <td className="mono">
-                        {tunnel.endpoint_ip ?? tunnel.peers[0]?.endpoint ?? tunnel.remotes[0] ?? '-'}
-                      </td>
-                      <td className="num">
-                        {taken === tunnel ? (
-                          <Tag>{t.taken}</Tag>
-                        ) : (
-                          <Button
-                            size="small"
-                            onClick={() => props.finish(tunnel.name, { tunnel: tunnel.id })}
-                          >
-                            {t.use}
-                          </Button>
-                        )}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+              <Table
+                label={t.have}
+                rows={list}
+                id={(tunnel) => tunnel.id}
+                columns={[
+                  {
+                    cell: (tunnel) => (
+                      <span className="two">
+                        <span className="med">{tunnel.name}</span>
+                        <small>{tunnel.type}</small>
+                      </span>
+                    ),
+                  },
+                  { cell: (tunnel) => <TunnelState tunnel={tunnel} /> },
+                  {
+                    className: 'mono',
+                    cell: (tunnel) =>
+                      tunnel.endpoint_ip ?? tunnel.peers[0]?.endpoint ?? tunnel.remotes[0] ?? '-',
+                  },
+                  {
+                    numeric: true,
+                    cell: (tunnel) =>
+                      taken === tunnel ? (
+                        <Tag>{t.taken}</Tag>
+                      ) : (
+                        <Button size="small" onClick={() => props.finish(tunnel.name, { tunnel: tunnel.id })}>
+                          {t.use}
+                        </Button>
+                      ),
+                  },
+                ]}
+              />
             )}
           </Loaded>
         </Section>

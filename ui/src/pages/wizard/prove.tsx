@@ -9,6 +9,7 @@ import { Select } from '@/components/fields'
 import { PickOne } from '@/components/picker'
 import { Failure, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 import { benchOf, restoreOnLeave } from './bench'
@@ -219,38 +220,34 @@ function Checks({ check }: { check: LeakCheck }) {
         </StateWord>
       }
     >
-      <table className="tbl tbl--card" aria-label={t.checks}>
-        <thead>
-          <tr>
-            <th scope="col">{t.check}</th>
-            <th scope="col">{t.expected}</th>
-            <th scope="col">{t.observed}</th>
-            <th scope="col" className="num">
-              {t.resultColumn}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {check.results.map((result) => (
-            <tr key={result.check}>
-              <td className="med">
+      <Table
+        label={t.checks}
+        rows={check.results}
+        id={(result) => result.check}
+        columns={[
+          {
+            head: t.check,
+            bare: true,
+            className: 'med',
+            cell: (result) => (
+              <>
                 {t.names[result.check] ?? result.check} <span className="dim mono sm">{result.check}</span>
-              </td>
-              <td className="mid" data-l={t.expected}>
-                {result.expected}
-              </td>
-              <td className="mid" data-l={t.observed}>
-                {result.observed}
-              </td>
-              <td className="num" data-l={t.resultColumn}>
-                <StateWord state={STATE[result.outcome] ?? 'unknown'}>
-                  {words[result.outcome] ?? result.outcome}
-                </StateWord>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+              </>
+            ),
+          },
+          { head: t.expected, className: 'mid', cell: (result) => result.expected },
+          { head: t.observed, className: 'mid', cell: (result) => result.observed },
+          {
+            head: t.resultColumn,
+            numeric: true,
+            cell: (result) => (
+              <StateWord state={STATE[result.outcome] ?? 'unknown'}>
+                {words[result.outcome] ?? result.outcome}
+              </StateWord>
+            ),
+          },
+        ]}
+      />
       {check.remaining_risks.length > 0 ? (
         <p className="dim sm">
           {t.risks} {check.remaining_risks.join(' ')}

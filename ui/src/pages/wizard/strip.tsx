@@ -3,6 +3,7 @@
 import { useState } from 'react'
 import { Icon } from '@/components/icons'
 import { Section } from '@/components/section'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
 import { growth, ticksOf, type Proof, type Sample, type Ticks } from './proof'
@@ -164,37 +165,34 @@ function Samples({ samples, device, tunnel }: SamplesProps) {
   const t = text.wizard.prove
   const cell = (value: number | null, show: (value: number) => string) =>
     value === null ? text.common.noData : show(value)
+  const pairAt = (index: number) => (index > 0 ? samples.slice(index - 1, index + 1) : [])
   return (
     <div className="timechart__table">
-      <table className="tbl tbl--dense" aria-label={t.packets}>
-        <thead>
-          <tr>
-            <th scope="col">{t.time}</th>
-            <th scope="col" className="num">
-              {t.sends(device)}
-            </th>
-            <th scope="col" className="num">
-              {t.carries(tunnel)}
-            </th>
-            <th scope="col" className="num">
-              {t.outside}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {samples.map((sample, index) => {
-            const pair = index > 0 ? samples.slice(index - 1, index + 1) : []
-            return (
-              <tr key={sample.at}>
-                <th scope="row">{t.seconds(Math.round(sample.at / 100) / 10)}</th>
-                <td className="num">{cell(growth(pair, 'packets'), formatNumber)}</td>
-                <td className="num">{cell(growth(pair, 'bytes'), formatBytes)}</td>
-                <td className="num">{cell(growth(pair, 'escaped'), formatNumber)}</td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
+      <Table
+        label={t.packets}
+        rows={samples}
+        id={(sample) => sample.at}
+        plain
+        dense
+        columns={[
+          { head: t.time, heading: true, cell: (sample) => t.seconds(Math.round(sample.at / 100) / 10) },
+          {
+            head: t.sends(device),
+            numeric: true,
+            cell: (_, index) => cell(growth(pairAt(index), 'packets'), formatNumber),
+          },
+          {
+            head: t.carries(tunnel),
+            numeric: true,
+            cell: (_, index) => cell(growth(pairAt(index), 'bytes'), formatBytes),
+          },
+          {
+            head: t.outside,
+            numeric: true,
+            cell: (_, index) => cell(growth(pairAt(index), 'escaped'), formatNumber),
+          },
+        ]}
+      />
     </div>
   )
 }

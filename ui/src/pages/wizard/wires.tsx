@@ -7,6 +7,7 @@ import { say } from '@/session/toasts'
 import { Failure, Loaded } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useNow } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 import { StepPage, type StepProps } from './step'
@@ -64,78 +65,82 @@ export function WiresStep(props: StepProps) {
       {save.error ? <Failure error={save.error} /> : null}
       <Loaded query={interfaces} lines={5}>
         {() => (
-          <table className="tbl tbl--card" aria-label={t.title}>
-            <thead>
-              <tr>
-                <th scope="col">{t.interface}</th>
-                <th scope="col">{t.link}</th>
-                <th scope="col">{t.role}</th>
-                <th scope="col">{t.addresses}</th>
-                <th scope="col">{t.speed}</th>
-                <th scope="col">{t.wan}</th>
-                <th scope="col">{t.lan}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {list.map((each) => (
-                <tr key={each.name} className={links[each.name] ? 'is-sel' : undefined}>
-                  <td>
-                    <span className="two">
-                      <span className="med mono">{each.name}</span>
-                      <small>{each.kind || each.mac}</small>
-                    </span>
-                  </td>
-                  <td data-l={t.link}>
-                    <span className="two" role="status">
-                      <StateWord state={each.up ? 'ok' : 'down'}>{each.up ? t.up : t.down}</StateWord>
-                      {links[each.name] ? <small>{t.changed}</small> : null}
-                    </span>
-                  </td>
-                  <td data-l={t.role}>{t.roles[each.role] ?? each.role}</td>
-                  <td data-l={t.addresses} className="mono sm">
-                    <span className="targets">
-                      {each.addresses.length > 0
-                        ? each.addresses
-                            .filter((address) => !address.startsWith('fe80'))
-                            .map((address) => <span key={address}>{address}</span>)
-                        : '-'}
-                    </span>
-                  </td>
-                  <td data-l={t.speed}>
-                    <Speed nic={nics?.find((nic) => nic.name === each.name)} />
-                  </td>
-                  <td data-l={t.wan}>
-                    <input
-                      type="radio"
-                      name="wan"
-                      className="pick"
-                      aria-label={t.asUplink(each.name)}
-                      checked={wan === each.name}
-                      onChange={() =>
-                        setChosen({ wan: each.name, lan: lan.filter((name) => name !== each.name) })
-                      }
-                    />
-                  </td>
-                  <td data-l={t.lan}>
-                    <input
-                      type="checkbox"
-                      className="pick"
-                      aria-label={t.asLan(each.name)}
-                      checked={lan.includes(each.name)}
-                      onChange={(event) =>
-                        setChosen({
-                          wan: wan === each.name ? undefined : wan,
-                          lan: event.target.checked
-                            ? [...lan, each.name]
-                            : lan.filter((name) => name !== each.name),
-                        })
-                      }
-                    />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <Table
+            label={t.title}
+            rows={list}
+            id={(each) => each.name}
+            rowClass={(each) => (links[each.name] ? 'is-sel' : undefined)}
+            columns={[
+              {
+                head: t.interface,
+                bare: true,
+                cell: (each) => (
+                  <span className="two">
+                    <span className="med mono">{each.name}</span>
+                    <small>{each.kind || each.mac}</small>
+                  </span>
+                ),
+              },
+              {
+                head: t.link,
+                cell: (each) => (
+                  <span className="two" role="status">
+                    <StateWord state={each.up ? 'ok' : 'down'}>{each.up ? t.up : t.down}</StateWord>
+                    {links[each.name] ? <small>{t.changed}</small> : null}
+                  </span>
+                ),
+              },
+              { head: t.role, cell: (each) => t.roles[each.role] ?? each.role },
+              {
+                head: t.addresses,
+                className: 'mono sm',
+                cell: (each) => (
+                  <span className="targets">
+                    {each.addresses.length > 0
+                      ? each.addresses
+                          .filter((address) => !address.startsWith('fe80'))
+                          .map((address) => <span key={address}>{address}</span>)
+                      : '-'}
+                  </span>
+                ),
+              },
+              { head: t.speed, cell: (each) => <Speed nic={nics?.find((nic) => nic.name === each.name)} /> },
+              {
+                head: t.wan,
+                cell: (each) => (
+                  <input
+                    type="radio"
+                    name="wan"
+                    className="pick"
+                    aria-label={t.asUplink(each.name)}
+                    checked={wan === each.name}
+                    onChange={() =>
+                      setChosen({ wan: each.name, lan: lan.filter((name) => name !== each.name) })
+                    }
+                  />
+                ),
+              },
+              {
+                head: t.lan,
+                cell: (each) => (
+                  <input
+                    type="checkbox"
+                    className="pick"
+                    aria-label={t.asLan(each.name)}
+                    checked={lan.includes(each.name)}
+                    onChange={(event) =>
+                      setChosen({
+                        wan: wan === each.name ? undefined : wan,
+                        lan: event.target.checked
+                          ? [...lan, each.name]
+                          : lan.filter((name) => name !== each.name),
+                      })
+                    }
+                  />
+                ),
+              },
+            ]}
+          />
         )}
       </Loaded>
       <p className="dim">

@@ -1,5 +1,6 @@
 // Queries over time, blocked ones at the foot of each bar. What the list below covers is marked; a drag chooses a range.
 
+import { Table } from '@/components/table'
 import { useRef, useState } from 'react'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
@@ -151,42 +152,33 @@ function Steps({ histogram, clock, onChange }: StepsProps) {
     count === undefined ? text.common.noData : formatNumber(count)
   return (
     <div className="timechart__table">
-      <table className="tbl tbl--dense" aria-label={log.bars}>
-        <thead>
-          <tr>
-            <th scope="col">{log.columns.time}</th>
-            <th scope="col" className="num">
-              {log.allQueries}
-            </th>
-            <th scope="col" className="num">
-              {log.statuses.blocked}
-            </th>
-            <th scope="col" className="num">
-              {log.inList}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {counted.reverse().map(({ start, all, loaded }) => (
-            <tr key={start}>
-              <th scope="row">
-                <button
-                  type="button"
-                  className="plainlink"
-                  onClick={() =>
-                    onChange(new Date(start).toISOString(), new Date(start + histogram.step).toISOString())
-                  }
-                >
-                  {clock(start)}
-                </button>
-              </th>
-              <td className="num">{value(all?.queries)}</td>
-              <td className="num">{value(all?.blocked)}</td>
-              <td className="num">{value(loaded.queries)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        label={log.bars}
+        rows={counted.reverse()}
+        id={({ start }) => start}
+        plain
+        dense
+        columns={[
+          {
+            head: log.columns.time,
+            heading: true,
+            cell: ({ start }) => (
+              <button
+                type="button"
+                className="plainlink"
+                onClick={() =>
+                  onChange(new Date(start).toISOString(), new Date(start + histogram.step).toISOString())
+                }
+              >
+                {clock(start)}
+              </button>
+            ),
+          },
+          { head: log.allQueries, numeric: true, cell: ({ all }) => value(all?.queries) },
+          { head: log.statuses.blocked, numeric: true, cell: ({ all }) => value(all?.blocked) },
+          { head: log.inList, numeric: true, cell: ({ loaded }) => value(loaded.queries) },
+        ]}
+      />
     </div>
   )
 }

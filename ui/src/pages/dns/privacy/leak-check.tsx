@@ -10,6 +10,7 @@ import { PickOne } from '@/components/picker'
 import { Empty, Failure, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { useNow } from '@/components/time'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
 import { useDeviceNames } from '../names'
@@ -130,49 +131,47 @@ function Result({ result }: { result: Schemas['LeakCheck'] }) {
         </StateWord>{' '}
         <span className="dim sm">{check.at(formatTime(result.started_at, 'seconds'))}</span>
       </p>
-      <table className="tbl tbl--card" aria-label={check.title}>
-        <thead>
-          <tr>
-            <th scope="col">{columns.check}</th>
-            <th scope="col">{columns.result}</th>
-            <th scope="col">{columns.expected}</th>
-            <th scope="col">{columns.observed}</th>
-            <th scope="col">{columns.packets}</th>
-            <th scope="col">{columns.exit}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {result.results.map((each) => (
-            <tr key={each.check}>
-              <td className="med">{check.names[each.check] ?? each.check}</td>
-              <td data-l={columns.result}>
-                <StateWord state={STATES[each.outcome] ?? 'unknown'}>
-                  {check.verdicts[each.outcome] ?? each.outcome}
-                </StateWord>
-              </td>
-              <td className="mid" data-l={columns.expected}>
-                {each.expected}
-              </td>
-              <td data-l={columns.observed}>
-                <span className="two">
-                  <span>{each.observed}</span>
-                  <small lang="en">{each.detail}</small>
-                </span>
-              </td>
-              <td data-l={columns.packets}>
-                {each.packets.length === 0
-                  ? check.nonePackets
-                  : each.packets
-                      .map(({ interface: name, packets }) => `${name} ${formatNumber(packets)}`)
-                      .join(', ')}
-              </td>
-              <td className="mono sm" data-l={columns.exit}>
-                {each.exit_address ?? '-'}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        label={check.title}
+        rows={result.results}
+        id={(each) => each.check}
+        columns={[
+          {
+            head: columns.check,
+            bare: true,
+            className: 'med',
+            cell: (each) => check.names[each.check] ?? each.check,
+          },
+          {
+            head: columns.result,
+            cell: (each) => (
+              <StateWord state={STATES[each.outcome] ?? 'unknown'}>
+                {check.verdicts[each.outcome] ?? each.outcome}
+              </StateWord>
+            ),
+          },
+          { head: columns.expected, className: 'mid', cell: (each) => each.expected },
+          {
+            head: columns.observed,
+            cell: (each) => (
+              <span className="two">
+                <span>{each.observed}</span>
+                <small lang="en">{each.detail}</small>
+              </span>
+            ),
+          },
+          {
+            head: columns.packets,
+            cell: (each) =>
+              each.packets.length === 0
+                ? check.nonePackets
+                : each.packets
+                    .map(({ interface: name, packets }) => `${name} ${formatNumber(packets)}`)
+                    .join(', '),
+          },
+          { head: columns.exit, className: 'mono sm', cell: (each) => each.exit_address ?? '-' },
+        ]}
+      />
       <div>
         <h3 className="strong">{check.risks}</h3>
         {result.remaining_risks.length === 0 ? (
