@@ -89,57 +89,10 @@ function Plot({ times, series, height, format, labelledBy }: PlotProps) {
   useEffect(() => {
     const box = element.current
     if (!box) return
-    const style = getComputedStyle(document.documentElement)
-    const colour = (name: string) => style.getPropertyValue(name).trim()
-    const axis = {
-      stroke: colour('--ink-3'),
-      grid: { stroke: colour('--line'), width: 1 },
-      ticks: { show: false },
-    }
-    const { series: lines } = latest.current
+    const { times: at, series: lines } = latest.current
     const drawn = new uPlot(
-      {
-        width: box.clientWidth || 280,
-        height,
-        legend: { show: false },
-        cursor: { show: false },
-        padding: [6, 4, 0, 0],
-        axes: [
-          {
-            ...axis,
-            size: 22,
-            font: '11px system-ui',
-            space: 72,
-            // Ticks less than a minute apart have seconds.
-            values: (chart, ticks, _axis, _space, step) => {
-              const seconds = step < 60
-              return ticks.map((tick) =>
-                roomAfter(chart, tick) < (seconds ? 28 : 18)
-                  ? ''
-                  : formatTime(new Date(tick * 1000).toISOString(), seconds ? 'seconds' : 'short'),
-              )
-            },
-          },
-          {
-            ...axis,
-            // Rates are longer than counts.
-            size: (_, shown) => Math.max(44, ...(shown ?? []).map((each) => each.length * 6.4 + 12)),
-            font: '11px system-ui',
-            values: (_, ticks) => ticks.map((tick) => latest.current.format(tick)),
-          },
-        ],
-        series: [
-          {},
-          ...lines.map((each) => ({
-            label: each.label,
-            stroke: colour(each.colour ?? INK),
-            fill: each.filled ? `${colour(each.colour ?? INK)}14` : undefined,
-            width: 1.5,
-            points: { show: false },
-          })),
-        ],
-      },
-      [latest.current.times, ...lines.map((each) => each.values)] as uPlot.AlignedData,
+      optionsOf(box, height, lines, (value) => latest.current.format(value)),
+      [at, ...lines.map((each) => each.values)] as uPlot.AlignedData,
       box,
     )
     plot.current = drawn
@@ -152,6 +105,69 @@ function Plot({ times, series, height, format, labelledBy }: PlotProps) {
     }
   }, [height, theme, shape])
   return <div ref={element} className="timechart__plot" role="img" aria-labelledby={labelledBy} />
+}
+
+/** The theme's colour as the page draws it: a canvas knows no variables. */
+function colourOf(box: HTMLElement, name: string): string {
+  box.style.color = `var(${name})`
+  const { color } = getComputedStyle(box)
+  box.style.color = ''
+  return color
+}
+
+function optionsOf(
+  box: HTMLElement,
+  height: number,
+  lines: Series[],
+  format: (value: number) => string,
+): uPlot.Options {
+  const colour = (name: string) => colourOf(box, name)
+  const axis = {
+    stroke: colour('--ink-3'),
+    grid: { stroke: colour('--line'), width: 1 },
+    ticks: { show: false },
+  }
+  return {
+    width: box.clientWidth || 280,
+    height,
+    legend: { show: false },
+    cursor: { show: false },
+    padding: [6, 4, 0, 0],
+    axes: [
+      {
+        ...axis,
+        size: 22,
+        font: '11px system-ui',
+        space: 72,
+        // Ticks less than a minute apart have seconds.
+        values: (chart, ticks, _axis, _space, step) => {
+          const seconds = step < 60
+          return ticks.map((tick) =>
+            roomAfter(chart, tick) < (seconds ? 28 : 18)
+              ? ''
+              : formatTime(new Date(tick * 1000).toISOString(), seconds ? 'seconds' : 'short'),
+          )
+        },
+      },
+      {
+        ...axis,
+        // Rates are longer than counts.
+        size: (_, shown) => Math.max(44, ...(shown ?? []).map((each) => each.length * 6.4 + 12)),
+        font: '11px system-ui',
+        values: (_, ticks) => ticks.map((tick) => format(tick)),
+      },
+    ],
+    series: [
+      {},
+      ...lines.map((each) => ({
+        label: each.label,
+        stroke: colour(each.colour ?? INK),
+        fill: each.filled ? colour(each.colour ?? INK).replace(')', ', 0.08)') : undefined,
+        width: 1.5,
+        points: { show: false },
+      })),
+    ],
+  }
 }
 
 /** Pixels from a time to the right edge, over which a label would be cut. */
