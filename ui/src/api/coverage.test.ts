@@ -8,6 +8,9 @@ import { unused } from './unused'
 
 const SOURCES = join(__dirname, '..')
 
+/** What the kit does with one object of a kind. */
+const OF_ONE = ['GET', 'PUT', 'DELETE']
+
 function* files(folder: string): Generator<string> {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)
@@ -26,6 +29,11 @@ function used(): Set<string> {
       /\b(?:useGet|useInfinite\w*|get|usePaged\w*)(?:<[^>]*>)?\(\s*'(\/[^']+)'/g,
     ))
       found.add(`GET ${path}`)
+    for (const [, path = ''] of source.matchAll(/\bresource\(\s*'(\/[^']+)'/g)) {
+      const list = path.slice(0, path.lastIndexOf('/'))
+      for (const operation of [`GET ${list}`, `POST ${list}`, ...OF_ONE.map((each) => `${each} ${path}`)])
+        found.add(operation)
+    }
     for (const [, path] of source.matchAll(/'\/api\/v1(\/[^'?]+)/g)) found.add(`GET ${path}`)
   }
   return found

@@ -2,36 +2,24 @@
 // cards; data-l holds the heading of each cell.
 
 import {
-  flexRender,
   getCoreRowModel,
   getSortedRowModel,
   useReactTable,
   type ColumnDef,
+  type Header,
   type Row,
   type SortingState,
 } from '@tanstack/react-table'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
-import { useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
+import { useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
 import { Icon } from './icons'
-
-export type { ColumnDef } from '@tanstack/react-table'
-
-/** What a column adds to its cells. */
-export interface ColumnMeta {
-  numeric?: boolean
-  /** Heading of the cell on small screens; the heading of the column if not given, nothing if empty. */
-  label?: string
-  /** The column is left out below 1180 px. */
-  wide?: boolean
-}
+import { cellClass, contentOf, labelOf, valueOf, type Column } from './table'
 
 interface Props<T> {
   /** What the table lists, for screen readers. */
   label: string
   rows: T[]
-  // A column of any type of cell.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
-  columns: ColumnDef<T, any>[]
+  columns: readonly Column<T>[]
   id: (row: T) => string
   /** Opens a row: by a click, or by Enter. */
   open?: (row: T) => void
@@ -39,7 +27,6 @@ interface Props<T> {
   /** Below the row while it is selected. */
   detail?: (row: T) => ReactNode
   selected?: string | null
-  sorting?: SortingState
   className?: string
 }
 
@@ -48,12 +35,13 @@ const MANY = 100
 
 export function DataTable<T>(props: Props<T>) {
   const { label, rows, columns, id, dense = false, className = '' } = props
-  const [sorting, setSorting] = useState<SortingState>(props.sorting ?? [])
+  const [sorting, setSorting] = useState<SortingState>(() => startOf(columns))
+  const defined = useMemo(() => columns.map(definitionOf), [columns])
   // The compiler of React leaves this component out: the table has functions that change.
   // eslint-disable-next-line react-hooks/incompatible-library
   const table = useReactTable({
     data: rows,
-    columns,
+    columns: defined,
     state: { sorting },
     onSortingChange: setSorting,
     getRowId: id,
@@ -69,41 +57,45 @@ export function DataTable<T>(props: Props<T>) {
         aria-rowcount={rows.length}
       >
         <thead>
-          {table.getHeaderGroups().map((group) => (
-            <tr key={group.id}>
-              {group.headers.map((header) => {
-                const direction = header.column.getIsSorted()
-                const meta = header.column.columnDef.meta as ColumnMeta | undefined
-                return (
-                  <th
-                    key={header.id}
-                    scope="col"
-                    className={classOf(meta)}
-                    aria-sort={
-                      direction === 'asc' ? 'ascending' : direction === 'desc' ? 'descending' : undefined
-                    }
-                  >
-                    {header.column.getCanSort() && header.column.columnDef.header ? (
-                      <button
-                        type="button"
-                        className="sort"
-                        onClick={header.column.getToggleSortingHandler()}
-                      >
-                        {flexRender(header.column.columnDef.header, header.getContext())}
-                        {direction ? <Icon name={direction === 'asc' ? 'up' : 'down'} /> : null}
-                      </button>
-                    ) : (
-                      flexRender(header.column.columnDef.header, header.getContext())
-                    )}
-                  </th>
-                )
-              })}
-            </tr>
-          ))}
+          <tr>
+            {table.getFlatHeaders().map((header, index) => {
+              const column = columns[index]
+              return column ? <Heading key={header.id} header={header} column={column} /> : null
+            })}
+          </tr>
         </thead>
         {sorted.length > MANY ? <Window {...props} sorted={sorted} /> : <Body {...props} sorted={sorted} />}
       </table>
     </div>
+  )
+}
+
+/** The column as the library wants it: it only sorts. */
+function definitionOf<T>(column: Column<T>, index: number): ColumnDef<T> {
+  const id = String(index)
+  return column.sort === undefined ? { id } : { id, accessorFn: (row) => valueOf(column, row) }
+}
+
+function startOf<T>(columns: readonly Column<T>[]): SortingState {
+  const index = columns.findIndex((column) => column.sorted)
+  return index < 0 ? [] : [{ id: String(index), desc: columns[index]?.sorted === 'desc' }]
+}
+
+const ORDER = { asc: 'ascending', desc: 'descending' } as const
+
+function Heading<T>({ header, column }: { header: Header<T, unknown>; column: Column<T> }) {
+  const direction = header.column.getIsSorted()
+  return (
+    <th scope="col" className={cellClass(column, false)} aria-sort={direction ? ORDER[direction] : undefined}>
+      {header.column.getCanSort() && column.head ? (
+        <button type="button" className="sort" onClick={header.column.getToggleSortingHandler()}>
+          {column.head}
+          {direction ? <Icon name={direction === 'asc' ? 'up' : 'down'} /> : null}
+        </button>
+      ) : (
+        column.head
+      )}
+    </th>
   )
 }
 
@@ -195,16 +187,11 @@ function Line<T>({ row, index, open, measure, detail, selected, columns }: LineP
             : undefined
         }
       >
-        {row.getVisibleCells().map((cell) => {
-          const meta = cell.column.columnDef.meta as ColumnMeta | undefined
-          const heading = cell.column.columnDef.header
-          const name = meta?.label ?? (typeof heading === 'string' ? heading : undefined)
-          return (
-            <td key={cell.id} className={classOf(meta)} data-l={name === '' ? undefined : name}>
-              {contentOf(cell.column.columnDef.cell, cell.getContext())}
-            </td>
-          )
-        })}
+        {columns.map((column, at) => (
+          <td key={at} className={cellClass(column)} data-l={labelOf(column)}>
+            {contentOf(column, row.original, index)}
+          </td>
+        ))}
       </tr>
       {isSelected && detail ? (
         <tr className="det">
@@ -213,16 +200,4 @@ function Line<T>({ row, index, open, measure, detail, selected, columns }: LineP
       ) : null}
     </>
   )
-}
-
-/**
- * The content of a cell. A function is called, not made a component: a new one at each render would throw away what is
- * in the cell, and with it an open menu or the focus.
- */
-function contentOf<C>(cell: unknown, context: C): ReactNode {
-  return typeof cell === 'function' ? (cell as (context: C) => ReactNode)(context) : (cell as ReactNode)
-}
-
-function classOf(meta: ColumnMeta | undefined): string | undefined {
-  return [meta?.numeric ? 'num' : '', meta?.wide ? 'col-wide' : ''].filter(Boolean).join(' ') || undefined
 }

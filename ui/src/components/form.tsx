@@ -1,119 +1,16 @@
-// Forms of an object: their frame with the errors of the gateway and the buttons, and fields by a list.
+// The frame of a form of an object, with the errors of the gateway and the buttons; and what was typed as values.
 
 import type { ReactNode } from 'react'
-import type { ApiError } from '@/api/client'
 import type { Role } from '@/session/roles'
 import { useText } from '@/text'
 import { Button } from './button'
-import type { Draft, Fields } from './draft'
+import type { Fields } from './draft'
 import type { Edit } from './edit'
-import { Check, ErrorSummary, TextArea, TextField } from './fields'
-import { PickOne } from './picker'
+import { ErrorSummary } from './fields'
 import { Failure } from './section'
 
 /** The values of a form as they are typed: numbers and lists are text. */
 export type Values = Record<string, string | boolean>
-
-/** A text is a label, or a label with a hint. */
-export type FieldTexts<T> = Record<keyof T & string, string | readonly [label: string, hint: string]>
-
-type Kind = 'text' | 'number' | 'check' | 'select' | 'area' | 'secret'
-
-/** What a field that is drawn in another way is given. */
-export interface RenderedField {
-  label: string
-  hint?: ReactNode
-  error?: string
-  value: string
-  onChange: (value: string) => void
-}
-
-export interface FieldSpec<T> {
-  field: keyof T & string
-  kind?: Kind
-  /** Path of the field in the errors of the daemon; the name of the field if not given. */
-  path?: string
-  options?: readonly (readonly [value: string, label: string])[]
-  required?: boolean
-  min?: number
-  max?: number
-  wide?: boolean
-  disabled?: boolean
-  /** Draws the field in another way. */
-  render?: (field: RenderedField) => ReactNode
-  /** The options of a choice are still being read. */
-  loading?: boolean
-  rows?: number
-  /** A hint that depends on the data; it replaces that of the catalogue. */
-  hint?: ReactNode
-}
-
-interface FieldsProps<T extends Values> {
-  draft: Draft<T>
-  fields: (FieldSpec<T> | false | null | undefined)[]
-  texts: FieldTexts<T>
-  error: ApiError | null
-}
-
-/** The fields of a form, in two columns where there is room. */
-export function FormFields<T extends Values>({ draft, fields, texts, error }: FieldsProps<T>) {
-  return (
-    <div className="form form--2 form--fields">
-      {fields.map((spec) =>
-        spec ? (
-          <div key={spec.field} className={spec.wide || spec.kind === 'area' ? 'wide' : undefined}>
-            <OneField draft={draft} spec={spec} texts={texts} error={error} />
-          </div>
-        ) : null,
-      )}
-    </div>
-  )
-}
-
-interface OneFieldProps<T extends Values> extends Omit<FieldsProps<T>, 'fields'> {
-  spec: FieldSpec<T>
-}
-
-function OneField<T extends Values>({ draft, spec, texts, error }: OneFieldProps<T>) {
-  const named = texts[spec.field]
-  const label = typeof named === 'string' ? named : named[0]
-  const hint = spec.hint ?? (typeof named === 'string' ? undefined : named[1])
-  const problem = error?.of(spec.path ?? spec.field)
-  const value = draft.value[spec.field]
-  const change = (next: string | boolean) => draft.set(spec.field, next as T[keyof T & string])
-  if (spec.kind === 'check')
-    return (
-      <>
-        <Check
-          label={label}
-          hint={hint}
-          checked={value === true}
-          disabled={spec.disabled}
-          onChange={change}
-        />
-        {problem ? <p className="formrow__error">{problem}</p> : null}
-      </>
-    )
-  const common = { label, hint, error: problem, value: String(value ?? ''), onChange: change }
-  if (spec.render) return spec.render(common)
-  if (spec.kind === 'select')
-    return (
-      <PickOne {...common} options={spec.options ?? []} disabled={spec.disabled} loading={spec.loading} />
-    )
-  if (spec.kind === 'area') return <TextArea {...common} rows={spec.rows ?? 4} spellCheck={false} />
-  return (
-    <TextField
-      {...common}
-      type={spec.kind === 'number' ? 'number' : spec.kind === 'secret' ? 'password' : 'text'}
-      autoComplete={spec.kind === 'secret' ? 'new-password' : 'off'}
-      spellCheck={false}
-      required={spec.required}
-      disabled={spec.disabled}
-      min={spec.min}
-      max={spec.max}
-    />
-  )
-}
 
 interface FormProps<T extends Fields> {
   edit: Edit<T>
@@ -212,12 +109,4 @@ export function numberOf(typed: string | boolean): number | null {
 export function textOf(typed: string | boolean): string | null {
   const trimmed = String(typed).trim()
   return trimmed === '' ? null : trimmed
-}
-
-/** The lines of a text field without empty ones. */
-export function linesOf(written: string): string[] {
-  return written
-    .split(/[\n,]/)
-    .map((line) => line.trim())
-    .filter(Boolean)
 }

@@ -1,6 +1,6 @@
 // A password: hidden unless one wants to see it, with an estimate of its strength if it is a new one.
 
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import { useText } from '@/text'
 import { Field } from './fields'
 import { strengthOf } from './password-strength'
@@ -9,7 +9,7 @@ interface Props {
   label: string
   value: string
   onChange: (value: string) => void
-  hint?: string
+  hint?: ReactNode
   error?: string
   /** A password that is chosen now. */
   fresh?: boolean

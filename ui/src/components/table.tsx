@@ -1,16 +1,25 @@
-// A table of few rows. Below 760 px the rows are cards; data-l holds the heading of each cell.
+// The columns of a table, and a table of few rows. Below 760 px the rows are cards; data-l holds the heading of each cell.
 
 import type { ReactNode } from 'react'
 
 export interface Column<T> {
   /** Heading; none above buttons. */
   head?: ReactNode
-  cell: (row: T, index: number) => ReactNode
+  /** The content of a cell; the value that sorts the rows if not given. */
+  cell?: (row: T, index: number) => ReactNode
+  /** A field or a value that sorts the rows of a data table. */
+  sort?: (keyof T & string) | ((row: T) => unknown)
+  /** The rows are sorted by it at first. */
+  sorted?: 'asc' | 'desc'
   /** What is shown when the pointer rests on the cell. */
   title?: (row: T) => string
   numeric?: boolean
   /** Classes of the cells. */
   className?: string
+  /** The column is left out below 1180 px. */
+  wide?: boolean
+  /** Heading of the cell on small screens, if it is not that of the column. */
+  label?: string
   /** On small screens the cell has no heading, such as one that names the row. */
   bare?: boolean
   /** The cell is the heading of its row. */
@@ -47,7 +56,7 @@ export function Table<T>(props: Props<T>) {
           <tr key={id(row, index)} className={rowClass?.(row)}>
             {shown.map((column, at) => (
               <Cell key={at} column={column} plain={plain} title={column.title?.(row)}>
-                {column.cell(row, index)}
+                {contentOf(column, row, index)}
               </Cell>
             ))}
           </tr>
@@ -63,7 +72,7 @@ function Headings<T>({ columns }: { columns: readonly Column<T>[] }) {
     <thead>
       <tr>
         {columns.map((column, index) => (
-          <th key={index} scope="col" className={column.numeric ? 'num' : undefined}>
+          <th key={index} scope="col" className={cellClass(column, false)}>
             {column.head}
           </th>
         ))}
@@ -80,17 +89,34 @@ interface CellProps<T> {
 }
 
 function Cell<T>({ column, plain, title, children }: CellProps<T>) {
-  const { head, bare, heading, numeric, className } = column
-  if (heading) return <th scope="row">{children}</th>
+  if (column.heading) return <th scope="row">{children}</th>
   return (
-    <td
-      className={classes(numeric && 'num', className) || undefined}
-      title={title}
-      data-l={plain || bare || typeof head !== 'string' ? undefined : head}
-    >
+    <td className={cellClass(column)} title={title} data-l={plain ? undefined : labelOf(column)}>
       {children}
     </td>
   )
+}
+
+export function valueOf<T>({ sort }: Column<T>, row: T): unknown {
+  return typeof sort === 'function' ? sort(row) : sort === undefined ? undefined : row[sort]
+}
+
+/** A function is called, not made a component: a new one at each render would throw away what is in the cell. */
+export function contentOf<T>(column: Column<T>, row: T, index: number): ReactNode {
+  if (column.cell) return column.cell(row, index)
+  const value = valueOf(column, row)
+  return value === null || value === undefined ? null : String(value)
+}
+
+/** Heading of a cell on small screens. */
+export function labelOf<T>({ head, bare, label }: Column<T>): string | undefined {
+  return label ?? (bare || typeof head !== 'string' ? undefined : head)
+}
+
+/** Class of a cell, or of the heading of its column. */
+export function cellClass<T>(column: Column<T>, inBody = true): string | undefined {
+  const { numeric, wide, className } = column
+  return classes(numeric && 'num', wide && 'col-wide', inBody && className) || undefined
 }
 
 function classes(...names: (string | false | undefined)[]): string {

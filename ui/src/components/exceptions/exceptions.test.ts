@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { effectOf, extending, letsOut, type Exception } from './exceptions'
-import { linesOf } from '@/components/form'
+import { linesOf } from '@/components/draft-lines'
 
 const exception = {
   type: 'emergency-bypass',

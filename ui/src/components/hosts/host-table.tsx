@@ -2,7 +2,8 @@
 
 import { useMemo } from 'react'
 import { Link } from '@/session/link'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { useText, type Text } from '@/text'
 import { HostActions } from './host-actions'
 import { HostPath, HostRate, HostSeen, HostTags } from './host-words'
@@ -25,90 +26,71 @@ export function HostTable({ label, hosts, once, devices }: Props) {
   )
 }
 
-function columnsOf(
-  text: Text,
-  once: boolean | undefined,
-  devices: Props['devices'],
-  // Columns of any type of cell.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
-): ColumnDef<Host, any>[] {
+function columnsOf(text: Text, once: boolean | undefined, devices: Props['devices']): Column<Host>[] {
   const words = text.hosts
   const { columns } = words
   return [
     {
-      id: 'name',
-      header: columns.host,
-      accessorFn: (host) => nameOf(host).toLowerCase(),
-      meta: { label: '' },
-      cell: ({ row: { original: host } }) => (
+      head: columns.host,
+      sort: (host) => nameOf(host).toLowerCase(),
+      bare: true,
+      cell: (row) => (
         <div className="two">
           <span>
-            <Link className="med" to={`/devices/hosts/${host.id}`}>
-              {nameOf(host)}
+            <Link className="med" to={`/devices/hosts/${row.id}`}>
+              {nameOf(row)}
             </Link>{' '}
-            <HostTags host={host} />
+            <HostTags host={row} />
           </span>
-          {nameOf(host) === host.mac ? null : <small className="mono">{host.mac}</small>}
+          {nameOf(row) === row.mac ? null : <small className="mono">{row.mac}</small>}
         </div>
       ),
     },
     {
-      id: 'address',
-      header: columns.address,
-      accessorFn: addressOf,
-      cell: ({ row: { original: host } }) => (
+      head: columns.address,
+      sort: addressOf,
+      cell: (row) => (
         <span className="two">
-          <span>{addressOf(host) ?? <span className="dim">{words.noAddress}</span>}</span>
-          <small>{host.interface}</small>
+          <span>{addressOf(row) ?? <span className="dim">{words.noAddress}</span>}</span>
+          <small>{row.interface}</small>
         </span>
       ),
     },
     {
-      id: 'vendor',
-      header: columns.vendor,
-      accessorFn: (host) => host.vendor ?? '',
-      cell: ({ row: { original: host } }) => host.vendor ?? <span className="dim">{words.unknown}</span>,
+      head: columns.vendor,
+      sort: (host) => host.vendor ?? '',
+      cell: (row) => row.vendor ?? <span className="dim">{words.unknown}</span>,
+    },
+    { head: columns.seen, sort: (host) => host.last_seen, cell: (row) => <HostSeen host={row} /> },
+    {
+      head: columns.path,
+      sort: (host) => host.path?.treatment ?? '',
+      cell: (row) => <HostPath host={row} />,
     },
     {
-      id: 'seen',
-      header: columns.seen,
-      accessorFn: (host) => host.last_seen,
-      cell: ({ row: { original: host } }) => <HostSeen host={host} />,
-    },
-    {
-      id: 'path',
-      header: columns.path,
-      accessorFn: (host) => host.path?.treatment ?? '',
-      cell: ({ row: { original: host } }) => <HostPath host={host} />,
-    },
-    {
-      id: 'rate',
-      header: columns.rate,
-      accessorFn: (host) => (host.rate ? host.rate.received_bps + host.rate.sent_bps : -1),
-      cell: ({ row: { original: host } }) => <HostRate host={host} />,
+      head: columns.rate,
+      sort: (host) => (host.rate ? host.rate.received_bps + host.rate.sent_bps : -1),
+      cell: (row) => <HostRate host={row} />,
     },
     ...(devices
       ? [
           {
-            id: 'device',
-            header: columns.device,
-            accessorFn: (host: Host) =>
-              host.device_id ? (devices.get(host.device_id) ?? host.device_id) : '',
-            cell: ({ row: { original: host } }: { row: { original: Host } }) =>
-              host.device_id ? (
-                <Link to={`/devices/${host.device_id}`}>{devices.get(host.device_id) ?? host.device_id}</Link>
+            head: columns.device,
+            sort: (host: Host) => (host.device_id ? (devices.get(host.device_id) ?? host.device_id) : ''),
+            cell: (row) =>
+              row.device_id ? (
+                <Link to={`/devices/${row.device_id}`}>{devices.get(row.device_id) ?? row.device_id}</Link>
               ) : (
                 <span className="dim">{words.noDevice}</span>
               ),
-          } satisfies ColumnDef<Host, string>,
+          } satisfies Column<Host>,
         ]
       : []),
     {
-      id: 'actions',
-      header: columns.actions,
-      enableSorting: false,
-      meta: { label: '', numeric: true },
-      cell: ({ row: { original: host } }) => <HostActions host={host} once={once} />,
+      head: columns.actions,
+      bare: true,
+      numeric: true,
+      cell: (row) => <HostActions host={row} once={once} />,
     },
   ]
 }

@@ -6,7 +6,8 @@ import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/session/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
+import { ErrorSummary } from '@/components/fields'
+import { FieldList } from '@/components/form-fields'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
@@ -94,6 +95,10 @@ function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
   )
 }
 
+const FORMATS = ['json', 'ntfy', 'slack', 'alertmanager']
+const SEVERITIES = ['info', 'warning', 'critical']
+const choicesOf = (words: string[]) => words.map((word) => [word, word] as const)
+
 function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
   const text = useText()
   const t = text.activity.alerts
@@ -115,6 +120,8 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
       }),
     ),
   )
+  const change = (field: string, next: unknown) =>
+    field === 'secret' ? setSecret(next as string) : setValue((before) => ({ ...before, [field]: next }))
   const error = save.error instanceof ApiError ? save.error : undefined
   return (
     <form
@@ -130,42 +137,22 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
       }}
     >
       {error ? <ErrorSummary error={error} /> : null}
-      <TextField
-        label={t.url}
-        type="url"
-        value={value.url}
-        error={error?.of('url')}
-        onChange={(url) => setValue({ ...value, url })}
-      />
-      <TextField
-        label={t.secret}
-        type="password"
-        autoComplete="off"
-        hint={webhook.has_secret ? t.secretKept : undefined}
-        value={secret}
-        error={error?.of('secret')}
-        onChange={setSecret}
-      />
-      <Select
-        label={t.format}
-        value={value.format}
-        options={['json', 'ntfy', 'slack', 'alertmanager'].map(
-          (each) => [each as typeof value.format, each] as const,
-        )}
-        onChange={(format) => setValue({ ...value, format })}
-      />
-      <Select
-        label={t.minSeverity}
-        value={value.min_severity}
-        options={['info', 'warning', 'critical'].map(
-          (each) => [each as typeof value.min_severity, each] as const,
-        )}
-        onChange={(min_severity) => setValue({ ...value, min_severity })}
-      />
-      <Check
-        label={t.enabled}
-        checked={value.enabled}
-        onChange={(enabled) => setValue({ ...value, enabled })}
+      <FieldList
+        draft={{ value: { ...value, secret }, set: change }}
+        error={(path) => error?.of(path)}
+        fields={[
+          { field: 'url', label: t.url, input: { type: 'url' } },
+          {
+            field: 'secret',
+            kind: 'secret',
+            label: t.secret,
+            hint: webhook.has_secret ? t.secretKept : undefined,
+            input: { autoComplete: 'off' },
+          },
+          { field: 'format', kind: 'choice', label: t.format, options: choicesOf(FORMATS) },
+          { field: 'min_severity', kind: 'choice', label: t.minSeverity, options: choicesOf(SEVERITIES) },
+          { field: 'enabled', kind: 'check', label: t.enabled },
+        ]}
       />
       <div className="btns wide">
         <Button kind="primary" submit needs="operator" busy={save.isPending}>

@@ -5,7 +5,8 @@ import { Link } from '@/session/link'
 import { useSearchParams, type Search } from '@/session/search-params'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Glyph, StateWord, type State } from '@/components/state'
@@ -126,48 +127,25 @@ interface FiltersProps {
 function Filters({ entries, search, change }: FiltersProps) {
   const text = useText()
   const t = text.activity.audit
-  const choose = (name: Filter, label: string, values: string[], show: (value: string) => string) => {
-    const chosen = search[name]
-    const all = [...new Set([...(chosen ? [chosen] : []), ...values])].sort()
-    return (
-      <select
-        key={name}
-        className="field"
-        aria-label={label}
-        value={chosen ?? ''}
-        onChange={(event) => change({ [name]: event.target.value, before: undefined, entry: undefined })}
-      >
-        <option value="">{t.any(label)}</option>
-        {all.map((value) => (
-          <option key={value} value={value}>
-            {show(value)}
-          </option>
-        ))}
-      </select>
-    )
-  }
   const plain = (value: string) => value
+  const choices: [name: Filter, label: string, values: string[], show: (value: string) => string][] = [
+    ['actor', t.actor, entries.map((entry) => entry.actor), plain],
+    ['action', t.action, entries.map((entry) => entry.action), text.actions.action],
+    ['resource_type', t.resource, entries.map((entry) => entry.resource_type), text.actions.object],
+    ['result', t.result, ['success', 'denied', 'failed'], (value) => t.results[value] ?? value],
+  ]
   return (
     <div className="filters">
-      {choose(
-        'actor',
-        t.actor,
-        entries.map((entry) => entry.actor),
-        plain,
-      )}
-      {choose(
-        'action',
-        t.action,
-        entries.map((entry) => entry.action),
-        text.actions.action,
-      )}
-      {choose(
-        'resource_type',
-        t.resource,
-        entries.map((entry) => entry.resource_type),
-        text.actions.object,
-      )}
-      {choose('result', t.result, ['success', 'denied', 'failed'], (value) => t.results[value] ?? value)}
+      {choices.map(([name, label, values, show]) => (
+        <FilterChoice
+          key={name}
+          label={label}
+          value={search[name]}
+          values={values}
+          show={show}
+          onChange={(value) => change({ [name]: value, before: undefined, entry: undefined })}
+        />
+      ))}
       {(['resource_id', 'request_id'] as const).map((name) =>
         search[name] ? (
           <span key={name} className="flt flt--on">
@@ -201,65 +179,66 @@ function Filters({ entries, search, change }: FiltersProps) {
   )
 }
 
-function columns(text: Text, change: (change: Search) => void): ColumnDef<AuditEntry>[] {
+interface ChoiceProps {
+  label: string
+  value: string | undefined
+  values: string[]
+  show: (value: string) => string
+  onChange: (value: string) => void
+}
+
+function FilterChoice({ label, value, values, show, onChange }: ChoiceProps) {
+  const t = useText().activity.audit
+  const all = [...new Set([...(value ? [value] : []), ...values])].sort()
+  return (
+    <select
+      className="field"
+      aria-label={label}
+      value={value ?? ''}
+      onChange={(event) => onChange(event.target.value)}
+    >
+      <option value="">{t.any(label)}</option>
+      {all.map((each) => (
+        <option key={each} value={each}>
+          {show(each)}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+function columns(text: Text, change: (change: Search) => void): Column<AuditEntry>[] {
   const t = text.activity.audit
   return [
     {
-      id: 'time',
-      header: t.time,
-      enableSorting: false,
-      cell: ({ row }) => (
+      head: t.time,
+      cell: (row) => (
         <span className="mono sm nowrap">
-          <Clock time={row.original.timestamp} seconds />
+          <Clock time={row.timestamp} seconds />
         </span>
       ),
     },
     {
-      id: 'actor',
-      header: t.actor,
-      enableSorting: false,
-      cell: ({ row }) => (
+      head: t.actor,
+      cell: (row) => (
         <span className="two">
           <span>
             <button
               type="button"
               className="plainbtn med"
-              onClick={() => change({ actor: row.original.actor, before: undefined })}
+              onClick={() => change({ actor: row.actor, before: undefined })}
             >
-              {row.original.actor}
+              {row.actor}
             </button>
           </span>
-          <small>
-            {[t.auth[row.original.auth] ?? row.original.auth, row.original.ip].filter(Boolean).join(', ')}
-          </small>
+          <small>{[t.auth[row.auth] ?? row.auth, row.ip].filter(Boolean).join(', ')}</small>
         </span>
       ),
     },
-    {
-      id: 'action',
-      header: t.action,
-      enableSorting: false,
-      cell: ({ row }) => text.actions.action(row.original.action),
-    },
-    {
-      id: 'resource',
-      header: t.resource,
-      enableSorting: false,
-      cell: ({ row }) => <Resource entry={row.original} />,
-    },
-    {
-      id: 'fields',
-      header: t.changed,
-      enableSorting: false,
-      meta: { wide: true },
-      cell: ({ row }) => <Fields entry={row.original} />,
-    },
-    {
-      id: 'result',
-      header: t.result,
-      enableSorting: false,
-      cell: ({ row }) => <Result result={row.original.result} />,
-    },
+    { head: t.action, cell: (row) => text.actions.action(row.action) },
+    { head: t.resource, cell: (row) => <Resource entry={row} /> },
+    { head: t.changed, wide: true, cell: (row) => <Fields entry={row} /> },
+    { head: t.result, cell: (row) => <Result result={row.result} /> },
   ]
 }
 

@@ -1,15 +1,17 @@
 // One test definition: create, change, delete.
 
-import { useParams } from '@tanstack/react-router'
-import { call, client, type ApiError, type Schemas } from '@/api/client'
-import { get, useGet } from '@/api/query'
-import { useTitle } from '@/session/crumb'
+import type { ApiError, Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
 import { useGo } from '@/session/link'
-import { useEdit } from '@/components/edit'
-import { Check, Select, TextArea, TextField } from '@/components/fields'
+import { linesOf } from '@/components/draft-lines'
+import type { Edit } from '@/components/edit'
+import { Select, TextField } from '@/components/fields'
 import { EditForm } from '@/components/form'
+import { FieldList } from '@/components/form-fields'
+import { ObjectRoute } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
-import { Loaded, Section } from '@/components/section'
+import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
+import { Section } from '@/components/section'
 import { useText } from '@/text'
 import { activity } from './entry'
 
@@ -57,18 +59,13 @@ export function formOf(test: Test): Form {
 }
 
 export function inputOf(form: Form, test: Test | undefined): Schemas['TestDefinitionInput'] {
-  const lines = (value: string) =>
-    value
-      .split(/[\n,]/)
-      .map((line) => line.trim())
-      .filter(Boolean)
   return {
     name: form.name,
     enabled: form.enabled,
     source: { device: null, group: null, cidr: null, [form.kind]: form.source || null },
     proto: form.proto,
-    accept: lines(form.accept),
-    deny: lines(form.deny),
+    accept: linesOf(form.accept),
+    deny: linesOf(form.deny),
     expect_egress: form.egress.trim() || null,
     dns: test?.dns ?? null,
     mode: test?.mode ?? 'plan',
@@ -76,45 +73,27 @@ export function inputOf(form: Form, test: Test | undefined): Schemas['TestDefini
   }
 }
 
-export default function TestPage() {
-  const { id } = useParams({ strict: false }) as { id: string }
-  return id === 'new' ? <Editor /> : <Existing id={id} />
-}
+const tests = resource('/test-definitions/{id}', {
+  key: 'test',
+  fields: (test: Test | null) => (test ? formOf(test) : EMPTY),
+  body: (form, test) => inputOf(form, test ?? undefined),
+})
 
-function Existing({ id }: { id: string }) {
-  const read = useGet('/test-definitions/{id}', { path: { id } }, { every: false })
+export default function TestPage() {
+  const t = useText().activity.tests
   return (
-    <Loaded query={read} lines={8}>
-      {(test) => <Editor key={id} test={test} etag={read.data?.etag ?? null} />}
-    </Loaded>
+    <ObjectRoute resource={tests} newTitle={t.newTest}>
+      {(stored) => <Editor stored={stored} />}
+    </ObjectRoute>
   )
 }
 
-function Editor({ test, etag = null }: { test?: Test; etag?: string | null }) {
+function Editor({ stored }: { stored: Stored<Test> | null }) {
   const text = useText()
   const t = text.activity.tests
   const go = useGo()
-  const key = `test.${test?.id ?? 'new'}`
-  const edit = useEdit<Form>({
-    key,
-    version: { value: test ? formOf(test) : EMPTY, etag },
-    save: (form, tag) =>
-      test
-        ? call(
-            client.PUT('/test-definitions/{id}', {
-              params: { path: { id: test.id }, header: tag ? { 'If-Match': tag } : {} },
-              body: inputOf(form, test),
-            }),
-          )
-        : call(client.POST('/test-definitions', { body: inputOf(form, undefined) })),
-    read: async () => {
-      const now = await get('/test-definitions/{id}', { path: { id: test?.id ?? '' } })
-      return { value: formOf(now.data), etag: now.etag }
-    },
-    onSaved: () => go('/activity/tests'),
-  })
-  useTitle(test?.name ?? t.newTest)
-  const { draft, of } = edit
+  const test = stored?.data
+  const edit = useObjectEdit(tests, stored, { onSaved: () => go('/activity/tests') })
   return (
     <ObjectPage
       question={t.what}
@@ -122,90 +101,77 @@ function Editor({ test, etag = null }: { test?: Test; etag?: string | null }) {
       entry={activity}
       deletion={
         test
-          ? {
-              name: test.name,
+          ? deletionOf(tests, test, {
               title: `${text.common.delete}: ${test.name}`,
               consequence: t.consequence,
-
-              remove: () =>
-                call(client.DELETE('/test-definitions/{id}', { params: { path: { id: test.id } } })),
               back: '/activity/tests',
-              draft: key,
-            }
+            })
           : null
       }
     >
       <Section title={test ? text.common.edit : text.common.create}>
         <EditForm edit={edit} isNew={!test} onCancel={() => go('/activity/tests')}>
           <div className="form">
-            <TextField
-              label={t.name}
-              value={draft.value.name}
-              error={of('name')}
-              onChange={(value) => draft.set('name', value)}
-              required
-            />
+            <TestFields edit={edit} />
+          </div>
+        </EditForm>
+      </Section>
+    </ObjectPage>
+  )
+}
+
+function TestFields({ edit }: { edit: Edit<Form> }) {
+  const t = useText().activity.tests
+  const { draft, problems } = edit
+  const { value, set, replace } = draft
+  return (
+    <FieldList
+      draft={draft}
+      error={(path) => edit.of(path) ?? listError(problems, path)}
+      fields={[
+        { field: 'name', label: t.name, required: true },
+        {
+          field: 'kind',
+          render: () => (
             <Select<Kind>
               label={t.sourceKind}
-              value={draft.value.kind}
+              value={value.kind}
               options={[
                 ['device', t.kinds.device],
                 ['group', t.kinds.group],
                 ['cidr', t.kinds.cidr],
               ]}
-              onChange={(kind) => draft.replace({ ...draft.value, kind, source: '' })}
+              onChange={(kind) => replace({ ...value, kind, source: '' })}
             />
+          ),
+        },
+        {
+          field: 'source',
+          render: ({ error }) => (
             <Source
-              kind={draft.value.kind}
-              value={draft.value.source}
-              error={of(`source.${draft.value.kind}`) ?? of('source')}
-              onChange={(value) => draft.set('source', value)}
+              kind={value.kind}
+              value={value.source}
+              error={edit.of(`source.${value.kind}`) ?? error}
+              onChange={(source) => set('source', source)}
             />
-            <Select
-              label={t.proto}
-              value={draft.value.proto}
-              options={[
-                ['tcp', 'TCP'],
-                ['udp', 'UDP'],
-              ]}
-              onChange={(value) => draft.set('proto', value)}
-            />
-            <TextArea
-              label={t.accept}
-              hint={t.targetsHint}
-              rows={3}
-              value={draft.value.accept}
-              error={listError(edit.problems, 'accept')}
-              onChange={(value) => draft.set('accept', value)}
-            />
-            <TextArea
-              label={t.deny}
-              rows={3}
-              value={draft.value.deny}
-              error={listError(edit.problems, 'deny')}
-              onChange={(value) => draft.set('deny', value)}
-            />
-            <TextField
-              label={t.egressLabel}
-              hint={t.egressHint}
-              value={draft.value.egress}
-              error={of('expect_egress')}
-              onChange={(value) => draft.set('egress', value)}
-            />
-            <Check
-              label={t.gateLabel}
-              checked={draft.value.gate}
-              onChange={(value) => draft.set('gate', value)}
-            />
-            <Check
-              label={t.enabledLabel}
-              checked={draft.value.enabled}
-              onChange={(value) => draft.set('enabled', value)}
-            />
-          </div>
-        </EditForm>
-      </Section>
-    </ObjectPage>
+          ),
+        },
+        {
+          field: 'proto',
+          kind: 'choice',
+          label: t.proto,
+          options: [
+            ['tcp', 'TCP'],
+            ['udp', 'UDP'],
+          ],
+        },
+        { field: 'accept', kind: 'area', rows: 3, label: t.accept, hint: t.targetsHint },
+        { field: 'deny', kind: 'area', rows: 3, label: t.deny },
+        { field: 'egress', path: 'expect_egress', label: t.egressLabel, hint: t.egressHint },
+        { field: 'gate', kind: 'check', label: t.gateLabel },
+        { field: 'enabled', kind: 'check', label: t.enabledLabel },
+      ]}
+    />
   )
 }
 

@@ -1,12 +1,9 @@
 // The page of a device: why it leaves the way it does, its DNS activity, exceptions, reservation, and its form.
 
-import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
+import type { Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
-import { useTitle } from '@/session/crumb'
 import { Link, useGo } from '@/session/link'
-import { NotFound } from '@/components/not-found'
 import { useSearchParams } from '@/session/search-params'
 import { say } from '@/session/toasts'
 import { Answer } from '@/components/answer'
@@ -14,7 +11,8 @@ import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { copyText } from '@/components/copy'
 import { Pieces } from '@/components/said'
-import { Loaded } from '@/components/section'
+import { ObjectRoute } from '@/components/object-form'
+import type { Stored } from '@/components/resource'
 import { answerPieces } from '@/components/why/evaluation-text'
 import { useEvaluation } from '@/components/why/evaluate'
 import { packetOf } from '@/components/why/query'
@@ -26,36 +24,28 @@ import { DeviceDns } from './device-dns'
 import { DeviceExceptions } from './device-exceptions'
 import { DeviceFacts } from './device-facts'
 import { DeviceHosts } from './device-hosts'
-import { DeviceForm } from './device-form'
+import { allDevices, DeviceForm } from './device-form'
 import { DeviceReservation } from './device-reservation'
 import { DeviceRules } from './device-rules'
 
 type Device = Schemas['Device']
 
 export default function DevicePage() {
-  const { id } = useParams({ strict: false }) as { id: string }
-  return id === 'new' ? <NewDevice /> : <KnownDevice key={id} id={id} />
+  const text = useText()
+  return (
+    <ObjectRoute resource={allDevices} newTitle={text.devices.add}>
+      {(stored) => (stored ? <Page stored={stored} /> : <NewDevice />)}
+    </ObjectRoute>
+  )
 }
 
 function NewDevice() {
   const text = useText()
-  useTitle(text.devices.add)
   return (
     <>
       <Answer question={text.devices.label}>{text.devices.addSentence}</Answer>
-      <DeviceForm />
+      <DeviceForm stored={null} />
     </>
-  )
-}
-
-function KnownDevice({ id }: { id: string }) {
-  const query = useGet('/devices/{id}', { path: { id } })
-  useTitle(query.data?.data.name)
-  if (query.error instanceof ApiError && query.error.status === 404) return <NotFound />
-  return (
-    <Loaded query={query} lines={8}>
-      {(device) => <Page device={device} etag={query.data?.etag ?? null} />}
-    </Loaded>
   )
 }
 
@@ -66,67 +56,14 @@ function strong(said: string) {
   return said.split(WORDS).map((part, index) => (index === 1 ? <b key={index}>{part}</b> : part))
 }
 
-function Page({ device, etag }: { device: Device; etag: string | null }) {
-  const text = useText()
+function Page({ stored }: { stored: Stored<Device> }) {
+  const device = stored.data
   const [search] = useSearchParams()
-  const [removing, setRemoving] = useState(false)
-  const packet = packetOf(device.id, search)
-  const evaluation = useEvaluation(packet).data?.data
-  const exceptions = useGet('/exceptions/active').data?.data
   const tab = search.tab ?? 'why'
-  const active = exceptions?.filter((each) => each.device_id === device.id).length
-  const tabs: [string, string, number | undefined][] = [
-    ['why', text.devices.tabs.why, undefined],
-    ['dns', text.devices.tabs.dns, undefined],
-    ['exceptions', text.devices.tabs.exceptions, active],
-    ['reservation', text.devices.tabs.reservation, undefined],
-    ['edit', text.common.edit, undefined],
-  ]
-  const sentence = evaluation
-    ? `${evaluation.device.name ?? device.name} → ${plain(answerPieces(evaluation, text))}`
-    : undefined
   return (
     <>
-      <div className="answer answer--row">
-        <div>
-          <span className="answer__q">{text.why.question(device.name)}</span>
-          <h1 className={`sentence sentence--${evaluation?.decision ?? 'none'}`}>
-            {evaluation ? (
-              <>
-                {evaluation.device.name ?? device.name} →{' '}
-                <Pieces pieces={answerPieces(evaluation, text)} show={strong} />
-              </>
-            ) : (
-              text.devices.noAnswer(device.name)
-            )}
-          </h1>
-        </div>
-        <div className="btns">
-          {sentence ? (
-            <Button
-              icon="copy"
-              onClick={() =>
-                void copyText(sentence).then((copied) => (copied ? say(text.common.copied) : undefined))
-              }
-            >
-              {text.why.copyAnswer}
-            </Button>
-          ) : null}
-        </div>
-      </div>
-      <nav className="tabs" aria-label={device.name}>
-        {tabs.map(([name, label, count]) => (
-          <Link
-            key={name}
-            to={`/devices/${device.id}`}
-            search={name === 'why' ? {} : { tab: name }}
-            aria-current={tab === name ? 'page' : undefined}
-          >
-            {label}
-            {count === undefined ? null : <span className="n">{formatNumber(count)}</span>}
-          </Link>
-        ))}
-      </nav>
+      <Decision device={device} />
+      <DeviceTabs device={device} tab={tab} />
       {tab === 'why' ? (
         <>
           <WhyPanel device={device}>
@@ -145,47 +82,107 @@ function Page({ device, etag }: { device: Device; etag: string | null }) {
         <DeviceReservation device={device} />
       ) : (
         <>
-          <DeviceForm device={device} etag={etag} />
+          <DeviceForm stored={stored} />
           <hr className="rule" />
-          <div className="btns">
-            <Button needs="operator" onClick={() => setRemoving(true)}>
-              {text.devices.remove}
-            </Button>
-          </div>
-          <Remove device={device} open={removing} onClose={() => setRemoving(false)} />
+          <Remove device={device} />
         </>
       )}
     </>
   )
 }
 
-function Remove({ device, open, onClose }: { device: Device; open: boolean; onClose: () => void }) {
+/** How the traffic of the device leaves, in a sentence. */
+function Decision({ device }: { device: Device }) {
   const text = useText()
+  const [search] = useSearchParams()
+  const evaluation = useEvaluation(packetOf(device.id, search)).data?.data
+  const name = evaluation?.device.name ?? device.name
+  const copy = (sentence: string) =>
+    void copyText(sentence).then((copied) => (copied ? say(text.common.copied) : undefined))
+  return (
+    <div className="answer answer--row">
+      <div>
+        <span className="answer__q">{text.why.question(device.name)}</span>
+        <h1 className={`sentence sentence--${evaluation?.decision ?? 'none'}`}>
+          {evaluation ? (
+            <>
+              {name} → <Pieces pieces={answerPieces(evaluation, text)} show={strong} />
+            </>
+          ) : (
+            text.devices.noAnswer(device.name)
+          )}
+        </h1>
+      </div>
+      <div className="btns">
+        {evaluation ? (
+          <Button icon="copy" onClick={() => copy(`${name} → ${plain(answerPieces(evaluation, text))}`)}>
+            {text.why.copyAnswer}
+          </Button>
+        ) : null}
+      </div>
+    </div>
+  )
+}
+
+function DeviceTabs({ device, tab }: { device: Device; tab: string }) {
+  const text = useText()
+  const exceptions = useGet('/exceptions/active').data?.data
+  const active = exceptions?.filter((each) => each.device_id === device.id).length
+  const tabs: [name: string, label: string, count?: number][] = [
+    ['why', text.devices.tabs.why],
+    ['dns', text.devices.tabs.dns],
+    ['exceptions', text.devices.tabs.exceptions, active],
+    ['reservation', text.devices.tabs.reservation],
+    ['edit', text.common.edit],
+  ]
+  return (
+    <nav className="tabs" aria-label={device.name}>
+      {tabs.map(([name, label, count]) => (
+        <Link
+          key={name}
+          to={`/devices/${device.id}`}
+          search={name === 'why' ? {} : { tab: name }}
+          aria-current={tab === name ? 'page' : undefined}
+        >
+          {label}
+          {count === undefined ? null : <span className="n">{formatNumber(count)}</span>}
+        </Link>
+      ))}
+    </nav>
+  )
+}
+
+function Remove({ device }: { device: Device }) {
+  const text = useText()
+  const [asking, setAsking] = useState(false)
   const go = useGo()
   const remove = useChange(async (force: boolean) => {
-    const answer = await call(
-      client.DELETE('/devices/{id}', {
-        params: { path: { id: device.id }, query: force ? { force: true } : {} },
-      }),
-    )
+    const answer = await allDevices.remove(device.id, force)
     // The page of what is gone is left before anything is read again.
     say(text.common.deleted(device.name), answer.warnings)
     go('/devices')
     return answer
   })
   return (
-    <Confirm
-      open={open}
-      onClose={onClose}
-      title={text.devices.removeTitle(device.name)}
-      consequence={text.devices.removeConsequence}
-      name={device.name}
-      subject={{ type: 'device', id: device.id }}
-      mayForce
-      action={text.common.delete}
-      busy={remove.isPending}
-      error={remove.error}
-      onConfirm={(force) => remove.mutate(force)}
-    />
+    <>
+      <div className="btns">
+        <Button needs="operator" onClick={() => setAsking(true)}>
+          {text.devices.remove}
+        </Button>
+      </div>
+      <Confirm
+        open={asking}
+        onClose={() => setAsking(false)}
+        title={text.devices.removeTitle(device.name)}
+        consequence={text.devices.removeConsequence}
+        name={device.name}
+        subject={{ type: 'device', id: device.id }}
+        mayForce
+        action={text.common.delete}
+        busy={remove.isPending}
+        error={remove.error}
+        onConfirm={(force) => remove.mutate(force)}
+      />
+    </>
   )
 }

@@ -7,7 +7,8 @@ import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { useVerdict } from '@/components/verdict'
 import { Answer, Tabs } from '@/components/answer'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded, Skeleton } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
@@ -257,67 +258,45 @@ function columnsOf(
   groups: ReadonlyMap<string, Schemas['DeviceGroup']>,
   paths: ReadonlyMap<string, DevicePath>,
   failed: boolean,
-  // Columns of any type of cell.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
-): ColumnDef<Device, any>[] {
+): Column<Device>[] {
+  const groupsOf = (device: Device) =>
+    (device.groups ?? []).map((id) => groups.get(id)?.name ?? id).join(', ')
   return [
     {
-      id: 'name',
-      header: text.common.name,
-      accessorFn: (device) => device.name.toLowerCase(),
-      meta: { label: '' },
-      cell: ({ row: { original: device } }) => (
+      head: text.common.name,
+      sort: (device) => device.name.toLowerCase(),
+      bare: true,
+      cell: (row) => (
         <div className="two">
           <span>
-            <Link className="med" to={`/devices/${device.id}`}>
-              {device.name}
+            <Link className="med" to={`/devices/${row.id}`}>
+              {row.name}
             </Link>
-            {device.randomized_mac ? <Tag>{text.devices.randomized}</Tag> : null}
+            {row.randomized_mac ? <Tag>{text.devices.randomized}</Tag> : null}
           </span>
-          <small>{device.hostname ?? device.vendor ?? device.mac ?? '-'}</small>
+          <small>{row.hostname ?? row.vendor ?? row.mac ?? '-'}</small>
         </div>
       ),
     },
+    { head: text.devices.address, sort: addressKey, cell: (row) => row.ips?.[0] ?? '-' },
+    { head: text.devices.groups, sort: groupsOf, wide: true, cell: (row) => groupsOf(row) || '-' },
     {
-      id: 'address',
-      header: text.devices.address,
-      accessorFn: addressKey,
-      cell: ({ row: { original: device } }) => device.ips?.[0] ?? '-',
+      head: text.devices.trustClass,
+      sort: (device) => trustClassOf(device, groups),
+      cell: (row) => <span className={row.trust_class ? undefined : 'dim'}>{trustClassOf(row, groups)}</span>,
+    },
+    { head: text.devices.status, sort: 'status', cell: (row) => <DeviceStatusWord status={row.status} /> },
+    {
+      head: text.devices.path,
+      sort: (device) => pathKey(paths.get(device.id)),
+      cell: (row) => <CurrentPath path={paths.get(row.id)} failed={failed} />,
     },
     {
-      id: 'groups',
-      header: text.devices.groups,
-      accessorFn: (device) => (device.groups ?? []).map((id) => groups.get(id)?.name ?? id).join(', '),
-      meta: { wide: true },
-      cell: ({ getValue }) => (getValue() as string) || '-',
-    },
-    {
-      id: 'class',
-      header: text.devices.trustClass,
-      accessorFn: (device) => trustClassOf(device, groups),
-      cell: ({ row: { original: device }, getValue }) => (
-        <span className={device.trust_class ? undefined : 'dim'}>{getValue() as string}</span>
-      ),
-    },
-    {
-      id: 'status',
-      header: text.devices.status,
-      accessorKey: 'status',
-      cell: ({ row: { original: device } }) => <DeviceStatusWord status={device.status} />,
-    },
-    {
-      id: 'path',
-      header: text.devices.path,
-      accessorFn: (device) => pathKey(paths.get(device.id)),
-      cell: ({ row: { original: device } }) => <CurrentPath path={paths.get(device.id)} failed={failed} />,
-    },
-    {
-      id: 'seen',
-      header: text.devices.lastSeen,
-      accessorFn: (device) => device.last_seen ?? '',
-      meta: { wide: true, numeric: true },
-      cell: ({ row: { original: device } }) =>
-        device.last_seen ? <Age time={device.last_seen} /> : <span className="dim">-</span>,
+      head: text.devices.lastSeen,
+      sort: (device) => device.last_seen ?? '',
+      wide: true,
+      numeric: true,
+      cell: (row) => (row.last_seen ? <Age time={row.last_seen} /> : <span className="dim">-</span>),
     },
   ]
 }

@@ -1,7 +1,10 @@
 // Parts that the forms of devices, groups and trust classes share.
 
+import type { ComponentType } from 'react'
 import { useGet } from '@/api/query'
+import type { Draft, Fields } from '@/components/draft'
 import { Select } from '@/components/fields'
+import type { FieldSpec } from '@/components/form-fields'
 import { useText } from '@/text'
 
 interface ChoiceProps {
@@ -68,7 +71,20 @@ export function ProfileChoice({ value, error, onChange }: ChoiceProps) {
   )
 }
 
-/** Words of a field with several values. */
-export function wordsOf(typed: string): string[] {
-  return typed.split(/[\s,]+/).filter(Boolean)
+/** A field that names a class or a profile; without one it is inherited. */
+export function inherited<T extends Fields>(
+  { value, set }: Draft<T>,
+  field: keyof T & string,
+  Choice: ComponentType<ChoiceProps>,
+): FieldSpec<T> {
+  return {
+    field,
+    render: ({ error }) => (
+      <Choice
+        value={value[field] as string | null}
+        error={error}
+        onChange={(chosen) => set(field, chosen as T[typeof field])}
+      />
+    ),
+  }
 }

@@ -5,7 +5,8 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded } from '@/components/section'
 import { useText } from '@/text'
@@ -24,41 +25,7 @@ export default function Groups() {
     () => new Set((query.data?.data ?? []).flatMap((group) => group.members)).size,
     [query.data],
   )
-  // Columns of any type of cell.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
-  const columns: ColumnDef<Group, any>[] = [
-    {
-      id: 'name',
-      header: text.common.name,
-      accessorFn: (group) => group.name.toLowerCase(),
-      meta: { label: '' },
-      cell: ({ row: { original: group } }) => (
-        <div className="two">
-          <Link className="med" to={`/devices/groups/${group.id}`}>
-            {group.color ? (
-              <span className="swatch" style={{ background: group.color }} aria-hidden="true" />
-            ) : null}
-            {group.name}
-          </Link>
-          {group.description ? <small>{group.description}</small> : null}
-        </div>
-      ),
-    },
-    {
-      id: 'members',
-      header: words.members,
-      accessorFn: (group) => group.members.length,
-      meta: { numeric: true },
-      cell: ({ row: { original: group } }) => (
-        <Link to="/devices" search={{ group: group.id }}>
-          {formatNumber(group.members.length)}
-        </Link>
-      ),
-    },
-    { id: 'class', header: text.devices.trustClass, accessorFn: (group) => group.trust_class ?? '-' },
-    { id: 'privacy', header: text.devices.privacyClass, accessorFn: (group) => group.privacy_class ?? '-' },
-    { id: 'profile', header: text.devices.profile, accessorFn: (group) => group.profile ?? '-' },
-  ]
+  const columns = useColumns()
   return (
     <>
       <Answer
@@ -103,4 +70,40 @@ export default function Groups() {
       </Loaded>
     </>
   )
+}
+
+function useColumns(): Column<Group>[] {
+  const text = useText()
+  const words = text.devices.groupList
+  return [
+    {
+      head: text.common.name,
+      sort: (group) => group.name.toLowerCase(),
+      bare: true,
+      cell: (row) => (
+        <div className="two">
+          <Link className="med" to={`/devices/groups/${row.id}`}>
+            {row.color ? (
+              <span className="swatch" style={{ background: row.color }} aria-hidden="true" />
+            ) : null}
+            {row.name}
+          </Link>
+          {row.description ? <small>{row.description}</small> : null}
+        </div>
+      ),
+    },
+    {
+      head: words.members,
+      sort: (group) => group.members.length,
+      numeric: true,
+      cell: (row) => (
+        <Link to="/devices" search={{ group: row.id }}>
+          {formatNumber(row.members.length)}
+        </Link>
+      ),
+    },
+    { head: text.devices.trustClass, sort: (group) => group.trust_class ?? '-' },
+    { head: text.devices.privacyClass, sort: (group) => group.privacy_class ?? '-' },
+    { head: text.devices.profile, sort: (group) => group.profile ?? '-' },
+  ]
 }

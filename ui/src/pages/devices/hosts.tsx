@@ -67,40 +67,7 @@ function List({ all }: { all: Host[] }) {
   }, [all, q, decision, only, names])
   return (
     <div className="sec">
-      <div className="filters" role="search">
-        <label className="search">
-          <Icon name="search" />
-          <span className="sr">{text.common.filter}</span>
-          <input
-            className="field"
-            data-filter
-            type="search"
-            placeholder={words.find}
-            value={q}
-            onChange={(event) => change({ q: event.target.value || undefined })}
-          />
-        </label>
-        <label>
-          <span className="sr">{words.way}</span>
-          <select
-            className="field"
-            value={decision}
-            onChange={(event) => change({ decision: event.target.value || undefined })}
-          >
-            <option value="">{text.devices.anyPath}</option>
-            {Object.entries(words.treatments).map(([treatment, said]) => (
-              <option key={treatment} value={treatment}>
-                {said}
-              </option>
-            ))}
-          </select>
-        </label>
-        <Check
-          label={words.onlyStrangers}
-          checked={only !== undefined}
-          onChange={(on) => change({ only: on ? 'strangers' : undefined })}
-        />
-      </div>
+      <Filters />
       <p className="dim sm" role="status">
         {words.shown(rows.length, all.length)}
       </p>
@@ -121,6 +88,49 @@ function List({ all }: { all: Host[] }) {
       ) : (
         <HostTable label={words.label} hosts={rows} once devices={names} />
       )}
+    </div>
+  )
+}
+
+function Filters() {
+  const text = useText()
+  const words = text.hosts
+  const [search, change] = useSearchParams()
+  const { q = '', decision = '', only } = search
+  return (
+    <div className="filters" role="search">
+      <label className="search">
+        <Icon name="search" />
+        <span className="sr">{text.common.filter}</span>
+        <input
+          className="field"
+          data-filter
+          type="search"
+          placeholder={words.find}
+          value={q}
+          onChange={(event) => change({ q: event.target.value || undefined })}
+        />
+      </label>
+      <label>
+        <span className="sr">{words.way}</span>
+        <select
+          className="field"
+          value={decision}
+          onChange={(event) => change({ decision: event.target.value || undefined })}
+        >
+          <option value="">{text.devices.anyPath}</option>
+          {Object.entries(words.treatments).map(([treatment, said]) => (
+            <option key={treatment} value={treatment}>
+              {said}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Check
+        label={words.onlyStrangers}
+        checked={only !== undefined}
+        onChange={(on) => change({ only: on ? 'strangers' : undefined })}
+      />
     </div>
   )
 }

@@ -1,108 +1,54 @@
 // A trust class: what its devices may reach.
 
-import { useParams } from '@tanstack/react-router'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { get, useGet } from '@/api/query'
-import { useTitle } from '@/session/crumb'
+import type { Schemas } from '@/api/client'
 import { useGo } from '@/session/link'
-import { NotFound } from '@/components/not-found'
-import { useEdit } from '@/components/edit'
-import { Check, Select, TextField } from '@/components/fields'
+import type { Edit } from '@/components/edit'
 import { EditForm } from '@/components/form'
+import { FieldList } from '@/components/form-fields'
+import { ObjectRoute } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
-import { Loaded } from '@/components/section'
+import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
 import { useText } from '@/text'
-import { PrivacyClassChoice, ProfileChoice } from './form-parts'
+import { inherited, PrivacyClassChoice, ProfileChoice } from './form-parts'
 import { devices as entry } from './entry'
 
 type TrustClass = Schemas['TrustClass']
 
-type ClassFields = {
-  name: string
-  description: string
-  level: string
-  lan_access: TrustClass['lan_access']
-  internet: TrustClass['internet']
-  admin_access: boolean
-  dns_local: boolean
-  mdns: boolean
-  default_profile: string | null
-  privacy_class: string | null
-}
+const trustClasses = resource('/trust-classes/{id}', {
+  key: 'trust-class',
+  type: 'trust_class',
+  fields: (each: TrustClass | null) => ({
+    name: each?.name ?? '',
+    description: each?.description ?? '',
+    level: String(each?.level ?? 50),
+    lan_access: each?.lan_access ?? 'segment',
+    internet: each?.internet ?? 'policy',
+    admin_access: each?.admin_access ?? false,
+    dns_local: each?.dns_local ?? true,
+    mdns: each?.mdns ?? false,
+    default_profile: each?.default_profile ?? null,
+    privacy_class: each?.privacy_class ?? null,
+  }),
+  body: (fields) => ({ ...fields, level: Number(fields.level) }),
+})
 
-const NEW_CLASS: ClassFields = {
-  name: '',
-  description: '',
-  level: '50',
-  lan_access: 'segment',
-  internet: 'policy',
-  admin_access: false,
-  dns_local: true,
-  mdns: false,
-  default_profile: null,
-  privacy_class: null,
-}
-
-function fieldsOf(each: TrustClass): ClassFields {
-  const { name, description, level, lan_access, internet, admin_access, dns_local, mdns } = each
-  return {
-    name,
-    description,
-    level: String(level),
-    lan_access,
-    internet,
-    admin_access,
-    dns_local,
-    mdns,
-    default_profile: each.default_profile,
-    privacy_class: each.privacy_class,
-  }
-}
+type ClassFields = ReturnType<typeof trustClasses.fields>
 
 export default function TrustClassPage() {
-  const { id } = useParams({ strict: false }) as { id: string }
-  return id === 'new' ? <ClassForm /> : <KnownClass key={id} id={id} />
+  return <ObjectRoute resource={trustClasses}>{(stored) => <ClassForm stored={stored} />}</ObjectRoute>
 }
 
-function KnownClass({ id }: { id: string }) {
-  const query = useGet('/trust-classes/{id}', { path: { id } })
-  useTitle(query.data?.data.name)
-  if (query.error instanceof ApiError && query.error.status === 404) return <NotFound />
-  return (
-    <Loaded query={query} lines={8}>
-      {(each) => <ClassForm known={each} etag={query.data?.etag ?? null} />}
-    </Loaded>
-  )
-}
-
-function ClassForm({ known, etag = null }: { known?: TrustClass; etag?: string | null }) {
+function ClassForm({ stored }: { stored: Stored<TrustClass> | null }) {
   const text = useText()
   const go = useGo()
   const words = text.devices.classList
-  const id = known?.id
-  const edit = useEdit<ClassFields, TrustClass>({
-    key: `trust-class.${id ?? 'new'}`,
-    version: { value: known ? fieldsOf(known) : NEW_CLASS, etag },
-    save: (value, tag) => {
-      const body = { ...value, level: Number(value.level) } as Schemas['TrustClassInput']
-      return id
-        ? call(
-            client.PUT('/trust-classes/{id}', {
-              params: { path: { id }, header: tag ? { 'If-Match': tag } : {} },
-              body,
-            }),
-          )
-        : call(client.POST('/trust-classes', { body }))
-    },
-    read: async () => {
-      const answer = await get('/trust-classes/{id}', { path: { id: id ?? '' } })
-      return { value: fieldsOf(answer.data), etag: answer.etag }
-    },
+  const known = stored?.data
+  const edit = useObjectEdit(trustClasses, stored, {
     onSaved: (saved) => {
-      if (!id) go(`/devices/trust-classes/${saved.id}`)
+      if (!known) go(`/devices/trust-classes/${saved.id}`)
     },
   })
-  const { value, set } = edit.draft
+  const { value } = edit.draft
   return (
     <ObjectPage
       entry={entry}
@@ -113,91 +59,55 @@ function ClassForm({ known, etag = null }: { known?: TrustClass; etag?: string |
       )}
       deletion={
         known && !known.builtin
-          ? {
-              name: known.name,
+          ? deletionOf(trustClasses, known, {
               title: words.removeTitle(known.name),
               consequence: words.removeConsequence,
-              subject: { type: 'trust_class', id: known.id },
-              remove: () =>
-                call(client.DELETE('/trust-classes/{id}', { params: { path: { id: known.id } } })),
               back: '/devices/trust-classes',
-              draft: `trust-class.${known.id}`,
-            }
+            })
           : null
       }
     >
-      <EditForm edit={edit} isNew={!id} onCancel={id ? undefined : () => go('/devices/trust-classes')}>
+      <EditForm edit={edit} isNew={!known} onCancel={known ? undefined : () => go('/devices/trust-classes')}>
         <div className="form form--2 form--fields">
-          <TextField
-            label={text.common.name}
-            value={value.name}
-            error={edit.of('name')}
-            disabled={known?.builtin}
-            hint={known?.builtin ? words.builtinHint : undefined}
-            onChange={(typed) => set('name', typed)}
-            required
-          />
-          <TextField
-            label={text.common.description}
-            value={value.description}
-            error={edit.of('description')}
-            onChange={(typed) => set('description', typed)}
-          />
-          <TextField
-            label={words.level}
-            hint={words.levelHint}
-            type="number"
-            min={0}
-            max={100}
-            value={value.level}
-            error={edit.of('level')}
-            onChange={(typed) => set('level', typed)}
-          />
-          <Select
-            label={words.lan}
-            value={value.lan_access as string}
-            options={Object.entries(words.lanValues)}
-            error={edit.of('lan_access')}
-            onChange={(chosen) => set('lan_access', chosen as ClassFields['lan_access'])}
-          />
-          <Select
-            label={words.internet}
-            value={value.internet as string}
-            options={Object.entries(words.internetValues)}
-            hint={words.internetHints[value.internet]}
-            error={edit.of('internet')}
-            onChange={(chosen) => set('internet', chosen as ClassFields['internet'])}
-          />
-          <PrivacyClassChoice
-            value={value.privacy_class}
-            error={edit.of('privacy_class')}
-            onChange={(chosen) => set('privacy_class', chosen)}
-          />
-          <ProfileChoice
-            value={value.default_profile}
-            error={edit.of('default_profile')}
-            onChange={(chosen) => set('default_profile', chosen)}
-          />
-          <Check
-            label={words.admin}
-            hint={words.adminHint}
-            checked={value.admin_access}
-            onChange={(checked) => set('admin_access', checked)}
-          />
-          <Check
-            label={words.dnsLocal}
-            hint={words.dnsLocalHint}
-            checked={value.dns_local}
-            onChange={(checked) => set('dns_local', checked)}
-          />
-          <Check
-            label={words.mdns}
-            hint={words.mdnsHint}
-            checked={value.mdns}
-            onChange={(checked) => set('mdns', checked)}
-          />
+          <ClassFields edit={edit} builtin={known?.builtin ?? false} />
         </div>
       </EditForm>
     </ObjectPage>
+  )
+}
+
+function ClassFields({ edit, builtin }: { edit: Edit<ClassFields>; builtin: boolean }) {
+  const text = useText()
+  const words = text.devices.classList
+  const { value } = edit.draft
+  return (
+    <FieldList
+      draft={edit.draft}
+      error={edit.of}
+      fields={[
+        {
+          field: 'name',
+          label: text.common.name,
+          hint: builtin ? words.builtinHint : undefined,
+          disabled: builtin,
+          required: true,
+        },
+        { field: 'description', label: text.common.description },
+        { field: 'level', kind: 'number', label: words.level, hint: words.levelHint, min: 0, max: 100 },
+        { field: 'lan_access', kind: 'choice', label: words.lan, options: Object.entries(words.lanValues) },
+        {
+          field: 'internet',
+          kind: 'choice',
+          label: words.internet,
+          hint: words.internetHints[value.internet],
+          options: Object.entries(words.internetValues),
+        },
+        inherited(edit.draft, 'privacy_class', PrivacyClassChoice),
+        inherited(edit.draft, 'default_profile', ProfileChoice),
+        { field: 'admin_access', kind: 'check', label: words.admin, hint: words.adminHint },
+        { field: 'dns_local', kind: 'check', label: words.dnsLocal, hint: words.dnsLocalHint },
+        { field: 'mdns', kind: 'check', label: words.mdns, hint: words.mdnsHint },
+      ]}
+    />
   )
 }

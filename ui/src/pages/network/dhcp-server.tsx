@@ -1,19 +1,13 @@
 // The settings of the DHCP server.
 
-import { call, client, type Schemas } from '@/api/client'
-import { get, useGet } from '@/api/query'
+import type { Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
 import { Button } from '@/components/button'
-import { useEdit } from '@/components/edit'
-import {
-  EditForm,
-  FormFields,
-  numberOf,
-  textOf,
-  wordsOf,
-  type FieldTexts,
-  type Values,
-} from '@/components/form'
+import type { Edit } from '@/components/edit'
+import { EditForm, numberOf, textOf, wordsOf, type Values } from '@/components/form'
+import { FormFields, type FieldTexts } from '@/components/form-fields'
 import { nextNumber, numbersOf, withoutNumber } from '@/components/numbered'
+import { resource, useObjectEdit } from '@/components/resource'
 import { useText } from '@/text'
 
 type Config = Schemas['DhcpConfig']
@@ -66,27 +60,22 @@ function inputOf(values: Values) {
   }
 }
 
+const dhcpServer = resource('/dhcp', {
+  key: 'dhcp',
+  fields: (config): Values => (config ? formOf(config) : {}),
+  body: inputOf,
+})
+
 export function DhcpServer({ config, etag }: { config: Config; etag: string | null }) {
-  const text = useText()
-  const words = text.network.dhcp
+  const words = useText().network.dhcp
   const interfaces = useGet('/interfaces', {}, { every: false }).data?.data ?? []
-  const edit = useEdit<Values>({
-    key: 'dhcp.server',
-    version: { value: formOf(config), etag },
-    save: (value, tag) =>
-      call(client.PUT('/dhcp', { params: { header: tag ? { 'If-Match': tag } : {} }, body: inputOf(value) })),
-    read: async () => {
-      const now = await get('/dhcp')
-      return { value: formOf(now.data), etag: now.etag }
-    },
-  })
+  const edit = useObjectEdit(dhcpServer, { data: config, etag }, { key: 'dhcp.server' })
   const { draft, problems } = edit
   const names = interfaces
     .filter((each) => each.role === 'lan')
     .map((each) => [each.name, each.name] as const)
-  const numbers = numbersOf(draft.value, 'options')
   const texts = { ...words.fields } as FieldTexts<Values>
-  for (const number of numbers) {
+  for (const number of numbersOf(draft.value, 'options')) {
     texts[`options[${number}].code`] = words.optionFields.code
     texts[`options[${number}].value`] = words.optionFields.value
   }
@@ -115,7 +104,18 @@ export function DhcpServer({ config, etag }: { config: Config; etag: string | nu
           { field: 'ping_check', kind: 'check' },
         ]}
       />
-      {numbers.map((number) => (
+      <Options edit={edit} texts={texts} />
+    </EditForm>
+  )
+}
+
+/** The options of the server, which can be added and removed. */
+function Options({ edit, texts }: { edit: Edit<Values>; texts: FieldTexts<Values> }) {
+  const words = useText().network.dhcp
+  const { draft, problems } = edit
+  return (
+    <>
+      {numbersOf(draft.value, 'options').map((number) => (
         <fieldset className="part" key={number}>
           <legend>{words.option(number + 1)}</legend>
           <FormFields
@@ -139,6 +139,6 @@ export function DhcpServer({ config, etag }: { config: Config; etag: string | nu
           {words.addOption}
         </Button>
       </div>
-    </EditForm>
+    </>
   )
 }

@@ -6,7 +6,8 @@ import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Check } from '@/components/fields'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
@@ -133,58 +134,46 @@ function Leases({ leases }: { leases: Lease[] }) {
   const text = useText()
   const words = text.network.dhcp
   const { columns } = words
-  const defined: ColumnDef<Lease>[] = [
+  const defined: Column<Lease>[] = [
     {
-      id: 'ip',
-      header: columns.ip,
-      accessorFn: (lease) => lease.ip,
-      meta: { label: '' },
-      cell: ({ row: { original: lease } }) => <span className="mono med">{lease.ip}</span>,
+      head: columns.ip,
+      sort: (lease) => lease.ip,
+      bare: true,
+      cell: (row) => <span className="mono med">{row.ip}</span>,
     },
     {
-      id: 'host',
-      header: columns.host,
-      accessorFn: (lease) => lease.hostname ?? '',
-      cell: ({ row: { original: lease } }) => (
+      head: columns.host,
+      sort: (lease) => lease.hostname ?? '',
+      cell: (row) => (
         <span className="two">
-          {lease.device_id ? (
-            <Link to={`/devices/${lease.device_id}`}>{lease.hostname ?? lease.mac}</Link>
+          {row.device_id ? (
+            <Link to={`/devices/${row.device_id}`}>{row.hostname ?? row.mac}</Link>
           ) : (
-            <span>{lease.hostname ?? '-'}</span>
+            <span>{row.hostname ?? '-'}</span>
           )}
-          {lease.vendor_class ? <small>{lease.vendor_class}</small> : null}
+          {row.vendor_class ? <small>{row.vendor_class}</small> : null}
         </span>
       ),
     },
+    { head: columns.mac, sort: (lease) => lease.mac, cell: (row) => <span className="mono">{row.mac}</span> },
     {
-      id: 'mac',
-      header: columns.mac,
-      accessorFn: (lease) => lease.mac,
-      cell: ({ row: { original: lease } }) => <span className="mono">{lease.mac}</span>,
-    },
-    {
-      id: 'state',
-      header: columns.state,
-      accessorFn: (lease) => lease.state,
-      cell: ({ row: { original: lease } }) => (
-        <StateWord state={STATES[lease.state] ?? 'unknown'}>
-          {words.states[lease.state] ?? lease.state}
-        </StateWord>
+      head: columns.state,
+      sort: (lease) => lease.state,
+      cell: (row) => (
+        <StateWord state={STATES[row.state] ?? 'unknown'}>{words.states[row.state] ?? row.state}</StateWord>
       ),
     },
     {
-      id: 'expires',
-      header: columns.expires,
-      accessorFn: (lease) => lease.expires_at,
-      cell: ({ row: { original: lease } }) => <Clock time={lease.expires_at} />,
+      head: columns.expires,
+      sort: (lease) => lease.expires_at,
+      cell: (row) => <Clock time={row.expires_at} />,
     },
     {
-      id: 'reserved',
-      header: columns.reserved,
-      accessorFn: (lease) => lease.reserved,
-      cell: ({ row: { original: lease } }) =>
-        lease.reserved ? (
-          <Link to={`/network/dhcp/${encodeURIComponent(lease.mac)}`}>
+      head: columns.reserved,
+      sort: (lease) => lease.reserved,
+      cell: (row) =>
+        row.reserved ? (
+          <Link to={`/network/dhcp/${encodeURIComponent(row.mac)}`}>
             <Tag>{words.isReserved}</Tag>
           </Link>
         ) : (
@@ -192,10 +181,10 @@ function Leases({ leases }: { leases: Lease[] }) {
             className="sm"
             to="/network/dhcp/new"
             search={{
-              mac: lease.mac,
-              ip: lease.ip,
-              hostname: lease.hostname ?? undefined,
-              device: lease.device_id ?? undefined,
+              mac: row.mac,
+              ip: row.ip,
+              hostname: row.hostname ?? undefined,
+              device: row.device_id ?? undefined,
             }}
           >
             {words.reserve}
@@ -219,31 +208,24 @@ function Reservations({ reservations }: { reservations: Reservation[] }) {
   const words = text.network.dhcp
   const { columns } = words
   const to = (each: Reservation) => `/network/dhcp/${encodeURIComponent(each.mac ?? '')}`
-  const defined: ColumnDef<Reservation>[] = [
+  const defined: Column<Reservation>[] = [
     {
-      id: 'mac',
-      header: columns.mac,
-      accessorFn: (each) => each.mac ?? '',
-      meta: { label: '' },
-      cell: ({ row: { original: each } }) => (
-        <Link className="mono med" to={to(each)}>
-          {each.mac ?? '-'}
+      head: columns.mac,
+      sort: (each) => each.mac ?? '',
+      bare: true,
+      cell: (row) => (
+        <Link className="mono med" to={to(row)}>
+          {row.mac ?? '-'}
         </Link>
       ),
     },
     {
-      id: 'ip',
-      header: columns.ip,
-      accessorFn: (each) => each.ip ?? '',
-      cell: ({ row: { original: each } }) => <span className="mono">{each.ip ?? '-'}</span>,
+      head: columns.ip,
+      sort: (each) => each.ip ?? '',
+      cell: (row) => <span className="mono">{row.ip ?? '-'}</span>,
     },
-    {
-      id: 'host',
-      header: columns.host,
-      accessorFn: (each) => each.hostname ?? '',
-      cell: ({ row: { original: each } }) => each.hostname ?? '-',
-    },
-    { id: 'comment', header: columns.comment, accessorFn: (each) => each.comment || '-' },
+    { head: columns.host, sort: (each) => each.hostname ?? '', cell: (row) => row.hostname ?? '-' },
+    { head: columns.comment, sort: (each) => each.comment || '-' },
   ]
   return (
     <DataTable

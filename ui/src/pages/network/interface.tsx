@@ -1,16 +1,17 @@
 // One interface: its addresses, its configuration, and its DHCP client.
 
 import { ApiError, call, client, type Schemas } from '@/api/client'
-import { get, useChange, useGet } from '@/api/query'
+import { useChange, useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { useTitle } from '@/session/crumb'
 import { say, sayError } from '@/session/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Facts } from '@/components/facts'
-import { useEdit } from '@/components/edit'
-import { EditForm, FormFields, numberOf, textOf, wordsOf } from '@/components/form'
+import { EditForm, numberOf, textOf, wordsOf } from '@/components/form'
+import { FormFields } from '@/components/form-fields'
 import { usePageId } from '@/components/page-id'
+import { resource, useObjectEdit } from '@/components/resource'
 import { Loaded, Section } from '@/components/section'
 import { StateWord, Tag } from '@/components/state'
 import { Clock } from '@/components/time'
@@ -174,47 +175,32 @@ function Client({ view }: { view: View }) {
   )
 }
 
-function formOf(view: View) {
-  return {
-    method: view.method as string,
-    address: view.address ?? '',
-    prefix: String(view.prefix ?? ''),
-    gateway: view.gateway ?? '',
-    dns: view.dns.join(', '),
-    mtu: String(view.mtu ?? ''),
-  }
-}
-
-function inputOf(form: ReturnType<typeof formOf>): Schemas['InterfaceConfigRequestInput'] {
-  const fixed = form.method === 'static'
-  return {
-    method: form.method as Schemas['InterfaceMethodInput'],
-    address: fixed ? textOf(form.address) : null,
-    prefix: fixed ? numberOf(form.prefix) : null,
-    gateway: fixed ? textOf(form.gateway) : null,
-    dns: fixed ? wordsOf(form.dns) : [],
-    mtu: numberOf(form.mtu),
-  }
-}
+const interfaceConfigs = resource('/interfaces/{name}/config', {
+  key: 'interface',
+  fields: (view: View | null) => ({
+    method: (view?.method ?? 'none') as string,
+    address: view?.address ?? '',
+    prefix: String(view?.prefix ?? ''),
+    gateway: view?.gateway ?? '',
+    dns: view?.dns.join(', ') ?? '',
+    mtu: String(view?.mtu ?? ''),
+  }),
+  body: (form): Schemas['InterfaceConfigRequestInput'] => {
+    const fixed = form.method === 'static'
+    return {
+      method: form.method as Schemas['InterfaceMethodInput'],
+      address: fixed ? textOf(form.address) : null,
+      prefix: fixed ? numberOf(form.prefix) : null,
+      gateway: fixed ? textOf(form.gateway) : null,
+      dns: fixed ? wordsOf(form.dns) : [],
+      mtu: numberOf(form.mtu),
+    }
+  },
+})
 
 function Form({ view, etag }: { view: View; etag: string | null }) {
   const words = useText().network.interfaces
-  const name = view.name
-  const edit = useEdit({
-    key: `interface.${name}`,
-    version: { value: formOf(view), etag },
-    save: (value, tag) =>
-      call(
-        client.PUT('/interfaces/{name}/config', {
-          params: { path: { name }, header: tag ? { 'If-Match': tag } : {} },
-          body: inputOf(value),
-        }),
-      ),
-    read: async () => {
-      const now = await get('/interfaces/{name}/config', { path: { name } })
-      return { value: formOf(now.data), etag: now.etag }
-    },
-  })
+  const edit = useObjectEdit(interfaceConfigs, { data: view, etag })
   const fixed = edit.draft.value.method === 'static'
   const isProtected = edit.error instanceof ApiError && edit.error.code === 'interface_protected'
   return (

@@ -6,7 +6,8 @@ import { isSupported } from '@/api/operations'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { Answer, Tabs } from '@/components/answer'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
@@ -87,60 +88,34 @@ function List({ interfaces }: { interfaces: Interface[] }) {
     ]
       .filter(Boolean)
       .join(', ')
-  const defined: ColumnDef<Interface>[] = [
+  const defined: Column<Interface>[] = [
     {
-      id: 'name',
-      header: columns.name,
-      accessorFn: (each) => each.name,
-      meta: { label: '' },
-      cell: ({ row: { original: each } }) => (
+      head: columns.name,
+      sort: (each) => each.name,
+      bare: true,
+      cell: (row) => (
         <span className="two">
-          <Link className="med" to={`/network/interfaces/${encodeURIComponent(each.name)}`}>
-            {each.name}
+          <Link className="med" to={`/network/interfaces/${encodeURIComponent(row.name)}`}>
+            {row.name}
           </Link>
-          <small>{kindOf(each)}</small>
+          <small>{kindOf(row)}</small>
         </span>
       ),
     },
+    { head: columns.role, sort: (each) => each.role, cell: (row) => words.roles[row.role] ?? row.role },
     {
-      id: 'role',
-      header: columns.role,
-      accessorFn: (each) => each.role,
-      cell: ({ row: { original: each } }) => words.roles[each.role] ?? each.role,
+      head: columns.state,
+      sort: (each) => each.up,
+      cell: (row) => <StateWord state={row.up ? 'ok' : 'down'}>{row.up ? words.up : words.down}</StateWord>,
     },
+    { head: columns.addresses, cell: (row) => <Addresses addresses={row.addresses} /> },
     {
-      id: 'state',
-      header: columns.state,
-      accessorFn: (each) => each.up,
-      cell: ({ row: { original: each } }) => (
-        <StateWord state={each.up ? 'ok' : 'down'}>{each.up ? words.up : words.down}</StateWord>
-      ),
+      head: columns.method,
+      sort: (each) => each.method,
+      cell: (row) => words.methods[row.method] ?? row.method,
     },
-    {
-      id: 'addresses',
-      header: columns.addresses,
-      enableSorting: false,
-      cell: ({ row: { original: each } }) => <Addresses addresses={each.addresses} />,
-    },
-    {
-      id: 'method',
-      header: columns.method,
-      accessorFn: (each) => each.method,
-      cell: ({ row: { original: each } }) => words.methods[each.method] ?? each.method,
-    },
-    {
-      id: 'mtu',
-      header: columns.mtu,
-      accessorFn: (each) => each.mtu,
-      meta: { numeric: true },
-    },
-    {
-      id: 'mac',
-      header: columns.mac,
-      enableSorting: false,
-      meta: { wide: true },
-      cell: ({ row: { original: each } }) => <span className="mono">{each.mac ?? '-'}</span>,
-    },
+    { head: columns.mtu, sort: (each) => each.mtu, numeric: true },
+    { head: columns.mac, wide: true, cell: (row) => <span className="mono">{row.mac ?? '-'}</span> },
   ]
   return (
     <DataTable

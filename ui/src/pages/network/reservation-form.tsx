@@ -3,38 +3,32 @@
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import type { Edit } from '@/components/edit'
-import { FormFields, textOf } from '@/components/form'
+import { textOf } from '@/components/form'
+import { FormFields } from '@/components/form-fields'
 import { fillWith, MacField } from '@/components/hosts/mac-field'
+import { resource } from '@/components/resource'
 import { useText } from '@/text'
 
-// A type, not an interface: the form wants the index signature of an object.
-export type ReservationForm = {
-  mac: string
-  ip: string
-  hostname: string
-  device_id: string
-  comment: string
-}
-
-export function reservationForm(reservation: Schemas['DhcpReservation']): ReservationForm {
-  return {
-    mac: reservation.mac ?? '',
-    ip: reservation.ip ?? '',
-    hostname: reservation.hostname ?? '',
-    device_id: reservation.device_id ?? '',
-    comment: reservation.comment,
-  }
-}
-
-export function reservationInput(form: ReservationForm): Schemas['DhcpReservationInput'] {
-  return {
+export const allReservations = resource('/dhcp/reservations/{mac}', {
+  key: 'reservation',
+  name: (reservation) => String(reservation.mac),
+  fields: (reservation: Schemas['DhcpReservation'] | null) => ({
+    mac: reservation?.mac ?? '',
+    ip: reservation?.ip ?? '',
+    hostname: reservation?.hostname ?? '',
+    device_id: reservation?.device_id ?? '',
+    comment: reservation?.comment ?? '',
+  }),
+  body: (form): Schemas['DhcpReservationInput'] => ({
     mac: textOf(form.mac),
     ip: textOf(form.ip),
     hostname: textOf(form.hostname),
     device_id: textOf(form.device_id),
     comment: form.comment,
-  }
-}
+  }),
+})
+
+type ReservationForm = ReturnType<typeof allReservations.fields>
 
 interface Props {
   edit: Edit<ReservationForm>

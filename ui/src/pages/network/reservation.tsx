@@ -1,22 +1,20 @@
 // One reservation.
 
-import { call, client, type Schemas } from '@/api/client'
-import { get, useGet } from '@/api/query'
 import { useTitle } from '@/session/crumb'
-import { useEdit } from '@/components/edit'
-import { EditForm } from '@/components/form'
+import { ObjectForm } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
+import { deletionOf, useObject } from '@/components/resource'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
 import { network } from './entry'
-import { ReservationFields, reservationForm, reservationInput } from './reservation-form'
+import { allReservations, ReservationFields } from './reservation-form'
 
 export default function ReservationPage() {
   const text = useText()
   const mac = usePageId()
   const words = text.network.dhcp
-  const reservation = useGet('/dhcp/reservations/{mac}', { path: { mac } })
+  const reservation = useObject(allReservations, mac)
   const shown = reservation.data?.data
   useTitle(mac)
   return (
@@ -32,51 +30,27 @@ export default function ReservationPage() {
       entry={network}
       deletion={
         shown
-          ? {
-              name: mac,
+          ? deletionOf(allReservations, shown, {
               title: words.deleteTitle(mac),
               consequence: words.deleteConsequence,
-              remove: () => call(client.DELETE('/dhcp/reservations/{mac}', { params: { path: { mac } } })),
               back: '/network/dhcp',
-              draft: `reservation.${mac}`,
-            }
+            })
           : null
       }
     >
       <Section title={words.reservationsTitle}>
         <Loaded query={reservation} lines={4}>
-          {(read) => <Form key={mac} mac={mac} reservation={read} etag={reservation.data?.etag ?? null} />}
+          {(read) => (
+            <ObjectForm
+              key={mac}
+              resource={allReservations}
+              stored={{ data: read, etag: reservation.data?.etag ?? null }}
+            >
+              {(edit) => <ReservationFields edit={edit} isNew={false} />}
+            </ObjectForm>
+          )}
         </Loaded>
       </Section>
     </ObjectPage>
-  )
-}
-
-interface FormProps {
-  mac: string
-  reservation: Schemas['DhcpReservation']
-  etag: string | null
-}
-
-function Form({ mac, reservation, etag }: FormProps) {
-  const edit = useEdit({
-    key: `reservation.${mac}`,
-    version: { value: reservationForm(reservation), etag },
-    save: (value, tag) =>
-      call(
-        client.PUT('/dhcp/reservations/{mac}', {
-          params: { path: { mac }, header: tag ? { 'If-Match': tag } : {} },
-          body: reservationInput(value),
-        }),
-      ),
-    read: async () => {
-      const now = await get('/dhcp/reservations/{mac}', { path: { mac } })
-      return { value: reservationForm(now.data), etag: now.etag }
-    },
-  })
-  return (
-    <EditForm edit={edit}>
-      <ReservationFields edit={edit} isNew={false} />
-    </EditForm>
   )
 }

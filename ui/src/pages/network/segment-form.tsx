@@ -3,22 +3,15 @@
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import type { Edit } from '@/components/edit'
-import { FormFields, numberOf, textOf } from '@/components/form'
+import { numberOf, textOf } from '@/components/form'
+import { FormFields } from '@/components/form-fields'
+import { resource } from '@/components/resource'
 import { useText } from '@/text'
 
-// A type, not an interface: the form wants the index signature of an object.
-export type SegmentForm = {
-  name: string
-  interface: string
-  vlan_id: string
-  cidr: string
-  trust_class: string
-  isolation: boolean
-  dhcp: boolean
-}
-
-export function segmentForm(segment: Schemas['Segment'] | null): SegmentForm {
-  return {
+export const allSegments = resource('/segments/{id}', {
+  key: 'segment',
+  type: 'segment',
+  fields: (segment: Schemas['Segment'] | null) => ({
     name: segment?.name ?? '',
     interface: segment?.interface ?? '',
     vlan_id: String(segment?.vlan_id ?? ''),
@@ -26,11 +19,8 @@ export function segmentForm(segment: Schemas['Segment'] | null): SegmentForm {
     trust_class: segment?.trust_class ?? '',
     isolation: segment?.isolation ?? false,
     dhcp: segment?.dhcp ?? false,
-  }
-}
-
-export function segmentInput(form: SegmentForm): Schemas['SegmentInput'] {
-  return {
+  }),
+  body: (form): Schemas['SegmentInput'] => ({
     name: form.name.trim(),
     interface: textOf(form.interface),
     vlan_id: numberOf(form.vlan_id),
@@ -38,8 +28,10 @@ export function segmentInput(form: SegmentForm): Schemas['SegmentInput'] {
     trust_class: textOf(form.trust_class),
     isolation: form.isolation,
     dhcp: form.dhcp,
-  }
-}
+  }),
+})
+
+type SegmentForm = ReturnType<typeof allSegments.fields>
 
 export function SegmentFields({ edit }: { edit: Edit<SegmentForm> }) {
   const words = useText().network.segments

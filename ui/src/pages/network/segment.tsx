@@ -1,16 +1,15 @@
 // One segment.
 
-import { call, client, type Schemas } from '@/api/client'
-import { get, useGet } from '@/api/query'
+import type { Schemas } from '@/api/client'
 import { useTitle } from '@/session/crumb'
-import { useEdit } from '@/components/edit'
-import { EditForm } from '@/components/form'
+import { ObjectForm } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
+import { deletionOf, useObject } from '@/components/resource'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
 import { network } from './entry'
-import { SegmentFields, segmentForm, segmentInput } from './segment-form'
+import { allSegments, SegmentFields } from './segment-form'
 
 type Segment = Schemas['Segment']
 
@@ -18,7 +17,7 @@ export default function SegmentPage() {
   const text = useText()
   const id = usePageId()
   const words = text.network.segments
-  const segment = useGet('/segments/{id}', { path: { id } })
+  const segment = useObject(allSegments, id)
   const shown = segment.data?.data
   useTitle(shown?.name)
   const where = (each: Segment) =>
@@ -36,53 +35,28 @@ export default function SegmentPage() {
       entry={network}
       deletion={
         shown
-          ? {
-              name: shown.name,
+          ? deletionOf(allSegments, shown, {
               title: words.deleteTitle(shown.name),
               consequence: words.deleteConsequence,
-              subject: { type: 'segment', id },
               mayForce: true,
-              remove: (force) =>
-                call(
-                  client.DELETE('/segments/{id}', {
-                    params: { path: { id }, query: force ? { force: true } : {} },
-                  }),
-                ),
               back: '/network/segments',
-              draft: `segment.${id}`,
-            }
+            })
           : null
       }
     >
       <Section title={words.settings}>
         <Loaded query={segment} lines={5}>
-          {(read) => <Form key={id} segment={read} etag={segment.data?.etag ?? null} />}
+          {(read) => (
+            <ObjectForm
+              key={id}
+              resource={allSegments}
+              stored={{ data: read, etag: segment.data?.etag ?? null }}
+            >
+              {(edit) => <SegmentFields edit={edit} />}
+            </ObjectForm>
+          )}
         </Loaded>
       </Section>
     </ObjectPage>
-  )
-}
-
-function Form({ segment, etag }: { segment: Segment; etag: string | null }) {
-  const id = segment.id
-  const edit = useEdit({
-    key: `segment.${id}`,
-    version: { value: segmentForm(segment), etag },
-    save: (value, tag) =>
-      call(
-        client.PUT('/segments/{id}', {
-          params: { path: { id }, header: tag ? { 'If-Match': tag } : {} },
-          body: segmentInput(value),
-        }),
-      ),
-    read: async () => {
-      const now = await get('/segments/{id}', { path: { id } })
-      return { value: segmentForm(now.data), etag: now.etag }
-    },
-  })
-  return (
-    <EditForm edit={edit}>
-      <SegmentFields edit={edit} />
-    </EditForm>
   )
 }

@@ -6,7 +6,8 @@ import { isSupported } from '@/api/operations'
 import { Link, useGo } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
@@ -72,46 +73,35 @@ function List({ segments }: { segments: Segment[] }) {
   const classes = useGet('/trust-classes', {}, { every: 60_000 }).data?.data ?? []
   const trust = (value: string | null) =>
     value === null ? words.noTrust : (classes.find((each) => each.id === value)?.name ?? value)
-  const defined: ColumnDef<Segment>[] = [
+  const defined: Column<Segment>[] = [
     {
-      id: 'name',
-      header: columns.name,
-      accessorFn: (segment) => segment.name,
-      meta: { label: '' },
-      cell: ({ row: { original: segment } }) => (
-        <Link className="med" to={`/network/segments/${segment.id}`}>
-          {segment.name}
+      head: columns.name,
+      sort: (segment) => segment.name,
+      bare: true,
+      cell: (row) => (
+        <Link className="med" to={`/network/segments/${row.id}`}>
+          {row.name}
         </Link>
       ),
     },
     {
-      id: 'interface',
-      header: columns.interface,
-      accessorFn: (segment) => segment.interface ?? '',
-      cell: ({ row: { original: segment } }) => (
+      head: columns.interface,
+      sort: (segment) => segment.interface ?? '',
+      cell: (row) => (
         <span className="two">
-          <span>{segment.interface ?? '-'}</span>
-          <small>{segment.vlan_id === null ? words.untagged : words.vlan(segment.vlan_id)}</small>
+          <span>{row.interface ?? '-'}</span>
+          <small>{row.vlan_id === null ? words.untagged : words.vlan(row.vlan_id)}</small>
         </span>
       ),
     },
     {
-      id: 'cidr',
-      header: columns.cidr,
-      accessorFn: (segment) => segment.cidr ?? '-',
-      cell: ({ row: { original: segment } }) => <span className="mono">{segment.cidr ?? '-'}</span>,
+      head: columns.cidr,
+      sort: (segment) => segment.cidr ?? '-',
+      cell: (row) => <span className="mono">{row.cidr ?? '-'}</span>,
     },
-    { id: 'trust', header: columns.trust, accessorFn: (segment) => trust(segment.trust_class) },
-    {
-      id: 'isolation',
-      header: columns.isolation,
-      accessorFn: (segment) => (segment.isolation ? words.isolatedWord : words.open),
-    },
-    {
-      id: 'dhcp',
-      header: columns.dhcp,
-      accessorFn: (segment) => (segment.dhcp ? text.common.on : text.common.off),
-    },
+    { head: columns.trust, sort: (segment) => trust(segment.trust_class) },
+    { head: columns.isolation, sort: (segment) => (segment.isolation ? words.isolatedWord : words.open) },
+    { head: columns.dhcp, sort: (segment) => (segment.dhcp ? text.common.on : text.common.off) },
   ]
   return (
     <DataTable

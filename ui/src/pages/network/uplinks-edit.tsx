@@ -1,14 +1,16 @@
 // The editor of the uplinks. The list is saved as a whole.
 
-import { call, client, type Schemas } from '@/api/client'
-import { get, useGet } from '@/api/query'
+import type { Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
 import { useTitle } from '@/session/crumb'
 import { useGo } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
-import { useEdit, type Edit } from '@/components/edit'
-import { EditForm, FormFields, type FieldTexts, type Values } from '@/components/form'
+import type { Edit } from '@/components/edit'
+import { EditForm, type Values } from '@/components/form'
+import { FormFields, type FieldTexts } from '@/components/form-fields'
 import { numbersOf, withoutNumber } from '@/components/numbered'
+import { resource, useObjectEdit } from '@/components/resource'
 import { Loaded } from '@/components/section'
 import { useText, type Text } from '@/text'
 import { network } from './entry'
@@ -30,26 +32,21 @@ export default function EditUplinks() {
   )
 }
 
+const wanUplinks = resource('/system/wan-uplinks', {
+  key: 'wan',
+  fields: (uplinks): Values => (uplinks ? uplinksForm(uplinks) : {}),
+  body: uplinksInput,
+})
+
 function Form({ uplinks, etag }: { uplinks: Schemas['WanUplinks']; etag: string | null }) {
   const text = useText()
   const go = useGo()
   const words = text.network.uplinks.editor
-  const edit = useEdit<Values>({
-    key: 'wan.uplinks',
-    version: { value: uplinksForm(uplinks), etag },
-    save: (value, tag) =>
-      call(
-        client.PUT('/system/wan-uplinks', {
-          params: { header: tag ? { 'If-Match': tag } : {} },
-          body: uplinksInput(value),
-        }),
-      ),
-    read: async () => {
-      const now = await get('/system/wan-uplinks')
-      return { value: uplinksForm(now.data), etag: now.etag }
-    },
-    onSaved: () => go('/network'),
-  })
+  const edit = useObjectEdit(
+    wanUplinks,
+    { data: uplinks, etag },
+    { key: 'wan.uplinks', onSaved: () => go('/network') },
+  )
   const numbers = numbersOf(edit.draft.value, 'uplinks')
   return (
     <EditForm edit={edit} onCancel={() => go('/network')}>

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 // The budget is counted from the sources, so that a new read of the page counts by itself.
 const sources = import.meta.glob<string>(
-  ['./*.tsx', '../../app/*.{ts,tsx}', '../../components/exception-row.tsx'],
+  ['./*.tsx', '../../app/*.{ts,tsx}', '../../components/exceptions/exception-row.tsx'],
   {
     query: '?raw',
     import: 'default',

@@ -3,39 +3,36 @@
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import type { Edit } from '@/components/edit'
-import { FormFields, numberOf } from '@/components/form'
+import { numberOf } from '@/components/form'
+import { FormFields } from '@/components/form-fields'
+import { resource } from '@/components/resource'
 import { useText } from '@/text'
 
-// A type, not an interface: the form wants the index signature of an object.
-export type BridgeForm = {
-  name: string
-  enabled: boolean
-  kind: string
-  transport_type: string
-  transport_address: string
-  transport_port: string
-  source_type: string
-  source_value: string
-  target_type: string
-  target: string
-}
-
-export function bridgeForm(bridge: Schemas['Bridge'] | null): BridgeForm {
+function bridgeForm(bridge: Schemas['Bridge'] | null) {
   return {
     name: bridge?.name ?? '',
     enabled: bridge?.enabled ?? true,
-    kind: bridge?.kind ?? 'transport',
-    transport_type: bridge?.transport?.type ?? 'udp2tcp',
+    kind: (bridge?.kind ?? 'transport') as string,
+    transport_type: (bridge?.transport?.type ?? 'udp2tcp') as string,
     transport_address: bridge?.transport?.address ?? '',
     transport_port: bridge?.transport ? String(bridge.transport.port) : '',
-    source_type: bridge?.source?.type ?? 'interface',
+    source_type: (bridge?.source?.type ?? 'interface') as string,
     source_value: bridge?.source?.value ?? '',
-    target_type: bridge?.target?.type ?? 'vpn',
+    target_type: (bridge?.target?.type ?? 'vpn') as string,
     target: bridge?.target?.target ?? '',
   }
 }
 
-export function bridgeInput(form: BridgeForm): Schemas['BridgeInput'] {
+type BridgeForm = ReturnType<typeof bridgeForm>
+
+export const allBridges = resource('/bridges/{id}', {
+  key: 'bridge',
+  type: 'bridge',
+  fields: bridgeForm,
+  body: (form, stored) => ({ ...stored, ...bridgeInput(form) }),
+})
+
+function bridgeInput(form: BridgeForm): Schemas['BridgeInput'] {
   const transport = form.kind === 'transport'
   return {
     name: form.name.trim(),

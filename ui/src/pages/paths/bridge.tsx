@@ -2,29 +2,27 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { get, useChange, useGet } from '@/api/query'
+import { useChange, useGet } from '@/api/query'
 import { useTitle } from '@/session/crumb'
 import { sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Facts } from '@/components/facts'
-import { useEdit } from '@/components/edit'
-import { EditForm } from '@/components/form'
+import { ObjectForm } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
+import { deletionOf, useObject } from '@/components/resource'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
-import { BridgeFields, bridgeForm, bridgeInput } from './bridge-form'
+import { allBridges, BridgeFields } from './bridge-form'
 import { bridgeState, CarriedTunnels, LastTest, Outcome, Way } from './bridges'
 import { paths } from './entry'
-
-type Bridge = Schemas['Bridge']
 
 export default function BridgePage() {
   const text = useText()
   const id = usePageId()
   const words = text.paths.bridges
-  const bridge = useGet('/bridges/{id}', { path: { id } }, { every: 5000 })
+  const bridge = useObject(allBridges, id, { every: 5000 })
   const health = useGet('/bridges/status', {}, { every: 5000 })
   const [outcome, setOutcome] = useState<Schemas['TestOutcome'] | null>(null)
   const test = useChange(() => call(client.POST('/bridges/{id}/test', { params: { path: { id } } })))
@@ -54,21 +52,12 @@ export default function BridgePage() {
       entry={paths}
       deletion={
         shown
-          ? {
-              name: shown.name,
+          ? deletionOf(allBridges, shown, {
               title: words.deleteTitle(shown.name),
               consequence: words.deleteConsequence,
-              subject: { type: 'bridge', id },
               mayForce: true,
-              remove: (force) =>
-                call(
-                  client.DELETE('/bridges/{id}', {
-                    params: { path: { id }, query: force ? { force: true } : {} },
-                  }),
-                ),
               back: '/paths/bridges',
-              draft: `bridge.${id}`,
-            }
+            })
           : null
       }
     >
@@ -81,25 +70,16 @@ export default function BridgePage() {
         {(read) => (
           <>
             <Section title={text.paths.detail.facts}>
-              <Facts
-                facts={[
-                  [
-                    words.columns.state,
-                    <StateWord key="state" state={bridgeState(status)}>
-                      {named}
-                    </StateWord>,
-                  ],
-                  [words.columns.way, <Way key="way" bridge={read} />],
-                  [words.columns.tunnels, <CarriedTunnels key="tunnels" health={seen} />],
-                  [
-                    words.columns.test,
-                    <LastTest key="test" test={seen?.last_test ?? read.last_test ?? null} />,
-                  ],
-                ]}
-              />
+              <BridgeFacts bridge={read} health={seen} word={named} />
             </Section>
             <Section title={words.settings}>
-              <Edit key={read.id} bridge={read} etag={bridge.data?.etag ?? null} />
+              <ObjectForm
+                key={read.id}
+                resource={allBridges}
+                stored={{ data: read, etag: bridge.data?.etag ?? null }}
+              >
+                {(edit) => <BridgeFields edit={edit} />}
+              </ObjectForm>
             </Section>
           </>
         )}
@@ -108,26 +88,28 @@ export default function BridgePage() {
   )
 }
 
-function Edit({ bridge, etag }: { bridge: Bridge; etag: string | null }) {
-  const id = bridge.id
-  const edit = useEdit({
-    key: `bridge.${id}`,
-    version: { value: bridgeForm(bridge), etag },
-    save: (value, tag) =>
-      call(
-        client.PUT('/bridges/{id}', {
-          params: { path: { id }, header: tag ? { 'If-Match': tag } : {} },
-          body: { ...bridge, ...bridgeInput(value) },
-        }),
-      ),
-    read: async () => {
-      const now = await get('/bridges/{id}', { path: { id } })
-      return { value: bridgeForm(now.data), etag: now.etag }
-    },
-  })
+interface FactsProps {
+  bridge: Schemas['Bridge']
+  health: Schemas['BridgeHealth'] | undefined
+  /** Its state in a word. */
+  word: string
+}
+
+function BridgeFacts({ bridge, health, word }: FactsProps) {
+  const { columns } = useText().paths.bridges
   return (
-    <EditForm edit={edit}>
-      <BridgeFields edit={edit} />
-    </EditForm>
+    <Facts
+      facts={[
+        [
+          columns.state,
+          <StateWord key="state" state={bridgeState(health?.status ?? bridge.status)}>
+            {word}
+          </StateWord>,
+        ],
+        [columns.way, <Way key="way" bridge={bridge} />],
+        [columns.tunnels, <CarriedTunnels key="tunnels" health={health} />],
+        [columns.test, <LastTest key="test" test={health?.last_test ?? bridge.last_test ?? null} />],
+      ]}
+    />
   )
 }

@@ -2,52 +2,37 @@
 
 import type { Schemas } from '@/api/client'
 import type { Edit } from '@/components/edit'
-import { FormFields, numberOf, textOf } from '@/components/form'
+import { numberOf, textOf } from '@/components/form'
+import { FormFields } from '@/components/form-fields'
+import { resource } from '@/components/resource'
 import { useText } from '@/text'
 
-// A type, not an interface: the form wants the index signature of an object.
-export type ProxyForm = {
-  name: string
-  enabled: boolean
-  address: string
-  port: string
-  username: string
-  password: string
-  udp: boolean
-  max_connections: string
-  check_type: string
-  check_target: string
-  check_interval: string
-  check_timeout: string
-  check_fail: string
-  check_success: string
-  notes: string
-}
-
-export function proxyForm(proxy: Schemas['Proxy'] | null): ProxyForm {
-  const check = proxy?.health_check
-  return {
-    name: proxy?.name ?? '',
-    enabled: proxy?.enabled ?? true,
-    address: proxy?.address ?? '',
-    port: String(proxy?.port ?? 1080),
-    username: proxy?.username ?? '',
-    password: '',
-    udp: proxy?.udp ?? true,
-    max_connections: String(proxy?.max_connections ?? 16384),
-    check_type: check?.type ?? 'connect',
-    check_target: check?.target ?? '',
-    check_interval: String(check?.interval_sec ?? 30),
-    check_timeout: String(check?.timeout_sec ?? 5),
-    check_fail: String(check?.fail ?? 3),
-    check_success: String(check?.success ?? 2),
-    notes: proxy?.notes ?? '',
-  }
-}
-
-/** A password that was not typed is left out, so it is kept. */
-export function proxyInput(form: ProxyForm): Schemas['ProxyInput'] {
-  return {
+export const allProxies = resource('/proxies/{id}', {
+  key: 'proxy',
+  type: 'proxy',
+  secrets: ['password'],
+  fields: (proxy: Schemas['Proxy'] | null) => {
+    const check = proxy?.health_check
+    return {
+      name: proxy?.name ?? '',
+      enabled: proxy?.enabled ?? true,
+      address: proxy?.address ?? '',
+      port: String(proxy?.port ?? 1080),
+      username: proxy?.username ?? '',
+      password: '',
+      udp: proxy?.udp ?? true,
+      max_connections: String(proxy?.max_connections ?? 16384),
+      check_type: (check?.type ?? 'connect') as string,
+      check_target: check?.target ?? '',
+      check_interval: String(check?.interval_sec ?? 30),
+      check_timeout: String(check?.timeout_sec ?? 5),
+      check_fail: String(check?.fail ?? 3),
+      check_success: String(check?.success ?? 2),
+      notes: proxy?.notes ?? '',
+    }
+  },
+  // A password that was not typed is left out, so it is kept.
+  body: (form): Schemas['ProxyInput'] => ({
     name: form.name.trim(),
     type: 'socks5',
     enabled: form.enabled,
@@ -68,8 +53,10 @@ export function proxyInput(form: ProxyForm): Schemas['ProxyInput'] {
       success: numberOf(form.check_success) ?? 2,
     },
     notes: form.notes,
-  }
-}
+  }),
+})
+
+type ProxyForm = ReturnType<typeof allProxies.fields>
 
 export function ProxyFields({ edit }: { edit: Edit<ProxyForm> }) {
   const words = useText().paths.proxies

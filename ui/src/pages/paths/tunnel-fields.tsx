@@ -2,7 +2,8 @@
 
 import { useGet } from '@/api/query'
 import type { Edit } from '@/components/edit'
-import { FormFields, type FieldSpec, type FieldTexts, type Values } from '@/components/form'
+import { type Values } from '@/components/form'
+import { FormFields, type FieldSpec, type FieldTexts } from '@/components/form-fields'
 import { Button } from '@/components/button'
 import { useText, type Text } from '@/text'
 import { peerField, PEER_FIELDS, peersOf, withoutPeer, withPeer } from './tunnel-form'
@@ -15,81 +16,114 @@ interface Props {
 export function TunnelFields({ edit, type }: Props) {
   const text = useText()
   const form = text.paths.form
-  const wireguard = type === 'wireguard'
   const check = edit.draft.value.check_type
   const uplinks = useGet('/system/wan-uplinks', {}, { every: false }).data?.data.uplinks ?? []
-  const bridges = useGet('/bridges', {}, { every: false }).data?.data ?? []
-  const part = (title: string, fields: (FieldSpec<Values> | false)[]) => (
-    <fieldset className="part">
-      <legend>{title}</legend>
-      <FormFields draft={edit.draft} fields={fields} texts={form.fields} error={edit.problems} />
-    </fieldset>
-  )
   return (
     <>
-      {part(form.general, [
-        { field: 'name', required: true },
-        {
-          field: 'uplink',
-          kind: 'select',
-          options: [
-            ['auto', form.auto],
-            ...uplinks.map((uplink) => [uplink.interface, uplink.name] as const),
-          ],
-        },
-        { field: 'enabled', kind: 'check' },
-        { field: 'autostart', kind: 'check' },
-      ])}
-      {wireguard ? (
-        <>
-          {part(form.crypto, [
-            { field: 'addresses', required: true },
-            { field: 'private_key', kind: 'secret' },
-            { field: 'listen_port', kind: 'number', min: 1, max: 65535 },
-            {
-              field: 'bridge',
-              kind: 'select',
-              options: [
-                ['', form.noBridge],
-                ...bridges
-                  .filter((bridge) => bridge.kind === 'transport')
-                  .map((bridge) => [bridge.name, bridge.name] as const),
-              ],
-            },
-          ])}
-          <Peers edit={edit} />
-        </>
+      <Part
+        edit={edit}
+        title={form.general}
+        fields={[
+          { field: 'name', required: true },
+          {
+            field: 'uplink',
+            kind: 'select',
+            options: [
+              ['auto', form.auto],
+              ...uplinks.map((uplink) => [uplink.interface, uplink.name] as const),
+            ],
+          },
+          { field: 'enabled', kind: 'check' },
+          { field: 'autostart', kind: 'check' },
+        ]}
+      />
+      {type === 'wireguard' ? (
+        <Wireguard edit={edit} />
       ) : (
-        part(form.crypto, [
-          { field: 'username' },
-          { field: 'password', kind: 'secret' },
-          { field: 'key_passphrase', kind: 'secret' },
-          { field: 'config', kind: 'area', rows: 6 },
-        ])
+        <Part edit={edit} title={form.crypto} fields={OPENVPN} />
       )}
-      {part(form.health, [
-        {
-          field: 'check_type',
-          path: 'health_check.type',
-          kind: 'select',
-          options: Object.entries(form.checks),
-        },
-        check !== 'handshake' && { field: 'check_target', path: 'health_check.target' },
-        number('check_interval', 'health_check.interval_sec'),
-        number('check_timeout', 'health_check.timeout_sec'),
-        number('check_fail', 'health_check.fail'),
-        number('check_success', 'health_check.success'),
-        number('check_liveness', 'health_check.liveness_sec'),
-      ])}
-      {part(form.more, [
-        { field: 'mtu', kind: 'number', min: 576, max: 65535 },
-        { field: 'keepalive', kind: 'number', required: true, min: 0, max: 65535 },
-        { field: 'weight', kind: 'number', required: true, min: 1, max: 16 },
-        { field: 'dns' },
-        { field: 'masquerade', kind: 'check' },
-        { field: 'tags' },
-        { field: 'notes', kind: 'area', rows: 2 },
-      ])}
+      <Part
+        edit={edit}
+        title={form.health}
+        fields={[
+          {
+            field: 'check_type',
+            path: 'health_check.type',
+            kind: 'select',
+            options: Object.entries(form.checks),
+          },
+          check !== 'handshake' && { field: 'check_target', path: 'health_check.target' },
+          ...HEALTH,
+        ]}
+      />
+      <Part edit={edit} title={form.more} fields={MORE} />
+    </>
+  )
+}
+
+const OPENVPN: FieldSpec<Values>[] = [
+  { field: 'username' },
+  { field: 'password', kind: 'secret' },
+  { field: 'key_passphrase', kind: 'secret' },
+  { field: 'config', kind: 'area', rows: 6 },
+]
+
+const HEALTH: FieldSpec<Values>[] = [
+  number('check_interval', 'health_check.interval_sec'),
+  number('check_timeout', 'health_check.timeout_sec'),
+  number('check_fail', 'health_check.fail'),
+  number('check_success', 'health_check.success'),
+  number('check_liveness', 'health_check.liveness_sec'),
+]
+
+const MORE: FieldSpec<Values>[] = [
+  { field: 'mtu', kind: 'number', min: 576, max: 65535 },
+  { field: 'keepalive', kind: 'number', required: true, min: 0, max: 65535 },
+  { field: 'weight', kind: 'number', required: true, min: 1, max: 16 },
+  { field: 'dns' },
+  { field: 'masquerade', kind: 'check' },
+  { field: 'tags' },
+  { field: 'notes', kind: 'area', rows: 2 },
+]
+
+interface PartProps {
+  edit: Edit<Values>
+  title: string
+  fields: (FieldSpec<Values> | false)[]
+}
+
+function Part({ edit, title, fields }: PartProps) {
+  const { fields: texts } = useText().paths.form
+  return (
+    <fieldset className="part">
+      <legend>{title}</legend>
+      <FormFields draft={edit.draft} fields={fields} texts={texts} error={edit.problems} />
+    </fieldset>
+  )
+}
+
+/** The keys and addresses of a WireGuard tunnel, and its peers. */
+function Wireguard({ edit }: { edit: Edit<Values> }) {
+  const { form } = useText().paths
+  const bridges = useGet('/bridges', {}, { every: false }).data?.data ?? []
+  const transports = bridges.filter((bridge) => bridge.kind === 'transport')
+  return (
+    <>
+      <Part
+        edit={edit}
+        title={form.crypto}
+        fields={[
+          { field: 'addresses', required: true },
+          { field: 'private_key', kind: 'secret' },
+          { field: 'listen_port', kind: 'number', min: 1, max: 65535 },
+          {
+            field: 'bridge',
+            kind: 'select',
+            options: [['', form.noBridge], ...transports.map(({ name }) => [name, name] as const)],
+          },
+        ]}
+      />
+      <Peers edit={edit} />
     </>
   )
 }

@@ -2,6 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { numberOf, textOf, wordsOf, type Values } from '@/components/form'
+import { resource } from '@/components/resource'
 import { nextNumber, numbersOf, withoutNumber } from '@/components/numbered'
 
 type Tunnel = Schemas['Tunnel']
@@ -170,3 +171,11 @@ function peerInput(values: Values, index: number): Schemas['PeerInput'] {
     persistent_keepalive: numberOf(at('persistent_keepalive')),
   }
 }
+
+export const allTunnels = resource('/tunnels/{id}', {
+  key: 'tunnel',
+  type: 'tunnel',
+  secrets: secretsOf,
+  fields: (tunnel) => (tunnel ? formOf(tunnel) : emptyForm()),
+  body: (values, tunnel) => ({ ...tunnel, ...inputOf(values, tunnel?.type ?? 'wireguard') }),
+})

@@ -8,13 +8,13 @@ import { sayError } from '@/session/toasts'
 import { Answer, Tabs } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Copyable } from '@/components/copyable'
-import { useEdit } from '@/components/edit'
-import { EditForm, type Values } from '@/components/form'
+import { EditForm } from '@/components/form'
+import { useObjectEdit } from '@/components/resource'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
 import { paths } from './entry'
 import { TunnelFields } from './tunnel-fields'
-import { emptyForm, inputOf, peerField, secretsOf } from './tunnel-form'
+import { allTunnels, peerField } from './tunnel-form'
 
 export default function NewTunnel() {
   const text = useText()
@@ -22,14 +22,7 @@ export default function NewTunnel() {
   const form = text.paths.form
   const [keys, setKeys] = useState<Schemas['GeneratedKeys'] | null>(null)
   useTitle(form.newTitle)
-  const edit = useEdit<Values, Schemas['Tunnel']>({
-    key: 'tunnel.new',
-    version: { value: emptyForm(), etag: null },
-    secrets: secretsOf,
-    save: (value) =>
-      call(client.POST('/tunnels', { body: inputOf(value, 'wireguard') as Schemas['TunnelInput'] })),
-    onSaved: ({ id }) => go(`/paths/tunnels/${id}`),
-  })
+  const edit = useObjectEdit(allTunnels, null, { onSaved: ({ id }) => go(`/paths/tunnels/${id}`) })
   const generate = async () => {
     try {
       const { data } = await call(client.POST('/tunnels/generate-keys'))

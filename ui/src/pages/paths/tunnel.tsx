@@ -1,15 +1,15 @@
 // One tunnel: whether it is up, its facts, peers, traffic, and what uses it.
 
-import { call, client, type Schemas } from '@/api/client'
-import { get, useGet } from '@/api/query'
+import type { Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
 import { useTitle } from '@/session/crumb'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { Button } from '@/components/button'
-import { useEdit } from '@/components/edit'
-import { EditForm, type Values } from '@/components/form'
+import { EditForm } from '@/components/form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
+import { useObject, useObjectEdit } from '@/components/resource'
 import { Loaded, Section } from '@/components/section'
 import { useAge } from '@/components/time'
 import { useText } from '@/text'
@@ -19,7 +19,7 @@ import { useTunnelDeletion } from './tunnel-delete'
 import { ConfigFile, Peers, TunnelFacts, Using } from './tunnel-facts'
 import { TunnelFields } from './tunnel-fields'
 import { TunnelHistory } from './tunnel-past'
-import { formOf, inputOf, secretsOf } from './tunnel-form'
+import { allTunnels } from './tunnel-form'
 import { lastHandshake, remoteOf, stateOf } from './tunnel-state'
 import { useTunnelCounters } from './tunnels'
 
@@ -28,7 +28,7 @@ type Tunnel = Schemas['Tunnel']
 export default function TunnelPage() {
   const text = useText()
   const id = usePageId()
-  const tunnel = useGet('/tunnels/{id}', { path: { id } }, { every: 3000 })
+  const tunnel = useObject(allTunnels, id, { every: 3000 })
   const egress = useGet('/tunnels/egress', {}, { every: 3000 })
   const [search, change] = useSearchParams()
   const shown = tunnel.data?.data
@@ -78,32 +78,40 @@ export default function TunnelPage() {
         </Section>
       ) : null}
       <Loaded query={tunnel} lines={8}>
-        {(read) => (
-          <>
-            <TunnelHistory tunnel={read} />
-            <div className="cols cols--2">
-              <Section title={detail.facts}>
-                <TunnelFacts tunnel={read} />
-              </Section>
-              <Section title={detail.policies} hint={detail.policiesHint}>
-                <Loaded query={egress}>{() => <Using using={using ?? []} tunnel={read} />}</Loaded>
-              </Section>
-            </div>
-            {read.type === 'wireguard' ? (
-              <Section title={detail.peers}>
-                <Peers tunnel={read} />
-              </Section>
-            ) : null}
-            {read.pushed && read.pushed.length > 0 ? (
-              <Section title={detail.pushed}>
-                <p className="mono sm">{read.pushed.join(', ')}</p>
-              </Section>
-            ) : null}
-            <ConfigFile tunnel={read} />
-          </>
-        )}
+        {(read) => <Sections tunnel={read} />}
       </Loaded>
     </ObjectPage>
+  )
+}
+
+function Sections({ tunnel }: { tunnel: Tunnel }) {
+  const { detail } = useText().paths
+  const egress = useGet('/tunnels/egress', {}, { every: 3000 })
+  return (
+    <>
+      <TunnelHistory tunnel={tunnel} />
+      <div className="cols cols--2">
+        <Section title={detail.facts}>
+          <TunnelFacts tunnel={tunnel} />
+        </Section>
+        <Section title={detail.policies} hint={detail.policiesHint}>
+          <Loaded query={egress}>
+            {(all) => <Using using={all.filter((each) => each.tunnel_id === tunnel.id)} tunnel={tunnel} />}
+          </Loaded>
+        </Section>
+      </div>
+      {tunnel.type === 'wireguard' ? (
+        <Section title={detail.peers}>
+          <Peers tunnel={tunnel} />
+        </Section>
+      ) : null}
+      {tunnel.pushed && tunnel.pushed.length > 0 ? (
+        <Section title={detail.pushed}>
+          <p className="mono sm">{tunnel.pushed.join(', ')}</p>
+        </Section>
+      ) : null}
+      <ConfigFile tunnel={tunnel} />
+    </>
   )
 }
 
@@ -147,24 +155,7 @@ interface EditProps {
 }
 
 function Edit({ tunnel, etag, onDone }: EditProps) {
-  const id = tunnel.id
-  const edit = useEdit<Values>({
-    key: `tunnel.${id}`,
-    version: { value: formOf(tunnel), etag },
-    secrets: secretsOf,
-    save: (value, tag) =>
-      call(
-        client.PUT('/tunnels/{id}', {
-          params: { path: { id }, header: tag ? { 'If-Match': tag } : {} },
-          body: { ...tunnel, ...inputOf(value, tunnel.type) } as Schemas['TunnelInput'],
-        }),
-      ),
-    read: async () => {
-      const now = await get('/tunnels/{id}', { path: { id } })
-      return { value: formOf(now.data), etag: now.etag }
-    },
-    onSaved: onDone,
-  })
+  const edit = useObjectEdit(allTunnels, { data: tunnel, etag }, { onSaved: onDone })
   return (
     <EditForm edit={edit} onCancel={onDone}>
       <TunnelFields edit={edit} type={tunnel.type} />

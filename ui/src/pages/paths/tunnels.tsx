@@ -7,7 +7,8 @@ import { useSearchParams } from '@/session/search-params'
 import { BandSection } from '@/components/bands'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { useCounters, useRates } from '@/components/history'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
@@ -209,79 +210,49 @@ function List({ tunnels, egress, history }: ListProps) {
   const text = useText()
   const go = useGo()
   const list = text.paths.list
-  const columns: ColumnDef<Tunnel>[] = [
+  const columns: Column<Tunnel>[] = [
     {
-      id: 'name',
-      header: list.tunnel,
-      accessorFn: (tunnel) => tunnel.name,
-      meta: { label: '' },
-      cell: ({ row: { original: tunnel } }) => (
+      head: list.tunnel,
+      sort: (tunnel) => tunnel.name,
+      bare: true,
+      cell: (row) => (
         <span className="two">
-          <Link className="med" to={`/paths/tunnels/${tunnel.id}`}>
-            {tunnel.name}
+          <Link className="med" to={`/paths/tunnels/${row.id}`}>
+            {row.name}
           </Link>
-          <small>
-            {[text.paths.types[tunnel.type] ?? tunnel.type, tunnel.interface].filter(Boolean).join(', ')}
-          </small>
+          <small>{[text.paths.types[row.type] ?? row.type, row.interface].filter(Boolean).join(', ')}</small>
         </span>
       ),
     },
+    { head: list.state, sort: (tunnel) => stateOf(tunnel).word, cell: (row) => <TunnelState tunnel={row} /> },
     {
-      id: 'state',
-      header: list.state,
-      accessorFn: (tunnel) => stateOf(tunnel).word,
-      cell: ({ row: { original: tunnel } }) => <TunnelState tunnel={tunnel} />,
-    },
-    {
-      id: 'endpoint',
-      header: list.endpoint,
-      enableSorting: false,
-      cell: ({ row: { original: tunnel } }) => (
+      head: list.endpoint,
+      cell: (row) => (
         <span className="two">
-          <span>{remoteOf(tunnel) ?? '-'}</span>
-          <small>{tunnel.exit_ip ? list.exit(tunnel.exit_ip) : list.noExit}</small>
+          <span>{remoteOf(row) ?? '-'}</span>
+          <small>{row.exit_ip ? list.exit(row.exit_ip) : list.noExit}</small>
         </span>
       ),
     },
     {
-      id: 'rate',
-      header: list.rate,
-      enableSorting: false,
-      meta: { wide: true },
-      cell: ({ row: { original: tunnel } }) => (
-        <Traffic recorded={history?.find((each) => each.tunnel_id === tunnel.id)} />
-      ),
+      head: list.rate,
+      wide: true,
+      cell: (row) => <Traffic recorded={history?.find((each) => each.tunnel_id === row.id)} />,
     },
     {
-      id: 'received',
-      header: list.received,
-      accessorFn: (tunnel) => tunnel.rx_bytes ?? 0,
-      meta: { numeric: true },
-      cell: ({ row: { original: tunnel } }) => (
-        <Counter tunnel={tunnel} bytes={tunnel.rx_bytes} which="received" />
-      ),
+      head: list.received,
+      sort: (tunnel) => tunnel.rx_bytes ?? 0,
+      numeric: true,
+      cell: (row) => <Counter tunnel={row} bytes={row.rx_bytes} which="received" />,
     },
     {
-      id: 'sent',
-      header: list.sent,
-      accessorFn: (tunnel) => tunnel.tx_bytes ?? 0,
-      meta: { numeric: true },
-      cell: ({ row: { original: tunnel } }) => (
-        <Counter tunnel={tunnel} bytes={tunnel.tx_bytes} which="sent" />
-      ),
+      head: list.sent,
+      sort: (tunnel) => tunnel.tx_bytes ?? 0,
+      numeric: true,
+      cell: (row) => <Counter tunnel={row} bytes={row.tx_bytes} which="sent" />,
     },
-    {
-      id: 'policies',
-      header: list.policies,
-      enableSorting: false,
-      cell: ({ row: { original: tunnel } }) => <Policies of={tunnel.id} egress={egress} />,
-    },
-    {
-      id: 'actions',
-      header: '',
-      enableSorting: false,
-      cell: ({ row: { original: tunnel } }) => <TunnelActions tunnel={tunnel} />,
-    },
+    { head: list.policies, cell: (row) => <Policies of={row.id} egress={egress} /> },
+    { cell: (row) => <TunnelActions tunnel={row} /> },
   ]
   return (
     <DataTable

@@ -4,7 +4,8 @@ import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Loaded, Section } from '@/components/section'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
@@ -20,62 +21,7 @@ export default function Classes() {
   const go = useGo()
   const query = useClasses()
   const list = query.data?.data
-  const columns: ColumnDef<PrivacyClass, unknown>[] = [
-    {
-      accessorKey: 'name',
-      header: text.common.name,
-      meta: { label: '' },
-      cell: ({ row: { original } }) => (
-        <span className="two">
-          <span>
-            <Link className="med" to={`/policies/classes/${original.id}`}>
-              {original.name}
-            </Link>{' '}
-            {original.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
-          </span>
-          {original.description ? <small>{original.description}</small> : null}
-        </span>
-      ),
-    },
-    {
-      accessorKey: 'fail_policy_floor',
-      header: text.policies.floor,
-      cell: ({ row: { original } }) =>
-        original.fail_policy_floor === 'fail-open' ? (
-          <span className="dim">{text.policies.failWords[original.fail_policy_floor]}</span>
-        ) : (
-          (text.policies.failWords[original.fail_policy_floor] ?? original.fail_policy_floor)
-        ),
-    },
-    {
-      id: 'blocks',
-      header: text.policies.blocks,
-      enableSorting: false,
-      cell: ({ row: { original } }) => {
-        const on = SWITCHES.filter((field) => original[field]).map(
-          (field) => text.policies.switchShort[field],
-        )
-        return on.length > 0 ? on.join(', ') : <span className="dim">-</span>
-      },
-    },
-    {
-      accessorKey: 'webrtc',
-      header: text.policies.webrtc,
-      meta: { wide: true },
-      cell: ({ row: { original } }) => text.policies.webrtcs[original.webrtc] ?? original.webrtc,
-    },
-    {
-      accessorKey: 'query_log',
-      header: text.policies.queryLog,
-      cell: ({ row: { original } }) => text.policies.queryLogs[original.query_log] ?? original.query_log,
-    },
-    {
-      accessorKey: 'allow_exceptions',
-      header: text.policies.exceptionsAllowed,
-      cell: ({ row: { original } }) =>
-        original.allow_exceptions ? text.policies.allowed : text.policies.notAllowed,
-    },
-  ]
+  const columns = useColumns()
   return (
     <>
       <Answer
@@ -111,4 +57,59 @@ export default function Classes() {
       </Section>
     </>
   )
+}
+
+function useColumns(): Column<PrivacyClass>[] {
+  const text = useText()
+  return [
+    {
+      head: text.common.name,
+      sort: 'name',
+      bare: true,
+      cell: (row) => (
+        <span className="two">
+          <span>
+            <Link className="med" to={`/policies/classes/${row.id}`}>
+              {row.name}
+            </Link>{' '}
+            {row.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
+          </span>
+          {row.description ? <small>{row.description}</small> : null}
+        </span>
+      ),
+    },
+    {
+      head: text.policies.floor,
+      sort: 'fail_policy_floor',
+      cell: (row) =>
+        row.fail_policy_floor === 'fail-open' ? (
+          <span className="dim">{text.policies.failWords[row.fail_policy_floor]}</span>
+        ) : (
+          (text.policies.failWords[row.fail_policy_floor] ?? row.fail_policy_floor)
+        ),
+    },
+    {
+      head: text.policies.blocks,
+      cell: (row) => {
+        const on = SWITCHES.filter((field) => row[field]).map((field) => text.policies.switchShort[field])
+        return on.length > 0 ? on.join(', ') : <span className="dim">-</span>
+      },
+    },
+    {
+      head: text.policies.webrtc,
+      sort: 'webrtc',
+      wide: true,
+      cell: (row) => text.policies.webrtcs[row.webrtc] ?? row.webrtc,
+    },
+    {
+      head: text.policies.queryLog,
+      sort: 'query_log',
+      cell: (row) => text.policies.queryLogs[row.query_log] ?? row.query_log,
+    },
+    {
+      head: text.policies.exceptionsAllowed,
+      sort: 'allow_exceptions',
+      cell: (row) => (row.allow_exceptions ? text.policies.allowed : text.policies.notAllowed),
+    },
+  ]
 }

@@ -21,6 +21,14 @@ export const useProfiles = () => useGet('/profiles', ALL)
 export const useChains = () => useGet('/chains', ALL)
 export const useClasses = () => useGet('/privacy-classes', ALL)
 
+/** Choices by id; one that is stored by its name stays so. */
+export function byName(list: { id: string; name: string }[], chosen: string | null, none: string) {
+  return [
+    ['', none] as const,
+    ...list.map((each): [string, string] => [chosen === each.name ? each.name : each.id, each.name]),
+  ]
+}
+
 /** The daemon evaluates stored policies as well as applied ones. */
 export const EVALUATES_PENDING = hasParameter('GET /policy/leak-matrix', 'pending')
 

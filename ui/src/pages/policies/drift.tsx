@@ -2,7 +2,8 @@
 
 import { useGet } from '@/api/query'
 import type { Schemas } from '@/api/client'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
@@ -13,44 +14,25 @@ type Item = Schemas['Drift']
 export function Drift() {
   const text = useText()
   const words = text.policies.driftColumns
-  const columns: ColumnDef<Item, unknown>[] = [
+  const columns: Column<Item>[] = [
     {
-      id: 'object',
-      header: words.object,
-      meta: { label: '' },
-      enableSorting: false,
-      cell: ({ row }) => (
+      head: words.object,
+      bare: true,
+      cell: (row) => (
         <span className="two">
-          <span className="med">{row.original.resource}</span>
-          <small>{row.original.type}</small>
+          <span className="med">{row.resource}</span>
+          <small>{row.type}</small>
         </span>
       ),
     },
-    { accessorKey: 'field', header: words.field, enableSorting: false },
+    { head: words.field, cell: (row) => row.field },
+    { head: words.expected, cell: (row) => <code>{row.expected || '-'}</code> },
+    { head: words.actual, cell: (row) => <code>{row.actual || '-'}</code> },
+    { head: words.at, cell: (row) => <Age time={row.detected_at} /> },
     {
-      id: 'expected',
-      header: words.expected,
-      enableSorting: false,
-      cell: ({ row }) => <code>{row.original.expected || '-'}</code>,
-    },
-    {
-      id: 'actual',
-      header: words.actual,
-      enableSorting: false,
-      cell: ({ row }) => <code>{row.original.actual || '-'}</code>,
-    },
-    {
-      id: 'at',
-      header: words.at,
-      enableSorting: false,
-      cell: ({ row }) => <Age time={row.original.detected_at} />,
-    },
-    {
-      id: 'state',
-      header: words.state,
-      enableSorting: false,
-      cell: ({ row }) =>
-        row.original.repaired ? (
+      head: words.state,
+      cell: (row) =>
+        row.repaired ? (
           <StateWord state="ok">{text.policies.repaired}</StateWord>
         ) : (
           <StateWord state="degraded">{text.policies.notRepaired}</StateWord>

@@ -5,15 +5,15 @@ import { ApiError, call, client } from '@/api/client'
 import { useChange } from '@/api/query'
 import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
-import { useDraft } from '@/components/draft'
-import { Check, ErrorSummary, Select, TextArea, TextField } from '@/components/fields'
+import { useDraft, type Draft } from '@/components/draft'
+import { linesOf } from '@/components/draft-lines'
+import { LONGEST, type Exception, type ExceptionInput } from '@/components/exceptions/exceptions'
+import { ErrorSummary } from '@/components/fields'
+import { FieldList } from '@/components/form-fields'
 import { HostAdopter } from '@/components/hosts/host-adopter'
-import { PickOne } from '@/components/picker'
 import { Failure } from '@/components/section'
 import { useText } from '@/text'
 import { useNames, useProfiles } from './data'
-import { LONGEST, type Exception, type ExceptionInput } from '@/components/exceptions/exceptions'
-import { linesOf } from '@/components/form'
 
 type Kind = Exception['type']
 
@@ -39,10 +39,9 @@ const START: Written = {
 
 export function ExceptionForm({ device, onDone }: { device?: string; onDone: () => void }) {
   const text = useText()
-  const { devices, loading } = useNames()
-  const profiles = useProfiles().data?.data ?? []
+  const { devices } = useNames()
   const draft = useDraft<Written>('exception', { ...START, device_id: device ?? '' })
-  const { value, set } = draft
+  const { value } = draft
   const [asked, setAsked] = useState(false)
   const start = useChange((body: ExceptionInput) => call(client.POST('/exceptions', { body: body as never })))
   const problem = start.error instanceof ApiError ? start.error : null
@@ -50,26 +49,21 @@ export function ExceptionForm({ device, onDone }: { device?: string; onDone: () 
   const submit = () => {
     setAsked(true)
     if (missing) return
-    const body = {
-      type: value.type,
-      device_id: value.device_id,
-      duration_min: Number(value.duration),
-      reason: value.reason.trim(),
-      targets: value.type === 'service-allowlist' ? linesOf(value.targets) : [],
-      allow_direct: value.type !== 'quarantine' && value.allow_direct,
-      profile: value.type === 'temporary-direct' ? value.profile || null : null,
-    } as ExceptionInput
-    start.mutate(body, {
+    start.mutate(inputOf(value), {
       onSuccess: ({ data, warnings }) => {
-        say(
-          text.policies.exceptionStarted(devices.find((each) => each.id === data.device_id)?.name ?? '-'),
-          warnings,
-        )
+        const name = devices.find((each) => each.id === data.device_id)?.name ?? '-'
+        say(text.policies.exceptionStarted(name), warnings)
         draft.discard()
         onDone()
       },
     })
   }
+  const errorOf = (path: string) =>
+    problem?.of(path) ??
+    (path === 'reason' && asked && missing ? text.policies.reasonMissing : undefined) ??
+    (path === 'targets'
+      ? problem?.fields.find((field) => field.path.startsWith('targets'))?.message
+      : undefined)
   return (
     <form
       className="form"
@@ -80,93 +74,9 @@ export function ExceptionForm({ device, onDone }: { device?: string; onDone: () 
       }}
     >
       {problem ? <ErrorSummary error={problem} /> : start.error ? <Failure error={start.error} /> : null}
-      <Select
-        label={text.policies.exceptionType}
-        hint={text.policies.exceptionMeans[value.type]}
-        value={value.type}
-        error={problem?.of('type')}
-        options={Object.entries(text.policies.exceptionTypes).map(
-          ([kind, said]) => [kind as Kind, said] as const,
-        )}
-        onChange={(type) => set('type', type)}
-      />
-      <PickOne
-        label={text.policies.exceptionDevice}
-        value={value.device_id}
-        error={problem?.of('device_id')}
-        options={[
-          ['', text.policies.choose],
-          ...devices.map((each): [string, string] => [each.id, each.name]),
-        ]}
-        loading={loading}
-        onChange={(id) => set('device_id', id)}
-      />
-      <HostAdopter onAdopted={(id) => set('device_id', id)} />
-      <div className="formrow">
-        <TextField
-          label={text.policies.duration}
-          hint={text.policies.durationHint}
-          type="number"
-          min={1}
-          max={LONGEST}
-          value={value.duration}
-          error={problem?.of('duration_min')}
-          onChange={(duration) => set('duration', duration)}
-        />
-        <div className="btns">
-          {text.policies.durations.map(([minutes, label]) => (
-            <Button
-              key={minutes}
-              size="small"
-              aria-pressed={Number(value.duration) === minutes}
-              onClick={() => set('duration', String(minutes))}
-            >
-              {label}
-            </Button>
-          ))}
-        </div>
-      </div>
-      <TextField
-        label={text.policies.exceptionReason}
-        hint={text.policies.reasonHint}
-        value={value.reason}
-        required
-        error={problem?.of('reason') ?? (asked && missing ? text.policies.reasonMissing : undefined)}
-        onChange={(reason) => set('reason', reason)}
-      />
-      {value.type === 'service-allowlist' ? (
-        <TextArea
-          label={text.policies.targets}
-          hint={text.policies.targetsHint}
-          value={value.targets}
-          error={
-            problem?.of('targets') ??
-            problem?.fields.find((field) => field.path.startsWith('targets'))?.message
-          }
-          spellCheck={false}
-          onChange={(targets) => set('targets', targets)}
-        />
-      ) : null}
-      {value.type === 'temporary-direct' && profiles.length > 0 ? (
-        <Select
-          label={text.policies.exceptionProfile}
-          value={value.profile}
-          error={problem?.of('profile')}
-          options={[
-            ['', text.policies.noneChosen],
-            ...profiles.map((each): [string, string] => [each.id, each.name]),
-          ]}
-          onChange={(profile) => set('profile', profile)}
-        />
-      ) : null}
-      {value.type === 'quarantine' ? null : (
-        <Check
-          label={text.policies.allowDirect}
-          hint={text.policies.allowDirectHint}
-          checked={value.allow_direct}
-          onChange={(allow) => set('allow_direct', allow)}
-        />
-      )}
+      <Subject draft={draft} error={errorOf} />
+      <Duration draft={draft} error={errorOf} />
+      <Limits draft={draft} error={errorOf} />
       <div className="btns">
         <Button
           kind="primary"
@@ -182,5 +92,124 @@ export function ExceptionForm({ device, onDone }: { device?: string; onDone: () 
         </Button>
       </div>
     </form>
+  )
+}
+
+function inputOf(value: Written): ExceptionInput {
+  return {
+    type: value.type,
+    device_id: value.device_id,
+    duration_min: Number(value.duration),
+    reason: value.reason.trim(),
+    targets: value.type === 'service-allowlist' ? linesOf(value.targets) : [],
+    allow_direct: value.type !== 'quarantine' && value.allow_direct,
+    profile: value.type === 'temporary-direct' ? value.profile || null : null,
+  } as ExceptionInput
+}
+
+interface PartProps {
+  draft: Draft<Written>
+  error: (path: string) => string | undefined
+}
+
+/** What it does, and for which device. */
+function Subject({ draft, error }: PartProps) {
+  const words = useText().policies
+  const { devices, loading } = useNames()
+  return (
+    <>
+      <FieldList
+        draft={draft}
+        error={error}
+        fields={[
+          {
+            field: 'type',
+            kind: 'choice',
+            label: words.exceptionType,
+            hint: words.exceptionMeans[draft.value.type],
+            options: Object.entries(words.exceptionTypes),
+          },
+          {
+            field: 'device_id',
+            kind: 'select',
+            label: words.exceptionDevice,
+            options: [['', words.choose], ...devices.map((each) => [each.id, each.name] as const)],
+            loading,
+          },
+        ]}
+      />
+      <HostAdopter onAdopted={(id) => draft.set('device_id', id)} />
+    </>
+  )
+}
+
+function Duration({ draft, error }: PartProps) {
+  const words = useText().policies
+  return (
+    <div className="formrow">
+      <FieldList
+        draft={draft}
+        error={error}
+        fields={[
+          {
+            field: 'duration',
+            path: 'duration_min',
+            kind: 'number',
+            label: words.duration,
+            hint: words.durationHint,
+            min: 1,
+            max: LONGEST,
+          },
+        ]}
+      />
+      <div className="btns">
+        {words.durations.map(([minutes, label]) => (
+          <Button
+            key={minutes}
+            size="small"
+            aria-pressed={Number(draft.value.duration) === minutes}
+            onClick={() => draft.set('duration', String(minutes))}
+          >
+            {label}
+          </Button>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+/** Why it is made, and what it lets out. */
+function Limits({ draft, error }: PartProps) {
+  const words = useText().policies
+  const profiles = useProfiles().data?.data ?? []
+  const { type } = draft.value
+  return (
+    <FieldList
+      draft={draft}
+      error={error}
+      fields={[
+        { field: 'reason', label: words.exceptionReason, hint: words.reasonHint, required: true },
+        type === 'service-allowlist' && {
+          field: 'targets',
+          kind: 'area',
+          rows: 5,
+          label: words.targets,
+          hint: words.targetsHint,
+        },
+        type === 'temporary-direct' &&
+          profiles.length > 0 && {
+            field: 'profile',
+            kind: 'choice',
+            label: words.exceptionProfile,
+            options: [['', words.noneChosen], ...profiles.map((each) => [each.id, each.name] as const)],
+          },
+        type !== 'quarantine' && {
+          field: 'allow_direct',
+          kind: 'check',
+          label: words.allowDirect,
+          hint: words.allowDirectHint,
+        },
+      ]}
+    />
   )
 }

@@ -2,7 +2,8 @@
 
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { HopChip } from '@/components/path'
 import { Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
@@ -16,31 +17,27 @@ export function FailMatrix() {
   const text = useText()
   const query = useGet('/policy/fail-matrix')
   const words = text.policies.failColumns
-  const columns: ColumnDef<Row, unknown>[] = [
+  const columns: Column<Row>[] = [
     {
-      id: 'policy',
-      header: words.policy,
-      meta: { label: '' },
-      enableSorting: false,
-      cell: ({ row }) => (
+      head: words.policy,
+      bare: true,
+      cell: (row) => (
         <span className="two">
-          <Link className="med" to={`/policies/${row.original.policy_id}`}>
-            {row.original.name}
+          <Link className="med" to={`/policies/${row.policy_id}`}>
+            {row.name}
           </Link>
-          <small>{text.policies.failWords[row.original.fail_policy] ?? row.original.fail_policy}</small>
+          <small>{text.policies.failWords[row.fail_policy] ?? row.fail_policy}</small>
         </span>
       ),
     },
     {
-      id: 'hops',
-      header: words.hops,
-      enableSorting: false,
-      cell: ({ row }) =>
-        row.original.hops.length === 0 ? (
+      head: words.hops,
+      cell: (row) =>
+        row.hops.length === 0 ? (
           <span className="dim">-</span>
         ) : (
           <span className="path path--list">
-            {row.original.hops.map((hop) => (
+            {row.hops.map((hop) => (
               <span key={`${hop.type} ${hop.target}`} title={hop.reason || undefined}>
                 <HopChip
                   state={hop.type === 'interface' ? 'direct' : hop.healthy ? 'ok' : 'down'}
@@ -51,18 +48,11 @@ export function FailMatrix() {
           </span>
         ),
     },
-    ...(['current', 'if_first_fails', 'if_all_fail'] as const).map((field): ColumnDef<Row, unknown> => ({
-      id: field,
-      header: field === 'current' ? words.current : field === 'if_first_fails' ? words.first : words.all,
-      enableSorting: false,
-      cell: ({ row }) => <OutcomeWord outcome={row.original[field]} />,
+    ...(['current', 'if_first_fails', 'if_all_fail'] as const).map((field): Column<Row> => ({
+      head: field === 'current' ? words.current : field === 'if_first_fails' ? words.first : words.all,
+      cell: (row) => <OutcomeWord outcome={row[field]} />,
     })),
-    {
-      id: 'leak',
-      header: words.leak,
-      enableSorting: false,
-      cell: ({ row }) => (row.original.leak_possible ? text.common.yes : text.common.no),
-    },
+    { head: words.leak, cell: (row) => (row.leak_possible ? text.common.yes : text.common.no) },
   ]
   return (
     <Section title={text.policies.failMatrix} hint={text.policies.failMatrixHint}>

@@ -1,10 +1,11 @@
 // The form of a policy.
 
-import { Check, Field, Select, TextField } from '@/components/fields'
+import { Field, Select } from '@/components/fields'
+import { FieldList } from '@/components/form-fields'
 import type { Draft as Drafting } from '@/components/draft'
 import { Segmented } from '@/components/segmented'
 import { useText } from '@/text'
-import { useChains, useClasses, useProfiles } from './data'
+import { byName, useChains, useClasses, useProfiles } from './data'
 import { FailChoice } from './fail-choice'
 import { HopEditor, HopUseChoice } from './hop-editor'
 import { fromLocal, toLocal } from './local-time'
@@ -24,31 +25,22 @@ export function PolicyForm({ draft, errorOf }: Props) {
   return (
     <div className="form">
       <div className="form form--2">
-        <TextField
-          label={text.common.name}
-          value={value.name}
-          error={errorOf('name')}
-          autoComplete="off"
-          onChange={(name) => set('name', name)}
+        <FieldList
+          draft={draft}
+          error={errorOf}
+          fields={[
+            { field: 'name', label: text.common.name },
+            {
+              field: 'priority',
+              kind: 'number',
+              label: text.policies.priority,
+              hint: text.policies.priorityHint,
+              min: 0,
+              max: 1_000_000,
+            },
+            { field: 'description', label: text.common.description, wide: true },
+          ]}
         />
-        <TextField
-          label={text.policies.priority}
-          hint={text.policies.priorityHint}
-          type="number"
-          min={0}
-          max={1_000_000}
-          value={String(value.priority)}
-          error={errorOf('priority')}
-          onChange={(priority) => set('priority', Math.round(Number(priority)))}
-        />
-        <div className="wide">
-          <TextField
-            label={text.common.description}
-            value={value.description}
-            error={errorOf('description')}
-            onChange={(description) => set('description', description)}
-          />
-        </div>
       </div>
       <h3>{text.policies.sectionWho}</h3>
       <SourcePicker
@@ -79,11 +71,6 @@ function WayFields({ draft, errorOf }: Props) {
   const chains = useChains().data?.data ?? []
   const way: Way = value.chain !== null ? 'chain' : value.profile !== null ? 'profile' : 'hops'
   const fail = value.fail_policy ?? 'fail-closed'
-  const named = (list: { id: string; name: string }[], key: string | null) =>
-    [
-      ['', text.policies.choose],
-      ...list.map((each): [string, string] => [key === each.name ? each.name : each.id, each.name]),
-    ] as [string, string][]
   return (
     <>
       <Segmented<Way>
@@ -110,7 +97,7 @@ function WayFields({ draft, errorOf }: Props) {
           label={text.policies.profile}
           value={value.profile ?? ''}
           error={errorOf('profile')}
-          options={named(profiles, value.profile)}
+          options={byName(profiles, value.profile, text.policies.choose)}
           onChange={(profile) => set('profile', profile)}
         />
       ) : way === 'chain' ? (
@@ -118,7 +105,7 @@ function WayFields({ draft, errorOf }: Props) {
           label={text.policies.chain}
           value={value.chain ?? ''}
           error={errorOf('chain')}
-          options={named(chains, value.chain)}
+          options={byName(chains, value.chain, text.policies.choose)}
           onChange={(chain) => set('chain', chain)}
         />
       ) : (
@@ -135,61 +122,58 @@ function WayFields({ draft, errorOf }: Props) {
   )
 }
 
-function MoreFields({ draft: { value, set }, errorOf }: Props) {
+function MoreFields({ draft, errorOf }: Props) {
   const text = useText()
+  const words = text.policies
+  const { value, set } = draft
   const classes = useClasses().data?.data ?? []
-  const options = (words: Record<string, string>) =>
-    Object.entries(words).map(([key, said]) => [key, said] as const)
   return (
     <div className="form form--2">
-      <Select
-        label={text.policies.privacyClass}
-        value={value.privacy_class ?? ''}
-        error={errorOf('privacy_class')}
-        options={[
-          ['', text.policies.noneChosen],
-          ...classes.map((each): [string, string] => [
-            value.privacy_class === each.name ? each.name : each.id,
-            each.name,
-          ]),
+      <FieldList
+        draft={draft}
+        error={errorOf}
+        fields={[
+          {
+            field: 'privacy_class',
+            kind: 'choice',
+            nullable: true,
+            label: words.privacyClass,
+            options: byName(classes, value.privacy_class, words.noneChosen),
+          },
+          {
+            field: 'expires_at',
+            label: words.expires,
+            hint: words.expiresHint,
+            render: (field) => (
+              <Field {...field}>
+                {(id, describedBy) => (
+                  <input
+                    id={id}
+                    type="datetime-local"
+                    className="field"
+                    aria-describedby={describedBy}
+                    value={toLocal(value.expires_at)}
+                    onChange={(event) => set('expires_at', fromLocal(event.target.value))}
+                  />
+                )}
+              </Field>
+            ),
+          },
+          { field: 'reject', kind: 'choice', label: words.reject, options: Object.entries(words.rejects) },
+          {
+            field: 'sticky',
+            kind: 'choice',
+            nullable: true,
+            label: words.sticky,
+            options: [
+              ...(value.profile === null && value.sticky !== null
+                ? []
+                : [['', words.stickyOfProfile] as const]),
+              ...Object.entries(words.stickies),
+            ],
+          },
+          { field: 'enabled', kind: 'check', label: text.common.enabled },
         ]}
-        onChange={(chosen) => set('privacy_class', chosen || null)}
-      />
-      <Field label={text.policies.expires} hint={text.policies.expiresHint} error={errorOf('expires_at')}>
-        {(id, describedBy) => (
-          <input
-            id={id}
-            type="datetime-local"
-            className="field"
-            aria-describedby={describedBy}
-            value={toLocal(value.expires_at)}
-            onChange={(event) => set('expires_at', fromLocal(event.target.value))}
-          />
-        )}
-      </Field>
-      <Select
-        label={text.policies.reject}
-        value={value.reject}
-        error={errorOf('reject')}
-        options={options(text.policies.rejects)}
-        onChange={(reject) => set('reject', reject as Draft['reject'])}
-      />
-      <Select
-        label={text.policies.sticky}
-        value={value.sticky ?? ''}
-        error={errorOf('sticky')}
-        options={[
-          ...(value.profile === null && value.sticky !== null
-            ? []
-            : [['', text.policies.stickyOfProfile] as const]),
-          ...options(text.policies.stickies),
-        ]}
-        onChange={(sticky) => set('sticky', (sticky || null) as Draft['sticky'])}
-      />
-      <Check
-        label={text.common.enabled}
-        checked={value.enabled}
-        onChange={(enabled) => set('enabled', enabled)}
       />
     </div>
   )

@@ -1,164 +1,129 @@
 // One preset: its use, and its template.
 
-import { useParams } from '@tanstack/react-router'
-import { ApiError, call, client } from '@/api/client'
-import { get, useGet } from '@/api/query'
-import { useTitle } from '@/session/crumb'
 import { useGo } from '@/session/link'
-import { NotFound } from '@/components/not-found'
-import { useEdit } from '@/components/edit'
-import { Select, TextArea, TextField } from '@/components/fields'
 import { EditForm } from '@/components/form'
+import { FieldList } from '@/components/form-fields'
+import { ObjectRoute } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
-import { Loaded, Section } from '@/components/section'
+import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
+import { Section } from '@/components/section'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
 import { Back } from './back'
 import { policies as entry } from './entry'
 import { kindOf, NEW_PRESET, presetForm, presetInput, templateError } from './preset-model'
-import type { Preset, PresetForm } from './preset-model'
+import type { Preset } from './preset-model'
 import { PresetUse } from './preset-use'
 
+const presets = resource('/presets/{id}', {
+  key: 'preset',
+  fields: (preset: Preset | null) => (preset ? presetForm(preset) : NEW_PRESET),
+  body: presetInput,
+})
+
 export default function PresetPage() {
-  const text = useText()
-  const words = text.presets
-  const { id } = useParams({ strict: false }) as { id: string }
-  const isNew = id === 'new'
-  const query = useGet('/presets/{id}', { path: { id } }, { enabled: !isNew })
-  const preset = query.data?.data
-  const etag = query.data?.etag ?? null
-  useTitle(isNew ? words.createTitle : preset?.name)
-  if (query.error instanceof ApiError && query.error.status === 404) return <NotFound />
-  if (isNew)
-    return (
-      <ObjectPage question={words.question} answer={words.createTitle} entry={entry}>
-        <Section title={words.template} hint={words.templateHint}>
-          <Form preset={null} etag={null} />
-        </Section>
-      </ObjectPage>
-    )
+  const words = useText().presets
   return (
-    <ObjectPage
-      question={preset ? words.useQuestion(preset.name) : words.question}
-      answer={
-        preset ? (
-          <>
-            {words.useAnswer[kindOf(preset)]} {preset.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
-          </>
-        ) : query.error ? (
-          text.common.unreachable
-        ) : (
-          text.common.loading
-        )
-      }
-      entry={entry}
-      deletion={
-        preset && !preset.builtin
-          ? {
-              name: preset.name,
-              title: text.policies.deleteTitle(preset.name),
-              consequence: words.deleteMeans,
-              action: words.deleteAction,
-              remove: () => call(client.DELETE('/presets/{id}', { params: { path: { id } } })),
-              back: '/policies/presets',
-              draft: `preset.${id}`,
-            }
-          : null
-      }
-    >
-      <Loaded query={query} lines={8}>
-        {(read) => (
-          <>
-            <PresetUse key={`use ${read.id}`} preset={read} />
-            <Section title={words.template} hint={read.builtin ? words.builtinHint : words.templateHint}>
-              <Form key={read.id} preset={read} etag={etag} />
-            </Section>
-          </>
-        )}
-      </Loaded>
+    <ObjectRoute resource={presets} newTitle={words.createTitle}>
+      {(stored) => (stored ? <StoredPreset stored={stored} /> : <NewPreset />)}
+    </ObjectRoute>
+  )
+}
+
+function NewPreset() {
+  const words = useText().presets
+  return (
+    <ObjectPage question={words.question} answer={words.createTitle} entry={entry}>
+      <Section title={words.template} hint={words.templateHint}>
+        <Form stored={null} />
+      </Section>
     </ObjectPage>
   )
 }
 
-const CATEGORIES = ['streaming', 'gaming', 'work', 'iot', 'privacy'] as const
+function StoredPreset({ stored }: { stored: Stored<Preset> }) {
+  const text = useText()
+  const words = text.presets
+  const preset = stored.data
+  return (
+    <ObjectPage
+      question={words.useQuestion(preset.name)}
+      answer={
+        <>
+          {words.useAnswer[kindOf(preset)]} {preset.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
+        </>
+      }
+      entry={entry}
+      deletion={
+        preset.builtin
+          ? null
+          : deletionOf(presets, preset, {
+              title: text.policies.deleteTitle(preset.name),
+              consequence: words.deleteMeans,
+              action: words.deleteAction,
+              back: '/policies/presets',
+            })
+      }
+    >
+      <PresetUse preset={preset} />
+      <Section title={words.template} hint={preset.builtin ? words.builtinHint : words.templateHint}>
+        <Form stored={stored} />
+      </Section>
+    </ObjectPage>
+  )
+}
 
-function Form({ preset, etag }: { preset: Preset | null; etag: string | null }) {
+const CATEGORIES = ['streaming', 'gaming', 'work', 'iot', 'privacy']
+
+function Form({ stored }: { stored: Stored<Preset> | null }) {
   const text = useText()
   const words = text.presets
   const go = useGo()
-  const edit = useEdit<PresetForm, Preset>({
-    key: `preset.${preset?.id ?? 'new'}`,
-    version: { value: preset ? presetForm(preset) : NEW_PRESET, etag },
-    save: async (value, tag) =>
-      preset
-        ? call(
-            client.PUT('/presets/{id}', {
-              params: { path: { id: preset.id }, header: tag ? { 'If-Match': tag } : {} },
-              body: presetInput(value),
-            }),
-          )
-        : call(client.POST('/presets', { body: presetInput(value) })),
-    read: async () => {
-      const now = await get('/presets/{id}', { path: { id: preset?.id ?? '' } })
-      return { value: presetForm(now.data), etag: now.etag }
-    },
+  const edit = useObjectEdit(presets, stored, {
     onSaved: (saved) => {
-      if (!preset) go(`/policies/presets/${saved.id}`)
+      if (!stored) go(`/policies/presets/${saved.id}`)
     },
   })
-  const { value, set } = edit.draft
-  const invalid = templateError(value.template)
+  const { kind, template } = edit.draft.value
+  const invalid = templateError(template)
+  const errorOf = (path: string) =>
+    path === 'template' && invalid
+      ? text.policies.jsonInvalid(invalid)
+      : ((path === 'template' ? edit.of(`template.${kind}`) : undefined) ?? edit.of(path))
   return (
-    <EditForm edit={edit} isNew={!preset} buttons={<Back to="/policies/presets">{words.label}</Back>}>
+    <EditForm edit={edit} isNew={!stored} buttons={<Back to="/policies/presets">{words.label}</Back>}>
       <div className="form form--2 form--fields">
-        <TextField
-          label={text.common.name}
-          value={value.name}
-          error={edit.of('name')}
-          disabled={preset?.builtin}
-          autoComplete="off"
-          required
-          onChange={(name) => set('name', name)}
-        />
-        <Select
-          label={words.category}
-          value={value.category as string}
-          error={edit.of('category')}
-          options={CATEGORIES.map((each) => [each, words.categories[each] ?? each] as const)}
-          onChange={(category) => set('category', category as PresetForm['category'])}
-        />
-        <div className="wide">
-          <TextField
-            label={text.common.description}
-            value={value.description}
-            error={edit.of('description')}
-            onChange={(description) => set('description', description)}
-          />
-        </div>
-        <Select
-          label={words.makes}
-          value={value.kind}
-          options={[
-            ['policy', words.kinds.policy],
-            ['profile', words.kinds.profile],
+        <FieldList
+          draft={edit.draft}
+          error={errorOf}
+          fields={[
+            { field: 'name', label: text.common.name, disabled: stored?.data.builtin, required: true },
+            {
+              field: 'category',
+              kind: 'choice',
+              label: words.category,
+              options: CATEGORIES.map((each) => [each, words.categories[each] ?? each]),
+            },
+            { field: 'description', label: text.common.description, wide: true },
+            {
+              field: 'kind',
+              kind: 'choice',
+              label: words.makes,
+              options: [
+                ['policy', words.kinds.policy],
+                ['profile', words.kinds.profile],
+              ],
+            },
+            {
+              field: 'template',
+              kind: 'area',
+              rows: 12,
+              wide: true,
+              label: words.templateLabel,
+              hint: words.templateFields[kind],
+            },
           ]}
-          onChange={(kind) => set('kind', kind)}
         />
-        <div className="wide">
-          <TextArea
-            label={words.templateLabel}
-            hint={words.templateFields[value.kind]}
-            rows={12}
-            spellCheck={false}
-            value={value.template}
-            error={
-              invalid
-                ? text.policies.jsonInvalid(invalid)
-                : (edit.of(`template.${value.kind}`) ?? edit.of('template'))
-            }
-            onChange={(template) => set('template', template)}
-          />
-        </div>
       </div>
     </EditForm>
   )

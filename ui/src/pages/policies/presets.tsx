@@ -4,7 +4,8 @@ import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
@@ -14,64 +15,15 @@ import { bodyOf, draftOf, kindOf, startOf, type Preset } from './preset-model'
 
 export const usePresets = () => useGet('/presets')
 
+/** What happens to its traffic when its hops are down. */
+const failOf = (preset: Preset): string => draftOf(preset, startOf(preset)).fail_policy ?? ''
+
 export default function Presets() {
   const text = useText()
   const words = text.presets
   const query = usePresets()
   const list = query.data?.data
-  const columns: ColumnDef<Preset, unknown>[] = [
-    {
-      accessorKey: 'name',
-      header: text.common.name,
-      meta: { label: '' },
-      cell: ({ row: { original } }) => (
-        <span className="two">
-          <span>
-            <Link className="med" to={`/policies/presets/${original.id}`}>
-              {original.name}
-            </Link>{' '}
-            {original.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
-          </span>
-          {original.description ? <small>{original.description}</small> : null}
-        </span>
-      ),
-    },
-    {
-      accessorKey: 'category',
-      header: words.category,
-      meta: { wide: true },
-      cell: ({ row: { original } }) => words.categories[original.category] ?? original.category,
-    },
-    {
-      id: 'kind',
-      header: words.makes,
-      accessorFn: kindOf,
-      cell: ({ row: { original } }) => words.kinds[kindOf(original)],
-    },
-    {
-      id: 'hops',
-      header: text.policies.columns.hops,
-      enableSorting: false,
-      cell: ({ row: { original } }) => <TemplateHops preset={original} />,
-    },
-    {
-      id: 'fail',
-      header: text.policies.failLabel,
-      accessorFn: (preset) => draftOf(preset, startOf(preset)).fail_policy ?? '',
-      cell: ({ getValue }) => text.policies.failWords[getValue() as string] ?? (getValue() as string),
-    },
-    {
-      id: 'use',
-      header: '',
-      enableSorting: false,
-      meta: { label: '' },
-      cell: ({ row: { original } }) => (
-        <Link className="btn btn--s" to={`/policies/presets/${original.id}`}>
-          {words.use}
-        </Link>
-      ),
-    },
-  ]
+  const columns = useColumns()
   return (
     <>
       <Answer
@@ -113,4 +65,47 @@ function TemplateHops({ preset }: { preset: Preset }) {
   if (typeof chain === 'string') return <>{text.policies.chainHops(chain)}</>
   if (typeof profile === 'string') return <>{text.policies.profileHops(profile)}</>
   return <span className="dim">{fail_policy === 'fail-open' ? text.presets.direct : text.presets.open}</span>
+}
+
+function useColumns(): Column<Preset>[] {
+  const text = useText()
+  const words = text.presets
+  return [
+    {
+      head: text.common.name,
+      sort: 'name',
+      bare: true,
+      cell: (row) => (
+        <span className="two">
+          <span>
+            <Link className="med" to={`/policies/presets/${row.id}`}>
+              {row.name}
+            </Link>{' '}
+            {row.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
+          </span>
+          {row.description ? <small>{row.description}</small> : null}
+        </span>
+      ),
+    },
+    {
+      head: words.category,
+      sort: 'category',
+      wide: true,
+      cell: (row) => words.categories[row.category] ?? row.category,
+    },
+    { head: words.makes, sort: kindOf, cell: (row) => words.kinds[kindOf(row)] },
+    { head: text.policies.columns.hops, cell: (row) => <TemplateHops preset={row} /> },
+    {
+      head: text.policies.failLabel,
+      sort: failOf,
+      cell: (row) => text.policies.failWords[failOf(row)] ?? failOf(row),
+    },
+    {
+      cell: (row) => (
+        <Link className="btn btn--s" to={`/policies/presets/${row.id}`}>
+          {words.use}
+        </Link>
+      ),
+    },
+  ]
 }

@@ -4,7 +4,8 @@ import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { useText } from '@/text'
@@ -76,50 +77,40 @@ function ProfileTable({ list }: { list: Profile[] }) {
   const go = useGo()
   const classes = useClasses().data?.data
   const chains = useChains().data?.data
-  const columns: ColumnDef<Profile, unknown>[] = [
+  const columns: Column<Profile>[] = [
     {
-      accessorKey: 'name',
-      header: text.common.name,
-      meta: { label: '' },
-      cell: ({ row: { original } }) => (
+      head: text.common.name,
+      sort: 'name',
+      bare: true,
+      cell: (row) => (
         <span className="two">
-          <Link className="med" to={`/policies/profiles/${original.id}`}>
-            {original.name}
+          <Link className="med" to={`/policies/profiles/${row.id}`}>
+            {row.name}
           </Link>
-          {original.description ? <small>{original.description}</small> : null}
+          {row.description ? <small>{row.description}</small> : null}
         </span>
       ),
     },
     {
-      id: 'hops',
-      header: text.policies.columns.hops,
-      enableSorting: false,
-      cell: ({ row: { original } }) =>
-        original.chain ? (
-          text.policies.chainHops(nameIn(chains, original.chain))
-        ) : original.hops.length > 0 ? (
-          <Hops way={original} />
+      head: text.policies.columns.hops,
+      cell: (row) =>
+        row.chain ? (
+          text.policies.chainHops(nameIn(chains, row.chain))
+        ) : row.hops.length > 0 ? (
+          <Hops way={row} />
         ) : (
-          <span className="dim">{text.policies.noHops[original.fail_policy] ?? '-'}</span>
+          <span className="dim">{text.policies.noHops[row.fail_policy] ?? '-'}</span>
         ),
     },
     {
-      accessorKey: 'fail_policy',
-      header: text.policies.columns.fail,
-      cell: ({ row: { original } }) => text.policies.failWords[original.fail_policy] ?? original.fail_policy,
+      head: text.policies.columns.fail,
+      sort: 'fail_policy',
+      cell: (row) => text.policies.failWords[row.fail_policy] ?? row.fail_policy,
     },
+    { head: text.policies.dns, cell: (row) => text.policies.dnsModes[row.dns.mode] ?? row.dns.mode },
     {
-      id: 'dns',
-      header: text.policies.dns,
-      enableSorting: false,
-      cell: ({ row: { original } }) => text.policies.dnsModes[original.dns.mode] ?? original.dns.mode,
-    },
-    {
-      id: 'class',
-      header: text.policies.privacyClass,
-      enableSorting: false,
-      cell: ({ row: { original } }) =>
-        original.privacy_class ? nameIn(classes, original.privacy_class) : '-',
+      head: text.policies.privacyClass,
+      cell: (row) => (row.privacy_class ? nameIn(classes, row.privacy_class) : '-'),
     },
   ]
   return (
@@ -152,34 +143,24 @@ export function ChainState({ status }: { status: string | undefined }) {
 function ChainTable({ list }: { list: Chain[] }) {
   const text = useText()
   const go = useGo()
-  const columns: ColumnDef<Chain, unknown>[] = [
+  const columns: Column<Chain>[] = [
     {
-      accessorKey: 'name',
-      header: text.common.name,
-      meta: { label: '' },
-      cell: ({ row: { original } }) => (
-        <Link className="med" to={`/policies/chains/${original.id}`}>
-          {original.name}
+      head: text.common.name,
+      sort: 'name',
+      bare: true,
+      cell: (row) => (
+        <Link className="med" to={`/policies/chains/${row.id}`}>
+          {row.name}
         </Link>
       ),
     },
+    { head: text.policies.columns.hops, cell: (row) => <Hops way={{ hops: row.hops }} /> },
+    { head: text.policies.status, sort: 'status', cell: (row) => <ChainState status={row.status} /> },
     {
-      id: 'hops',
-      header: text.policies.columns.hops,
-      enableSorting: false,
-      cell: ({ row: { original } }) => <Hops way={{ hops: original.hops }} />,
-    },
-    {
-      accessorKey: 'status',
-      header: text.policies.status,
-      cell: ({ row: { original } }) => <ChainState status={original.status} />,
-    },
-    {
-      accessorKey: 'mtu_effective',
-      header: text.policies.effectiveMtu,
-      meta: { numeric: true },
-      cell: ({ row: { original } }) =>
-        original.mtu_effective == null ? '-' : formatNumber(original.mtu_effective),
+      head: text.policies.effectiveMtu,
+      sort: 'mtu_effective',
+      numeric: true,
+      cell: (row) => (row.mtu_effective == null ? '-' : formatNumber(row.mtu_effective)),
     },
   ]
   return (

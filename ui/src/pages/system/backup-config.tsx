@@ -1,11 +1,11 @@
 // Schedule, target and passphrase of backups.
 
-import { call, client, type Schemas } from '@/api/client'
-import { get } from '@/api/query'
+import type { Schemas } from '@/api/client'
 import { Button } from '@/components/button'
-import { useEdit } from '@/components/edit'
-import { Check, Select, TextArea, TextField } from '@/components/fields'
+import type { Edit } from '@/components/edit'
 import { FormErrors } from '@/components/form'
+import { FieldList } from '@/components/form-fields'
+import { resource, useObjectEdit } from '@/components/resource'
 import { useText } from '@/text'
 
 type Config = Schemas['BackupConfig']
@@ -22,19 +22,19 @@ type Form = {
   ca_certificate: string
 }
 
-function formOf({ enabled, schedule, retain, target }: Config): Form {
-  const { type, url, username, path, host_key, region, ca_certificate } = target
+function formOf(config: Config | null): Form {
+  const target = config?.target
   return {
-    enabled,
-    schedule,
-    retain: String(retain),
-    type,
-    url,
-    username,
-    path,
-    host_key,
-    region,
-    ca_certificate,
+    enabled: config?.enabled ?? false,
+    schedule: config?.schedule ?? '',
+    retain: String(config?.retain ?? 1),
+    type: target?.type ?? 'local',
+    url: target?.url ?? '',
+    username: target?.username ?? '',
+    path: target?.path ?? '',
+    host_key: target?.host_key ?? '',
+    region: target?.region ?? '',
+    ca_certificate: target?.ca_certificate ?? '',
   }
 }
 
@@ -44,25 +44,28 @@ type Secrets = {
   private_key: string
 }
 
-const NO_SECRETS: Secrets = { passphrase: '', secret: '', private_key: '' }
-
-const SECRETS = ['passphrase', 'secret', 'private_key'] as const
-
-function inputOf(form: Form & Secrets, config: Config) {
-  const { enabled, schedule, retain, passphrase, secret, private_key, ...target } = form
-  return {
+const backupConfig = resource('/backup/config', {
+  key: 'backup',
+  secrets: ['passphrase', 'secret', 'private_key'],
+  fields: (config: Config | null): Form & Secrets => ({
+    ...formOf(config),
+    passphrase: '',
+    secret: '',
+    private_key: '',
+  }),
+  body: ({ enabled, schedule, retain, passphrase, secret, private_key, ...target }, config) => ({
     enabled,
     schedule,
     retain: Number(retain),
-    include: config.include,
+    include: config?.include,
     target: {
       ...target,
       ...(secret ? { secret } : {}),
       ...(private_key ? { private_key } : {}),
     },
     ...(passphrase ? { passphrase } : {}),
-  }
-}
+  }),
+})
 
 interface Props {
   config: Config
@@ -73,29 +76,8 @@ interface Props {
 export function BackupConfig({ config, etag, zone }: Props) {
   const text = useText()
   const t = text.system.backups
-  const edit = useEdit<Form & Secrets>({
-    key: 'backup',
-    version: { value: { ...formOf(config), ...NO_SECRETS }, etag },
-    secrets: SECRETS,
-    save: (form, tag) =>
-      call(
-        client.PUT('/backup/config', {
-          params: { header: tag ? { 'If-Match': tag } : {} },
-          body: inputOf(form, config),
-        }),
-      ),
-    read: async () => {
-      const now = await get('/backup/config')
-      return { value: { ...formOf(now.data), ...NO_SECRETS }, etag: now.etag }
-    },
-  })
+  const edit = useObjectEdit(backupConfig, { data: config, etag }, { key: 'backup' })
   const { draft, of } = edit
-  const { type } = draft.value
-  const target = (field: keyof Form) => ({
-    value: String(draft.value[field]),
-    error: of(`target.${field}`),
-    onChange: (value: string) => draft.set(field, value),
-  })
   return (
     <form
       className="form form--2"
@@ -109,84 +91,27 @@ export function BackupConfig({ config, etag, zone }: Props) {
           <FormErrors edit={edit} />
         </div>
       ) : null}
-      <div className="wide">
-        <Check
-          label={t.enabled}
-          checked={draft.value.enabled}
-          onChange={(value) => draft.set('enabled', value)}
-        />
-      </div>
-      <TextField
-        label={t.schedule}
-        hint={t.scheduleHint(zone)}
-        value={draft.value.schedule}
-        error={of('schedule')}
-        onChange={(value) => draft.set('schedule', value)}
-        spellCheck={false}
+      <FieldList
+        draft={draft}
+        error={of}
+        fields={[
+          { field: 'enabled', kind: 'check', wide: true, label: t.enabled },
+          { field: 'schedule', label: t.schedule, hint: t.scheduleHint(zone) },
+          { field: 'retain', kind: 'number', label: t.retain, min: 1, max: 1000 },
+        ]}
       />
-      <TextField
-        label={t.retain}
-        type="number"
-        min={1}
-        max={1000}
-        value={draft.value.retain}
-        error={of('retain')}
-        onChange={(value) => draft.set('retain', value)}
-      />
-      <Select
-        label={t.type}
-        value={type}
-        error={of('target.type')}
-        options={(['local', 'sftp', 'webdav', 's3'] as const).map(
-          (each) => [each as Form['type'], t.types[each] ?? each] as const,
-        )}
-        onChange={(value) => draft.set('type', value)}
-      />
-      <TextField label={t.path} hint={t.pathHint} spellCheck={false} {...target('path')} />
-      {type === 'local' ? null : (
-        <>
-          <TextField label={t.url} hint={t.urlHint} spellCheck={false} {...target('url')} />
-          <TextField label={t.username} autoComplete="off" {...target('username')} />
-          <TextField
-            label={t.secret}
-            type="password"
-            autoComplete="new-password"
-            hint={config.target.has_secret ? t.kept : undefined}
-            value={draft.value.secret}
-            error={of('target.secret')}
-            onChange={(secret) => draft.set('secret', secret)}
-          />
-        </>
-      )}
-      {type === 'sftp' ? (
-        <>
-          <TextField label={t.hostKey} hint={t.hostKeyHint} spellCheck={false} {...target('host_key')} />
-          <div className="wide">
-            <TextArea
-              label={t.privateKey}
-              hint={config.target.has_private_key ? t.kept : undefined}
-              rows={3}
-              value={draft.value.private_key}
-              error={of('target.private_key')}
-              onChange={(private_key) => draft.set('private_key', private_key)}
-            />
-          </div>
-        </>
-      ) : null}
-      {type === 's3' ? <TextField label={t.region} {...target('region')} /> : null}
-      {type === 's3' || type === 'webdav' ? (
-        <div className="wide">
-          <TextArea label={t.ca} rows={3} {...target('ca_certificate')} />
-        </div>
-      ) : null}
-      <TextField
-        label={t.passphrase}
-        type="password"
-        autoComplete="new-password"
-        hint={config.has_passphrase ? `${t.passphraseHint} ${t.kept}` : t.passphraseHint}
-        value={draft.value.passphrase}
-        error={of('passphrase')}
-        onChange={(passphrase) => draft.set('passphrase', passphrase)}
+      <TargetFields edit={edit} config={config} />
+      <FieldList
+        draft={draft}
+        error={of}
+        fields={[
+          {
+            field: 'passphrase',
+            kind: 'secret',
+            label: t.passphrase,
+            hint: config.has_passphrase ? `${t.passphraseHint} ${t.kept}` : t.passphraseHint,
+          },
+        ]}
       />
       <div className="btns wide">
         <Button submit needs="admin" busy={edit.busy}>
@@ -195,5 +120,56 @@ export function BackupConfig({ config, etag, zone }: Props) {
       </div>
       {edit.dialog}
     </form>
+  )
+}
+
+const TYPES = ['local', 'sftp', 'webdav', 's3']
+
+/** Where the backups are written. */
+function TargetFields({ edit, config }: { edit: Edit<Form & Secrets>; config: Config }) {
+  const t = useText().system.backups
+  const { type } = edit.draft.value
+  const { has_secret, has_private_key } = config.target
+  const remote = type !== 'local'
+  const sftp = type === 'sftp'
+  return (
+    <FieldList
+      draft={edit.draft}
+      error={(path) => edit.of(`target.${path}`)}
+      fields={[
+        {
+          field: 'type',
+          kind: 'choice',
+          label: t.type,
+          options: TYPES.map((each) => [each, t.types[each] ?? each]),
+        },
+        { field: 'path', label: t.path, hint: t.pathHint },
+        remote && { field: 'url', label: t.url, hint: t.urlHint },
+        remote && { field: 'username', label: t.username },
+        remote && {
+          field: 'secret',
+          kind: 'secret',
+          label: t.secret,
+          hint: has_secret ? t.kept : undefined,
+        },
+        sftp && { field: 'host_key', label: t.hostKey, hint: t.hostKeyHint },
+        sftp && {
+          field: 'private_key',
+          kind: 'area',
+          rows: 3,
+          wide: true,
+          label: t.privateKey,
+          hint: has_private_key ? t.kept : undefined,
+        },
+        type === 's3' && { field: 'region', label: t.region },
+        (type === 's3' || type === 'webdav') && {
+          field: 'ca_certificate',
+          kind: 'area',
+          rows: 3,
+          wide: true,
+          label: t.ca,
+        },
+      ]}
+    />
   )
 }

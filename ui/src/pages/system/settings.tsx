@@ -5,7 +5,8 @@ import { useSearchParams } from '@/session/search-params'
 import { Link } from '@/session/link'
 import { Answer, Tabs } from '@/components/answer'
 import { Command } from '@/components/command'
-import { DataTable, type ColumnDef } from '@/components/data-table'
+import { DataTable } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
@@ -17,7 +18,7 @@ import { find, groupsOf, listOf, shown, type Setting } from './settings-tree'
 export default function Settings() {
   const text = useText()
   const t = text.system.settings
-  const [search, change] = useSearchParams()
+  const [search] = useSearchParams()
   const read = useGet('/settings')
   const all = listOf(read.data?.data)
   const changed = all.filter((setting) => setting.source !== 'default')
@@ -55,48 +56,14 @@ export default function Settings() {
         </Section>
       ) : null}
       <Section title={t.list}>
-        <div className="filters">
-          <span className="search">
-            <Icon name="search" />
-            <input
-              className="field"
-              type="search"
-              data-filter
-              aria-label={t.find}
-              placeholder={t.find}
-              value={search.find ?? ''}
-              onChange={(event) => change({ find: event.target.value, key: undefined })}
-            />
-          </span>
-          <label className="check">
-            <input
-              type="checkbox"
-              checked={search.only === 'changed'}
-              onChange={(event) => change({ only: event.target.checked ? 'changed' : undefined })}
-            />
-            {t.only}
-          </label>
-        </div>
+        <Filters />
         <Loaded query={read} lines={10}>
           {() =>
             found.length === 0 ? (
               <Empty>{t.none}</Empty>
             ) : (
               groupsOf(found, all).map(({ name, settings }) => (
-                <section key={name} className="settings" aria-label={t.groups[name] ?? name}>
-                  <h3>
-                    {t.groups[name] ?? name} <span className="dim">{settings.length}</span>
-                  </h3>
-                  <DataTable
-                    label={t.groups[name] ?? name}
-                    rows={settings}
-                    columns={columns(text)}
-                    id={(setting) => setting.key}
-                    selected={selected ?? null}
-                    open={(setting) => change({ key: selected === setting.key ? undefined : setting.key })}
-                    detail={(setting) => <SettingEditor key={setting.key} setting={setting} />}
-                  />
-                </section>
+                <Group key={name} name={t.groups[name] ?? name} settings={settings} selected={selected} />
               ))
             )
           }
@@ -106,42 +73,92 @@ export default function Settings() {
   )
 }
 
-function columns(text: Text): ColumnDef<Setting>[] {
+function Filters() {
+  const t = useText().system.settings
+  const [search, change] = useSearchParams()
+  return (
+    <div className="filters">
+      <span className="search">
+        <Icon name="search" />
+        <input
+          className="field"
+          type="search"
+          data-filter
+          aria-label={t.find}
+          placeholder={t.find}
+          value={search.find ?? ''}
+          onChange={(event) => change({ find: event.target.value, key: undefined })}
+        />
+      </span>
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={search.only === 'changed'}
+          onChange={(event) => change({ only: event.target.checked ? 'changed' : undefined })}
+        />
+        {t.only}
+      </label>
+    </div>
+  )
+}
+
+interface GroupProps {
+  name: string
+  settings: Setting[]
+  /** Key of the setting that is open. */
+  selected: string | undefined
+}
+
+function Group({ name, settings, selected }: GroupProps) {
+  const text = useText()
+  const [, change] = useSearchParams()
+  return (
+    <section className="settings" aria-label={name}>
+      <h3>
+        {name} <span className="dim">{settings.length}</span>
+      </h3>
+      <DataTable
+        label={name}
+        rows={settings}
+        columns={columns(text)}
+        id={(setting) => setting.key}
+        selected={selected ?? null}
+        open={(setting) => change({ key: selected === setting.key ? undefined : setting.key })}
+        detail={(setting) => <SettingEditor key={setting.key} setting={setting} />}
+      />
+    </section>
+  )
+}
+
+function columns(text: Text): Column<Setting>[] {
   const t = text.system.settings
   return [
+    { head: t.key, sort: 'key', bare: true, cell: (row) => <code className="med">{row.key}</code> },
     {
-      accessorKey: 'key',
-      header: t.key,
-      meta: { label: '' },
-      cell: ({ row }) => <code className="med">{row.original.key}</code>,
-    },
-    {
-      id: 'value',
-      header: t.value,
-      enableSorting: false,
-      cell: ({ row }) =>
-        shown(row.original.value) ? (
-          <code className="value">{shown(row.original.value)}</code>
+      head: t.value,
+      cell: (row) =>
+        shown(row.value) ? (
+          <code className="value">{shown(row.value)}</code>
         ) : (
           <span className="dim">{t.empty}</span>
         ),
     },
     {
-      accessorKey: 'source',
-      header: t.source,
-      cell: ({ row }) => {
-        const name = t.sources[row.original.source] ?? row.original.source
-        return row.original.source === 'default' ? <span className="dim">{name}</span> : name
+      head: t.source,
+      sort: 'source',
+      cell: (row) => {
+        const name = t.sources[row.source] ?? row.source
+        return row.source === 'default' ? <span className="dim">{name}</span> : name
       },
     },
     {
-      accessorKey: 'apply',
-      header: t.apply,
-      cell: ({ row }) =>
-        row.original.pending_restart ? (
+      head: t.apply,
+      sort: 'apply',
+      cell: (row) =>
+        row.pending_restart ? (
           <StateWord state="degraded">{t.waits}</StateWord>
         ) : (
-          <span className="mid">{t.applies[row.original.apply] ?? row.original.apply}</span>
+          <span className="mid">{t.applies[row.apply] ?? row.apply}</span>
         ),
     },
   ]

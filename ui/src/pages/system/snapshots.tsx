@@ -23,8 +23,6 @@ export default function Snapshots() {
   const t = text.system.snapshots
   const read = useGet('/snapshots')
   const [search, change] = useSearchParams()
-  const [name, setName] = useState('')
-  const take = useChange(() => call(client.POST('/snapshots', { body: { name: name.trim() || null } })))
   const [result, setResult] = useState<Schemas['PlanResult']>()
   const chosen = read.data?.data.find((each) => each.name === search.snapshot)
   return (
@@ -34,36 +32,7 @@ export default function Snapshots() {
       </Answer>
       <Tabs entry={system} />
       {result ? <PlanResult result={result} title={t.result} /> : null}
-      <Section
-        title={t.list}
-        hint={t.hint}
-        actions={
-          <form
-            className="filters"
-            onSubmit={(event) => {
-              event.preventDefault()
-              take.mutate(undefined, {
-                onSuccess: ({ data, warnings }) => {
-                  setName('')
-                  say(t.taken(data.name), warnings)
-                },
-                onError: sayError,
-              })
-            }}
-          >
-            <input
-              className="field"
-              aria-label={t.name}
-              placeholder={t.nameHint}
-              value={name}
-              onChange={(event) => setName(event.target.value)}
-            />
-            <Button kind="primary" submit needs="admin" busy={take.isPending}>
-              {t.take}
-            </Button>
-          </form>
-        }
-      >
+      <Section title={t.list} hint={t.hint} actions={<TakeSnapshot />}>
         <Loaded
           query={read}
           isEmpty={(list) => list.length === 0}
@@ -93,6 +62,38 @@ export default function Snapshots() {
         />
       ) : null}
     </>
+  )
+}
+
+function TakeSnapshot() {
+  const t = useText().system.snapshots
+  const [name, setName] = useState('')
+  const take = useChange(() => call(client.POST('/snapshots', { body: { name: name.trim() || null } })))
+  return (
+    <form
+      className="filters"
+      onSubmit={(event) => {
+        event.preventDefault()
+        take.mutate(undefined, {
+          onSuccess: ({ data, warnings }) => {
+            setName('')
+            say(t.taken(data.name), warnings)
+          },
+          onError: sayError,
+        })
+      }}
+    >
+      <input
+        className="field"
+        aria-label={t.name}
+        placeholder={t.nameHint}
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+      />
+      <Button kind="primary" submit needs="admin" busy={take.isPending}>
+        {t.take}
+      </Button>
+    </form>
   )
 }
 

@@ -1,14 +1,15 @@
 // The allowlist and the blocklist: single domains, and lists that are subscribed by their address.
 
-import { call, client, type Schemas } from '@/api/client'
-import { useGet } from '@/api/query'
-import { Check, Select, TextField } from '@/components/fields'
+import type { Schemas } from '@/api/client'
+import { Select } from '@/components/fields'
+import { FieldList } from '@/components/form-fields'
+import { ObjectList, type FormProps } from '@/components/object-list'
+import { resource } from '@/components/resource'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
-import type { ColumnDef } from '@/components/data-table'
+import type { Column } from '@/components/table'
 import { useText, type Text } from '@/text'
 import { numberOf } from '../numbers'
-import { ResourceSection, type FormProps, type Resource } from '../editor'
 
 type Row = Schemas['DnsBlock'] | Schemas['DnsAllow']
 
@@ -21,64 +22,36 @@ type Fields = {
   comment: string
 }
 
-const blank: Fields = { domain: '', name: null, url: null, enabled: true, comment: '' }
-const fields = ({ domain, name, url, enabled, comment }: Row): Fields => ({
-  domain,
-  name,
-  url,
-  enabled,
-  comment,
-})
-const name = (row: Row) => row.domain ?? row.name ?? row.url ?? row.id
-const match = (etag: string | null) => (etag === null ? {} : { 'If-Match': etag })
+const BLANK: Fields = { domain: '', name: null, url: null, enabled: true, comment: '' }
+const nameOf = (row: Row) => row.domain ?? row.name ?? row.url ?? row.id
 
-const allow: Resource<Row, Fields> = {
-  type: 'dns_allow',
-  key: 'allow',
-  blank,
-  name,
-  fields,
-  get: (id) => call(client.GET('/dns/allowlist/{id}', { params: { path: { id } } })),
-  create: (body) => call(client.POST('/dns/allowlist', { body })),
-  update: (id, body, etag) =>
-    call(client.PUT('/dns/allowlist/{id}', { params: { path: { id }, header: match(etag) }, body })),
-  remove: (id) => call(client.DELETE('/dns/allowlist/{id}', { params: { path: { id } } })),
-}
+const allow = resource('/dns/allowlist/{id}', { type: 'dns_allow', key: 'allow', name: nameOf, blank: BLANK })
 
-const block: Resource<Row, Fields> = {
+const block = resource('/dns/blocklist/{domain}', {
   type: 'dns_block',
   key: 'block',
-  blank,
-  name,
-  fields,
-  get: (domain) => call(client.GET('/dns/blocklist/{domain}', { params: { path: { domain } } })),
-  create: (body) => call(client.POST('/dns/blocklist', { body })),
-  update: (domain, body, etag) =>
-    call(client.PUT('/dns/blocklist/{domain}', { params: { path: { domain }, header: match(etag) }, body })),
-  remove: (domain) => call(client.DELETE('/dns/blocklist/{domain}', { params: { path: { domain } } })),
-}
+  id: (row) => row.id,
+  name: nameOf,
+  blank: BLANK,
+})
 
 export function DomainLists() {
   const text = useText()
   const { lists } = text.dns
-  const allowed = useGet('/dns/allowlist')
-  const blocked = useGet('/dns/blocklist')
   const columns = columnsOf(text)
   return (
     <>
-      <ResourceSection
+      <ObjectList
         resource={block}
         words={lists.block}
-        query={blocked}
         columns={columns}
         form={(props) => <ListForm {...props} />}
         toggles
         primary
       />
-      <ResourceSection
+      <ObjectList
         resource={allow}
         words={lists.allow}
-        query={allowed}
         columns={columns}
         form={(props) => <ListForm {...props} />}
         toggles
@@ -87,40 +60,32 @@ export function DomainLists() {
   )
 }
 
-function columnsOf(text: Text): ColumnDef<Row, string>[] {
+function columnsOf(text: Text): Column<Row>[] {
   const { columns } = text.dns.lists
   return [
     {
-      id: 'entry',
-      header: columns.entry,
-      accessorFn: name,
-      meta: { label: '' },
-      cell: ({ row: { original } }) => (
+      head: columns.entry,
+      sort: nameOf,
+      bare: true,
+      cell: (row) => (
         <span className="two">
-          <span className="med">{name(original)}</span>
-          {original.url ? <small className="mono">{original.url}</small> : null}
-          {original.comment ? <small>{original.comment}</small> : null}
+          <span className="med">{nameOf(row)}</span>
+          {row.url ? <small className="mono">{row.url}</small> : null}
+          {row.comment ? <small>{row.comment}</small> : null}
         </span>
       ),
     },
+    { head: columns.state, sort: (row) => String(row.enabled), cell: (row) => <ListState row={row} /> },
     {
-      id: 'state',
-      header: columns.state,
-      accessorFn: (row) => String(row.enabled),
-      cell: ({ row }) => <ListState row={row.original} />,
+      head: columns.size,
+      sort: (row) => String(row.rules_count ?? 0).padStart(12, '0'),
+      numeric: true,
+      cell: (row) => numberOf(row.rules_count),
     },
     {
-      id: 'size',
-      header: columns.size,
-      accessorFn: (row) => String(row.rules_count ?? 0).padStart(12, '0'),
-      meta: { numeric: true },
-      cell: ({ row: { original } }) => numberOf(original.rules_count),
-    },
-    {
-      id: 'updated',
-      header: columns.updated,
-      accessorFn: (row) => row.last_updated ?? '',
-      cell: ({ row: { original } }) => (original.last_updated ? <Age time={original.last_updated} /> : '-'),
+      head: columns.updated,
+      sort: (row) => row.last_updated ?? '',
+      cell: (row) => (row.last_updated ? <Age time={row.last_updated} /> : '-'),
     },
   ]
 }
@@ -142,7 +107,7 @@ function ListState({ row }: { row: Row }) {
 function ListForm({ draft, error }: FormProps<Fields>) {
   const text = useText()
   const { form } = text.dns.lists
-  const { value, set } = draft
+  const { value } = draft
   const isList = value.url !== null
   return (
     <>
@@ -161,40 +126,17 @@ function ListForm({ draft, error }: FormProps<Fields>) {
           )
         }
       />
-      {isList ? (
-        <>
-          <TextField
-            label={form.listName}
-            value={value.name ?? ''}
-            error={error('name')}
-            onChange={(next) => set('name', next)}
-          />
-          <TextField
-            label={form.url}
-            hint={form.urlHint}
-            type="url"
-            value={value.url ?? ''}
-            error={error('url')}
-            onChange={(next) => set('url', next)}
-          />
-        </>
-      ) : (
-        <TextField
-          label={form.domain}
-          value={value.domain ?? ''}
-          error={error('domain')}
-          spellCheck={false}
-          autoCapitalize="none"
-          onChange={(next) => set('domain', next)}
-        />
-      )}
-      <TextField
-        label={form.comment}
-        value={value.comment}
-        error={error('comment')}
-        onChange={(next) => set('comment', next)}
+      <FieldList
+        draft={draft}
+        error={error}
+        fields={[
+          isList && { field: 'name', label: form.listName },
+          isList && { field: 'url', label: form.url, hint: form.urlHint, input: { type: 'url' } },
+          !isList && { field: 'domain', label: form.domain, input: { autoCapitalize: 'none' } },
+          { field: 'comment', label: form.comment },
+          { field: 'enabled', kind: 'check', label: form.enabled },
+        ]}
       />
-      <Check label={form.enabled} checked={value.enabled} onChange={(next) => set('enabled', next)} />
     </>
   )
 }

@@ -1,18 +1,18 @@
 // Threat feeds: lists of known bad names that the gateway reads again by itself.
 
-import { call, client, type Schemas } from '@/api/client'
-import { useGet } from '@/api/query'
-import { Check, Select, TextField } from '@/components/fields'
+import type { Schemas } from '@/api/client'
+import { FieldList } from '@/components/form-fields'
+import { ObjectList, type FormProps } from '@/components/object-list'
+import { resource } from '@/components/resource'
 import { StateWord, Tag } from '@/components/state'
 import { Age, Clock } from '@/components/time'
 import { useText } from '@/text'
 import { numberOf } from '../numbers'
-import { ResourceSection, type FormProps, type Resource } from '../editor'
 
 type Row = Schemas['ThreatFeed']
 type Fields = Schemas['ThreatFeedInput']
 
-const resource: Resource<Row, Fields> = {
+const threatFeeds = resource('/dns/threat-feeds/{id}', {
   type: 'threat_feed',
   key: 'feed',
   blank: {
@@ -24,80 +24,51 @@ const resource: Resource<Row, Fields> = {
     interval_h: 24,
     builtin: false,
   },
-  name: (row) => row.name,
-  fields: ({ name, url, format, category, enabled, interval_h, builtin }) => ({
-    name,
-    url,
-    format,
-    category,
-    enabled,
-    interval_h,
-    builtin,
-  }),
-  get: (id) => call(client.GET('/dns/threat-feeds/{id}', { params: { path: { id } } })),
-  create: (body) => call(client.POST('/dns/threat-feeds', { body })),
-  update: (id, body, etag) =>
-    call(
-      client.PUT('/dns/threat-feeds/{id}', {
-        params: { path: { id }, header: etag === null ? {} : { 'If-Match': etag } },
-        body,
-      }),
-    ),
-  remove: (id) => call(client.DELETE('/dns/threat-feeds/{id}', { params: { path: { id } } })),
-}
+})
 
 export function Feeds() {
   const text = useText()
   const { lists } = text.dns
   const { columns, feeds } = lists
-  const query = useGet('/dns/threat-feeds')
   return (
-    <ResourceSection
-      resource={resource}
+    <ObjectList
+      resource={threatFeeds}
       words={feeds}
-      query={query}
       columns={[
         {
-          accessorKey: 'name',
-          header: columns.name,
-          meta: { label: '' },
-          cell: ({ row: { original } }) => (
+          head: columns.name,
+          sort: 'name',
+          bare: true,
+          cell: (row) => (
             <span className="two">
               <span className="med">
-                {original.name} {original.builtin ? <Tag>{feeds.builtin}</Tag> : null}
+                {row.name} {row.builtin ? <Tag>{feeds.builtin}</Tag> : null}
               </span>
-              <small className="mono breaks">{original.url}</small>
+              <small className="mono breaks">{row.url}</small>
             </span>
           ),
         },
         {
-          accessorKey: 'category',
-          header: columns.category,
-          cell: ({ row }) => feeds.categories[row.original.category] ?? row.original.category,
+          head: columns.category,
+          sort: 'category',
+          cell: (row) => feeds.categories[row.category] ?? row.category,
         },
         {
-          id: 'state',
-          header: columns.state,
-          accessorFn: (row) => `${String(row.enabled)} ${row.status ?? ''}`,
-          cell: ({ row }) => <FeedState row={row.original} />,
+          head: columns.state,
+          sort: (row) => `${String(row.enabled)} ${row.status ?? ''}`,
+          cell: (row) => <FeedState row={row} />,
+        },
+        { head: columns.size, sort: 'entries', numeric: true, cell: (row) => numberOf(row.entries) },
+        {
+          head: columns.updated,
+          sort: 'last_updated',
+          cell: (row) => (row.last_updated ? <Age time={row.last_updated} /> : '-'),
         },
         {
-          accessorKey: 'entries',
-          header: columns.size,
-          meta: { numeric: true },
-          cell: ({ row: { original } }) => numberOf(original.entries),
-        },
-        {
-          accessorKey: 'last_updated',
-          header: columns.updated,
-          cell: ({ row: { original } }) =>
-            original.last_updated ? <Age time={original.last_updated} /> : '-',
-        },
-        {
-          accessorKey: 'next_update',
-          header: columns.next,
-          meta: { wide: true },
-          cell: ({ row }) => <Clock time={row.original.next_update} />,
+          head: columns.next,
+          sort: 'next_update',
+          wide: true,
+          cell: (row) => <Clock time={row.next_update} />,
         },
       ]}
       form={(props) => <FeedForm {...props} />}
@@ -123,49 +94,24 @@ function FeedState({ row }: { row: Row }) {
 }
 
 function FeedForm({ draft, error }: FormProps<Fields>) {
-  const text = useText()
-  const { feeds, form } = text.dns.lists
-  const { value, set } = draft
+  const { feeds, form } = useText().dns.lists
   return (
-    <>
-      <TextField
-        label={feeds.name}
-        value={value.name}
-        error={error('name')}
-        disabled={value.builtin}
-        onChange={(next) => set('name', next)}
-      />
-      <TextField
-        label={feeds.url}
-        type="url"
-        value={value.url}
-        error={error('url')}
-        onChange={(next) => set('url', next)}
-      />
-      <Select
-        label={feeds.format}
-        value={value.format}
-        error={error('format')}
-        options={Object.entries(feeds.formats) as [Fields['format'], string][]}
-        onChange={(next) => set('format', next)}
-      />
-      <Select
-        label={feeds.category}
-        value={value.category}
-        error={error('category')}
-        options={Object.entries(feeds.categories) as [Fields['category'], string][]}
-        onChange={(next) => set('category', next)}
-      />
-      <TextField
-        label={feeds.interval}
-        type="number"
-        min={1}
-        max={720}
-        value={String(value.interval_h)}
-        error={error('interval_h')}
-        onChange={(next) => set('interval_h', Number(next))}
-      />
-      <Check label={form.enabled} checked={value.enabled} onChange={(next) => set('enabled', next)} />
-    </>
+    <FieldList
+      draft={draft}
+      error={error}
+      fields={[
+        { field: 'name', label: feeds.name, disabled: draft.value.builtin },
+        { field: 'url', label: feeds.url, input: { type: 'url' } },
+        { field: 'format', kind: 'choice', label: feeds.format, options: Object.entries(feeds.formats) },
+        {
+          field: 'category',
+          kind: 'choice',
+          label: feeds.category,
+          options: Object.entries(feeds.categories),
+        },
+        { field: 'interval_h', kind: 'number', label: feeds.interval, min: 1, max: 720 },
+        { field: 'enabled', kind: 'check', label: form.enabled },
+      ]}
+    />
   )
 }

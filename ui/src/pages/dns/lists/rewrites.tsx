@@ -1,59 +1,37 @@
 // Answers of one's own for names.
 
-import { call, client, type Schemas } from '@/api/client'
-import { useGet } from '@/api/query'
-import { Check, TextField } from '@/components/fields'
+import type { Schemas } from '@/api/client'
+import { FieldList } from '@/components/form-fields'
+import { ObjectList, type FormProps } from '@/components/object-list'
+import { resource } from '@/components/resource'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
-import { ResourceSection, type FormProps, type Resource } from '../editor'
 
-type Row = Schemas['DnsRewrite']
 type Fields = Schemas['DnsRewriteInput']
 
-const resource: Resource<Row, Fields> = {
+const rewrites = resource('/dns/rewrites/{id}', {
   type: 'dns_rewrite',
   key: 'rewrite',
-  blank: { domain: '', answer: '', enabled: true },
   name: (row) => row.domain,
-  fields: ({ domain, answer, enabled }) => ({ domain, answer, enabled }),
-  get: (id) => call(client.GET('/dns/rewrites/{id}', { params: { path: { id } } })),
-  create: (body) => call(client.POST('/dns/rewrites', { body })),
-  update: (id, body, etag) =>
-    call(
-      client.PUT('/dns/rewrites/{id}', {
-        params: { path: { id }, header: etag === null ? {} : { 'If-Match': etag } },
-        body,
-      }),
-    ),
-  remove: (id) => call(client.DELETE('/dns/rewrites/{id}', { params: { path: { id } } })),
-}
+  blank: { domain: '', answer: '', enabled: true },
+})
 
 export function Rewrites() {
   const text = useText()
   const { lists } = text.dns
-  const query = useGet('/dns/rewrites')
   return (
-    <ResourceSection
-      resource={resource}
+    <ObjectList
+      resource={rewrites}
       words={lists.rewrites}
-      query={query}
       columns={[
         {
-          accessorKey: 'domain',
-          header: lists.columns.domain,
-          meta: { label: '' },
-          cell: ({ row }) => <span className="med">{row.original.domain}</span>,
+          head: lists.columns.domain,
+          sort: 'domain',
+          bare: true,
+          cell: (row) => <span className="med">{row.domain}</span>,
         },
-        {
-          accessorKey: 'answer',
-          header: lists.columns.answer,
-          cell: ({ row }) => <code>{row.original.answer}</code>,
-        },
-        {
-          accessorKey: 'enabled',
-          header: lists.columns.state,
-          cell: ({ row }) => <OnOff on={row.original.enabled} />,
-        },
+        { head: lists.columns.answer, sort: 'answer', cell: (row) => <code>{row.answer}</code> },
+        { head: lists.columns.state, sort: 'enabled', cell: (row) => <OnOff on={row.enabled} /> },
       ]}
       form={(props) => <RewriteForm {...props} />}
       toggles
@@ -72,32 +50,16 @@ export function OnOff({ on }: { on: boolean }) {
 }
 
 function RewriteForm({ draft, error }: FormProps<Fields>) {
-  const text = useText()
-  const { rewrites, form } = text.dns.lists
+  const { rewrites: words, form } = useText().dns.lists
   return (
-    <>
-      <TextField
-        label={rewrites.domain}
-        hint={rewrites.domainHint}
-        value={draft.value.domain}
-        error={error('domain')}
-        spellCheck={false}
-        autoCapitalize="none"
-        onChange={(next) => draft.set('domain', next)}
-      />
-      <TextField
-        label={rewrites.answer}
-        hint={rewrites.answerHint}
-        value={draft.value.answer}
-        error={error('answer')}
-        spellCheck={false}
-        onChange={(next) => draft.set('answer', next)}
-      />
-      <Check
-        label={form.enabled}
-        checked={draft.value.enabled}
-        onChange={(next) => draft.set('enabled', next)}
-      />
-    </>
+    <FieldList
+      draft={draft}
+      error={error}
+      fields={[
+        { field: 'domain', label: words.domain, hint: words.domainHint, input: { autoCapitalize: 'none' } },
+        { field: 'answer', label: words.answer, hint: words.answerHint },
+        { field: 'enabled', kind: 'check', label: form.enabled },
+      ]}
+    />
   )
 }

@@ -1,16 +1,19 @@
 // Filter rules: for one name or a pattern, for some clients, at certain times.
 
 import { useMemo } from 'react'
-import { call, client, type Schemas } from '@/api/client'
+import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
 import { Check, Select, TextField } from '@/components/fields'
+import { linesOf } from '@/components/draft-lines'
+import { FieldList, partOf } from '@/components/form-fields'
+import { ObjectList, type FormProps } from '@/components/object-list'
 import { PickMany } from '@/components/picker'
+import { resource } from '@/components/resource'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import { useText } from '@/text'
 import { numberOf } from '../numbers'
-import { linesOf, ResourceSection, type FormProps, type Resource } from '../editor'
 import { useDeviceNames, type Names } from '../names'
 import { OnOff } from './rewrites'
 
@@ -20,122 +23,82 @@ type Day = Schemas['WeekdayInput']
 
 const DAYS: Day[] = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
 
-const resource: Resource<Row, Fields> = {
+const BLANK: Fields = {
+  pattern: '',
+  match: 'suffix',
+  action: 'block',
+  answer: null,
+  qtypes: [],
+  scope: { devices: [], groups: [], privacy_class: null },
+  enabled: true,
+  comment: '',
+  schedule: null,
+}
+
+const filterRules = resource('/dns/filter-rules/{id}', {
   type: 'dns_filter_rule',
   key: 'rule',
-  blank: {
-    pattern: '',
-    match: 'suffix',
-    action: 'block',
-    answer: null,
-    qtypes: [],
-    scope: { devices: [], groups: [], privacy_class: null },
-    enabled: true,
-    comment: '',
-    schedule: null,
-  },
   name: (row) => row.pattern,
-  fields: ({ pattern, match, action, answer, qtypes, scope, enabled, comment, schedule }) => ({
-    pattern,
-    match,
-    action,
-    answer,
-    qtypes,
-    scope,
-    enabled,
-    comment,
-    schedule,
-  }),
-  get: (id) => call(client.GET('/dns/filter-rules/{id}', { params: { path: { id } } })),
-  create: (body) => call(client.POST('/dns/filter-rules', { body })),
-  update: (id, body, etag) =>
-    call(
-      client.PUT('/dns/filter-rules/{id}', {
-        params: { path: { id }, header: etag === null ? {} : { 'If-Match': etag } },
-        body,
-      }),
-    ),
-  remove: (id) => call(client.DELETE('/dns/filter-rules/{id}', { params: { path: { id } } })),
-}
+  blank: BLANK as Pick<Row, keyof Fields>,
+})
 
 export function Rules() {
   const text = useText()
   // A new rule is for the device that the address names.
   const [{ for: device }] = useSearchParams()
-  const own = useMemo(
+  const start = useMemo(
     () =>
-      device
-        ? {
-            ...resource,
-            blank: { ...resource.blank, scope: { devices: [device], groups: [], privacy_class: null } },
-          }
-        : resource,
+      device === undefined
+        ? undefined
+        : { ...filterRules.fields(null), scope: { devices: [device], groups: [], privacy_class: null } },
     [device],
   )
   const { lists } = text.dns
   const { columns, rules } = lists
-  const query = useGet('/dns/filter-rules')
   const devices = useDeviceNames()
   const groups = new Map((useGet('/device-groups').data?.data ?? []).map((each) => [each.id, each.name]))
   return (
-    <ResourceSection
-      resource={own}
+    <ObjectList
+      resource={filterRules}
+      start={start}
       words={rules}
-      query={query}
       extra={<p className="dim sm">{lists.order}</p>}
       columns={[
         {
-          accessorKey: 'pattern',
-          header: columns.pattern,
-          meta: { label: '' },
-          cell: ({ row: { original } }) => (
+          head: columns.pattern,
+          sort: 'pattern',
+          bare: true,
+          cell: (row) => (
             <span className="two">
-              <span className="mono med breaks">{original.pattern}</span>
+              <span className="mono med breaks">{row.pattern}</span>
               <small>
-                {rules.matches[original.match] ?? original.match}
-                {original.qtypes.length > 0 ? `, ${original.qtypes.join(' ')}` : ''}
-                {original.comment ? `; ${original.comment}` : ''}
+                {rules.matches[row.match] ?? row.match}
+                {row.qtypes.length > 0 ? `, ${row.qtypes.join(' ')}` : ''}
+                {row.comment ? `; ${row.comment}` : ''}
               </small>
             </span>
           ),
         },
+        { head: columns.action, sort: 'action', cell: (row) => <RuleAction rule={row} /> },
         {
-          accessorKey: 'action',
-          header: columns.action,
-          cell: ({ row: { original } }) => <RuleAction rule={original} />,
-        },
-        {
-          id: 'scope',
-          header: columns.scope,
-          enableSorting: false,
-          cell: ({ row: { original } }) => (
+          head: columns.scope,
+          cell: (row) => (
             <span className="two">
-              {scopeOf(original.scope, devices, groups, lists)}
-              {original.schedule ? (
-                <small>
-                  {lists.scheduleOf(original.schedule.days, original.schedule.start, original.schedule.end)}
-                </small>
+              {scopeOf(row.scope, devices, groups, lists)}
+              {row.schedule ? (
+                <small>{lists.scheduleOf(row.schedule.days, row.schedule.start, row.schedule.end)}</small>
               ) : null}
             </span>
           ),
         },
+        { head: columns.hits, sort: 'hits', numeric: true, cell: (row) => numberOf(row.hits) },
         {
-          accessorKey: 'hits',
-          header: columns.hits,
-          meta: { numeric: true },
-          cell: ({ row: { original } }) => numberOf(original.hits),
+          head: columns.lastHit,
+          sort: 'last_hit',
+          wide: true,
+          cell: (row) => (row.last_hit ? <Age time={row.last_hit} /> : '-'),
         },
-        {
-          accessorKey: 'last_hit',
-          header: columns.lastHit,
-          meta: { wide: true },
-          cell: ({ row: { original } }) => (original.last_hit ? <Age time={original.last_hit} /> : '-'),
-        },
-        {
-          accessorKey: 'enabled',
-          header: columns.state,
-          cell: ({ row }) => <OnOff on={row.original.enabled} />,
-        },
+        { head: columns.state, sort: 'enabled', cell: (row) => <OnOff on={row.enabled} /> },
       ]}
       form={(props) => <RuleForm {...props} />}
       toggles
@@ -176,120 +139,107 @@ export function scopeOf(
 }
 
 function RuleForm({ draft, error }: FormProps<Fields>) {
-  const text = useText()
-  const { rules, form } = text.dns.lists
+  const { rules, form } = useText().dns.lists
   const { value, set } = draft
-  const devices = useGet('/devices').data?.data ?? []
-  const groups = useGet('/device-groups').data?.data ?? []
-  const classes = useGet('/privacy-classes').data?.data ?? []
-  const flip = (all: readonly string[], id: string) =>
-    all.includes(id) ? all.filter((each) => each !== id) : [...all, id]
   return (
     <>
-      <TextField
-        label={rules.pattern}
-        value={value.pattern}
-        error={error('pattern')}
-        spellCheck={false}
-        autoCapitalize="none"
-        onChange={(next) => set('pattern', next)}
+      <FieldList
+        draft={draft}
+        error={error}
+        fields={[
+          { field: 'pattern', label: rules.pattern, input: { autoCapitalize: 'none' } },
+          { field: 'match', kind: 'choice', label: rules.match, options: Object.entries(rules.matches) },
+          { field: 'action', kind: 'choice', label: rules.action, options: Object.entries(rules.actions) },
+          value.action === 'rewrite' && {
+            field: 'answer',
+            nullable: true,
+            label: rules.answer,
+            hint: rules.answerHint,
+          },
+          {
+            field: 'qtypes',
+            label: rules.qtypes,
+            hint: rules.qtypesHint,
+            render: (field) => (
+              <TextField
+                {...field}
+                value={value.qtypes.join(', ')}
+                onChange={(next) => set('qtypes', linesOf(next.toUpperCase()))}
+              />
+            ),
+          },
+          { field: 'comment', label: form.comment },
+        ]}
       />
-      <Select
-        label={rules.match}
-        value={value.match}
-        error={error('match')}
-        options={Object.entries(rules.matches) as [Fields['match'], string][]}
-        onChange={(next) => set('match', next)}
-      />
-      <Select
-        label={rules.action}
-        value={value.action}
-        error={error('action')}
-        options={Object.entries(rules.actions) as [Fields['action'], string][]}
-        onChange={(next) => set('action', next)}
-      />
-      {value.action === 'rewrite' ? (
-        <TextField
-          label={rules.answer}
-          hint={rules.answerHint}
-          value={value.answer ?? ''}
-          error={error('answer')}
-          onChange={(next) => set('answer', next === '' ? null : next)}
-        />
-      ) : null}
-      <TextField
-        label={rules.qtypes}
-        hint={rules.qtypesHint}
-        value={value.qtypes.join(', ')}
-        error={error('qtypes')}
-        onChange={(next) => set('qtypes', linesOf(next.toUpperCase()))}
-      />
-      <TextField
-        label={form.comment}
-        value={value.comment}
-        error={error('comment')}
-        onChange={(next) => set('comment', next)}
-      />
-      <PickMany
-        label={rules.devices}
-        all={devices}
-        chosen={value.scope.devices}
-        error={error('scope.devices')}
-        onChange={(chosen) => set('scope', { ...value.scope, devices: chosen })}
-      />
-      <PickMany
-        label={rules.groups}
-        all={groups}
-        chosen={value.scope.groups}
-        error={error('scope.groups')}
-        hint={rules.scopeHint}
-        onChange={(chosen) => set('scope', { ...value.scope, groups: chosen })}
-      />
-      <Select
-        label={rules.privacyClass}
-        value={value.scope.privacy_class ?? ''}
-        error={error('scope.privacy_class')}
-        options={[['', text.common.none], ...classes.map((each) => [each.id, each.name] as const)]}
-        onChange={(next) => set('scope', { ...value.scope, privacy_class: next === '' ? null : next })}
-      />
+      <ScopeFields draft={draft} error={error} />
       <Check
         label={rules.schedule}
         checked={value.schedule !== null}
         onChange={(on) => set('schedule', on ? { days: [], start: '20:00', end: '07:00' } : null)}
       />
-      {value.schedule ? (
-        <>
-          <TextField
-            label={rules.start}
-            type="time"
-            value={value.schedule.start}
-            error={error('schedule.start')}
-            onChange={(start) => value.schedule && set('schedule', { ...value.schedule, start })}
-          />
-          <TextField
-            label={rules.end}
-            value={value.schedule.end}
-            error={error('schedule.end')}
-            onChange={(end) => value.schedule && set('schedule', { ...value.schedule, end })}
-          />
-          <fieldset className="wide checks">
-            <legend>{rules.days}</legend>
-            {DAYS.map((day) => (
-              <Check
-                key={day}
-                label={day}
-                checked={value.schedule?.days.includes(day) ?? false}
-                onChange={() =>
-                  value.schedule &&
-                  set('schedule', { ...value.schedule, days: flip(value.schedule.days, day) as Day[] })
-                }
-              />
-            ))}
-            <p className="dim sm wide">{rules.daysHint}</p>
-          </fieldset>
-        </>
-      ) : null}
+      {value.schedule ? <ScheduleFields draft={draft} error={error} days={value.schedule.days} /> : null}
       <Check label={form.enabled} checked={value.enabled} onChange={(next) => set('enabled', next)} />
+    </>
+  )
+}
+
+function ScopeFields({ draft, error }: FormProps<Fields>) {
+  const text = useText()
+  const { rules } = text.dns.lists
+  const devices = useGet('/devices').data?.data ?? []
+  const groups = useGet('/device-groups').data?.data ?? []
+  const classes = useGet('/privacy-classes').data?.data ?? []
+  const { value: scope, set } = partOf(draft, 'scope')
+  return (
+    <>
+      <PickMany
+        label={rules.devices}
+        all={devices}
+        chosen={scope.devices}
+        error={error('scope.devices')}
+        onChange={(chosen) => set('devices', chosen)}
+      />
+      <PickMany
+        label={rules.groups}
+        all={groups}
+        chosen={scope.groups}
+        error={error('scope.groups')}
+        hint={rules.scopeHint}
+        onChange={(chosen) => set('groups', chosen)}
+      />
+      <Select
+        label={rules.privacyClass}
+        value={scope.privacy_class ?? ''}
+        error={error('scope.privacy_class')}
+        options={[['', text.common.none], ...classes.map((each) => [each.id, each.name] as const)]}
+        onChange={(next) => set('privacy_class', next === '' ? null : next)}
+      />
+    </>
+  )
+}
+
+function ScheduleFields({ draft, error, days }: FormProps<Fields> & { days: readonly Day[] }) {
+  const { rules } = useText().dns.lists
+  const schedule = partOf(draft, 'schedule')
+  const flip = (day: Day) =>
+    schedule.set('days', days.includes(day) ? days.filter((each) => each !== day) : [...days, day])
+  return (
+    <>
+      <FieldList
+        draft={schedule}
+        error={(path) => error(`schedule.${path}`)}
+        fields={[
+          { field: 'start', label: rules.start, input: { type: 'time' } },
+          { field: 'end', label: rules.end },
+        ]}
+      />
+      <fieldset className="wide checks">
+        <legend>{rules.days}</legend>
+        {DAYS.map((day) => (
+          <Check key={day} label={day} checked={days.includes(day)} onChange={() => flip(day)} />
+        ))}
+        <p className="dim sm wide">{rules.daysHint}</p>
+      </fieldset>
     </>
   )
 }

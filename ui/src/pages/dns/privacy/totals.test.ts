@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Schemas } from '@/api/client'
-import { linesOf } from '../editor'
+import { linesOf } from '@/components/draft-lines'
 import { scopeBlocks, scopeInput } from './scope'
 import { endpoint, protocolName, totalsOf } from './totals'
 

@@ -16,18 +16,11 @@ import { formatAge, formatBytes, formatNumber } from '@/text/format'
 const LIMIT = 100
 
 export function Cache() {
-  const text = useText()
-  const { cache } = text.dns.upstreams
+  const { cache } = useText().dns.upstreams
   const [search, change] = useSearchParams()
   const pattern = search.cache ?? ''
   const [typed, setTyped] = useState(pattern)
   const [asking, setAsking] = useState(false)
-  const status = useGet('/dns/status', {}, { every: 5000 })
-  const query = useGet(
-    '/dns/cache',
-    { query: { limit: LIMIT, ...(pattern === '' ? {} : { pattern }) } },
-    { every: 15_000 },
-  )
   const flush = useChange((which: string | null) =>
     call(client.POST('/dns/cache/flush', { body: { pattern: which } })),
   )
@@ -55,23 +48,7 @@ export function Cache() {
         )
       }
     >
-      <Loaded query={status}>
-        {({ cache: figures }) => {
-          const looked = figures.hits + figures.misses
-          return (
-            <dl className="kv">
-              <Fact label={cache.entries} value={formatNumber(figures.entries)} />
-              <Fact label={cache.size} value={formatBytes(figures.size)} />
-              <Fact label={cache.hits} value={formatNumber(figures.hits)} />
-              <Fact label={cache.misses} value={formatNumber(figures.misses)} />
-              <Fact
-                label={cache.ratio}
-                value={looked === 0 ? '-' : `${formatNumber((figures.hits / looked) * 100, 1)} %`}
-              />
-            </dl>
-          )
-        }}
-      </Loaded>
+      <Figures />
       <form
         className="form form--line"
         onSubmit={(event) => {
@@ -89,48 +66,7 @@ export function Cache() {
         />
         <Button submit>{cache.show}</Button>
       </form>
-      <Loaded
-        query={query}
-        isEmpty={({ entries }) => entries.length === 0}
-        empty={<p className="mid">{cache.empty}</p>}
-      >
-        {({ entries }) => (
-          <>
-            {entries.length >= LIMIT ? <p className="dim sm">{cache.first(LIMIT)}</p> : null}
-            <div className="scrollbox" tabIndex={0} role="region" aria-label={cache.title}>
-              <DataTable
-                dense
-                label={cache.title}
-                rows={entries.map((entry, index) => ({ ...entry, index }))}
-                // The cache is kept apart by the way of a query, so a name can be there twice.
-                id={(row) => String(row.index)}
-                columns={[
-                  {
-                    accessorKey: 'name',
-                    header: cache.columns.name,
-                    meta: { label: '' },
-                    cell: ({ row }) => <span className="med breaks">{row.original.name}</span>,
-                  },
-                  { accessorKey: 'type', header: cache.columns.type },
-                  {
-                    accessorKey: 'ttl',
-                    header: cache.columns.ttl,
-                    meta: { numeric: true },
-                    cell: ({ row: { original } }) =>
-                      original.ttl === 0 ? cache.stale : formatAge(original.ttl, text),
-                  },
-                  { accessorKey: 'rcode', header: cache.columns.rcode },
-                  {
-                    accessorKey: 'upstream',
-                    header: cache.columns.upstream,
-                    cell: ({ row }) => <span className="mono sm">{row.original.upstream}</span>,
-                  },
-                ]}
-              />
-            </div>
-          </>
-        )}
-      </Loaded>
+      <Entries pattern={pattern} />
       <Confirm
         open={asking}
         onClose={() => setAsking(false)}
@@ -143,6 +79,85 @@ export function Cache() {
         onConfirm={() => run(null)}
       />
     </Section>
+  )
+}
+
+function Figures() {
+  const { cache } = useText().dns.upstreams
+  const status = useGet('/dns/status', {}, { every: 5000 })
+  return (
+    <Loaded query={status}>
+      {({ cache: figures }) => {
+        const looked = figures.hits + figures.misses
+        return (
+          <dl className="kv">
+            <Fact label={cache.entries} value={formatNumber(figures.entries)} />
+            <Fact label={cache.size} value={formatBytes(figures.size)} />
+            <Fact label={cache.hits} value={formatNumber(figures.hits)} />
+            <Fact label={cache.misses} value={formatNumber(figures.misses)} />
+            <Fact
+              label={cache.ratio}
+              value={looked === 0 ? '-' : `${formatNumber((figures.hits / looked) * 100, 1)} %`}
+            />
+          </dl>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+/** The entries by name; only those that match the pattern if there is one. */
+function Entries({ pattern }: { pattern: string }) {
+  const text = useText()
+  const { cache } = text.dns.upstreams
+  const { columns } = cache
+  const query = useGet(
+    '/dns/cache',
+    { query: { limit: LIMIT, ...(pattern === '' ? {} : { pattern }) } },
+    { every: 15_000 },
+  )
+  return (
+    <Loaded
+      query={query}
+      isEmpty={({ entries }) => entries.length === 0}
+      empty={<p className="mid">{cache.empty}</p>}
+    >
+      {({ entries }) => (
+        <>
+          {entries.length >= LIMIT ? <p className="dim sm">{cache.first(LIMIT)}</p> : null}
+          <div className="scrollbox" tabIndex={0} role="region" aria-label={cache.title}>
+            <DataTable
+              dense
+              label={cache.title}
+              rows={entries.map((entry, index) => ({ ...entry, index }))}
+              // The cache is kept apart by the egress of a query, so a name can be there twice.
+              id={(row) => String(row.index)}
+              columns={[
+                {
+                  head: columns.name,
+                  sort: 'name',
+                  bare: true,
+                  cell: (row) => <span className="med breaks">{row.name}</span>,
+                },
+                { head: columns.type, sort: 'type' },
+                {
+                  head: columns.ttl,
+                  sort: 'ttl',
+                  numeric: true,
+                  cell: (row) => (row.ttl === 0 ? cache.stale : formatAge(row.ttl, text)),
+                },
+                { head: columns.rcode, sort: 'rcode' },
+                {
+                  head: columns.upstream,
+                  sort: 'upstream',
+                  cell: (row) => <span className="mono sm">{row.upstream}</span>,
+                },
+              ]}
+            />
+          </div>
+        </>
+      )}
+    </Loaded>
   )
 }
 

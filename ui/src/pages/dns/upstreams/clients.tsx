@@ -1,6 +1,6 @@
 // Clients of the resolver by their number of queries.
 
-import { useGet } from '@/api/query'
+import { useGet, type Data } from '@/api/query'
 import { Link } from '@/session/link'
 import { DataTable } from '@/components/data-table'
 import { Loaded, Section } from '@/components/section'
@@ -9,9 +9,7 @@ import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
 export function Clients() {
-  const text = useText()
-  const { clients } = text.dns.upstreams
-  const { columns } = clients
+  const { clients } = useText().dns.upstreams
   const query = useGet('/dns/clients')
   return (
     <Section title={clients.title} hint={clients.hint}>
@@ -20,88 +18,85 @@ export function Clients() {
         isEmpty={(rows) => rows.length === 0}
         empty={<p className="mid">{clients.empty}</p>}
       >
-        {(rows) => (
-          <DataTable
-            label={clients.title}
-            rows={rows}
-            id={(row) => row.client.device_id ?? row.client.ip}
-            sorting={[{ id: 'queries', desc: true }]}
-            columns={[
-              {
-                id: 'client',
-                header: columns.client,
-                accessorFn: (row) => row.client.name ?? row.client.ip,
-                meta: { label: '' },
-                cell: ({ row: { original } }) => (
-                  <span className="two">
-                    {original.client.device_id ? (
-                      <Link className="med" to={`/devices/${original.client.device_id}`}>
-                        {original.client.name ?? original.client.ip}
-                      </Link>
-                    ) : (
-                      <span className="med">{original.client.name ?? original.client.ip}</span>
-                    )}
-                    {original.client.name ? <small>{original.client.ip}</small> : null}
-                  </span>
-                ),
-              },
-              {
-                id: 'queries',
-                accessorKey: 'queries',
-                header: columns.queries,
-                meta: { numeric: true },
-                cell: ({ row: { original } }) => (
-                  <Link to="/dns" search={{ client: original.client.device_id ?? original.client.ip }}>
-                    {formatNumber(original.queries)}
-                  </Link>
-                ),
-              },
-              {
-                accessorKey: 'blocked',
-                header: columns.blocked,
-                meta: { numeric: true },
-                cell: ({ row: { original } }) => (
-                  <Link
-                    to="/dns"
-                    search={{
-                      client: original.client.device_id ?? original.client.ip,
-                      status: 'blocked',
-                    }}
-                  >
-                    {formatNumber(original.blocked)}
-                  </Link>
-                ),
-              },
-              {
-                accessorKey: 'cached',
-                header: columns.cached,
-                meta: { numeric: true },
-                cell: ({ row }) => formatNumber(row.original.cached),
-              },
-              {
-                id: 'seen',
-                accessorKey: 'last_seen',
-                header: columns.seen,
-                cell: ({ row }) => <Age time={row.original.last_seen} />,
-              },
-              {
-                id: 'top',
-                header: columns.top,
-                enableSorting: false,
-                meta: { wide: true },
-                cell: ({ row }) => (
-                  <span className="mid sm breaks">
-                    {row.original.top
-                      .slice(0, 4)
-                      .map(({ name, queries }) => `${name} ${formatNumber(queries)}`)
-                      .join(', ')}
-                  </span>
-                ),
-              },
-            ]}
-          />
-        )}
+        {(rows) => <ClientTable rows={rows} />}
       </Loaded>
     </Section>
+  )
+}
+
+function ClientTable({ rows }: { rows: Data<'/dns/clients'> }) {
+  const { clients } = useText().dns.upstreams
+  const { columns } = clients
+  return (
+    <DataTable
+      label={clients.title}
+      rows={rows}
+      id={(row) => row.client.device_id ?? row.client.ip}
+      columns={[
+        {
+          head: columns.client,
+          sort: (row) => row.client.name ?? row.client.ip,
+          bare: true,
+          cell: (row) => (
+            <span className="two">
+              {row.client.device_id ? (
+                <Link className="med" to={`/devices/${row.client.device_id}`}>
+                  {row.client.name ?? row.client.ip}
+                </Link>
+              ) : (
+                <span className="med">{row.client.name ?? row.client.ip}</span>
+              )}
+              {row.client.name ? <small>{row.client.ip}</small> : null}
+            </span>
+          ),
+        },
+        {
+          head: columns.queries,
+          sort: 'queries',
+          sorted: 'desc',
+          numeric: true,
+          cell: (row) => (
+            <Link to="/dns" search={{ client: row.client.device_id ?? row.client.ip }}>
+              {formatNumber(row.queries)}
+            </Link>
+          ),
+        },
+        {
+          head: columns.blocked,
+          sort: 'blocked',
+          numeric: true,
+          cell: (row) => (
+            <Link
+              to="/dns"
+              search={{
+                client: row.client.device_id ?? row.client.ip,
+                status: 'blocked',
+              }}
+            >
+              {formatNumber(row.blocked)}
+            </Link>
+          ),
+        },
+        {
+          head: columns.cached,
+          sort: 'cached',
+          numeric: true,
+          cell: (row) => formatNumber(row.cached),
+        },
+        { head: columns.seen, sort: 'last_seen', cell: (row) => <Age time={row.last_seen} /> },
+        {
+          head: columns.top,
+          wide: true,
+          cell: (row) => (
+            <span className="mid sm breaks">
+              {row.top
+                .slice(0, 4)
+                .map(({ name, queries }) => `${name} ${formatNumber(queries)}`)
+                .join(', ')}
+            </span>
+          ),
+        },
+      ]}
+    />
   )
 }

@@ -31,32 +31,23 @@ export function ResolverSettings() {
             rows={settingsBelow(tree, 'dns')}
             id={(row) => row.key}
             columns={[
+              { head: columns.key, sort: 'key', bare: true, cell: (row) => <code>{row.key}</code> },
               {
-                accessorKey: 'key',
-                header: columns.key,
-                meta: { label: '' },
-                cell: ({ row }) => <code>{row.original.key}</code>,
-              },
-              {
-                accessorKey: 'value',
-                header: columns.value,
-                cell: ({ row: { original } }) => (
+                head: columns.value,
+                sort: 'value',
+                cell: (row) => (
                   <>
-                    <code className="breaks">{original.value}</code>{' '}
-                    {original.pending ? <Tag kind="pending">{settings.pending}</Tag> : null}
+                    <code className="breaks">{row.value}</code>{' '}
+                    {row.pending ? <Tag kind="pending">{settings.pending}</Tag> : null}
                   </>
                 ),
               },
               {
-                accessorKey: 'source',
-                header: columns.source,
-                cell: ({ row }) => settings.sources[row.original.source] ?? row.original.source,
+                head: columns.source,
+                sort: 'source',
+                cell: (row) => settings.sources[row.source] ?? row.source,
               },
-              {
-                accessorKey: 'apply',
-                header: columns.apply,
-                cell: ({ row }) => settings.applies[row.original.apply] ?? row.original.apply,
-              },
+              { head: columns.apply, sort: 'apply', cell: (row) => settings.applies[row.apply] ?? row.apply },
             ]}
           />
         )}

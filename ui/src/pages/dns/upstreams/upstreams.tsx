@@ -88,15 +88,8 @@ function UpstreamSentence() {
 }
 
 function UpstreamList() {
-  const text = useText()
-  const { list } = text.dns.upstreams
-  const { columns } = list
+  const { list } = useText().dns.upstreams
   const query = useGet('/dns/status', {}, { every: 5000 })
-  const words: Partial<Record<State, string>> = {
-    ok: list.states.ok,
-    down: list.states.down,
-    idle: list.states.unused,
-  }
   return (
     <Section title={list.title} hint={list.hint}>
       <Loaded
@@ -106,69 +99,7 @@ function UpstreamList() {
       >
         {(status) => (
           <>
-            <DataTable
-              label={list.title}
-              rows={distinct(status.upstreams)}
-              id={keyOf}
-              columns={[
-                {
-                  accessorKey: 'address',
-                  header: columns.address,
-                  meta: { label: '' },
-                  cell: ({ row: { original } }) => (
-                    <span className="two">
-                      <Link className="med mono" to="/dns" search={{ upstream: original.address }}>
-                        {original.address}
-                      </Link>
-                      <small>
-                        {text.dns.zones.forwarders.protocols[original.protocol] ?? original.protocol}
-                      </small>
-                    </span>
-                  ),
-                },
-                {
-                  id: 'state',
-                  header: columns.state,
-                  accessorFn: stateOf,
-                  cell: ({ row: { original } }) => (
-                    <StateWord state={stateOf(original)}>{words[stateOf(original)]}</StateWord>
-                  ),
-                },
-                {
-                  accessorKey: 'rtt_ms',
-                  header: columns.rtt,
-                  meta: { numeric: true },
-                  cell: ({ row: { original } }) =>
-                    original.rtt_ms === null ? '-' : `${formatNumber(original.rtt_ms, 1)} ms`,
-                },
-                {
-                  accessorKey: 'queries',
-                  header: columns.queries,
-                  meta: { numeric: true },
-                  cell: ({ row }) => formatNumber(row.original.queries),
-                },
-                {
-                  accessorKey: 'failures',
-                  header: columns.failures,
-                  meta: { numeric: true },
-                  cell: ({ row }) => formatNumber(row.original.failures),
-                },
-                {
-                  accessorKey: 'egress',
-                  header: columns.egress,
-                  cell: ({ row: { original } }) => (
-                    <Link to="/dns" search={{ egress: original.egress }}>
-                      {original.egress === 'auto' ? text.dns.log.defaultRoute : original.egress}
-                    </Link>
-                  ),
-                },
-                {
-                  accessorKey: 'last_error',
-                  header: columns.last,
-                  cell: ({ row }) => <span className="mid">{row.original.last_error ?? '-'}</span>,
-                },
-              ]}
-            />
+            <UpstreamTable rows={distinct(status.upstreams)} />
             {status.problems.length > 0 ? (
               <div className="err">
                 <p className="strong">{list.problems}</p>
@@ -181,6 +112,76 @@ function UpstreamList() {
         )}
       </Loaded>
     </Section>
+  )
+}
+
+function UpstreamTable({ rows }: { rows: ReturnType<typeof distinct> }) {
+  const text = useText()
+  const { list } = text.dns.upstreams
+  const { columns } = list
+  const words: Partial<Record<State, string>> = {
+    ok: list.states.ok,
+    down: list.states.down,
+    idle: list.states.unused,
+  }
+  return (
+    <DataTable
+      label={list.title}
+      rows={rows}
+      id={keyOf}
+      columns={[
+        {
+          head: columns.address,
+          sort: 'address',
+          bare: true,
+          cell: (row) => (
+            <span className="two">
+              <Link className="med mono" to="/dns" search={{ upstream: row.address }}>
+                {row.address}
+              </Link>
+              <small>{text.dns.zones.forwarders.protocols[row.protocol] ?? row.protocol}</small>
+            </span>
+          ),
+        },
+        {
+          head: columns.state,
+          sort: stateOf,
+          cell: (row) => <StateWord state={stateOf(row)}>{words[stateOf(row)]}</StateWord>,
+        },
+        {
+          head: columns.rtt,
+          sort: 'rtt_ms',
+          numeric: true,
+          cell: (row) => (row.rtt_ms === null ? '-' : `${formatNumber(row.rtt_ms, 1)} ms`),
+        },
+        {
+          head: columns.queries,
+          sort: 'queries',
+          numeric: true,
+          cell: (row) => formatNumber(row.queries),
+        },
+        {
+          head: columns.failures,
+          sort: 'failures',
+          numeric: true,
+          cell: (row) => formatNumber(row.failures),
+        },
+        {
+          head: columns.egress,
+          sort: 'egress',
+          cell: (row) => (
+            <Link to="/dns" search={{ egress: row.egress }}>
+              {row.egress === 'auto' ? text.dns.log.defaultRoute : row.egress}
+            </Link>
+          ),
+        },
+        {
+          head: columns.last,
+          sort: 'last_error',
+          cell: (row) => <span className="mid">{row.last_error ?? '-'}</span>,
+        },
+      ]}
+    />
   )
 }
 

@@ -1,13 +1,13 @@
 // Zones: where their answers come from, how they are signed, and how transfers go.
 
-import { call, client, type Schemas } from '@/api/client'
-import { useGet } from '@/api/query'
+import type { Schemas } from '@/api/client'
 import { useSearchParams } from '@/session/search-params'
-import { Check, Select, TextArea, TextField } from '@/components/fields'
+import { FieldList, partOf } from '@/components/form-fields'
+import { ObjectList, type FormProps } from '@/components/object-list'
+import { resource } from '@/components/resource'
 import { StateWord } from '@/components/state'
 import { Age, Clock } from '@/components/time'
 import { useText } from '@/text'
-import { ResourceSection, useLines, type FormProps, type Resource } from '../editor'
 import { OnOff } from '../lists/rewrites'
 import { numberOf } from '../numbers'
 
@@ -16,126 +16,93 @@ type Input = Schemas['DnsZoneInput']
 /** An empty key keeps the one that is stored. */
 type Fields = Omit<Input, 'signing_key'> & { signing_key: string; has_key: boolean; ds: string | null }
 
-function input(fields: Fields): Input {
-  const { name, type, enabled, ttl, soa, upstreams, dnssec, dnskey, signing_key } = fields
-  const rest = { name, type, enabled, ttl, soa, upstreams, dnssec, dnskey }
-  return (signing_key === '' ? rest : { ...rest, signing_key }) as Input
-}
-
-const resource: Resource<Row, Fields> = {
+const dnsZones = resource('/dns/zones/{id}', {
   type: 'dns_zone',
   key: 'zone',
-  blank: {
-    name: '',
-    type: 'primary',
-    enabled: true,
-    ttl: 300,
-    soa: { mname: null, rname: null, refresh: 86_400, retry: 7200, expire: 3_600_000, minimum: 300 },
-    upstreams: [],
-    dnssec: false,
-    signing_key: '',
-    dnskey: null,
-    has_key: false,
-    ds: null,
-  },
-  name: (row) => row.name,
-  fields: ({ name, type, enabled, ttl, soa, upstreams, dnssec, dnskey, has_signing_key, ds }) => ({
-    name,
-    type,
-    enabled,
-    ttl,
-    soa,
-    upstreams,
-    dnssec,
-    signing_key: '',
-    dnskey,
-    has_key: has_signing_key,
-    ds: ds ?? null,
-  }),
-  get: (id) => call(client.GET('/dns/zones/{id}', { params: { path: { id } } })),
-  create: (fields) => call(client.POST('/dns/zones', { body: input(fields) })),
-  update: (id, fields, etag) =>
-    call(
-      client.PUT('/dns/zones/{id}', {
-        params: { path: { id }, header: etag === null ? {} : { 'If-Match': etag } },
-        body: input(fields),
-      }),
-    ),
-  remove: (id) => call(client.DELETE('/dns/zones/{id}', { params: { path: { id } } })),
   secrets: ['signing_key'],
-}
+  fields: (row: Row | null): Fields => ({
+    name: row?.name ?? '',
+    type: row?.type ?? 'primary',
+    enabled: row?.enabled ?? true,
+    ttl: row?.ttl ?? 300,
+    soa: row?.soa ?? {
+      mname: null,
+      rname: null,
+      refresh: 86_400,
+      retry: 7200,
+      expire: 3_600_000,
+      minimum: 300,
+    },
+    upstreams: row?.upstreams ?? [],
+    dnssec: row?.dnssec ?? false,
+    signing_key: '',
+    dnskey: row?.dnskey ?? null,
+    has_key: row?.has_signing_key ?? false,
+    ds: row?.ds ?? null,
+  }),
+  body: ({ name, type, enabled, ttl, soa, upstreams, dnssec, dnskey, signing_key }) => ({
+    ...{ name, type, enabled, ttl, soa, upstreams, dnssec, dnskey },
+    ...(signing_key === '' ? {} : { signing_key }),
+  }),
+})
 
 export function ZoneList() {
   const text = useText()
   const { zones } = text.dns
-  const query = useGet('/dns/zones')
   const [, change] = useSearchParams()
   return (
-    <ResourceSection
-      resource={resource}
+    <ObjectList
+      resource={dnsZones}
       words={zones.zones}
-      query={query}
       primary
       toggles
       columns={[
         {
-          accessorKey: 'name',
-          header: zones.columns.name,
-          meta: { label: '' },
-          cell: ({ row: { original } }) => (
-            <button type="button" className="plainlink med" onClick={() => change({ zone: original.name })}>
-              {original.name}
+          head: zones.columns.name,
+          sort: 'name',
+          bare: true,
+          cell: (row) => (
+            <button type="button" className="plainlink med" onClick={() => change({ zone: row.name })}>
+              {row.name}
             </button>
           ),
         },
         {
-          accessorKey: 'type',
-          header: zones.columns.type,
-          cell: ({ row: { original } }) => (
+          head: zones.columns.type,
+          sort: 'type',
+          cell: (row) => (
             <span className="two">
-              <span>{zones.types[original.type] ?? original.type}</span>
-              {original.upstreams.length > 0 ? (
-                <small className="mono">{original.upstreams.join(', ')}</small>
-              ) : null}
+              <span>{zones.types[row.type] ?? row.type}</span>
+              {row.upstreams.length > 0 ? <small className="mono">{row.upstreams.join(', ')}</small> : null}
             </span>
           ),
         },
         {
-          id: 'records',
-          accessorKey: 'records_count',
-          header: zones.columns.records,
-          meta: { numeric: true },
-          cell: ({ row }) => numberOf(row.original.records_count),
+          head: zones.columns.records,
+          sort: 'records_count',
+          numeric: true,
+          cell: (row) => numberOf(row.records_count),
         },
         {
-          accessorKey: 'serial',
-          header: zones.columns.serial,
-          meta: { numeric: true },
-          cell: ({ row: { original } }) => (original.serial === null ? '-' : original.serial),
+          head: zones.columns.serial,
+          sort: 'serial',
+          numeric: true,
+          cell: (row) => (row.serial === null ? '-' : row.serial),
         },
         {
-          accessorKey: 'dnssec',
-          header: zones.columns.dnssec,
-          cell: ({ row: { original } }) =>
-            original.dnssec
-              ? original.type === 'primary'
+          head: zones.columns.dnssec,
+          sort: 'dnssec',
+          cell: (row) =>
+            row.dnssec
+              ? row.type === 'primary'
                 ? zones.signed
                 : zones.validated
-              : original.type === 'primary'
+              : row.type === 'primary'
                 ? zones.unsigned
                 : '-',
         },
-        {
-          id: 'transfer',
-          header: zones.columns.transfer,
-          enableSorting: false,
-          cell: ({ row }) => <Transfer zone={row.original} />,
-        },
-        {
-          accessorKey: 'enabled',
-          header: zones.columns.state,
-          cell: ({ row }) => <OnOff on={row.original.enabled} />,
-        },
+        { head: zones.columns.transfer, cell: (row) => <Transfer zone={row} /> },
+        { head: zones.columns.state, sort: 'enabled', cell: (row) => <OnOff on={row.enabled} /> },
       ]}
       form={(props) => <ZoneForm {...props} />}
     />
@@ -158,118 +125,88 @@ function Transfer({ zone }: { zone: Row }) {
 }
 
 function ZoneForm({ draft, error }: FormProps<Fields>) {
-  const text = useText()
-  const { zones } = text.dns
+  const { zones } = useText().dns
   const words = zones.zones
-  const { value, set } = draft
-  const lines = useLines(value.upstreams, (next) => set('upstreams', next))
+  const { value } = draft
   const primary = value.type === 'primary'
-  const number = (field: 'refresh' | 'retry' | 'expire' | 'minimum') => (
-    <TextField
-      label={words[field]}
-      type="number"
-      min={0}
-      value={String(value.soa[field])}
-      error={error(`soa.${field}`)}
-      onChange={(next) => set('soa', { ...value.soa, [field]: Number(next) })}
-    />
+  const list = (fields: Parameters<typeof FieldList<Fields>>[0]['fields']) => (
+    <FieldList draft={draft} error={error} fields={fields} />
   )
   return (
     <>
-      <TextField
-        label={words.name}
-        value={value.name}
-        error={error('name')}
-        spellCheck={false}
-        autoCapitalize="none"
-        onChange={(next) => set('name', next)}
-      />
-      <Select
-        label={words.type}
-        value={value.type}
-        error={error('type')}
-        options={Object.entries(zones.types) as [Fields['type'], string][]}
-        onChange={(next) => set('type', next)}
-      />
-      {primary ? (
-        <TextField
-          label={words.ttl}
-          type="number"
-          min={0}
-          value={String(value.ttl)}
-          error={error('ttl')}
-          onChange={(next) => set('ttl', Number(next))}
-        />
-      ) : (
-        <div className="wide">
-          <TextArea
-            label={words.upstreams}
-            hint={words.upstreamsHint}
-            rows={3}
-            value={lines.value}
-            error={error('upstreams')}
-            onChange={lines.onChange}
-          />
-        </div>
-      )}
-      {value.type === 'secondary' ? null : (
-        <Check
-          label={primary ? words.sign : words.validate}
-          checked={value.dnssec}
-          onChange={(next) => set('dnssec', next)}
-        />
-      )}
-      {primary && value.dnssec ? (
-        <TextField
-          label={words.key}
-          hint={value.has_key ? words.keyKept : words.keyHint}
-          type="password"
-          autoComplete="off"
-          value={value.signing_key}
-          error={error('signing_key')}
-          onChange={(next) => set('signing_key', next)}
-        />
-      ) : null}
-      {primary ? (
-        <details className="wide fold">
-          <summary>{words.soa}</summary>
-          <div className="form form--2">
-            <TextField
-              label={words.mname}
-              value={value.soa.mname ?? ''}
-              error={error('soa.mname')}
-              onChange={(next) => set('soa', { ...value.soa, mname: next === '' ? null : next })}
-            />
-            <TextField
-              label={words.rname}
-              value={value.soa.rname ?? ''}
-              error={error('soa.rname')}
-              onChange={(next) => set('soa', { ...value.soa, rname: next === '' ? null : next })}
-            />
-            {number('refresh')}
-            {number('retry')}
-            {number('expire')}
-            {number('minimum')}
-          </div>
-        </details>
-      ) : null}
-      {value.ds || value.dnskey ? (
-        <dl className="facts dns-facts wide">
-          {value.ds ? (
-            <>
-              <dt>{zones.ds}</dt>
-              <dd className="mono sm">{value.ds}</dd>
-            </>
-          ) : null}
-          {value.dnskey ? (
-            <>
-              <dt>{zones.dnskey}</dt>
-              <dd className="mono sm">{value.dnskey}</dd>
-            </>
-          ) : null}
-        </dl>
-      ) : null}
-      <Check label={words.enabled} checked={value.enabled} onChange={(next) => set('enabled', next)} />
+      {list([
+        { field: 'name', label: words.name, input: { autoCapitalize: 'none' } },
+        { field: 'type', kind: 'choice', label: words.type, options: Object.entries(zones.types) },
+        primary && { field: 'ttl', kind: 'number', label: words.ttl, min: 0 },
+        !primary && {
+          field: 'upstreams',
+          kind: 'lines',
+          wide: true,
+          label: words.upstreams,
+          hint: words.upstreamsHint,
+        },
+        value.type !== 'secondary' && {
+          field: 'dnssec',
+          kind: 'check',
+          label: primary ? words.sign : words.validate,
+        },
+        primary &&
+          value.dnssec && {
+            field: 'signing_key',
+            kind: 'secret',
+            label: words.key,
+            hint: value.has_key ? words.keyKept : words.keyHint,
+            input: { autoComplete: 'off' },
+          },
+      ])}
+      {primary ? <StartOfAuthority draft={draft} error={error} /> : null}
+      {value.ds || value.dnskey ? <SigningFacts ds={value.ds} dnskey={value.dnskey} /> : null}
+      {list([{ field: 'enabled', kind: 'check', label: words.enabled }])}
     </>
+  )
+}
+
+function StartOfAuthority({ draft, error }: FormProps<Fields>) {
+  const words = useText().dns.zones.zones
+  const number = (field: 'refresh' | 'retry' | 'expire' | 'minimum') =>
+    ({ field, kind: 'number', label: words[field], min: 0 }) as const
+  return (
+    <details className="wide fold">
+      <summary>{words.soa}</summary>
+      <div className="form form--2">
+        <FieldList
+          draft={partOf(draft, 'soa')}
+          error={(path) => error(`soa.${path}`)}
+          fields={[
+            { field: 'mname', nullable: true, label: words.mname },
+            { field: 'rname', nullable: true, label: words.rname },
+            number('refresh'),
+            number('retry'),
+            number('expire'),
+            number('minimum'),
+          ]}
+        />
+      </div>
+    </details>
+  )
+}
+
+function SigningFacts({ ds, dnskey }: Pick<Fields, 'ds' | 'dnskey'>) {
+  const { zones } = useText().dns
+  return (
+    <dl className="facts dns-facts wide">
+      {ds ? (
+        <>
+          <dt>{zones.ds}</dt>
+          <dd className="mono sm">{ds}</dd>
+        </>
+      ) : null}
+      {dnskey ? (
+        <>
+          <dt>{zones.dnskey}</dt>
+          <dd className="mono sm">{dnskey}</dd>
+        </>
+      ) : null}
+    </dl>
   )
 }
