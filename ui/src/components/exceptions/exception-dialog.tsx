@@ -8,8 +8,9 @@ import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
-import { useDraft } from '@/components/draft'
-import { ErrorSummary, Select, TextField } from '@/components/fields'
+import { useDraft, type Draft } from '@/components/draft'
+import { ErrorSummary } from '@/components/fields'
+import { FieldList } from '@/components/form-fields'
 import { Failure } from '@/components/section'
 import { HostAdopter } from '@/components/hosts/host-adopter'
 import { PickOne } from '@/components/picker'
@@ -41,11 +42,11 @@ export function ExceptionDialog(props: Props) {
 }
 
 const DURATIONS = ['15', '60', '240', '1440'] as const
+
 function ExceptionForm({ onClose, device, type = 'temporary-direct', minutes = 60 }: Props) {
   const text = useText()
   const missing = useId()
-  const now = useNow()
-  const [base] = useState({
+  const [base] = useState<Written>({
     device_id: device?.id ?? '',
     type,
     minutes: String(minutes),
@@ -55,20 +56,9 @@ function ExceptionForm({ onClose, device, type = 'temporary-direct', minutes = 6
   const draft = useDraft(`exception.${device?.id ?? 'new'}.${type}`, base)
   const { value, set } = draft
   const add = useChange((body: Schemas['ExceptionInput']) => call(client.POST('/exceptions', { body })))
-  const duration = Number(value.minutes)
-  const ends =
-    Number.isInteger(duration) && duration > 0 ? new Date(now + duration * 60_000).toISOString() : null
   const problem = add.error instanceof ApiError ? add.error : null
   const submit = async () => {
-    const targets = value.targets.split(/[\s,]+/).filter(Boolean)
-    const made = await add.mutateAsync({
-      device_id: value.device_id,
-      type: value.type,
-      duration_min: duration,
-      reason: value.reason,
-      allow_direct: value.type !== 'quarantine',
-      ...(value.type === 'service-allowlist' ? { targets } : {}),
-    } as Schemas['ExceptionInput'])
+    const made = await add.mutateAsync(inputOf(value))
     draft.discard()
     say(text.exception.made(made.data.expires_at ? formatTime(made.data.expires_at) : ''), made.warnings)
     onClose()
@@ -91,51 +81,7 @@ function ExceptionForm({ onClose, device, type = 'temporary-direct', minutes = 6
           onChange={(id) => set('device_id', id)}
         />
       )}
-      <Select
-        label={text.exception.type}
-        value={value.type}
-        options={Object.entries(text.exception.types) as [ExceptionType, string][]}
-        hint={text.exception.effects[value.type]}
-        error={problem?.of('type')}
-        onChange={(chosen) => set('type', chosen)}
-      />
-      {value.type === 'service-allowlist' ? (
-        <TextField
-          label={text.exception.targets}
-          hint={text.exception.targetsHint}
-          value={value.targets}
-          error={problem?.of('targets')}
-          onChange={(typed) => set('targets', typed)}
-          required
-        />
-      ) : null}
-      <div className="formrow">
-        <Segmented
-          label={text.exception.duration}
-          value={value.minutes}
-          options={DURATIONS.map((each) => [each, text.exception.durations[each] ?? each] as const)}
-          onChange={(chosen) => set('minutes', chosen)}
-        />
-      </div>
-      <TextField
-        label={text.exception.minutes}
-        type="number"
-        min={1}
-        max={1440}
-        value={value.minutes}
-        error={problem?.of('duration_min')}
-        hint={ends ? text.exception.ends(formatTime(ends)) : undefined}
-        onChange={(typed) => set('minutes', typed)}
-        required
-      />
-      <TextField
-        label={text.exception.reason}
-        hint={text.exception.reasonHint}
-        value={value.reason}
-        error={problem?.of('reason')}
-        onChange={(typed) => set('reason', typed)}
-        required
-      />
+      <ExceptionFields draft={draft} problem={problem} />
       {value.device_id === '' ? (
         <p className="dim sm" id={missing}>
           {text.exception.deviceMissing}
@@ -157,6 +103,81 @@ function ExceptionForm({ onClose, device, type = 'temporary-direct', minutes = 6
         </Button>
       </div>
     </form>
+  )
+}
+
+interface Written extends Record<string, unknown> {
+  device_id: string
+  type: ExceptionType
+  minutes: string
+  reason: string
+  targets: string
+}
+
+function inputOf(value: Written): Schemas['ExceptionInput'] {
+  return {
+    device_id: value.device_id,
+    type: value.type,
+    duration_min: Number(value.minutes),
+    reason: value.reason,
+    allow_direct: value.type !== 'quarantine',
+    ...(value.type === 'service-allowlist' ? { targets: value.targets.split(/[\s,]+/).filter(Boolean) } : {}),
+  } as Schemas['ExceptionInput']
+}
+
+function ExceptionFields({ draft, problem }: { draft: Draft<Written>; problem: ApiError | null }) {
+  const words = useText().exception
+  const now = useNow()
+  const { value, set } = draft
+  const minutes = Number(value.minutes)
+  const ends =
+    Number.isInteger(minutes) && minutes > 0 ? new Date(now + minutes * 60_000).toISOString() : null
+  const field = { draft, error: (path: string) => problem?.of(path) }
+  return (
+    <>
+      <FieldList
+        {...field}
+        fields={[
+          {
+            field: 'type',
+            kind: 'choice',
+            label: words.type,
+            hint: words.effects[value.type],
+            options: Object.entries(words.types),
+          },
+          value.type === 'service-allowlist' && {
+            field: 'targets',
+            label: words.targets,
+            hint: words.targetsHint,
+            required: true,
+          },
+        ]}
+      />
+      <div className="formrow">
+        <Segmented
+          label={words.duration}
+          value={value.minutes}
+          options={DURATIONS.map((each) => [each, words.durations[each] ?? each] as const)}
+          onChange={(chosen) => set('minutes', chosen)}
+        />
+      </div>
+      <FieldList
+        {...field}
+        fields={[
+          {
+            field: 'minutes',
+            path: 'duration_min',
+            kind: 'number',
+            label: words.minutes,
+            hint: ends ? words.ends(formatTime(ends)) : undefined,
+            required: true,
+            min: 1,
+            max: 1440,
+          },
+          { field: 'reason', label: words.reason, hint: words.reasonHint, required: true },
+        ]}
+      />
+    </>
   )
 }
 

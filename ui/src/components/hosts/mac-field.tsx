@@ -27,25 +27,10 @@ export function MacField(props: Props) {
   const { label, error, value, strangers = false, required, disabled, onChange, onChoose } = props
   const text = useText()
   const list = useId()
-  const hosts = useAnsweringHosts().data?.data
+  const { all, offered } = useOffered(value, strangers)
   const [open, setOpen] = useState(false)
   // No row is marked until an arrow is pressed, so that Enter sends the form with what was typed.
   const [at, setAt] = useState(-1)
-  const all = useMemo(
-    () => (hosts ?? []).filter((host) => !strangers || host.device_id === null),
-    [hosts, strangers],
-  )
-  const offered = useMemo(() => {
-    const typed = value.toLowerCase().split(/\s+/).filter(Boolean)
-    // What is complete needs no list.
-    if (all.some((host) => host.mac === value.trim().toLowerCase())) return []
-    return all
-      .filter((host) => {
-        const said = wordsOf(host).toLowerCase()
-        return typed.every((word) => said.includes(word))
-      })
-      .slice(0, OFFERED)
-  }, [all, value])
   const shown = open && offered.length > 0
   const close = () => {
     setOpen(false)
@@ -113,6 +98,27 @@ export function MacField(props: Props) {
       )}
     </Field>
   )
+}
+
+/** The hosts that can be chosen, and those that match what was typed. */
+function useOffered(value: string, strangers: boolean) {
+  const hosts = useAnsweringHosts().data?.data
+  const all = useMemo(
+    () => (hosts ?? []).filter((host) => !strangers || host.device_id === null),
+    [hosts, strangers],
+  )
+  const offered = useMemo(() => {
+    const typed = value.toLowerCase().split(/\s+/).filter(Boolean)
+    // What is complete needs no list.
+    if (all.some((host) => host.mac === value.trim().toLowerCase())) return []
+    return all
+      .filter((host) => {
+        const said = wordsOf(host).toLowerCase()
+        return typed.every((word) => said.includes(word))
+      })
+      .slice(0, OFFERED)
+  }, [all, value])
+  return { all, offered }
 }
 
 /** The name that a host sent to the DHCP server, if it may be a host name; else nothing. */

@@ -148,53 +148,22 @@ function Policies({ evaluation }: { evaluation: Evaluation }) {
       {considered.length > 0 ? (
         <ul className="cons" aria-label={text.why.policies}>
           {start > 0 ? (
-            <li>
-              <span />
-              <span />
-              <span className="after">{text.why.more(start)}</span>
-              <span className="after">{text.why.skippedBefore}</span>
-              <button type="button" className="link" onClick={() => setAll(true)}>
-                {text.why.show}
-              </button>
-            </li>
+            <More count={start} word={text.why.skippedBefore} onShow={() => setAll(true)} />
           ) : null}
-          {shown.map((each, index) => {
-            const hit = each.id === winner
-            const later = at >= 0 && start + index > at
-            const ordinary = each.priority >= 0 && each.priority <= 1_000_000
-            return (
-              <li
-                key={`${each.id} ${each.priority}`}
-                className={hit ? `is-hit is-hit--${evaluation.decision}` : ''}
-              >
-                <span className="p">{ordinary ? each.priority : '-'}</span>
-                <Icon name={each.matched ? 'check' : 'x'} />
-                {ordinary ? (
-                  <Link className="nm" to={`/policies/${each.id}`}>
-                    {each.name}
-                  </Link>
-                ) : (
-                  <span className="nm">{each.name}</span>
-                )}
-                <span className={hit ? undefined : 'dim'}>
-                  <Said english={each.reason} phrases={each.phrases} />
-                </span>
-                <span className={hit ? 'sm strong' : 'sm dim'}>
-                  {hit ? text.why.matched : later ? text.why.notReached : text.why.skipped}
-                </span>
-              </li>
-            )
-          })}
+          {shown.map((each, index) => (
+            <Considered
+              key={`${each.id} ${each.priority}`}
+              policy={each}
+              decision={each.id === winner ? evaluation.decision : null}
+              later={at >= 0 && start + index > at}
+            />
+          ))}
           {rest > 0 ? (
-            <li>
-              <span />
-              <span />
-              <span className="after">{text.why.more(rest)}</span>
-              <span className="after">{at >= 0 ? text.why.afterMatch : text.why.skippedAfter}</span>
-              <button type="button" className="link" onClick={() => setAll(true)}>
-                {text.why.show}
-              </button>
-            </li>
+            <More
+              count={rest}
+              word={at >= 0 ? text.why.afterMatch : text.why.skippedAfter}
+              onShow={() => setAll(true)}
+            />
           ) : null}
         </ul>
       ) : null}
@@ -205,6 +174,54 @@ function Policies({ evaluation }: { evaluation: Evaluation }) {
         <p className="mid">{text.why.pending(evaluation.pending_changes)}</p>
       ) : null}
     </Rung>
+  )
+}
+
+/** Policies that are not shown. */
+function More({ count, word, onShow }: { count: number; word: string; onShow: () => void }) {
+  const text = useText()
+  return (
+    <li>
+      <span />
+      <span />
+      <span className="after">{text.why.more(count)}</span>
+      <span className="after">{word}</span>
+      <button type="button" className="link" onClick={onShow}>
+        {text.why.show}
+      </button>
+    </li>
+  )
+}
+
+interface ConsideredProps {
+  policy: Evaluation['considered'][number]
+  /** What the policy decided; null if it is not the one that matched first. */
+  decision: Evaluation['decision'] | null
+  later: boolean
+}
+
+function Considered({ policy, decision, later }: ConsideredProps) {
+  const text = useText()
+  const hit = decision !== null
+  const ordinary = policy.priority >= 0 && policy.priority <= 1_000_000
+  return (
+    <li className={hit ? `is-hit is-hit--${decision}` : ''}>
+      <span className="p">{ordinary ? policy.priority : '-'}</span>
+      <Icon name={policy.matched ? 'check' : 'x'} />
+      {ordinary ? (
+        <Link className="nm" to={`/policies/${policy.id}`}>
+          {policy.name}
+        </Link>
+      ) : (
+        <span className="nm">{policy.name}</span>
+      )}
+      <span className={hit ? undefined : 'dim'}>
+        <Said english={policy.reason} phrases={policy.phrases} />
+      </span>
+      <span className={hit ? 'sm strong' : 'sm dim'}>
+        {hit ? text.why.matched : later ? text.why.notReached : text.why.skipped}
+      </span>
+    </li>
   )
 }
 
@@ -251,40 +268,8 @@ interface EndProps {
 function End({ name, family, evaluation, destination }: EndProps) {
   const text = useText()
   const heading = name ? <span className="dim">{name}</span> : null
-  const { fail_policy: failPolicy, policy } = evaluation.effective
   if (family.decision === 'block')
-    return (
-      <>
-        {policy ? (
-          <Rung
-            icon="lock"
-            kind="blocked"
-            title={
-              <>
-                {text.why.failPolicy(failPolicy ?? '-')} {heading}
-              </>
-            }
-          >
-            <p className="mid">{text.why.failPolicies[failPolicy ?? ''] ?? ''}</p>
-          </Rung>
-        ) : null}
-        <li className="rung rung--stop">
-          <div className="rung__n">
-            <svg aria-hidden="true">
-              <use href="#g-blocked" />
-            </svg>
-          </div>
-          <div className="rung__b">
-            <h3>
-              {text.why.stopped} {heading}
-            </h3>
-            <p className="mid">
-              <Said english={family.reason} phrases={family.phrases} />
-            </p>
-          </div>
-        </li>
-      </>
-    )
+    return <Stopped heading={heading} family={family} effective={evaluation.effective} />
   const state = family.local ? 'idle' : decisionState(family.decision)
   const egress = family.via ? egressOf(family.via) : null
   return (
@@ -322,6 +307,50 @@ function End({ name, family, evaluation, destination }: EndProps) {
         </p>
       </div>
     </li>
+  )
+}
+
+interface StoppedProps {
+  heading: ReactNode
+  family: Family
+  effective: Evaluation['effective']
+}
+
+/** The traffic goes no further. */
+function Stopped({ heading, family, effective }: StoppedProps) {
+  const text = useText()
+  const { fail_policy: failPolicy, policy } = effective
+  return (
+    <>
+      {policy ? (
+        <Rung
+          icon="lock"
+          kind="blocked"
+          title={
+            <>
+              {text.why.failPolicy(failPolicy ?? '-')} {heading}
+            </>
+          }
+        >
+          <p className="mid">{text.why.failPolicies[failPolicy ?? ''] ?? ''}</p>
+        </Rung>
+      ) : null}
+      <li className="rung rung--stop">
+        <div className="rung__n">
+          <svg aria-hidden="true">
+            <use href="#g-blocked" />
+          </svg>
+        </div>
+        <div className="rung__b">
+          <h3>
+            {text.why.stopped} {heading}
+          </h3>
+          <p className="mid">
+            <Said english={family.reason} phrases={family.phrases} />
+          </p>
+        </div>
+      </li>
+    </>
   )
 }
 

@@ -1,6 +1,6 @@
 // The layout of the graph of paths: four columns, rows in the order of the policies, cubic edges. It is a pure function.
 
-import type { Edge, Flow, FlowNode } from './flow-model'
+import type { Edge, Flow, FlowNode, PolicyRow } from './flow-model'
 
 export const WIDTH = 1168
 export const NODE = 39
@@ -65,110 +65,160 @@ const right = (column: { x: number; width: number }) => Math.round(column.x + co
 const left = (column: { x: number }) => Math.floor(column.x)
 
 export function layOut(flow: Flow): Layout {
-  const lines: Line[] = []
-  const stops: Stop[] = []
-  const labels: Layout['labels'] = []
-  const nodes: Placed[] = []
-  const rowY = flow.rows.map((_, index) => TOP + index * STEP)
-  const rates = flow.rows.map((row) => row.rate ?? 0)
-  const hopRates = flow.hops.map((hop) => hop.rate ?? 0)
-  const most = Math.max(...rates, ...hopRates, 0)
+  const places = placesOf(flow)
+  const nodes = [
+    ...flow.rows.flatMap((row, index) => {
+      const y = places.rowY(index)
+      return [place(row.source, COLUMNS.source, y), place(row.policy, COLUMNS.policy, y)]
+    }),
+    ...flow.hops.map((hop) => place(hop, COLUMNS.hop, places.hopY(hop.id))),
+    ...flow.uplinks.map((uplink) => place(uplink, COLUMNS.uplink, places.uplinkY(uplink.id))),
+  ]
+  const lines = [
+    ...flow.rows.flatMap((row, index) => linesOfRow(row, places.rowY(index) + NODE / 2, places)),
+    ...flow.hops.flatMap((hop) => lineOfHop(hop, places)),
+  ]
+  // Lines in use are drawn over unusable ones.
+  lines.sort((one, other) => Number(other.edge === 'none') - Number(one.edge === 'none'))
+  const middles = flow.rows.map((row, index) => ({
+    row,
+    id: row.policy.id,
+    y: places.rowY(index) + NODE / 2,
+  }))
+  return {
+    height: places.bottom + NODE + 5,
+    nodes,
+    lines,
+    stops: middles
+      .filter(({ row }) => row.edge === 'blocked')
+      .map(({ id, y }) => ({ id, x: right(COLUMNS.policy) + 35, y: y - 11 })),
+    labels: middles
+      .filter(({ row }) => row.direct !== null && places.hasUplink(row.direct))
+      .map(({ id, y }) => ({ id, x: 748, y })),
+  }
+}
 
+/** Where the nodes are, and where edges arrive at them. */
+interface Places {
+  rowY: (index: number) => number
+  hopY: (id: string) => number
+  uplinkY: (id: string) => number
+  hasUplink: (id: string) => boolean
+  /** Middle of a node, moved to where the edge from another one arrives. */
+  arrival: (y: number, at: string, from: string) => number
+  bottom: number
+  /** The highest rate. */
+  most: number
+}
+
+function placesOf(flow: Flow): Places {
+  const rowY = (index: number) => TOP + index * STEP
   // Hops stand near the middle of the policies that use them, in that order, and do not overlap.
-  const wished = flow.hops.map((hop) => {
-    const users = flow.rows.flatMap((row, index) =>
-      row.hops.some((each) => each.id === hop.id) ? [rowY[index] ?? TOP] : [],
-    )
-    return { id: hop.id, y: users.length ? users.reduce((sum, y) => sum + y, 0) / users.length : TOP }
-  })
-  const hopY = spread(wished, NODE + 15)
-  const rowsBottom = TOP + Math.max(0, flow.rows.length - 1) * STEP
-  const hopsBottom = Math.max(...hopY.values(), TOP)
-
+  const hops = spread(
+    flow.hops.map((hop) => {
+      const users = flow.rows.flatMap((row, index) =>
+        row.hops.some((each) => each.id === hop.id) ? [rowY(index)] : [],
+      )
+      return { id: hop.id, y: mean(users) ?? TOP }
+    }),
+    NODE + 15,
+  )
+  const hopY = (id: string) => hops.get(id) ?? TOP
   // Uplinks stand near the middle of what leaves by them; those without traffic below.
-  const uplinkWishes = flow.uplinks.map((uplink) => {
-    const ys = [
-      ...flow.hops.flatMap((hop) => (hop.uplink === uplink.id ? [hopY.get(hop.id) ?? TOP] : [])),
-      ...flow.rows.flatMap((row, index) => (row.direct === uplink.id ? [rowY[index] ?? TOP] : [])),
-    ]
-    return {
-      id: uplink.id,
-      y: ys.length ? ys.reduce((sum, y) => sum + y, 0) / ys.length : Number.POSITIVE_INFINITY,
-    }
-  })
-  const uplinkY = spread(uplinkWishes, NODE + 15)
-  const bottom = Math.max(rowsBottom, hopsBottom, ...uplinkY.values())
+  const uplinks = spread(
+    flow.uplinks.map(({ id }) => {
+      const users = [
+        ...flow.hops.flatMap((hop) => (hop.uplink === id ? [hopY(hop.id)] : [])),
+        ...flow.rows.flatMap((row, index) => (row.direct === id ? [rowY(index)] : [])),
+      ]
+      return { id, y: mean(users) ?? Number.POSITIVE_INFINITY }
+    }),
+    NODE + 15,
+  )
+  const ports = portsOf(flow, rowY, hopY)
+  const rates = [...flow.rows, ...flow.hops].map(({ rate }) => rate ?? 0)
+  return {
+    rowY,
+    hopY,
+    uplinkY: (id) => uplinks.get(id) ?? TOP,
+    hasUplink: (id) => uplinks.has(id),
+    arrival: (y, at, from) => y + NODE / 2 + portOffset(ports.get(at) ?? [], from),
+    bottom: Math.max(rowY(Math.max(0, flow.rows.length - 1)), TOP, ...hops.values(), ...uplinks.values()),
+    most: Math.max(...rates, 0),
+  }
+}
 
-  // Edges that arrive at one node lie beside each other, in the order of where they come from.
-  const ports = new Map<string, { from: string; y: number }[]>()
+function mean(values: number[]): number | undefined {
+  return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : undefined
+}
+
+type Ports = Map<string, { from: string; y: number }[]>
+
+/** Edges that arrive at one node lie beside each other, in the order of where they come from. */
+function portsOf(flow: Flow, rowY: Places['rowY'], hopY: Places['hopY']): Ports {
+  const ports: Ports = new Map()
   const arrives = (at: string, from: string, y: number) =>
     ports.set(at, [...(ports.get(at) ?? []), { from, y }])
   flow.rows.forEach((row, index) => {
-    const y = rowY[index] ?? TOP
-    for (const hop of row.hops) arrives(hop.id, row.policy.id, y)
-    if (row.direct !== null) arrives(row.direct, row.policy.id, y)
+    for (const hop of row.hops) arrives(hop.id, row.policy.id, rowY(index))
+    if (row.direct !== null) arrives(row.direct, row.policy.id, rowY(index))
   })
-  for (const hop of flow.hops) if (hop.uplink !== null) arrives(hop.uplink, hop.id, hopY.get(hop.id) ?? TOP)
-  const port = (at: string, from: string) => portOffset(ports.get(at) ?? [], from)
+  for (const hop of flow.hops) if (hop.uplink !== null) arrives(hop.uplink, hop.id, hopY(hop.id))
+  return ports
+}
 
-  flow.rows.forEach((row, index) => {
-    const y = rowY[index] ?? TOP
-    const middle = y + NODE / 2
-    nodes.push(place(row.source, COLUMNS.source, y), place(row.policy, COLUMNS.policy, y))
-    const band = bandWidth(row.rate, most)
-    lines.push({
-      id: `a.${row.policy.id}`,
+/** The lines of a policy: from its devices, and to its hops, to a stop or past the hops. */
+function linesOfRow(row: PolicyRow, middle: number, places: Places): Line[] {
+  const { id } = row.policy
+  const blocked = row.edge === 'blocked'
+  const from = right(COLUMNS.policy)
+  const band = bandWidth(row.rate, places.most)
+  const lines: Line[] = [
+    {
+      id: `a.${id}`,
       edge: row.edge,
-      band: row.edge === 'blocked' ? 0 : band,
+      band: blocked ? 0 : band,
       path: `M${right(COLUMNS.source)} ${middle}H${left(COLUMNS.policy)}`,
-    })
-    const from = right(COLUMNS.policy)
-    if (row.edge === 'blocked') {
-      lines.push({
-        id: `b.${row.policy.id}`,
-        edge: 'blocked',
-        band: 0,
-        path: `M${from} ${middle}H${from + 34}`,
-      })
-      stops.push({ id: row.policy.id, x: from + 35, y: middle - 11 })
-    }
-    const inUse = row.hops.filter((hop) => hop.edge !== 'none').length
-    for (const hop of row.hops) {
-      const to = (hopY.get(hop.id) ?? TOP) + NODE / 2 + port(hop.id, row.policy.id)
-      const start = row.edge === 'blocked' ? from + 58 : from
-      lines.push({
-        id: `b.${row.policy.id}.${hop.id}`,
-        edge: hop.edge,
-        band:
-          hop.edge === 'none' ? 0 : bandWidth(row.rate === null ? null : row.rate / Math.max(1, inUse), most),
-        path: curve(start, middle, left(COLUMNS.hop), to),
-      })
-    }
-    if (row.direct !== null && uplinkY.has(row.direct)) {
-      const to = (uplinkY.get(row.direct) ?? TOP) + NODE / 2 + port(row.direct, row.policy.id)
-      const turn = right(COLUMNS.hop) - 20
-      const end = left(COLUMNS.uplink)
-      const path = `M${from} ${middle}H${turn}C${turn + 80} ${middle} ${end - 70} ${r(to)} ${end} ${r(to)}`
-      lines.push({ id: `d.${row.policy.id}`, edge: 'direct', band, path })
-      labels.push({ id: row.policy.id, x: 748, y: middle })
-    }
-  })
-  for (const hop of flow.hops) {
-    const y = hopY.get(hop.id) ?? TOP
-    nodes.push(place(hop, COLUMNS.hop, y))
-    if (hop.uplink === null || !uplinkY.has(hop.uplink)) continue
-    const to = (uplinkY.get(hop.uplink) ?? TOP) + NODE / 2 + port(hop.uplink, hop.id)
+    },
+  ]
+  if (blocked)
+    lines.push({ id: `b.${id}`, edge: 'blocked', band: 0, path: `M${from} ${middle}H${from + 34}` })
+  const inUse = Math.max(1, row.hops.filter((hop) => hop.edge !== 'none').length)
+  const share = bandWidth(row.rate === null ? null : row.rate / inUse, places.most)
+  for (const hop of row.hops)
     lines.push({
+      id: `b.${id}.${hop.id}`,
+      edge: hop.edge,
+      band: hop.edge === 'none' ? 0 : share,
+      path: curve(
+        blocked ? from + 58 : from,
+        middle,
+        left(COLUMNS.hop),
+        places.arrival(places.hopY(hop.id), hop.id, id),
+      ),
+    })
+  if (row.direct !== null && places.hasUplink(row.direct)) {
+    const to = r(places.arrival(places.uplinkY(row.direct), row.direct, id))
+    const turn = right(COLUMNS.hop) - 20
+    const end = left(COLUMNS.uplink)
+    const path = `M${from} ${middle}H${turn}C${turn + 80} ${middle} ${end - 70} ${to} ${end} ${to}`
+    lines.push({ id: `d.${id}`, edge: 'direct', band, path })
+  }
+  return lines
+}
+
+/** The line from a hop to its uplink. */
+function lineOfHop(hop: Flow['hops'][number], places: Places): Line[] {
+  if (hop.uplink === null || !places.hasUplink(hop.uplink)) return []
+  const to = places.arrival(places.uplinkY(hop.uplink), hop.uplink, hop.id)
+  return [
+    {
       id: `c.${hop.id}`,
       edge: hop.edge,
-      band: hop.edge === 'none' ? 0 : bandWidth(hop.rate, most),
-      path: curve(right(COLUMNS.hop), y + NODE / 2, left(COLUMNS.uplink), to),
-    })
-  }
-  for (const uplink of flow.uplinks) nodes.push(place(uplink, COLUMNS.uplink, uplinkY.get(uplink.id) ?? TOP))
-  // Lines in use are drawn over unusable ones.
-  lines.sort((one, other) => Number(other.edge === 'none') - Number(one.edge === 'none'))
-  return { height: bottom + NODE + 5, nodes, lines, stops, labels }
+      band: hop.edge === 'none' ? 0 : bandWidth(hop.rate, places.most),
+      path: curve(right(COLUMNS.hop), places.hopY(hop.id) + NODE / 2, left(COLUMNS.uplink), to),
+    },
+  ]
 }
 
 function place(node: FlowNode, column: { x: number; width: number }, y: number): Placed {

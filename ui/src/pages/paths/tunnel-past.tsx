@@ -49,7 +49,7 @@ interface Props {
 function Past({ tunnel, recorded, range, onRange }: Props) {
   const text = useText()
   const words = text.paths.history
-  const { list, detail } = text.paths
+  const { list } = text.paths
   const now = Math.ceil(useNow() / 5000) * 5000
   const current = useRates()(`tunnel.${tunnel.id}`)
   if (!recorded) return <p className="quiet">{words.soon}</p>
@@ -70,8 +70,6 @@ function Past({ tunnel, recorded, range, onRange }: Props) {
     }
   }
   const [from_, now_] = [clockOf(from), clockOf(now)]
-  const latencies = latenciesOf(recorded)
-  const milliseconds = (value: number) => `${formatNumber(value, 1)} ms`
   return (
     <>
       <BandSection
@@ -108,24 +106,42 @@ function Past({ tunnel, recorded, range, onRange }: Props) {
         height={72}
         format={formatRate}
       />
-      {latencies.length > 0 ? (
-        <LineSection
-          title={detail.latency}
-          label={`${detail.latency} ${from_} ${now_}`}
-          rows={[
-            {
-              name: detail.latency,
-              sub:
-                typeof tunnel.latency_ms === 'number' ? milliseconds(tunnel.latency_ms) : text.common.noData,
-              samples: latencies,
-            },
-          ]}
-          from={from}
-          now={now}
-          least={20}
-          format={milliseconds}
-        />
-      ) : null}
+      <Latency tunnel={tunnel} recorded={recorded} from={from} now={now} />
     </>
   )
+}
+
+interface LatencyProps extends Pick<Props, 'tunnel'> {
+  recorded: Recorded
+  from: number
+  now: number
+}
+
+function Latency({ tunnel, recorded, from, now }: LatencyProps) {
+  const text = useText()
+  const { latency } = text.paths.detail
+  const samples = latenciesOf(recorded)
+  if (samples.length === 0) return null
+  const current = tunnel.latency_ms
+  return (
+    <LineSection
+      title={latency}
+      label={`${latency} ${clockOf(from)} ${clockOf(now)}`}
+      rows={[
+        {
+          name: latency,
+          sub: typeof current === 'number' ? milliseconds(current) : text.common.noData,
+          samples,
+        },
+      ]}
+      from={from}
+      now={now}
+      least={20}
+      format={milliseconds}
+    />
+  )
+}
+
+function milliseconds(value: number): string {
+  return `${formatNumber(value, 1)} ms`
 }

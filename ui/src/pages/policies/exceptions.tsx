@@ -98,19 +98,6 @@ function Active({ exception }: { exception: Exception }) {
   const names = useNames()
   const name = names.device(exception.device_id)
   const left = useLeft(exception)
-  const end = useChange(() =>
-    call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })),
-  )
-  const extend = useChange(async (minutes: number) => {
-    // An exception cannot be changed: a longer one starts before the old one ends, so there is no gap.
-    const longer = await call(
-      client.POST('/exceptions', { body: extending(exception, left, minutes) as never }),
-    )
-    await call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })).catch(() =>
-      say(text.policies.extendedTwice),
-    )
-    return longer
-  })
   return (
     <li>
       <Ring from={exception.starts_at} until={exception.expires_at} />
@@ -133,43 +120,71 @@ function Active({ exception }: { exception: Exception }) {
         <span>{text.policies.exceptionLeft(formatAge(left, text))}</span>
         <small>{exception.expires_at ? text.policies.endsAt(formatTime(exception.expires_at)) : '-'}</small>
       </span>
-      <span className="btns">
-        {[15, 60].map((minutes) => (
-          <Button
-            key={minutes}
-            size="small"
-            needs="operator"
-            busy={extend.isPending}
-            onClick={() =>
-              extend.mutate(minutes, {
-                onSuccess: ({ data, warnings }) =>
-                  say(
-                    text.policies.extended(name, data.expires_at ? formatTime(data.expires_at) : '-'),
-                    warnings,
-                  ),
-                onError: sayError,
-              })
-            }
-          >
-            {text.policies.extend(formatAge(minutes * 60, text))}
-          </Button>
-        ))}
+      <ActiveButtons exception={exception} name={name} left={left} />
+    </li>
+  )
+}
+
+interface ButtonsProps {
+  exception: Exception
+  /** Name of its device. */
+  name: string
+  /** Seconds that are left. */
+  left: number
+}
+
+function ActiveButtons({ exception, name, left }: ButtonsProps) {
+  const text = useText()
+  const end = useChange(() =>
+    call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })),
+  )
+  const extend = useChange(async (minutes: number) => {
+    // An exception cannot be changed: a longer one starts before the old one ends, so there is no gap.
+    const longer = await call(
+      client.POST('/exceptions', { body: extending(exception, left, minutes) as never }),
+    )
+    await call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })).catch(() =>
+      say(text.policies.extendedTwice),
+    )
+    return longer
+  })
+  return (
+    <span className="btns">
+      {[15, 60].map((minutes) => (
         <Button
+          key={minutes}
           size="small"
           needs="operator"
-          busy={end.isPending}
+          busy={extend.isPending}
           onClick={() =>
-            end.mutate(undefined, {
-              onSuccess: ({ warnings }) => say(text.policies.exceptionEnded(name), warnings),
+            extend.mutate(minutes, {
+              onSuccess: ({ data, warnings }) =>
+                say(
+                  text.policies.extended(name, data.expires_at ? formatTime(data.expires_at) : '-'),
+                  warnings,
+                ),
               onError: sayError,
             })
           }
         >
-          <Icon name="x" />
-          {text.policies.endNow}
+          {text.policies.extend(formatAge(minutes * 60, text))}
         </Button>
-      </span>
-    </li>
+      ))}
+      <Button
+        size="small"
+        needs="operator"
+        busy={end.isPending}
+        onClick={() =>
+          end.mutate(undefined, {
+            onSuccess: ({ warnings }) => say(text.policies.exceptionEnded(name), warnings),
+            onError: sayError,
+          })
+        }
+      >
+        <Icon name="x" />
+        {text.policies.endNow}
+      </Button>
+    </span>
   )
 }
 

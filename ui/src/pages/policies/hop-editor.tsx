@@ -25,7 +25,6 @@ const TYPES: Hop['type'][] = ['vpn', 'interface', 'proxy']
 export function HopEditor({ hops, onChange, errorOf, most = 8 }: Props) {
   const text = useText()
   const list = useRef<HTMLOListElement>(null)
-  const stateOf = useHopState()
   const targets = useTargets()
   const keys = hops.map((_, at) => String(at))
   const reorder = (order: string[]) =>
@@ -39,95 +38,24 @@ export function HopEditor({ hops, onChange, errorOf, most = 8 }: Props) {
     next[at + by] = one
     onChange(next)
   }
-  const change = (at: number, hop: Hop) => onChange(hops.map((each, index) => (index === at ? hop : each)))
   return (
     <div className="hopedit">
       <ol ref={list}>
-        {hops.map((hop, at) => {
-          const { state, reason } = stateOf(hop)
-          const known = targets(hop.type)
-          const error = errorOf(`hops[${at}].target`) ?? errorOf(`hops[${at}].type`) ?? errorOf(`hops[${at}]`)
-          const types = TYPES.includes(hop.type) ? TYPES : [...TYPES, hop.type]
-          return (
-            <li
-              key={at}
-              data-row={at}
-              className={drag?.id === String(at) ? 'is-lift' : drag?.at === at ? 'is-drop' : undefined}
-            >
-              <button
-                type="button"
-                className="icobtn icobtn--s grip"
-                aria-label={text.policies.dragHop(at + 1)}
-                tabIndex={-1}
-                {...grip(String(at))}
-              >
-                <Icon name="grip" />
-              </button>
-              <span className="hopedit__n">{at + 1}</span>
-              <select
-                className="field"
-                aria-label={text.policies.hopType(at + 1)}
-                value={hop.type}
-                onChange={(event) => {
-                  const type = event.target.value as Hop['type']
-                  change(at, { type, target: targets(type)[0] ?? '' })
-                }}
-              >
-                {types.map((type) => (
-                  <option key={type} value={type}>
-                    {text.policies.hopTypes[type] ?? type}
-                  </option>
-                ))}
-              </select>
-              <select
-                className={error ? 'field invalid' : 'field'}
-                aria-label={text.policies.hopTarget(at + 1)}
-                aria-invalid={error ? true : undefined}
-                value={hop.target}
-                onChange={(event) => change(at, { ...hop, target: event.target.value })}
-              >
-                {known.includes(hop.target) ? null : (
-                  <option value={hop.target}>{hop.target || text.policies.choose}</option>
-                )}
-                {known.map((target) => (
-                  <option key={target} value={target}>
-                    {target}
-                  </option>
-                ))}
-              </select>
-              <span title={reason || undefined}>
-                <Glyph state={state} />
-              </span>
-              <span className="hopedit__b">
-                <IconButton
-                  small
-                  icon="up"
-                  label={text.policies.hopUp(at + 1)}
-                  disabled={at === 0}
-                  onClick={() => swap(at, -1)}
-                />
-                <IconButton
-                  small
-                  icon="down"
-                  label={text.policies.hopDown(at + 1)}
-                  disabled={at === hops.length - 1}
-                  onClick={() => swap(at, 1)}
-                />
-                <IconButton
-                  small
-                  icon="x"
-                  label={text.policies.removeHop(at + 1)}
-                  onClick={() => onChange(hops.filter((_, index) => index !== at))}
-                />
-              </span>
-              {error ? (
-                <p className="formrow__error">{error}</p>
-              ) : reason ? (
-                <p className="dim sm">{reason}</p>
-              ) : null}
-            </li>
-          )
-        })}
+        {hops.map((hop, at) => (
+          <HopRow
+            key={at}
+            hop={hop}
+            at={at}
+            last={at === hops.length - 1}
+            error={errorOf(`hops[${at}].target`) ?? errorOf(`hops[${at}].type`) ?? errorOf(`hops[${at}]`)}
+            className={drag?.id === String(at) ? 'is-lift' : drag?.at === at ? 'is-drop' : undefined}
+            grip={grip(String(at))}
+            targets={targets}
+            onChange={(changed) => onChange(hops.map((each, index) => (index === at ? changed : each)))}
+            onSwap={(by) => swap(at, by)}
+            onRemove={() => onChange(hops.filter((_, index) => index !== at))}
+          />
+        ))}
       </ol>
       {errorOf('hops') ? <p className="formrow__error">{errorOf('hops')}</p> : null}
       <div>
@@ -145,6 +73,104 @@ export function HopEditor({ hops, onChange, errorOf, most = 8 }: Props) {
         </Button>
       </div>
     </div>
+  )
+}
+
+interface RowProps {
+  hop: Hop
+  at: number
+  last: boolean
+  error: string | undefined
+  className: string | undefined
+  grip: ReturnType<ReturnType<typeof useDrag>['grip']>
+  targets: (type: Hop['type']) => string[]
+  onChange: (hop: Hop) => void
+  onSwap: (by: -1 | 1) => void
+  onRemove: () => void
+}
+
+function HopRow({ hop, at, last, error, className, grip, targets, onChange, onSwap, onRemove }: RowProps) {
+  const text = useText()
+  const { state, reason } = useHopState()(hop)
+  return (
+    <li data-row={at} className={className}>
+      <button
+        type="button"
+        className="icobtn icobtn--s grip"
+        aria-label={text.policies.dragHop(at + 1)}
+        tabIndex={-1}
+        {...grip}
+      >
+        <Icon name="grip" />
+      </button>
+      <span className="hopedit__n">{at + 1}</span>
+      <HopChoice hop={hop} at={at} error={error} targets={targets} onChange={onChange} />
+      <span title={reason || undefined}>
+        <Glyph state={state} />
+      </span>
+      <span className="hopedit__b">
+        <IconButton
+          small
+          icon="up"
+          label={text.policies.hopUp(at + 1)}
+          disabled={at === 0}
+          onClick={() => onSwap(-1)}
+        />
+        <IconButton
+          small
+          icon="down"
+          label={text.policies.hopDown(at + 1)}
+          disabled={last}
+          onClick={() => onSwap(1)}
+        />
+        <IconButton small icon="x" label={text.policies.removeHop(at + 1)} onClick={onRemove} />
+      </span>
+      {error ? <p className="formrow__error">{error}</p> : reason ? <p className="dim sm">{reason}</p> : null}
+    </li>
+  )
+}
+
+type ChoiceProps = Pick<RowProps, 'hop' | 'at' | 'error' | 'targets' | 'onChange'>
+
+/** The type and the target of a hop. */
+function HopChoice({ hop, at, error, targets, onChange }: ChoiceProps) {
+  const text = useText()
+  const known = targets(hop.type)
+  const types = TYPES.includes(hop.type) ? TYPES : [...TYPES, hop.type]
+  return (
+    <>
+      <select
+        className="field"
+        aria-label={text.policies.hopType(at + 1)}
+        value={hop.type}
+        onChange={(event) => {
+          const type = event.target.value as Hop['type']
+          onChange({ type, target: targets(type)[0] ?? '' })
+        }}
+      >
+        {types.map((type) => (
+          <option key={type} value={type}>
+            {text.policies.hopTypes[type] ?? type}
+          </option>
+        ))}
+      </select>
+      <select
+        className={error ? 'field invalid' : 'field'}
+        aria-label={text.policies.hopTarget(at + 1)}
+        aria-invalid={error ? true : undefined}
+        value={hop.target}
+        onChange={(event) => onChange({ ...hop, target: event.target.value })}
+      >
+        {known.includes(hop.target) ? null : (
+          <option value={hop.target}>{hop.target || text.policies.choose}</option>
+        )}
+        {known.map((target) => (
+          <option key={target} value={target}>
+            {target}
+          </option>
+        ))}
+      </select>
+    </>
   )
 }
 

@@ -37,14 +37,10 @@ interface Props {
 }
 
 export function OrderRow(props: Props) {
-  const { policy, pending, conflicts, lifted, movable, selected } = props
+  const { policy, pending, conflicts, lifted, selected } = props
   const text = useText()
   const go = useGo()
   const names = useNames()
-  const [deleting, setDeleting] = useState(false)
-  const toggle = useChange(() =>
-    call(client.POST('/routing/policies/{id}/toggle', { params: { path: { id: policy.id } } })),
-  )
   const { name } = policy
   const hatched = pending?.kind === 'new'
   const open = (event: KeyboardEvent) => {
@@ -59,44 +55,7 @@ export function OrderRow(props: Props) {
       onKeyDown={open}
     >
       <td>
-        <span className="order">
-          {selected === undefined ? null : (
-            <input
-              type="checkbox"
-              className="pick"
-              aria-label={text.policies.selectOne(name)}
-              checked={selected}
-              onChange={(event) => props.onSelect(event.target.checked)}
-            />
-          )}
-          <button
-            type="button"
-            className="icobtn icobtn--s grip"
-            aria-label={text.policies.drag(name)}
-            disabled={!movable}
-            tabIndex={-1}
-            {...props.grip}
-          >
-            <Icon name="grip" />
-          </button>
-          <IconButton
-            small
-            needs="operator"
-            icon="up"
-            label={text.policies.moveUp(name)}
-            disabled={props.first || !movable}
-            onClick={() => props.onNudge(-1)}
-          />
-          <IconButton
-            small
-            needs="operator"
-            icon="down"
-            label={text.policies.moveDown(name)}
-            disabled={props.last || !movable}
-            onClick={() => props.onNudge(1)}
-          />
-          <span className="p">{policy.priority}</span>
-        </span>
+        <Handles {...props} />
       </td>
       <td>
         <span className="two">
@@ -129,48 +88,99 @@ export function OrderRow(props: Props) {
         {policy.hits?.bytes ? formatBytes(policy.hits.bytes) : '-'}
       </td>
       <td className="num">
-        <Actions
-          label={text.policies.moreFor(name)}
-          actions={[
-            { id: 'edit', label: text.common.edit, run: () => go(`/policies/${policy.id}`) },
-            { id: 'move', label: text.policies.moveTo, needs: 'operator', run: props.onMove },
-            {
-              id: 'top',
-              label: text.policies.toTop,
-              needs: 'operator',
-              disabled: props.first,
-              run: props.onTop,
-            },
-            {
-              id: 'end',
-              label: text.policies.toEnd,
-              needs: 'operator',
-              disabled: props.last,
-              run: props.onEnd,
-            },
-            {
-              id: 'toggle',
-              label: policy.enabled ? text.policies.disable : text.policies.enable,
-              needs: 'operator',
-              run: () =>
-                toggle.mutate(undefined, {
-                  onSuccess: ({ data }) =>
-                    say(data.enabled ? text.policies.enabledSaved(name) : text.policies.disabledSaved(name)),
-                  onError: sayError,
-                }),
-            },
-            {
-              id: 'copy',
-              label: text.policies.duplicate,
-              needs: 'operator',
-              run: () => go('/policies/new', { from: policy.id }),
-            },
-            { id: 'delete', label: text.common.delete, needs: 'operator', run: () => setDeleting(true) },
-          ]}
-        />
-        <DeletePolicy policy={policy} open={deleting} onClose={() => setDeleting(false)} />
+        <RowActions {...props} />
       </td>
     </tr>
+  )
+}
+
+/** What moves the policy, and its priority. */
+function Handles({ policy, selected, movable, first, last, grip, onSelect, onNudge }: Props) {
+  const text = useText()
+  const { name } = policy
+  return (
+    <span className="order">
+      {selected === undefined ? null : (
+        <input
+          type="checkbox"
+          className="pick"
+          aria-label={text.policies.selectOne(name)}
+          checked={selected}
+          onChange={(event) => onSelect(event.target.checked)}
+        />
+      )}
+      <button
+        type="button"
+        className="icobtn icobtn--s grip"
+        aria-label={text.policies.drag(name)}
+        disabled={!movable}
+        tabIndex={-1}
+        {...grip}
+      >
+        <Icon name="grip" />
+      </button>
+      <IconButton
+        small
+        needs="operator"
+        icon="up"
+        label={text.policies.moveUp(name)}
+        disabled={first || !movable}
+        onClick={() => onNudge(-1)}
+      />
+      <IconButton
+        small
+        needs="operator"
+        icon="down"
+        label={text.policies.moveDown(name)}
+        disabled={last || !movable}
+        onClick={() => onNudge(1)}
+      />
+      <span className="p">{policy.priority}</span>
+    </span>
+  )
+}
+
+function RowActions({ policy, first, last, onMove, onTop, onEnd }: Props) {
+  const text = useText()
+  const go = useGo()
+  const [deleting, setDeleting] = useState(false)
+  const toggle = useChange(() =>
+    call(client.POST('/routing/policies/{id}/toggle', { params: { path: { id: policy.id } } })),
+  )
+  const { name } = policy
+  const switchOver = () =>
+    toggle.mutate(undefined, {
+      onSuccess: ({ data }) =>
+        say(data.enabled ? text.policies.enabledSaved(name) : text.policies.disabledSaved(name)),
+      onError: sayError,
+    })
+  const needs = 'operator'
+  return (
+    <>
+      <Actions
+        label={text.policies.moreFor(name)}
+        actions={[
+          { id: 'edit', label: text.common.edit, run: () => go(`/policies/${policy.id}`) },
+          { id: 'move', label: text.policies.moveTo, needs, run: onMove },
+          { id: 'top', label: text.policies.toTop, needs, disabled: first, run: onTop },
+          { id: 'end', label: text.policies.toEnd, needs, disabled: last, run: onEnd },
+          {
+            id: 'toggle',
+            label: policy.enabled ? text.policies.disable : text.policies.enable,
+            needs,
+            run: switchOver,
+          },
+          {
+            id: 'copy',
+            label: text.policies.duplicate,
+            needs,
+            run: () => go('/policies/new', { from: policy.id }),
+          },
+          { id: 'delete', label: text.common.delete, needs, run: () => setDeleting(true) },
+        ]}
+      />
+      <DeletePolicy policy={policy} open={deleting} onClose={() => setDeleting(false)} />
+    </>
   )
 }
 

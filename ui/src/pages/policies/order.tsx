@@ -24,7 +24,7 @@ const MATRIX_HERE = 30
 export default function Order() {
   const text = useText()
   const query = usePolicies()
-  const [search, setSearch] = useSearchParams()
+  const [search] = useSearchParams()
   const [selecting, setSelecting] = useState(false)
   const count = query.data?.data.length ?? 0
   const few =
@@ -49,37 +49,7 @@ export default function Order() {
       <Section
         title={text.policies.order}
         hint={text.policies.orderHint}
-        actions={
-          <>
-            {search.down ? (
-              <button type="button" className="link" onClick={() => setSearch({ down: undefined })}>
-                {text.policies.onlyWhenDown[search.down] ?? search.down}
-                <Icon name="x" />
-                <span className="sr">{text.policies.showAll}</span>
-              </button>
-            ) : null}
-            <Button
-              size="small"
-              kind="ghost"
-              needs="operator"
-              aria-pressed={selecting}
-              onClick={() => setSelecting(!selecting)}
-            >
-              {selecting ? text.policies.endSelect : text.policies.select}
-            </Button>
-            <label className="search">
-              <Icon name="filter" />
-              <span className="sr">{text.policies.filter}</span>
-              <input
-                className="field"
-                data-filter
-                placeholder={text.common.filter}
-                value={search.q ?? ''}
-                onChange={(event) => setSearch({ q: event.target.value })}
-              />
-            </label>
-          </>
-        }
+        actions={<ListControls selecting={selecting} onSelecting={setSelecting} />}
       >
         <Loaded
           query={query}
@@ -96,6 +66,48 @@ export default function Order() {
         <RemovedPolicies />
       </Section>
       {few ? <LeakMatrix /> : null}
+    </>
+  )
+}
+
+interface ControlProps {
+  selecting: boolean
+  onSelecting: (selecting: boolean) => void
+}
+
+/** What narrows the list, and the switch of the selection. */
+function ListControls({ selecting, onSelecting }: ControlProps) {
+  const text = useText()
+  const [search, setSearch] = useSearchParams()
+  return (
+    <>
+      {search.down ? (
+        <button type="button" className="link" onClick={() => setSearch({ down: undefined })}>
+          {text.policies.onlyWhenDown[search.down] ?? search.down}
+          <Icon name="x" />
+          <span className="sr">{text.policies.showAll}</span>
+        </button>
+      ) : null}
+      <Button
+        size="small"
+        kind="ghost"
+        needs="operator"
+        aria-pressed={selecting}
+        onClick={() => onSelecting(!selecting)}
+      >
+        {selecting ? text.policies.endSelect : text.policies.select}
+      </Button>
+      <label className="search">
+        <Icon name="filter" />
+        <span className="sr">{text.policies.filter}</span>
+        <input
+          className="field"
+          data-filter
+          placeholder={text.common.filter}
+          value={search.q ?? ''}
+          onChange={(event) => setSearch({ q: event.target.value })}
+        />
+      </label>
     </>
   )
 }

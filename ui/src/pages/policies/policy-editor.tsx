@@ -9,7 +9,7 @@ import { Answer } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
 import { same, type Version } from '@/components/draft'
-import { useEdit } from '@/components/edit'
+import { useEdit, type Edit } from '@/components/edit'
 import { FormErrors } from '@/components/form'
 import { Segmented } from '@/components/segmented'
 import { useText } from '@/text'
@@ -33,40 +33,14 @@ interface Props {
 export function PolicyEditor({ policy, start }: Props) {
   const text = useText()
   const go = useGo()
-  const [search, setSearch] = useSearchParams()
-  const form = useRef<HTMLFormElement>(null)
   const [deleting, setDeleting] = useState(false)
-  const edit = useEdit<Draft, Policy>({
-    key: `policy.${policy?.id ?? 'new'}`,
-    version: start,
-    save: (value, etag) => {
-      const body = value as PolicyInput
-      return policy
-        ? call(
-            client.PUT('/routing/policies/{id}', {
-              params: { path: { id: policy.id }, header: { 'If-Match': etag ?? '' } },
-              body,
-            }),
-          )
-        : call(client.POST('/routing/policies', { body }))
-    },
-    read: async () => {
-      const now = await get('/routing/policies/{id}', { path: { id: policy?.id ?? '' } })
-      return { value: inputOf(now.data), etag: now.etag }
-    },
-    said: (saved) => text.policies.savedSay(saved.name),
-    onSaved: (saved) => {
-      if (!policy) go(`/policies/${saved.id}`)
-    },
-  })
+  const edit = usePolicyEdit(policy, start)
   const { draft } = edit
-  useSaveKey(form)
   const settled = useSettled(draft.value)
   const check = useDryRun(
     { policies: [{ ...(policy ? { id: policy.id } : {}), ...settled }] },
     settled.name !== '' || policy !== null,
   )
-  const json = search.as === 'json'
 
   return (
     <>
@@ -83,55 +57,11 @@ export function PolicyEditor({ policy, start }: Props) {
         {policy ? <Said draft={draft.value} /> : text.policies.create}
       </Answer>
       <div className="cols cols--why">
-        <form
-          ref={form}
-          className="sec policyform"
-          onSubmit={(event) => {
-            event.preventDefault()
-            edit.submit()
-          }}
-        >
-          <div className="sec__h">
-            <Segmented
-              label={text.policies.formOrJson}
-              value={json ? 'json' : 'form'}
-              options={[
-                ['form', text.policies.form],
-                ['json', text.policies.json],
-              ]}
-              onChange={(as) => setSearch({ as: as === 'json' ? 'json' : undefined })}
-            />
-            {draft.dirty ? <p>{text.common.draftKept}</p> : null}
-          </div>
-          <FormErrors edit={edit} />
-          {json ? (
-            <PolicyJson value={draft.value} onChange={draft.replace} />
-          ) : (
-            <PolicyForm
-              draft={draft}
-              errorOf={(path) => edit.of(path) ?? fieldError(check.data?.data, path)}
-            />
-          )}
-          <div className="btns formend">
-            <Button
-              kind="primary"
-              submit
-              needs="operator"
-              busy={edit.busy}
-              disabled={policy !== null && !draft.dirty}
-            >
-              {text.policies.saveNotActive}
-            </Button>
-            {draft.dirty && policy ? (
-              <Button kind="ghost" onClick={edit.forget}>
-                {text.common.discardDraft}
-              </Button>
-            ) : null}
-            <LinkButton kind="ghost" to="/policies">
-              {text.policies.backToOrder}
-            </LinkButton>
-          </div>
-        </form>
+        <EditorForm
+          policy={policy}
+          edit={edit}
+          errorOf={(path) => edit.of(path) ?? fieldError(check.data?.data, path)}
+        />
         <div className="sec">
           <PolicyPreview policy={policy} draft={draft.value} />
           <Checked
@@ -155,6 +85,98 @@ export function PolicyEditor({ policy, start }: Props) {
       ) : null}
       {edit.dialog}
     </>
+  )
+}
+
+function usePolicyEdit(policy: Policy | null, start: Version<Draft>): Edit<Draft> {
+  const text = useText()
+  const go = useGo()
+  return useEdit<Draft, Policy>({
+    key: `policy.${policy?.id ?? 'new'}`,
+    version: start,
+    save: (value, etag) => {
+      const body = value as PolicyInput
+      return policy
+        ? call(
+            client.PUT('/routing/policies/{id}', {
+              params: { path: { id: policy.id }, header: { 'If-Match': etag ?? '' } },
+              body,
+            }),
+          )
+        : call(client.POST('/routing/policies', { body }))
+    },
+    read: async () => {
+      const now = await get('/routing/policies/{id}', { path: { id: policy?.id ?? '' } })
+      return { value: inputOf(now.data), etag: now.etag }
+    },
+    said: (saved) => text.policies.savedSay(saved.name),
+    onSaved: (saved) => {
+      if (!policy) go(`/policies/${saved.id}`)
+    },
+  })
+}
+
+interface FormProps {
+  policy: Policy | null
+  edit: Edit<Draft>
+  errorOf: (path: string) => string | undefined
+}
+
+/** The draft as a form or as JSON. */
+function EditorForm({ policy, edit, errorOf }: FormProps) {
+  const text = useText()
+  const [search, setSearch] = useSearchParams()
+  const form = useRef<HTMLFormElement>(null)
+  const { draft } = edit
+  const json = search.as === 'json'
+  useSaveKey(form)
+  return (
+    <form
+      ref={form}
+      className="sec policyform"
+      onSubmit={(event) => {
+        event.preventDefault()
+        edit.submit()
+      }}
+    >
+      <div className="sec__h">
+        <Segmented
+          label={text.policies.formOrJson}
+          value={json ? 'json' : 'form'}
+          options={[
+            ['form', text.policies.form],
+            ['json', text.policies.json],
+          ]}
+          onChange={(as) => setSearch({ as: as === 'json' ? 'json' : undefined })}
+        />
+        {draft.dirty ? <p>{text.common.draftKept}</p> : null}
+      </div>
+      <FormErrors edit={edit} />
+      {json ? (
+        <PolicyJson value={draft.value} onChange={draft.replace} />
+      ) : (
+        <PolicyForm draft={draft} errorOf={errorOf} />
+      )}
+      <div className="btns formend">
+        <Button
+          kind="primary"
+          submit
+          needs="operator"
+          busy={edit.busy}
+          disabled={policy !== null && !draft.dirty}
+        >
+          {text.policies.saveNotActive}
+        </Button>
+        {draft.dirty && policy ? (
+          <Button kind="ghost" onClick={edit.forget}>
+            {text.common.discardDraft}
+          </Button>
+        ) : null}
+        <LinkButton kind="ghost" to="/policies">
+          {text.policies.backToOrder}
+        </LinkButton>
+      </div>
+    </form>
   )
 }
 

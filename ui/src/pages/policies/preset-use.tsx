@@ -7,8 +7,9 @@ import { useGo } from '@/session/link'
 import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Dialog } from '@/components/dialog'
-import { useDraft, same } from '@/components/draft'
-import { ErrorSummary, TextField } from '@/components/fields'
+import { useDraft, same, type Draft } from '@/components/draft'
+import { ErrorSummary } from '@/components/fields'
+import { FieldList } from '@/components/form-fields'
 import { Failure } from '@/components/section'
 import { useText } from '@/text'
 import { sourceWords, useDryRun, useNames } from './data'
@@ -25,7 +26,7 @@ export function PresetUse({ preset }: { preset: Preset }) {
   const kind = kindOf(preset)
   const draft = useDraft<Use>(`preset.use.${preset.id}`, startOf(preset))
   const [asking, setAsking] = useState(false)
-  const { value, set, replace } = draft
+  const { value } = draft
   const settled = useSettled(value)
   const check = useDryRun({
     [kind === 'policy' ? 'policies' : 'profiles']: [{ ...bodyOf(preset), ...fieldsOf(kind, settled) }],
@@ -33,7 +34,6 @@ export function PresetUse({ preset }: { preset: Preset }) {
   const problemOf = (path: string) =>
     check.data?.data.errors.find((problem) => problem.path.replace(/^resources\.\w+\[0\]\.?/, '') === path)
       ?.message
-  const shown = draftOf(preset, value)
   return (
     <div className="cols cols--why">
       <form
@@ -47,44 +47,7 @@ export function PresetUse({ preset }: { preset: Preset }) {
           <h2>{words.useTitle}</h2>
           <p>{preset.description}</p>
         </div>
-        <div className="form form--2">
-          <TextField
-            label={text.common.name}
-            value={value.name}
-            error={problemOf('name')}
-            autoComplete="off"
-            required
-            onChange={(name) => set('name', name)}
-          />
-          {kind === 'policy' ? (
-            <TextField
-              label={text.policies.priority}
-              hint={text.policies.priorityHint}
-              type="number"
-              min={0}
-              max={1_000_000}
-              value={value.priority}
-              error={problemOf('priority')}
-              onChange={(priority) => set('priority', priority)}
-            />
-          ) : null}
-        </div>
-        {kind === 'policy' ? (
-          <>
-            <h3>{text.policies.sectionWho}</h3>
-            <SourcePicker
-              type={value.source_type}
-              value={value.source_value}
-              errorOf={problemOf}
-              onChange={(source_type, source_value) => replace({ ...value, source_type, source_value })}
-            />
-          </>
-        ) : null}
-        <h3>{text.policies.sectionWhere}</h3>
-        <HopEditor hops={value.hops} errorOf={problemOf} onChange={(hops) => set('hops', hops)} />
-        {value.hops.length === 0 ? (
-          <p className="strong">{text.policies.noHops[shown.fail_policy ?? 'fail-closed']}</p>
-        ) : null}
+        <UseFields preset={preset} draft={draft} errorOf={problemOf} />
         <div className="btns formend">
           <Button kind="primary" submit needs="operator">
             {words.create[kind]}
@@ -97,13 +60,63 @@ export function PresetUse({ preset }: { preset: Preset }) {
         </div>
       </form>
       <div className="sec">
-        <PolicyPreview policy={null} draft={shown} />
+        <PolicyPreview policy={null} draft={draftOf(preset, value)} />
         <Checked query={check} name={settled.name} pending={!same(settled, value)} started />
       </div>
       <Dialog open={asking} onClose={() => setAsking(false)} title={words.confirmTitle[kind](value.name)}>
         <Make preset={preset} use={value} onClose={() => setAsking(false)} onMade={draft.discard} />
       </Dialog>
     </div>
+  )
+}
+
+interface FieldsProps {
+  preset: Preset
+  draft: Draft<Use>
+  errorOf: (path: string) => string | undefined
+}
+
+/** What the preset leaves open. */
+function UseFields({ preset, draft, errorOf }: FieldsProps) {
+  const text = useText()
+  const { value, set, replace } = draft
+  const isPolicy = kindOf(preset) === 'policy'
+  return (
+    <>
+      <div className="form form--2">
+        <FieldList
+          draft={draft}
+          error={errorOf}
+          fields={[
+            { field: 'name', label: text.common.name, required: true },
+            isPolicy && {
+              field: 'priority',
+              kind: 'number',
+              label: text.policies.priority,
+              hint: text.policies.priorityHint,
+              min: 0,
+              max: 1_000_000,
+            },
+          ]}
+        />
+      </div>
+      {isPolicy ? (
+        <>
+          <h3>{text.policies.sectionWho}</h3>
+          <SourcePicker
+            type={value.source_type}
+            value={value.source_value}
+            errorOf={errorOf}
+            onChange={(source_type, source_value) => replace({ ...value, source_type, source_value })}
+          />
+        </>
+      ) : null}
+      <h3>{text.policies.sectionWhere}</h3>
+      <HopEditor hops={value.hops} errorOf={errorOf} onChange={(hops) => set('hops', hops)} />
+      {value.hops.length === 0 ? (
+        <p className="strong">{text.policies.noHops[draftOf(preset, value).fail_policy ?? 'fail-closed']}</p>
+      ) : null}
+    </>
   )
 }
 

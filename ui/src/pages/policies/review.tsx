@@ -1,6 +1,6 @@
 // The review of saved policies before they are applied: what changes in words, in fields, and in the dataplane.
 
-import { useState } from 'react'
+import { useState, type ReactNode } from 'react'
 import { call, client } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/session/toasts'
@@ -23,25 +23,12 @@ export default function Review({ onClose }: { onClose: () => void }) {
   const [shown, setShown] = useState<Shown>('effect')
   const [undo, setUndo] = useState(true)
   const [typed, setTyped] = useState('')
-  const [discarding, setDiscarding] = useState(false)
-  const { status, items, dryRun, ready, error } = useReview()
+  const review = useReview()
+  const { items, ready } = review
   const generation = useGet('/render', {}, { every: 60_000 }).data?.data.generation
   const opened = items.filter((item) => item.opens.length > 0)
-  const onlyDevice =
-    opened.length === 1 && opened[0]?.devices?.length === 1 ? opened[0].devices[0] : undefined
-  const name = onlyDevice ?? opened.map((item) => item.pending.name).join(', ')
-  const confirmed = ready && (opened.length === 0 || typed.trim() === name)
-  const waits = status?.pending_confirm_until != null
-  const plan = dryRun.data?.data
-
-  const done = (snapshot: string | null) => {
-    say(text.policies.appliedSay(snapshot))
-    onClose()
-  }
-  const safely = useSafeApply(undo)
-  const plainly = useChange(() => call(client.POST('/routing/policies/apply')))
-  const busy = safely.isPending || plainly.isPending
-
+  const confirmed = ready && (opened.length === 0 || typed.trim() === nameToType(opened))
+  const undoItself = <UndoItself undo={undo} onChange={setUndo} />
   return (
     <>
       <div className="dock__panel review">
@@ -65,61 +52,126 @@ export default function Review({ onClose }: { onClose: () => void }) {
           </span>
         </div>
         <div className="review__body">
-          {error && !ready ? <Failure error={error} /> : null}
-          {!ready ? (
-            error ? null : (
-              <Skeleton lines={3} />
-            )
-          ) : shown === 'effect' ? (
-            <EffectList items={items} />
-          ) : shown === 'policies' ? (
-            <FieldTable items={items} />
-          ) : (
-            <Dataplane plan={plan?.plan ?? null} />
-          )}
-          {plan && !plan.valid ? (
-            <div className="err" role="alert">
-              <p className="strong">{text.policies.invalidPlan}</p>
-              <ul>
-                {plan.errors.map((problem) => (
-                  <li key={`${problem.path} ${problem.message}`}>
-                    <span lang="en">{problem.message}</span>
-                  </li>
-                ))}
-              </ul>
-            </div>
-          ) : null}
+          <Changes shown={shown} review={review} />
         </div>
         {ready && opened.length > 0 ? (
-          <div className="confirm">
-            <p>
-              <b className="strong">{opened.map((item) => opensWords(item, text)).join(' ')}</b>
-              <br />
-              <span className="mid">
-                {text.policies.typeName(
-                  name,
-                  onlyDevice !== undefined ? 'device' : opened.length === 1 ? 'policy' : 'policies',
-                )}
-              </span>
-            </p>
-            <label>
-              <span className="sr">{text.policies.typeNameLabel(name)}</span>
-              <input
-                className="field"
-                size={14}
-                placeholder={name}
-                value={typed}
-                autoComplete="off"
-                spellCheck={false}
-                onChange={(event) => setTyped(event.target.value)}
-              />
-            </label>
-            <UndoItself undo={undo} onChange={setUndo} />
-          </div>
+          <ConfirmOpening opened={opened} typed={typed} onType={setTyped}>
+            {undoItself}
+          </ConfirmOpening>
         ) : (
-          <UndoItself undo={undo} onChange={setUndo} />
+          undoItself
         )}
       </div>
+      <ApplyBar review={review} confirmed={confirmed} undo={undo} onClose={onClose} />
+    </>
+  )
+}
+
+type Reviewed = ReturnType<typeof useReview>
+
+/** What the apply changes, in one of three views, and what the gateway does not accept. */
+function Changes({ shown, review }: { shown: Shown; review: Reviewed }) {
+  const text = useText()
+  const { items, dryRun, ready, error } = review
+  const plan = dryRun.data?.data
+  return (
+    <>
+      {error && !ready ? <Failure error={error} /> : null}
+      {!ready ? (
+        error ? null : (
+          <Skeleton lines={3} />
+        )
+      ) : shown === 'effect' ? (
+        <EffectList items={items} />
+      ) : shown === 'policies' ? (
+        <FieldTable items={items} />
+      ) : (
+        <Dataplane plan={plan?.plan ?? null} />
+      )}
+      {plan && !plan.valid ? (
+        <div className="err" role="alert">
+          <p className="strong">{text.policies.invalidPlan}</p>
+          <ul>
+            {plan.errors.map((problem) => (
+              <li key={`${problem.path} ${problem.message}`}>
+                <span lang="en">{problem.message}</span>
+              </li>
+            ))}
+          </ul>
+        </div>
+      ) : null}
+    </>
+  )
+}
+
+/** The device, if the apply lets out one only. */
+function onlyDeviceOf(opened: ReviewItem[]): string | undefined {
+  const [only, ...more] = opened
+  return more.length === 0 && only?.devices?.length === 1 ? only.devices[0] : undefined
+}
+
+function nameToType(opened: ReviewItem[]): string {
+  return onlyDeviceOf(opened) ?? opened.map((item) => item.pending.name).join(', ')
+}
+
+interface ConfirmProps {
+  opened: ReviewItem[]
+  typed: string
+  onType: (typed: string) => void
+  children: ReactNode
+}
+
+/** Whom the apply lets out in the clear, and the name that must be typed. */
+function ConfirmOpening({ opened, typed, onType, children }: ConfirmProps) {
+  const text = useText()
+  const name = nameToType(opened)
+  const kind = onlyDeviceOf(opened) !== undefined ? 'device' : opened.length === 1 ? 'policy' : 'policies'
+  return (
+    <div className="confirm">
+      <p>
+        <b className="strong">{opened.map((item) => opensWords(item, text)).join(' ')}</b>
+        <br />
+        <span className="mid">{text.policies.typeName(name, kind)}</span>
+      </p>
+      <label>
+        <span className="sr">{text.policies.typeNameLabel(name)}</span>
+        <input
+          className="field"
+          size={14}
+          placeholder={name}
+          value={typed}
+          autoComplete="off"
+          spellCheck={false}
+          onChange={(event) => onType(event.target.value)}
+        />
+      </label>
+      {children}
+    </div>
+  )
+}
+
+interface ApplyProps {
+  review: Reviewed
+  confirmed: boolean
+  undo: boolean
+  onClose: () => void
+}
+
+function ApplyBar({ review, confirmed, undo, onClose }: ApplyProps) {
+  const text = useText()
+  const [discarding, setDiscarding] = useState(false)
+  const { status, dryRun, ready } = review
+  const safely = useSafeApply(undo)
+  const plainly = useChange(() => call(client.POST('/routing/policies/apply')))
+  const busy = safely.isPending || plainly.isPending
+  const waits = status?.pending_confirm_until != null
+  const blocked = !confirmed || waits || dryRun.data?.data.valid === false
+  const done = (snapshot: string | null) => {
+    say(text.policies.appliedSay(snapshot))
+    onClose()
+  }
+  return (
+    <>
       <div className="dock__bar review__bar">
         <Icon name="clock" />
         <p>
@@ -136,7 +188,7 @@ export default function Review({ onClose }: { onClose: () => void }) {
             size="small"
             needs="operator"
             className="only-wide"
-            disabled={!confirmed || waits || busy || plan?.valid === false}
+            disabled={blocked || busy}
             busy={plainly.isPending}
             onClick={() => plainly.mutate(undefined, { onSuccess: () => done(null), onError: sayError })}
           >
@@ -146,7 +198,7 @@ export default function Review({ onClose }: { onClose: () => void }) {
             kind="primary"
             size="small"
             needs="operator"
-            disabled={!confirmed || waits || plainly.isPending || plan?.valid === false}
+            disabled={blocked || plainly.isPending}
             busy={safely.isPending}
             onClick={() =>
               safely.mutate(undefined, { onSuccess: ({ data }) => done(data.snapshot), onError: sayError })

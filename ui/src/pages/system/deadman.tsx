@@ -7,7 +7,7 @@ import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { useDraft } from '@/components/draft'
-import { Check, Select, TextField } from '@/components/fields'
+import { FieldList } from '@/components/form-fields'
 import { Failure } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
@@ -16,6 +16,8 @@ import { formatTime } from '@/text/format'
 
 type Status = Schemas['DeadmanStatus']
 type Form = { enabled: boolean; hours: string; level: Schemas['WipeLevelInput'] }
+
+const LEVELS = ['soft', 'medium', 'hard']
 
 export function Deadman({ status }: { status: Status }) {
   const text = useText()
@@ -41,6 +43,59 @@ export function Deadman({ status }: { status: Status }) {
     })
   return (
     <>
+      <Facts status={status} />
+      <form
+        className="form form--2"
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (enabled) setAsking(true)
+          else submit()
+        }}
+      >
+        {save.error ? (
+          <div className="wide">
+            <Failure error={save.error} />
+          </div>
+        ) : null}
+        <FieldList
+          draft={draft}
+          error={(path) => error?.of(path)}
+          fields={[
+            { field: 'hours', kind: 'number', label: t.hours, min: 1, max: 8760, required: true },
+            {
+              field: 'level',
+              kind: 'choice',
+              label: t.level,
+              options: LEVELS.map((each) => [each, t.levels[each] ?? each]),
+            },
+            { field: 'enabled', kind: 'check', wide: true, label: t.enabled },
+          ]}
+        />
+        <div className="btns wide">
+          <Button submit needs="admin" busy={save.isPending} disabled={!draft.dirty}>
+            {text.common.save}
+          </Button>
+        </div>
+      </form>
+      <Confirm
+        open={asking}
+        onClose={() => setAsking(false)}
+        title={t.armTitle}
+        consequence={t.armConsequence(Number(hours), level)}
+        name={t.armName}
+        action={t.arm}
+        busy={save.isPending}
+        error={save.error}
+        onConfirm={submit}
+      />
+    </>
+  )
+}
+
+function Facts({ status }: { status: Status }) {
+  const t = useText().system.security
+  return (
+    <>
       <dl className="facts">
         <dt>{t.deadman}</dt>
         <dd>
@@ -59,57 +114,6 @@ export function Deadman({ status }: { status: Status }) {
       </dl>
       {status.enabled && !status.clock_synced ? <p className="mid">{t.noClock}</p> : null}
       {status.warned_percent === null ? null : <p className="mid">{t.warned(status.warned_percent)}</p>}
-      <form
-        className="form form--2"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (enabled) setAsking(true)
-          else submit()
-        }}
-      >
-        {save.error ? (
-          <div className="wide">
-            <Failure error={save.error} />
-          </div>
-        ) : null}
-        <TextField
-          label={t.hours}
-          type="number"
-          min={1}
-          max={8760}
-          value={hours}
-          error={error?.of('hours')}
-          onChange={(value) => draft.set('hours', value)}
-          required
-        />
-        <Select
-          label={t.level}
-          value={level}
-          options={(['soft', 'medium', 'hard'] as const).map(
-            (each) => [each as Form['level'], t.levels[each] ?? each] as const,
-          )}
-          onChange={(value) => draft.set('level', value)}
-        />
-        <div className="wide">
-          <Check label={t.enabled} checked={enabled} onChange={(value) => draft.set('enabled', value)} />
-        </div>
-        <div className="btns wide">
-          <Button submit needs="admin" busy={save.isPending} disabled={!draft.dirty}>
-            {text.common.save}
-          </Button>
-        </div>
-      </form>
-      <Confirm
-        open={asking}
-        onClose={() => setAsking(false)}
-        title={t.armTitle}
-        consequence={t.armConsequence(Number(hours), level)}
-        name={t.armName}
-        action={t.arm}
-        busy={save.isPending}
-        error={save.error}
-        onConfirm={submit}
-      />
     </>
   )
 }

@@ -16,37 +16,20 @@ import { PlanResult } from './plan-result'
 type Mode = Schemas['ModeInput']
 
 export function Import() {
-  const text = useText()
-  const t = text.system.backups
+  const t = useText().system.backups
   const [file, setFile] = useState<ExportFile | null>(null)
-  const [wrong, setWrong] = useState(false)
   const [mode, setMode] = useState<Mode>('merge')
   const [passphrase, setPassphrase] = useState('')
   const [asking, setAsking] = useState(false)
-  const request = (chosen: ExportFile, dry_run: boolean) => {
-    const query = { mode, dry_run }
-    return chosen.kind === 'plain'
-      ? call(client.POST('/config/import', { params: { query }, body: chosen.document }))
-      : call(
-          client.POST('/backup/import', {
-            params: { query },
-            body: { passphrase, content: chosen.content },
-          }),
-        )
-  }
+  const request = (chosen: ExportFile, dry_run: boolean) => send(chosen, { mode, dry_run }, passphrase)
   const check = useChange((chosen: ExportFile) => request(chosen, true))
   const apply = useChange((chosen: ExportFile) => request(chosen, false))
   const found = check.data?.data
   const done = apply.data?.data
+  /** What was found of another file, or by another mode, says nothing of this one. */
   const forget = () => {
     check.reset()
     apply.reset()
-  }
-  const choose = async (chosen: File | undefined) => {
-    forget()
-    const read = chosen ? readExport(new Uint8Array(await chosen.arrayBuffer())) : null
-    setFile(read)
-    setWrong(chosen !== undefined && read === null)
   }
   return (
     <Section title={t.imports} hint={t.importsHint}>
@@ -58,37 +41,18 @@ export function Import() {
           if (file) check.mutate(file)
         }}
       >
-        <Field label={t.file} hint={t.fileHint} error={wrong ? t.notRead : undefined}>
-          {(id, describedBy) => (
-            <input
-              id={id}
-              className="field"
-              type="file"
-              accept=".json,.age,.txt,application/json"
-              aria-describedby={describedBy}
-              onChange={(event) => void choose(event.target.files?.[0])}
-            />
-          )}
-        </Field>
-        {file?.kind === 'encrypted' ? (
-          <PasswordField
-            label={t.filePassphrase}
-            value={passphrase}
-            autoComplete="off"
-            onChange={(value) => {
-              forget()
-              setPassphrase(value)
-            }}
-            required
-          />
-        ) : null}
-        <Select<Mode>
-          label={t.mode}
-          value={mode}
-          options={(['merge', 'replace'] as const).map((each) => [each, t.modes[each] ?? each] as const)}
-          onChange={(value) => {
+        <FileField onForget={forget} onRead={setFile} />
+        <HowToRead
+          encrypted={file?.kind === 'encrypted'}
+          passphrase={passphrase}
+          mode={mode}
+          onType={(typed) => {
             forget()
-            setMode(value)
+            setPassphrase(typed)
+          }}
+          onChoose={(chosen) => {
+            forget()
+            setMode(chosen)
           }}
         />
         {check.error ? <Failure error={check.error} /> : null}
@@ -105,20 +69,10 @@ export function Import() {
       </form>
       {done ? <PlanResult result={done} title={t.imported} /> : found ? <PlanResult result={found} /> : null}
       {found && file ? (
-        <Confirm
+        <ConfirmImport
           open={asking}
           onClose={() => setAsking(false)}
-          title={t.import}
-          consequence={t.importConsequence(
-            text.system.plan.counts(
-              found.counts.create,
-              found.counts.update,
-              found.counts.delete,
-              found.counts.unchanged,
-            ),
-          )}
-          name={t.importName}
-          action={t.import}
+          counts={found.counts}
           busy={apply.isPending}
           error={apply.error}
           onConfirm={() =>
@@ -132,5 +86,97 @@ export function Import() {
         />
       ) : null}
     </Section>
+  )
+}
+
+function send(file: ExportFile, query: { mode: Mode; dry_run: boolean }, passphrase: string) {
+  return file.kind === 'plain'
+    ? call(client.POST('/config/import', { params: { query }, body: file.document }))
+    : call(client.POST('/backup/import', { params: { query }, body: { passphrase, content: file.content } }))
+}
+
+interface ReadProps {
+  encrypted: boolean
+  passphrase: string
+  mode: Mode
+  onType: (passphrase: string) => void
+  onChoose: (mode: Mode) => void
+}
+
+/** The passphrase of an encrypted file, and what becomes of what is there. */
+function HowToRead({ encrypted, passphrase, mode, onType, onChoose }: ReadProps) {
+  const t = useText().system.backups
+  return (
+    <>
+      {encrypted ? (
+        <PasswordField
+          label={t.filePassphrase}
+          value={passphrase}
+          autoComplete="off"
+          onChange={onType}
+          required
+        />
+      ) : null}
+      <Select<Mode>
+        label={t.mode}
+        value={mode}
+        options={(['merge', 'replace'] as const).map((each) => [each, t.modes[each] ?? each] as const)}
+        onChange={onChoose}
+      />
+    </>
+  )
+}
+
+interface FileProps {
+  onForget: () => void
+  onRead: (file: ExportFile | null) => void
+}
+
+function FileField({ onForget, onRead }: FileProps) {
+  const t = useText().system.backups
+  const [wrong, setWrong] = useState(false)
+  const choose = async (chosen: File | undefined) => {
+    onForget()
+    const read = chosen ? readExport(new Uint8Array(await chosen.arrayBuffer())) : null
+    onRead(read)
+    setWrong(chosen !== undefined && read === null)
+  }
+  return (
+    <Field label={t.file} hint={t.fileHint} error={wrong ? t.notRead : undefined}>
+      {(id, describedBy) => (
+        <input
+          id={id}
+          className="field"
+          type="file"
+          accept=".json,.age,.txt,application/json"
+          aria-describedby={describedBy}
+          onChange={(event) => void choose(event.target.files?.[0])}
+        />
+      )}
+    </Field>
+  )
+}
+
+interface ConfirmProps {
+  open: boolean
+  onClose: () => void
+  counts: Schemas['PlanResult']['counts']
+  busy: boolean
+  error: Error | null
+  onConfirm: () => void
+}
+
+function ConfirmImport({ counts, ...props }: ConfirmProps) {
+  const text = useText()
+  const t = text.system.backups
+  const said = text.system.plan.counts(counts.create, counts.update, counts.delete, counts.unchanged)
+  return (
+    <Confirm
+      {...props}
+      title={t.import}
+      consequence={t.importConsequence(said)}
+      name={t.importName}
+      action={t.import}
+    />
   )
 }

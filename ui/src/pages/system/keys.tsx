@@ -59,50 +59,7 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
         />
       ) : null}
       <Loaded query={query} isEmpty={(list) => list.length === 0} empty={<Empty>{t.noKeys}</Empty>}>
-        {(list) => (
-          <Table
-            label={t.apiKeys}
-            rows={list}
-            id={(key) => key.id}
-            columns={[
-              { head: t.keyName, bare: true, className: 'med', cell: (key) => key.name },
-              { head: t.role, cell: (key) => text.common.roles[key.role] ?? key.role },
-              { head: t.begins, cell: (key) => <code>{key.prefix}</code> },
-              {
-                head: t.networks,
-                cell: (key) => (key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork),
-              },
-              {
-                head: t.expires,
-                cell: (key) => (
-                  <>
-                    {key.expired ? <StateWord state="idle">{t.expired}</StateWord> : null}
-                    {key.expired ? null : key.expires_at ? <Clock time={key.expires_at} /> : t.unlimited}
-                  </>
-                ),
-              },
-              {
-                head: t.createdBy,
-                cell: (key) => (
-                  <span className="two">
-                    <span>{key.created_by}</span>
-                    <small>
-                      <Age time={key.created_at} />
-                    </small>
-                  </span>
-                ),
-              },
-              {
-                numeric: true,
-                cell: (key) => (
-                  <Button size="small" needs="admin" onClick={() => setRevoking(key)}>
-                    {t.revoke}
-                  </Button>
-                ),
-              },
-            ]}
-          />
-        )}
+        {(list) => <KeyTable keys={list} onRevoke={setRevoking} />}
       </Loaded>
       {revoking ? (
         <Confirm
@@ -125,6 +82,55 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
         />
       ) : null}
     </Section>
+  )
+}
+
+function KeyTable({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => void }) {
+  const text = useText()
+  const t = text.system.accounts
+  return (
+    <Table
+      label={t.apiKeys}
+      rows={keys}
+      id={(key) => key.id}
+      columns={[
+        { head: t.keyName, bare: true, className: 'med', cell: (key) => key.name },
+        { head: t.role, cell: (key) => text.common.roles[key.role] ?? key.role },
+        { head: t.begins, cell: (key) => <code>{key.prefix}</code> },
+        {
+          head: t.networks,
+          cell: (key) => (key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork),
+        },
+        {
+          head: t.expires,
+          cell: (key) => (
+            <>
+              {key.expired ? <StateWord state="idle">{t.expired}</StateWord> : null}
+              {key.expired ? null : key.expires_at ? <Clock time={key.expires_at} /> : t.unlimited}
+            </>
+          ),
+        },
+        {
+          head: t.createdBy,
+          cell: (key) => (
+            <span className="two">
+              <span>{key.created_by}</span>
+              <small>
+                <Age time={key.created_at} />
+              </small>
+            </span>
+          ),
+        },
+        {
+          numeric: true,
+          cell: (key) => (
+            <Button size="small" needs="admin" onClick={() => onRevoke(key)}>
+              {t.revoke}
+            </Button>
+          ),
+        },
+      ]}
+    />
   )
 }
 

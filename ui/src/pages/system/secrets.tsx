@@ -12,94 +12,21 @@ import { Failure } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
 
-export function Secrets({ status }: { status: Schemas['EncryptionStatus'] }) {
-  const text = useText()
-  const t = text.system.security
-  const [passphrase, setPassphrase] = useState('')
-  const [repeated, setRepeated] = useState('')
+type Status = Schemas['EncryptionStatus']
+
+export function Secrets({ status }: { status: Status }) {
+  const t = useText().system.security
   const [clearing, setClearing] = useState(false)
-  const set = useChange(() => call(client.POST('/secrets/set-passphrase', { body: { passphrase } })))
   const clear = useChange(() => call(client.POST('/secrets/clear-passphrase')))
-  const error = set.error instanceof ApiError ? set.error : undefined
   return (
     <>
-      <dl className="facts">
-        <dt>{t.stored}</dt>
-        <dd>{status.total_secrets}</dd>
-        <dt>{t.encrypted}</dt>
-        <dd>
-          {status.total_secrets === 0 ? (
-            '-'
-          ) : (
-            <StateWord state={status.encrypted_count === status.total_secrets ? 'ok' : 'degraded'}>
-              {status.encrypted_count}
-            </StateWord>
-          )}
-        </dd>
-        <dt>{t.unreadable}</dt>
-        <dd>
-          {status.unreadable_count === 0 ? (
-            0
-          ) : (
-            <StateWord state="degraded">{status.unreadable_count}</StateWord>
-          )}
-        </dd>
-        <dt>{t.source}</dt>
-        <dd>{t.sources[status.passphrase] ?? status.passphrase}</dd>
-      </dl>
+      <Facts status={status} />
       {status.locked ? (
         <p>
           <StateWord state="degraded">{t.locked}</StateWord>
         </p>
       ) : null}
-      <form
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          set.mutate(undefined, {
-            onSuccess: ({ warnings }) => {
-              setPassphrase('')
-              setRepeated('')
-              say(t.wasSet, warnings)
-            },
-          })
-        }}
-      >
-        {set.error ? <Failure error={set.error} /> : null}
-        <PasswordField
-          label={t.newPassphrase}
-          hint={t.passphraseHint}
-          value={passphrase}
-          error={error?.of('passphrase')}
-          onChange={setPassphrase}
-          fresh
-          required
-        />
-        <TextField
-          label={t.repeat}
-          type="password"
-          autoComplete="new-password"
-          value={repeated}
-          error={repeated !== '' && repeated !== passphrase ? t.differ : undefined}
-          onChange={setRepeated}
-          required
-        />
-        <div className="btns">
-          <Button
-            submit
-            needs="admin"
-            busy={set.isPending}
-            disabled={passphrase === '' || passphrase !== repeated}
-          >
-            {t.set}
-          </Button>
-          {status.encrypted ? (
-            <Button kind="ghost" needs="admin" onClick={() => setClearing(true)}>
-              {t.clear}
-            </Button>
-          ) : null}
-        </div>
-      </form>
+      <PassphraseForm encrypted={status.encrypted} onClear={() => setClearing(true)} />
       <Confirm
         open={clearing}
         onClose={() => setClearing(false)}
@@ -119,5 +46,95 @@ export function Secrets({ status }: { status: Schemas['EncryptionStatus'] }) {
         }
       />
     </>
+  )
+}
+
+function Facts({ status }: { status: Status }) {
+  const t = useText().system.security
+  return (
+    <dl className="facts">
+      <dt>{t.stored}</dt>
+      <dd>{status.total_secrets}</dd>
+      <dt>{t.encrypted}</dt>
+      <dd>
+        {status.total_secrets === 0 ? (
+          '-'
+        ) : (
+          <StateWord state={status.encrypted_count === status.total_secrets ? 'ok' : 'degraded'}>
+            {status.encrypted_count}
+          </StateWord>
+        )}
+      </dd>
+      <dt>{t.unreadable}</dt>
+      <dd>
+        {status.unreadable_count === 0 ? (
+          0
+        ) : (
+          <StateWord state="degraded">{status.unreadable_count}</StateWord>
+        )}
+      </dd>
+      <dt>{t.source}</dt>
+      <dd>{t.sources[status.passphrase] ?? status.passphrase}</dd>
+    </dl>
+  )
+}
+
+function PassphraseForm({ encrypted, onClear }: { encrypted: boolean; onClear: () => void }) {
+  const t = useText().system.security
+  const [passphrase, setPassphrase] = useState('')
+  const [repeated, setRepeated] = useState('')
+  const set = useChange(() => call(client.POST('/secrets/set-passphrase', { body: { passphrase } })))
+  const error = set.error instanceof ApiError ? set.error : undefined
+  const submit = () =>
+    set.mutate(undefined, {
+      onSuccess: ({ warnings }) => {
+        setPassphrase('')
+        setRepeated('')
+        say(t.wasSet, warnings)
+      },
+    })
+  return (
+    <form
+      className="form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        submit()
+      }}
+    >
+      {set.error ? <Failure error={set.error} /> : null}
+      <PasswordField
+        label={t.newPassphrase}
+        hint={t.passphraseHint}
+        value={passphrase}
+        error={error?.of('passphrase')}
+        onChange={setPassphrase}
+        fresh
+        required
+      />
+      <TextField
+        label={t.repeat}
+        type="password"
+        autoComplete="new-password"
+        value={repeated}
+        error={repeated !== '' && repeated !== passphrase ? t.differ : undefined}
+        onChange={setRepeated}
+        required
+      />
+      <div className="btns">
+        <Button
+          submit
+          needs="admin"
+          busy={set.isPending}
+          disabled={passphrase === '' || passphrase !== repeated}
+        >
+          {t.set}
+        </Button>
+        {encrypted ? (
+          <Button kind="ghost" needs="admin" onClick={onClear}>
+            {t.clear}
+          </Button>
+        ) : null}
+      </div>
+    </form>
   )
 }

@@ -58,36 +58,7 @@ export function SettingEditor({ setting }: { setting: Setting }) {
       }}
     >
       {error ? <ErrorSummary error={error} /> : save.error ? <Failure error={save.error} /> : null}
-      {control === 'switch' ? (
-        <Check
-          label={<code>{key}</code>}
-          checked={typed === 'true'}
-          onChange={(checked) => setTyped(String(checked))}
-        />
-      ) : null}
-      {control === 'text' || control === 'number' || control === 'unset' ? (
-        <TextField
-          label={t.newValue}
-          type={control === 'number' ? 'number' : 'text'}
-          step="any"
-          value={typed}
-          error={wrong}
-          onChange={setTyped}
-          autoComplete="off"
-          spellCheck={false}
-        />
-      ) : null}
-      {control === 'lines' || control === 'json' ? (
-        <TextArea
-          label={control === 'json' ? `${t.newValue} (${t.json})` : t.newValue}
-          hint={control === 'lines' ? t.listHint : t.ownPage}
-          rows={Math.min(14, Math.max(3, typed.split('\n').length))}
-          value={typed}
-          error={wrong}
-          onChange={setTyped}
-          spellCheck={false}
-        />
-      ) : null}
+      <Control name={key} control={control} typed={typed} error={wrong} onType={setTyped} />
       <div className="btns">
         <Button kind="primary" submit needs="operator" busy={save.isPending}>
           {text.common.save}
@@ -110,5 +81,45 @@ export function SettingEditor({ setting }: { setting: Setting }) {
       </div>
       {setting.source === 'runtime' ? <p className="dim sm">{t.resetHint}</p> : null}
     </form>
+  )
+}
+
+interface ControlProps {
+  /** The key of the setting. */
+  name: string
+  control: ReturnType<typeof controlOf>
+  typed: string
+  error: string | undefined
+  onType: (typed: string) => void
+}
+
+function Control({ name, control, typed, error, onType }: ControlProps) {
+  const t = useText().system.settings
+  if (control === 'switch')
+    return (
+      <Check
+        label={<code>{name}</code>}
+        checked={typed === 'true'}
+        onChange={(checked) => onType(String(checked))}
+      />
+    )
+  const field = { value: typed, error, onChange: onType, spellCheck: false }
+  if (control === 'lines' || control === 'json')
+    return (
+      <TextArea
+        label={control === 'json' ? `${t.newValue} (${t.json})` : t.newValue}
+        hint={control === 'lines' ? t.listHint : t.ownPage}
+        rows={Math.min(14, Math.max(3, typed.split('\n').length))}
+        {...field}
+      />
+    )
+  return (
+    <TextField
+      label={t.newValue}
+      type={control === 'number' ? 'number' : 'text'}
+      step="any"
+      autoComplete="off"
+      {...field}
+    />
   )
 }

@@ -13,15 +13,15 @@ import { Glyph, StateWord } from '@/components/state'
 import { useText } from '@/text'
 import { StepPage, type StepProps } from './step'
 
+const EMPTY = { username: '', password: '', code: '', turnOn: true }
+
 export function AdminStep(props: StepProps) {
   const text = useText()
   const t = text.wizard.admin
   const queries = useQueryClient()
   const { status } = useCaller()
-  const [username, setUsername] = useState('')
-  const [password, setPassword] = useState('')
-  const [code, setCode] = useState('')
-  const [turnOn, setTurnOn] = useState(true)
+  const [typed, setTyped] = useState(EMPTY)
+  const { username, password, code, turnOn } = typed
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<Error | null>(null)
   const needed = status?.setup_required ?? false
@@ -30,33 +30,17 @@ export function AdminStep(props: StepProps) {
     setBusy(true)
     setError(null)
     try {
-      const { data } = await call(
-        client.POST('/auth/setup', {
-          body: { username, password, ...(status?.setup_code_required ? { setup_code: code } : {}) },
-        }),
-      )
-      if (enforced) {
-        const signedIn = await call(client.POST('/auth/login', { body: { username, password } }))
-        session.signedIn(signedIn.data.csrf_token)
-      } else if (turnOn)
-        // The account is there. If only this fails, the switch is in the settings.
-        await call(
-          client.PUT('/settings/{key}', {
-            params: { path: { key: 'auth.enabled' }, header: {} },
-            body: { value: true },
-          }),
-        ).catch((failure: unknown) => sayError(failure as Error))
-      setPassword('')
-      setCode('')
+      const name = await makeAccount({ username, password }, status?.setup_code_required ? code : null)
+      await (enforced ? signIn({ username, password }) : turnOn ? turnSignInOn() : undefined)
+      setTyped({ ...typed, password: '', code: '' })
       await queries.invalidateQueries()
-      props.finish(data.username)
+      props.finish(name)
     } catch (failure) {
       setError(failure as Error)
     } finally {
       setBusy(false)
     }
   }
-  const api = error instanceof ApiError ? error : undefined
   return (
     <StepPage
       {...props}
@@ -77,36 +61,13 @@ export function AdminStep(props: StepProps) {
       {needed ? (
         <div className="form">
           {error ? <Failure error={error} /> : null}
-          <TextField
-            label={text.shell.username}
-            value={username}
-            error={api?.of('username')}
-            onChange={setUsername}
-            autoComplete="username"
-            required
+          <AccountFields
+            typed={typed}
+            error={error instanceof ApiError ? error : undefined}
+            withCode={status?.setup_code_required ?? false}
+            withSwitch={!enforced}
+            onChange={(change) => setTyped((before) => ({ ...before, ...change }))}
           />
-          <PasswordField
-            label={text.shell.password}
-            hint={text.system.accounts.passwordHint}
-            value={password}
-            error={api?.of('password')}
-            onChange={setPassword}
-            fresh
-            required
-          />
-          {status?.setup_code_required ? (
-            <TextField
-              label={t.code}
-              hint={t.codeHint}
-              value={code}
-              error={api?.of('setup_code')}
-              onChange={setCode}
-              autoComplete="off"
-              spellCheck={false}
-              required
-            />
-          ) : null}
-          {enforced ? null : <Check label={t.turnOn} checked={turnOn} onChange={setTurnOn} />}
         </div>
       ) : (
         <p>
@@ -115,4 +76,79 @@ export function AdminStep(props: StepProps) {
       )}
     </StepPage>
   )
+}
+
+interface FieldsProps {
+  typed: typeof EMPTY
+  error: ApiError | undefined
+  withCode: boolean
+  withSwitch: boolean
+  onChange: (change: Partial<typeof EMPTY>) => void
+}
+
+function AccountFields({ typed, error, withCode, withSwitch, onChange }: FieldsProps) {
+  const text = useText()
+  const t = text.wizard.admin
+  return (
+    <>
+      <TextField
+        label={text.shell.username}
+        value={typed.username}
+        error={error?.of('username')}
+        onChange={(username) => onChange({ username })}
+        autoComplete="username"
+        required
+      />
+      <PasswordField
+        label={text.shell.password}
+        hint={text.system.accounts.passwordHint}
+        value={typed.password}
+        error={error?.of('password')}
+        onChange={(password) => onChange({ password })}
+        fresh
+        required
+      />
+      {withCode ? (
+        <TextField
+          label={t.code}
+          hint={t.codeHint}
+          value={typed.code}
+          error={error?.of('setup_code')}
+          onChange={(code) => onChange({ code })}
+          autoComplete="off"
+          spellCheck={false}
+          required
+        />
+      ) : null}
+      {withSwitch ? (
+        <Check label={t.turnOn} checked={typed.turnOn} onChange={(turnOn) => onChange({ turnOn })} />
+      ) : null}
+    </>
+  )
+}
+
+interface Account {
+  username: string
+  password: string
+}
+
+/** Makes the first account and returns its name. */
+async function makeAccount(account: Account, setup_code: string | null): Promise<string> {
+  const body = { ...account, ...(setup_code === null ? {} : { setup_code }) }
+  return (await call(client.POST('/auth/setup', { body }))).data.username
+}
+
+async function signIn(account: Account) {
+  const { data } = await call(client.POST('/auth/login', { body: account }))
+  session.signedIn(data.csrf_token)
+}
+
+/** The account is there. If only this fails, the switch is in the settings. */
+async function turnSignInOn() {
+  await call(
+    client.PUT('/settings/{key}', {
+      params: { path: { key: 'auth.enabled' }, header: {} },
+      body: { value: true },
+    }),
+  ).catch((failure: unknown) => sayError(failure as Error))
 }

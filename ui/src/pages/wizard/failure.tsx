@@ -23,57 +23,25 @@ export function FailureStep(props: StepProps) {
   const text = useText()
   const t = text.wizard.failure
   const tunnels = useGet('/tunnels').data?.data ?? []
-  const { data, isPending } = useGet('/devices')
-  const devices = data?.data ?? []
   const policies = useGet('/routing/policies').data?.data ?? []
   const pending = useGet('/status').data?.data.pending_changes ?? false
   const [mode, setMode] = useState<Mode>('fail-closed')
   const [tunnelId, setTunnel] = useState(props.progress.tunnel)
-  const [deviceId, setDevice] = useState(props.progress.device)
-  const [fresh, setFresh] = useState<{ name: string | null; mac: string }>({ name: null, mac: '' })
   const tunnel = tunnels.find((each) => each.id === tunnelId) ?? tunnels[0]
-  const strangers = useStrangers() ?? []
-  const adopt = useAdoption()
-  const chosen = deviceId ?? devices[0]?.id ?? NEW
-  const device = devices.find((each) => each.id === chosen)
-  const host = strangers.find((each) => hostKey(each.id) === chosen)
-  const named = fresh.name ?? (host ? nameOf(host) : '')
-  const existing = device ? policyOf(policies, device) : undefined
+  const subject = useSubject(props.progress.device)
+  const existing = subject.device ? policyOf(policies, subject.device) : undefined
   const save = useChange(async () => {
     if (!tunnel) throw new Error(t.noTunnel)
-    const subject =
-      device ??
-      (host
-        ? (await adopt.mutateAsync({ id: host.id, name: named })).data
-        : await addDevice({ name: named, mac: fresh.mac }))
-    // Another try must not make it twice.
-    setDevice(subject.id)
-    const hops: Schemas['HopInput'][] = [{ type: 'vpn', target: tunnel.name }]
-    if (existing) {
-      const path = { id: existing.id }
-      const now = await call(client.GET('/routing/policies/{id}', { params: { path } }))
-      await call(
-        client.PUT('/routing/policies/{id}', {
-          params: { path, header: now.etag ? { 'If-Match': now.etag } : {} },
-          body: { ...now.data, enabled: true, hops, fail_policy: mode },
-        }),
-      )
-    } else
-      await call(
-        client.POST('/routing/policies', {
-          body: {
-            name: t.policyName(subject.name),
-            priority: firstPriority(policies),
-            enabled: true,
-            source_type: 'device',
-            source_value: subject.id,
-            hops,
-            fail_policy: mode,
-          } as Schemas['RoutingPolicyInput'],
-        }),
-      )
+    const { id, name } = await subject.make()
+    await storePolicy(existing, {
+      name: t.policyName(name),
+      priority: firstPriority(policies),
+      source_value: id,
+      hops: [{ type: 'vpn', target: tunnel.name }],
+      fail_policy: mode,
+    })
     const applied = await call(client.POST('/routing/policies/apply'))
-    return { ...applied, data: { subject, tunnel } }
+    return { ...applied, data: { subject: { id, name }, tunnel } }
   })
   const error = save.error instanceof ApiError ? save.error : undefined
   return (
@@ -92,31 +60,10 @@ export function FailureStep(props: StepProps) {
         })
       }
       busy={save.isPending}
-      disabled={!tunnel || (!device && (named === '' || (!host && fresh.mac === '')))}
+      disabled={!tunnel || !subject.complete}
     >
       {error ? <ErrorSummary error={error} /> : save.error ? <Failure error={save.error} /> : null}
-      <fieldset className="choices">
-        <legend className="sub">{t.choice}</legend>
-        <Choice
-          mode="fail-closed"
-          chosen={mode}
-          onChoose={setMode}
-          title={t.closed}
-          what={t.closedWhat}
-          tag={t.recommended}
-        >
-          <Path joining="line">
-            <HopChip state="down" name={tunnel?.name ?? t.tunnel} />
-            <HopChip state="blocked" name={t.blocked} />
-          </Path>
-        </Choice>
-        <Choice mode="fail-open" chosen={mode} onChoose={setMode} title={t.open} what={t.openWhat}>
-          <Path joining="or">
-            <HopChip state="down" name={tunnel?.name ?? t.tunnel} />
-            <HopChip state="direct" name="DIRECT" />
-          </Path>
-        </Choice>
-      </fieldset>
+      <ModeChoice mode={mode} onChoose={setMode} tunnel={tunnel?.name ?? t.tunnel} />
       {tunnel ? (
         <div className="form">
           <Select
@@ -125,52 +72,7 @@ export function FailureStep(props: StepProps) {
             options={tunnels.map((each) => [each.id, each.name] as const)}
             onChange={setTunnel}
           />
-          <PickOne
-            label={t.device}
-            value={device?.id ?? (host ? chosen : NEW)}
-            options={[
-              ...devices.map((each) => [each.id, each.name] as const),
-              ...strangers.map(
-                (each) => [hostKey(each.id), text.hosts.pick.group(lineOf(each, text))] as const,
-              ),
-              [NEW, t.newDevice] as const,
-            ]}
-            loading={isPending}
-            onChange={(next) => {
-              setDevice(next)
-              setFresh({ name: null, mac: '' })
-            }}
-          />
-          {device ? null : (
-            <>
-              <TextField
-                label={t.deviceName}
-                value={named}
-                error={error?.of('name')}
-                onChange={(name) => setFresh({ ...fresh, name })}
-                autoComplete="off"
-                required
-              />
-              {host ? null : (
-                <MacField
-                  label={t.mac}
-                  hint={
-                    <>
-                      {t.macHint} {strangers.length > 0 ? text.hosts.pick.macHint : ''}
-                    </>
-                  }
-                  value={fresh.mac}
-                  error={error?.of('mac')}
-                  strangers
-                  onChange={(mac) => setFresh((now) => ({ ...now, mac }))}
-                  onChoose={(chosen) =>
-                    setFresh((now) => ({ mac: chosen.mac, name: now.name ?? nameOf(chosen) }))
-                  }
-                  required
-                />
-              )}
-            </>
-          )}
+          <SubjectFields subject={subject} error={error} />
           {existing ? <p className="mid">{t.exists(existing.name)}</p> : null}
           {pending ? <p className="mid">{t.pending}</p> : null}
         </div>
@@ -178,6 +80,149 @@ export function FailureStep(props: StepProps) {
         <p>{t.noTunnel}</p>
       )}
     </StepPage>
+  )
+}
+
+/** Whom the policy is for: a device, a host that becomes one, or a new device. */
+function useSubject(first: string | undefined) {
+  const { data, isPending } = useGet('/devices')
+  const devices = data?.data ?? []
+  const strangers = useStrangers() ?? []
+  const adopt = useAdoption()
+  const [id, setId] = useState(first)
+  const [fresh, setFresh] = useState<{ name: string | null; mac: string }>({ name: null, mac: '' })
+  const chosen = id ?? devices[0]?.id ?? NEW
+  const device = devices.find((each) => each.id === chosen)
+  const host = strangers.find((each) => hostKey(each.id) === chosen)
+  const name = fresh.name ?? (host ? nameOf(host) : '')
+  return {
+    devices,
+    strangers,
+    isPending,
+    device,
+    host,
+    name,
+    mac: fresh.mac,
+    setFresh,
+    value: device?.id ?? (host ? chosen : NEW),
+    choose: (next: string) => {
+      setId(next)
+      setFresh({ name: null, mac: '' })
+    },
+    complete: device !== undefined || (name !== '' && (host !== undefined || fresh.mac !== '')),
+    make: async () => {
+      const made =
+        device ??
+        (host
+          ? (await adopt.mutateAsync({ id: host.id, name })).data
+          : await addDevice({ name, mac: fresh.mac }))
+      // Another try must not make it twice.
+      setId(made.id)
+      return made
+    },
+  }
+}
+
+type NewPolicy = Pick<
+  Schemas['RoutingPolicyInput'],
+  'name' | 'priority' | 'source_value' | 'hops' | 'fail_policy'
+>
+
+/** Stores the policy, over the one that the device has. */
+async function storePolicy(existing: Schemas['RoutingPolicy'] | undefined, policy: NewPolicy) {
+  if (!existing) {
+    const body = { ...policy, enabled: true, source_type: 'device' } as Schemas['RoutingPolicyInput']
+    await call(client.POST('/routing/policies', { body }))
+    return
+  }
+  const { hops, fail_policy } = policy
+  const path = { id: existing.id }
+  const now = await call(client.GET('/routing/policies/{id}', { params: { path } }))
+  await call(
+    client.PUT('/routing/policies/{id}', {
+      params: { path, header: now.etag ? { 'If-Match': now.etag } : {} },
+      body: { ...now.data, enabled: true, hops, fail_policy },
+    }),
+  )
+}
+
+function ModeChoice({ mode, onChoose, tunnel }: Pick<ChoiceProps, 'mode' | 'onChoose'> & { tunnel: string }) {
+  const t = useText().wizard.failure
+  return (
+    <fieldset className="choices">
+      <legend className="sub">{t.choice}</legend>
+      <Choice
+        mode="fail-closed"
+        chosen={mode}
+        onChoose={onChoose}
+        title={t.closed}
+        what={t.closedWhat}
+        tag={t.recommended}
+      >
+        <Path joining="line">
+          <HopChip state="down" name={tunnel} />
+          <HopChip state="blocked" name={t.blocked} />
+        </Path>
+      </Choice>
+      <Choice mode="fail-open" chosen={mode} onChoose={onChoose} title={t.open} what={t.openWhat}>
+        <Path joining="or">
+          <HopChip state="down" name={tunnel} />
+          <HopChip state="direct" name="DIRECT" />
+        </Path>
+      </Choice>
+    </fieldset>
+  )
+}
+
+interface SubjectProps {
+  subject: ReturnType<typeof useSubject>
+  error: ApiError | undefined
+}
+
+function SubjectFields({ subject, error }: SubjectProps) {
+  const text = useText()
+  const t = text.wizard.failure
+  const { devices, strangers, device, host, name, mac, setFresh } = subject
+  return (
+    <>
+      <PickOne
+        label={t.device}
+        value={subject.value}
+        options={[
+          ...devices.map((each) => [each.id, each.name] as const),
+          ...strangers.map((each) => [hostKey(each.id), text.hosts.pick.group(lineOf(each, text))] as const),
+          [NEW, t.newDevice] as const,
+        ]}
+        loading={subject.isPending}
+        onChange={subject.choose}
+      />
+      {device ? null : (
+        <TextField
+          label={t.deviceName}
+          value={name}
+          error={error?.of('name')}
+          onChange={(typed) => setFresh((now) => ({ ...now, name: typed }))}
+          autoComplete="off"
+          required
+        />
+      )}
+      {device || host ? null : (
+        <MacField
+          label={t.mac}
+          hint={
+            <>
+              {t.macHint} {strangers.length > 0 ? text.hosts.pick.macHint : ''}
+            </>
+          }
+          value={mac}
+          error={error?.of('mac')}
+          strangers
+          onChange={(typed) => setFresh((now) => ({ ...now, mac: typed }))}
+          onChoose={(chosen) => setFresh((now) => ({ mac: chosen.mac, name: now.name ?? nameOf(chosen) }))}
+          required
+        />
+      )}
+    </>
   )
 }
 

@@ -63,8 +63,7 @@ interface ChoicesProps extends StepProps {
 function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
   const text = useText()
   const t = text.hosts.first
-  const first = FIRST_PRESETS.flatMap((name) => presets.filter((each) => each.builtin && each.name === name))
-  const others = presets.filter((each) => !first.includes(each))
+  const first = firstOf(presets)
   const [resolver, setResolver] = useState(now.servers.length > 0 ? 'keep' : (first[0]?.id ?? 'keep'))
   const [own, setOwn] = useState('')
   const [withList, setWithList] = useState(subscribed.length === 0)
@@ -73,26 +72,12 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
     now.strangers === 'direct' && props.progress.byPolicy ? 'policy' : now.strangers,
   )
   const typed = own.split(/[\s,]+/).filter(Boolean)
-  const save = useChange(async () => {
-    const body = settingsOf({ resolver, own: typed, withList, strangers: settingOf(strangers) }, now, presets)
-    const changed = Object.keys(body).length > 0
-    const saved = changed ? await call(client.PUT('/settings', { params: { header: {} }, body })) : null
-    // Another try must not subscribe it twice.
-    const added =
-      withList && !subscribed.includes(LISTS[list])
-        ? await call(
-            client.POST('/dns/blocklist', {
-              body: { name: LIST_NAMES[list], url: LISTS[list] } as Schemas['DnsBlockInput'],
-            }),
-          )
-        : null
-    return {
-      data: undefined,
-      warnings: [...(saved?.warnings ?? []), ...(added?.warnings ?? [])],
-      etag: null,
-      headers: new Headers(),
-    }
-  })
+  const save = useChange(() =>
+    storeNames(
+      settingsOf({ resolver, own: typed, withList, strangers: settingOf(strangers) }, now, presets),
+      withList && !subscribed.includes(LISTS[list]) ? list : null,
+    ),
+  )
   const problem = save.error instanceof ApiError && save.error.fields.length > 0 ? save.error : null
   const chosen = presets.find((each) => each.id === resolver)
   const summary = t.summary(
@@ -119,55 +104,14 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
       disabled={resolver === 'own' && typed.length === 0}
     >
       {problem ? <ErrorSummary error={problem} /> : save.error ? <Failure error={save.error} /> : null}
-      <fieldset className="choices">
-        <legend className="sub">{t.names}</legend>
-        <p className="mid wide">{t.namesHint}</p>
-        <Radio
-          group="resolver"
-          value="keep"
-          chosen={resolver}
-          onChoose={setResolver}
-          title={now.servers.length > 0 ? t.keep(now.servers.join(', ')) : t.keepNone}
-        />
-        {first.map((each) => (
-          <Radio
-            key={each.id}
-            group="resolver"
-            value={each.id}
-            chosen={resolver}
-            onChoose={setResolver}
-            title={t.preset(each.name)}
-          >
-            {t.filterings[each.filtering] ?? each.filtering}
-          </Radio>
-        ))}
-        <Radio group="resolver" value="own" chosen={resolver} onChoose={setResolver} title={t.own}>
-          {t.ownHint}
-        </Radio>
-      </fieldset>
-      <div className="form">
-        {resolver === 'own' ? (
-          <TextField
-            label={t.ownAddresses}
-            value={own}
-            onChange={setOwn}
-            spellCheck={false}
-            autoComplete="off"
-            required
-          />
-        ) : null}
-        <PickOne
-          label={t.other}
-          value={others.some((each) => each.id === resolver) ? resolver : ''}
-          options={[
-            ['', text.hosts.pick.none],
-            ...others.map(
-              (each) => [each.id, `${each.name}: ${t.filterings[each.filtering] ?? each.filtering}`] as const,
-            ),
-          ]}
-          onChange={(id) => setResolver(id || 'keep')}
-        />
-      </div>
+      <ResolverChoice
+        now={now}
+        presets={presets}
+        resolver={resolver}
+        onChoose={setResolver}
+        own={own}
+        onType={setOwn}
+      />
       <fieldset className="choices">
         <legend className="sub">{t.filter}</legend>
         <div className="form wide">
@@ -185,24 +129,117 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
           {subscribed.length > 0 ? <p className="mid">{t.listThere(subscribed.length)}</p> : null}
         </div>
       </fieldset>
+      <Strangers chosen={strangers} onChoose={setStrangers} />
+    </StepPage>
+  )
+}
+
+/** Stores the settings that change, and subscribes the list. */
+async function storeNames(body: ReturnType<typeof settingsOf>, list: ListKey | null) {
+  const changed = Object.keys(body).length > 0
+  const saved = changed ? await call(client.PUT('/settings', { params: { header: {} }, body })) : null
+  // Another try must not subscribe it twice.
+  const added = list
+    ? await call(
+        client.POST('/dns/blocklist', {
+          body: { name: LIST_NAMES[list], url: LISTS[list] } as Schemas['DnsBlockInput'],
+        }),
+      )
+    : null
+  return {
+    data: undefined,
+    warnings: [...(saved?.warnings ?? []), ...(added?.warnings ?? [])],
+    etag: null,
+    headers: new Headers(),
+  }
+}
+
+/** The presets that are offered first. */
+function firstOf(presets: Preset[]): Preset[] {
+  return FIRST_PRESETS.flatMap((name) => presets.filter((each) => each.builtin && each.name === name))
+}
+
+interface ResolverProps extends Pick<ChoicesProps, 'now' | 'presets'> {
+  /** `keep`, `own`, or the id of a preset. */
+  resolver: string
+  onChoose: (resolver: string) => void
+  own: string
+  onType: (own: string) => void
+}
+
+function ResolverChoice({ now, presets, resolver, onChoose, own, onType }: ResolverProps) {
+  const text = useText()
+  const t = text.hosts.first
+  const first = firstOf(presets)
+  const others = presets.filter((each) => !first.includes(each))
+  const filteringOf = (each: Preset) => t.filterings[each.filtering] ?? each.filtering
+  const radio = { group: 'resolver', chosen: resolver, onChoose }
+  return (
+    <>
       <fieldset className="choices">
-        <legend className="sub">{t.strangers}</legend>
-        <p className="mid wide">{t.strangersHint}</p>
-        {CHOICES.map((each) => (
-          <Radio
-            key={each}
-            group="strangers"
-            value={each}
-            chosen={strangers}
-            onChoose={(next) => setStrangers(next as Choice)}
-            title={text.hosts.stranger.options[each] ?? each}
-          >
-            {text.hosts.stranger.means[each]} {each === 'policy' ? t.policyLater : ''}{' '}
-            {each === 'direct' ? '' : t.alsoYou}
+        <legend className="sub">{t.names}</legend>
+        <p className="mid wide">{t.namesHint}</p>
+        <Radio
+          {...radio}
+          value="keep"
+          title={now.servers.length > 0 ? t.keep(now.servers.join(', ')) : t.keepNone}
+        />
+        {first.map((each) => (
+          <Radio key={each.id} {...radio} value={each.id} title={t.preset(each.name)}>
+            {filteringOf(each)}
           </Radio>
         ))}
+        <Radio {...radio} value="own" title={t.own}>
+          {t.ownHint}
+        </Radio>
       </fieldset>
-    </StepPage>
+      <div className="form">
+        {resolver === 'own' ? (
+          <TextField
+            label={t.ownAddresses}
+            value={own}
+            onChange={onType}
+            spellCheck={false}
+            autoComplete="off"
+            required
+          />
+        ) : null}
+        <PickOne
+          label={t.other}
+          value={others.some((each) => each.id === resolver) ? resolver : ''}
+          options={[
+            ['', text.hosts.pick.none],
+            ...others.map((each) => [each.id, `${each.name}: ${filteringOf(each)}`] as const),
+          ]}
+          onChange={(id) => onChoose(id || 'keep')}
+        />
+      </div>
+    </>
+  )
+}
+
+/** What becomes of hosts that are no device. */
+function Strangers({ chosen, onChoose }: { chosen: Choice; onChoose: (choice: Choice) => void }) {
+  const text = useText()
+  const t = text.hosts.first
+  return (
+    <fieldset className="choices">
+      <legend className="sub">{t.strangers}</legend>
+      <p className="mid wide">{t.strangersHint}</p>
+      {CHOICES.map((each) => (
+        <Radio
+          key={each}
+          group="strangers"
+          value={each}
+          chosen={chosen}
+          onChoose={(next) => onChoose(next as Choice)}
+          title={text.hosts.stranger.options[each] ?? each}
+        >
+          {text.hosts.stranger.means[each]} {each === 'policy' ? t.policyLater : ''}{' '}
+          {each === 'direct' ? '' : t.alsoYou}
+        </Radio>
+      ))}
+    </fieldset>
   )
 }
 

@@ -48,7 +48,6 @@ export function PathStep(props: StepProps) {
   })
   const have = tunnels.data?.data ?? []
   const taken = have.find((tunnel) => tunnel.id === props.progress.tunnel)
-  const error = bring.error instanceof ApiError ? bring.error : null
   const isFile = chosen.kind !== null
   const submit = () => {
     if (isFile)
@@ -76,67 +75,94 @@ export function PathStep(props: StepProps) {
         <Section title={t.have}>
           <Loaded query={tunnels}>
             {(list) => (
-              <Table
-                label={t.have}
-                rows={list}
-                id={(tunnel) => tunnel.id}
-                columns={[
-                  {
-                    cell: (tunnel) => (
-                      <span className="two">
-                        <span className="med">{tunnel.name}</span>
-                        <small>{tunnel.type}</small>
-                      </span>
-                    ),
-                  },
-                  { cell: (tunnel) => <TunnelState tunnel={tunnel} /> },
-                  {
-                    className: 'mono',
-                    cell: (tunnel) =>
-                      tunnel.endpoint_ip ?? tunnel.peers[0]?.endpoint ?? tunnel.remotes[0] ?? '-',
-                  },
-                  {
-                    numeric: true,
-                    cell: (tunnel) =>
-                      taken === tunnel ? (
-                        <Tag>{t.taken}</Tag>
-                      ) : (
-                        <Button size="small" onClick={() => props.finish(tunnel.name, { tunnel: tunnel.id })}>
-                          {t.use}
-                        </Button>
-                      ),
-                  },
-                ]}
+              <Tunnels
+                list={list}
+                taken={taken}
+                onTake={(tunnel) => props.finish(tunnel.name, { tunnel: tunnel.id })}
               />
             )}
           </Loaded>
         </Section>
       ) : null}
-      {isFile ? (
-        <div className="pair">
-          <div className="form">
-            {error && error.fields.length > 0 ? (
-              <ErrorSummary error={error} />
-            ) : bring.error ? (
-              <Failure error={bring.error} />
-            ) : null}
-            <ImportFields of={chosen} error={error} />
-          </div>
-          <Section
-            title={t.preview}
-            hint={text.paths.import.previewHint}
-            actions={
-              <Button size="small" onClick={chosen.clear}>
-                {text.paths.import.again}
-              </Button>
-            }
-          >
-            <TunnelPreview of={chosen} />
-          </Section>
-        </div>
-      ) : (
-        <FileDrop onFile={chosen.choose} />
-      )}
+      {isFile ? <ImportedFile chosen={chosen} error={bring.error} /> : <FileDrop onFile={chosen.choose} />}
     </StepPage>
+  )
+}
+
+interface FileProps {
+  chosen: ReturnType<typeof useTunnelImport>
+  error: Error | null
+}
+
+/** The file that was chosen: what it lacks, and what it makes. */
+function ImportedFile({ chosen, error }: FileProps) {
+  const text = useText()
+  const problem = error instanceof ApiError ? error : null
+  return (
+    <div className="pair">
+      <div className="form">
+        {problem && problem.fields.length > 0 ? (
+          <ErrorSummary error={problem} />
+        ) : error ? (
+          <Failure error={error} />
+        ) : null}
+        <ImportFields of={chosen} error={problem} />
+      </div>
+      <Section
+        title={text.wizard.path.preview}
+        hint={text.paths.import.previewHint}
+        actions={
+          <Button size="small" onClick={chosen.clear}>
+            {text.paths.import.again}
+          </Button>
+        }
+      >
+        <TunnelPreview of={chosen} />
+      </Section>
+    </div>
+  )
+}
+
+interface TunnelsProps {
+  list: Tunnel[]
+  taken: Tunnel | undefined
+  onTake: (tunnel: Tunnel) => void
+}
+
+/** The tunnels that are there. */
+function Tunnels({ list, taken, onTake }: TunnelsProps) {
+  const t = useText().wizard.path
+  return (
+    <Table
+      label={t.have}
+      rows={list}
+      id={(tunnel) => tunnel.id}
+      columns={[
+        {
+          cell: (tunnel) => (
+            <span className="two">
+              <span className="med">{tunnel.name}</span>
+              <small>{tunnel.type}</small>
+            </span>
+          ),
+        },
+        { cell: (tunnel) => <TunnelState tunnel={tunnel} /> },
+        {
+          className: 'mono',
+          cell: (tunnel) => tunnel.endpoint_ip ?? tunnel.peers[0]?.endpoint ?? tunnel.remotes[0] ?? '-',
+        },
+        {
+          numeric: true,
+          cell: (tunnel) =>
+            taken === tunnel ? (
+              <Tag>{t.taken}</Tag>
+            ) : (
+              <Button size="small" onClick={() => onTake(tunnel)}>
+                {t.use}
+              </Button>
+            ),
+        },
+      ]}
+    />
   )
 }

@@ -35,75 +35,24 @@ interface Ended {
 export function ProveStep(props: StepProps) {
   const text = useText()
   const t = text.wizard.prove
-  const queries = useQueryClient()
   const tunnels = useGet('/tunnels', {}, { every: 2000 }).data?.data ?? []
   const devices = useGet('/devices').data?.data ?? []
   const [tunnelId, setTunnel] = useState(props.progress.tunnel)
   const [deviceId, setDevice] = useState(props.progress.device)
   const tunnel = tunnels.find((each) => each.id === tunnelId) ?? tunnels[0]
   const device = devices.find((each) => each.id === deviceId) ?? devices[0]
-  const [run, setRun] = useState<Run>()
-  const [ended, setEnded] = useState<Ended>()
-  const [busy, setBusy] = useState(false)
-  const stop = useRef(false)
-  useEffect(() => {
-    stop.current = false
-    window.addEventListener('pagehide', restoreOnLeave)
-    return () => {
-      // The proof goes on to its end, which brings the tunnel up.
-      stop.current = true
-      window.removeEventListener('pagehide', restoreOnLeave)
-    }
-  }, [])
-  const pull = async (chosen: Schemas['Tunnel'], subject: Schemas['Device']) => {
-    stop.current = false
-    setBusy(true)
-    setEnded(undefined)
-    setRun(undefined)
-    let last: Proof | undefined
-    try {
-      const policy = await policyFor(subject.id)
-      const about = {
-        device: subject.name,
-        tunnel: chosen.name,
-        policy: policy?.name ?? null,
-        failClosed: failureOf(policy) !== 'fail-open',
-      }
-      const bench = benchOf({ tunnel: chosen.id, device: subject.id, policy: policy?.id ?? null })
-      const show = (proof: Proof) => {
-        last = proof
-        setRun({ ...about, proof })
-      }
-      const proof = await prove(bench, show, () => stop.current)
-      if (proof.backAt === null) setEnded({ message: t.notBack, error: null })
-    } catch (error) {
-      const restored = last?.restored ?? true
-      setEnded({
-        message: restored ? (error instanceof Stopped ? t.stopped : t.failed) : t.failedDown,
-        error: error instanceof Stopped ? null : (error as Error),
-      })
-      if (last) setRun(undefined)
-    } finally {
-      setBusy(false)
-      void queries.invalidateQueries()
-    }
-  }
+  const { run, ended, busy, pull, stop } = useProof()
   const done = run !== undefined && run.proof.phase === 'done'
   const outcome = done ? outcomeOf(run.proof, run.failClosed) : undefined
   const ready = tunnel !== undefined && device !== undefined
   const up = tunnel?.status === 'up'
   const start = () => (ready ? void pull(tunnel, device) : undefined)
-  const lead = run
-    ? done
-      ? t.leadDone(run.tunnel, run.device)
-      : t.leadRunning(run.tunnel, run.device)
-    : t.lead
   return (
     <StepPage
       {...props}
       step="prove"
       title={t.title}
-      lead={lead}
+      lead={run ? (done ? t.leadDone : t.leadRunning)(run.tunnel, run.device) : t.lead}
       action={done ? text.wizard.next : t.pull}
       onAction={() =>
         outcome
@@ -118,13 +67,7 @@ export function ProveStep(props: StepProps) {
       disabled={!busy && !done && (!ready || !up)}
       extra={
         busy ? (
-          <Button
-            onClick={() => {
-              stop.current = true
-            }}
-          >
-            {t.stop}
-          </Button>
+          <Button onClick={stop}>{t.stop}</Button>
         ) : done ? (
           <Button icon="refresh" needs="operator" disabled={!up} onClick={start}>
             {t.again}
@@ -160,15 +103,82 @@ export function ProveStep(props: StepProps) {
       ) : (
         <p>{t.none}</p>
       )}
-      {run && !done ? (
-        <p role="status" className="phase">
-          {t.phases[run.proof.phase]}
-        </p>
-      ) : null}
-      {run && outcome ? <Verdict run={run} outcome={outcome} /> : null}
-      {run ? <Strip proof={run.proof} device={run.device} tunnel={run.tunnel} policy={run.policy} /> : null}
-      {run?.proof.check ? <Checks check={run.proof.check} /> : null}
+      {run ? <Course run={run} outcome={outcome} /> : null}
     </StepPage>
+  )
+}
+
+/** The proof that runs or has run. */
+function useProof() {
+  const t = useText().wizard.prove
+  const queries = useQueryClient()
+  const [run, setRun] = useState<Run>()
+  const [ended, setEnded] = useState<Ended>()
+  const [busy, setBusy] = useState(false)
+  const stopped = useRef(false)
+  useEffect(() => {
+    stopped.current = false
+    window.addEventListener('pagehide', restoreOnLeave)
+    return () => {
+      // The proof goes on to its end, which brings the tunnel up.
+      stopped.current = true
+      window.removeEventListener('pagehide', restoreOnLeave)
+    }
+  }, [])
+  const pull = async (tunnel: Schemas['Tunnel'], device: Schemas['Device']) => {
+    stopped.current = false
+    setBusy(true)
+    setEnded(undefined)
+    setRun(undefined)
+    let last: Proof | undefined
+    try {
+      const policy = await policyFor(device.id)
+      const about = {
+        device: device.name,
+        tunnel: tunnel.name,
+        policy: policy?.name ?? null,
+        failClosed: failureOf(policy) !== 'fail-open',
+      }
+      const bench = benchOf({ tunnel: tunnel.id, device: device.id, policy: policy?.id ?? null })
+      const show = (proof: Proof) => {
+        last = proof
+        setRun({ ...about, proof })
+      }
+      const proof = await prove(bench, show, () => stopped.current)
+      if (proof.backAt === null) setEnded({ message: t.notBack, error: null })
+    } catch (error) {
+      const restored = last?.restored ?? true
+      setEnded({
+        message: restored ? (error instanceof Stopped ? t.stopped : t.failed) : t.failedDown,
+        error: error instanceof Stopped ? null : (error as Error),
+      })
+      if (last) setRun(undefined)
+    } finally {
+      setBusy(false)
+      void queries.invalidateQueries()
+    }
+  }
+  const stop = () => {
+    stopped.current = true
+  }
+  return { run, ended, busy, pull, stop }
+}
+
+/** What the proof has shown so far. */
+function Course({ run, outcome }: { run: Run; outcome: Outcome | undefined }) {
+  const t = useText().wizard.prove
+  const { proof, device, tunnel, policy } = run
+  return (
+    <>
+      {proof.phase === 'done' ? null : (
+        <p role="status" className="phase">
+          {t.phases[proof.phase]}
+        </p>
+      )}
+      {outcome ? <Verdict run={run} outcome={outcome} /> : null}
+      <Strip proof={proof} device={device} tunnel={tunnel} policy={policy} />
+      {proof.check ? <Checks check={proof.check} /> : null}
+    </>
   )
 }
 

@@ -30,24 +30,12 @@ export function Strip({ proof, device, tunnel, policy }: Props) {
   const { samples } = proof
   const last = samples[samples.length - 1]
   if (!last || samples.length < 2) return null
-  const packets = ticksOf(samples, 'packets')
-  const bytes = ticksOf(samples, 'bytes', 60, REFRESHED)
-  const escaped = ticksOf(samples, 'escaped')
-  const sent = growth(samples, 'packets')
-  const carried = growth(samples, 'bytes')
-  const out = growth(samples, 'escaped')
-  const number = (value: number | null) => (value === null ? text.common.noData : formatNumber(value))
-  const size = carried === null ? text.common.noData : formatBytes(carried)
   const span = Math.max(last.at, 1000)
-  const x = (at: number) => LEFT + (at / span) * (RIGHT - LEFT)
-  const pulled = proof.pulledAt
-  const back = proof.backAt ?? last.at
-  const every = span > 30_000 ? 10 : span > 16_000 ? 4 : 2
-  const seconds = Array.from({ length: Math.floor(span / 1000 / every) + 1 }, (_, index) => index * every)
+  const { unit } = ticksOf(samples, 'packets')
   return (
     <Section
       title={t.packets}
-      hint={`${t.tick(packets.unit)}, ${t.measured}`}
+      hint={`${t.tick(unit)}, ${t.measured}`}
       actions={
         <button type="button" className="link" aria-pressed={table} onClick={() => setTable(!table)}>
           <Icon name="table" />
@@ -59,71 +47,98 @@ export function Strip({ proof, device, tunnel, policy }: Props) {
         <Samples samples={samples} device={device} tunnel={tunnel} />
       ) : (
         <div className="scrollx">
-          <svg
-            className="chart proofc"
-            viewBox="0 0 924 212"
-            role="img"
-            aria-label={t.chart(Math.round(span / 1000), number(sent), size, number(out))}
-          >
-            {pulled === null ? null : (
-              <>
-                <rect
-                  className="win"
-                  x={x(pulled)}
-                  y={TOP}
-                  width={Math.max(0, x(back) - x(pulled))}
-                  height={164}
-                />
-                <path className="winl" d={`M${x(pulled)} ${TOP}V186M${x(back)} ${TOP}V186`} />
-                <text x={x(pulled) + 8} y="14">
-                  {t.pulled}
-                </text>
-                {proof.backAt === null ? null : (
-                  <text x={x(back) - 8} y="14" textAnchor="end">
-                    {t.handshake}
-                  </text>
-                )}
-              </>
-            )}
-            <Lane
-              at={LANES[0]}
-              name={t.sends(device)}
-              note={policy ? t.byPolicy(policy) : ''}
-              ticks={packets}
-              x={x}
-            />
-            <text className="big" x="920" y={LANES[0] - 7.5} textAnchor="end">
-              {number(sent)}
-            </text>
-            <Lane at={LANES[1]} name={t.carries(tunnel)} note={t.sent} ticks={bytes} x={x} kind="tick--ok" />
-            <text className="big" x="920" y={LANES[1] - 7.5} textAnchor="end">
-              {size}
-            </text>
-            <Lane
-              at={LANES[2]}
-              name={t.outside}
-              note={t.outsideHint}
-              ticks={escaped}
-              x={x}
-              kind="tick--leak"
-            />
-            <text
-              className={out === 0 ? 'big z' : out === null ? 'big' : 'big big--leak'}
-              x="920"
-              y={LANES[2] - 7.5}
-              textAnchor="end"
-            >
-              {number(out)}
-            </text>
-            {seconds.map((second) => (
-              <text key={second} x={x(second * 1000)} y="206" textAnchor="middle">
-                {t.seconds(second)}
-              </text>
-            ))}
-          </svg>
+          <Chart proof={proof} device={device} tunnel={tunnel} policy={policy} span={span} end={last.at} />
         </div>
       )}
     </Section>
+  )
+}
+
+interface ChartProps extends Props {
+  /** Time that is drawn, and time of the last sample, in milliseconds. */
+  span: number
+  end: number
+}
+
+function Chart({ proof, device, tunnel, policy, span, end }: ChartProps) {
+  const text = useText()
+  const t = text.wizard.prove
+  const { samples } = proof
+  const [sent, carried, out] = (['packets', 'bytes', 'escaped'] as const).map((of) => growth(samples, of))
+  const number = (value: number | null | undefined) =>
+    value === null || value === undefined ? text.common.noData : formatNumber(value)
+  const size = carried === null || carried === undefined ? text.common.noData : formatBytes(carried)
+  const x = (at: number) => LEFT + (at / span) * (RIGHT - LEFT)
+  const every = span > 30_000 ? 10 : span > 16_000 ? 4 : 2
+  const seconds = Array.from({ length: Math.floor(span / 1000 / every) + 1 }, (_, index) => index * every)
+  return (
+    <svg
+      className="chart proofc"
+      viewBox="0 0 924 212"
+      role="img"
+      aria-label={t.chart(Math.round(span / 1000), number(sent), size, number(out))}
+    >
+      <Pulled proof={proof} end={end} x={x} />
+      <Lane
+        at={LANES[0]}
+        name={t.sends(device)}
+        note={policy ? t.byPolicy(policy) : ''}
+        ticks={ticksOf(samples, 'packets')}
+        total={number(sent)}
+        x={x}
+      />
+      <Lane
+        at={LANES[1]}
+        name={t.carries(tunnel)}
+        note={t.sent}
+        ticks={ticksOf(samples, 'bytes', 60, REFRESHED)}
+        total={size}
+        x={x}
+        kind="tick--ok"
+      />
+      <Lane
+        at={LANES[2]}
+        name={t.outside}
+        note={t.outsideHint}
+        ticks={ticksOf(samples, 'escaped')}
+        total={number(out)}
+        totalKind={out === 0 ? 'z' : out === null ? '' : 'big--leak'}
+        x={x}
+        kind="tick--leak"
+      />
+      {seconds.map((second) => (
+        <text key={second} x={x(second * 1000)} y="206" textAnchor="middle">
+          {t.seconds(second)}
+        </text>
+      ))}
+    </svg>
+  )
+}
+
+interface PulledProps {
+  proof: Proof
+  end: number
+  x: (at: number) => number
+}
+
+/** The time without the tunnel. */
+function Pulled({ proof: { pulledAt, backAt }, end, x }: PulledProps) {
+  const t = useText().wizard.prove
+  if (pulledAt === null) return null
+  const [from, to] = [x(pulledAt), x(backAt ?? end)]
+  return (
+    <>
+      <rect className="win" x={from} y={TOP} width={Math.max(0, to - from)} height={164} />
+      <path className="winl" d={`M${from} ${TOP}V186M${to} ${TOP}V186`} />
+      <text x={from + 8} y="14">
+        {t.pulled}
+      </text>
+      {backAt === null ? null : (
+        <text x={to - 8} y="14" textAnchor="end">
+          {t.handshake}
+        </text>
+      )}
+    </>
   )
 }
 
@@ -132,11 +147,13 @@ interface LaneProps {
   name: string
   note: string
   ticks: Ticks
+  total: string
+  totalKind?: string
   x: (at: number) => number
   kind?: string
 }
 
-function Lane({ at, name, note, ticks, x, kind = '' }: LaneProps) {
+function Lane({ at, name, note, ticks, total, totalKind = '', x, kind = '' }: LaneProps) {
   const path = ticks.at.map((time) => `M${x(time).toFixed(1)} ${at - 26.5}V${at - 1.5}`).join('')
   return (
     <>
@@ -150,6 +167,9 @@ function Lane({ at, name, note, ticks, x, kind = '' }: LaneProps) {
       </text>
       <path className="lane" d={`M${LEFT} ${at}H${RIGHT}`} />
       {path ? <path className={`tick ${kind}`} d={path} /> : null}
+      <text className={totalKind ? `big ${totalKind}` : 'big'} x="920" y={at - 7.5} textAnchor="end">
+        {total}
+      </text>
     </>
   )
 }

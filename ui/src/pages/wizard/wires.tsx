@@ -13,6 +13,12 @@ import { formatNumber } from '@/text/format'
 import { StepPage, type StepProps } from './step'
 
 type Interface = Schemas['Interface']
+/** The uplink and the LAN. */
+interface Wires {
+  wan: string | undefined
+  lan: string[]
+}
+
 /** Milliseconds for which a link counts as just changed. */
 const JUST_NOW = 20_000
 
@@ -20,7 +26,6 @@ export function WiresStep(props: StepProps) {
   const text = useText()
   const t = text.wizard.wires
   const interfaces = useGet('/interfaces', {}, { every: 1000 })
-  const nics = useGet('/platform', {}, { every: 5000 }).data?.data.nics
   const list = (interfaces.data?.data ?? []).filter(
     (each) => each.role !== 'loopback' && each.role !== 'tunnel',
   )
@@ -28,7 +33,7 @@ export function WiresStep(props: StepProps) {
     wan: list.find((each) => each.role === 'uplink')?.name,
     lan: list.filter((each) => each.role === 'lan').map((each) => each.name),
   }
-  const [chosen, setChosen] = useState<{ wan: string | undefined; lan: string[] }>()
+  const [chosen, setChosen] = useState<Wires>()
   const { wan, lan } = chosen ?? current
   const changed = wan !== current.wan || lan.join() !== current.lan.join()
   const save = useChange(() =>
@@ -50,7 +55,6 @@ export function WiresStep(props: StepProps) {
       },
     })
   }
-  const links = useLinkChanges(list)
   return (
     <StepPage
       {...props}
@@ -64,90 +68,104 @@ export function WiresStep(props: StepProps) {
     >
       {save.error ? <Failure error={save.error} /> : null}
       <Loaded query={interfaces} lines={5}>
-        {() => (
-          <Table
-            label={t.title}
-            rows={list}
-            id={(each) => each.name}
-            rowClass={(each) => (links[each.name] ? 'is-sel' : undefined)}
-            columns={[
-              {
-                head: t.interface,
-                bare: true,
-                cell: (each) => (
-                  <span className="two">
-                    <span className="med mono">{each.name}</span>
-                    <small>{each.kind || each.mac}</small>
-                  </span>
-                ),
-              },
-              {
-                head: t.link,
-                cell: (each) => (
-                  <span className="two" role="status">
-                    <StateWord state={each.up ? 'ok' : 'down'}>{each.up ? t.up : t.down}</StateWord>
-                    {links[each.name] ? <small>{t.changed}</small> : null}
-                  </span>
-                ),
-              },
-              { head: t.role, cell: (each) => t.roles[each.role] ?? each.role },
-              {
-                head: t.addresses,
-                className: 'mono sm',
-                cell: (each) => (
-                  <span className="targets">
-                    {each.addresses.length > 0
-                      ? each.addresses
-                          .filter((address) => !address.startsWith('fe80'))
-                          .map((address) => <span key={address}>{address}</span>)
-                      : '-'}
-                  </span>
-                ),
-              },
-              { head: t.speed, cell: (each) => <Speed nic={nics?.find((nic) => nic.name === each.name)} /> },
-              {
-                head: t.wan,
-                cell: (each) => (
-                  <input
-                    type="radio"
-                    name="wan"
-                    className="pick"
-                    aria-label={t.asUplink(each.name)}
-                    checked={wan === each.name}
-                    onChange={() =>
-                      setChosen({ wan: each.name, lan: lan.filter((name) => name !== each.name) })
-                    }
-                  />
-                ),
-              },
-              {
-                head: t.lan,
-                cell: (each) => (
-                  <input
-                    type="checkbox"
-                    className="pick"
-                    aria-label={t.asLan(each.name)}
-                    checked={lan.includes(each.name)}
-                    onChange={(event) =>
-                      setChosen({
-                        wan: wan === each.name ? undefined : wan,
-                        lan: event.target.checked
-                          ? [...lan, each.name]
-                          : lan.filter((name) => name !== each.name),
-                      })
-                    }
-                  />
-                ),
-              },
-            ]}
-          />
-        )}
+        {() => <WireTable list={list} wan={wan} lan={lan} onChoose={setChosen} />}
       </Loaded>
       <p className="dim">
         {complete ? null : `${t.needBoth} `}
         {t.both} {changed ? t.noCounters : null}
       </p>
     </StepPage>
+  )
+}
+
+interface TableProps extends Wires {
+  list: Interface[]
+  onChoose: (wires: Wires) => void
+}
+
+function WireTable({ list, wan, lan, onChoose }: TableProps) {
+  const t = useText().wizard.wires
+  const nics = useGet('/platform', {}, { every: 5000 }).data?.data.nics
+  const links = useLinkChanges(list)
+  const without = (name: string) => lan.filter((each) => each !== name)
+  return (
+    <Table
+      label={t.title}
+      rows={list}
+      id={(each) => each.name}
+      rowClass={(each) => (links[each.name] ? 'is-sel' : undefined)}
+      columns={[
+        {
+          head: t.interface,
+          bare: true,
+          cell: (each) => (
+            <span className="two">
+              <span className="med mono">{each.name}</span>
+              <small>{each.kind || each.mac}</small>
+            </span>
+          ),
+        },
+        {
+          head: t.link,
+          cell: (each) => (
+            <span className="two" role="status">
+              <StateWord state={each.up ? 'ok' : 'down'}>{each.up ? t.up : t.down}</StateWord>
+              {links[each.name] ? <small>{t.changed}</small> : null}
+            </span>
+          ),
+        },
+        { head: t.role, cell: (each) => t.roles[each.role] ?? each.role },
+        {
+          head: t.addresses,
+          className: 'mono sm',
+          cell: ({ addresses }) => <Addresses addresses={addresses} />,
+        },
+        { head: t.speed, cell: (each) => <Speed nic={nics?.find((nic) => nic.name === each.name)} /> },
+        {
+          head: t.wan,
+          cell: ({ name }) => (
+            <input
+              type="radio"
+              name="wan"
+              className="pick"
+              aria-label={t.asUplink(name)}
+              checked={wan === name}
+              onChange={() => onChoose({ wan: name, lan: without(name) })}
+            />
+          ),
+        },
+        {
+          head: t.lan,
+          cell: ({ name }) => (
+            <input
+              type="checkbox"
+              className="pick"
+              aria-label={t.asLan(name)}
+              checked={lan.includes(name)}
+              onChange={(event) =>
+                onChoose({
+                  wan: wan === name ? undefined : wan,
+                  lan: event.target.checked ? [...lan, name] : without(name),
+                })
+              }
+            />
+          ),
+        },
+      ]}
+    />
+  )
+}
+
+/** The addresses of an interface without the link-local ones. */
+function Addresses({ addresses }: { addresses: string[] }) {
+  return (
+    <span className="targets">
+      {addresses.length > 0
+        ? addresses
+            .filter((address) => !address.startsWith('fe80'))
+            .map((address) => <span key={address}>{address}</span>)
+        : '-'}
+    </span>
   )
 }
 

@@ -1,7 +1,7 @@
 // Queries over time, blocked ones at the foot of each bar. What the list below covers is marked; a drag chooses a range.
 
-import { Table } from '@/components/table'
 import { useRef, useState } from 'react'
+import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
 import { brushed, gapsOf, type Counts, type Histogram } from './histogram'
@@ -28,15 +28,12 @@ export function Brush({ histogram, covered, narrowed, open, onChange }: Props) {
   const box = useRef<SVGSVGElement>(null)
   const [drag, setDrag] = useState<[number, number] | null>(null)
   const [table, setTable] = useState(false)
-  const { steps, most, step } = histogram
+  const { steps, most } = histogram
   const share = (x: number) => {
     const rect = box.current?.getBoundingClientRect()
     return rect && rect.width > 0 ? (x - rect.left) / rect.width : 0
   }
-  const span = histogram.to - histogram.from
-  const placeOf = (time: number) => Math.min(WIDTH, Math.max(0, ((time - histogram.from) / span) * WIDTH))
   const marked = drag ? brushed(histogram, ...drag) : covered
-  const width = WIDTH / steps.length
   const clock = (time: number) => formatTime(new Date(time).toISOString())
   const sum = (value: (counts: Counts) => number) =>
     steps.reduce((total, each) => total + value(each.all ?? each.loaded), 0)
@@ -76,52 +73,9 @@ export function Brush({ histogram, covered, narrowed, open, onChange }: Props) {
         }}
         onPointerCancel={() => setDrag(null)}
       >
-        {marked ? (
-          <rect
-            className="c-sel"
-            x={placeOf(marked.from)}
-            y="0"
-            width={placeOf(marked.to) - placeOf(marked.from)}
-            height={HEIGHT}
-          />
-        ) : null}
-        {steps.map((each, index) => {
-          const inside = marked !== null && each.start + step > marked.from && each.start < marked.to
-          const bar = { x: index * width, width, most }
-          const counts = narrowed && inside ? each.loaded : (each.all ?? each.loaded)
-          return (
-            <g key={each.start}>
-              {narrowed && inside && each.all ? <Bar {...bar} counts={each.all} dim /> : null}
-              <Bar {...bar} counts={counts} dim={!inside} />
-            </g>
-          )
-        })}
-        {gapsOf(steps).map(([first, end]) =>
-          end - first > 1 ? (
-            <path
-              key={first}
-              className="brush__gap"
-              d={`M${first * width} 0V${HEIGHT}M${end * width} 0V${HEIGHT}`}
-            />
-          ) : null,
-        )}
-        <path className="c-base c-base--s" d={`M0 ${HEIGHT + 0.5}H${WIDTH}`} />
+        <Bars histogram={histogram} marked={marked} narrowed={narrowed} />
       </svg>
-      <div className="brush__words" aria-hidden="true">
-        {gapsOf(steps).map(([first, end]) =>
-          (end - first) * width >= WORDS ? (
-            <span
-              key={first}
-              style={{
-                left: `${(first / steps.length) * 100}%`,
-                width: `${((end - first) / steps.length) * 100}%`,
-              }}
-            >
-              {text.common.noData}
-            </span>
-          ) : null,
-        )}
-      </div>
+      <GapWords histogram={histogram} />
       <figcaption className="brush__foot">
         <span>{clock(histogram.from)}</span>
         <span className="brush__hint">
@@ -134,6 +88,76 @@ export function Brush({ histogram, covered, narrowed, open, onChange }: Props) {
       </figcaption>
       {table ? <Steps histogram={histogram} clock={clock} onChange={onChange} /> : null}
     </figure>
+  )
+}
+
+interface BarsProps {
+  histogram: Histogram
+  marked: { from: number; to: number } | null
+  narrowed: boolean
+}
+
+/** The bars, and the range that is marked below them. */
+function Bars({ histogram, marked, narrowed }: BarsProps) {
+  const { steps, most, step } = histogram
+  const width = WIDTH / steps.length
+  const span = histogram.to - histogram.from
+  const xOf = (time: number) => Math.min(WIDTH, Math.max(0, ((time - histogram.from) / span) * WIDTH))
+  return (
+    <>
+      {marked ? (
+        <rect
+          className="c-sel"
+          x={xOf(marked.from)}
+          y="0"
+          width={xOf(marked.to) - xOf(marked.from)}
+          height={HEIGHT}
+        />
+      ) : null}
+      {steps.map((each, index) => {
+        const inside = marked !== null && each.start + step > marked.from && each.start < marked.to
+        const bar = { x: index * width, width, most }
+        const counts = narrowed && inside ? each.loaded : (each.all ?? each.loaded)
+        return (
+          <g key={each.start}>
+            {narrowed && inside && each.all ? <Bar {...bar} counts={each.all} dim /> : null}
+            <Bar {...bar} counts={counts} dim={!inside} />
+          </g>
+        )
+      })}
+      {gapsOf(steps).map(([first, end]) =>
+        end - first > 1 ? (
+          <path
+            key={first}
+            className="brush__gap"
+            d={`M${first * width} 0V${HEIGHT}M${end * width} 0V${HEIGHT}`}
+          />
+        ) : null,
+      )}
+      <path className="c-base c-base--s" d={`M0 ${HEIGHT + 0.5}H${WIDTH}`} />
+    </>
+  )
+}
+
+function GapWords({ histogram: { steps } }: { histogram: Histogram }) {
+  const text = useText()
+  const width = WIDTH / steps.length
+  return (
+    <div className="brush__words" aria-hidden="true">
+      {gapsOf(steps).map(([first, end]) =>
+        (end - first) * width >= WORDS ? (
+          <span
+            key={first}
+            style={{
+              left: `${(first / steps.length) * 100}%`,
+              width: `${((end - first) / steps.length) * 100}%`,
+            }}
+          >
+            {text.common.noData}
+          </span>
+        ) : null,
+      )}
+    </div>
   )
 }
 

@@ -29,7 +29,6 @@ export function Detail({ entry, filterBy }: Props) {
   const [direct, setDirect] = useState(false)
   const device = entry.client?.device_id
   const first = actions[0]
-  const list = entry.list?.name ?? entry.list_id
   return (
     <div className="log__detail">
       <div className="btns">
@@ -60,22 +59,7 @@ export function Detail({ entry, filterBy }: Props) {
         <Actions label={log.actionsFor(entry.question.name)} actions={actions.slice(3)} />
       </div>
       {direct && device ? <DirectForm entry={entry} device={device} onDone={() => setDirect(false)} /> : null}
-      <dl className="kv">
-        <Fact label={log.facts.rule} value={entry.rule} mono />
-        <Fact label={log.facts.list} value={list} />
-        {entry.through ? <Fact label={log.facts.through} value={entry.through} mono /> : null}
-        <Fact label={log.facts.upstream} value={entry.upstream} mono />
-        <Fact label={log.facts.egress} value={entry.egress === 'auto' ? log.defaultRoute : entry.egress} />
-        <Fact label={log.facts.rcode} value={entry.rcode} mono />
-        <Fact label={log.facts.ede} value={entry.ede ? edeWords(entry.ede) : null} />
-        {entry.dnssec === null ? null : (
-          <Fact label={log.facts.dnssec} value={entry.dnssec ? log.validated : log.notValidated} />
-        )}
-        <Fact label={log.facts.proto} value={log.protocols[entry.proto] ?? entry.proto} />
-        <Fact label={log.facts.took} value={tookOf(entry.elapsed_ms)} />
-        <Fact label={log.facts.time} value={formatTime(entry.time, 'long')} />
-        <Fact label={log.facts.id} value={String(entry.id)} mono />
-      </dl>
+      <Facts entry={entry} />
       <div>
         <p className="dim sm">{log.facts.answers(entry.answers.length)}</p>
         <ul className="mono sm log__answers">
@@ -86,42 +70,54 @@ export function Detail({ entry, filterBy }: Props) {
           ))}
         </ul>
       </div>
-      <div className="btns">
+      <Narrow entry={entry} filterBy={filterBy} />
+    </div>
+  )
+}
+
+function Facts({ entry }: { entry: Entry }) {
+  const { log } = useText().dns
+  const { facts } = log
+  return (
+    <dl className="kv">
+      <Fact label={facts.rule} value={entry.rule} mono />
+      <Fact label={facts.list} value={entry.list?.name ?? entry.list_id} />
+      {entry.through ? <Fact label={facts.through} value={entry.through} mono /> : null}
+      <Fact label={facts.upstream} value={entry.upstream} mono />
+      <Fact label={facts.egress} value={entry.egress === 'auto' ? log.defaultRoute : entry.egress} />
+      <Fact label={facts.rcode} value={entry.rcode} mono />
+      <Fact label={facts.ede} value={entry.ede ? edeWords(entry.ede) : null} />
+      {entry.dnssec === null ? null : (
+        <Fact label={facts.dnssec} value={entry.dnssec ? log.validated : log.notValidated} />
+      )}
+      <Fact label={facts.proto} value={log.protocols[entry.proto] ?? entry.proto} />
+      <Fact label={facts.took} value={tookOf(entry.elapsed_ms)} />
+      <Fact label={facts.time} value={formatTime(entry.time, 'long')} />
+      <Fact label={facts.id} value={String(entry.id)} mono />
+    </dl>
+  )
+}
+
+/** Narrows the log to what the query has in common with others. */
+function Narrow({ entry, filterBy }: Props) {
+  const { log } = useText().dns
+  const { client, egress, list_id, question } = entry
+  const links: [word: string, change: Search][] = [[log.sameName, { domain: `=${question.name}` }]]
+  if (client) links.push([log.sameClient, { client: client.device_id ?? client.ip }])
+  if (egress) links.push([log.sameEgress(egress), { egress }])
+  if (list_id) links.push([log.sameList, { list: list_id }])
+  return (
+    <div className="btns">
+      {links.map(([word, change]) => (
         <button
+          key={word}
           type="button"
           className="link"
-          onClick={() => filterBy({ domain: `=${entry.question.name}`, open: undefined })}
+          onClick={() => filterBy({ ...change, open: undefined })}
         >
-          {log.sameName}
+          {word}
         </button>
-        {entry.client ? (
-          <button
-            type="button"
-            className="link"
-            onClick={() => filterBy({ client: device ?? entry.client?.ip, open: undefined })}
-          >
-            {log.sameClient}
-          </button>
-        ) : null}
-        {entry.egress ? (
-          <button
-            type="button"
-            className="link"
-            onClick={() => filterBy({ egress: entry.egress ?? undefined, open: undefined })}
-          >
-            {log.sameEgress(entry.egress)}
-          </button>
-        ) : null}
-        {entry.list_id ? (
-          <button
-            type="button"
-            className="link"
-            onClick={() => filterBy({ list: entry.list_id ?? undefined, open: undefined })}
-          >
-            {log.sameList}
-          </button>
-        ) : null}
-      </div>
+      ))}
     </div>
   )
 }
@@ -138,11 +134,11 @@ function Fact({ label, value, mono }: { label: string; value: string | null; mon
 /** Minutes of the exception. */
 const MINUTES = 10
 
-/** An exception that lets the device reach the name past its policy. It lifts no filter. */
 function edeWords({ code, text, detail }: NonNullable<Entry['ede']>) {
   return `${code} ${text}${detail ? `: ${detail}` : ''}`
 }
 
+/** An exception that lets the device reach the name past its policy. It lifts no filter. */
 function DirectForm({ entry, device, onDone }: { entry: Entry; device: string; onDone: () => void }) {
   const text = useText()
   const { direct } = text.dns.log

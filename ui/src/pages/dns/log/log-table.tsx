@@ -76,34 +76,7 @@ export function LogTable({ entries, open, onOpen, filterBy, dropped, onEnd }: Pr
         aria-label={log.label}
         aria-rowcount={entries.length}
       >
-        <colgroup>
-          <col className="w-t" />
-          <col className="w-c" />
-          <col />
-          <col className="w-ty" />
-          <col className="w-v" />
-          <col className="w-b" />
-          <col className="w-a" />
-          <col className="w-m" />
-          <col className="w-x" />
-        </colgroup>
-        <thead>
-          <tr>
-            <th scope="col">{log.columns.time}</th>
-            <th scope="col">{log.columns.client}</th>
-            <th scope="col">{log.columns.question}</th>
-            <th scope="col">{log.columns.type}</th>
-            <th scope="col">{log.columns.verdict}</th>
-            <th scope="col">{log.columns.because}</th>
-            <th scope="col">{log.columns.answered}</th>
-            <th scope="col" className="num">
-              {log.columns.took}
-            </th>
-            <th scope="col">
-              <span className="sr">{text.common.actions}</span>
-            </th>
-          </tr>
-        </thead>
+        <Head />
         {above > 0 ? <Gap height={above} /> : null}
         {items.map((item) => {
           const entry = entries[item.index]
@@ -135,6 +108,38 @@ export function LogTable({ entries, open, onOpen, filterBy, dropped, onEnd }: Pr
   )
 }
 
+const WIDTHS = ['w-t', 'w-c', undefined, 'w-ty', 'w-v', 'w-b', 'w-a', 'w-m', 'w-x']
+
+function Head() {
+  const text = useText()
+  const { columns } = text.dns.log
+  const { time, client, question, type, verdict, because, answered, took } = columns
+  return (
+    <>
+      <colgroup>
+        {WIDTHS.map((width, index) => (
+          <col key={index} className={width} />
+        ))}
+      </colgroup>
+      <thead>
+        <tr>
+          {[time, client, question, type, verdict, because, answered].map((column) => (
+            <th key={column} scope="col">
+              {column}
+            </th>
+          ))}
+          <th scope="col" className="num">
+            {took}
+          </th>
+          <th scope="col">
+            <span className="sr">{text.common.actions}</span>
+          </th>
+        </tr>
+      </thead>
+    </>
+  )
+}
+
 function Gap({ height }: { height: number }) {
   return (
     <tbody aria-hidden="true" className="log__gap">
@@ -158,22 +163,7 @@ function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
   const { log } = text.dns
   const actions = useNameActions(entry)
   const blocked = entry.status === 'blocked' || entry.status === 'refused'
-  const press = (event: KeyboardEvent<HTMLTableRowElement>) => {
-    if (event.target !== event.currentTarget) return
-    if (event.key === 'Enter') onOpen()
-    const row = event.currentTarget.closest('tbody')
-    const next =
-      event.key === 'ArrowDown'
-        ? row?.nextElementSibling
-        : event.key === 'ArrowUp'
-          ? row?.previousElementSibling
-          : null
-    const focusable = next?.querySelector<HTMLElement>('tr[tabindex]')
-    if (!focusable) return
-    event.preventDefault()
-    focusable.focus()
-  }
-  const { client, question } = entry
+  const { question } = entry
   const [quick] = actions
   const verb = blocked ? 'allow' : 'block'
   return (
@@ -181,7 +171,7 @@ function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
       className={[blocked ? 'is-b' : '', open ? 'is-sel' : 'opens'].filter(Boolean).join(' ')}
       aria-rowindex={index + 2}
       tabIndex={0}
-      onKeyDown={press}
+      onKeyDown={(event) => press(event, onOpen)}
       onClick={(event) => {
         if (!(event.target as HTMLElement).closest('a, button')) onOpen()
       }}
@@ -192,26 +182,7 @@ function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
         </time>
       </td>
       <td data-l={log.columns.client}>
-        {client ? (
-          <span className="two">
-            {client.device_id ? (
-              <Link className="med" to={`/devices/${client.device_id}`}>
-                {client.name ?? client.ip}
-              </Link>
-            ) : (
-              <button
-                type="button"
-                className="plainlink med"
-                onClick={() => filterBy({ client: client.ip, open: undefined })}
-              >
-                {client.name ?? client.ip}
-              </button>
-            )}
-            {client.name ? <small>{client.ip}</small> : <small>{log.unknownClient}</small>}
-          </span>
-        ) : (
-          <span className="dim">{log.noClient}</span>
-        )}
+        <ClientName client={entry.client} filterBy={filterBy} />
       </td>
       <td className="q" data-l={log.columns.question} title={question.name}>
         {question.name}
@@ -226,22 +197,7 @@ function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
         {becauseOf(entry, log)}
       </td>
       <td className="nowrap log__by" data-l={log.columns.answered} title={answeredBy(entry, log.via)}>
-        {entry.upstream !== null && entry.status !== 'cached' ? (
-          <>
-            {entry.upstream}
-            {entry.egress === null ? null : <span className="dim"> {log.via(entry.egress)}</span>}
-          </>
-        ) : (
-          <span className="dim">
-            {entry.status === 'cached'
-              ? log.fromCache
-              : blocked
-                ? log.notAsked
-                : entry.status === 'error'
-                  ? log.noAnswer
-                  : log.local}
-          </span>
-        )}
+        <AnsweredBy entry={entry} />
       </td>
       <td className="num nowrap" data-l={log.columns.took}>
         {entry.elapsed_ms >= SLOW ? (
@@ -270,5 +226,74 @@ function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
         </span>
       </td>
     </tr>
+  )
+}
+
+/** Enter opens the row, and arrows go to the next one. */
+function press(event: KeyboardEvent<HTMLTableRowElement>, onOpen: () => void) {
+  if (event.target !== event.currentTarget) return
+  if (event.key === 'Enter') onOpen()
+  const row = event.currentTarget.closest('tbody')
+  const next =
+    event.key === 'ArrowDown'
+      ? row?.nextElementSibling
+      : event.key === 'ArrowUp'
+        ? row?.previousElementSibling
+        : null
+  const focusable = next?.querySelector<HTMLElement>('tr[tabindex]')
+  if (!focusable) return
+  event.preventDefault()
+  focusable.focus()
+}
+
+interface ClientProps extends Pick<RowProps, 'filterBy'> {
+  client: Entry['client']
+}
+
+/** The device or the address that asked. */
+function ClientName({ client, filterBy }: ClientProps) {
+  const { log } = useText().dns
+  if (!client) return <span className="dim">{log.noClient}</span>
+  const name = client.name ?? client.ip
+  return (
+    <span className="two">
+      {client.device_id ? (
+        <Link className="med" to={`/devices/${client.device_id}`}>
+          {name}
+        </Link>
+      ) : (
+        <button
+          type="button"
+          className="plainlink med"
+          onClick={() => filterBy({ client: client.ip, open: undefined })}
+        >
+          {name}
+        </button>
+      )}
+      <small>{client.name ? client.ip : log.unknownClient}</small>
+    </span>
+  )
+}
+
+function AnsweredBy({ entry: { upstream, egress, status } }: { entry: Entry }) {
+  const { log } = useText().dns
+  if (upstream !== null && status !== 'cached')
+    return (
+      <>
+        {upstream}
+        {egress === null ? null : <span className="dim"> {log.via(egress)}</span>}
+      </>
+    )
+  const blocked = status === 'blocked' || status === 'refused'
+  return (
+    <span className="dim">
+      {status === 'cached'
+        ? log.fromCache
+        : blocked
+          ? log.notAsked
+          : status === 'error'
+            ? log.noAnswer
+            : log.local}
+    </span>
   )
 }

@@ -35,8 +35,7 @@ const AT_TOP = 80
 const AT_ONCE = 4 * PAGE
 
 export default function QueryLog() {
-  const text = useText()
-  const { log } = text.dns
+  const { log } = useText().dns
   const [search, change] = useSearchParams()
   const filters = readFilters(search)
   const live = search.live !== 'off' && filters.to === undefined
@@ -95,38 +94,8 @@ export default function QueryLog() {
         {state.error ? (
           <Failure error={state.error} since={state.readAt ?? undefined} retry={() => store.retry()} />
         ) : null}
-        {state.fresh.length > 0 && !follows ? (
-          <div className="newrows">
-            <Button
-              size="small"
-              icon="up"
-              onClick={() => {
-                store.take()
-                window.scrollTo({ top: 0 })
-              }}
-            >
-              {log.newRows(state.fresh.length, state.freshMore)}
-            </Button>
-          </div>
-        ) : null}
-        {open !== null && state.readAt !== null && !entries.some((each) => String(each.id) === open) ? (
-          <Linked id={open} onOpen={(id) => change({ open: id ?? undefined })} filterBy={change} />
-        ) : null}
-        {state.readAt === null && !state.error ? <Skeleton lines={8} /> : null}
-        {entries.length > 0 ? (
-          <div className={state.error ? 'stale' : undefined}>
-            <LogTable
-              entries={entries}
-              open={open}
-              onOpen={(id) => change({ open: id ?? undefined })}
-              filterBy={change}
-              dropped={state.dropped}
-              onEnd={readOn}
-            />
-          </div>
-        ) : state.readAt !== null && Object.keys(filters).length === 0 ? (
-          <Empty command="dig @gateway example.com">{log.empty}</Empty>
-        ) : null}
+        {state.fresh.length > 0 && !follows ? <NewRows state={state} onTake={() => store.take()} /> : null}
+        <Entries filters={filters} state={state} open={open} change={change} onEnd={readOn} />
         {state.readAt !== null && (entries.length > 0 || Object.keys(filters).length > 0) ? (
           <div className="pager">
             <Button
@@ -143,6 +112,62 @@ export default function QueryLog() {
           </div>
         ) : null}
       </section>
+    </>
+  )
+}
+
+/** Says that there are newer rows, and shows them. */
+function NewRows({ state, onTake }: { state: LogState; onTake: () => void }) {
+  const { log } = useText().dns
+  return (
+    <div className="newrows">
+      <Button
+        size="small"
+        icon="up"
+        onClick={() => {
+          onTake()
+          window.scrollTo({ top: 0 })
+        }}
+      >
+        {log.newRows(state.fresh.length, state.freshMore)}
+      </Button>
+    </div>
+  )
+}
+
+interface EntriesProps {
+  filters: Filters
+  state: LogState
+  /** Id of the query whose detail is shown. */
+  open: string | null
+  change: (change: Search) => void
+  onEnd: () => void
+}
+
+function Entries({ filters, state, open, change, onEnd }: EntriesProps) {
+  const { log } = useText().dns
+  const { entries, readAt, error } = state
+  const onOpen = (id: string | null) => change({ open: id ?? undefined })
+  return (
+    <>
+      {open !== null && readAt !== null && !entries.some((each) => String(each.id) === open) ? (
+        <Linked id={open} onOpen={onOpen} filterBy={change} />
+      ) : null}
+      {readAt === null && !error ? <Skeleton lines={8} /> : null}
+      {entries.length > 0 ? (
+        <div className={error ? 'stale' : undefined}>
+          <LogTable
+            entries={entries}
+            open={open}
+            onOpen={onOpen}
+            filterBy={change}
+            dropped={state.dropped}
+            onEnd={onEnd}
+          />
+        </div>
+      ) : readAt !== null && Object.keys(filters).length === 0 ? (
+        <Empty command="dig @gateway example.com">{log.empty}</Empty>
+      ) : null}
     </>
   )
 }

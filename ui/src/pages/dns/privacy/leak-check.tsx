@@ -23,11 +23,7 @@ const STATES: Record<string, State> = { pass: 'ok', fail: 'leak', inconclusive: 
 const LAST = ['leak-check'] as const
 
 export function LeakCheck() {
-  const text = useText()
-  const { check } = text.dns.privacy
-  const queries = { devices: useGet('/devices'), classes: useGet('/privacy-classes') }
-  const devices = queries.devices.data?.data ?? []
-  const classes = queries.classes.data?.data ?? []
+  const { check } = useText().dns.privacy
   const [subject, setSubject] = useState('')
   const [kinds, setKinds] = useState<Kind[]>(KINDS)
   const cache = useQueryClient()
@@ -62,21 +58,7 @@ export function LeakCheck() {
           run.mutate()
         }}
       >
-        <PickOne
-          label={check.as}
-          value={subject}
-          options={[
-            ['', check.stranger],
-            ...devices.map(
-              (each) => [`device:${each.id}`, text.dns.privacy.switches.deviceOf(each.name)] as const,
-            ),
-            ...classes.map(
-              (each) => [`class:${each.id}`, text.dns.privacy.switches.classOf(each.name)] as const,
-            ),
-          ]}
-          loading={queries.devices.isPending || queries.classes.isPending}
-          onChange={setSubject}
-        />
+        <SubjectChoice value={subject} onChange={setSubject} />
         <Button kind="primary" submit needs="operator" busy={run.isPending} disabled={kinds.length === 0}>
           {check.run}
         </Button>
@@ -102,6 +84,30 @@ export function LeakCheck() {
         <Empty command={check.command}>{check.empty}</Empty>
       )}
     </Section>
+  )
+}
+
+/** Whom the packets are of: a stranger, a device, or one of a privacy class. */
+function SubjectChoice({ value, onChange }: { value: string; onChange: (subject: string) => void }) {
+  const { check, switches } = useText().dns.privacy
+  const devices = useGet('/devices')
+  const classes = useGet('/privacy-classes')
+  return (
+    <PickOne
+      label={check.as}
+      value={value}
+      options={[
+        ['', check.stranger],
+        ...(devices.data?.data ?? []).map(
+          (each) => [`device:${each.id}`, switches.deviceOf(each.name)] as const,
+        ),
+        ...(classes.data?.data ?? []).map(
+          (each) => [`class:${each.id}`, switches.classOf(each.name)] as const,
+        ),
+      ]}
+      loading={devices.isPending || classes.isPending}
+      onChange={onChange}
+    />
   )
 }
 
