@@ -5,6 +5,12 @@ import a11y from 'eslint-plugin-jsx-a11y'
 import hooks from 'eslint-plugin-react-hooks'
 import ts from 'typescript-eslint'
 
+/** Texts of other people are text nodes only. */
+const TEXT_NODES = {
+  selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']",
+  message: 'Write text nodes.',
+}
+
 /** The layers of the dashboard, lowest first: a file imports from its own layer and from those below. */
 const LAYERS = ['text', 'api', 'session', 'components', 'pages', 'app']
 
@@ -47,10 +53,31 @@ export default ts.config(
       'import-x/no-cycle': ['error', { allowUnsafeDynamicCyclicDependency: true }],
       // A region that scrolls can have the focus, so that keys scroll it.
       'jsx-a11y/no-noninteractive-tabindex': ['error', { tags: [], roles: ['tabpanel', 'region'] }],
-      // Texts of other people are text nodes only.
+      'no-restricted-syntax': ['error', TEXT_NODES],
+      'max-lines': ['error', 400],
+    },
+  },
+  {
+    files: ['src/**/*.{ts,tsx}'],
+    ignores: ['**/*.test.*'],
+    rules: { 'max-lines-per-function': ['error', { max: 80, skipBlankLines: true, skipComments: true }] },
+  },
+  {
+    // These draw more than rows of cells: rows that move, cells of a matrix, and rows in view only. The list gets no longer.
+    files: ['src/pages/**/*.tsx'],
+    ignores: [
+      'src/pages/dns/log/log-table.tsx',
+      'src/pages/policies/matrix-table.tsx',
+      'src/pages/policies/order-table.tsx',
+    ],
+    rules: {
       'no-restricted-syntax': [
         'error',
-        { selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']", message: 'Write text nodes.' },
+        TEXT_NODES,
+        {
+          selector: "JSXOpeningElement[name.name='table']",
+          message: 'Use Table or DataTable of the components.',
+        },
       ],
     },
   },
