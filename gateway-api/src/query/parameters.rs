@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-/// Maximum number of objects of a page: at least 1, and clamped to `MAX`.
+/// Maximum number of objects of a page: at least 1, and clamped to `MAX`. A `DEFAULT` of 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit<const DEFAULT: usize, const MAX: usize>(usize);
 
@@ -29,7 +29,7 @@ pub struct DryRun {
 #[serde(default)]
 pub struct ListQuery {
     /// Maximum number of objects, 1 to 1000. Without it all are returned.
-    limit: Option<Limit<100, 1000>>,
+    limit: Option<Limit<0, 1000>>,
 }
 
 impl ListQuery {
@@ -101,7 +101,11 @@ fn clamped<'de, D: Deserializer<'de>>(deserializer: D, max: usize) -> Result<usi
 }
 
 fn schema_from_1(default: usize, max: usize) -> Schema {
-    json_schema!({"type": "integer", "minimum": 1, "maximum": max, "default": default})
+    let mut schema = json_schema!({"type": "integer", "minimum": 1, "maximum": max});
+    if default > 0 {
+        schema.insert("default".to_owned(), default.into());
+    }
+    schema
 }
 
 impl<'de, const DEFAULT: usize, const MAX: usize> Deserialize<'de> for Limit<DEFAULT, MAX> {

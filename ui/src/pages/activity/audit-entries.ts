@@ -1,6 +1,7 @@
 // The audit trail: filters of the address, what an entry changed, and whether the entries follow one another.
 
 import type { Schemas } from '@/api/client'
+import type { QueryOf } from '@/api/query'
 import type { Search } from '@/session/search-params'
 import type { FieldDiff } from '@/components/field-diff'
 
@@ -12,14 +13,17 @@ export const PAGE = 50
 export const FILTERS = ['actor', 'action', 'resource_type', 'resource_id', 'request_id', 'result'] as const
 export type Filter = (typeof FILTERS)[number]
 
-/** The query of an address: its filters, and the entry before which it looks. */
+/**
+ * The query of an address: its filters, and the entry before which it looks. What the API cannot read it answers with an error,
+ * which the page shows.
+ */
 export function queryOf(search: Search) {
   const query: Partial<Record<Filter | 'before', string>> & { limit: number } = { limit: PAGE }
   for (const name of [...FILTERS, 'before'] as const) {
     const value = search[name]
     if (value) query[name] = value
   }
-  return query
+  return query as QueryOf<'/audit'> & { limit: number }
 }
 
 /** One object that an entry changed. */

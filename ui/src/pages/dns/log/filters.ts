@@ -72,7 +72,7 @@ export function toQuery(filters: Filters): LogQuery {
   return {
     ...(domain === undefined ? {} : { domain }),
     ...(client === undefined ? {} : { client }),
-    ...(status === undefined ? {} : { status }),
+    ...(status === undefined ? {} : { status: status as LogQuery['status'] }),
     ...(list === undefined ? {} : { list }),
     ...(type === undefined ? {} : { type: type.toUpperCase() }),
     ...(upstream === undefined ? {} : { upstream }),
@@ -81,7 +81,7 @@ export function toQuery(filters: Filters): LogQuery {
     ...(slower === undefined ? {} : { slower_than: Number(slower) }),
     ...(not.domain === undefined ? {} : { not_domain: not.domain }),
     ...(not.client === undefined ? {} : { not_client: not.client }),
-    ...(not.status === undefined ? {} : { not_status: not.status }),
+    ...(not.status === undefined ? {} : { not_status: not.status as LogQuery['not_status'] }),
     ...(not.type === undefined ? {} : { not_type: not.type.toUpperCase() }),
     ...(from === undefined ? {} : { since: from }),
     ...(to === undefined ? {} : { until: to }),
