@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use gateway_journal::erase::erase_files_of;
 use crate::hooks::Supervise;
+use gateway_journal::erase::erase_files_of;
 
 mod disk_cache;
 

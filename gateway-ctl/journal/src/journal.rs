@@ -156,9 +156,8 @@ impl<F: Format> Journal<F> {
 
     /// Writes the pending block if it is old. To be called every few seconds.
     pub fn tick(&mut self, now: Timestamp) {
-        let is_old = |pending: &PendingBlock<_>| {
-            now.duration_since(pending.since).unsigned_abs() >= MAX_BLOCK_AGE
-        };
+        let is_old =
+            |pending: &PendingBlock<_>| now.duration_since(pending.since).unsigned_abs() >= MAX_BLOCK_AGE;
         if self.pending.as_ref().is_some_and(is_old) {
             self.flush(now);
         }

@@ -100,9 +100,9 @@ fn found(journal: &Journal<Numbers>, filter: Option<u8>, page: usize, budget: u6
     loop {
         let query = Query { filter: &filter, since: None, until: None, before, limit: page, budget };
         let Page { rows, ended_at, .. } = pages.read(query, |view, id| Some((id, view.0[8])));
-        let next = ended_at.map(|end| end.id).or_else(|| {
-            (rows.len() == page).then(|| rows.last().map(|(id, _)| *id)).flatten()
-        });
+        let next = ended_at
+            .map(|end| end.id)
+            .or_else(|| (rows.len() == page).then(|| rows.last().map(|(id, _)| *id)).flatten());
         all.extend(rows);
         match next {
             Some(id) => before = Some(PageStart::Id(id)),
@@ -222,7 +222,8 @@ fn figures_of_blocks_are_there_after_a_restart() {
     add(&mut journal, [(5, 3), (9, 4)].into_iter());
     journal.flush(at(0));
     let journal = Journal::<Numbers>::new(settings(folder.path()), at(0));
-    let blocks: Vec<_> = journal.blocks().map(|(block, read)| (block.figures, read().map(|read| read.len()))).collect();
+    let blocks: Vec<_> =
+        journal.blocks().map(|(block, read)| (block.figures, read().map(|read| read.len()))).collect();
     assert_eq!(blocks, [([7, 0], Some(2 * RECORD))]);
 }
 

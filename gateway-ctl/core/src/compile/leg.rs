@@ -97,7 +97,7 @@ impl Underlay {
     }
 }
 
-/// What differs between kinds of legs. Another kind adds its own here.
+/// Differences between kinds of legs. Another kind adds its own here.
 impl Leg {
     pub fn is_uplink(&self) -> bool {
         self.kind == LegKind::Uplink

@@ -17,7 +17,7 @@ use crate::phrase::Phrase;
 /// Interface by which a packet leaves, or why none takes it at present. `None`: the verdict has no mark to follow.
 type Way = Option<Result<String, String>>;
 
-/// What becomes of a packet.
+/// Fate of a packet.
 #[derive(Debug)]
 enum Fate {
     /// It stays on this host or on the LAN.

@@ -125,7 +125,9 @@ mod tests {
         OpenOptions::new().write(true).open(&path).expect("a file").set_len(end - 3).expect("cut");
         let (mut journal, leases) = Journal::open(folder.path()).expect("a journal");
         assert_eq!(leases.into_values().collect::<Vec<_>>(), [lease(1, 10)]);
-        assert!(fs::metadata(&path).expect("a file").len() < end && !folder.path().join("leases.new").exists());
+        assert!(
+            fs::metadata(&path).expect("a file").len() < end && !folder.path().join("leases.new").exists()
+        );
         journal.append(&[lease(3, 10)]).expect("written");
         assert_eq!(reopened(folder.path()).len(), 2);
     }

@@ -2,7 +2,7 @@
 
 use prometheus_client::registry::Registry;
 
-use super::AnnouncementCounters;
+use super::announcements::AnnouncementCounters;
 use crate::metrics::counter;
 
 /// Adds the numbers of packets.
