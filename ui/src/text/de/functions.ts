@@ -4,7 +4,7 @@ export const functions: Text['functions'] = {
   attachments: 'Anbringung der Programme',
   backup: 'Sicherungen',
   backups: 'Sicherungen',
-  bridge_changes: 'Bridges',
+  bridges: 'Bridges',
   commit_confirm: 'Bestätigung von Änderungen',
   conntrack: 'Verbindungstabelle',
   dataplane: 'Paketprogramme',
@@ -64,5 +64,4 @@ export const functions: Text['functions'] = {
   uplinks: 'Uplinks',
   watcher: 'Aufsicht über den Kernel',
   wireguard: 'WireGuard',
-  world_reports: 'Berichte des Kernels',
 }

@@ -3,7 +3,7 @@ export const functions = {
   attachments: 'Attachment of programs',
   backup: 'Backups',
   backups: 'Backups',
-  bridge_changes: 'Bridges',
+  bridges: 'Bridges',
   commit_confirm: 'Confirmation of changes',
   conntrack: 'Connection table',
   dataplane: 'Packet programs',
@@ -63,5 +63,4 @@ export const functions = {
   uplinks: 'Uplinks',
   watcher: 'Watch over the kernel',
   wireguard: 'WireGuard',
-  world_reports: 'Reports of the kernel',
 } as Record<string, string>
