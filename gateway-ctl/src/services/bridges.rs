@@ -16,7 +16,7 @@ use crate::service::{Context, Service};
 /// Returns the service that publishes the states of the bridges.
 pub fn service(context: &Context) -> Service {
     let transports = context.engines.transports.clone();
-    Service::new("bridges", context, run).contributes(move |facts| transports.enrich(facts))
+    Service::new("bridge_changes", context, run).contributes(move |facts| transports.enrich(facts))
 }
 
 /// Runs until it is aborted.

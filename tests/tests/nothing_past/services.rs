@@ -67,7 +67,8 @@ fn service_that_panics_is_seen_and_started_again_while_nothing_leaks() {
         Ok(())
     })
     .unwrap_or_else(|error| panic!("{error:#}\n{}", testbed.daemon.last_words()));
-    for expected in ["backups", "commit_confirm", "dead_man_switch", "dns_updates", "bridges"] {
+    for expected in ["backups", "commit_confirm", "dead_man_switch", "dns_updates", "bridge_changes"] {
+        assert!(names.iter().any(|name| name.as_str() == expected), "there is no service {expected}");
         assert!(!faults.join(expected).exists(), "{expected} was not hit");
     }
     let health = testbed.api().get("/health").expect("health");

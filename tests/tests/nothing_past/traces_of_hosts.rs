@@ -76,7 +76,7 @@ impl Guest {
         for line in ENDPOINTS.iter().flat_map(|endpoints| endpoints.lines()) {
             let mut fields = line.split('\t').skip(1);
             let (Some("GET"), Some(path)) = (fields.next(), fields.next()) else { continue };
-            // Streams do not end.
+            // Streams do not end. Paths outside of the API root answer 404 here: `/metrics` is not searched.
             if path.contains('{') || path.starts_with("/events") || path.ends_with("/stream") {
                 continue;
             }

@@ -4,7 +4,7 @@ export const functions: Text['functions'] = {
   attachments: 'Anbringung der Programme',
   backup: 'Sicherungen',
   backups: 'Sicherungen',
-  bridges: 'Bridges',
+  bridge_changes: 'Bridges',
   commit_confirm: 'Bestätigung von Änderungen',
   conntrack: 'Verbindungstabelle',
   dataplane: 'Paketprogramme',

@@ -3,7 +3,7 @@ export const functions = {
   attachments: 'Attachment of programs',
   backup: 'Backups',
   backups: 'Backups',
-  bridges: 'Bridges',
+  bridge_changes: 'Bridges',
   commit_confirm: 'Confirmation of changes',
   conntrack: 'Connection table',
   dataplane: 'Packet programs',
