@@ -15,6 +15,7 @@ pub mod fast_path;
 pub mod guard;
 pub mod inspect;
 pub mod leg_selection;
+pub mod link_protocol;
 pub mod maps;
 pub mod packet;
 pub mod policy_maps;

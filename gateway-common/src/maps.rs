@@ -127,6 +127,10 @@ maps! {
     DnsEpoch "gw_dns_epoch" [1] u32 => u64;
     /// Ring buffer of datagrams with Initial packets of QUIC, in bytes.
     Initials "gw_initials" [524_288] u32 => QuicInitial;
+    /// Ring buffer of packets by which hosts announce their names, in bytes.
+    Announcements "gw_announced" [262_144] u32 => LinkFrame;
+    /// Ring buffer of messages of routers and DHCP servers on the LANs, in bytes. A flood of announcements leaves it alone.
+    LinkMessages "gw_link_msgs" [131_072] u32 => LinkFrame;
     /// Array by [`fast_words`]: the epoch of the fast path, and the end of the lease of the daemon.
     FastEpoch "gw_fast_epoch" [2] u32 => u32;
     /// Interfaces that the fast path may use, by index.

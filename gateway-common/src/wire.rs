@@ -15,6 +15,7 @@ mod flow_bucket;
 mod flow_budget;
 mod fqdn;
 mod host_traffic;
+mod link_frame;
 mod mark;
 mod policy;
 mod prefix_filter;
@@ -45,6 +46,7 @@ pub use flow_bucket::{FLOW_PLACES, FlowPlaces, FlowRecord, FlowRecord4, FlowReco
 pub use flow_budget::{BUDGETS, FLOW_BUDGET, NewFlows, WINDOW_SHIFT, budget_index};
 pub use fqdn::{ClientKey, FqdnIpKey, FqdnIpValue};
 pub use host_traffic::{HostKey, HostTraffic};
+pub use link_frame::{LINK_PACKET, LinkFrame};
 pub use mark::Mark;
 pub use policy::{
     AddressKey, DeviceValue, EgressAllowKey, EgressAllowValue, InterfaceKey, InterfaceValue, LIST_SHIFT,

@@ -6,7 +6,6 @@
 
 pub mod address;
 pub mod address_probe;
-pub mod announcement_socket;
 pub mod answer_tap;
 pub mod backend;
 pub mod bpf;
@@ -24,6 +23,7 @@ pub mod json_file;
 pub mod length_limits;
 pub mod link;
 pub mod link_counters;
+pub mod multicast_groups;
 pub mod nameless_file;
 pub mod neighbour;
 pub mod neighbour_limits;

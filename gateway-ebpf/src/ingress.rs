@@ -16,7 +16,7 @@ use gateway_common::wire::{Fragment, Mark};
 use crate::context::{Buffer, interface, pull_headers};
 use crate::counters::{self, count, count_block, count_later};
 use crate::policy_maps::Kernel;
-use crate::{dns_source, events, fast_path, fast_path_learning, maps, quic, vlan};
+use crate::{dns_source, events, fast_path, fast_path_learning, link_frames, maps, quic, vlan};
 
 /// Data that does not fit on the stack. In a map it also shortens verification: the verifier does
 /// not track map values, so paths merge after each step.
@@ -80,6 +80,7 @@ pub fn run(context: &TcContext) -> i32 {
             return TC_ACT_SHOT;
         }
     }
+    link_frames::copy_link_frame(context, packet);
     decide_inspected(&Buffer(context), packet, &Kernel, verdict, decide);
     count(&maps::REASON_COUNTERS, verdict.reason as u32, length);
     count_later(verdict.policy, verdict.device, length);

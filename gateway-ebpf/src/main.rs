@@ -22,6 +22,7 @@ mod host_tap;
 mod ingress;
 mod inject;
 mod known_verdict;
+mod link_frames;
 mod maps;
 mod neighbour;
 mod network_header;

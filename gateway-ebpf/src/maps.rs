@@ -152,6 +152,10 @@ pub static DNS_CACHE: HashMap<Key<spec::DnsCache>, Value<spec::DnsCache>> =
 pub static DNS_EPOCH: Array<Value<spec::DnsEpoch>> = Array::with_max_entries(size::<spec::DnsEpoch>(), 0);
 #[map(name = "gw_initials")]
 pub static INITIALS: RingBuf = RingBuf::with_byte_size(size::<spec::Initials>(), 0);
+#[map(name = "gw_announced")]
+pub static ANNOUNCEMENTS: RingBuf = RingBuf::with_byte_size(size::<spec::Announcements>(), 0);
+#[map(name = "gw_link_msgs")]
+pub static LINK_MESSAGES: RingBuf = RingBuf::with_byte_size(size::<spec::LinkMessages>(), 0);
 #[map(name = "gw_dns_verdicts")]
 pub static DNS_VERDICTS: LruHashMap<Key<spec::DnsVerdicts>, Value<spec::DnsVerdicts>> =
     LruHashMap::with_max_entries(size::<spec::DnsVerdicts>(), 0);

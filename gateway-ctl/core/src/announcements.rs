@@ -3,10 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::state_machines::hosts::NameSource;
+use gateway_common::link_protocol::{MDNS_PORT, SSDP_PORT};
 
-pub const MDNS_PORT: u16 = 5353;
-pub const SSDP_PORT: u16 = 1900;
+use crate::state_machines::hosts::NameSource;
 
 /// Maximum number of records of a message that are read.
 const MAX_RECORDS: usize = 64;

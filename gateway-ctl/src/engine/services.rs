@@ -11,8 +11,8 @@ use crate::service::{Context, Service};
 use crate::services::{
     auto_rollback, bridges, conntrack, dhcp, dhcp_clients, endings, events, failover_reset, fast_path,
     flow_rate, foreign_routers, gateway_verdict, guard_tap, history, hosts, ipv6_lan, kernel_tables,
-    moved_flows, neighbour_room, open_files, prefix_delegation, proxies, quic_names, storage, time_server,
-    tunnels, uplinks,
+    link_frames, moved_flows, neighbour_room, open_files, prefix_delegation, proxies, quic_names, storage,
+    time_server, tunnels, uplinks,
 };
 use crate::supervise::joined;
 
@@ -37,6 +37,7 @@ pub(super) fn list(context: &Context, looping: JoinHandle<()>) -> Vec<Service> {
         guard_tap::service(context),
         prefix_delegation::service(context),
     ]);
+    services.push(link_frames::service(context));
     services.extend(ipv6_lan::services(context));
     services.extend([
         time_server::service(context),

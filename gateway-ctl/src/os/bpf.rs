@@ -18,6 +18,7 @@ mod fqdn;
 mod grace;
 mod hook;
 mod inject;
+mod link_frames;
 mod load;
 mod mapped;
 mod maps;

@@ -46,7 +46,7 @@ impl DhcpSocket {
         requests.set_mark(Mark::LOCAL.0)?;
         setsockopt(&requests, RcvBufForce, &RECEIVE_BUFFER)?;
         requests.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, SERVER_PORT).into())?;
-        Ok(DhcpSocket { requests: requests.into(), frames: FrameSocket::open(index)? })
+        Ok(DhcpSocket { requests: requests.into(), frames: FrameSocket::sender(index)? })
     }
 
     /// Returns the descriptor that is readable when there are requests.
@@ -91,6 +91,13 @@ impl DhcpSocket {
 }
 
 impl FrameSocket {
+    /// Opens a socket that sends only: one that receives costs every packet that the kernel forwards.
+    pub fn sender(index: u32) -> io::Result<FrameSocket> {
+        let socket = Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(Protocol::from(0)))?;
+        Ok(FrameSocket { index, socket })
+    }
+
+    /// Opens a socket that receives the messages of other servers, too.
     pub fn open(index: u32) -> io::Result<FrameSocket> {
         // Without a protocol it receives nothing until the filter is there.
         let socket = Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(Protocol::from(0)))?;

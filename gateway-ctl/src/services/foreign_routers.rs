@@ -1,14 +1,14 @@
 //! Other routers that announce themselves on the LAN. Hosts send IPv6 past the gateway to them.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gateway_common::link_protocol::LinkProtocol;
 use gateway_core::facts::Facts;
 use gateway_core::network::Network;
-use gateway_core::router_advertisement::{RouterAdvertisement, TYPE, parse};
+use gateway_core::router_advertisement::{RouterAdvertisement, parse};
 use gateway_model::id::MacAddr;
 use gateway_model::kinds::alert_rule::AlertKind;
 use ipnet::Ipv6Net;
@@ -18,19 +18,14 @@ use serde::Serialize;
 use tokio::time::interval;
 
 use crate::handles::in_memory;
-use crate::os::readable;
-use crate::os::router_socket::{Arrival, RouterSocket};
 use crate::service::{Context, Service};
+use crate::services::link_frames::{Arrival, LinkFrames};
 
 const ALERT: AlertKind = AlertKind::RogueRa;
 /// Maximum number of routers that are kept. The addresses of announcements can be forged.
 const MAX_ROUTERS: usize = 64;
 /// Interval of the search for routers whose lifetime has ended.
 const EXPIRY: Duration = Duration::from_secs(5);
-/// Announcements that are read at a time. The others wait for the next one, or for the next search.
-const BATCH: usize = 256;
-/// Pause after a failure of the tap.
-const RETRY: Duration = Duration::from_secs(10);
 
 /// Router on the LAN that is not this gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -104,40 +99,28 @@ pub fn service(context: &Context) -> Service {
 
 /// Runs until it is aborted.
 async fn run(context: Context) {
-    loop {
-        if let Err(error) = follow(&context, &context.handles.get::<ForeignRouters>()).await {
-            tracing::warn!(%error, "failed to listen for router advertisements");
-        }
-        tokio::time::sleep(RETRY).await;
-    }
-}
-
-async fn follow(context: &Context, routers: &ForeignRouters) -> io::Result<()> {
-    let tap = RouterSocket::open(TYPE)?;
-    let watched = readable::watch(tap.descriptor())?;
+    let (routers, frames) = (context.handles.get::<ForeignRouters>(), context.handles.get::<LinkFrames>());
     let mut expiry = interval(EXPIRY);
-    let mut buffer = Vec::new();
     loop {
         tokio::select! {
-            ready = watched.readable() => ready?.clear_ready(),
+            () = frames.arrived(LinkProtocol::RouterAdvertisement) => {}
             _ = expiry.tick() => routers.expire(context.store.clock().now()),
         }
         let (world, now) = (context.worlds.last(), context.store.clock().now());
-        for _ in 0..BATCH {
-            let Some(arrival) = tap.next(&mut buffer)? else { break };
-            if let Some(interface) = lan_interface(&world.network, &world.facts, arrival)
-                && let Some(heard) = parse(&buffer)
+        for arrival in frames.take(LinkProtocol::RouterAdvertisement) {
+            if let Some(interface) = lan_interface(&world.network, &world.facts, &arrival)
+                && let Some(heard) = parse(&arrival.packet)
                 && !is_this_host(&world.facts, arrival.mac, heard.source)
             {
                 routers.note(interface, arrival.mac, heard, now);
             }
         }
-        report(context, routers);
+        report(&context, &routers);
     }
 }
 
 /// Returns the LAN interface at which a packet arrived.
-fn lan_interface<'a>(network: &Network, facts: &'a Facts, arrival: Arrival) -> Option<&'a str> {
+fn lan_interface<'a>(network: &Network, facts: &'a Facts, arrival: &Arrival) -> Option<&'a str> {
     let (name, _) = facts.links.iter().find(|(_, link)| link.index == arrival.interface)?;
     network.lan.contains(name).then_some(name)
 }
@@ -221,7 +204,8 @@ mod tests {
             BTreeMap::from([("lan0".to_owned(), link(2, [2; 6])), ("wan0".to_owned(), link(3, [3; 6]))]);
         let facts = Facts { links, ..Facts::default() };
         let network = Network { lan: vec!["lan0".to_owned()], ..Network::default() };
-        let interface = |interface| lan_interface(&network, &facts, Arrival { interface, mac: [9; 6] });
+        let arrival = |interface| Arrival { interface, mac: [9; 6], packet: Vec::new() };
+        let interface = |interface| lan_interface(&network, &facts, &arrival(interface));
         assert_eq!(interface(2), Some("lan0"));
         assert_eq!(interface(3), None, "the router of the provider");
     }

@@ -18,9 +18,10 @@ use crate::os::link_counters;
 use crate::reconcile::KernelDataplane;
 use crate::service::{Context, Service};
 use crate::services::active_alerts::ActiveAlerts;
+use crate::services::tap_observation::{self, Observed};
 use crate::supervise::blocking;
 
-/// Period after which the counters are read.
+/// Period after which the counters are read. A burst ends it.
 const OBSERVATION: Duration = Duration::from_secs(1);
 /// The first is short: there is no verdict before it.
 const FIRST_OBSERVATION: Duration = Duration::from_millis(250);
@@ -140,11 +141,11 @@ async fn run(Context { worlds, wake, dataplane, active_alerts, handles, .. }: Co
         let duration = if escapes.read().is_observed { OBSERVATION } else { FIRST_OBSERVATION };
         match observe(&dataplane, open.take(), guarded, duration).await {
             Ok((tap, observed)) => {
-                escapes.note_observed(duration);
+                escapes.note_observed(observed.duration);
                 report(&active_alerts, escapes, observed.counters);
                 open = Some(tap);
                 // While packets leave past the guard, none goes uncounted.
-                if observed.rate > MAX_RATE && escapes.read().recent == 0 {
+                if observed.is_burst && escapes.read().recent == 0 {
                     open = None;
                     escapes.note_pause(PAUSE);
                     tokio::time::sleep(PAUSE).await;
@@ -169,8 +170,9 @@ struct OpenTap {
 /// Result of an observation.
 struct Observation {
     counters: BTreeMap<String, Counters>,
-    /// Packets per second that the guarded interfaces sent.
-    rate: u64,
+    duration: Duration,
+    /// The guarded interfaces sent more than [`MAX_RATE`].
+    is_burst: bool,
 }
 
 /// Returns the interfaces with a guard, by index.
@@ -196,15 +198,13 @@ async fn observe(
             OpenTap { guarded, sockets }
         }
     };
-    let before = sent_packets(&tap.guarded);
-    // No thread waits: the daemon would not end before it.
-    tokio::time::sleep(duration).await;
-    let sent = sent_packets(&tap.guarded).saturating_sub(before);
+    let budget = packets_in(duration);
+    let Observed { duration, packets } =
+        tap_observation::observe(duration, budget, || sent_packets(&tap.guarded)).await;
     let programs = dataplane.clone();
     let counters = blocking(move || programs.with(|programs| programs.escaped())).await?;
     let counters = named(&tap.guarded, counters);
-    let rate = per_second(sent, duration);
-    Ok((tap, Observation { counters, rate }))
+    Ok((tap, Observation { counters, duration, is_burst: packets > budget }))
 }
 
 fn tap(dataplane: &KernelDataplane, interfaces: Vec<u32>) -> Result<Vec<InterfaceTap>, bpf::Error> {
@@ -227,9 +227,10 @@ fn percent(observed: Duration, paused: Duration) -> f64 {
     if all == 0.0 { 0.0 } else { (1000.0 * observed.as_secs_f64() / all).round() / 10.0 }
 }
 
-fn per_second(packets: u64, duration: Duration) -> u64 {
-    let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).max(1);
-    packets.saturating_mul(1000) / milliseconds
+/// Returns the number of packets in a time at [`MAX_RATE`].
+fn packets_in(duration: Duration) -> u64 {
+    let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    milliseconds.saturating_mul(MAX_RATE) / 1000
 }
 
 fn named(guarded: &BTreeMap<u32, String>, counters: BTreeMap<u32, Counters>) -> BTreeMap<String, Counters> {
@@ -253,8 +254,8 @@ mod tests {
     use crate::clock::SystemClock;
 
     #[test]
-    fn rate_is_that_of_a_second() {
-        assert_eq!(per_second(25, Duration::from_millis(250)), 100);
+    fn budget_of_a_time_is_its_share_of_a_second() {
+        assert_eq!(packets_in(Duration::from_millis(250)), MAX_RATE / 4);
     }
 
     fn counted(packets: u64) -> BTreeMap<String, Counters> {

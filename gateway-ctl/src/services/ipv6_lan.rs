@@ -14,21 +14,21 @@ mod withdrawal;
 use std::io;
 use std::time::Duration;
 
+use gateway_common::link_protocol::LinkProtocol;
 use gateway_core::router_advertisement::solicitation;
 use gateway_model::settings::groups::WipeLevel;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
+use crate::os::json_file;
 use crate::os::router_socket::RouterSocket;
-use crate::os::{json_file, readable};
 use crate::service::{Context, Service};
+use crate::services::link_frames::LinkFrames;
 use crate::supervise::blocking;
 pub use announcements::{AnnouncementCounters, RouterAnnouncements};
 use announcer::Announcer;
 
 /// Interval of withdrawals: each takes back what another program has announced since the one before.
 const WITHDRAWAL_INTERVAL: Duration = Duration::from_secs(3);
-/// Solicitations that are read at a time.
-const BATCH: usize = 256;
 /// Pause after a failure of the socket.
 const RETRY: Duration = Duration::from_secs(10);
 
@@ -64,12 +64,11 @@ async fn run(context: Context) {
 }
 
 async fn follow(context: &Context, announcer: &mut Announcer) -> io::Result<()> {
-    let socket = RouterSocket::open(solicitation::TYPE)?;
-    let watched = readable::watch(socket.descriptor())?;
+    let socket = RouterSocket::open()?;
+    let frames = context.handles.get::<LinkFrames>();
     let (mut revisions, mut worlds) = (context.store.watch(), context.worlds.watch());
     let mut ticks = interval(WITHDRAWAL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut buffer = Vec::new();
     loop {
         let mut withdraws = false;
         let due = announcer.deadline();
@@ -80,7 +79,7 @@ async fn follow(context: &Context, announcer: &mut Announcer) -> io::Result<()> 
             }
         };
         tokio::select! {
-            ready = watched.readable() => ready?.clear_ready(),
+            () = frames.arrived(LinkProtocol::RouterSolicitation) => {}
             () = wait => {}
             _ = ticks.tick() => withdraws = true,
             changed = revisions.changed() => match changed {
@@ -90,10 +89,9 @@ async fn follow(context: &Context, announcer: &mut Announcer) -> io::Result<()> 
             changed = worlds.changed() => if changed.is_err() { return Ok(()) },
         }
         let world = context.worlds.now();
-        for _ in 0..BATCH {
-            let Some(arrival) = socket.next(&mut buffer)? else { break };
-            if solicitation::parse(&buffer).is_some() {
-                announcer.handle_solicitation(arrival);
+        for arrival in frames.take(LinkProtocol::RouterSolicitation) {
+            if solicitation::parse(&arrival.packet).is_some() {
+                announcer.handle_solicitation(arrival.interface);
             }
         }
         announcer.update(&world);

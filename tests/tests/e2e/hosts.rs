@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gateway_core::announcements::MDNS_PORT;
+use gateway_common::link_protocol::MDNS_PORT;
 use gateway_tests::cores::resident;
 use gateway_tests::frames::{Body, Forged, FrameSender};
 use gateway_tests::netns::Namespace;

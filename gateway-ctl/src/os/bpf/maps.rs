@@ -85,6 +85,8 @@ pub struct Maps {
     pub prevented: CounterTable<spec::GuardDrops>,
     pub escaped: CounterTable<spec::Escaped>,
     pub host_bytes: HashTable<spec::HostBytes>,
+    pub announcements: RingBuf<MapData>,
+    pub link_messages: RingBuf<MapData>,
     pub initials: RingBuf<MapData>,
     pub events: RingBuf<MapData>,
 }
@@ -135,6 +137,8 @@ impl Maps {
             prevented: CounterTable(open::<spec::GuardDrops, _>(ebpf)?),
             escaped: CounterTable(open::<spec::Escaped, _>(ebpf)?),
             host_bytes: HashTable(open::<spec::HostBytes, _>(ebpf)?),
+            announcements: open::<spec::Announcements, _>(ebpf)?,
+            link_messages: open::<spec::LinkMessages, _>(ebpf)?,
             initials: open::<spec::Initials, _>(ebpf)?,
             events: open::<spec::Events, _>(ebpf)?,
         })

@@ -80,9 +80,7 @@ impl Links {
         };
         let links: Vec<Link> = served.links.iter().map(link).collect::<io::Result<_>>()?;
         let echo = served.is_relayed.then(EchoSocket::open).transpose()?;
-        let of_links = links.iter().flat_map(|link| {
-            [link.socket.descriptor(), link.socket.frames.descriptor(), link.arp.descriptor()]
-        });
+        let of_links = links.iter().flat_map(|link| [link.socket.descriptor(), link.arp.descriptor()]);
         let watched = of_links
             .chain(echo.iter().map(EchoSocket::descriptor))
             .map(readable::watch)

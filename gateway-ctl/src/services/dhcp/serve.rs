@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_common::link_protocol::LinkProtocol;
 use gateway_core::facts::Facts;
 use gateway_core::network::Network;
 use gateway_core::state_machines::dhcp::{
@@ -20,6 +21,7 @@ use super::journal::Journal;
 use super::links::{BATCH, Links, Served};
 use super::{DhcpServer, ServerFailure, alerts, search};
 use crate::service::Context;
+use crate::services::link_frames::{Arrival, LinkFrames};
 use crate::supervise::blocking;
 use crate::world::reports::leased_names::LeasedNames;
 
@@ -74,6 +76,7 @@ pub(super) async fn run(context: Context) {
 struct Task<'a> {
     context: &'a Context,
     dhcp: &'a DhcpServer,
+    frames: LinkFrames,
     /// Absent while another thread writes it.
     journal: Option<Journal>,
     facts: Arc<Facts>,
@@ -91,6 +94,7 @@ impl<'a> Task<'a> {
         Task {
             context,
             dhcp,
+            frames: context.handles.get::<LinkFrames>(),
             journal: Some(journal),
             facts: Arc::default(),
             followed: None,
@@ -121,6 +125,7 @@ impl<'a> Task<'a> {
                 ready = links.readable(), if !is_more => ready?,
                 () = std::future::ready(()), if is_more => {}
                 () = sleep_until(wake) => {}
+                () = self.frames.arrived(LinkProtocol::DhcpReply) => {}
                 changed = worlds.changed() => if changed.is_err() { return std::future::pending().await },
                 changed = revisions.changed() => if changed.is_err() { return std::future::pending().await },
                 _ = searches.tick() => links.search(),
@@ -213,21 +218,17 @@ impl<'a> Task<'a> {
                 }
             }
             is_more |= left == 0;
-            let mut left = BATCH;
-            while left > 0
-                && let Some(from) = link.socket.frames.next(&mut buffer)?
-            {
-                left -= 1;
-                if let Some(server) = search::foreign_server(&buffer, from, &facts, &link.key.interface, now)
-                {
-                    shared.foreign.note(server);
-                }
-            }
-            is_more |= left == 0;
             for (_, address) in output.foreign_servers.extract_if(.., |(index, _)| *index == link.key.index) {
                 if !search::is_own(&facts, address) {
                     shared.foreign.note(search::server(&link.key.interface, address, None, None, now));
                 }
+            }
+        }
+        for arrival in self.frames.take(LinkProtocol::DhcpReply) {
+            let Some(key) = links.keys().find(|key| key.index == arrival.interface) else { continue };
+            let Arrival { packet, mac, .. } = &arrival;
+            if let Some(server) = search::foreign_server(packet, *mac, &facts, &key.interface, now) {
+                shared.foreign.note(server);
             }
         }
         let server = &mut shared.server;

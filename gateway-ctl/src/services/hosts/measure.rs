@@ -19,9 +19,10 @@ use crate::os::bpf::{Error, InterfaceTap};
 use crate::os::link_counters;
 use crate::reconcile::KernelDataplane;
 use crate::service::Context;
+use crate::services::tap_observation::{self, Observed};
 use crate::supervise::blocking;
 
-/// Duration of an observation.
+/// Duration of an observation. A burst ends it.
 const OBSERVATION: Duration = Duration::from_secs(1);
 /// The same while the interfaces carry more than [`MAX_RATE`], and the pause behind it.
 const SAMPLE: Duration = Duration::from_millis(100);
@@ -121,13 +122,10 @@ async fn observe(
         read(&programs)
     })
     .await?;
-    let packets_before = packets();
-    // No thread waits: the daemon would not end before it.
-    sleep(duration).await;
+    let Observed { packets, .. } = tap_observation::observe(duration, limit(duration), packets).await;
     let programs = dataplane.clone();
     let (ended, after) = blocking(move || read(&programs)).await?;
     let observed = ended.duration_since(begun);
-    let packets = packets().saturating_sub(packets_before);
     open.is_sampling = packets > limit(observed);
     let name = |(host, traffic): (HostKey, HostTraffic)| {
         let interface = open.lans.get(&host.interface)?;

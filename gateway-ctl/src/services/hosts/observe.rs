@@ -1,29 +1,27 @@
 //! Observation of hosts: rounds over the neighbour table, leases and sampled flows, and announcements as they arrive.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gateway_common::link_protocol::LinkProtocol;
 use gateway_core::announcements;
 use gateway_core::state_machines::dhcp::LeaseStatus;
 use gateway_core::state_machines::hosts::{Evidence, Host, Observation, Retention};
 use gateway_model::kinds::alert_rule::AlertKind;
 use gateway_model::{Id, MacAddr, State};
 use jiff::{SignedDuration, Timestamp};
-use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::lans::{Lan, Lans};
 use super::{HostInventory, HostList, macs_of_devices};
-use crate::os::announcement_socket::AnnouncementSocket;
+use crate::os::multicast_groups::MulticastGroups;
 use crate::os::neighbour::{self, TableEntry};
-use crate::os::readable;
 use crate::service::Context;
 use crate::services::dhcp::{DhcpServer, ShownLease};
 use crate::services::events::Recent;
+use crate::services::link_frames::LinkFrames;
 use crate::supervise::blocking;
 use crate::world::World;
 
@@ -35,9 +33,7 @@ const QUIET_PERIOD: Duration = Duration::from_secs(1);
 const SAVE_INTERVAL: Duration = Duration::from_secs(300);
 /// Time between two complete readings of the leases, of which some end without a message.
 const LEASES_INTERVAL: Duration = Duration::from_secs(60);
-/// Announcements that are read at a time.
-const BATCH: usize = 256;
-/// Pause after announcements were read. A flood of them costs little, and the rest is lost in the socket.
+/// Pause after announcements were read. A flood of them costs little, and the rest is lost in the queue.
 const ANNOUNCEMENTS_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of neighbours that are probed in a round.
 const MAX_PROBES: usize = 64;
@@ -60,6 +56,8 @@ struct Rounds {
     probed: BTreeMap<Id, Instant>,
     leases_read: Option<Instant>,
     saved: Instant,
+    /// Groups of announcements. Without them, hosts have no announced names.
+    groups: Option<MulticastGroups>,
     joined: BTreeSet<u32>,
 }
 
@@ -75,14 +73,17 @@ pub(super) async fn run(context: Context) {
         probed: BTreeMap::new(),
         leases_read: None,
         saved: Instant::now(),
+        groups: MulticastGroups::open()
+            .inspect_err(|error| tracing::warn!(%error, "failed to listen for announcements of hosts"))
+            .ok(),
         joined: BTreeSet::new(),
     };
-    let tap = Tap::open();
+    let frames = rounds.context.handles.get::<LinkFrames>();
     let mut ticks = interval(ROUND_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let begun = Instant::now();
-        rounds.round(tap.as_ref()).await;
+        rounds.round().await;
         let earliest = begun + QUIET_PERIOD;
         loop {
             tokio::select! {
@@ -96,8 +97,8 @@ pub(super) async fn run(context: Context) {
                         break;
                     }
                 }
-                () = Tap::readable(tap.as_ref()) => {
-                    rounds.read_announcements(tap.as_ref());
+                () = frames.arrived(LinkProtocol::Announcement) => {
+                    rounds.read_announcements(&frames);
                     sleep(ANNOUNCEMENTS_PAUSE).await;
                 }
             }
@@ -107,42 +108,11 @@ pub(super) async fn run(context: Context) {
     }
 }
 
-/// Tap for announcements of either family.
-struct Tap([(AnnouncementSocket, AsyncFd<OwnedFd>); 2]);
-
-impl Tap {
-    /// Opens the tap. Without it, hosts have no announced names.
-    fn open() -> Option<Tap> {
-        let open = || -> io::Result<Tap> {
-            let [v4, v6] = AnnouncementSocket::open()?;
-            let watched = [readable::watch(v4.descriptor())?, readable::watch(v6.descriptor())?];
-            let [watched_v4, watched_v6] = watched;
-            Ok(Tap([(v4, watched_v4), (v6, watched_v6)]))
-        };
-        open().inspect_err(|error| tracing::warn!(%error, "failed to listen for announcements of hosts")).ok()
-    }
-
-    /// Waits until there may be announcements; for ever without a tap.
-    async fn readable(tap: Option<&Tap>) {
-        let Some(Tap([(_, v4), (_, v6)])) = tap else { return std::future::pending().await };
-        let ready = tokio::select! {
-            ready = v4.readable() => ready,
-            ready = v6.readable() => ready,
-        };
-        match ready {
-            Ok(mut ready) => ready.clear_ready(),
-            Err(_) => std::future::pending().await,
-        }
-    }
-}
-
 impl Rounds {
-    async fn round(&mut self, tap: Option<&Tap>) {
+    async fn round(&mut self) {
         let (world, now) = (self.context.worlds.last(), self.context.store.clock().now());
         let lans = Lans::of(&world);
-        if let Some(tap) = tap {
-            self.join(tap, &lans);
-        }
+        self.join(&lans);
         let state = self.context.store.current();
         let devices = macs_of_devices(&state);
         let entries = match blocking(neighbour::table).await {
@@ -178,10 +148,11 @@ impl Rounds {
     }
 
     /// Joins the groups on LAN interfaces that are new.
-    fn join(&mut self, tap: &Tap, lans: &Lans) {
+    fn join(&mut self, lans: &Lans) {
+        let Some(groups) = &self.groups else { return };
         for index in lans.interfaces.keys() {
             if self.joined.insert(*index)
-                && let Err(error) = tap.0[0].0.join(*index)
+                && let Err(error) = groups.join(*index)
             {
                 tracing::warn!(%error, interface = index, "failed to receive announcements of hosts");
             }
@@ -189,25 +160,12 @@ impl Rounds {
         self.joined.retain(|index| lans.interfaces.contains_key(index));
     }
 
-    fn read_announcements(&mut self, tap: Option<&Tap>) {
-        let Some(tap) = tap else { return };
+    fn read_announcements(&mut self, frames: &LinkFrames) {
         let (world, now) = (self.context.worlds.last(), self.context.store.clock().now());
         let lans = Lans::of(&world);
         let devices = macs_of_devices(&self.context.store.current());
-        let mut buffer = Vec::new();
-        let mut heard = Vec::new();
-        for (socket, _) in &tap.0 {
-            for _ in 0..BATCH {
-                let Ok(Some(arrival)) = socket.next(&mut buffer) else { break };
-                if !lans.interfaces.contains_key(&arrival.interface) {
-                    continue;
-                }
-                if let Some(announcement) = announcements::parse(&buffer) {
-                    heard.push((arrival, announcement));
-                }
-            }
-        }
-        let seen = heard.into_iter().filter_map(|(arrival, announcement)| {
+        let seen = frames.take(LinkProtocol::Announcement).into_iter().filter_map(|arrival| {
+            let announcement = announcements::parse(&arrival.packet)?;
             let evidence = Evidence::Name { name: announcement.name, from: announcement.from };
             lans.observation(arrival.interface, MacAddr(arrival.mac), now, evidence)
         });

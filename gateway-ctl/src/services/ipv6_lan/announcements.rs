@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gateway_core::router_advertisement::solicitation;
-
 use super::withdrawal;
 use crate::handles::in_memory;
 use crate::os::router_socket::RouterSocket;
@@ -55,7 +53,7 @@ impl RouterAnnouncements {
         if farewells.is_empty() {
             return;
         }
-        let sent = RouterSocket::open(solicitation::TYPE).and_then(|socket| {
+        let sent = RouterSocket::open().and_then(|socket| {
             let send = |(interface, packet): (&u32, &Vec<u8>)| {
                 socket.send(packet, *interface, withdrawal::ALL_HOSTS)
             };

@@ -12,7 +12,7 @@ use super::announcements::RouterAnnouncements;
 use super::content;
 use super::stored::{self, StoredPrefixes};
 use super::withdrawal::{self, ALL_HOSTS, Withdrawal};
-use crate::os::router_socket::{Arrival, RouterSocket};
+use crate::os::router_socket::RouterSocket;
 use crate::random;
 use crate::service::Context;
 use crate::supervise::blocking;
@@ -47,9 +47,9 @@ impl Announcer {
         next.map(|next| self.start + next)
     }
 
-    pub fn handle_solicitation(&mut self, arrival: Arrival) {
+    pub fn handle_solicitation(&mut self, interface: u32) {
         let now = self.now();
-        for link in self.links.values_mut().filter(|link| link.index == arrival.interface) {
+        for link in self.links.values_mut().filter(|link| link.index == interface) {
             self.announcements.count(|counters| counters.solicitations += 1);
             link.advertiser.handle_solicitation(random::fraction(), now);
         }

@@ -36,6 +36,7 @@ export const functions: Text['functions'] = {
   interfaces: 'Schnittstellen',
   ipv6_lan: 'IPv6 im LAN',
   lan_interfaces: 'LAN-Schnittstellen',
+  link_frames: 'Ankündigungen im LAN',
   memory: 'Arbeitsspeicher',
   moved_flows: 'Verbindungen, die den Weg wechseln',
   neighbour_room: 'Platz in der Nachbartabelle',

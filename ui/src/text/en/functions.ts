@@ -35,6 +35,7 @@ export const functions = {
   interfaces: 'Interfaces',
   ipv6_lan: 'IPv6 on the LAN',
   lan_interfaces: 'LAN interfaces',
+  link_frames: 'Announcements on the LAN',
   memory: 'Memory',
   moved_flows: 'Connections that change their way',
   neighbour_room: 'Room in the neighbour table',
