@@ -49,6 +49,11 @@ pub fn ensure_built() -> Result<()> {
     build()
 }
 
+/// Reports whether `ui/dist` is built from the current sources.
+pub fn is_built() -> Result<bool> {
+    Record::built().confirms()
+}
+
 /// Builds the dashboard if necessary, and runs all its checks and tests. Returns the counts of the tests, and the failure
 /// beside failed tests if any.
 pub fn verify() -> Result<(Counts, Option<String>)> {

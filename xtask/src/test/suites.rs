@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::schedule::Lane;
 use crate::metadata::{Metadata, list, text};
 
 #[derive(Debug)]
@@ -13,7 +14,7 @@ pub struct Suite {
     pub what: &'static str,
     pub work: Work<'static>,
     pub quick: Quick,
-    pub place: Place,
+    pub lane: Lane,
     pub root: bool,
     /// Arguments of the test programs.
     pub arguments: &'static [&'static str],
@@ -34,20 +35,6 @@ pub enum Work<'a> {
     Module(&'a str),
 }
 
-/// Schedule of a suite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// In the order of the table.
-    InTurn,
-    /// In the order of the table, and alone: the suite has deadlines.
-    Alone,
-    /// From the beginning, in parallel with those in order: the suite is slow and has no deadlines of seconds.
-    Beside,
-    /// In parallel with those that run alone, at the lowest priority: the suite only needs processor time, of which
-    /// they leave half.
-    Background,
-}
-
 /// Part of a suite that `--quick` runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quick {
@@ -61,9 +48,8 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
-/// Number of networks at a time. Their tests wait three quarters of their time, so two processors can run three of them
-/// within the deadlines.
-const NETWORKS: &[&str] = &["--test-threads=3"];
+/// Number of tests at a time in suites of networks. Their networks need permits, so many of these tests may wait for one.
+const NETWORKS: &[&str] = &["--test-threads=8"];
 
 pub const SUITES: &[Suite] = &[
     Suite {
@@ -71,7 +57,7 @@ pub const SUITES: &[Suite] = &[
         what: "the checks and tests of the dashboard",
         work: Work::Dashboard,
         quick: Quick::All,
-        place: Place::InTurn,
+        lane: Lane::Background,
         root: false,
         arguments: &[],
         limit: minutes(10),
@@ -81,7 +67,7 @@ pub const SUITES: &[Suite] = &[
         what: "the project's own rules",
         work: Work::Tidy,
         quick: Quick::All,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: false,
         arguments: &[],
         limit: minutes(2),
@@ -91,7 +77,7 @@ pub const SUITES: &[Suite] = &[
         what: "the tests beside the code, those of the test harness among them",
         work: Work::Units,
         quick: Quick::All,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         // The harness creates network namespaces.
         root: true,
         arguments: &[],
@@ -102,7 +88,7 @@ pub const SUITES: &[Suite] = &[
         what: "the interface against its specification",
         work: Work::Module("api"),
         quick: Quick::All,
-        place: Place::InTurn,
+        lane: Lane::Background,
         root: false,
         arguments: &[],
         limit: minutes(20),
@@ -112,7 +98,7 @@ pub const SUITES: &[Suite] = &[
         what: "every row by its own description, tried by schemathesis",
         work: Work::Module("api"),
         quick: Quick::No,
-        place: Place::Background,
+        lane: Lane::Background,
         root: false,
         arguments: &[],
         limit: minutes(40),
@@ -122,7 +108,7 @@ pub const SUITES: &[Suite] = &[
         what: "accounts, keys, sessions, and every row by every kind of caller",
         work: Work::Module("api"),
         quick: Quick::All,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: false,
         arguments: &[],
         limit: minutes(20),
@@ -132,7 +118,7 @@ pub const SUITES: &[Suite] = &[
         what: "the command-line client against a real daemon",
         work: Work::Module("api"),
         quick: Quick::No,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: true,
         arguments: &[],
         limit: minutes(20),
@@ -142,7 +128,7 @@ pub const SUITES: &[Suite] = &[
         what: "TLS against OpenSSL, curl, slow clients and in every post-quantum mode",
         work: Work::Module("api"),
         quick: Quick::No,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: true,
         arguments: &[],
         limit: minutes(20),
@@ -152,7 +138,7 @@ pub const SUITES: &[Suite] = &[
         what: "journeys through the dashboard in a real browser",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: true,
         // A browser, its page and the daemon wait for each other.
         arguments: &["--test-threads=2"],
@@ -163,7 +149,7 @@ pub const SUITES: &[Suite] = &[
         what: "backups to a folder, SSH, WebDAV and an object store, and what goes wrong there",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::Beside,
+        lane: Lane::Networks,
         root: true,
         arguments: &[],
         limit: minutes(20),
@@ -173,7 +159,7 @@ pub const SUITES: &[Suite] = &[
         what: "crashes under load, and secrets at rest against another implementation",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::Background,
+        lane: Lane::Background,
         root: false,
         arguments: &[],
         limit: minutes(20),
@@ -183,7 +169,7 @@ pub const SUITES: &[Suite] = &[
         what: "the programs in the kernel against the same decision in user space",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: true,
         arguments: &[],
         limit: minutes(20),
@@ -193,7 +179,7 @@ pub const SUITES: &[Suite] = &[
         what: "the networks and taps of the tests prove themselves",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::Alone,
+        lane: Lane::Networks,
         root: true,
         arguments: &["--test-threads=1"],
         limit: minutes(15),
@@ -203,7 +189,7 @@ pub const SUITES: &[Suite] = &[
         what: "real packets through namespaces",
         work: Work::Module("network"),
         quick: Quick::Matching("e2e::routing::quick_"),
-        place: Place::Alone,
+        lane: Lane::Networks,
         root: true,
         arguments: NETWORKS,
         limit: minutes(30),
@@ -213,7 +199,7 @@ pub const SUITES: &[Suite] = &[
         what: "every way that was found to leak, to outlive an end or to bring the daemon down",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::Alone,
+        lane: Lane::Networks,
         root: true,
         arguments: NETWORKS,
         limit: minutes(30),
@@ -223,7 +209,7 @@ pub const SUITES: &[Suite] = &[
         what: "random faults of hops under load, and with and without the fast path (GATEWAY_SOAK_SECONDS: 60)",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::Beside,
+        lane: Lane::Alone,
         root: true,
         arguments: &["--nocapture"],
         limit: minutes(40),
@@ -233,7 +219,7 @@ pub const SUITES: &[Suite] = &[
         what: "random messages at the resolver's sockets (GATEWAY_DNS_STRESS_SECONDS: 60)",
         work: Work::Module("network"),
         quick: Quick::No,
-        place: Place::Background,
+        lane: Lane::Background,
         root: true,
         arguments: &["--nocapture"],
         limit: minutes(80),
@@ -243,7 +229,7 @@ pub const SUITES: &[Suite] = &[
         what: "Debian's own kernel, emulated",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::InTurn,
+        lane: Lane::Processors,
         root: true,
         arguments: &[],
         limit: minutes(30),
@@ -253,7 +239,7 @@ pub const SUITES: &[Suite] = &[
         what: "replay of the fuzz corpora",
         work: Work::Module("parts"),
         quick: Quick::No,
-        place: Place::Background,
+        lane: Lane::Background,
         root: false,
         arguments: &[],
         limit: minutes(15),
