@@ -49,8 +49,7 @@ export default ts.config(
     rules: {
       ...hooks.configs.recommended.rules,
       ...a11y.flatConfigs.recommended.rules,
-      // An entry of the navigation loads its pages when they are opened, and they show its tabs.
-      'import-x/no-cycle': ['error', { allowUnsafeDynamicCyclicDependency: true }],
+      'import-x/no-cycle': 'error',
       // A region that scrolls can have the focus, so that keys scroll it.
       'jsx-a11y/no-noninteractive-tabindex': ['error', { tags: [], roles: ['tabpanel', 'region'] }],
       'no-restricted-syntax': ['error', TEXT_NODES],

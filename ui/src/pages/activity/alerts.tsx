@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { ApiError, call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { ErrorSummary } from '@/components/fields'
 import { FieldList } from '@/components/form-fields'
@@ -12,7 +12,6 @@ import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
-import { activity } from './entry'
 
 export default function Alerts() {
   const text = useText()
@@ -21,11 +20,12 @@ export default function Alerts() {
   const webhook = useGet('/alerts/webhook', {}, { every: false })
   const list = rules.data?.data
   return (
-    <>
-      <Answer question={t.question}>
-        {list ? t.sentence(list.filter((rule) => rule.enabled).length, list.length) : text.common.loading}
-      </Answer>
-      <Tabs entry={activity} />
+    <Page
+      question={t.question}
+      answer={
+        list ? t.sentence(list.filter((rule) => rule.enabled).length, list.length) : text.common.loading
+      }
+    >
       <Section title={t.rules}>
         <Loaded query={rules} lines={8}>
           {(all) => <Rules rules={all} />}
@@ -34,7 +34,7 @@ export default function Alerts() {
       <Section title={t.webhook} hint={t.webhookHint}>
         <Loaded query={webhook}>{(value) => <Webhook webhook={value} />}</Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

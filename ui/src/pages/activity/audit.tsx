@@ -3,7 +3,7 @@
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams, type Search } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -13,7 +13,6 @@ import { Glyph, StateWord, type State } from '@/components/state'
 import { Age, Clock } from '@/components/time'
 import { useText, type Text } from '@/text'
 import { AuditDetail } from './audit-detail'
-import { activity } from './entry'
 import {
   brokenLink,
   changesOf,
@@ -38,11 +37,10 @@ export default function Audit() {
   const entries = read.data?.data ?? []
   const filtered = FILTERS.some((name) => search[name])
   return (
-    <>
-      <Answer question={words.question}>
-        {read.data ? <Sentence entries={entries} filtered={filtered} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={activity} />
+    <Page
+      question={words.question}
+      answer={read.data ? <Sentence entries={entries} filtered={filtered} /> : text.common.loading}
+    >
       <Section
         title={words.entries}
         hint={query.before ? words.upTo(query.before) : words.newestFirst}
@@ -74,7 +72,7 @@ export default function Audit() {
           )}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

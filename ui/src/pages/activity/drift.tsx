@@ -3,14 +3,13 @@
 import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
-import { activity } from './entry'
 import { Enforced } from './enforced'
 
 export default function DriftPage() {
@@ -21,34 +20,33 @@ export default function DriftPage() {
   const enforce = useGet('/enforce')
   const reconcile = useChange(() => call(client.POST('/enforce/reconcile')))
   return (
-    <>
-      <Answer
-        question={t.question}
-        actions={
-          <Button
-            kind="primary"
-            icon="refresh"
-            needs="operator"
-            busy={reconcile.isPending}
-            onClick={() =>
-              reconcile.mutate(undefined, {
-                onSuccess: ({ data, warnings }) =>
-                  say(data.ok ? t.reconciled(data.duration_ms, data.drift) : t.notOk, warnings),
-                onError: sayError,
-              })
-            }
-          >
-            {t.reconcile}
-          </Button>
-        }
-      >
+    <Page
+      question={t.question}
+      actions={
+        <Button
+          kind="primary"
+          icon="refresh"
+          needs="operator"
+          busy={reconcile.isPending}
+          onClick={() =>
+            reconcile.mutate(undefined, {
+              onSuccess: ({ data, warnings }) =>
+                say(data.ok ? t.reconciled(data.duration_ms, data.drift) : t.notOk, warnings),
+              onError: sayError,
+            })
+          }
+        >
+          {t.reconcile}
+        </Button>
+      }
+      answer={
         <Sentence
           verification={verify.error ? undefined : verify.data?.data}
           drifts={drift.error ? undefined : drift.data?.data.length}
           loading={verify.isPending}
         />
-      </Answer>
-      <Tabs entry={activity} />
+      }
+    >
       <Section title={t.selfTest} hint={verify.data ? t.generation(verify.data.data.generation) : undefined}>
         <Loaded query={verify} lines={4}>
           {(verification) => (
@@ -78,7 +76,7 @@ export default function DriftPage() {
       <Loaded query={enforce} lines={8}>
         {(enforcement) => <Enforced enforcement={enforcement} />}
       </Loaded>
-    </>
+    </Page>
   )
 }
 

@@ -13,7 +13,6 @@ import { ObjectPage } from '@/components/object-page'
 import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
-import { activity } from './entry'
 
 type Test = Schemas['TestDefinition']
 type Kind = 'device' | 'group' | 'cidr'
@@ -98,7 +97,6 @@ function Editor({ stored }: { stored: Stored<Test> | null }) {
     <ObjectPage
       question={t.what}
       answer={test?.name ?? t.newTest}
-      entry={activity}
       deletion={
         test
           ? deletionOf(tests, test, {

@@ -5,7 +5,7 @@ import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
 import { Empty, Loaded, Section } from '@/components/section'
@@ -13,7 +13,6 @@ import { Segmented } from '@/components/segmented'
 import { StateWord, Tag } from '@/components/state'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
-import { activity } from './entry'
 
 type Test = Schemas['TestDefinition']
 type Policies = 'stored' | 'applied'
@@ -27,18 +26,15 @@ export default function Tests() {
   const run = useChange(() => call(client.POST('/test-definitions/run', { body: { ids: null, policies } })))
   const report = run.data?.data
   return (
-    <>
-      <Answer
-        question={t.question}
-        actions={
-          <LinkButton kind="primary" icon="plus" needs="operator" to="/activity/tests/new">
-            {t.add}
-          </LinkButton>
-        }
-      >
-        {tests ? <Sentence tests={tests} report={report} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={activity} />
+    <Page
+      question={t.question}
+      actions={
+        <LinkButton kind="primary" icon="plus" needs="operator" to="/activity/tests/new">
+          {t.add}
+        </LinkButton>
+      }
+      answer={tests ? <Sentence tests={tests} report={report} /> : text.common.loading}
+    >
       <Section
         title={t.list}
         actions={
@@ -68,7 +64,7 @@ export default function Tests() {
           {(list) => <List tests={list} results={report?.results ?? []} />}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

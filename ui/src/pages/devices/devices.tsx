@@ -6,7 +6,7 @@ import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { useVerdict } from '@/components/verdict'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
@@ -16,7 +16,6 @@ import { Age } from '@/components/time'
 import { useText, type Text } from '@/text'
 import { formatNumber } from '@/text/format'
 import { CurrentPath } from './current-path'
-import { devices as entry } from './entry'
 import {
   addressKey,
   choicesOf,
@@ -37,19 +36,16 @@ export default function Devices() {
   const text = useText()
   const query = useGet('/devices', {}, { every: 60_000 })
   return (
-    <>
-      <Answer
-        question={text.devices.question}
-        actions={
-          <Link className="btn btn--pri" to="/devices/new">
-            <Icon name="plus" />
-            {text.devices.add}
-          </Link>
-        }
-      >
-        <Summary known={query.data?.data.length} />
-      </Answer>
-      <Tabs entry={entry} />
+    <Page
+      question={text.devices.question}
+      actions={
+        <Link className="btn btn--pri" to="/devices/new">
+          <Icon name="plus" />
+          {text.devices.add}
+        </Link>
+      }
+      answer={<Summary known={query.data?.data.length} />}
+    >
       <Loaded
         query={query}
         lines={8}
@@ -69,7 +65,7 @@ export default function Devices() {
       >
         {(all) => <List all={all} />}
       </Loaded>
-    </>
+    </Page>
   )
 }
 

@@ -12,7 +12,6 @@ import { PickMany } from '@/components/picker'
 import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
 import { useText } from '@/text'
 import { inherited, PrivacyClassChoice, ProfileChoice, TrustClassChoice } from './form-parts'
-import { devices as entry } from './entry'
 
 type Group = Schemas['DeviceGroup']
 
@@ -48,7 +47,6 @@ function GroupForm({ stored }: { stored: Stored<Group> | null }) {
   const { value, set } = edit.draft
   return (
     <ObjectPage
-      entry={entry}
       question={group ? words.questionOf(group.name) : text.devices.tabs.groups}
       answer={group ? words.answerOf(value.members.length) : words.addSentence}
       deletion={

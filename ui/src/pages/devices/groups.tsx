@@ -4,14 +4,13 @@ import { useMemo } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded } from '@/components/section'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
-import { devices as entry } from './entry'
 
 type Group = Schemas['DeviceGroup']
 
@@ -27,21 +26,20 @@ export default function Groups() {
   )
   const columns = useColumns()
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <Link className="btn btn--pri" to="/devices/groups/new">
-            <Icon name="plus" />
-            {words.add}
-          </Link>
-        }
-      >
-        {query.data
+    <Page
+      question={words.question}
+      actions={
+        <Link className="btn btn--pri" to="/devices/groups/new">
+          <Icon name="plus" />
+          {words.add}
+        </Link>
+      }
+      answer={
+        query.data
           ? words.answer(query.data.data.length, grouped, devices?.length ?? null)
-          : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+          : text.common.loading
+      }
+    >
       <Loaded
         query={query}
         isEmpty={(groups) => groups.length === 0}
@@ -68,7 +66,7 @@ export default function Groups() {
           />
         )}
       </Loaded>
-    </>
+    </Page>
   )
 }
 

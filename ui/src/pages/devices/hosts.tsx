@@ -3,7 +3,7 @@
 import { useMemo } from 'react'
 import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Check } from '@/components/fields'
 import { HostTable } from '@/components/hosts/host-table'
 import { useHostCount, useHosts, wordsOf, type Host } from '@/components/hosts/hosts'
@@ -11,7 +11,6 @@ import { StrangerSwitch } from '@/components/hosts/stranger-choice'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded } from '@/components/section'
 import { useText } from '@/text'
-import { devices as entry } from './entry'
 
 export default function Hosts() {
   const text = useText()
@@ -20,9 +19,10 @@ export default function Hosts() {
   const hosts = query.data?.data
   const total = useHostCount() ?? 0
   return (
-    <>
-      <Answer question={words.question}>
-        {!hosts
+    <Page
+      question={words.question}
+      answer={
+        !hosts
           ? text.common.loading
           : hosts.length === 0
             ? words.answerNone
@@ -32,9 +32,9 @@ export default function Hosts() {
                   total,
                   hosts.filter((host) => host.device_id === null).length,
                   hosts.filter((host) => host.online).length,
-                )}
-      </Answer>
-      <Tabs entry={entry} />
+                )
+      }
+    >
       <StrangerSwitch />
       <Loaded
         query={query}
@@ -44,7 +44,7 @@ export default function Hosts() {
       >
         {(all) => <List all={all} />}
       </Loaded>
-    </>
+    </Page>
   )
 }
 

@@ -10,7 +10,6 @@ import { ObjectPage } from '@/components/object-page'
 import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
 import { useText } from '@/text'
 import { inherited, PrivacyClassChoice, ProfileChoice } from './form-parts'
-import { devices as entry } from './entry'
 
 type TrustClass = Schemas['TrustClass']
 
@@ -51,7 +50,6 @@ function ClassForm({ stored }: { stored: Stored<TrustClass> | null }) {
   const { value } = edit.draft
   return (
     <ObjectPage
-      entry={entry}
       question={known ? words.questionOf(known.name) : text.devices.tabs.trustClasses}
       answer={words.answerOf(
         words.lanValues[value.lan_access] ?? value.lan_access,

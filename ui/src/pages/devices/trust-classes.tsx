@@ -4,7 +4,7 @@ import { useMemo } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
@@ -12,7 +12,6 @@ import { Loaded } from '@/components/section'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
-import { devices as entry } from './entry'
 import { trustClassOf } from './filters'
 
 type TrustClass = Schemas['TrustClass']
@@ -24,19 +23,16 @@ export default function TrustClasses() {
   const query = useGet('/trust-classes')
   const columns = useColumns()
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <Link className="btn btn--pri" to="/devices/trust-classes/new">
-            <Icon name="plus" />
-            {words.add}
-          </Link>
-        }
-      >
-        {query.data ? words.answer(query.data.data.length) : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+    <Page
+      question={words.question}
+      actions={
+        <Link className="btn btn--pri" to="/devices/trust-classes/new">
+          <Icon name="plus" />
+          {words.add}
+        </Link>
+      }
+      answer={query.data ? words.answer(query.data.data.length) : text.common.loading}
+    >
       <Loaded query={query}>
         {(classes) => (
           <DataTable
@@ -48,7 +44,7 @@ export default function TrustClasses() {
           />
         )}
       </Loaded>
-    </>
+    </Page>
   )
 }
 

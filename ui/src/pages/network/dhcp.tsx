@@ -4,7 +4,7 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -14,7 +14,6 @@ import { StateWord, Tag, type State } from '@/components/state'
 import { Clock } from '@/components/time'
 import { useText } from '@/text'
 import { DhcpServer } from './dhcp-server'
-import { network } from './entry'
 import { sizeOf, takenOf } from './range'
 
 type Lease = Schemas['DhcpLease']
@@ -36,16 +35,15 @@ export default function Dhcp() {
   const [search, change] = useSearchParams()
   const activeOnly = search.leases === 'active'
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <LinkButton kind="primary" needs="operator" to="/network/dhcp/new">
-            {words.newReservation}
-          </LinkButton>
-        }
-      >
-        {config.error ? (
+    <Page
+      question={words.question}
+      actions={
+        <LinkButton kind="primary" needs="operator" to="/network/dhcp/new">
+          {words.newReservation}
+        </LinkButton>
+      }
+      answer={
+        config.error ? (
           text.network.unknownAnswer
         ) : config.data ? (
           <Sentence
@@ -55,9 +53,9 @@ export default function Dhcp() {
           />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={network} />
+        )
+      }
+    >
       <Section
         title={words.leasesTitle}
         actions={
@@ -90,7 +88,7 @@ export default function Dhcp() {
           {(read) => <DhcpServer config={read} etag={config.data?.etag ?? null} />}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

@@ -5,7 +5,7 @@ import { useChange, useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { useTitle } from '@/session/crumb'
 import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Facts } from '@/components/facts'
 import { EditForm, numberOf, textOf, wordsOf } from '@/components/form'
@@ -16,7 +16,6 @@ import { Loaded, Section } from '@/components/section'
 import { StateWord, Tag } from '@/components/state'
 import { Clock } from '@/components/time'
 import { useText } from '@/text'
-import { network } from './entry'
 import { Addresses } from './interfaces'
 
 type View = Schemas['InterfaceConfigView']
@@ -28,17 +27,18 @@ export default function InterfacePage() {
   const config = useGet('/interfaces/{name}/config', { path: { name } }, { every: 5000 })
   useTitle(name)
   return (
-    <>
-      <Answer question={words.detailQuestion(name)}>
-        {config.error ? (
+    <Page
+      question={words.detailQuestion(name)}
+      answer={
+        config.error ? (
           text.network.unknownAnswer
         ) : config.data ? (
           <Sentence view={config.data.data} />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={network} />
+        )
+      }
+    >
       <Loaded query={config} lines={6}>
         {(view) => (
           <>
@@ -60,7 +60,7 @@ export default function InterfacePage() {
           </>
         )}
       </Loaded>
-    </>
+    </Page>
   )
 }
 

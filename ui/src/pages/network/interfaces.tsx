@@ -5,14 +5,13 @@ import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
-import { network } from './entry'
 
 type Interface = Schemas['Interface']
 
@@ -22,17 +21,18 @@ export default function Interfaces() {
   const interfaces = useGet('/interfaces', {}, { every: 5000 })
   const [search, change] = useSearchParams()
   return (
-    <>
-      <Answer question={words.question}>
-        {interfaces.error ? (
+    <Page
+      question={words.question}
+      answer={
+        interfaces.error ? (
           text.network.unknownAnswer
         ) : interfaces.data ? (
           <Sentence interfaces={interfaces.data.data} />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={network} />
+        )
+      }
+    >
       <Section
         title={words.title}
         actions={
@@ -48,7 +48,7 @@ export default function Interfaces() {
         </Loaded>
       </Section>
       {isSupported('GET /services') ? <Programs /> : null}
-    </>
+    </Page>
   )
 }
 

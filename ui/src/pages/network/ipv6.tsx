@@ -2,14 +2,13 @@
 
 import { call, client } from '@/api/client'
 import { get, useGet } from '@/api/query'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { useEdit } from '@/components/edit'
 import { EditForm, numberOf, textOf, wordsOf } from '@/components/form'
 import { FormFields } from '@/components/form-fields'
 import { Loaded, Section } from '@/components/section'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
-import { network } from './entry'
 import { Addresses } from './interfaces'
 import { settingsForm, type Ipv6Form } from './ipv6-form'
 
@@ -19,18 +18,19 @@ export default function Ipv6() {
   const settings = useGet('/settings')
   const form = settings.data ? settingsForm(settings.data.data) : null
   return (
-    <>
-      <Answer question={words.question}>
-        {settings.error ? text.network.unknownAnswer : form ? <Sentence form={form} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={network} />
+    <Page
+      question={words.question}
+      answer={
+        settings.error ? text.network.unknownAnswer : form ? <Sentence form={form} /> : text.common.loading
+      }
+    >
       <Now />
       <Section title={words.settings} hint={words.settingsHint}>
         <Loaded query={settings} lines={4}>
           {(read) => <Form value={settingsForm(read)} etag={settings.data?.etag ?? null} />}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

@@ -7,7 +7,6 @@ import { usePageId } from '@/components/page-id'
 import { deletionOf, useObject } from '@/components/resource'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
-import { network } from './entry'
 import { allReservations, ReservationFields } from './reservation-form'
 
 export default function ReservationPage() {
@@ -27,7 +26,6 @@ export default function ReservationPage() {
             ? words.reservationAnswer(shown.hostname ?? mac, shown.ip ?? '-')
             : text.common.loading
       }
-      entry={network}
       deletion={
         shown
           ? deletionOf(allReservations, shown, {

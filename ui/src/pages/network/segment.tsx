@@ -8,7 +8,6 @@ import { usePageId } from '@/components/page-id'
 import { deletionOf, useObject } from '@/components/resource'
 import { Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
-import { network } from './entry'
 import { allSegments, SegmentFields } from './segment-form'
 
 type Segment = Schemas['Segment']
@@ -32,7 +31,6 @@ export default function SegmentPage() {
             ? words.detailAnswer(shown.cidr ?? '-', where(shown))
             : text.common.loading
       }
-      entry={network}
       deletion={
         shown
           ? deletionOf(allSegments, shown, {

@@ -4,7 +4,7 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -12,7 +12,6 @@ import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
-import { network } from './entry'
 
 type Segment = Schemas['Segment']
 
@@ -21,24 +20,23 @@ export default function Segments() {
   const words = text.network.segments
   const segments = useGet('/segments')
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <LinkButton kind="primary" needs="operator" to="/network/segments/new">
-            {words.new}
-          </LinkButton>
-        }
-      >
-        {segments.error ? (
+    <Page
+      question={words.question}
+      actions={
+        <LinkButton kind="primary" needs="operator" to="/network/segments/new">
+          {words.new}
+        </LinkButton>
+      }
+      answer={
+        segments.error ? (
           text.network.unknownAnswer
         ) : segments.data ? (
           <Sentence segments={segments.data.data} />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={network} />
+        )
+      }
+    >
       <Section title={words.title}>
         <Loaded
           query={segments}
@@ -49,7 +47,7 @@ export default function Segments() {
         </Loaded>
       </Section>
       {isSupported('GET /vlans') ? <Vlans /> : null}
-    </>
+    </Page>
   )
 }
 

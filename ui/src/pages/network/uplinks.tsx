@@ -4,7 +4,7 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
@@ -13,7 +13,6 @@ import { clockOf } from '@/components/time-drawing'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import { CaptiveCheck } from './captive'
-import { network } from './entry'
 import { beginOf, firstKnown, nameOf, nameOfHealth, numberChanges } from './timeline'
 import { LatencySection, TimelineSection } from './timeline-section'
 import { Decisions, HealthTable, ManagerFacts } from './uplinks-facts'
@@ -41,32 +40,31 @@ export default function UplinksPage() {
   )
   const failed = manager.error ?? uplinks.error
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <>
-            <Segmented
-              label={words.range}
-              value={range}
-              options={Object.entries(words.ranges)}
-              onChange={(next) => change({ range: next === 'day' ? undefined : next })}
-            />
-            <LinkButton kind="primary" needs="operator" to="/network/uplinks/edit">
-              {words.edit}
-            </LinkButton>
-          </>
-        }
-      >
-        {failed ? (
+    <Page
+      question={words.question}
+      actions={
+        <>
+          <Segmented
+            label={words.range}
+            value={range}
+            options={Object.entries(words.ranges)}
+            onChange={(next) => change({ range: next === 'day' ? undefined : next })}
+          />
+          <LinkButton kind="primary" needs="operator" to="/network/uplinks/edit">
+            {words.edit}
+          </LinkButton>
+        </>
+      }
+      answer={
+        failed ? (
           text.network.unknownAnswer
         ) : manager.data && uplinks.data ? (
           <Sentence manager={manager.data.data} uplinks={uplinks.data.data} />
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={network} />
+        )
+      }
+    >
       <Loaded query={manager} lines={6}>
         {(read) => (
           <Loaded query={uplinks} lines={6}>
@@ -96,7 +94,7 @@ export default function UplinksPage() {
         <Loaded query={manager}>{(read) => <ManagerFacts manager={read} />}</Loaded>
       </Section>
       <CaptiveCheck />
-    </>
+    </Page>
   )
 }
 

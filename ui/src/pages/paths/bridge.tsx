@@ -16,7 +16,6 @@ import { StateWord } from '@/components/state'
 import { useText } from '@/text'
 import { allBridges, BridgeFields } from './bridge-form'
 import { bridgeState, CarriedTunnels, LastTest, Outcome, Way } from './bridges'
-import { paths } from './entry'
 
 export default function BridgePage() {
   const text = useText()
@@ -49,7 +48,6 @@ export default function BridgePage() {
           </Button>
         ) : null
       }
-      entry={paths}
       deletion={
         shown
           ? deletionOf(allBridges, shown, {

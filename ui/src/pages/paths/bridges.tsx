@@ -5,7 +5,7 @@ import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
 import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { Dialog } from '@/components/dialog'
 import { Actions } from '@/components/menu'
@@ -15,7 +15,6 @@ import { Age, useAge } from '@/components/time'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
-import { paths } from './entry'
 
 type Bridge = Schemas['Bridge']
 type BridgeHealth = Schemas['BridgeHealth']
@@ -38,18 +37,15 @@ export default function Bridges() {
   const health = useGet('/bridges/status', {}, { every: 5000 })
   const words = text.paths.bridges
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <LinkButton kind="primary" needs="operator" to="/paths/bridges/new">
-            {words.new}
-          </LinkButton>
-        }
-      >
-        {health.error ? text.paths.unknownAnswer : <Sentence health={health.data?.data} />}
-      </Answer>
-      <Tabs entry={paths} />
+    <Page
+      question={words.question}
+      actions={
+        <LinkButton kind="primary" needs="operator" to="/paths/bridges/new">
+          {words.new}
+        </LinkButton>
+      }
+      answer={health.error ? text.paths.unknownAnswer : <Sentence health={health.data?.data} />}
+    >
       <Section title={words.title}>
         <Loaded
           query={bridges}
@@ -59,7 +55,7 @@ export default function Bridges() {
           {(all) => <List bridges={all} health={health.data?.data} />}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

@@ -4,7 +4,7 @@ import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { isSupported } from '@/api/operations'
 import { Link } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { Facts } from '@/components/facts'
 import { Empty, Loaded, Section } from '@/components/section'
@@ -12,7 +12,6 @@ import { StateWord, type State } from '@/components/state'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
-import { paths } from './entry'
 
 type Proxy = Schemas['Proxy']
 type Tproxy = Schemas['TproxyStatus']
@@ -29,22 +28,21 @@ export default function Proxies() {
   const proxies = useGet('/proxies', {}, { every: 5000 })
   const relay = useGet('/tproxy/status', {}, { every: 5000, enabled: isSupported('GET /tproxy/status') })
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <LinkButton kind="primary" needs="operator" to="/paths/proxies/new">
-            {words.new}
-          </LinkButton>
-        }
-      >
-        {proxies.error ? (
+    <Page
+      question={words.question}
+      actions={
+        <LinkButton kind="primary" needs="operator" to="/paths/proxies/new">
+          {words.new}
+        </LinkButton>
+      }
+      answer={
+        proxies.error ? (
           text.paths.unknownAnswer
         ) : (
           <Sentence proxies={proxies.data?.data} relay={relay.error ? undefined : relay.data?.data} />
-        )}
-      </Answer>
-      <Tabs entry={paths} />
+        )
+      }
+    >
       <Section title={words.title}>
         <Loaded
           query={proxies}
@@ -57,7 +55,7 @@ export default function Proxies() {
       <Section title={words.relayTitle} hint={words.relayHint}>
         <Loaded query={relay}>{(status) => <RelayFacts status={status} />}</Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

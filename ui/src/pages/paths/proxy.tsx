@@ -10,7 +10,6 @@ import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
-import { paths } from './entry'
 import { proxyState, Udp } from './proxies'
 import { allProxies, ProxyFields } from './proxy-form'
 
@@ -28,7 +27,6 @@ export default function ProxyPage() {
       answer={
         proxy.error ? text.paths.unknownAnswer : shown ? words.is(named(shown.status)) : text.common.loading
       }
-      entry={paths}
       deletion={
         shown
           ? deletionOf(allProxies, shown, {

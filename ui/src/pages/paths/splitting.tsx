@@ -4,14 +4,13 @@ import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
-import { paths } from './entry'
 import { Endpoints } from './splitting-endpoints'
 import { Cover, DnsOfPools, TransportFacts } from './splitting-facts'
 
@@ -24,11 +23,10 @@ export default function Splitting() {
   const words = text.paths.splitting
   const status = useGet('/splitting/status', {}, { every: 5000 })
   return (
-    <>
-      <Answer question={words.question}>
-        {status.error ? text.paths.unknownAnswer : <Sentence status={status.data?.data} />}
-      </Answer>
-      <Tabs entry={paths} />
+    <Page
+      question={words.question}
+      answer={status.error ? text.paths.unknownAnswer : <Sentence status={status.data?.data} />}
+    >
       <Section title={words.pools} hint={words.poolsHint}>
         <Loaded
           query={status}
@@ -51,7 +49,7 @@ export default function Splitting() {
         <DnsOfPools />
       </div>
       <Cover />
-    </>
+    </Page>
   )
 }
 

@@ -5,7 +5,7 @@ import { useChange } from '@/api/query'
 import { useTitle } from '@/session/crumb'
 import { useGo } from '@/session/link'
 import { say } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
 import { ErrorSummary } from '@/components/fields'
@@ -15,7 +15,6 @@ import { FileDrop } from '@/components/tunnel-import/file-drop'
 import { TunnelPreview } from '@/components/tunnel-import/preview'
 import { useTunnelImport, type TunnelImport } from '@/components/tunnel-import/use-import'
 import { useText } from '@/text'
-import { paths } from './entry'
 import { remoteOf } from './tunnel-state'
 
 export default function ImportTunnel() {
@@ -27,17 +26,18 @@ export default function ImportTunnel() {
   const read = kind === null ? undefined : chosen.read?.data
   const named = kind === null ? '' : (text.paths.types[kind] ?? kind)
   return (
-    <>
-      <Answer question={words.question}>
-        {kind === null
+    <Page
+      question={words.question}
+      answer={
+        kind === null
           ? words.answerEmpty
           : read
             ? words.answer(named, remoteOf(read))
             : error
               ? words.answerRefused(named)
-              : text.common.loading}
-      </Answer>
-      <Tabs entry={paths} />
+              : text.common.loading
+      }
+    >
       {kind === null ? (
         <Section title={words.title}>
           <FileDrop onFile={chosen.choose} />
@@ -58,7 +58,7 @@ export default function ImportTunnel() {
           <Submit chosen={chosen} />
         </div>
       )}
-    </>
+    </Page>
   )
 }
 

@@ -13,7 +13,6 @@ import { useObject, useObjectEdit } from '@/components/resource'
 import { Loaded, Section } from '@/components/section'
 import { useAge } from '@/components/time'
 import { useText } from '@/text'
-import { paths } from './entry'
 import { TunnelSwitch } from './tunnel-actions'
 import { useTunnelDeletion } from './tunnel-delete'
 import { ConfigFile, Peers, TunnelFacts, Using } from './tunnel-facts'
@@ -64,7 +63,6 @@ export default function TunnelPage() {
           </>
         ) : null
       }
-      entry={paths}
       deletion={deletion}
     >
       {editing && tunnel.data ? (

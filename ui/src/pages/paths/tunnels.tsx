@@ -5,7 +5,7 @@ import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { BandSection } from '@/components/bands'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -18,7 +18,6 @@ import { Age, useNow } from '@/components/time'
 import { clockOf } from '@/components/time-drawing'
 import { useText } from '@/text'
 import { formatBytes, formatRate, formatTime } from '@/text/format'
-import { paths } from './entry'
 import { TunnelActions } from './tunnel-actions'
 import { bandsOf, beginOf, RANGES, recentRates, type Recorded } from './tunnel-history'
 import { lastHandshake, remoteOf, stateOf } from './tunnel-state'
@@ -41,27 +40,26 @@ export default function Tunnels() {
     (wanted === 'not-usable' && !stateOf(tunnel).usable)
   const list = text.paths.list
   return (
-    <>
-      <Answer
-        question={text.paths.question}
-        actions={
-          <>
-            <LinkButton needs="operator" to="/paths/tunnels/new">
-              {list.new}
-            </LinkButton>
-            <LinkButton kind="primary" needs="operator" to="/paths/tunnels/import">
-              {list.import}
-            </LinkButton>
-          </>
-        }
-      >
+    <Page
+      question={text.paths.question}
+      actions={
+        <>
+          <LinkButton needs="operator" to="/paths/tunnels/new">
+            {list.new}
+          </LinkButton>
+          <LinkButton kind="primary" needs="operator" to="/paths/tunnels/import">
+            {list.import}
+          </LinkButton>
+        </>
+      }
+      answer={
         <Sentence
           tunnels={tunnels.error ? undefined : tunnels.data?.data}
           failed={tunnels.error !== null}
           egress={egress.error ? undefined : egress.data?.data}
         />
-      </Answer>
-      <Tabs entry={paths} />
+      }
+    >
       <Section
         title={list.title}
         actions={
@@ -96,7 +94,7 @@ export default function Tunnels() {
           )}
         </Loaded>
       )}
-    </>
+    </Page>
   )
 }
 

@@ -12,7 +12,6 @@ import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/r
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
 import { Back } from './back'
-import { policies as entry } from './entry'
 
 type PrivacyClass = Schemas['PrivacyClass']
 
@@ -71,7 +70,6 @@ function ClassForm({ stored }: { stored: Stored<PrivacyClass> | null }) {
   })
   return (
     <ObjectPage
-      entry={entry}
       question={text.policies.classQuestion}
       answer={
         <>

@@ -2,7 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -10,7 +10,6 @@ import { Loaded, Section } from '@/components/section'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
 import { useClasses } from './data'
-import { policies as entry } from './entry'
 
 type PrivacyClass = Schemas['PrivacyClass']
 
@@ -23,25 +22,24 @@ export default function Classes() {
   const list = query.data?.data
   const columns = useColumns()
   return (
-    <>
-      <Answer
-        question={text.policies.classQuestion}
-        actions={
-          <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/classes/new">
-            {text.policies.newClass}
-          </LinkButton>
-        }
-      >
-        {list
+    <Page
+      question={text.policies.classQuestion}
+      actions={
+        <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/classes/new">
+          {text.policies.newClass}
+        </LinkButton>
+      }
+      answer={
+        list
           ? text.policies.classAnswer(
               list.length,
               list.filter((each) => each.fail_policy_floor !== 'fail-open').length,
             )
           : query.error
             ? text.common.unreachable
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+            : text.common.loading
+      }
+    >
       <Section title={text.policies.classes} hint={text.policies.classesHint}>
         <Loaded query={query}>
           {(rows) => (
@@ -55,7 +53,7 @@ export default function Classes() {
           )}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

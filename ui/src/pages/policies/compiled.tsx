@@ -4,13 +4,12 @@ import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
 import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Loaded, Section } from '@/components/section'
 import { useText, type Text } from '@/text'
 import { Drift } from './drift'
-import { policies as entry } from './entry'
 import { partsOf, searched, type Part } from './parts'
 
 export default function Compiled() {
@@ -21,32 +20,31 @@ export default function Compiled() {
   const plan = query.data?.data
   const reconcile = useChange(() => call(client.POST('/enforce/reconcile')))
   return (
-    <>
-      <Answer
-        question={text.policies.compiledQuestion}
-        actions={
-          <Button
-            icon="refresh"
-            needs="operator"
-            busy={reconcile.isPending}
-            onClick={() =>
-              reconcile.mutate(undefined, {
-                onSuccess: ({ data, warnings }) => say(text.policies.reconciled(data.drift), warnings),
-                onError: sayError,
-              })
-            }
-          >
-            {text.policies.reconcile}
-          </Button>
-        }
-      >
-        {plan && drift
+    <Page
+      question={text.policies.compiledQuestion}
+      actions={
+        <Button
+          icon="refresh"
+          needs="operator"
+          busy={reconcile.isPending}
+          onClick={() =>
+            reconcile.mutate(undefined, {
+              onSuccess: ({ data, warnings }) => say(text.policies.reconciled(data.drift), warnings),
+              onError: sayError,
+            })
+          }
+        >
+          {text.policies.reconcile}
+        </Button>
+      }
+      answer={
+        plan && drift
           ? text.policies.compiledAnswer(plan.generation, plan.rules.length, drift.length)
           : query.error
             ? text.common.unreachable
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+            : text.common.loading
+      }
+    >
       <Section
         title={text.policies.compiled}
         hint={plan ? text.policies.compiledHint(plan.backend, plan.hash.slice(0, 12)) : undefined}
@@ -69,7 +67,7 @@ export default function Compiled() {
         </Loaded>
       </Section>
       <Drift />
-    </>
+    </Page>
   )
 }
 

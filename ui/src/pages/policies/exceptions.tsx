@@ -5,7 +5,7 @@ import { useChange, useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded, Section } from '@/components/section'
@@ -14,7 +14,6 @@ import { Clock, useNow } from '@/components/time'
 import { useText } from '@/text'
 import { formatAge, formatTime } from '@/text/format'
 import { useNames } from './data'
-import { policies as entry } from './entry'
 import { ExceptionForm } from './exception-form'
 import { effectOf, extending, letsOut, type Exception } from '@/components/exceptions/exceptions'
 import { Ring } from '@/components/ring'
@@ -29,28 +28,27 @@ export default function Exceptions() {
   const ended = all.filter((each) => each.status !== 'active').reverse()
   const open = search.new === '1'
   return (
-    <>
-      <Answer
-        question={text.policies.exceptionQuestion}
-        actions={
-          <Button
-            kind={open ? 'plain' : 'primary'}
-            icon="plus"
-            needs="operator"
-            aria-expanded={open}
-            onClick={() => setSearch({ new: open ? undefined : '1' })}
-          >
-            {text.policies.newException}
-          </Button>
-        }
-      >
-        {query.data
+    <Page
+      question={text.policies.exceptionQuestion}
+      actions={
+        <Button
+          kind={open ? 'plain' : 'primary'}
+          icon="plus"
+          needs="operator"
+          aria-expanded={open}
+          onClick={() => setSearch({ new: open ? undefined : '1' })}
+        >
+          {text.policies.newException}
+        </Button>
+      }
+      answer={
+        query.data
           ? text.policies.exceptionAnswer(active.length, active.filter(letsOut).length)
           : query.error
             ? text.common.unreachable
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+            : text.common.loading
+      }
+    >
       {open ? (
         <Section title={text.policies.composer} hint={text.policies.exceptionsHint}>
           <ExceptionForm
@@ -79,7 +77,7 @@ export default function Exceptions() {
           <Past list={ended.slice(0, 50)} />
         </Section>
       ) : null}
-    </>
+    </Page>
   )
 }
 

@@ -1,17 +1,16 @@
 // The policies in the order in which they are tried.
 
 import { useState } from 'react'
-import { available } from '@/components/entries'
+import { useEntry } from '@/components/entries'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded, Section } from '@/components/section'
 import { useText } from '@/text'
 import { DropAnswer } from './answer'
 import { sourceWords, useMatrix, useNames, usePending, usePolicies } from './data'
-import { policies as entry } from './entry'
 import { LeakMatrix } from './leak-matrix'
 import { inOrder, type Policy } from './model'
 import { OrderTable } from './order-table'
@@ -27,25 +26,21 @@ export default function Order() {
   const [search] = useSearchParams()
   const [selecting, setSelecting] = useState(false)
   const count = query.data?.data.length ?? 0
-  const few =
-    count > 0 && count <= MATRIX_HERE && available([entry])[0]?.tabs.some((tab) => tab.path === 'matrix')
+  const matrix = useEntry()?.tabs.some((tab) => tab.path === 'matrix') ?? false
   return (
-    <>
-      <Answer
-        question={text.policies.question}
-        actions={
-          <>
-            <Link className="btn" to="/policies/exceptions" search={{ new: '1' }}>
-              <Icon name="plus" />
-              {text.policies.newException}
-            </Link>
-            <NewPolicy />
-          </>
-        }
-      >
-        <DropAnswer />
-      </Answer>
-      <Tabs entry={entry} />
+    <Page
+      question={text.policies.question}
+      actions={
+        <>
+          <Link className="btn" to="/policies/exceptions" search={{ new: '1' }}>
+            <Icon name="plus" />
+            {text.policies.newException}
+          </Link>
+          <NewPolicy />
+        </>
+      }
+      answer={<DropAnswer />}
+    >
       <Section
         title={text.policies.order}
         hint={text.policies.orderHint}
@@ -65,8 +60,8 @@ export default function Order() {
         </Loaded>
         <RemovedPolicies />
       </Section>
-      {few ? <LeakMatrix /> : null}
-    </>
+      {matrix && count > 0 && count <= MATRIX_HERE ? <LeakMatrix /> : null}
+    </Page>
   )
 }
 

@@ -10,7 +10,6 @@ import { Section } from '@/components/section'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
 import { Back } from './back'
-import { policies as entry } from './entry'
 import { kindOf, NEW_PRESET, presetForm, presetInput, templateError } from './preset-model'
 import type { Preset } from './preset-model'
 import { PresetUse } from './preset-use'
@@ -33,7 +32,7 @@ export default function PresetPage() {
 function NewPreset() {
   const words = useText().presets
   return (
-    <ObjectPage question={words.question} answer={words.createTitle} entry={entry}>
+    <ObjectPage question={words.question} answer={words.createTitle}>
       <Section title={words.template} hint={words.templateHint}>
         <Form stored={null} />
       </Section>
@@ -53,7 +52,6 @@ function StoredPreset({ stored }: { stored: Stored<Preset> }) {
           {words.useAnswer[kindOf(preset)]} {preset.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
         </>
       }
-      entry={entry}
       deletion={
         preset.builtin
           ? null

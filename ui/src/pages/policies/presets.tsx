@@ -2,14 +2,13 @@
 
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Tag } from '@/components/state'
 import { useText } from '@/text'
-import { policies as entry } from './entry'
 import { Hops } from './hops'
 import { bodyOf, draftOf, kindOf, startOf, type Preset } from './preset-model'
 
@@ -25,22 +24,21 @@ export default function Presets() {
   const list = query.data?.data
   const columns = useColumns()
   return (
-    <>
-      <Answer
-        question={words.question}
-        actions={
-          <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/presets/new">
-            {words.new}
-          </LinkButton>
-        }
-      >
-        {list
+    <Page
+      question={words.question}
+      actions={
+        <LinkButton kind="primary" icon="plus" needs="operator" to="/policies/presets/new">
+          {words.new}
+        </LinkButton>
+      }
+      answer={
+        list
           ? words.answer(list.length, list.filter((preset) => !preset.builtin).length)
           : query.error
             ? text.common.unreachable
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+            : text.common.loading
+      }
+    >
       <Section title={words.label} hint={words.hint}>
         <Loaded
           query={query}
@@ -52,7 +50,7 @@ export default function Presets() {
           )}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

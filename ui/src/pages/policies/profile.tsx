@@ -15,7 +15,6 @@ import { Back } from './back'
 import { byName, useChains, useClasses } from './data'
 import { FailChoice } from './fail-choice'
 import { HopEditor, HopUseChoice } from './hop-editor'
-import { policies as entry } from './entry'
 
 type Profile = Schemas['Profile']
 
@@ -60,7 +59,6 @@ function ProfileForm({ stored }: { stored: Stored<Profile> | null }) {
   const { value, set } = edit.draft
   return (
     <ObjectPage
-      entry={entry}
       question={text.policies.profileQuestion}
       answer={profile?.name ?? text.policies.createProfile}
       deletion={

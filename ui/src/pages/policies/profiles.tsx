@@ -2,7 +2,7 @@
 
 import type { Schemas } from '@/api/client'
 import { Link, useGo } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
@@ -11,7 +11,6 @@ import { StateWord, type State } from '@/components/state'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 import { useChains, useClasses, useProfiles } from './data'
-import { policies as entry } from './entry'
 import { Hops, nameIn } from './hops'
 
 type Profile = Schemas['Profile']
@@ -33,23 +32,22 @@ export default function Profiles() {
   )
   const failed = profiles.error ?? chains.error
   return (
-    <>
-      <Answer
-        question={text.policies.profileQuestion}
-        actions={
-          <>
-            {newChain}
-            {newProfile}
-          </>
-        }
-      >
-        {profiles.data && chains.data
+    <Page
+      question={text.policies.profileQuestion}
+      actions={
+        <>
+          {newChain}
+          {newProfile}
+        </>
+      }
+      answer={
+        profiles.data && chains.data
           ? text.policies.profileAnswer(profiles.data.data.length, chains.data.data.length)
           : failed
             ? text.common.unreachable
-            : text.common.loading}
-      </Answer>
-      <Tabs entry={entry} />
+            : text.common.loading
+      }
+    >
       <Section title={text.policies.profiles} hint={text.policies.profilesHint}>
         <Loaded
           query={profiles}
@@ -68,7 +66,7 @@ export default function Profiles() {
           {(list) => <ChainTable list={list} />}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

@@ -4,7 +4,7 @@ import { useState, type ReactNode } from 'react'
 import type { Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { openWizard } from '@/session/first-run'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon, type IconName } from '@/components/icons'
 import { CheckReason, English } from '@/components/said'
@@ -16,7 +16,6 @@ import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatAge, formatBytes, formatNumber } from '@/text/format'
 import { subsystemName } from '@/pages/overview/subsystems-panel'
-import { system } from './entry'
 
 const STATE: Record<string, State> = { ok: 'ok', degraded: 'degraded', failed: 'down', error: 'down' }
 
@@ -29,9 +28,10 @@ export default function About() {
   const observer = useGet('/observer')
   const state = health.error ? undefined : health.data?.data
   return (
-    <>
-      <Answer question={t.question}>
-        {status.data && platform.data ? (
+    <Page
+      question={t.question}
+      answer={
+        status.data && platform.data ? (
           <>
             {t.sentence(
               status.data.data.version,
@@ -43,9 +43,9 @@ export default function About() {
           </>
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={system} />
+        )
+      }
+    >
       <Section title={t.links}>
         <ul className="linkrows">
           <Row icon="globe">
@@ -88,7 +88,7 @@ export default function About() {
           {(host) => <Nics nics={host.nics} />}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

@@ -6,7 +6,7 @@ import { useChange, useGet } from '@/api/query'
 import { useCaller } from '@/session/caller'
 import { Link } from '@/session/link'
 import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
 import { PasswordField } from '@/components/password-field'
@@ -15,7 +15,6 @@ import { StateWord, Tag } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
-import { system } from './entry'
 import { programOf } from './program'
 import { Keys } from './keys'
 
@@ -27,18 +26,15 @@ export default function Accounts() {
   const keys = useGet('/auth/keys')
   const sessions = useGet('/auth/tokens')
   return (
-    <>
-      <Answer
-        question={t.question}
-        actions={
-          <LinkButton kind="primary" icon="plus" needs="admin" to="/system/users/new">
-            {t.addUser}
-          </LinkButton>
-        }
-      >
-        <Sentence users={users.data?.data} keys={keys.data?.data} />
-      </Answer>
-      <Tabs entry={system} />
+    <Page
+      question={t.question}
+      actions={
+        <LinkButton kind="primary" icon="plus" needs="admin" to="/system/users/new">
+          {t.addUser}
+        </LinkButton>
+      }
+      answer={<Sentence users={users.data?.data} keys={keys.data?.data} />}
+    >
       <Section title={t.users}>
         <Loaded
           query={users}
@@ -55,7 +51,7 @@ export default function Accounts() {
           {(list) => <Sessions sessions={list} />}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

@@ -3,7 +3,7 @@
 import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
@@ -14,7 +14,6 @@ import { formatBytes, formatTime } from '@/text/format'
 import { BackupConfig } from './backup-config'
 import { Export } from './export'
 import { Import } from './import'
-import { system } from './entry'
 
 export default function Backups() {
   const text = useText()
@@ -23,29 +22,26 @@ export default function Backups() {
   const config = useGet('/backup/config', {}, { every: false })
   const run = useChange(() => call(client.POST('/backup/run')))
   return (
-    <>
-      <Answer
-        question={t.question}
-        actions={
-          <Button
-            kind="primary"
-            needs="admin"
-            busy={run.isPending || Boolean(status.data?.data.running_since)}
-            onClick={() =>
-              run.mutate(undefined, {
-                onSuccess: ({ data, warnings }) =>
-                  say(data.result === 'ok' ? t.ran(data.name) : (data.error ?? t.runFailed), warnings),
-                onError: sayError,
-              })
-            }
-          >
-            {t.run}
-          </Button>
-        }
-      >
-        {status.data ? <Sentence status={status.data.data} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={system} />
+    <Page
+      question={t.question}
+      actions={
+        <Button
+          kind="primary"
+          needs="admin"
+          busy={run.isPending || Boolean(status.data?.data.running_since)}
+          onClick={() =>
+            run.mutate(undefined, {
+              onSuccess: ({ data, warnings }) =>
+                say(data.result === 'ok' ? t.ran(data.name) : (data.error ?? t.runFailed), warnings),
+              onError: sayError,
+            })
+          }
+        >
+          {t.run}
+        </Button>
+      }
+      answer={status.data ? <Sentence status={status.data.data} /> : text.common.loading}
+    >
       <Section title={t.status}>
         <Loaded query={status} lines={4}>
           {(value) => <Target status={value} />}
@@ -75,7 +71,7 @@ export default function Backups() {
           {(value) => <History runs={value.history} />}
         </Loaded>
       </Section>
-    </>
+    </Page>
   )
 }
 

@@ -3,12 +3,11 @@
 import { isSupported } from '@/api/operations'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
 import { Deadman } from './deadman'
-import { system } from './entry'
 import { KeyExchange } from './key-exchange'
 import { Secrets } from './secrets'
 import { Wipe } from './wipe'
@@ -21,9 +20,10 @@ export default function Security() {
   const exchange = useGet('/pq-crypto')
   const sealed = secrets.data?.data
   return (
-    <>
-      <Answer question={t.question}>
-        {sealed ? (
+    <Page
+      question={t.question}
+      answer={
+        sealed ? (
           <>
             {sealed.locked ? t.locked : t.sentence(sealed.encrypted_count, sealed.total_secrets)}{' '}
             {deadman.data
@@ -34,9 +34,9 @@ export default function Security() {
           </>
         ) : (
           text.common.loading
-        )}
-      </Answer>
-      <Tabs entry={system} />
+        )
+      }
+    >
       <Section title={t.secrets} hint={t.secretsHint}>
         <Loaded query={secrets} lines={5}>
           {(status) => <Secrets status={status} />}
@@ -67,7 +67,7 @@ export default function Security() {
           <Wipe />
         </Section>
       ) : null}
-    </>
+    </Page>
   )
 }
 

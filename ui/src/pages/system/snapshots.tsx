@@ -5,14 +5,13 @@ import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
 import { say, sayError } from '@/session/toasts'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Age, useAge } from '@/components/time'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { formatBytes } from '@/text/format'
-import { system } from './entry'
 import { PlanResult } from './plan-result'
 import { RollbackPreview } from './rollback'
 
@@ -26,11 +25,10 @@ export default function Snapshots() {
   const [result, setResult] = useState<Schemas['PlanResult']>()
   const chosen = read.data?.data.find((each) => each.name === search.snapshot)
   return (
-    <>
-      <Answer question={t.question}>
-        {read.data ? <Sentence snapshots={read.data.data} /> : text.common.loading}
-      </Answer>
-      <Tabs entry={system} />
+    <Page
+      question={t.question}
+      answer={read.data ? <Sentence snapshots={read.data.data} /> : text.common.loading}
+    >
       {result ? <PlanResult result={result} title={t.result} /> : null}
       <Section title={t.list} hint={t.hint} actions={<TakeSnapshot />}>
         <Loaded
@@ -61,7 +59,7 @@ export default function Snapshots() {
           }}
         />
       ) : null}
-    </>
+    </Page>
   )
 }
 

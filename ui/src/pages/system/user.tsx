@@ -10,7 +10,6 @@ import { PasswordField } from '@/components/password-field'
 import { deletionOf, resource, useObjectEdit, type Stored } from '@/components/resource'
 import { Section } from '@/components/section'
 import { useText } from '@/text'
-import { system } from './entry'
 
 type User = Schemas['UserView']
 
@@ -48,7 +47,6 @@ function Editor({ stored }: { stored: Stored<User> | null }) {
     <ObjectPage
       question={text.system.tabs.accounts}
       answer={user?.username ?? t.newUser}
-      entry={system}
       deletion={
         user
           ? deletionOf(users, user, {

@@ -4,12 +4,11 @@ import { useCallback, useEffect, useMemo, useSyncExternalStore } from 'react'
 import { get, useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams, type Search } from '@/session/search-params'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Button, IconButton } from '@/components/button'
 import { Empty, Failure, Skeleton } from '@/components/section'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
-import { dns } from '../entry'
 import { LogChart } from './chart'
 import { FilterBar } from './filter-bar'
 import { readFilters, summarise, toQuery, type Filters, type LogQuery } from './filters'
@@ -59,34 +58,31 @@ export default function QueryLog() {
 
   const setRange = (from: string | undefined, to: string | undefined) => change({ from, to, open: undefined })
   return (
-    <>
-      <Answer
-        question={log.question}
-        actions={
-          <>
-            <button
-              type="button"
-              className="live"
-              aria-pressed={live}
-              disabled={filters.to !== undefined}
-              title={filters.to === undefined ? undefined : log.rangeEnds}
-              onClick={() => change({ live: live ? 'off' : undefined })}
-            >
-              <i aria-hidden="true" />
-              {live ? log.live : log.frozen}
-            </button>
-            <IconButton
-              icon="download"
-              label={log.download}
-              disabled={entries.length === 0}
-              onClick={() => saveEntries(entries)}
-            />
-          </>
-        }
-      >
-        <LogSentence filters={filters} state={state} />
-      </Answer>
-      <Tabs entry={dns} />
+    <Page
+      question={log.question}
+      actions={
+        <>
+          <button
+            type="button"
+            className="live"
+            aria-pressed={live}
+            disabled={filters.to !== undefined}
+            title={filters.to === undefined ? undefined : log.rangeEnds}
+            onClick={() => change({ live: live ? 'off' : undefined })}
+          >
+            <i aria-hidden="true" />
+            {live ? log.live : log.frozen}
+          </button>
+          <IconButton
+            icon="download"
+            label={log.download}
+            disabled={entries.length === 0}
+            onClick={() => saveEntries(entries)}
+          />
+        </>
+      }
+      answer={<LogSentence filters={filters} state={state} />}
+    >
       <section className="sec" aria-label={log.label}>
         <FilterBar filters={filters} change={change} setRange={setRange} entries={entries} />
         <LostRecords />
@@ -112,7 +108,7 @@ export default function QueryLog() {
           </div>
         ) : null}
       </section>
-    </>
+    </Page>
   )
 }
 

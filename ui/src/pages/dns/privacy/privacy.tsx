@@ -2,14 +2,13 @@
 
 import type { ReactNode } from 'react'
 import { useGet } from '@/api/query'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import { Link } from '@/session/link'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
-import { dns } from '../entry'
 import { LeakCheck } from './leak-check'
 import { LeakMonitor } from './leak-monitor'
 import { Switches } from './switches'
@@ -18,16 +17,12 @@ import { totalsOf, WELL_OBSERVED } from './totals'
 export default function Privacy() {
   const text = useText()
   return (
-    <>
-      <Answer question={text.dns.privacy.question}>
-        <PrivacySentence />
-      </Answer>
-      <Tabs entry={dns} />
+    <Page question={text.dns.privacy.question} answer={<PrivacySentence />}>
       <LeakCheck />
       <Switches />
       <Coverage />
       <LeakMonitor />
-    </>
+    </Page>
   )
 }
 

@@ -3,14 +3,13 @@
 import type { ReactNode } from 'react'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { Answer, Tabs } from '@/components/answer'
+import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
 import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
 import type { Schemas } from '@/api/client'
-import { dns } from '../entry'
 import { tookOf } from '../log/entry-words'
 import { Cache } from './cache'
 import { Clients } from './clients'
@@ -23,11 +22,7 @@ type Upstream = Schemas['Upstream']
 export default function Upstreams() {
   const text = useText()
   return (
-    <>
-      <Answer question={text.dns.upstreams.question}>
-        <UpstreamSentence />
-      </Answer>
-      <Tabs entry={dns} />
+    <Page question={text.dns.upstreams.question} answer={<UpstreamSentence />}>
       <UpstreamList />
       <QueryChart />
       <Rotation />
@@ -35,7 +30,7 @@ export default function Upstreams() {
       <Cache />
       <Clients />
       <ResolverSettings />
-    </>
+    </Page>
   )
 }
 
