@@ -91,11 +91,7 @@ export function ObjectList<T, F extends Fields>(props: Props<T, F>) {
   return (
     <Section title={words.title} hint={words.hint} actions={add}>
       {extra}
-      <Loaded
-        query={query}
-        isEmpty={(rows) => rows.length === 0}
-        empty={<Empty command={words.command}>{words.empty}</Empty>}
-      >
+      <Loaded query={query} empty={<Empty command={words.command}>{words.empty}</Empty>}>
         {(rows) => (
           <DataTable
             label={words.title}

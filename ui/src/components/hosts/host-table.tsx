@@ -4,6 +4,7 @@ import { useMemo } from 'react'
 import { Link } from '@/session/link'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText, type Text } from '@/text'
 import { HostActions } from './host-actions'
 import { HostPath, HostRate, HostSeen, HostTags } from './host-words'
@@ -50,10 +51,9 @@ function columnsOf(text: Text, once: boolean | undefined, devices: Props['device
       head: columns.address,
       sort: addressOf,
       cell: (row) => (
-        <span className="two">
-          <span>{addressOf(row) ?? <span className="dim">{words.noAddress}</span>}</span>
-          <small>{row.interface}</small>
-        </span>
+        <TwoLines second={row.interface}>
+          {addressOf(row) ?? <span className="dim">{words.noAddress}</span>}
+        </TwoLines>
       ),
     },
     {

@@ -8,9 +8,10 @@ import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { ErrorSummary } from '@/components/fields'
 import { FieldList } from '@/components/form-fields'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 
 export default function Alerts() {
@@ -26,14 +27,12 @@ export default function Alerts() {
         list ? t.sentence(list.filter((rule) => rule.enabled).length, list.length) : text.common.loading
       }
     >
-      <Section title={t.rules}>
-        <Loaded query={rules} lines={8}>
-          {(all) => <Rules rules={all} />}
-        </Loaded>
-      </Section>
-      <Section title={t.webhook} hint={t.webhookHint}>
-        <Loaded query={webhook}>{(value) => <Webhook webhook={value} />}</Loaded>
-      </Section>
+      <LoadedSection title={t.rules} query={rules} lines={8}>
+        {(all) => <Rules rules={all} />}
+      </LoadedSection>
+      <LoadedSection title={t.webhook} hint={t.webhookHint} query={webhook}>
+        {(value) => <Webhook webhook={value} />}
+      </LoadedSection>
     </Page>
   )
 }
@@ -59,10 +58,9 @@ function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
           head: t.rule,
           bare: true,
           cell: (rule) => (
-            <span className="two">
+            <TwoLines second={rule.description}>
               <span className="med">{rule.name}</span>
-              <small>{rule.description}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: t.severity, cell: (rule) => rule.severity },

@@ -11,6 +11,7 @@ import { Icon } from '@/components/icons'
 import { Empty, Loaded, Section } from '@/components/section'
 import { Glyph, StateWord, type State } from '@/components/state'
 import { Age, Clock } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText, type Text } from '@/text'
 import { AuditDetail } from './audit-detail'
 import {
@@ -50,7 +51,6 @@ export default function Audit() {
         <Loaded
           query={read}
           lines={8}
-          isEmpty={(list) => list.length === 0}
           empty={<Empty command="gateway-ctl audit">{filtered ? words.none : words.noneYet}</Empty>}
         >
           {(list) => (
@@ -219,18 +219,15 @@ function columns(text: Text, change: (change: Search) => void): Column<AuditEntr
     {
       head: t.actor,
       cell: (row) => (
-        <span className="two">
-          <span>
-            <button
-              type="button"
-              className="plainbtn med"
-              onClick={() => change({ actor: row.actor, before: undefined })}
-            >
-              {row.actor}
-            </button>
-          </span>
-          <small>{[t.auth[row.auth] ?? row.auth, row.ip].filter(Boolean).join(', ')}</small>
-        </span>
+        <TwoLines second={[t.auth[row.auth] ?? row.auth, row.ip].filter(Boolean).join(', ')}>
+          <button
+            type="button"
+            className="plainbtn med"
+            onClick={() => change({ actor: row.actor, before: undefined })}
+          >
+            {row.actor}
+          </button>
+        </TwoLines>
       ),
     },
     { head: t.action, cell: (row) => text.actions.action(row.action) },
@@ -247,10 +244,9 @@ function Resource({ entry }: { entry: AuditEntry }) {
   const name = own?.name ?? entry.resource_id ?? ''
   const page = own?.op === 'delete' ? undefined : pageOf(entry.resource_type, own?.id ?? entry.resource_id)
   return (
-    <span className="two">
+    <TwoLines second={text.actions.object(entry.resource_type)}>
       <span className="med">{page ? <Link to={page}>{name}</Link> : name}</span>
-      <small>{text.actions.object(entry.resource_type)}</small>
-    </span>
+    </TwoLines>
   )
 }
 

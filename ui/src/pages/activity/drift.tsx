@@ -5,10 +5,11 @@ import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty, Loaded } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { Enforced } from './enforced'
 
@@ -47,32 +48,34 @@ export default function DriftPage() {
         />
       }
     >
-      <Section title={t.selfTest} hint={verify.data ? t.generation(verify.data.data.generation) : undefined}>
-        <Loaded query={verify} lines={4}>
-          {(verification) => (
-            <ul className="selftest">
-              {verification.checks.map((check) => (
-                <li key={check.name}>
-                  <span className="med">{check.name}</span>
-                  <CheckWord ok={check.ok} />
-                  <span className="mid" lang="en">
-                    {check.detail}
-                  </span>
-                </li>
-              ))}
-            </ul>
-          )}
-        </Loaded>
-      </Section>
-      <Section title={t.found} hint={t.foundHint}>
-        <Loaded
-          query={drift}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl drift">{t.noDrift}</Empty>}
-        >
-          {(list) => <Found drifts={list} />}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={t.selfTest}
+        hint={verify.data ? t.generation(verify.data.data.generation) : undefined}
+        query={verify}
+        lines={4}
+      >
+        {(verification) => (
+          <ul className="selftest">
+            {verification.checks.map((check) => (
+              <li key={check.name}>
+                <span className="med">{check.name}</span>
+                <CheckWord ok={check.ok} />
+                <span className="mid" lang="en">
+                  {check.detail}
+                </span>
+              </li>
+            ))}
+          </ul>
+        )}
+      </LoadedSection>
+      <LoadedSection
+        title={t.found}
+        hint={t.foundHint}
+        query={drift}
+        empty={<Empty command="gateway-ctl drift">{t.noDrift}</Empty>}
+      >
+        {(list) => <Found drifts={list} />}
+      </LoadedSection>
       <Loaded query={enforce} lines={8}>
         {(enforcement) => <Enforced enforcement={enforcement} />}
       </Loaded>
@@ -122,10 +125,9 @@ function Found({ drifts }: { drifts: Schemas['Drift'][] }) {
         {
           head: t.resource,
           cell: (drift) => (
-            <span className="two">
+            <TwoLines second={drift.type}>
               <span className="med">{drift.resource}</span>
-              <small>{drift.type}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: t.field, cell: (drift) => <code>{drift.field || '-'}</code> },

@@ -8,10 +8,11 @@ import { sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { StateWord, Tag } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 
 type Test = Schemas['TestDefinition']
@@ -35,7 +36,7 @@ export default function Tests() {
       }
       answer={tests ? <Sentence tests={tests} report={report} /> : text.common.loading}
     >
-      <Section
+      <LoadedSection
         title={t.list}
         actions={
           tests && tests.length > 0 ? (
@@ -55,15 +56,11 @@ export default function Tests() {
             </>
           ) : null
         }
+        query={read}
+        empty={<Empty command="gateway-ctl test-definitions">{t.what}</Empty>}
       >
-        <Loaded
-          query={read}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl test-definitions">{t.what}</Empty>}
-        >
-          {(list) => <List tests={list} results={report?.results ?? []} />}
-        </Loaded>
-      </Section>
+        {(list) => <List tests={list} results={report?.results ?? []} />}
+      </LoadedSection>
     </Page>
   )
 }
@@ -100,14 +97,13 @@ function List({ tests, results }: { tests: Test[]; results: Schemas['TestResult'
           head: t.name,
           bare: true,
           cell: (test) => (
-            <span className="two">
+            <TwoLines second={test.proto}>
               <span className="med">
                 <Link to={`/activity/tests/${test.id}`}>{test.name}</Link>
                 {test.gate ? <Tag>{t.gate}</Tag> : null}
                 {test.enabled ? null : <Tag>{t.disabled}</Tag>}
               </span>
-              <small>{test.proto}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: t.source, cell: (test) => source(test) },

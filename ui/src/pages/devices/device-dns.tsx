@@ -34,12 +34,7 @@ export function DeviceDns({ device }: { device: Schemas['Device'] }) {
       }
     >
       <Counted device={device} />
-      <Loaded
-        query={query}
-        lines={8}
-        isEmpty={(entries) => entries.length === 0}
-        empty={<Empty>{words.empty}</Empty>}
-      >
+      <Loaded query={query} lines={8} empty={<Empty>{words.empty}</Empty>}>
         {(entries) => (
           <Table
             label={text.devices.tabs.dns}

@@ -13,6 +13,7 @@ import { Icon } from '@/components/icons'
 import { Empty, Loaded, Skeleton } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Age } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText, type Text } from '@/text'
 import { formatNumber } from '@/text/format'
 import { CurrentPath } from './current-path'
@@ -49,7 +50,6 @@ export default function Devices() {
       <Loaded
         query={query}
         lines={8}
-        isEmpty={(all) => all.length === 0}
         empty={
           <Empty
             action={
@@ -263,15 +263,12 @@ function columnsOf(
       sort: (device) => device.name.toLowerCase(),
       bare: true,
       cell: (row) => (
-        <div className="two">
-          <span>
-            <Link className="med" to={`/devices/${row.id}`}>
-              {row.name}
-            </Link>
-            {row.randomized_mac ? <Tag>{text.devices.randomized}</Tag> : null}
-          </span>
-          <small>{row.hostname ?? row.vendor ?? row.mac ?? '-'}</small>
-        </div>
+        <TwoLines second={row.hostname ?? row.vendor ?? row.mac ?? '-'}>
+          <Link className="med" to={`/devices/${row.id}`}>
+            {row.name}
+          </Link>
+          {row.randomized_mac ? <Tag>{text.devices.randomized}</Tag> : null}
+        </TwoLines>
       ),
     },
     { head: text.devices.address, sort: addressKey, cell: (row) => row.ips?.[0] ?? '-' },

@@ -9,6 +9,7 @@ import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded } from '@/components/section'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -42,7 +43,6 @@ export default function Groups() {
     >
       <Loaded
         query={query}
-        isEmpty={(groups) => groups.length === 0}
         empty={
           <Empty
             action={
@@ -79,15 +79,14 @@ function useColumns(): Column<Group>[] {
       sort: (group) => group.name.toLowerCase(),
       bare: true,
       cell: (row) => (
-        <div className="two">
+        <TwoLines second={row.description}>
           <Link className="med" to={`/devices/groups/${row.id}`}>
             {row.color ? (
               <span className="swatch" style={{ background: row.color }} aria-hidden="true" />
             ) : null}
             {row.name}
           </Link>
-          {row.description ? <small>{row.description}</small> : null}
-        </div>
+        </TwoLines>
       ),
     },
     {

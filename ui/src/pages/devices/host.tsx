@@ -9,7 +9,7 @@ import { Page } from '@/components/answer'
 import { HostActions } from '@/components/hosts/host-actions'
 import { HostFacts } from '@/components/hosts/host-facts'
 import { nameOf, type Host } from '@/components/hosts/hosts'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { useText } from '@/text'
 
 export default function HostPage() {
@@ -40,9 +40,9 @@ export default function HostPage() {
           {words.gone}
         </Empty>
       ) : (
-        <Section title={words.ofDevice}>
-          <Loaded query={query}>{(known) => <HostFacts host={known} />}</Loaded>
-        </Section>
+        <LoadedSection title={words.ofDevice} query={query}>
+          {(known) => <HostFacts host={known} />}
+        </LoadedSection>
       )}
     </Page>
   )

@@ -36,12 +36,7 @@ export default function Hosts() {
       }
     >
       <StrangerSwitch />
-      <Loaded
-        query={query}
-        lines={8}
-        isEmpty={(all) => all.length === 0}
-        empty={<Empty>{words.empty}</Empty>}
-      >
+      <Loaded query={query} lines={8} empty={<Empty>{words.empty}</Empty>}>
         {(all) => <List all={all} />}
       </Loaded>
     </Page>

@@ -10,6 +10,7 @@ import type { Column } from '@/components/table'
 import { Icon } from '@/components/icons'
 import { Loaded } from '@/components/section'
 import { Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 import { trustClassOf } from './filters'
@@ -69,15 +70,12 @@ function useColumns(): Column<TrustClass>[] {
       sort: 'name',
       bare: true,
       cell: (row) => (
-        <div className="two">
-          <span>
-            <Link className="med" to={`/devices/trust-classes/${row.id}`}>
-              {row.name}
-            </Link>
-            {row.builtin ? <Tag>{words.builtin}</Tag> : null}
-          </span>
-          <small>{row.description}</small>
-        </div>
+        <TwoLines second={row.description}>
+          <Link className="med" to={`/devices/trust-classes/${row.id}`}>
+            {row.name}
+          </Link>
+          {row.builtin ? <Tag>{words.builtin}</Tag> : null}
+        </TwoLines>
       ),
     },
     {

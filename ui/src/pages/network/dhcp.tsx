@@ -9,9 +9,10 @@ import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
 import { Check } from '@/components/fields'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Clock } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { DhcpServer } from './dhcp-server'
 import { sizeOf, takenOf } from './range'
@@ -56,7 +57,7 @@ export default function Dhcp() {
         )
       }
     >
-      <Section
+      <LoadedSection
         title={words.leasesTitle}
         actions={
           <Check
@@ -65,29 +66,21 @@ export default function Dhcp() {
             onChange={(checked) => change({ leases: checked ? 'active' : undefined })}
           />
         }
+        query={leases}
+        empty={<p className="quiet">{words.leasesEmpty}</p>}
       >
-        <Loaded
-          query={leases}
-          isEmpty={(all) => all.length === 0}
-          empty={<p className="quiet">{words.leasesEmpty}</p>}
-        >
-          {(all) => <Leases leases={all.filter((lease) => !activeOnly || lease.state === 'active')} />}
-        </Loaded>
-      </Section>
-      <Section title={words.reservationsTitle}>
-        <Loaded
-          query={reservations}
-          isEmpty={(all) => all.length === 0}
-          empty={<Empty command={words.reservationsCommand}>{words.reservationsEmpty}</Empty>}
-        >
-          {(all) => <Reservations reservations={all} />}
-        </Loaded>
-      </Section>
-      <Section title={words.server} hint={words.serverHint}>
-        <Loaded query={config} lines={6}>
-          {(read) => <DhcpServer config={read} etag={config.data?.etag ?? null} />}
-        </Loaded>
-      </Section>
+        {(all) => <Leases leases={all.filter((lease) => !activeOnly || lease.state === 'active')} />}
+      </LoadedSection>
+      <LoadedSection
+        title={words.reservationsTitle}
+        query={reservations}
+        empty={<Empty command={words.reservationsCommand}>{words.reservationsEmpty}</Empty>}
+      >
+        {(all) => <Reservations reservations={all} />}
+      </LoadedSection>
+      <LoadedSection title={words.server} hint={words.serverHint} query={config} lines={6}>
+        {(read) => <DhcpServer config={read} etag={config.data?.etag ?? null} />}
+      </LoadedSection>
     </Page>
   )
 }
@@ -143,14 +136,13 @@ function Leases({ leases }: { leases: Lease[] }) {
       head: columns.host,
       sort: (lease) => lease.hostname ?? '',
       cell: (row) => (
-        <span className="two">
+        <TwoLines second={row.vendor_class}>
           {row.device_id ? (
             <Link to={`/devices/${row.device_id}`}>{row.hostname ?? row.mac}</Link>
           ) : (
             <span>{row.hostname ?? '-'}</span>
           )}
-          {row.vendor_class ? <small>{row.vendor_class}</small> : null}
-        </span>
+        </TwoLines>
       ),
     },
     { head: columns.mac, sort: (lease) => lease.mac, cell: (row) => <span className="mono">{row.mac}</span> },

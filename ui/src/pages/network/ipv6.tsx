@@ -6,7 +6,7 @@ import { Page } from '@/components/answer'
 import { useEdit } from '@/components/edit'
 import { EditForm, numberOf, textOf, wordsOf } from '@/components/form'
 import { FormFields } from '@/components/form-fields'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
 import { Addresses } from './interfaces'
@@ -25,11 +25,9 @@ export default function Ipv6() {
       }
     >
       <Now />
-      <Section title={words.settings} hint={words.settingsHint}>
-        <Loaded query={settings} lines={4}>
-          {(read) => <Form value={settingsForm(read)} etag={settings.data?.etag ?? null} />}
-        </Loaded>
-      </Section>
+      <LoadedSection title={words.settings} hint={words.settingsHint} query={settings} lines={4}>
+        {(read) => <Form value={settingsForm(read)} etag={settings.data?.etag ?? null} />}
+      </LoadedSection>
     </Page>
   )
 }
@@ -51,26 +49,24 @@ function Now() {
   const { columns, roles } = text.network.interfaces
   const interfaces = useGet('/interfaces', {}, { every: 15_000 })
   return (
-    <Section title={words.addresses} hint={words.addressesHint}>
-      <Loaded query={interfaces}>
-        {(all) => (
-          <Table
-            rows={all.filter((each) => each.role === 'lan' || each.role === 'uplink')}
-            id={(each) => each.name}
-            columns={[
-              { head: columns.name, bare: true, className: 'med', cell: (each) => each.name },
-              { head: columns.role, cell: (each) => roles[each.role] ?? each.role },
-              {
-                head: columns.addresses,
-                cell: (each) => (
-                  <Addresses addresses={each.addresses.filter((address) => address.includes(':'))} />
-                ),
-              },
-            ]}
-          />
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection title={words.addresses} hint={words.addressesHint} query={interfaces}>
+      {(all) => (
+        <Table
+          rows={all.filter((each) => each.role === 'lan' || each.role === 'uplink')}
+          id={(each) => each.name}
+          columns={[
+            { head: columns.name, bare: true, className: 'med', cell: (each) => each.name },
+            { head: columns.role, cell: (each) => roles[each.role] ?? each.role },
+            {
+              head: columns.addresses,
+              cell: (each) => (
+                <Addresses addresses={each.addresses.filter((address) => address.includes(':'))} />
+              ),
+            },
+          ]}
+        />
+      )}
+    </LoadedSection>
   )
 }
 

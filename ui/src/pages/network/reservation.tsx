@@ -5,7 +5,7 @@ import { ObjectForm } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { deletionOf, useObject } from '@/components/resource'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { useText } from '@/text'
 import { allReservations, ReservationFields } from './reservation-form'
 
@@ -36,19 +36,17 @@ export default function ReservationPage() {
           : null
       }
     >
-      <Section title={words.reservationsTitle}>
-        <Loaded query={reservation} lines={4}>
-          {(read) => (
-            <ObjectForm
-              key={mac}
-              resource={allReservations}
-              stored={{ data: read, etag: reservation.data?.etag ?? null }}
-            >
-              {(edit) => <ReservationFields edit={edit} isNew={false} />}
-            </ObjectForm>
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection title={words.reservationsTitle} query={reservation} lines={4}>
+        {(read) => (
+          <ObjectForm
+            key={mac}
+            resource={allReservations}
+            stored={{ data: read, etag: reservation.data?.etag ?? null }}
+          >
+            {(edit) => <ReservationFields edit={edit} isNew={false} />}
+          </ObjectForm>
+        )}
+      </LoadedSection>
     </ObjectPage>
   )
 }

@@ -6,7 +6,7 @@ import { ObjectForm } from '@/components/object-form'
 import { ObjectPage } from '@/components/object-page'
 import { usePageId } from '@/components/page-id'
 import { deletionOf, useObject } from '@/components/resource'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { useText } from '@/text'
 import { allSegments, SegmentFields } from './segment-form'
 
@@ -42,19 +42,17 @@ export default function SegmentPage() {
           : null
       }
     >
-      <Section title={words.settings}>
-        <Loaded query={segment} lines={5}>
-          {(read) => (
-            <ObjectForm
-              key={id}
-              resource={allSegments}
-              stored={{ data: read, etag: segment.data?.etag ?? null }}
-            >
-              {(edit) => <SegmentFields edit={edit} />}
-            </ObjectForm>
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection title={words.settings} query={segment} lines={5}>
+        {(read) => (
+          <ObjectForm
+            key={id}
+            resource={allSegments}
+            stored={{ data: read, etag: segment.data?.etag ?? null }}
+          >
+            {(edit) => <SegmentFields edit={edit} />}
+          </ObjectForm>
+        )}
+      </LoadedSection>
     </ObjectPage>
   )
 }

@@ -7,6 +7,7 @@ import { Icon } from '@/components/icons'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Age, Clock, useAge } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatAge, formatNumber, formatTime } from '@/text/format'
 import { numberChanges } from './timeline'
@@ -137,10 +138,9 @@ export function HealthTable({ health }: { health: Health[] }) {
           head: columns.uplink,
           bare: true,
           cell: (each) => (
-            <span className="two">
+            <TwoLines second={each.interface}>
               <span className="med">{each.uplink || each.interface}</span>
-              <small>{each.interface}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: columns.state, cell: (each) => <HealthState health={each} /> },
@@ -172,12 +172,11 @@ function HealthState({ health }: { health: Health }) {
   if (health.checked_at === null && health.state !== 'disabled')
     return <StateWord state="idle">{words.notProbed}</StateWord>
   return (
-    <span className="two">
+    <TwoLines second={health.since ? words.stateSince(age) : null}>
       <StateWord state={STATES[health.state] ?? 'unknown'}>
         {words.states[health.state] ?? health.state}
       </StateWord>
-      {health.since ? <small>{words.stateSince(age)}</small> : null}
-    </span>
+    </TwoLines>
   )
 }
 

@@ -6,7 +6,7 @@ import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
 import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection, Loaded } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { useNow } from '@/components/time'
 import { clockOf } from '@/components/time-drawing'
@@ -84,15 +84,15 @@ export default function UplinksPage() {
           </Loaded>
         )}
       </Loaded>
-      <Section title={words.decisions} hint={words.decisionsHint}>
-        <Loaded query={manager}>{(read) => <Decisions manager={read} />}</Loaded>
-      </Section>
-      <Section title={words.health} hint={words.healthHint}>
-        <Loaded query={health}>{(read) => <HealthTable health={read} />}</Loaded>
-      </Section>
-      <Section title={words.manager}>
-        <Loaded query={manager}>{(read) => <ManagerFacts manager={read} />}</Loaded>
-      </Section>
+      <LoadedSection title={words.decisions} hint={words.decisionsHint} query={manager}>
+        {(read) => <Decisions manager={read} />}
+      </LoadedSection>
+      <LoadedSection title={words.health} hint={words.healthHint} query={health}>
+        {(read) => <HealthTable health={read} />}
+      </LoadedSection>
+      <LoadedSection title={words.manager} query={manager}>
+        {(read) => <ManagerFacts manager={read} />}
+      </LoadedSection>
       <CaptiveCheck />
     </Page>
   )

@@ -9,10 +9,11 @@ import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { Dialog } from '@/components/dialog'
 import { Actions } from '@/components/menu'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Age, useAge } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -46,15 +47,13 @@ export default function Bridges() {
       }
       answer={health.error ? text.paths.unknownAnswer : <Sentence health={health.data?.data} />}
     >
-      <Section title={words.title}>
-        <Loaded
-          query={bridges}
-          isEmpty={(all) => all.length === 0}
-          empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
-        >
-          {(all) => <List bridges={all} health={health.data?.data} />}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={words.title}
+        query={bridges}
+        empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
+      >
+        {(all) => <List bridges={all} health={health.data?.data} />}
+      </LoadedSection>
     </Page>
   )
 }
@@ -91,12 +90,11 @@ function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] |
             head: columns.bridge,
             bare: true,
             cell: (bridge) => (
-              <span className="two">
+              <TwoLines second={kinds[bridge.kind] ?? bridge.kind}>
                 <Link className="med" to={`/paths/bridges/${bridge.id}`}>
                   {bridge.name}
                 </Link>
-                <small>{kinds[bridge.kind] ?? bridge.kind}</small>
-              </span>
+              </TwoLines>
             ),
           },
           {
@@ -146,10 +144,9 @@ export function Way({ bridge }: { bridge: Bridge }) {
   if (bridge.transport) {
     const { type, address, port } = bridge.transport
     return (
-      <span className="two">
-        <span>{address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`}</span>
-        <small>{transports[type] ?? type}</small>
-      </span>
+      <TwoLines second={transports[type] ?? type}>
+        {address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`}
+      </TwoLines>
     )
   }
   const from = bridge.source
@@ -186,10 +183,9 @@ export function LastTest({ test }: { test: Schemas['BridgeTest'] | null }) {
   if (!test) return <span className="dim">{words.untested}</span>
   if (!test.ok)
     return (
-      <span className="two">
+      <TwoLines second={test.error}>
         <StateWord state="down">{words.failed(text.common.ago(age))}</StateWord>
-        <small>{test.error}</small>
-      </span>
+      </TwoLines>
     )
   if (test.latency_ms === null) return <Age time={test.at} />
   return <>{words.tested(text.common.ago(age), `${formatNumber(test.latency_ms, 1)} ms`)}</>
@@ -258,12 +254,11 @@ export function Outcome({ outcome }: { outcome: Schemas['TestOutcome'] }) {
           {
             head: words.result,
             cell: (step) => (
-              <span className="two">
+              <TwoLines second={step.error}>
                 <StateWord state={step.ok ? 'ok' : 'down'}>
                   {step.ok ? words.stepOk : words.stepFailed}
                 </StateWord>
-                {step.error ? <small>{step.error}</small> : null}
-              </span>
+              </TwoLines>
             ),
           },
           { head: words.duration, numeric: true, cell: (step) => duration(step.latency_ms) },

@@ -7,9 +7,10 @@ import { Link } from '@/session/link'
 import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { Facts } from '@/components/facts'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
 
@@ -43,18 +44,16 @@ export default function Proxies() {
         )
       }
     >
-      <Section title={words.title}>
-        <Loaded
-          query={proxies}
-          isEmpty={(all) => all.length === 0}
-          empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
-        >
-          {(all) => <List proxies={all} relay={relay.data?.data} />}
-        </Loaded>
-      </Section>
-      <Section title={words.relayTitle} hint={words.relayHint}>
-        <Loaded query={relay}>{(status) => <RelayFacts status={status} />}</Loaded>
-      </Section>
+      <LoadedSection
+        title={words.title}
+        query={proxies}
+        empty={<Empty command={words.emptyCommand}>{words.empty}</Empty>}
+      >
+        {(all) => <List proxies={all} relay={relay.data?.data} />}
+      </LoadedSection>
+      <LoadedSection title={words.relayTitle} hint={words.relayHint} query={relay}>
+        {(status) => <RelayFacts status={status} />}
+      </LoadedSection>
     </Page>
   )
 }
@@ -130,17 +129,18 @@ function List({ proxies, relay }: { proxies: Proxy[]; relay: Tproxy | undefined 
         {
           head: columns.state,
           cell: (proxy) => (
-            <span className="two">
+            <TwoLines
+              second={
+                proxy.last_error ??
+                (typeof proxy.latency_ms === 'number'
+                  ? latency(`${formatNumber(proxy.latency_ms, 1)} ms`)
+                  : '')
+              }
+            >
               <StateWord state={proxyState(proxy.status)}>
                 {states[proxy.status ?? 'unknown'] ?? proxy.status}
               </StateWord>
-              <small>
-                {proxy.last_error ??
-                  (typeof proxy.latency_ms === 'number'
-                    ? latency(`${formatNumber(proxy.latency_ms, 1)} ms`)
-                    : '')}
-              </small>
-            </span>
+            </TwoLines>
           ),
         },
         {

@@ -31,12 +31,7 @@ export function Endpoints() {
         </Button>
       }
     >
-      <Loaded
-        query={endpoints}
-        lines={2}
-        isEmpty={(all) => all.length === 0}
-        empty={<p className="quiet">{words.endpointsEmpty}</p>}
-      >
+      <Loaded query={endpoints} lines={2} empty={<p className="quiet">{words.endpointsEmpty}</p>}>
         {(all) => <List endpoints={all} />}
       </Loaded>
       <Dialog open={open} onClose={() => setOpen(false)} title={words.endpointNew}>

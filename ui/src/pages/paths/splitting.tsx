@@ -6,7 +6,7 @@ import { Link } from '@/session/link'
 import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Table } from '@/components/table'
 import { useText } from '@/text'
@@ -27,21 +27,21 @@ export default function Splitting() {
       question={words.question}
       answer={status.error ? text.paths.unknownAnswer : <Sentence status={status.data?.data} />}
     >
-      <Section title={words.pools} hint={words.poolsHint}>
-        <Loaded
-          query={status}
-          isEmpty={(read) => read.policies.length === 0}
-          empty={<Empty command={words.poolsEmptyCommand}>{words.poolsEmpty}</Empty>}
-        >
-          {(read) => (
-            <>
-              {read.policies.map((pool) => (
-                <Pool key={pool.policy_id} pool={pool} />
-              ))}
-            </>
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={words.pools}
+        hint={words.poolsHint}
+        query={status}
+        isEmpty={(read) => read.policies.length === 0}
+        empty={<Empty command={words.poolsEmptyCommand}>{words.poolsEmpty}</Empty>}
+      >
+        {(read) => (
+          <>
+            {read.policies.map((pool) => (
+              <Pool key={pool.policy_id} pool={pool} />
+            ))}
+          </>
+        )}
+      </LoadedSection>
       <Activation status={status.data?.data} />
       <Endpoints />
       <div className="cols cols--2">
@@ -149,53 +149,48 @@ function Activation({ status }: { status: Status | undefined }) {
     call(client.POST('/splitting/activate', { body: input })),
   )
   return (
-    <Section title={words.activation} hint={words.activationHint}>
-      <Loaded query={policies} lines={2}>
-        {(all) => {
-          const candidates = all.filter(
-            (policy) => policy.splitting || policy.hops.filter((hop) => hop.type === 'vpn').length > 1,
-          )
-          if (candidates.length === 0) return <p className="quiet">{words.noCandidates}</p>
-          return (
-            <ul className="rows rows--act">
-              {candidates.map((policy) => {
-                const inForce = status?.policies.some((pool) => pool.policy_id === policy.id) ?? false
-                return (
-                  <li key={policy.id}>
-                    <span className="inline">
-                      <Link className="med" to={`/policies/${policy.id}`}>
-                        {policy.name}
-                      </Link>
-                      <span className="dim">{policy.splitting ? words.splits : words.splitsNot}</span>
-                      {policy.splitting && !inForce ? <Tag kind="pending">{words.inactive}</Tag> : null}
-                    </span>
-                    <Button
-                      size="small"
-                      needs="operator"
-                      busy={change.isPending}
-                      onClick={() =>
-                        change.mutate(
-                          { policy_id: policy.id, enabled: !policy.splitting },
-                          {
-                            onSuccess: ({ data, warnings }) =>
-                              say(
-                                data.enabled ? words.isOn(policy.name) : words.isOff(policy.name),
-                                warnings,
-                              ),
-                            onError: sayError,
-                          },
-                        )
-                      }
-                    >
-                      {policy.splitting ? words.deactivate : words.activate}
-                    </Button>
-                  </li>
-                )
-              })}
-            </ul>
-          )
-        }}
-      </Loaded>
-    </Section>
+    <LoadedSection title={words.activation} hint={words.activationHint} query={policies} lines={2}>
+      {(all) => {
+        const candidates = all.filter(
+          (policy) => policy.splitting || policy.hops.filter((hop) => hop.type === 'vpn').length > 1,
+        )
+        if (candidates.length === 0) return <p className="quiet">{words.noCandidates}</p>
+        return (
+          <ul className="rows rows--act">
+            {candidates.map((policy) => {
+              const inForce = status?.policies.some((pool) => pool.policy_id === policy.id) ?? false
+              return (
+                <li key={policy.id}>
+                  <span className="inline">
+                    <Link className="med" to={`/policies/${policy.id}`}>
+                      {policy.name}
+                    </Link>
+                    <span className="dim">{policy.splitting ? words.splits : words.splitsNot}</span>
+                    {policy.splitting && !inForce ? <Tag kind="pending">{words.inactive}</Tag> : null}
+                  </span>
+                  <Button
+                    size="small"
+                    needs="operator"
+                    busy={change.isPending}
+                    onClick={() =>
+                      change.mutate(
+                        { policy_id: policy.id, enabled: !policy.splitting },
+                        {
+                          onSuccess: ({ data, warnings }) =>
+                            say(data.enabled ? words.isOn(policy.name) : words.isOff(policy.name), warnings),
+                          onError: sayError,
+                        },
+                      )
+                    }
+                  >
+                    {policy.splitting ? words.deactivate : words.activate}
+                  </Button>
+                </li>
+              )
+            })}
+          </ul>
+        )
+      }}
+    </LoadedSection>
   )
 }

@@ -6,8 +6,9 @@ import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { useClasses } from './data'
 
@@ -40,19 +41,17 @@ export default function Classes() {
             : text.common.loading
       }
     >
-      <Section title={text.policies.classes} hint={text.policies.classesHint}>
-        <Loaded query={query}>
-          {(rows) => (
-            <DataTable
-              label={text.policies.classes}
-              rows={rows}
-              columns={columns}
-              id={(each) => each.id}
-              open={(each) => go(`/policies/classes/${each.id}`)}
-            />
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection title={text.policies.classes} hint={text.policies.classesHint} query={query}>
+        {(rows) => (
+          <DataTable
+            label={text.policies.classes}
+            rows={rows}
+            columns={columns}
+            id={(each) => each.id}
+            open={(each) => go(`/policies/classes/${each.id}`)}
+          />
+        )}
+      </LoadedSection>
     </Page>
   )
 }
@@ -65,15 +64,12 @@ function useColumns(): Column<PrivacyClass>[] {
       sort: 'name',
       bare: true,
       cell: (row) => (
-        <span className="two">
-          <span>
-            <Link className="med" to={`/policies/classes/${row.id}`}>
-              {row.name}
-            </Link>{' '}
-            {row.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
-          </span>
-          {row.description ? <small>{row.description}</small> : null}
-        </span>
+        <TwoLines second={row.description}>
+          <Link className="med" to={`/policies/classes/${row.id}`}>
+            {row.name}
+          </Link>{' '}
+          {row.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
+        </TwoLines>
       ),
     },
     {

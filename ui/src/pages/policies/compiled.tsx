@@ -7,7 +7,7 @@ import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { useText, type Text } from '@/text'
 import { Drift } from './drift'
 import { partsOf, searched, type Part } from './parts'
@@ -45,7 +45,7 @@ export default function Compiled() {
             : text.common.loading
       }
     >
-      <Section
+      <LoadedSection
         title={text.policies.compiled}
         hint={plan ? text.policies.compiledHint(plan.backend, plan.hash.slice(0, 12)) : undefined}
         actions={
@@ -61,11 +61,11 @@ export default function Compiled() {
             />
           </label>
         }
+        query={query}
+        lines={8}
       >
-        <Loaded query={query} lines={8}>
-          {(data) => <Plan plan={data} q={search.q ?? ''} />}
-        </Loaded>
-      </Section>
+        {(data) => <Plan plan={data} q={search.q ?? ''} />}
+      </LoadedSection>
       <Drift />
     </Page>
   )

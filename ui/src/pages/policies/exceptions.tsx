@@ -8,9 +8,10 @@ import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Clock, useNow } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatAge, formatTime } from '@/text/format'
 import { useNames } from './data'
@@ -57,21 +58,21 @@ export default function Exceptions() {
           />
         </Section>
       ) : null}
-      <Section title={text.policies.exceptions} hint={open ? undefined : text.policies.exceptionsHint}>
-        <Loaded
-          query={query}
-          isEmpty={(list) => list.every((each) => each.status !== 'active')}
-          empty={<Empty command="gateway-ctl exceptions">{text.policies.exceptionsEmpty}</Empty>}
-        >
-          {() => (
-            <ul className="rows excs">
-              {active.map((each) => (
-                <Active key={each.id} exception={each} />
-              ))}
-            </ul>
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={text.policies.exceptions}
+        hint={open ? undefined : text.policies.exceptionsHint}
+        query={query}
+        isEmpty={(list) => list.every((each) => each.status !== 'active')}
+        empty={<Empty command="gateway-ctl exceptions">{text.policies.exceptionsEmpty}</Empty>}
+      >
+        {() => (
+          <ul className="rows excs">
+            {active.map((each) => (
+              <Active key={each.id} exception={each} />
+            ))}
+          </ul>
+        )}
+      </LoadedSection>
       {ended.length > 0 ? (
         <Section title={text.policies.past}>
           <Past list={ended.slice(0, 50)} />
@@ -114,10 +115,9 @@ function Active({ exception }: { exception: Exception }) {
         </small>
         {exception.targets.length > 0 ? <small className="mono">{exception.targets.join(', ')}</small> : null}
       </span>
-      <span className="two">
-        <span>{text.policies.exceptionLeft(formatAge(left, text))}</span>
-        <small>{exception.expires_at ? text.policies.endsAt(formatTime(exception.expires_at)) : '-'}</small>
-      </span>
+      <TwoLines second={exception.expires_at ? text.policies.endsAt(formatTime(exception.expires_at)) : '-'}>
+        {text.policies.exceptionLeft(formatAge(left, text))}
+      </TwoLines>
       <ActiveButtons exception={exception} name={name} left={left} />
     </li>
   )

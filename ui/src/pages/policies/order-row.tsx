@@ -9,6 +9,7 @@ import { IconButton } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Actions } from '@/components/menu'
 import { Glyph, Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatBytes, formatTime } from '@/text/format'
 import { sourceWords, useNames } from './data'
@@ -58,22 +59,25 @@ export function OrderRow(props: Props) {
         <Handles {...props} />
       </td>
       <td>
-        <span className="two">
+        <TwoLines
+          second={
+            <>
+              {sourceWords(policy, names, text)}
+              {policy.ended_at
+                ? `, ${text.policies.ended}`
+                : policy.expires_at
+                  ? `, ${text.policies.expiresAt(formatTime(policy.expires_at))}`
+                  : ''}
+            </>
+          }
+        >
           <span className="named">
             <Link className="med" to={`/policies/${policy.id}`}>
               {name}
             </Link>
             <Badges pending={pending} conflicts={conflicts} />
           </span>
-          <small>
-            {sourceWords(policy, names, text)}
-            {policy.ended_at
-              ? `, ${text.policies.ended}`
-              : policy.expires_at
-                ? `, ${text.policies.expiresAt(formatTime(policy.expires_at))}`
-                : ''}
-          </small>
-        </span>
+        </TwoLines>
       </td>
       <td data-l={text.policies.columns.hops}>
         <PolicyHops policy={policy} />
@@ -214,11 +218,12 @@ function FailWord({ policy, pending }: { policy: Policy; pending: Pending | unde
   const own = (policy.effective ?? policy).fail_policy ?? 'fail-closed'
   const active = pending?.applied?.fail_policy
   return (
-    <span className="two">
+    <TwoLines
+      second={
+        active && active !== own ? text.policies.activeNow(text.policies.failWords[active] ?? active) : null
+      }
+    >
       <span title={text.policies.failMeans[own]}>{text.policies.failWords[own] ?? own}</span>
-      {active && active !== own ? (
-        <small>{text.policies.activeNow(text.policies.failWords[active] ?? active)}</small>
-      ) : null}
-    </span>
+    </TwoLines>
   )
 }

@@ -49,7 +49,6 @@ export default function Order() {
         <Loaded
           query={query}
           lines={8}
-          isEmpty={(list) => list.length === 0}
           empty={
             <Empty action={<NewPolicy />} command="gateway-ctl apply plan.json">
               {text.policies.empty}

@@ -6,8 +6,9 @@ import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { Hops } from './hops'
 import { bodyOf, draftOf, kindOf, startOf, type Preset } from './preset-model'
@@ -39,17 +40,14 @@ export default function Presets() {
             : text.common.loading
       }
     >
-      <Section title={words.label} hint={words.hint}>
-        <Loaded
-          query={query}
-          isEmpty={(rows) => rows.length === 0}
-          empty={<Empty command="GET /api/v1/presets">{words.empty}</Empty>}
-        >
-          {(rows) => (
-            <DataTable label={words.label} rows={rows} columns={columns} id={(preset) => preset.id} />
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={words.label}
+        hint={words.hint}
+        query={query}
+        empty={<Empty command="GET /api/v1/presets">{words.empty}</Empty>}
+      >
+        {(rows) => <DataTable label={words.label} rows={rows} columns={columns} id={(preset) => preset.id} />}
+      </LoadedSection>
     </Page>
   )
 }
@@ -74,15 +72,12 @@ function useColumns(): Column<Preset>[] {
       sort: 'name',
       bare: true,
       cell: (row) => (
-        <span className="two">
-          <span>
-            <Link className="med" to={`/policies/presets/${row.id}`}>
-              {row.name}
-            </Link>{' '}
-            {row.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
-          </span>
-          {row.description ? <small>{row.description}</small> : null}
-        </span>
+        <TwoLines second={row.description}>
+          <Link className="med" to={`/policies/presets/${row.id}`}>
+            {row.name}
+          </Link>{' '}
+          {row.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
+        </TwoLines>
       ),
     },
     {

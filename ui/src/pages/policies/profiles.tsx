@@ -6,8 +6,9 @@ import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { DataTable } from '@/components/data-table'
 import type { Column } from '@/components/table'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 import { useChains, useClasses, useProfiles } from './data'
@@ -48,24 +49,22 @@ export default function Profiles() {
             : text.common.loading
       }
     >
-      <Section title={text.policies.profiles} hint={text.policies.profilesHint}>
-        <Loaded
-          query={profiles}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl profiles">{text.policies.profilesEmpty}</Empty>}
-        >
-          {(list) => <ProfileTable list={list} />}
-        </Loaded>
-      </Section>
-      <Section title={text.policies.chains} hint={text.policies.chainsHint}>
-        <Loaded
-          query={chains}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl chains">{text.policies.chainsEmpty}</Empty>}
-        >
-          {(list) => <ChainTable list={list} />}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={text.policies.profiles}
+        hint={text.policies.profilesHint}
+        query={profiles}
+        empty={<Empty command="gateway-ctl profiles">{text.policies.profilesEmpty}</Empty>}
+      >
+        {(list) => <ProfileTable list={list} />}
+      </LoadedSection>
+      <LoadedSection
+        title={text.policies.chains}
+        hint={text.policies.chainsHint}
+        query={chains}
+        empty={<Empty command="gateway-ctl chains">{text.policies.chainsEmpty}</Empty>}
+      >
+        {(list) => <ChainTable list={list} />}
+      </LoadedSection>
     </Page>
   )
 }
@@ -81,12 +80,11 @@ function ProfileTable({ list }: { list: Profile[] }) {
       sort: 'name',
       bare: true,
       cell: (row) => (
-        <span className="two">
+        <TwoLines second={row.description}>
           <Link className="med" to={`/policies/profiles/${row.id}`}>
             {row.name}
           </Link>
-          {row.description ? <small>{row.description}</small> : null}
-        </span>
+        </TwoLines>
       ),
     },
     {

@@ -8,11 +8,12 @@ import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon, type IconName } from '@/components/icons'
 import { CheckReason, English } from '@/components/said'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection, Loaded, Section } from '@/components/section'
 import { Segmented } from '@/components/segmented'
 import { StateWord, type State } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatAge, formatBytes, formatNumber } from '@/text/format'
 import { subsystemName } from '@/pages/overview/subsystems-panel'
@@ -78,16 +79,12 @@ export default function About() {
       <Loaded query={observer} lines={6}>
         {(list) => <Parts parts={list} />}
       </Loaded>
-      <Section title={t.host}>
-        <Loaded query={platform} lines={6}>
-          {(host) => <Host host={host} status={status.data?.data} />}
-        </Loaded>
-      </Section>
-      <Section title={t.nics}>
-        <Loaded query={platform} lines={3}>
-          {(host) => <Nics nics={host.nics} />}
-        </Loaded>
-      </Section>
+      <LoadedSection title={t.host} query={platform} lines={6}>
+        {(host) => <Host host={host} status={status.data?.data} />}
+      </LoadedSection>
+      <LoadedSection title={t.nics} query={platform} lines={3}>
+        {(host) => <Nics nics={host.nics} />}
+      </LoadedSection>
     </Page>
   )
 }
@@ -135,16 +132,15 @@ function Parts({ parts }: { parts: Schemas['Observation'][] }) {
               head: t.part,
               bare: true,
               cell: (part) => (
-                <span className="two">
+                <TwoLines
+                  second={
+                    part.message && !(part.state === 'ok' && text.server) ? <CheckReason {...part} /> : null
+                  }
+                >
                   <span className="med" title={part.subsystem}>
                     {subsystemName(part.subsystem, text)}
                   </span>
-                  {part.message && !(part.state === 'ok' && text.server) ? (
-                    <small>
-                      <CheckReason {...part} />
-                    </small>
-                  ) : null}
-                </span>
+                </TwoLines>
               ),
             },
             {

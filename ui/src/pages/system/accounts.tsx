@@ -10,7 +10,7 @@ import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
 import { PasswordField } from '@/components/password-field'
-import { Empty, Failure, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty, Failure, Section } from '@/components/section'
 import { StateWord, Tag } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
@@ -35,22 +35,23 @@ export default function Accounts() {
       }
       answer={<Sentence users={users.data?.data} keys={keys.data?.data} />}
     >
-      <Section title={t.users}>
-        <Loaded
-          query={users}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gatewayd user add --username anna --role admin">{t.noUsers}</Empty>}
-        >
-          {(list) => <Users users={list} />}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={t.users}
+        query={users}
+        empty={<Empty command="gatewayd user add --username anna --role admin">{t.noUsers}</Empty>}
+      >
+        {(list) => <Users users={list} />}
+      </LoadedSection>
       {status?.auth === 'session' ? <ChangePassword /> : null}
       <Keys query={keys} />
-      <Section title={t.sessions} hint={t.sessionsHint}>
-        <Loaded query={sessions} isEmpty={(list) => list.length === 0} empty={<Empty>{t.noSessions}</Empty>}>
-          {(list) => <Sessions sessions={list} />}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={t.sessions}
+        hint={t.sessionsHint}
+        query={sessions}
+        empty={<Empty>{t.noSessions}</Empty>}
+      >
+        {(list) => <Sessions sessions={list} />}
+      </LoadedSection>
     </Page>
   )
 }

@@ -5,10 +5,11 @@ import { useChange, useGet } from '@/api/query'
 import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age, Clock, useAge } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatBytes, formatTime } from '@/text/format'
 import { BackupConfig } from './backup-config'
@@ -42,35 +43,30 @@ export default function Backups() {
       }
       answer={status.data ? <Sentence status={status.data.data} /> : text.common.loading}
     >
-      <Section title={t.status}>
-        <Loaded query={status} lines={4}>
-          {(value) => <Target status={value} />}
-        </Loaded>
-      </Section>
+      <LoadedSection title={t.status} query={status} lines={4}>
+        {(value) => <Target status={value} />}
+      </LoadedSection>
       <div className="pair">
         <Export />
         <Import />
       </div>
-      <Section title={t.config}>
-        <Loaded query={config} lines={6}>
-          {(value) => (
-            <BackupConfig
-              config={value}
-              etag={config.data?.etag ?? null}
-              zone={status.data?.data.time_zone ?? '-'}
-            />
-          )}
-        </Loaded>
-      </Section>
-      <Section title={t.history}>
-        <Loaded
-          query={status}
-          isEmpty={(value) => value.history.length === 0}
-          empty={<Empty>{t.noRuns}</Empty>}
-        >
-          {(value) => <History runs={value.history} />}
-        </Loaded>
-      </Section>
+      <LoadedSection title={t.config} query={config} lines={6}>
+        {(value) => (
+          <BackupConfig
+            config={value}
+            etag={config.data?.etag ?? null}
+            zone={status.data?.data.time_zone ?? '-'}
+          />
+        )}
+      </LoadedSection>
+      <LoadedSection
+        title={t.history}
+        query={status}
+        isEmpty={(value) => value.history.length === 0}
+        empty={<Empty>{t.noRuns}</Empty>}
+      >
+        {(value) => <History runs={value.history} />}
+      </LoadedSection>
     </Page>
   )
 }
@@ -137,10 +133,9 @@ function History({ runs }: { runs: Schemas['BackupRun'][] }) {
           head: t.name,
           bare: true,
           cell: (run) => (
-            <span className="two">
+            <TwoLines second={run.target}>
               <span className="med">{run.name || '-'}</span>
-              <small>{run.target}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: t.trigger, cell: (run) => t.triggers[run.trigger] ?? run.trigger },
@@ -148,14 +143,13 @@ function History({ runs }: { runs: Schemas['BackupRun'][] }) {
         {
           head: t.result,
           cell: (run) => (
-            <span className="two">
+            <TwoLines second={(run.error ?? run.warning) ? (run.error ?? run.warning) : null}>
               {run.result === 'ok' ? (
                 <StateWord state="ok">{t.ok}</StateWord>
               ) : (
                 <StateWord state="degraded">{run.result === 'failed' ? t.bad : run.result}</StateWord>
               )}
-              {(run.error ?? run.warning) ? <small>{run.error ?? run.warning}</small> : null}
-            </span>
+            </TwoLines>
           ),
         },
       ]}

@@ -14,6 +14,7 @@ import { Empty, Failure, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age, Clock } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 
 type Key = Schemas['KeyView']
@@ -58,7 +59,7 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
           }}
         />
       ) : null}
-      <Loaded query={query} isEmpty={(list) => list.length === 0} empty={<Empty>{t.noKeys}</Empty>}>
+      <Loaded query={query} empty={<Empty>{t.noKeys}</Empty>}>
         {(list) => <KeyTable keys={list} onRevoke={setRevoking} />}
       </Loaded>
       {revoking ? (
@@ -112,14 +113,7 @@ function KeyTable({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => voi
         },
         {
           head: t.createdBy,
-          cell: (key) => (
-            <span className="two">
-              <span>{key.created_by}</span>
-              <small>
-                <Age time={key.created_at} />
-              </small>
-            </span>
-          ),
+          cell: (key) => <TwoLines second={<Age time={key.created_at} />}>{key.created_by}</TwoLines>,
         },
         {
           numeric: true,

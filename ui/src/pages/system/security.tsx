@@ -4,7 +4,7 @@ import { isSupported } from '@/api/operations'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { Page } from '@/components/answer'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useText } from '@/text'
 import { Deadman } from './deadman'
@@ -37,11 +37,9 @@ export default function Security() {
         )
       }
     >
-      <Section title={t.secrets} hint={t.secretsHint}>
-        <Loaded query={secrets} lines={5}>
-          {(status) => <Secrets status={status} />}
-        </Loaded>
-      </Section>
+      <LoadedSection title={t.secrets} hint={t.secretsHint} query={secrets} lines={5}>
+        {(status) => <Secrets status={status} />}
+      </LoadedSection>
       <Section
         title={t.tls}
         actions={
@@ -52,16 +50,12 @@ export default function Security() {
       >
         <Transport />
       </Section>
-      <Section title={t.pq} hint={t.pqHint}>
-        <Loaded query={exchange} lines={5}>
-          {(status) => <KeyExchange status={status} />}
-        </Loaded>
-      </Section>
-      <Section title={t.deadman} hint={t.deadmanHint}>
-        <Loaded query={deadman} lines={4}>
-          {(status) => <Deadman status={status} />}
-        </Loaded>
-      </Section>
+      <LoadedSection title={t.pq} hint={t.pqHint} query={exchange} lines={5}>
+        {(status) => <KeyExchange status={status} />}
+      </LoadedSection>
+      <LoadedSection title={t.deadman} hint={t.deadmanHint} query={deadman} lines={4}>
+        {(status) => <Deadman status={status} />}
+      </LoadedSection>
       {isSupported('POST /system/wipe') ? (
         <Section title={t.wipe} hint={t.wipeHint}>
           <Wipe />

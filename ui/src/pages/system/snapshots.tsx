@@ -7,9 +7,10 @@ import { useSearchParams } from '@/session/search-params'
 import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { Age, useAge } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatBytes } from '@/text/format'
 import { PlanResult } from './plan-result'
@@ -30,24 +31,24 @@ export default function Snapshots() {
       answer={read.data ? <Sentence snapshots={read.data.data} /> : text.common.loading}
     >
       {result ? <PlanResult result={result} title={t.result} /> : null}
-      <Section title={t.list} hint={t.hint} actions={<TakeSnapshot />}>
-        <Loaded
-          query={read}
-          isEmpty={(list) => list.length === 0}
-          empty={<Empty command="gateway-ctl snapshots">{t.noneHint}</Empty>}
-        >
-          {(list) => (
-            <List
-              snapshots={list}
-              selected={search.snapshot}
-              onSelect={(name) => {
-                setResult(undefined)
-                change({ snapshot: name === search.snapshot ? undefined : name })
-              }}
-            />
-          )}
-        </Loaded>
-      </Section>
+      <LoadedSection
+        title={t.list}
+        hint={t.hint}
+        actions={<TakeSnapshot />}
+        query={read}
+        empty={<Empty command="gateway-ctl snapshots">{t.noneHint}</Empty>}
+      >
+        {(list) => (
+          <List
+            snapshots={list}
+            selected={search.snapshot}
+            onSelect={(name) => {
+              setResult(undefined)
+              change({ snapshot: name === search.snapshot ? undefined : name })
+            }}
+          />
+        )}
+      </LoadedSection>
       {chosen ? (
         <RollbackPreview
           key={chosen.name}
@@ -130,12 +131,15 @@ function List({ snapshots, selected, onSelect }: ListProps) {
         {
           head: t.content,
           cell: (snapshot) => (
-            <span className="two">
-              <span>{snapshot.summary}</span>
-              <small>
-                {text.system.about.revision} {snapshot.revision}, {snapshot.version}
-              </small>
-            </span>
+            <TwoLines
+              second={
+                <>
+                  {text.system.about.revision} {snapshot.revision}, {snapshot.version}
+                </>
+              }
+            >
+              {snapshot.summary}
+            </TwoLines>
           ),
         },
         { head: t.size, numeric: true, className: 'nowrap', cell: (snapshot) => formatBytes(snapshot.size) },

@@ -5,13 +5,14 @@ import { useChange, useGet } from '@/api/query'
 import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { ErrorSummary } from '@/components/fields'
-import { Failure, Loaded, Section } from '@/components/section'
+import { LoadedSection, Failure, Section } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { ImportFields } from '@/components/tunnel-import/fields'
 import { FileDrop } from '@/components/tunnel-import/file-drop'
 import { TunnelPreview } from '@/components/tunnel-import/preview'
 import { useTunnelImport } from '@/components/tunnel-import/use-import'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { StepPage, type StepProps } from './step'
 
@@ -72,17 +73,15 @@ export function PathStep(props: StepProps) {
       disabled={isFile ? chosen.name === '' || chosen.error !== null : taken === undefined}
     >
       {have.length > 0 ? (
-        <Section title={t.have}>
-          <Loaded query={tunnels}>
-            {(list) => (
-              <Tunnels
-                list={list}
-                taken={taken}
-                onTake={(tunnel) => props.finish(tunnel.name, { tunnel: tunnel.id })}
-              />
-            )}
-          </Loaded>
-        </Section>
+        <LoadedSection title={t.have} query={tunnels}>
+          {(list) => (
+            <Tunnels
+              list={list}
+              taken={taken}
+              onTake={(tunnel) => props.finish(tunnel.name, { tunnel: tunnel.id })}
+            />
+          )}
+        </LoadedSection>
       ) : null}
       {isFile ? <ImportedFile chosen={chosen} error={bring.error} /> : <FileDrop onFile={chosen.choose} />}
     </StepPage>
@@ -140,10 +139,9 @@ function Tunnels({ list, taken, onTake }: TunnelsProps) {
       columns={[
         {
           cell: (tunnel) => (
-            <span className="two">
+            <TwoLines second={tunnel.type}>
               <span className="med">{tunnel.name}</span>
-              <small>{tunnel.type}</small>
-            </span>
+            </TwoLines>
           ),
         },
         { cell: (tunnel) => <TunnelState tunnel={tunnel} /> },

@@ -8,6 +8,7 @@ import { Failure, Loaded } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { useNow } from '@/components/time'
 import { Table } from '@/components/table'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 import { StepPage, type StepProps } from './step'
@@ -99,10 +100,9 @@ function WireTable({ list, wan, lan, onChoose }: TableProps) {
           head: t.interface,
           bare: true,
           cell: (each) => (
-            <span className="two">
+            <TwoLines second={each.kind || each.mac}>
               <span className="med mono">{each.name}</span>
-              <small>{each.kind || each.mac}</small>
-            </span>
+            </TwoLines>
           ),
         },
         {

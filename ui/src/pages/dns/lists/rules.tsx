@@ -12,6 +12,7 @@ import { PickMany } from '@/components/picker'
 import { resource } from '@/components/resource'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { numberOf } from '../numbers'
 import { useDeviceNames, type Names } from '../names'
@@ -69,26 +70,32 @@ export function Rules() {
           sort: 'pattern',
           bare: true,
           cell: (row) => (
-            <span className="two">
+            <TwoLines
+              second={
+                <>
+                  {rules.matches[row.match] ?? row.match}
+                  {row.qtypes.length > 0 ? `, ${row.qtypes.join(' ')}` : ''}
+                  {row.comment ? `; ${row.comment}` : ''}
+                </>
+              }
+            >
               <span className="mono med breaks">{row.pattern}</span>
-              <small>
-                {rules.matches[row.match] ?? row.match}
-                {row.qtypes.length > 0 ? `, ${row.qtypes.join(' ')}` : ''}
-                {row.comment ? `; ${row.comment}` : ''}
-              </small>
-            </span>
+            </TwoLines>
           ),
         },
         { head: columns.action, sort: 'action', cell: (row) => <RuleAction rule={row} /> },
         {
           head: columns.scope,
           cell: (row) => (
-            <span className="two">
+            <TwoLines
+              second={
+                row.schedule
+                  ? lists.scheduleOf(row.schedule.days, row.schedule.start, row.schedule.end)
+                  : null
+              }
+            >
               {scopeOf(row.scope, devices, groups, lists)}
-              {row.schedule ? (
-                <small>{lists.scheduleOf(row.schedule.days, row.schedule.start, row.schedule.end)}</small>
-              ) : null}
-            </span>
+            </TwoLines>
           ),
         },
         { head: columns.hits, sort: 'hits', numeric: true, cell: (row) => numberOf(row.hits) },

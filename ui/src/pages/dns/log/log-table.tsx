@@ -7,6 +7,7 @@ import type { Search } from '@/session/search-params'
 import { Button } from '@/components/button'
 import { Actions } from '@/components/menu'
 import { Tag } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatTime } from '@/text/format'
 import type { Entry } from './filters'
@@ -256,7 +257,7 @@ function ClientName({ client, filterBy }: ClientProps) {
   if (!client) return <span className="dim">{log.noClient}</span>
   const name = client.name ?? client.ip
   return (
-    <span className="two">
+    <TwoLines second={client.name ? client.ip : log.unknownClient}>
       {client.device_id ? (
         <Link className="med" to={`/devices/${client.device_id}`}>
           {name}
@@ -270,8 +271,7 @@ function ClientName({ client, filterBy }: ClientProps) {
           {name}
         </button>
       )}
-      <small>{client.name ? client.ip : log.unknownClient}</small>
-    </span>
+    </TwoLines>
   )
 }
 

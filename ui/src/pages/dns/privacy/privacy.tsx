@@ -3,7 +3,7 @@
 import type { ReactNode } from 'react'
 import { useGet } from '@/api/query'
 import { Page } from '@/components/answer'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import { Link } from '@/session/link'
@@ -62,27 +62,25 @@ function Coverage() {
   const { coverage } = text.dns.privacy
   const query = useGet('/privacy/status')
   return (
-    <Section title={coverage.title} hint={coverage.hint}>
-      <Loaded query={query}>
-        {(status) => (
-          <dl className="kv">
-            <Fact label={coverage.protected}>
-              {coverage.ofAll(status.coverage.protected, status.coverage.devices_total)}
-            </Fact>
-            <Fact label={coverage.exempt}>
-              {coverage.ofAll(status.coverage.exempt, status.coverage.devices_total)}
-            </Fact>
-            <Fact label={coverage.risk}>{coverage.risks[status.risk] ?? status.risk}</Fact>
-            <Fact label={coverage.lists}>
-              {coverage.listsValue(status.lists.doh_ips, status.lists.doh_domains)}
-            </Fact>
-            <Fact label={coverage.updated}>
-              {status.lists.updated ? <Age time={status.lists.updated} /> : coverage.builtin}
-            </Fact>
-          </dl>
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection title={coverage.title} hint={coverage.hint} query={query}>
+      {(status) => (
+        <dl className="kv">
+          <Fact label={coverage.protected}>
+            {coverage.ofAll(status.coverage.protected, status.coverage.devices_total)}
+          </Fact>
+          <Fact label={coverage.exempt}>
+            {coverage.ofAll(status.coverage.exempt, status.coverage.devices_total)}
+          </Fact>
+          <Fact label={coverage.risk}>{coverage.risks[status.risk] ?? status.risk}</Fact>
+          <Fact label={coverage.lists}>
+            {coverage.listsValue(status.lists.doh_ips, status.lists.doh_domains)}
+          </Fact>
+          <Fact label={coverage.updated}>
+            {status.lists.updated ? <Age time={status.lists.updated} /> : coverage.builtin}
+          </Fact>
+        </dl>
+      )}
+    </LoadedSection>
   )
 }
 

@@ -3,8 +3,9 @@
 import { useGet, type Data } from '@/api/query'
 import { Link } from '@/session/link'
 import { DataTable } from '@/components/data-table'
-import { Loaded, Section } from '@/components/section'
+import { LoadedSection } from '@/components/section'
 import { Age } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -12,15 +13,14 @@ export function Clients() {
   const { clients } = useText().dns.upstreams
   const query = useGet('/dns/clients')
   return (
-    <Section title={clients.title} hint={clients.hint}>
-      <Loaded
-        query={query}
-        isEmpty={(rows) => rows.length === 0}
-        empty={<p className="mid">{clients.empty}</p>}
-      >
-        {(rows) => <ClientTable rows={rows} />}
-      </Loaded>
-    </Section>
+    <LoadedSection
+      title={clients.title}
+      hint={clients.hint}
+      query={query}
+      empty={<p className="mid">{clients.empty}</p>}
+    >
+      {(rows) => <ClientTable rows={rows} />}
+    </LoadedSection>
   )
 }
 
@@ -38,7 +38,7 @@ function ClientTable({ rows }: { rows: Data<'/dns/clients'> }) {
           sort: (row) => row.client.name ?? row.client.ip,
           bare: true,
           cell: (row) => (
-            <span className="two">
+            <TwoLines second={row.client.name ? row.client.ip : null}>
               {row.client.device_id ? (
                 <Link className="med" to={`/devices/${row.client.device_id}`}>
                   {row.client.name ?? row.client.ip}
@@ -46,8 +46,7 @@ function ClientTable({ rows }: { rows: Data<'/dns/clients'> }) {
               ) : (
                 <span className="med">{row.client.name ?? row.client.ip}</span>
               )}
-              {row.client.name ? <small>{row.client.ip}</small> : null}
-            </span>
+            </TwoLines>
           ),
         },
         {

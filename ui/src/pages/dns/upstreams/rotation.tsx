@@ -7,7 +7,7 @@ import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { useDraft } from '@/components/draft'
 import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
-import { Failure, Loaded, Section } from '@/components/section'
+import { LoadedSection, Failure } from '@/components/section'
 import { useText } from '@/text'
 
 type Fields = Schemas['DnsRotation']
@@ -16,9 +16,9 @@ export function Rotation() {
   const text = useText()
   const query = useGet('/dns/rotation')
   return (
-    <Section title={text.dns.upstreams.rotation.title}>
-      <Loaded query={query}>{(data) => <RotationForm key={JSON.stringify(data)} base={data} />}</Loaded>
-    </Section>
+    <LoadedSection title={text.dns.upstreams.rotation.title} query={query}>
+      {(data) => <RotationForm key={JSON.stringify(data)} base={data} />}
+    </LoadedSection>
   )
 }
 

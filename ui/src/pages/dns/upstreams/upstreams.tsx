@@ -5,8 +5,9 @@ import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { Page } from '@/components/answer'
 import { DataTable } from '@/components/data-table'
-import { Empty, Loaded, Section } from '@/components/section'
+import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { formatNumber, formatTime } from '@/text/format'
 import type { Schemas } from '@/api/client'
@@ -86,27 +87,27 @@ function UpstreamList() {
   const { list } = useText().dns.upstreams
   const query = useGet('/dns/status', {}, { every: 5000 })
   return (
-    <Section title={list.title} hint={list.hint}>
-      <Loaded
-        query={query}
-        isEmpty={(status) => status.upstreams.length === 0}
-        empty={<Empty>{list.empty}</Empty>}
-      >
-        {(status) => (
-          <>
-            <UpstreamTable rows={distinct(status.upstreams)} />
-            {status.problems.length > 0 ? (
-              <div className="err">
-                <p className="strong">{list.problems}</p>
-                {status.problems.map((problem) => (
-                  <p key={problem}>{problem}</p>
-                ))}
-              </div>
-            ) : null}
-          </>
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection
+      title={list.title}
+      hint={list.hint}
+      query={query}
+      isEmpty={(status) => status.upstreams.length === 0}
+      empty={<Empty>{list.empty}</Empty>}
+    >
+      {(status) => (
+        <>
+          <UpstreamTable rows={distinct(status.upstreams)} />
+          {status.problems.length > 0 ? (
+            <div className="err">
+              <p className="strong">{list.problems}</p>
+              {status.problems.map((problem) => (
+                <p key={problem}>{problem}</p>
+              ))}
+            </div>
+          ) : null}
+        </>
+      )}
+    </LoadedSection>
   )
 }
 
@@ -130,12 +131,11 @@ function UpstreamTable({ rows }: { rows: ReturnType<typeof distinct> }) {
           sort: 'address',
           bare: true,
           cell: (row) => (
-            <span className="two">
+            <TwoLines second={text.dns.zones.forwarders.protocols[row.protocol] ?? row.protocol}>
               <Link className="med mono" to="/dns" search={{ upstream: row.address }}>
                 {row.address}
               </Link>
-              <small>{text.dns.zones.forwarders.protocols[row.protocol] ?? row.protocol}</small>
-            </span>
+            </TwoLines>
           ),
         },
         {
@@ -185,40 +185,38 @@ function Facts() {
   const { facts } = text.dns.upstreams
   const query = useGet('/dns/status', {}, { every: 5000 })
   return (
-    <Section title={facts.title}>
-      <Loaded query={query}>
-        {(status) => (
-          <dl className="facts dns-facts">
-            <Fact label={facts.running}>
-              <StateWord state={status.running ? 'ok' : 'down'}>
-                {status.running ? facts.states.running : facts.states.stopped}
-              </StateWord>
-            </Fact>
-            <Fact label={facts.listen}>
-              {status.listen.map(({ address, error }) => (
-                <span key={address} className="mono">
-                  {address}
-                  {error ? ` (${error})` : ''}{' '}
-                </span>
-              ))}
-            </Fact>
-            <Fact label={facts.backend}>{facts.backends[status.backend] ?? status.backend}</Fact>
-            <Fact label={facts.mode}>{facts.modes[status.mode] ?? status.mode}</Fact>
-            <Fact label={facts.dnssec}>{status.dnssec ? facts.validated : facts.notValidated}</Fact>
-            <Fact label={facts.filter}>
-              {status.blocking.paused_until
-                ? facts.filterPaused(formatTime(status.blocking.paused_until))
-                : status.blocking.enabled
-                  ? facts.filterOn(status.blocking.mode, status.blocking.ttl)
-                  : facts.filterOff}
-            </Fact>
-            <Fact label={facts.packetCache}>{formatNumber(status.repeated)}</Fact>
-            <Fact label={facts.overloaded}>{formatNumber(status.overloaded)}</Fact>
-            <Fact label={facts.limited}>{formatNumber(status.limited)}</Fact>
-          </dl>
-        )}
-      </Loaded>
-    </Section>
+    <LoadedSection title={facts.title} query={query}>
+      {(status) => (
+        <dl className="facts dns-facts">
+          <Fact label={facts.running}>
+            <StateWord state={status.running ? 'ok' : 'down'}>
+              {status.running ? facts.states.running : facts.states.stopped}
+            </StateWord>
+          </Fact>
+          <Fact label={facts.listen}>
+            {status.listen.map(({ address, error }) => (
+              <span key={address} className="mono">
+                {address}
+                {error ? ` (${error})` : ''}{' '}
+              </span>
+            ))}
+          </Fact>
+          <Fact label={facts.backend}>{facts.backends[status.backend] ?? status.backend}</Fact>
+          <Fact label={facts.mode}>{facts.modes[status.mode] ?? status.mode}</Fact>
+          <Fact label={facts.dnssec}>{status.dnssec ? facts.validated : facts.notValidated}</Fact>
+          <Fact label={facts.filter}>
+            {status.blocking.paused_until
+              ? facts.filterPaused(formatTime(status.blocking.paused_until))
+              : status.blocking.enabled
+                ? facts.filterOn(status.blocking.mode, status.blocking.ttl)
+                : facts.filterOff}
+          </Fact>
+          <Fact label={facts.packetCache}>{formatNumber(status.repeated)}</Fact>
+          <Fact label={facts.overloaded}>{formatNumber(status.overloaded)}</Fact>
+          <Fact label={facts.limited}>{formatNumber(status.limited)}</Fact>
+        </dl>
+      )}
+    </LoadedSection>
   )
 }
 

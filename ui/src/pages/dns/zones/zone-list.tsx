@@ -7,6 +7,7 @@ import { ObjectList, type FormProps } from '@/components/object-list'
 import { resource } from '@/components/resource'
 import { StateWord } from '@/components/state'
 import { Age, Clock } from '@/components/time'
+import { TwoLines } from '@/components/two-lines'
 import { useText } from '@/text'
 import { OnOff } from '../lists/rewrites'
 import { numberOf } from '../numbers'
@@ -113,14 +114,17 @@ function Transfer({ zone }: { zone: Row }) {
   const { zones } = useText().dns
   if (zone.type !== 'secondary') return '-'
   return (
-    <span className="two">
+    <TwoLines
+      second={
+        <>
+          {zones.transferred} <Age time={zone.last_updated} />, {zones.checked}{' '}
+          <Age time={zone.last_checked} />, {zones.expires} <Clock time={zone.expires_at} />
+        </>
+      }
+    >
       {zone.serial === null ? <StateWord state="down">{zones.noData}</StateWord> : null}
       {zone.error ? <StateWord state="degraded">{zone.error}</StateWord> : null}
-      <small>
-        {zones.transferred} <Age time={zone.last_updated} />, {zones.checked} <Age time={zone.last_checked} />
-        , {zones.expires} <Clock time={zone.expires_at} />
-      </small>
-    </span>
+    </TwoLines>
   )
 }
 
