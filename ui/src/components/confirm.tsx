@@ -94,7 +94,7 @@ function Question({
         autoComplete="off"
         spellCheck={false}
       />
-      {error ? <Failure error={error} /> : null}
+      <Failure error={error ?? null} />
       <div className="btns">
         <Button kind="primary" submit disabled={typed !== name} busy={busy}>
           {action}

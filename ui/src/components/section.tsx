@@ -91,9 +91,18 @@ export function Skeleton({ lines }: { lines: number }) {
   )
 }
 
+interface FailureProps {
+  /** Without an error nothing is drawn. */
+  error: Error | null
+  /** When the data was read that is still shown. */
+  since?: number
+  retry?: () => void
+}
+
 /** An error in words: what failed, its code and the id of the request. */
-export function Failure({ error, since, retry }: { error: Error; since?: number; retry?: () => void }) {
+export function Failure({ error, since, retry }: FailureProps) {
   const text = useText()
+  if (!error) return null
   const known = error instanceof ApiError
   const fields = known ? otherFields(error) : []
   return (

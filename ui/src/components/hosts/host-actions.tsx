@@ -2,10 +2,10 @@
 
 import { useState } from 'react'
 import { call, client } from '@/api/client'
-import { useChange } from '@/api/query'
 import { say, sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Actions, type Action } from '@/components/menu'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { useAdoption } from './adoption'
 import { HostDialog, type Deed } from './host-dialog'
@@ -26,8 +26,14 @@ export function HostActions({ host, once = false, onForgotten }: Props) {
   const hidden = useHidden()
   const [deed, setDeed] = useState<Deed | null>(null)
   const adopt = useAdoption()
-  const forget = useChange(() => call(client.DELETE('/hosts/{id}', { params: { path: { id: host.id } } })))
   const name = nameOf(host)
+  const forget = useAction(
+    () => call(client.DELETE('/hosts/{id}', { params: { path: { id: host.id } } })),
+    () => {
+      onForgotten?.()
+      return words.forgotten(name)
+    },
+  )
   const isHidden = hidden.has(host.id)
   const isStranger = host.device_id === null
   const actions: (Action | null)[] = [
@@ -49,14 +55,7 @@ export function HostActions({ host, once = false, onForgotten }: Props) {
       id: 'forget',
       label: words.forget,
       needs: 'operator',
-      run: () =>
-        forget.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            say(words.forgotten(name), warnings)
-            onForgotten?.()
-          },
-          onError: sayError,
-        }),
+      run: () => forget.run(),
     },
   ]
   return (

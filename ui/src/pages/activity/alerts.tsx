@@ -1,17 +1,17 @@
 // Rules of alerts, and where alerts are sent.
 
 import { useState } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
+import { call, client, type Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { ErrorSummary } from '@/components/fields'
 import { FieldList } from '@/components/form-fields'
 import { LoadedSection } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Table } from '@/components/table'
 import { TwoLines } from '@/components/two-lines'
+import { useAction, useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 
 export default function Alerts() {
@@ -40,13 +40,15 @@ export default function Alerts() {
 function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
   const text = useText()
   const t = text.activity.alerts
-  const toggle = useChange((rule: Schemas['AlertRule']) =>
-    call(
-      client.PUT('/alerts/rules/{id}', {
-        params: { path: { id: rule.id } },
-        body: { ...rule, enabled: !rule.enabled },
-      }),
-    ),
+  const toggle = useAction(
+    (rule: Schemas['AlertRule']) =>
+      call(
+        client.PUT('/alerts/rules/{id}', {
+          params: { path: { id: rule.id } },
+          body: { ...rule, enabled: !rule.enabled },
+        }),
+      ),
+    () => text.common.saved,
   )
   return (
     <Table
@@ -77,13 +79,7 @@ function Rules({ rules }: { rules: Schemas['AlertRule'][] }) {
         {
           numeric: true,
           cell: (rule) => (
-            <Button
-              size="small"
-              needs="operator"
-              onClick={() =>
-                toggle.mutate(rule, { onSuccess: () => say(text.common.saved), onError: sayError })
-              }
-            >
+            <Button size="small" needs="operator" onClick={() => toggle.run(rule)}>
               {rule.enabled ? t.turnOff : t.turnOn}
             </Button>
           ),
@@ -102,42 +98,40 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
   const t = text.activity.alerts
   const [value, setValue] = useState(webhook)
   const [secret, setSecret] = useState('')
-  const save = useChange(() =>
-    call(
-      client.PUT('/alerts/webhook', {
-        params: { header: {} },
-        body: {
-          enabled: value.enabled,
-          url: value.url,
-          format: value.format,
-          min_severity: value.min_severity,
-          timeout_sec: value.timeout_sec,
-          retries: value.retries,
-          ...(secret ? { secret } : {}),
-        },
-      }),
-    ),
+  const save = useFormAction(
+    () =>
+      call(
+        client.PUT('/alerts/webhook', {
+          params: { header: {} },
+          body: {
+            enabled: value.enabled,
+            url: value.url,
+            format: value.format,
+            min_severity: value.min_severity,
+            timeout_sec: value.timeout_sec,
+            retries: value.retries,
+            ...(secret ? { secret } : {}),
+          },
+        }),
+      ),
+    () => {
+      setSecret('')
+      return text.common.saved
+    },
   )
   const change = (field: string, next: unknown) =>
     field === 'secret' ? setSecret(next as string) : setValue((before) => ({ ...before, [field]: next }))
-  const error = save.error instanceof ApiError ? save.error : undefined
   return (
-    <form
+    <ActionForm
       className="form form--2"
-      onSubmit={(event) => {
-        event.preventDefault()
-        save.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            setSecret('')
-            say(text.common.saved, warnings)
-          },
-        })
-      }}
+      of={save}
+      onSubmit={() => save.run()}
+      word={text.common.save}
+      needs="operator"
     >
-      {error ? <ErrorSummary error={error} /> : null}
       <FieldList
         draft={{ value: { ...value, secret }, set: change }}
-        error={(path) => error?.of(path)}
+        error={(path) => save.of(path)}
         fields={[
           { field: 'url', label: t.url, input: { type: 'url' } },
           {
@@ -152,11 +146,6 @@ function Webhook({ webhook }: { webhook: Schemas['AlertWebhook'] }) {
           { field: 'enabled', kind: 'check', label: t.enabled },
         ]}
       />
-      <div className="btns wide">
-        <Button kind="primary" submit needs="operator" busy={save.isPending}>
-          {text.common.save}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }

@@ -1,8 +1,7 @@
 // The plan and the kernel: the self-test, what other programs changed, and what is enforced.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
+import { useGet } from '@/api/query'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LoadedSection, Empty, Loaded } from '@/components/section'
@@ -10,6 +9,7 @@ import { StateWord } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
 import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { Enforced } from './enforced'
 
@@ -19,24 +19,15 @@ export default function DriftPage() {
   const verify = useGet('/verify')
   const drift = useGet('/drift')
   const enforce = useGet('/enforce')
-  const reconcile = useChange(() => call(client.POST('/enforce/reconcile')))
+  const reconcile = useAction(
+    () => call(client.POST('/enforce/reconcile')),
+    (data) => (data.ok ? t.reconciled(data.duration_ms, data.drift) : t.notOk),
+  )
   return (
     <Page
       question={t.question}
       actions={
-        <Button
-          kind="primary"
-          icon="refresh"
-          needs="operator"
-          busy={reconcile.isPending}
-          onClick={() =>
-            reconcile.mutate(undefined, {
-              onSuccess: ({ data, warnings }) =>
-                say(data.ok ? t.reconciled(data.duration_ms, data.drift) : t.notOk, warnings),
-              onError: sayError,
-            })
-          }
-        >
+        <Button kind="primary" icon="refresh" needs="operator" does={reconcile}>
           {t.reconcile}
         </Button>
       }

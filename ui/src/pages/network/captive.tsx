@@ -29,7 +29,7 @@ export function CaptiveCheck() {
         </Button>
       }
     >
-      {check.error ? <Failure error={check.error} /> : null}
+      <Failure error={check.error} />
       {report ? (
         <Table
           rows={report.uplinks}

@@ -2,9 +2,8 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { Link, useGo } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { LinkButton } from '@/components/link-button'
 import { Dialog } from '@/components/dialog'
@@ -14,6 +13,7 @@ import { StateWord, type State } from '@/components/state'
 import { Age, useAge } from '@/components/time'
 import { Table } from '@/components/table'
 import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatNumber } from '@/text/format'
 
@@ -201,8 +201,14 @@ function BridgeActions({ bridge, onOutcome }: ActionsProps) {
   const go = useGo()
   const words = text.paths.bridges
   const path = { path: { id: bridge.id } }
-  const test = useChange(() => call(client.POST('/bridges/{id}/test', { params: path })))
-  const toggle = useChange(() => call(client.POST('/bridges/{id}/toggle', { params: path })))
+  const test = useAction(
+    () => call(client.POST('/bridges/{id}/test', { params: path })),
+    (data) => onOutcome(data),
+  )
+  const toggle = useAction(
+    () => call(client.POST('/bridges/{id}/toggle', { params: path })),
+    (data) => (data.enabled ? words.isEnabled(bridge.name) : words.isDisabled(bridge.name)),
+  )
   return (
     <Actions
       label={`${text.common.actions}: ${bridge.name}`}
@@ -211,20 +217,15 @@ function BridgeActions({ bridge, onOutcome }: ActionsProps) {
           id: 'test',
           label: words.test,
           needs: 'operator',
-          disabled: test.isPending,
-          run: () => test.mutate(undefined, { onSuccess: ({ data }) => onOutcome(data), onError: sayError }),
+          disabled: test.busy,
+          run: () => test.run(),
         },
         {
           id: 'toggle',
           label: bridge.enabled ? words.disable : words.enable,
           needs: 'operator',
-          disabled: toggle.isPending,
-          run: () =>
-            toggle.mutate(undefined, {
-              onSuccess: ({ data, warnings }) =>
-                say(data.enabled ? words.isEnabled(bridge.name) : words.isDisabled(bridge.name), warnings),
-              onError: sayError,
-            }),
+          disabled: toggle.busy,
+          run: () => toggle.run(),
         },
         { id: 'edit', label: text.common.edit, run: () => go(`/paths/bridges/${bridge.id}`) },
       ]}

@@ -1,14 +1,14 @@
 // Splitting: the pools with the share of each tunnel, and how they are set up.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LoadedSection, Empty } from '@/components/section'
 import { StateWord, Tag, type State } from '@/components/state'
 import { Table } from '@/components/table'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatBytes, formatNumber } from '@/text/format'
 import { Endpoints } from './splitting-endpoints'
@@ -145,8 +145,10 @@ function Activation({ status }: { status: Status | undefined }) {
   const text = useText()
   const words = text.paths.splitting
   const policies = useGet('/routing/policies')
-  const change = useChange((input: { policy_id: string; enabled: boolean }) =>
-    call(client.POST('/splitting/activate', { body: input })),
+  const change = useAction(
+    ({ id, splitting }: Schemas['RoutingPolicy']) =>
+      call(client.POST('/splitting/activate', { body: { policy_id: id, enabled: !splitting } })),
+    ({ enabled }, { name }) => (enabled ? words.isOn(name) : words.isOff(name)),
   )
   return (
     <LoadedSection title={words.activation} hint={words.activationHint} query={policies} lines={2}>
@@ -168,21 +170,7 @@ function Activation({ status }: { status: Status | undefined }) {
                     <span className="dim">{policy.splitting ? words.splits : words.splitsNot}</span>
                     {policy.splitting && !inForce ? <Tag kind="pending">{words.inactive}</Tag> : null}
                   </span>
-                  <Button
-                    size="small"
-                    needs="operator"
-                    busy={change.isPending}
-                    onClick={() =>
-                      change.mutate(
-                        { policy_id: policy.id, enabled: !policy.splitting },
-                        {
-                          onSuccess: ({ data, warnings }) =>
-                            say(data.enabled ? words.isOn(policy.name) : words.isOff(policy.name), warnings),
-                          onError: sayError,
-                        },
-                      )
-                    }
-                  >
+                  <Button size="small" needs="operator" busy={change.busy} onClick={() => change.run(policy)}>
                     {policy.splitting ? words.deactivate : words.activate}
                   </Button>
                 </li>

@@ -1,13 +1,13 @@
 // The compiled dataplane as text, by parts, and what others changed in the kernel.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
-import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { LoadedSection } from '@/components/section'
+import { useAction } from '@/components/action'
 import { useText, type Text } from '@/text'
 import { Drift } from './drift'
 import { partsOf, searched, type Part } from './parts'
@@ -18,22 +18,15 @@ export default function Compiled() {
   const drift = useGet('/drift').data?.data
   const [search, setSearch] = useSearchParams()
   const plan = query.data?.data
-  const reconcile = useChange(() => call(client.POST('/enforce/reconcile')))
+  const reconcile = useAction(
+    () => call(client.POST('/enforce/reconcile')),
+    (data) => text.policies.reconciled(data.drift),
+  )
   return (
     <Page
       question={text.policies.compiledQuestion}
       actions={
-        <Button
-          icon="refresh"
-          needs="operator"
-          busy={reconcile.isPending}
-          onClick={() =>
-            reconcile.mutate(undefined, {
-              onSuccess: ({ data, warnings }) => say(text.policies.reconciled(data.drift), warnings),
-              onError: sayError,
-            })
-          }
-        >
+        <Button icon="refresh" needs="operator" does={reconcile}>
           {text.policies.reconcile}
         </Button>
       }

@@ -1,10 +1,10 @@
 // Exceptions: devices that are let out, or cut off, for a limited time.
 
 import { call, client } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
-import { say, sayError } from '@/session/toasts'
+import { say } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
@@ -12,6 +12,7 @@ import { LoadedSection, Empty, Section } from '@/components/section'
 import { StateWord, type State } from '@/components/state'
 import { Clock, useNow } from '@/components/time'
 import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatAge, formatTime } from '@/text/format'
 import { useNames } from './data'
@@ -133,19 +134,23 @@ interface ButtonsProps {
 
 function ActiveButtons({ exception, name, left }: ButtonsProps) {
   const text = useText()
-  const end = useChange(() =>
-    call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })),
+  const end = useAction(
+    () => call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })),
+    () => text.policies.exceptionEnded(name),
   )
-  const extend = useChange(async (minutes: number) => {
-    // An exception cannot be changed: a longer one starts before the old one ends, so there is no gap.
-    const longer = await call(
-      client.POST('/exceptions', { body: extending(exception, left, minutes) as never }),
-    )
-    await call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })).catch(() =>
-      say(text.policies.extendedTwice),
-    )
-    return longer
-  })
+  const extend = useAction(
+    async (minutes: number) => {
+      // An exception cannot be changed: a longer one starts before the old one ends, so there is no gap.
+      const longer = await call(
+        client.POST('/exceptions', { body: extending(exception, left, minutes) as never }),
+      )
+      await call(client.DELETE('/exceptions/{id}', { params: { path: { id: exception.id } } })).catch(() =>
+        say(text.policies.extendedTwice),
+      )
+      return longer
+    },
+    (data) => text.policies.extended(name, data.expires_at ? formatTime(data.expires_at) : '-'),
+  )
   return (
     <span className="btns">
       {[15, 60].map((minutes) => (
@@ -153,32 +158,13 @@ function ActiveButtons({ exception, name, left }: ButtonsProps) {
           key={minutes}
           size="small"
           needs="operator"
-          busy={extend.isPending}
-          onClick={() =>
-            extend.mutate(minutes, {
-              onSuccess: ({ data, warnings }) =>
-                say(
-                  text.policies.extended(name, data.expires_at ? formatTime(data.expires_at) : '-'),
-                  warnings,
-                ),
-              onError: sayError,
-            })
-          }
+          busy={extend.busy}
+          onClick={() => extend.run(minutes)}
         >
           {text.policies.extend(formatAge(minutes * 60, text))}
         </Button>
       ))}
-      <Button
-        size="small"
-        needs="operator"
-        busy={end.isPending}
-        onClick={() =>
-          end.mutate(undefined, {
-            onSuccess: ({ warnings }) => say(text.policies.exceptionEnded(name), warnings),
-            onError: sayError,
-          })
-        }
-      >
+      <Button size="small" needs="operator" does={end}>
         <Icon name="x" />
         {text.policies.endNow}
       </Button>

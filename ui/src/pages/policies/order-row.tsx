@@ -2,14 +2,13 @@
 
 import { useState, type KeyboardEvent, type PointerEvent } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { useChange } from '@/api/query'
 import { Link, useGo } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
 import { IconButton } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Actions } from '@/components/menu'
 import { Glyph, Tag } from '@/components/state'
 import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatBytes, formatTime } from '@/text/format'
 import { sourceWords, useNames } from './data'
@@ -42,8 +41,8 @@ export function OrderRow(props: Props) {
   const text = useText()
   const go = useGo()
   const names = useNames()
-  const { name } = policy
   const hatched = pending?.kind === 'new'
+  const { name } = policy
   const open = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && event.target === event.currentTarget) go(`/policies/${policy.id}`)
     else props.onKeyDown(event)
@@ -148,16 +147,12 @@ function RowActions({ policy, first, last, onMove, onTop, onEnd }: Props) {
   const text = useText()
   const go = useGo()
   const [deleting, setDeleting] = useState(false)
-  const toggle = useChange(() =>
-    call(client.POST('/routing/policies/{id}/toggle', { params: { path: { id: policy.id } } })),
-  )
   const { name } = policy
-  const switchOver = () =>
-    toggle.mutate(undefined, {
-      onSuccess: ({ data }) =>
-        say(data.enabled ? text.policies.enabledSaved(name) : text.policies.disabledSaved(name)),
-      onError: sayError,
-    })
+  const toggle = useAction(
+    () => call(client.POST('/routing/policies/{id}/toggle', { params: { path: { id: policy.id } } })),
+    (data) => (data.enabled ? text.policies.enabledSaved(name) : text.policies.disabledSaved(name)),
+  )
+  const switchOver = () => toggle.run()
   const needs = 'operator'
   return (
     <>

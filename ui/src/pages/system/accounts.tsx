@@ -1,19 +1,20 @@
 // Accounts, API keys and sessions.
 
 import { useState } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { call, client, type Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
 import { useCaller } from '@/session/caller'
 import { Link } from '@/session/link'
-import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LinkButton } from '@/components/link-button'
 import { PasswordField } from '@/components/password-field'
-import { LoadedSection, Empty, Failure, Section } from '@/components/section'
+import { LoadedSection, Empty, Section } from '@/components/section'
 import { StateWord, Tag } from '@/components/state'
 import { Age } from '@/components/time'
 import { Table } from '@/components/table'
+import { useAction, useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 import { programOf } from './program'
 import { Keys } from './keys'
@@ -123,34 +124,26 @@ function ChangePassword() {
   const { status } = useCaller()
   const [current, setCurrent] = useState('')
   const [next, setNext] = useState('')
-  const change = useChange(() =>
-    call(
-      client.POST('/auth/change-password', {
-        body: { username: status?.user ?? null, current_password: current, new_password: next },
-      }),
-    ),
+  const change = useFormAction(
+    () =>
+      call(
+        client.POST('/auth/change-password', {
+          body: { username: status?.user ?? null, current_password: current, new_password: next },
+        }),
+      ),
+    () => {
+      setCurrent('')
+      setNext('')
+      return t.changed
+    },
   )
-  const error = change.error instanceof ApiError ? change.error : null
   return (
     <Section title={t.change}>
-      <form
-        className="form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          change.mutate(undefined, {
-            onSuccess: () => {
-              setCurrent('')
-              setNext('')
-              say(t.changed)
-            },
-          })
-        }}
-      >
-        {change.error ? <Failure error={change.error} /> : null}
+      <ActionForm of={change} onSubmit={() => change.run()} word={t.change} kind="plain">
         <PasswordField
           label={t.current}
           value={current}
-          error={error?.of('current_password')}
+          error={change.of('current_password')}
           onChange={setCurrent}
           required
         />
@@ -158,17 +151,12 @@ function ChangePassword() {
           label={t.next}
           hint={t.passwordHint}
           value={next}
-          error={error?.of('new_password')}
+          error={change.of('new_password')}
           onChange={setNext}
           fresh
           required
         />
-        <div className="btns">
-          <Button submit busy={change.isPending}>
-            {t.change}
-          </Button>
-        </div>
-      </form>
+      </ActionForm>
     </Section>
   )
 }
@@ -176,8 +164,9 @@ function ChangePassword() {
 function Sessions({ sessions }: { sessions: Schemas['SessionView'][] }) {
   const text = useText()
   const t = text.system.accounts
-  const end = useChange((id: string) =>
-    call(client.DELETE('/auth/tokens/{id}', { params: { path: { id } } })),
+  const end = useAction(
+    (id: string) => call(client.DELETE('/auth/tokens/{id}', { params: { path: { id } } })),
+    () => t.ended,
   )
   return (
     <Table
@@ -209,10 +198,7 @@ function Sessions({ sessions }: { sessions: Schemas['SessionView'][] }) {
         {
           numeric: true,
           cell: (session) => (
-            <Button
-              size="small"
-              onClick={() => end.mutate(session.id, { onSuccess: () => say(t.ended), onError: sayError })}
-            >
+            <Button size="small" onClick={() => end.run(session.id)}>
               {t.end}
             </Button>
           ),

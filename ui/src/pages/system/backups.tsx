@@ -1,8 +1,7 @@
 // Backups: how fresh the last one is, where they go, and exports by hand.
 
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say, sayError } from '@/session/toasts'
+import { useGet } from '@/api/query'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LoadedSection, Empty } from '@/components/section'
@@ -10,6 +9,7 @@ import { StateWord } from '@/components/state'
 import { Age, Clock, useAge } from '@/components/time'
 import { Table } from '@/components/table'
 import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatBytes, formatTime } from '@/text/format'
 import { BackupConfig } from './backup-config'
@@ -21,7 +21,10 @@ export default function Backups() {
   const t = text.system.backups
   const status = useGet('/backup/status')
   const config = useGet('/backup/config', {}, { every: false })
-  const run = useChange(() => call(client.POST('/backup/run')))
+  const run = useAction(
+    () => call(client.POST('/backup/run')),
+    (data) => (data.result === 'ok' ? t.ran(data.name) : (data.error ?? t.runFailed)),
+  )
   return (
     <Page
       question={t.question}
@@ -29,14 +32,8 @@ export default function Backups() {
         <Button
           kind="primary"
           needs="admin"
-          busy={run.isPending || Boolean(status.data?.data.running_since)}
-          onClick={() =>
-            run.mutate(undefined, {
-              onSuccess: ({ data, warnings }) =>
-                say(data.result === 'ok' ? t.ran(data.name) : (data.error ?? t.runFailed), warnings),
-              onError: sayError,
-            })
-          }
+          busy={run.busy || Boolean(status.data?.data.running_since)}
+          onClick={() => run.run()}
         >
           {t.run}
         </Button>

@@ -2,19 +2,19 @@
 
 import { useState } from 'react'
 import type { UseQueryResult } from '@tanstack/react-query'
-import { ApiError, call, client, type Answer, type Schemas } from '@/api/client'
-import { useChange } from '@/api/query'
-import { say } from '@/session/toasts'
+import { call, client, type Answer, type Schemas } from '@/api/client'
 import { Button } from '@/components/button'
 import { Command } from '@/components/command'
 import { Confirm } from '@/components/confirm'
-import { ErrorSummary, Select, TextArea, TextField } from '@/components/fields'
+import { Select, TextArea, TextField } from '@/components/fields'
 import { useFirstField } from '@/components/first-field'
-import { Empty, Failure, Loaded, Section } from '@/components/section'
+import { Empty, Loaded, Section } from '@/components/section'
 import { StateWord } from '@/components/state'
 import { Age, Clock } from '@/components/time'
 import { Table } from '@/components/table'
 import { TwoLines } from '@/components/two-lines'
+import { useFormAction } from '@/components/action'
+import { ActionForm } from '@/components/action-form'
 import { useText } from '@/text'
 
 type Key = Schemas['KeyView']
@@ -26,8 +26,12 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
   const [adding, setAdding] = useState(false)
   const [made, setMade] = useState<Schemas['CreatedKey']>()
   const [revoking, setRevoking] = useState<Key>()
-  const revoke = useChange((id: string) =>
-    call(client.DELETE('/auth/keys/{id}', { params: { path: { id } } })),
+  const revoke = useFormAction(
+    ({ id }: Key) => call(client.DELETE('/auth/keys/{id}', { params: { path: { id } } })),
+    (_, { name }) => {
+      setRevoking(undefined)
+      return text.common.deleted(name)
+    },
   )
   return (
     <Section
@@ -70,16 +74,9 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
           consequence={t.keyConsequence}
           name={revoking.name}
           action={t.revoke}
-          busy={revoke.isPending}
+          busy={revoke.busy}
           error={revoke.error}
-          onConfirm={() =>
-            revoke.mutate(revoking.id, {
-              onSuccess: () => {
-                say(text.common.deleted(revoking.name))
-                setRevoking(undefined)
-              },
-            })
-          }
+          onConfirm={() => revoke.run(revoking)}
         />
       ) : null}
     </Section>
@@ -141,38 +138,38 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
   const [role, setRole] = useState<Role>('viewer')
   const [days, setDays] = useState('')
   const [cidrs, setCidrs] = useState('')
-  const create = useChange(() =>
-    call(
-      client.POST('/auth/keys', {
-        body: {
-          name,
-          role,
-          expires_at: days ? new Date(Date.now() + Number(days) * 86_400_000).toISOString() : null,
-          cidrs: cidrs
-            .split(/[\s,]+/)
-            .map((cidr) => cidr.trim())
-            .filter(Boolean),
-        },
-      }),
-    ),
+  const create = useFormAction(
+    () =>
+      call(
+        client.POST('/auth/keys', {
+          body: {
+            name,
+            role,
+            expires_at: days ? new Date(Date.now() + Number(days) * 86_400_000).toISOString() : null,
+            cidrs: cidrs
+              .split(/[\s,]+/)
+              .map((cidr) => cidr.trim())
+              .filter(Boolean),
+          },
+        }),
+      ),
+    (data) => onMade(data),
   )
-  const error = create.error instanceof ApiError ? create.error : undefined
   return (
-    <form
-      ref={form}
-      className="form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        create.mutate(undefined, { onSuccess: ({ data }) => onMade(data) })
-      }}
+    <ActionForm
+      formRef={form}
+      of={create}
+      onSubmit={() => create.run()}
+      word={t.createKey}
+      needs="admin"
+      onCancel={onClose}
     >
-      {error ? <ErrorSummary error={error} /> : create.error ? <Failure error={create.error} /> : null}
-      <TextField label={t.keyName} value={name} error={error?.of('name')} onChange={setName} required />
+      <TextField label={t.keyName} value={name} error={create.of('name')} onChange={setName} required />
       <Select<Role>
         label={t.role}
         hint={t.rights[role]}
         value={role}
-        error={error?.of('role')}
+        error={create.of('role')}
         options={(['admin', 'operator', 'viewer', 'diagnostics'] as const).map(
           (each) => [each, text.common.roles[each] ?? each] as const,
         )}
@@ -185,7 +182,7 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
         min={1}
         max={36_500}
         value={days}
-        error={error?.of('expires_at')}
+        error={create.of('expires_at')}
         onChange={setDays}
       />
       <TextArea
@@ -193,17 +190,9 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
         hint={t.cidrsHint}
         rows={2}
         value={cidrs}
-        error={error?.fields.find((field) => field.path.startsWith('cidrs'))?.message}
+        error={create.of('cidrs')}
         onChange={setCidrs}
       />
-      <div className="btns">
-        <Button kind="primary" submit needs="admin" busy={create.isPending}>
-          {t.createKey}
-        </Button>
-        <Button kind="ghost" onClick={onClose}>
-          {text.common.cancel}
-        </Button>
-      </div>
-    </form>
+    </ActionForm>
   )
 }

@@ -2,15 +2,15 @@
 
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
-import { say, sayError } from '@/session/toasts'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { LoadedSection, Empty } from '@/components/section'
 import { Age, useAge } from '@/components/time'
 import { Table } from '@/components/table'
 import { TwoLines } from '@/components/two-lines'
+import { useAction } from '@/components/action'
 import { useText } from '@/text'
 import { formatBytes } from '@/text/format'
 import { PlanResult } from './plan-result'
@@ -67,19 +67,19 @@ export default function Snapshots() {
 function TakeSnapshot() {
   const t = useText().system.snapshots
   const [name, setName] = useState('')
-  const take = useChange(() => call(client.POST('/snapshots', { body: { name: name.trim() || null } })))
+  const take = useAction(
+    () => call(client.POST('/snapshots', { body: { name: name.trim() || null } })),
+    (data) => {
+      setName('')
+      return t.taken(data.name)
+    },
+  )
   return (
     <form
       className="filters"
       onSubmit={(event) => {
         event.preventDefault()
-        take.mutate(undefined, {
-          onSuccess: ({ data, warnings }) => {
-            setName('')
-            say(t.taken(data.name), warnings)
-          },
-          onError: sayError,
-        })
+        take.run()
       }}
     >
       <input
@@ -89,7 +89,7 @@ function TakeSnapshot() {
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
-      <Button kind="primary" submit needs="admin" busy={take.isPending}>
+      <Button kind="primary" submit needs="admin" busy={take.busy}>
         {t.take}
       </Button>
     </form>

@@ -3,13 +3,13 @@
 import { useState } from 'react'
 import { call, client, type Schemas } from '@/api/client'
 import { session } from '@/api/session'
-import { useChange, useGet } from '@/api/query'
+import { useGet } from '@/api/query'
 import { useCaller } from '@/session/caller'
-import { say } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Confirm } from '@/components/confirm'
 import { Select } from '@/components/fields'
 import { PasswordField } from '@/components/password-field'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 
 type Level = Schemas['WipeLevelInput']
@@ -24,13 +24,20 @@ export function Wipe() {
   const [password, setPassword] = useState('')
   // Without sign-in there is no password to check.
   const checked = level === 'hard' && status?.auth === 'session'
-  const wipe = useChange(async () => {
-    if (checked && status.user) {
-      const again = await call(client.POST('/auth/login', { body: { username: status.user, password } }))
-      session.signedIn(again.data.csrf_token)
-    }
-    return call(client.POST('/system/wipe', { body: { level } }))
-  })
+  const wipe = useFormAction(
+    async () => {
+      if (checked && status.user) {
+        const again = await call(client.POST('/auth/login', { body: { username: status.user, password } }))
+        session.signedIn(again.data.csrf_token)
+      }
+      return call(client.POST('/system/wipe', { body: { level } }))
+    },
+    (data) => {
+      setAsking(false)
+      setPassword('')
+      return data.ending ? t.ending : t.wiped
+    },
+  )
   return (
     <>
       <div className="form">
@@ -59,17 +66,9 @@ export function Wipe() {
         consequence={t.consequences[level]}
         name={host ?? ''}
         action={t.wipe}
-        busy={wipe.isPending}
+        busy={wipe.busy}
         error={wipe.error}
-        onConfirm={() =>
-          wipe.mutate(undefined, {
-            onSuccess: ({ data, warnings }) => {
-              setAsking(false)
-              setPassword('')
-              say(data.ending ? t.ending : t.wiped, warnings)
-            },
-          })
-        }
+        onConfirm={() => wipe.run()}
       >
         {checked ? (
           <PasswordField

@@ -1,13 +1,13 @@
 // Step 4: who resolves names, what is filtered, and what becomes of hosts that are no device.
 
 import { useState, type ReactNode } from 'react'
-import { ApiError, call, client, type Schemas } from '@/api/client'
-import { useChange, useGet } from '@/api/query'
-import { say } from '@/session/toasts'
-import { Check, ErrorSummary, Select, TextField } from '@/components/fields'
+import { call, client, type Schemas } from '@/api/client'
+import { useGet } from '@/api/query'
+import { Check, Select, TextField } from '@/components/fields'
 import { CHOICES, settingOf, useTreatment, type Choice } from '@/components/hosts/stranger-choice'
 import { PickOne } from '@/components/picker'
 import { Failure, Skeleton } from '@/components/section'
+import { useFormAction } from '@/components/action'
 import { useText } from '@/text'
 import { FIRST_PRESETS, LIST_NAMES, LISTS, settingsOf, type ListKey, type Now } from './names-plan'
 import { StepPage, type StepProps } from './step'
@@ -72,18 +72,22 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
     now.strangers === 'direct' && props.progress.byPolicy ? 'policy' : now.strangers,
   )
   const typed = own.split(/[\s,]+/).filter(Boolean)
-  const save = useChange(() =>
-    storeNames(
-      settingsOf({ resolver, own: typed, withList, strangers: settingOf(strangers) }, now, presets),
-      withList && !subscribed.includes(LISTS[list]) ? list : null,
-    ),
-  )
-  const problem = save.error instanceof ApiError && save.error.fields.length > 0 ? save.error : null
   const chosen = presets.find((each) => each.id === resolver)
   const summary = t.summary(
     chosen?.name ?? (resolver === 'own' ? typed.join(', ') : t.unchanged),
     withList,
     text.hosts.stranger.options[strangers] ?? strangers,
+  )
+  const save = useFormAction(
+    () =>
+      storeNames(
+        settingsOf({ resolver, own: typed, withList, strangers: settingOf(strangers) }, now, presets),
+        withList && !subscribed.includes(LISTS[list]) ? list : null,
+      ),
+    () => {
+      props.finish(summary, { byPolicy: strangers === 'policy' })
+      return t.saved
+    },
   )
   return (
     <StepPage
@@ -92,18 +96,11 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
       title={t.title}
       lead={t.lead}
       action={t.save}
-      onAction={() =>
-        save.mutate(undefined, {
-          onSuccess: ({ warnings }) => {
-            say(t.saved, warnings)
-            props.finish(summary, { byPolicy: strangers === 'policy' })
-          },
-        })
-      }
-      busy={save.isPending}
+      onAction={() => save.run()}
+      busy={save.busy}
       disabled={resolver === 'own' && typed.length === 0}
     >
-      {problem ? <ErrorSummary error={problem} /> : save.error ? <Failure error={save.error} /> : null}
+      <Failure error={save.error} />
       <ResolverChoice
         now={now}
         presets={presets}

@@ -78,7 +78,7 @@ export function ProveStep(props: StepProps) {
       {ended ? (
         <div role="alert" className="ended">
           <p className="strong">{ended.message}</p>
-          {ended.error ? <Failure error={ended.error} /> : null}
+          <Failure error={ended.error} />
         </div>
       ) : null}
       {run || busy ? null : ready ? (

@@ -90,9 +90,11 @@ export const network = {
     start: 'Start',
     stop: 'Stop',
     renew: 'Renew the lease',
-    started: 'The DHCP client is started.',
-    stopped: 'The DHCP client is stopped.',
-    renewed: 'The lease is being renewed.',
+    done: {
+      start: 'The DHCP client is started.',
+      stop: 'The DHCP client is stopped.',
+      renew: 'The lease is being renewed.',
+    },
     noClient: 'No DHCP client of the daemon runs here.',
     notHere:
       'The DHCP client is for other interfaces: those of the LAN have fixed addresses, uplinks are set on their own page.',

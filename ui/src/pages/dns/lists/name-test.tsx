@@ -64,7 +64,7 @@ export function NameTest() {
           </Button>
         </form>
       )}
-      {evaluate.error ? <Failure error={evaluate.error} /> : null}
+      <Failure error={evaluate.error} />
       {result ? (
         <dl className="facts dns-facts" role="status">
           <dt>{test.dns}</dt>

@@ -75,7 +75,7 @@ export function LeakCheck() {
         </fieldset>
       </form>
       {run.isPending ? <Running count={kinds.length} since={run.submittedAt} /> : null}
-      {run.error ? <Failure error={run.error} /> : null}
+      <Failure error={run.error} />
       {last.data ? (
         <div className={run.isPending ? 'stale' : undefined}>
           <Result result={last.data.data} />
