@@ -78,14 +78,9 @@ export function ObjectList<T, F extends Fields>(props: Props<T, F>) {
       ),
     },
   ]
+  const kindOfAdd = primary ? 'primary' : 'plain'
   const add = (
-    <Button
-      size="small"
-      kind={primary ? 'primary' : 'plain'}
-      icon="plus"
-      needs="operator"
-      onClick={() => open('new')}
-    >
+    <Button size="small" kind={kindOfAdd} icon="plus" needs="operator" onClick={() => open('new')}>
       {text.common.add}
     </Button>
   )

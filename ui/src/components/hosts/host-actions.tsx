@@ -1,7 +1,7 @@
 // What one can do with a host: make a device of it, at once or with a name, put it in quarantine, block it, forget it.
 
 import { useState } from 'react'
-import { call, client } from '@/api/client'
+import { call, client, type Answer, type Schemas } from '@/api/client'
 import { say, sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
 import { Actions, type Action } from '@/components/menu'
@@ -34,6 +34,10 @@ export function HostActions({ host, once = false, onForgotten }: Props) {
       return words.forgotten(name)
     },
   )
+  const said = {
+    onSuccess: ({ data, warnings }: Answer<Schemas['Device']>) => say(words.adopted(data.name), warnings),
+    onError: sayError,
+  }
   const isHidden = hidden.has(host.id)
   const isStranger = host.device_id === null
   const actions: (Action | null)[] = [
@@ -45,18 +49,9 @@ export function HostActions({ host, once = false, onForgotten }: Props) {
       : null,
     isStranger ? { id: 'block', label: words.block, needs: 'operator', run: () => setDeed('block') } : null,
     isStranger
-      ? {
-          id: 'hide',
-          label: isHidden ? words.unhide : words.hide,
-          run: () => setHidden(host.id, !isHidden),
-        }
+      ? { id: 'hide', label: isHidden ? words.unhide : words.hide, run: () => setHidden(host.id, !isHidden) }
       : null,
-    {
-      id: 'forget',
-      label: words.forget,
-      needs: 'operator',
-      run: () => forget.run(),
-    },
+    { id: 'forget', label: words.forget, needs: 'operator', run: () => forget.run() },
   ]
   return (
     <div className="btns btns--row">
@@ -67,17 +62,7 @@ export function HostActions({ host, once = false, onForgotten }: Props) {
           needs="operator"
           busy={adopt.isPending}
           aria-label={`${words.adopt}: ${name}`}
-          onClick={() =>
-            once
-              ? adopt.mutate(
-                  { id: host.id },
-                  {
-                    onSuccess: ({ data, warnings }) => say(words.adopted(data.name), warnings),
-                    onError: sayError,
-                  },
-                )
-              : setDeed('adopt')
-          }
+          onClick={() => (once ? adopt.mutate({ id: host.id }, said) : setDeed('adopt'))}
         >
           {words.adopt}
         </Button>

@@ -35,17 +35,7 @@ function columnsOf(text: Text, once: boolean | undefined, devices: Props['device
       head: columns.host,
       sort: (host) => nameOf(host).toLowerCase(),
       bare: true,
-      cell: (row) => (
-        <div className="two">
-          <span>
-            <Link className="med" to={`/devices/hosts/${row.id}`}>
-              {nameOf(row)}
-            </Link>{' '}
-            <HostTags host={row} />
-          </span>
-          {nameOf(row) === row.mac ? null : <small className="mono">{row.mac}</small>}
-        </div>
-      ),
+      cell: (row) => <HostName host={row} />,
     },
     {
       head: columns.address,
@@ -93,4 +83,16 @@ function columnsOf(text: Text, once: boolean | undefined, devices: Props['device
       cell: (row) => <HostActions host={row} once={once} />,
     },
   ]
+}
+
+function HostName({ host }: { host: Host }) {
+  const name = nameOf(host)
+  return (
+    <TwoLines second={name === host.mac ? null : <span className="mono">{host.mac}</span>}>
+      <Link className="med" to={`/devices/hosts/${host.id}`}>
+        {name}
+      </Link>{' '}
+      <HostTags host={host} />
+    </TwoLines>
+  )
 }

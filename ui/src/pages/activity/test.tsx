@@ -97,15 +97,11 @@ function Editor({ stored }: { stored: Stored<Test> | null }) {
     <ObjectPage
       question={t.what}
       answer={test?.name ?? t.newTest}
-      deletion={
-        test
-          ? deletionOf(tests, test, {
-              title: `${text.common.delete}: ${test.name}`,
-              consequence: t.consequence,
-              back: '/activity/tests',
-            })
-          : null
-      }
+      deletion={deletionOf(tests, test, {
+        title: (name) => `${text.common.delete}: ${name}`,
+        consequence: t.consequence,
+        back: '/activity/tests',
+      })}
     >
       <Section title={test ? text.common.edit : text.common.create}>
         <EditForm edit={edit} isNew={!test} onCancel={() => go('/activity/tests')}>

@@ -49,15 +49,11 @@ function GroupForm({ stored }: { stored: Stored<Group> | null }) {
     <ObjectPage
       question={group ? words.questionOf(group.name) : text.devices.tabs.groups}
       answer={group ? words.answerOf(value.members.length) : words.addSentence}
-      deletion={
-        group
-          ? deletionOf(groups, group, {
-              title: words.removeTitle(group.name),
-              consequence: words.removeConsequence,
-              back: '/devices/groups',
-            })
-          : null
-      }
+      deletion={deletionOf(groups, group, {
+        title: words.removeTitle,
+        consequence: words.removeConsequence,
+        back: '/devices/groups',
+      })}
     >
       <EditForm edit={edit} isNew={!group} onCancel={group ? undefined : () => go('/devices/groups')}>
         <div className="form form--2 form--fields">

@@ -8,8 +8,8 @@ import { Check } from '@/components/fields'
 import { HostTable } from '@/components/hosts/host-table'
 import { useHostCount, useHosts, wordsOf, type Host } from '@/components/hosts/hosts'
 import { StrangerSwitch } from '@/components/hosts/stranger-choice'
-import { Icon } from '@/components/icons'
 import { Empty, Loaded } from '@/components/section'
+import { FilterBox, FilterSelect } from '@/components/filter-fields'
 import { useText } from '@/text'
 
 export default function Hosts() {
@@ -91,36 +91,22 @@ function Filters() {
   const text = useText()
   const words = text.hosts
   const [search, change] = useSearchParams()
-  const { q = '', decision = '', only } = search
+  const { only } = search
   return (
     <div className="filters" role="search">
-      <label className="search">
-        <Icon name="search" />
-        <span className="sr">{text.common.filter}</span>
-        <input
-          className="field"
-          data-filter
-          type="search"
-          placeholder={words.find}
-          value={q}
-          onChange={(event) => change({ q: event.target.value || undefined })}
-        />
-      </label>
-      <label>
-        <span className="sr">{words.way}</span>
-        <select
-          className="field"
-          value={decision}
-          onChange={(event) => change({ decision: event.target.value || undefined })}
-        >
-          <option value="">{text.devices.anyPath}</option>
-          {Object.entries(words.treatments).map(([treatment, said]) => (
-            <option key={treatment} value={treatment}>
-              {said}
-            </option>
-          ))}
-        </select>
-      </label>
+      <FilterBox
+        label={text.common.filter}
+        placeholder={words.find}
+        value={search.q}
+        onChange={(q) => change({ q })}
+      />
+      <FilterSelect
+        label={words.way}
+        any={text.devices.anyPath}
+        options={Object.entries(words.treatments)}
+        value={search.decision}
+        onChange={(decision) => change({ decision })}
+      />
       <Check
         label={words.onlyStrangers}
         checked={only !== undefined}

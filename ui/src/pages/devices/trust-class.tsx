@@ -55,15 +55,11 @@ function ClassForm({ stored }: { stored: Stored<TrustClass> | null }) {
         words.lanValues[value.lan_access] ?? value.lan_access,
         words.internetValues[value.internet] ?? value.internet,
       )}
-      deletion={
-        known && !known.builtin
-          ? deletionOf(trustClasses, known, {
-              title: words.removeTitle(known.name),
-              consequence: words.removeConsequence,
-              back: '/devices/trust-classes',
-            })
-          : null
-      }
+      deletion={deletionOf(trustClasses, known?.builtin ? null : known, {
+        title: words.removeTitle,
+        consequence: words.removeConsequence,
+        back: '/devices/trust-classes',
+      })}
     >
       <EditForm edit={edit} isNew={!known} onCancel={known ? undefined : () => go('/devices/trust-classes')}>
         <div className="form form--2 form--fields">

@@ -161,25 +161,7 @@ function Leases({ leases }: { leases: Lease[] }) {
     {
       head: columns.reserved,
       sort: (lease) => lease.reserved,
-      cell: (row) =>
-        row.reserved ? (
-          <Link to={`/network/dhcp/${encodeURIComponent(row.mac)}`}>
-            <Tag>{words.isReserved}</Tag>
-          </Link>
-        ) : (
-          <Link
-            className="sm"
-            to="/network/dhcp/new"
-            search={{
-              mac: row.mac,
-              ip: row.ip,
-              hostname: row.hostname ?? undefined,
-              device: row.device_id ?? undefined,
-            }}
-          >
-            {words.reserve}
-          </Link>
-        ),
+      cell: (row) => <Reserved lease={row} />,
     },
   ]
   return (
@@ -225,5 +207,27 @@ function Reservations({ reservations }: { reservations: Reservation[] }) {
       id={(each) => each.id}
       open={(each) => go(to(each))}
     />
+  )
+}
+
+function Reserved({ lease }: { lease: Lease }) {
+  const words = useText().network.dhcp
+  return lease.reserved ? (
+    <Link to={`/network/dhcp/${encodeURIComponent(lease.mac)}`}>
+      <Tag>{words.isReserved}</Tag>
+    </Link>
+  ) : (
+    <Link
+      className="sm"
+      to="/network/dhcp/new"
+      search={{
+        mac: lease.mac,
+        ip: lease.ip,
+        hostname: lease.hostname ?? undefined,
+        device: lease.device_id ?? undefined,
+      }}
+    >
+      {words.reserve}
+    </Link>
   )
 }

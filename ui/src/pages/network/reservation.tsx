@@ -26,15 +26,11 @@ export default function ReservationPage() {
             ? words.reservationAnswer(shown.hostname ?? mac, shown.ip ?? '-')
             : text.common.loading
       }
-      deletion={
-        shown
-          ? deletionOf(allReservations, shown, {
-              title: words.deleteTitle(mac),
-              consequence: words.deleteConsequence,
-              back: '/network/dhcp',
-            })
-          : null
-      }
+      deletion={deletionOf(allReservations, shown, {
+        title: words.deleteTitle,
+        consequence: words.deleteConsequence,
+        back: '/network/dhcp',
+      })}
     >
       <LoadedSection title={words.reservationsTitle} query={reservation} lines={4}>
         {(read) => (

@@ -31,16 +31,12 @@ export default function SegmentPage() {
             ? words.detailAnswer(shown.cidr ?? '-', where(shown))
             : text.common.loading
       }
-      deletion={
-        shown
-          ? deletionOf(allSegments, shown, {
-              title: words.deleteTitle(shown.name),
-              consequence: words.deleteConsequence,
-              mayForce: true,
-              back: '/network/segments',
-            })
-          : null
-      }
+      deletion={deletionOf(allSegments, shown, {
+        title: words.deleteTitle,
+        consequence: words.deleteConsequence,
+        mayForce: true,
+        back: '/network/segments',
+      })}
     >
       <LoadedSection title={words.settings} query={segment} lines={5}>
         {(read) => (

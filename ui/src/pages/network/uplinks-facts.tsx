@@ -48,16 +48,7 @@ export function Decisions({ manager }: { manager: Manager }) {
           {
             head: columns.number,
             bare: true,
-            cell: (decision) => {
-              const number = numbers.get(decision)
-              return number === undefined ? (
-                <span className="swn swn--o">
-                  <Icon name="clock" />
-                </span>
-              ) : (
-                <span className="swn">{number}</span>
-              )
-            },
+            cell: (decision) => <Numbered number={numbers.get(decision)} />,
           },
           {
             head: columns.time,
@@ -77,17 +68,7 @@ export function Decisions({ manager }: { manager: Manager }) {
               const pin = manager.flap_pins.find(
                 (each) => each.uplink === decision.from && newestFrom(each.uplink) === decision,
               )
-              return (
-                <>
-                  <span lang="en">{decision.reason}</span>{' '}
-                  {pin && decision.applied ? (
-                    <Tag>
-                      <Icon name="pin" />
-                      {words.pin(formatTime(pin.pinned_until))}
-                    </Tag>
-                  ) : null}
-                </>
-              )
+              return <Reason decision={decision} pinnedUntil={pin?.pinned_until} />
             },
           },
           { head: columns.kernel, className: 'nowrap', cell: (decision) => <Kernel decision={decision} /> },
@@ -101,6 +82,38 @@ export function Decisions({ manager }: { manager: Manager }) {
         </div>
       ) : null}
     </>
+  )
+}
+
+function Reason({
+  decision,
+  pinnedUntil,
+}: {
+  decision: Schemas['UplinkDecision']
+  pinnedUntil: string | undefined
+}) {
+  const words = useText().network.uplinks
+  return (
+    <>
+      <span lang="en">{decision.reason}</span>{' '}
+      {pinnedUntil !== undefined && decision.applied ? (
+        <Tag>
+          <Icon name="pin" />
+          {words.pin(formatTime(pinnedUntil))}
+        </Tag>
+      ) : null}
+    </>
+  )
+}
+
+/** The number of a change in the chart; a clock if it did not take effect. */
+function Numbered({ number }: { number: number | undefined }) {
+  return number === undefined ? (
+    <span className="swn swn--o">
+      <Icon name="clock" />
+    </span>
+  ) : (
+    <span className="swn">{number}</span>
   )
 }
 

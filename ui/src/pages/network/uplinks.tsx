@@ -1,6 +1,7 @@
 // The uplinks: which one is used, since when, and why it changed.
 
-import type { Schemas } from '@/api/client'
+import type { UseQueryResult } from '@tanstack/react-query'
+import type { Answer, Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { Link } from '@/session/link'
 import { useSearchParams } from '@/session/search-params'
@@ -33,11 +34,6 @@ export default function UplinksPage() {
   const manager = useGet('/system/wan-manager', {}, { every: 5000 })
   const uplinks = useGet('/system/wan-uplinks', {}, { every: 15_000 })
   const health = useGet('/system/wan-health', {}, { every: 5000 })
-  const recorded = useGet(
-    '/system/wan-health',
-    { query: range === 'hour' ? { history: true, minutes: 60 } : { history: true } },
-    { every: 60_000 },
-  )
   const failed = manager.error ?? uplinks.error
   return (
     <Page
@@ -65,25 +61,7 @@ export default function UplinksPage() {
         )
       }
     >
-      <Loaded query={manager} lines={6}>
-        {(read) => (
-          <Loaded query={uplinks} lines={6}>
-            {(list) => (
-              <Loaded query={recorded} lines={6}>
-                {(past) => (
-                  <Past
-                    manager={read}
-                    uplinks={list}
-                    health={health.data?.data ?? past}
-                    recorded={past}
-                    range={RANGES[range] ?? DAY}
-                  />
-                )}
-              </Loaded>
-            )}
-          </Loaded>
-        )}
-      </Loaded>
+      <Timeline range={range} manager={manager} uplinks={uplinks} health={health.data?.data} />
       <LoadedSection title={words.decisions} hint={words.decisionsHint} query={manager}>
         {(read) => <Decisions manager={read} />}
       </LoadedSection>
@@ -95,6 +73,43 @@ export default function UplinksPage() {
       </LoadedSection>
       <CaptiveCheck />
     </Page>
+  )
+}
+
+interface TimelineProps {
+  range: string
+  manager: UseQueryResult<Answer<Manager>>
+  uplinks: UseQueryResult<Answer<Uplinks>>
+  health: Health[] | undefined
+}
+
+/** What the uplinks were, over the chosen time. */
+function Timeline({ range, manager, uplinks, health }: TimelineProps) {
+  const recorded = useGet(
+    '/system/wan-health',
+    { query: range === 'hour' ? { history: true, minutes: 60 } : { history: true } },
+    { every: 60_000 },
+  )
+  return (
+    <Loaded query={manager} lines={6}>
+      {(read) => (
+        <Loaded query={uplinks} lines={6}>
+          {(list) => (
+            <Loaded query={recorded} lines={6}>
+              {(past) => (
+                <Past
+                  manager={read}
+                  uplinks={list}
+                  health={health ?? past}
+                  recorded={past}
+                  range={RANGES[range] ?? DAY}
+                />
+              )}
+            </Loaded>
+          )}
+        </Loaded>
+      )}
+    </Loaded>
   )
 }
 

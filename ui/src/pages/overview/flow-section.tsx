@@ -340,11 +340,7 @@ function FlowTable({ flow }: { flow: Flow }) {
           cell: (row) => (row.hops.length === 0 ? '-' : <HopNames row={row} flow={flow} />),
         },
         { head: words.uplink, cell: (row) => uplinksOf(row, flow).join(', ') || '-' },
-        {
-          head: words.rate,
-          numeric: true,
-          cell: ({ rate }) => (rate === null ? '-' : formatRate(rate)),
-        },
+        { head: words.rate, numeric: true, cell: ({ rate }) => (rate === null ? '-' : formatRate(rate)) },
       ]}
     />
   )

@@ -130,19 +130,7 @@ function TunnelRow({ tunnel, hop, recorded, users }: RowProps) {
           {tunnel.name}
         </Link>
       </TwoLines>
-      {values ? (
-        <span className="sparkbox" title={words.lastHour}>
-          <Sparkline values={values} most={MINUTES} />
-          <span className="sr">{words.lastHour}</span>
-        </span>
-      ) : (
-        <span className="sparkbox" title={words.sinceOpened}>
-          <Sparkline
-            values={points.slice(-40).map((point) => point.rates.reduce((sum, rate) => sum + rate, 0))}
-          />
-          <span className="sr">{words.sinceOpened}</span>
-        </span>
-      )}
+      <Spark minutes={values} points={points} />
       <div className="two num">
         <StateWord state={state}>{word}</StateWord>
         <small>
@@ -173,4 +161,28 @@ function Liveness({ tunnel, newer }: { tunnel: Tunnel; newer: string | null }) {
   if (typeof tunnel.uptime_sec === 'number')
     return <>{text.overview.tunnels.up(formatAge(tunnel.uptime_sec, text))}</>
   return tunnel.type === 'wireguard' ? <>{text.overview.tunnels.noHandshake}</> : <>-</>
+}
+
+interface SparkProps {
+  /** The rates of each minute of the last hour, if they were recorded. */
+  minutes: Parameters<typeof Sparkline>[0]['values'] | null
+  /** The rates since the page was opened. */
+  points: readonly { rates: readonly number[] }[]
+}
+
+function Spark({ minutes, points }: SparkProps) {
+  const words = useText().overview.tunnels
+  const label = minutes ? words.lastHour : words.sinceOpened
+  return (
+    <span className="sparkbox" title={label}>
+      {minutes ? (
+        <Sparkline values={minutes} most={MINUTES} />
+      ) : (
+        <Sparkline
+          values={points.slice(-40).map(({ rates }) => rates.reduce((sum, rate) => sum + rate, 0))}
+        />
+      )}
+      <span className="sr">{label}</span>
+    </span>
+  )
 }

@@ -44,16 +44,12 @@ export default function BridgePage() {
           </Button>
         ) : null
       }
-      deletion={
-        shown
-          ? deletionOf(allBridges, shown, {
-              title: words.deleteTitle(shown.name),
-              consequence: words.deleteConsequence,
-              mayForce: true,
-              back: '/paths/bridges',
-            })
-          : null
-      }
+      deletion={deletionOf(allBridges, shown, {
+        title: words.deleteTitle,
+        consequence: words.deleteConsequence,
+        mayForce: true,
+        back: '/paths/bridges',
+      })}
     >
       {outcome ? (
         <Section title={words.testTitle(shown?.name ?? '')}>

@@ -76,7 +76,7 @@ function Sentence({ health }: { health: BridgeHealth[] | undefined }) {
 
 function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] | undefined }) {
   const text = useText()
-  const { columns, kinds, states } = text.paths.bridges
+  const { columns, kinds } = text.paths.bridges
   const [outcome, setOutcome] = useState<{ name: string; result: Schemas['TestOutcome'] } | null>(null)
   const healthOf = (bridge: Bridge) => health?.find((each) => each.id === bridge.id)
   return (
@@ -99,20 +99,10 @@ function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] |
           },
           {
             head: columns.state,
-            cell: (bridge) => {
-              const status = healthOf(bridge)?.status ?? bridge.status
-              return (
-                <StateWord state={bridgeState(status)}>
-                  {states[status ?? ''] ?? status ?? text.paths.states.unknown}
-                </StateWord>
-              )
-            },
+            cell: (bridge) => <BridgeState status={healthOf(bridge)?.status ?? bridge.status} />,
           },
           { head: columns.way, cell: (bridge) => <Way bridge={bridge} /> },
-          {
-            head: columns.tunnels,
-            cell: (bridge) => <CarriedTunnels health={healthOf(bridge)} />,
-          },
+          { head: columns.tunnels, cell: (bridge) => <CarriedTunnels health={healthOf(bridge)} /> },
           {
             head: columns.test,
             cell: (bridge) => <LastTest test={healthOf(bridge)?.last_test ?? bridge.last_test ?? null} />,
@@ -135,6 +125,15 @@ function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] |
         {outcome ? <Outcome outcome={outcome.result} /> : null}
       </Dialog>
     </>
+  )
+}
+
+function BridgeState({ status }: { status: string | undefined }) {
+  const { bridges, states } = useText().paths
+  return (
+    <StateWord state={bridgeState(status)}>
+      {bridges.states[status ?? ''] ?? status ?? states.unknown}
+    </StateWord>
   )
 }
 
@@ -213,13 +212,7 @@ function BridgeActions({ bridge, onOutcome }: ActionsProps) {
     <Actions
       label={`${text.common.actions}: ${bridge.name}`}
       actions={[
-        {
-          id: 'test',
-          label: words.test,
-          needs: 'operator',
-          disabled: test.busy,
-          run: () => test.run(),
-        },
+        { id: 'test', label: words.test, needs: 'operator', disabled: test.busy, run: () => test.run() },
         {
           id: 'toggle',
           label: bridge.enabled ? words.disable : words.enable,

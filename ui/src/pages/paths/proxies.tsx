@@ -107,7 +107,7 @@ export function Udp({ proxy }: { proxy: Proxy }) {
 
 function List({ proxies, relay }: { proxies: Proxy[]; relay: Tproxy | undefined }) {
   const text = useText()
-  const { columns, states, latency } = text.paths.proxies
+  const { columns } = text.paths.proxies
   const trafficOf = (proxy: Proxy, show: (traffic: Tproxy['by_proxy'][number]) => string) => {
     const traffic = relay?.by_proxy.find((each) => each.proxy_id === proxy.id)
     return traffic ? show(traffic) : '-'
@@ -128,29 +128,9 @@ function List({ proxies, relay }: { proxies: Proxy[]; relay: Tproxy | undefined 
         },
         {
           head: columns.state,
-          cell: (proxy) => (
-            <TwoLines
-              second={
-                proxy.last_error ??
-                (typeof proxy.latency_ms === 'number'
-                  ? latency(`${formatNumber(proxy.latency_ms, 1)} ms`)
-                  : '')
-              }
-            >
-              <StateWord state={proxyState(proxy.status)}>
-                {states[proxy.status ?? 'unknown'] ?? proxy.status}
-              </StateWord>
-            </TwoLines>
-          ),
+          cell: (proxy) => <ProxyState proxy={proxy} />,
         },
-        {
-          head: columns.address,
-          cell: (proxy) => (
-            <>
-              {proxy.address}:{proxy.port}
-            </>
-          ),
-        },
+        { head: columns.address, cell: (proxy) => `${proxy.address}:${proxy.port}` },
         { head: columns.udp, cell: (proxy) => <Udp proxy={proxy} /> },
         {
           head: columns.connections,
@@ -173,5 +153,21 @@ function List({ proxies, relay }: { proxies: Proxy[]; relay: Tproxy | undefined 
         },
       ]}
     />
+  )
+}
+
+function ProxyState({ proxy }: { proxy: Proxy }) {
+  const { states, latency } = useText().paths.proxies
+  return (
+    <TwoLines
+      second={
+        proxy.last_error ??
+        (typeof proxy.latency_ms === 'number' ? latency(`${formatNumber(proxy.latency_ms, 1)} ms`) : '')
+      }
+    >
+      <StateWord state={proxyState(proxy.status)}>
+        {states[proxy.status ?? 'unknown'] ?? proxy.status}
+      </StateWord>
+    </TwoLines>
   )
 }

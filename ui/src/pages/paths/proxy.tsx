@@ -1,5 +1,6 @@
 // One proxy: whether it answers, and its settings.
 
+import type { Schemas } from '@/api/client'
 import { useTitle } from '@/session/crumb'
 import { Facts } from '@/components/facts'
 import { ObjectForm } from '@/components/object-form'
@@ -27,38 +28,18 @@ export default function ProxyPage() {
       answer={
         proxy.error ? text.paths.unknownAnswer : shown ? words.is(named(shown.status)) : text.common.loading
       }
-      deletion={
-        shown
-          ? deletionOf(allProxies, shown, {
-              title: words.deleteTitle(shown.name),
-              consequence: words.deleteConsequence,
-              mayForce: true,
-              back: '/paths/proxies',
-            })
-          : null
-      }
+      deletion={deletionOf(allProxies, shown, {
+        title: words.deleteTitle,
+        consequence: words.deleteConsequence,
+        mayForce: true,
+        back: '/paths/proxies',
+      })}
     >
       <Loaded query={proxy} lines={6}>
         {(read) => (
           <>
             <Section title={text.paths.detail.facts}>
-              <Facts
-                facts={[
-                  [
-                    words.columns.state,
-                    <StateWord key="state" state={proxyState(read.status)}>
-                      {named(read.status)}
-                    </StateWord>,
-                  ],
-                  [words.columns.address, `${read.address}:${read.port}`],
-                  [
-                    text.paths.detail.latency,
-                    typeof read.latency_ms === 'number' ? `${formatNumber(read.latency_ms, 1)} ms` : null,
-                  ],
-                  [words.columns.udp, <Udp key="udp" proxy={read} />],
-                  [text.paths.detail.lastError, read.last_error],
-                ]}
-              />
+              <ProxyFacts proxy={read} state={named(read.status)} />
             </Section>
             <Section title={words.settings}>
               <ObjectForm
@@ -73,5 +54,29 @@ export default function ProxyPage() {
         )}
       </Loaded>
     </ObjectPage>
+  )
+}
+
+function ProxyFacts({ proxy: read, state }: { proxy: Schemas['Proxy']; state: string }) {
+  const text = useText()
+  const words = text.paths.proxies
+  return (
+    <Facts
+      facts={[
+        [
+          words.columns.state,
+          <StateWord key="state" state={proxyState(read.status)}>
+            {state}
+          </StateWord>,
+        ],
+        [words.columns.address, `${read.address}:${read.port}`],
+        [
+          text.paths.detail.latency,
+          typeof read.latency_ms === 'number' ? `${formatNumber(read.latency_ms, 1)} ms` : null,
+        ],
+        [words.columns.udp, <Udp key="udp" proxy={read} />],
+        [text.paths.detail.lastError, read.last_error],
+      ]}
+    />
   )
 }

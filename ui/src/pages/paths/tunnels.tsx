@@ -36,23 +36,12 @@ export default function Tunnels() {
   useTunnelCounters(tunnels.data?.data, tunnels.dataUpdatedAt)
   const wanted = search.state
   const shownBy = (tunnel: Tunnel) =>
-    wanted === undefined ||
-    (wanted === 'usable' && stateOf(tunnel).usable) ||
-    (wanted === 'not-usable' && !stateOf(tunnel).usable)
+    wanted === undefined || wanted === (stateOf(tunnel).usable ? 'usable' : 'not-usable')
   const list = text.paths.list
   return (
     <Page
       question={text.paths.question}
-      actions={
-        <>
-          <LinkButton needs="operator" to="/paths/tunnels/new">
-            {list.new}
-          </LinkButton>
-          <LinkButton kind="primary" needs="operator" to="/paths/tunnels/import">
-            {list.import}
-          </LinkButton>
-        </>
-      }
+      actions={<NewLinks />}
       answer={
         <Sentence
           tunnels={tunnels.error ? undefined : tunnels.data?.data}
@@ -92,6 +81,20 @@ export default function Tunnels() {
         </Loaded>
       )}
     </Page>
+  )
+}
+
+function NewLinks() {
+  const { list } = useText().paths
+  return (
+    <>
+      <LinkButton needs="operator" to="/paths/tunnels/new">
+        {list.new}
+      </LinkButton>
+      <LinkButton kind="primary" needs="operator" to="/paths/tunnels/import">
+        {list.import}
+      </LinkButton>
+    </>
   )
 }
 

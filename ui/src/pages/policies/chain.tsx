@@ -47,16 +47,12 @@ function ChainForm({ stored }: { stored: Stored<Chain> | null }) {
     <ObjectPage
       question={text.policies.profileQuestion}
       answer={chain?.name ?? text.policies.createChain}
-      deletion={
-        chain
-          ? deletionOf(chains, chain, {
-              title: text.policies.deleteTitle(chain.name),
-              consequence: text.policies.deleteChainMeans,
-              action: text.policies.deleteChain,
-              back: '/policies/profiles',
-            })
-          : null
-      }
+      deletion={deletionOf(chains, chain, {
+        title: text.policies.deleteTitle,
+        consequence: text.policies.deleteChainMeans,
+        action: text.policies.deleteChain,
+        back: '/policies/profiles',
+      })}
     >
       <EditForm
         edit={edit}

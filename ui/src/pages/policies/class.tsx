@@ -77,16 +77,12 @@ function ClassForm({ stored }: { stored: Stored<PrivacyClass> | null }) {
           {found?.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
         </>
       }
-      deletion={
-        found && !found.builtin
-          ? deletionOf(privacyClasses, found, {
-              title: text.policies.deleteTitle(found.name),
-              consequence: text.policies.deleteClassMeans,
-              action: text.policies.deleteClass,
-              back: '/policies/classes',
-            })
-          : null
-      }
+      deletion={deletionOf(privacyClasses, found?.builtin ? null : found, {
+        title: text.policies.deleteTitle,
+        consequence: text.policies.deleteClassMeans,
+        action: text.policies.deleteClass,
+        back: '/policies/classes',
+      })}
     >
       <EditForm
         edit={edit}

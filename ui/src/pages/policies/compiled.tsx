@@ -5,9 +5,9 @@ import { useGet } from '@/api/query'
 import { useSearchParams } from '@/session/search-params'
 import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
-import { Icon } from '@/components/icons'
 import { LoadedSection } from '@/components/section'
 import { useAction } from '@/components/action'
+import { FilterBox } from '@/components/filter-fields'
 import { useText, type Text } from '@/text'
 import { Drift } from './drift'
 import { partsOf, searched, type Part } from './parts'
@@ -42,17 +42,13 @@ export default function Compiled() {
         title={text.policies.compiled}
         hint={plan ? text.policies.compiledHint(plan.backend, plan.hash.slice(0, 12)) : undefined}
         actions={
-          <label className="search">
-            <Icon name="search" />
-            <span className="sr">{text.policies.searchCompiled}</span>
-            <input
-              className="field"
-              data-filter
-              placeholder={text.common.filter}
-              value={search.q ?? ''}
-              onChange={(event) => setSearch({ q: event.target.value })}
-            />
-          </label>
+          <FilterBox
+            label={text.policies.searchCompiled}
+
+            placeholder={text.common.filter}
+            value={search.q}
+            onChange={(q) => setSearch({ q })}
+          />
         }
         query={query}
         lines={8}

@@ -29,6 +29,7 @@ export default function Exceptions() {
   const active = all.filter((each) => each.status === 'active')
   const ended = all.filter((each) => each.status !== 'active').reverse()
   const open = search.new === '1'
+  const close = () => setSearch({ new: undefined, device: undefined })
   return (
     <Page
       question={text.policies.exceptionQuestion}
@@ -53,10 +54,7 @@ export default function Exceptions() {
     >
       {open ? (
         <Section title={text.policies.composer} hint={text.policies.exceptionsHint}>
-          <ExceptionForm
-            device={search.device}
-            onDone={() => setSearch({ new: undefined, device: undefined })}
-          />
+          <ExceptionForm device={search.device} onDone={close} />
         </Section>
       ) : null}
       <LoadedSection

@@ -8,6 +8,7 @@ import { Page } from '@/components/answer'
 import { Button } from '@/components/button'
 import { Icon } from '@/components/icons'
 import { Empty, Loaded, Section } from '@/components/section'
+import { FilterBox } from '@/components/filter-fields'
 import { useText } from '@/text'
 import { DropAnswer } from './answer'
 import { sourceWords, useMatrix, useNames, usePending, usePolicies } from './data'
@@ -91,17 +92,13 @@ function ListControls({ selecting, onSelecting }: ControlProps) {
       >
         {selecting ? text.policies.endSelect : text.policies.select}
       </Button>
-      <label className="search">
-        <Icon name="filter" />
-        <span className="sr">{text.policies.filter}</span>
-        <input
-          className="field"
-          data-filter
-          placeholder={text.common.filter}
-          value={search.q ?? ''}
-          onChange={(event) => setSearch({ q: event.target.value })}
-        />
-      </label>
+      <FilterBox
+        label={text.policies.filter}
+        icon="filter"
+        placeholder={text.common.filter}
+        value={search.q}
+        onChange={(q) => setSearch({ q })}
+      />
     </>
   )
 }

@@ -52,16 +52,12 @@ function StoredPreset({ stored }: { stored: Stored<Preset> }) {
           {words.useAnswer[kindOf(preset)]} {preset.builtin ? <Tag>{text.policies.builtin}</Tag> : null}
         </>
       }
-      deletion={
-        preset.builtin
-          ? null
-          : deletionOf(presets, preset, {
-              title: text.policies.deleteTitle(preset.name),
-              consequence: words.deleteMeans,
-              action: words.deleteAction,
-              back: '/policies/presets',
-            })
-      }
+      deletion={deletionOf(presets, preset.builtin ? null : preset, {
+        title: text.policies.deleteTitle,
+        consequence: words.deleteMeans,
+        action: words.deleteAction,
+        back: '/policies/presets',
+      })}
     >
       <PresetUse preset={preset} />
       <Section title={words.template} hint={preset.builtin ? words.builtinHint : words.templateHint}>

@@ -61,16 +61,12 @@ function ProfileForm({ stored }: { stored: Stored<Profile> | null }) {
     <ObjectPage
       question={text.policies.profileQuestion}
       answer={profile?.name ?? text.policies.createProfile}
-      deletion={
-        profile
-          ? deletionOf(profiles, profile, {
-              title: text.policies.deleteTitle(profile.name),
-              consequence: text.policies.deleteProfileMeans,
-              action: text.policies.deleteProfile,
-              back: '/policies/profiles',
-            })
-          : null
-      }
+      deletion={deletionOf(profiles, profile, {
+        title: text.policies.deleteTitle,
+        consequence: text.policies.deleteProfileMeans,
+        action: text.policies.deleteProfile,
+        back: '/policies/profiles',
+      })}
     >
       <EditForm
         edit={edit}

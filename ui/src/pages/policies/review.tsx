@@ -211,15 +211,7 @@ function ApplyBar({ review, confirmed, undo, onClose }: ApplyProps) {
           </Button>
         </div>
       </div>
-      {discarding ? (
-        <DiscardDialog
-          onClose={() => setDiscarding(false)}
-          onDone={() => {
-            setDiscarding(false)
-            onClose()
-          }}
-        />
-      ) : null}
+      {discarding ? <DiscardDialog onClose={() => setDiscarding(false)} onDone={onClose} /> : null}
     </>
   )
 }

@@ -47,35 +47,7 @@ export default function About() {
         )
       }
     >
-      <Section title={t.links}>
-        <ul className="linkrows">
-          <Row icon="globe">
-            <a href="/api/docs" target="_blank" rel="noreferrer">
-              {t.docs}
-            </a>
-          </Row>
-          <Row icon="table">
-            <a href="/api/v1/openapi.json" target="_blank" rel="noreferrer">
-              {t.openapi}
-            </a>
-          </Row>
-          <Row icon="activity">
-            <a href="/metrics" target="_blank" rel="noreferrer">
-              {t.metrics}
-            </a>
-          </Row>
-          <Row
-            icon="check"
-            action={
-              <Button size="small" onClick={openWizard}>
-                {t.wizard}
-              </Button>
-            }
-          >
-            {t.wizardHint}
-          </Row>
-        </ul>
-      </Section>
+      <Links />
       <Loaded query={observer} lines={6}>
         {(list) => <Parts parts={list} />}
       </Loaded>
@@ -86,6 +58,42 @@ export default function About() {
         {(host) => <Nics nics={host.nics} />}
       </LoadedSection>
     </Page>
+  )
+}
+
+/** What else the gateway serves. */
+function Links() {
+  const t = useText().system.about
+  return (
+    <Section title={t.links}>
+      <ul className="linkrows">
+        <Row icon="globe">
+          <a href="/api/docs" target="_blank" rel="noreferrer">
+            {t.docs}
+          </a>
+        </Row>
+        <Row icon="table">
+          <a href="/api/v1/openapi.json" target="_blank" rel="noreferrer">
+            {t.openapi}
+          </a>
+        </Row>
+        <Row icon="activity">
+          <a href="/metrics" target="_blank" rel="noreferrer">
+            {t.metrics}
+          </a>
+        </Row>
+        <Row
+          icon="check"
+          action={
+            <Button size="small" onClick={openWizard}>
+              {t.wizard}
+            </Button>
+          }
+        >
+          {t.wizardHint}
+        </Row>
+      </ul>
+    </Section>
   )
 }
 
@@ -131,17 +139,7 @@ function Parts({ parts }: { parts: Schemas['Observation'][] }) {
             {
               head: t.part,
               bare: true,
-              cell: (part) => (
-                <TwoLines
-                  second={
-                    part.message && !(part.state === 'ok' && text.server) ? <CheckReason {...part} /> : null
-                  }
-                >
-                  <span className="med" title={part.subsystem}>
-                    {subsystemName(part.subsystem, text)}
-                  </span>
-                </TwoLines>
-              ),
+              cell: (part) => <PartName part={part} />,
             },
             {
               head: t.state,
@@ -230,5 +228,18 @@ function Nics({ nics }: { nics: Schemas['Nic'][] }) {
         { head: t.mtu, numeric: true, cell: (nic) => nic.mtu ?? '-' },
       ]}
     />
+  )
+}
+
+function PartName({ part }: { part: Schemas['Observation'] }) {
+  const text = useText()
+  return (
+    <TwoLines
+      second={part.message && !(part.state === 'ok' && text.server) ? <CheckReason {...part} /> : null}
+    >
+      <span className="med" title={part.subsystem}>
+        {subsystemName(part.subsystem, text)}
+      </span>
+    </TwoLines>
   )
 }

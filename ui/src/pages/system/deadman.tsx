@@ -35,17 +35,13 @@ export function Deadman({ status }: { status: Status }) {
       return text.common.saved
     },
   )
-  const submit = () => save.run()
   return (
     <>
       <Facts status={status} />
       <ActionForm
         className="form form--2"
         of={save}
-        onSubmit={() => {
-          if (enabled) setAsking(true)
-          else submit()
-        }}
+        onSubmit={() => (enabled ? setAsking(true) : save.run())}
         word={text.common.save}
         kind="plain"
         needs="admin"
@@ -53,7 +49,7 @@ export function Deadman({ status }: { status: Status }) {
       >
         <FieldList
           draft={draft}
-          error={(path) => save.of(path)}
+          error={save.of}
           fields={[
             { field: 'hours', kind: 'number', label: t.hours, min: 1, max: 8760, required: true },
             {
@@ -75,7 +71,7 @@ export function Deadman({ status }: { status: Status }) {
         action={t.arm}
         busy={save.busy}
         error={save.error}
-        onConfirm={submit}
+        onConfirm={() => save.run()}
       />
     </>
   )

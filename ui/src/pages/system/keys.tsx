@@ -15,6 +15,7 @@ import { Table } from '@/components/table'
 import { TwoLines } from '@/components/two-lines'
 import { useFormAction } from '@/components/action'
 import { ActionForm } from '@/components/action-form'
+import { wordsOf } from '@/components/form'
 import { useText } from '@/text'
 
 type Key = Schemas['KeyView']
@@ -43,17 +44,7 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
         </Button>
       }
     >
-      {made ? (
-        <div className="once" role="status">
-          <p className="strong">{t.once}</p>
-          <Command>{made.key}</Command>
-          <div className="btns">
-            <Button kind="primary" onClick={() => setMade(undefined)}>
-              {t.stored}
-            </Button>
-          </div>
-        </div>
-      ) : null}
+      {made ? <KeyShown made={made} onStored={() => setMade(undefined)} /> : null}
       {adding ? (
         <NewKey
           onClose={() => setAdding(false)}
@@ -83,6 +74,22 @@ export function Keys({ query }: { query: UseQueryResult<Answer<Key[]>> }) {
   )
 }
 
+/** The key itself, which is shown once. */
+function KeyShown({ made, onStored }: { made: Schemas['CreatedKey']; onStored: () => void }) {
+  const t = useText().system.accounts
+  return (
+    <div className="once" role="status">
+      <p className="strong">{t.once}</p>
+      <Command>{made.key}</Command>
+      <div className="btns">
+        <Button kind="primary" onClick={onStored}>
+          {t.stored}
+        </Button>
+      </div>
+    </div>
+  )
+}
+
 function KeyTable({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => void }) {
   const text = useText()
   const t = text.system.accounts
@@ -95,10 +102,7 @@ function KeyTable({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => voi
         { head: t.keyName, bare: true, className: 'med', cell: (key) => key.name },
         { head: t.role, cell: (key) => text.common.roles[key.role] ?? key.role },
         { head: t.begins, cell: (key) => <code>{key.prefix}</code> },
-        {
-          head: t.networks,
-          cell: (key) => (key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork),
-        },
+        { head: t.networks, cell: (key) => (key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork) },
         {
           head: t.expires,
           cell: (key) => (
@@ -125,6 +129,10 @@ function KeyTable({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => voi
   )
 }
 
+const ROLES = ['admin', 'operator', 'viewer', 'diagnostics'] as const
+
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString()
+
 interface NewKeyProps {
   onClose: () => void
   onMade: (key: Schemas['CreatedKey']) => void
@@ -142,15 +150,7 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
     () =>
       call(
         client.POST('/auth/keys', {
-          body: {
-            name,
-            role,
-            expires_at: days ? new Date(Date.now() + Number(days) * 86_400_000).toISOString() : null,
-            cidrs: cidrs
-              .split(/[\s,]+/)
-              .map((cidr) => cidr.trim())
-              .filter(Boolean),
-          },
+          body: { name, role, expires_at: days ? inDays(Number(days)) : null, cidrs: wordsOf(cidrs) },
         }),
       ),
     (data) => onMade(data),
@@ -170,9 +170,7 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
         hint={t.rights[role]}
         value={role}
         error={create.of('role')}
-        options={(['admin', 'operator', 'viewer', 'diagnostics'] as const).map(
-          (each) => [each, text.common.roles[each] ?? each] as const,
-        )}
+        options={ROLES.map((each) => [each, text.common.roles[each] ?? each] as const)}
         onChange={setRole}
       />
       <TextField

@@ -11,6 +11,21 @@ import { useText } from '@/text'
 import { controlOf, typedOf, valueOf, type Setting } from './settings-tree'
 
 export function SettingEditor({ setting }: { setting: Setting }) {
+  return setting.apply === 'file' ? <FileSetting setting={setting} /> : <Editor setting={setting} />
+}
+
+/** A setting that only the file has. */
+function FileSetting({ setting }: { setting: Setting }) {
+  const t = useText().system.settings
+  return (
+    <div className="set">
+      <code className="value">{typedOf(setting.value, controlOf(setting.value)) || t.empty}</code>
+      <p className="dim">{t.fileOnly}</p>
+    </div>
+  )
+}
+
+function Editor({ setting }: { setting: Setting }) {
   const text = useText()
   const t = text.system.settings
   const { key } = setting
@@ -32,13 +47,6 @@ export function SettingEditor({ setting }: { setting: Setting }) {
     () => call(client.DELETE('/settings/{key}', { params: { path: { key }, header: {} } })),
     () => t.resetDone(key),
   )
-  if (setting.apply === 'file')
-    return (
-      <div className="set">
-        <code className="value">{typedOf(setting.value, control) || t.empty}</code>
-        <p className="dim">{t.fileOnly}</p>
-      </div>
-    )
   const submit = () => {
     setProblem(undefined)
     let value: unknown

@@ -47,16 +47,12 @@ function Editor({ stored }: { stored: Stored<User> | null }) {
     <ObjectPage
       question={text.system.tabs.accounts}
       answer={user?.username ?? t.newUser}
-      deletion={
-        user
-          ? deletionOf(users, user, {
-              title: `${text.common.delete}: ${user.username}`,
-              consequence: t.userConsequence,
-              needs: 'admin',
-              back: '/system',
-            })
-          : null
-      }
+      deletion={deletionOf(users, user, {
+        title: (name) => `${text.common.delete}: ${name}`,
+        consequence: t.userConsequence,
+        needs: 'admin',
+        back: '/system',
+      })}
     >
       <Section title={user ? text.common.edit : text.common.create}>
         <EditForm edit={edit} isNew={!user} needs="admin" onCancel={() => go('/system')}>

@@ -14,6 +14,8 @@ import { useText } from '@/text'
 
 type Level = Schemas['WipeLevelInput']
 
+const LEVELS: Level[] = ['soft', 'medium', 'hard']
+
 export function Wipe() {
   const text = useText()
   const t = text.system.security
@@ -22,6 +24,10 @@ export function Wipe() {
   const [level, setLevel] = useState<Level>('soft')
   const [asking, setAsking] = useState(false)
   const [password, setPassword] = useState('')
+  const close = () => {
+    setAsking(false)
+    setPassword('')
+  }
   // Without sign-in there is no password to check.
   const checked = level === 'hard' && status?.auth === 'session'
   const wipe = useFormAction(
@@ -33,8 +39,7 @@ export function Wipe() {
       return call(client.POST('/system/wipe', { body: { level } }))
     },
     (data) => {
-      setAsking(false)
-      setPassword('')
+      close()
       return data.ending ? t.ending : t.wiped
     },
   )
@@ -44,9 +49,7 @@ export function Wipe() {
         <Select<Level>
           label={t.level}
           value={level}
-          options={(['soft', 'medium', 'hard'] as const).map(
-            (each) => [each as Level, t.levels[each] ?? each] as const,
-          )}
+          options={LEVELS.map((each) => [each, t.levels[each] ?? each])}
           onChange={setLevel}
         />
         <p>{t.consequences[level]}</p>
@@ -58,10 +61,7 @@ export function Wipe() {
       </div>
       <Confirm
         open={asking}
-        onClose={() => {
-          setAsking(false)
-          setPassword('')
-        }}
+        onClose={close}
         title={t.wipeAction}
         consequence={t.consequences[level]}
         name={host ?? ''}

@@ -66,8 +66,7 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
   const first = firstOf(presets)
   const [resolver, setResolver] = useState(now.servers.length > 0 ? 'keep' : (first[0]?.id ?? 'keep'))
   const [own, setOwn] = useState('')
-  const [withList, setWithList] = useState(subscribed.length === 0)
-  const [list, setList] = useState<ListKey>('hageziLight')
+  const [list, setList] = useState<ListKey | null>(subscribed.length === 0 ? FIRST_LIST : null)
   const [strangers, setStrangers] = useState<Choice>(
     now.strangers === 'direct' && props.progress.byPolicy ? 'policy' : now.strangers,
   )
@@ -75,14 +74,18 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
   const chosen = presets.find((each) => each.id === resolver)
   const summary = t.summary(
     chosen?.name ?? (resolver === 'own' ? typed.join(', ') : t.unchanged),
-    withList,
+    list !== null,
     text.hosts.stranger.options[strangers] ?? strangers,
   )
   const save = useFormAction(
     () =>
       storeNames(
-        settingsOf({ resolver, own: typed, withList, strangers: settingOf(strangers) }, now, presets),
-        withList && !subscribed.includes(LISTS[list]) ? list : null,
+        settingsOf(
+          { resolver, own: typed, withList: list !== null, strangers: settingOf(strangers) },
+          now,
+          presets,
+        ),
+        list && !subscribed.includes(LISTS[list]) ? list : null,
       ),
     () => {
       props.finish(summary, { byPolicy: strangers === 'policy' })
@@ -109,25 +112,47 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
         own={own}
         onType={setOwn}
       />
-      <fieldset className="choices">
-        <legend className="sub">{t.filter}</legend>
-        <div className="form wide">
-          <Check label={t.useList} hint={t.useListHint} checked={withList} onChange={setWithList} />
-          {withList ? (
-            <Select
-              label={t.list}
-              hint={<code>{LISTS[list]}</code>}
-              value={list}
-              options={(Object.keys(LISTS) as ListKey[]).map((key) => [key, t.lists[key] ?? key] as const)}
-              onChange={setList}
-            />
-          ) : null}
-          {withList && !now.filtering ? <p className="mid">{t.filteringOff}</p> : null}
-          {subscribed.length > 0 ? <p className="mid">{t.listThere(subscribed.length)}</p> : null}
-        </div>
-      </fieldset>
+      <ListChoice now={now} subscribed={subscribed} list={list} onChoose={setList} />
       <Strangers chosen={strangers} onChoose={setStrangers} />
     </StepPage>
+  )
+}
+
+const FIRST_LIST: ListKey = 'hageziLight'
+
+interface ListProps {
+  now: ChoicesProps['now']
+  subscribed: ChoicesProps['subscribed']
+  /** The list that is subscribed to; none if the filter is not wanted. */
+  list: ListKey | null
+  onChoose: (list: ListKey | null) => void
+}
+
+function ListChoice({ now, subscribed, list, onChoose }: ListProps) {
+  const t = useText().hosts.first
+  return (
+    <fieldset className="choices">
+      <legend className="sub">{t.filter}</legend>
+      <div className="form wide">
+        <Check
+          label={t.useList}
+          hint={t.useListHint}
+          checked={list !== null}
+          onChange={(on) => onChoose(on ? FIRST_LIST : null)}
+        />
+        {list ? (
+          <Select
+            label={t.list}
+            hint={<code>{LISTS[list]}</code>}
+            value={list}
+            options={(Object.keys(LISTS) as ListKey[]).map((key) => [key, t.lists[key] ?? key] as const)}
+            onChange={onChoose}
+          />
+        ) : null}
+        {list && !now.filtering ? <p className="mid">{t.filteringOff}</p> : null}
+        {subscribed.length > 0 ? <p className="mid">{t.listThere(subscribed.length)}</p> : null}
+      </div>
+    </fieldset>
   )
 }
 

@@ -108,9 +108,10 @@ function WireTable({ list, wan, lan, onChoose }: TableProps) {
         {
           head: t.link,
           cell: (each) => (
-            <span className="two" role="status">
-              <StateWord state={each.up ? 'ok' : 'down'}>{each.up ? t.up : t.down}</StateWord>
-              {links[each.name] ? <small>{t.changed}</small> : null}
+            <span role="status">
+              <TwoLines second={links[each.name] ? t.changed : null}>
+                <StateWord state={each.up ? 'ok' : 'down'}>{each.up ? t.up : t.down}</StateWord>
+              </TwoLines>
             </span>
           ),
         },

@@ -1,7 +1,7 @@
 // The external filter that queries can be forwarded to.
 
 import { useState } from 'react'
-import { call, client } from '@/api/client'
+import { call, client, type Schemas } from '@/api/client'
 import { useChange, useGet } from '@/api/query'
 import { sayError } from '@/session/toasts'
 import { Button } from '@/components/button'
@@ -21,7 +21,6 @@ export function ExternalFilter() {
   const use = useChange((on: boolean) =>
     on ? call(client.POST('/dns/extfilter/enable')) : call(client.POST('/dns/extfilter/disable')),
   )
-  const yes = (value: boolean | null) => (value === null ? '-' : value ? text.common.yes : text.common.no)
   const status = query.data?.data
   return (
     <Section
@@ -46,35 +45,34 @@ export function ExternalFilter() {
       }
     >
       <Loaded query={query}>
-        {(data) =>
-          data.configured ? (
-            <>
-              <dl className="kv">
-                <Fact label={external.enabled}>
-                  <StateWord state={!data.enabled ? 'idle' : data.reachable ? 'ok' : 'down'}>
-                    {!data.enabled
-                      ? external.states.off
-                      : data.reachable
-                        ? external.states.on
-                        : external.states.down}
-                  </StateWord>
-                </Fact>
-                <Fact label={external.url}>{data.url ?? '-'}</Fact>
-                <Fact label={external.version}>{data.version ?? '-'}</Fact>
-                <Fact label={external.reachable}>{yes(data.reachable)}</Fact>
-                <Fact label={external.blocking}>{yes(data.blocking)}</Fact>
-                <Fact label={external.queries}>{numberOf(data.queries_today)}</Fact>
-                <Fact label={external.blocked}>{numberOf(data.blocked_today)}</Fact>
-              </dl>
-              {data.error ? <p className="mid">{data.error}</p> : null}
-            </>
-          ) : (
-            <p className="mid">{external.none}</p>
-          )
-        }
+        {(data) => (data.configured ? <Facts status={data} /> : <p className="mid">{external.none}</p>)}
       </Loaded>
       {editing ? <ConfigForm onDone={() => setEditing(false)} /> : null}
     </Section>
+  )
+}
+
+function Facts({ status: data }: { status: Schemas['ExtFilterStatus'] }) {
+  const text = useText()
+  const { external } = text.dns.lists
+  const yes = (value: boolean | null) => (value === null ? '-' : value ? text.common.yes : text.common.no)
+  return (
+    <>
+      <dl className="kv">
+        <Fact label={external.enabled}>
+          <StateWord state={!data.enabled ? 'idle' : data.reachable ? 'ok' : 'down'}>
+            {!data.enabled ? external.states.off : data.reachable ? external.states.on : external.states.down}
+          </StateWord>
+        </Fact>
+        <Fact label={external.url}>{data.url ?? '-'}</Fact>
+        <Fact label={external.version}>{data.version ?? '-'}</Fact>
+        <Fact label={external.reachable}>{yes(data.reachable)}</Fact>
+        <Fact label={external.blocking}>{yes(data.blocking)}</Fact>
+        <Fact label={external.queries}>{numberOf(data.queries_today)}</Fact>
+        <Fact label={external.blocked}>{numberOf(data.blocked_today)}</Fact>
+      </dl>
+      {data.error ? <p className="mid">{data.error}</p> : null}
+    </>
   )
 }
 

@@ -1,7 +1,7 @@
 // What would happen if a device asked for a name now.
 
 import { useState } from 'react'
-import { call, client } from '@/api/client'
+import { call, client, type Schemas } from '@/api/client'
 import { useGet } from '@/api/query'
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@/session/link'
@@ -65,17 +65,22 @@ export function NameTest() {
         </form>
       )}
       <Failure error={evaluate.error} />
-      {result ? (
-        <dl className="facts dns-facts" role="status">
-          <dt>{test.dns}</dt>
-          <dd className="strong">{result.effective.dns}</dd>
-          <dt>{test.traffic}</dt>
-          <dd>
-            <StateWord state={STATES[result.decision] ?? 'unknown'}>{result.decision}</StateWord>{' '}
-            <Link to={`/devices/${result.device.id ?? ''}`}>{result.sentence}</Link>
-          </dd>
-        </dl>
-      ) : null}
+      {result ? <Result result={result} /> : null}
     </Section>
+  )
+}
+
+function Result({ result }: { result: Schemas['Evaluation'] }) {
+  const { test } = useText().dns.lists
+  return (
+    <dl className="facts dns-facts" role="status">
+      <dt>{test.dns}</dt>
+      <dd className="strong">{result.effective.dns}</dd>
+      <dt>{test.traffic}</dt>
+      <dd>
+        <StateWord state={STATES[result.decision] ?? 'unknown'}>{result.decision}</StateWord>{' '}
+        <Link to={`/devices/${result.device.id ?? ''}`}>{result.sentence}</Link>
+      </dd>
+    </dl>
   )
 }

@@ -69,19 +69,7 @@ export function Rules() {
           head: columns.pattern,
           sort: 'pattern',
           bare: true,
-          cell: (row) => (
-            <TwoLines
-              second={
-                <>
-                  {rules.matches[row.match] ?? row.match}
-                  {row.qtypes.length > 0 ? `, ${row.qtypes.join(' ')}` : ''}
-                  {row.comment ? `; ${row.comment}` : ''}
-                </>
-              }
-            >
-              <span className="mono med breaks">{row.pattern}</span>
-            </TwoLines>
-          ),
+          cell: (row) => <RulePattern rule={row} />,
         },
         { head: columns.action, sort: 'action', cell: (row) => <RuleAction rule={row} /> },
         {
@@ -110,6 +98,17 @@ export function Rules() {
       form={(props) => <RuleForm {...props} />}
       toggles
     />
+  )
+}
+
+function RulePattern({ rule }: { rule: Row }) {
+  const { rules } = useText().dns.lists
+  const types = rule.qtypes.length > 0 ? `, ${rule.qtypes.join(' ')}` : ''
+  const comment = rule.comment ? `; ${rule.comment}` : ''
+  return (
+    <TwoLines second={`${rules.matches[rule.match] ?? rule.match}${types}${comment}`}>
+      <span className="mono med breaks">{rule.pattern}</span>
+    </TwoLines>
   )
 }
 

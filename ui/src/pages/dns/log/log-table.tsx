@@ -162,11 +162,8 @@ interface RowProps {
 function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
   const text = useText()
   const { log } = text.dns
-  const actions = useNameActions(entry)
   const blocked = entry.status === 'blocked' || entry.status === 'refused'
   const { question } = entry
-  const [quick] = actions
-  const verb = blocked ? 'allow' : 'block'
   return (
     <tr
       className={[blocked ? 'is-b' : '', open ? 'is-sel' : 'opens'].filter(Boolean).join(' ')}
@@ -210,21 +207,7 @@ function Row({ entry, index, open, onOpen, filterBy }: RowProps) {
         )}
       </td>
       <td className="num">
-        <span className="acts">
-          {quick ? (
-            <Button
-              kind="ghost"
-              size="small"
-              className="log__quick"
-              needs={quick.needs}
-              aria-label={log.quickFor(verb, question.name)}
-              onClick={quick.run}
-            >
-              {log.quick(verb)}
-            </Button>
-          ) : null}
-          <Actions label={log.actionsFor(question.name)} actions={actions} />
-        </span>
+        <RowActions entry={entry} blocked={blocked} />
       </td>
     </tr>
   )
@@ -294,6 +277,31 @@ function AnsweredBy({ entry: { upstream, egress, status } }: { entry: Entry }) {
           : status === 'error'
             ? log.noAnswer
             : log.local}
+    </span>
+  )
+}
+
+function RowActions({ entry, blocked }: { entry: Entry; blocked: boolean }) {
+  const { log } = useText().dns
+  const actions = useNameActions(entry)
+  const { question } = entry
+  const [quick] = actions
+  const verb = blocked ? 'allow' : 'block'
+  return (
+    <span className="acts">
+      {quick ? (
+        <Button
+          kind="ghost"
+          size="small"
+          className="log__quick"
+          needs={quick.needs}
+          aria-label={log.quickFor(verb, question.name)}
+          onClick={quick.run}
+        >
+          {log.quick(verb)}
+        </Button>
+      ) : null}
+      <Actions label={log.actionsFor(question.name)} actions={actions} />
     </span>
   )
 }

@@ -62,17 +62,7 @@ export default function QueryLog() {
       question={log.question}
       actions={
         <>
-          <button
-            type="button"
-            className="live"
-            aria-pressed={live}
-            disabled={filters.to !== undefined}
-            title={filters.to === undefined ? undefined : log.rangeEnds}
-            onClick={() => change({ live: live ? 'off' : undefined })}
-          >
-            <i aria-hidden="true" />
-            {live ? log.live : log.frozen}
-          </button>
+          <LiveButton live={live} ends={filters.to !== undefined} />
           <IconButton
             icon="download"
             label={log.download}
@@ -93,22 +83,57 @@ export default function QueryLog() {
         {state.fresh.length > 0 && !follows ? <NewRows state={state} onTake={() => store.take()} /> : null}
         <Entries filters={filters} state={state} open={open} change={change} onEnd={readOn} />
         {state.readAt !== null && (entries.length > 0 || Object.keys(filters).length > 0) ? (
-          <div className="pager">
-            <Button
-              size="small"
-              disabled={state.end || state.loading}
-              busy={state.loading && !state.end && entries.length > 0 && !live}
-              onClick={() => void store.older()}
-            >
-              {log.older}
-            </Button>
-            <span>
-              <Searched state={state} filters={filters} />
-            </span>
-          </div>
+          <Pager store={store} state={state} filters={filters} live={live} />
         ) : null}
       </section>
     </Page>
+  )
+}
+
+/** Shows new entries as they come, unless the range that is shown ends. */
+function LiveButton({ live, ends }: { live: boolean; ends: boolean }) {
+  const { log } = useText().dns
+  const [, change] = useSearchParams()
+  return (
+    <button
+      type="button"
+      className="live"
+      aria-pressed={live}
+      disabled={ends}
+      title={ends ? log.rangeEnds : undefined}
+      onClick={() => change({ live: live ? 'off' : undefined })}
+    >
+      <i aria-hidden="true" />
+      {live ? log.live : log.frozen}
+    </button>
+  )
+}
+
+interface PagerProps {
+  store: LogStore
+  state: LogState
+  filters: Filters
+  live: boolean
+}
+
+/** Reads older entries, and says how far the log was searched. */
+function Pager({ store, state, filters, live }: PagerProps) {
+  const { log } = useText().dns
+  const { entries } = state
+  return (
+    <div className="pager">
+      <Button
+        size="small"
+        disabled={state.end || state.loading}
+        busy={state.loading && !state.end && entries.length > 0 && !live}
+        onClick={() => void store.older()}
+      >
+        {log.older}
+      </Button>
+      <span>
+        <Searched state={state} filters={filters} />
+      </span>
+    </div>
   )
 }
 

@@ -17,9 +17,8 @@ const LIMIT = 100
 
 export function Cache() {
   const { cache } = useText().dns.upstreams
-  const [search, change] = useSearchParams()
+  const [search] = useSearchParams()
   const pattern = search.cache ?? ''
-  const [typed, setTyped] = useState(pattern)
   const [asking, setAsking] = useState(false)
   const flush = useAction(
     (which: string | null) => call(client.POST('/dns/cache/flush', { body: { pattern: which } })),
@@ -28,7 +27,6 @@ export function Cache() {
       return cache.flushed(data.flushed)
     },
   )
-  const run = (which: string | null) => flush.run(which)
   return (
     <Section
       title={cache.title}
@@ -39,30 +37,14 @@ export function Cache() {
             {cache.flushAll}
           </Button>
         ) : (
-          <Button size="small" needs="operator" busy={flush.busy} onClick={() => run(pattern)}>
+          <Button size="small" needs="operator" busy={flush.busy} onClick={() => flush.run(pattern)}>
             {cache.flushPattern(pattern)}
           </Button>
         )
       }
     >
       <Figures />
-      <form
-        className="form form--line"
-        onSubmit={(event) => {
-          event.preventDefault()
-          change({ cache: typed.trim() })
-        }}
-      >
-        <TextField
-          label={cache.pattern}
-          value={typed}
-          onChange={setTyped}
-          placeholder="*.example.com"
-          spellCheck={false}
-          autoCapitalize="none"
-        />
-        <Button submit>{cache.show}</Button>
-      </form>
+      <PatternForm pattern={pattern} />
       <Entries pattern={pattern} />
       <Confirm
         open={asking}
@@ -73,9 +55,35 @@ export function Cache() {
         action={cache.flushAll}
         busy={flush.busy}
         error={flush.error}
-        onConfirm={() => run(null)}
+        onConfirm={() => flush.run(null)}
       />
     </Section>
+  )
+}
+
+/** The pattern of the entries that are shown. */
+function PatternForm({ pattern }: { pattern: string }) {
+  const { cache } = useText().dns.upstreams
+  const [, change] = useSearchParams()
+  const [typed, setTyped] = useState(pattern)
+  return (
+    <form
+      className="form form--line"
+      onSubmit={(event) => {
+        event.preventDefault()
+        change({ cache: typed.trim() })
+      }}
+    >
+      <TextField
+        label={cache.pattern}
+        value={typed}
+        onChange={setTyped}
+        placeholder="*.example.com"
+        spellCheck={false}
+        autoCapitalize="none"
+      />
+      <Button submit>{cache.show}</Button>
+    </form>
   )
 }
 

@@ -37,17 +37,7 @@ function ClientTable({ rows }: { rows: Data<'/dns/clients'> }) {
           head: columns.client,
           sort: (row) => row.client.name ?? row.client.ip,
           bare: true,
-          cell: (row) => (
-            <TwoLines second={row.client.name ? row.client.ip : null}>
-              {row.client.device_id ? (
-                <Link className="med" to={`/devices/${row.client.device_id}`}>
-                  {row.client.name ?? row.client.ip}
-                </Link>
-              ) : (
-                <span className="med">{row.client.name ?? row.client.ip}</span>
-              )}
-            </TwoLines>
-          ),
+          cell: (row) => <ClientName client={row.client} />,
         },
         {
           head: columns.queries,
@@ -65,23 +55,12 @@ function ClientTable({ rows }: { rows: Data<'/dns/clients'> }) {
           sort: 'blocked',
           numeric: true,
           cell: (row) => (
-            <Link
-              to="/dns"
-              search={{
-                client: row.client.device_id ?? row.client.ip,
-                status: 'blocked',
-              }}
-            >
+            <Link to="/dns" search={{ client: row.client.device_id ?? row.client.ip, status: 'blocked' }}>
               {formatNumber(row.blocked)}
             </Link>
           ),
         },
-        {
-          head: columns.cached,
-          sort: 'cached',
-          numeric: true,
-          cell: (row) => formatNumber(row.cached),
-        },
+        { head: columns.cached, sort: 'cached', numeric: true, cell: (row) => formatNumber(row.cached) },
         { head: columns.seen, sort: 'last_seen', cell: (row) => <Age time={row.last_seen} /> },
         {
           head: columns.top,
@@ -97,5 +76,20 @@ function ClientTable({ rows }: { rows: Data<'/dns/clients'> }) {
         },
       ]}
     />
+  )
+}
+
+function ClientName({ client }: { client: Data<'/dns/clients'>[number]['client'] }) {
+  const name = client.name ?? client.ip
+  return (
+    <TwoLines second={client.name ? client.ip : null}>
+      {client.device_id ? (
+        <Link className="med" to={`/devices/${client.device_id}`}>
+          {name}
+        </Link>
+      ) : (
+        <span className="med">{name}</span>
+      )}
+    </TwoLines>
   )
 }

@@ -115,11 +115,8 @@ function UpstreamTable({ rows }: { rows: ReturnType<typeof distinct> }) {
   const text = useText()
   const { list } = text.dns.upstreams
   const { columns } = list
-  const words: Partial<Record<State, string>> = {
-    ok: list.states.ok,
-    down: list.states.down,
-    idle: list.states.unused,
-  }
+  const { ok, down, unused: idle } = list.states
+  const words: Partial<Record<State, string>> = { ok, down, idle }
   return (
     <DataTable
       label={list.title}
@@ -149,12 +146,7 @@ function UpstreamTable({ rows }: { rows: ReturnType<typeof distinct> }) {
           numeric: true,
           cell: (row) => (row.rtt_ms === null ? '-' : `${formatNumber(row.rtt_ms, 1)} ms`),
         },
-        {
-          head: columns.queries,
-          sort: 'queries',
-          numeric: true,
-          cell: (row) => formatNumber(row.queries),
-        },
+        { head: columns.queries, sort: 'queries', numeric: true, cell: (row) => formatNumber(row.queries) },
         {
           head: columns.failures,
           sort: 'failures',

@@ -93,14 +93,7 @@ export function ZoneList() {
         {
           head: zones.columns.dnssec,
           sort: 'dnssec',
-          cell: (row) =>
-            row.dnssec
-              ? row.type === 'primary'
-                ? zones.signed
-                : zones.validated
-              : row.type === 'primary'
-                ? zones.unsigned
-                : '-',
+          cell: (row) => <Dnssec zone={row} />,
         },
         { head: zones.columns.transfer, cell: (row) => <Transfer zone={row} /> },
         { head: zones.columns.state, sort: 'enabled', cell: (row) => <OnOff on={row.enabled} /> },
@@ -213,4 +206,11 @@ function SigningFacts({ ds, dnskey }: Pick<Fields, 'ds' | 'dnskey'>) {
       ) : null}
     </dl>
   )
+}
+
+function Dnssec({ zone }: { zone: Schemas['DnsZone'] }) {
+  const { zones } = useText().dns
+  const primary = zone.type === 'primary'
+  if (zone.dnssec) return <>{primary ? zones.signed : zones.validated}</>
+  return <>{primary ? zones.unsigned : '-'}</>
 }
