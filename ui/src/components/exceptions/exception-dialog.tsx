@@ -143,7 +143,7 @@ function ExceptionFields({ draft, problem }: { draft: Draft<Written>; problem: A
         <Segmented
           label={words.duration}
           value={value.minutes}
-          options={DURATIONS.map((each) => [each, words.durations[each] ?? each] as const)}
+          options={DURATIONS.map((each) => [each, words.durations[each]] as const)}
           onChange={(chosen) => set('minutes', chosen)}
         />
       </div>

@@ -39,7 +39,7 @@ export function HostPath({ host }: { host: Host }) {
   const by = path.policy?.name ?? null
   return (
     <span className="two" title={path.sentence}>
-      <StateWord state={pathState(host)}>{text.hosts.treatments[path.treatment] ?? path.treatment}</StateWord>
+      <StateWord state={pathState(host)}>{text.hosts.treatments[path.treatment]}</StateWord>
       {by ? <small>{by}</small> : null}
     </span>
   )

@@ -77,7 +77,7 @@ export function StrangerSwitch() {
         <Segmented
           label={words.label}
           value={shown}
-          options={CHOICES.map((each) => [each, words.options[each] ?? each] as const)}
+          options={CHOICES.map((each) => [each, words.options[each]] as const)}
           needs="admin"
           disabled={change.busy}
           onChange={(next) => {

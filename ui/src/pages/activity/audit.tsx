@@ -1,6 +1,7 @@
 // The audit trail: who changed what, and with what result.
 
 import { useGet } from '@/api/query'
+import type { Schemas } from '@/api/client'
 import { Link } from '@/session/link'
 import { useSearchParams, type Search } from '@/session/search-params'
 import { Page } from '@/components/answer'
@@ -219,7 +220,7 @@ function columns(text: Text, change: (change: Search) => void): Column<AuditEntr
     {
       head: t.actor,
       cell: (row) => (
-        <TwoLines second={[t.auth[row.auth] ?? row.auth, row.ip].filter(Boolean).join(', ')}>
+        <TwoLines second={[t.auth[row.auth], row.ip].filter(Boolean).join(', ')}>
           <button
             type="button"
             className="plainbtn med"
@@ -256,7 +257,7 @@ function Fields({ entry }: { entry: AuditEntry }) {
   return names.length > 0 ? <span className="mono sm">{[...new Set(names)].join(', ')}</span> : <>-</>
 }
 
-export function Result({ result }: { result: string }) {
+export function Result({ result }: { result: Schemas['AuditResult'] }) {
   const text = useText()
   const name = text.activity.audit.results[result] ?? result
   const state = RESULT[result]

@@ -101,9 +101,7 @@ function Policies({ policies }: { policies: Schemas['PolicyEnforcement'][] }) {
         {
           head: t.now,
           cell: (policy) => (
-            <StateWord state={STATUS[policy.status] ?? 'unknown'}>
-              {t.status[policy.status] ?? policy.status}
-            </StateWord>
+            <StateWord state={STATUS[policy.status] ?? 'unknown'}>{t.status[policy.status]}</StateWord>
           ),
         },
       ]}

@@ -45,7 +45,7 @@ export function DeviceExceptions({ device }: { device: Schemas['Device'] }) {
                     {
                       head: text.exception.type,
                       bare: true,
-                      cell: (each) => text.exception.types[each.type] ?? each.type,
+                      cell: (each) => text.exception.types[each.type],
                     },
                     { head: text.devices.began, cell: (each) => <Clock time={each.starts_at} /> },
                     {

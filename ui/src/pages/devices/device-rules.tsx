@@ -44,7 +44,7 @@ export function DeviceRules({ device }: { device: Schemas['Device'] }) {
                 {rule.pattern}
               </Link>
               <StateWord state={stateOf(rule)}>
-                {rule.enabled ? (text.dns.lists.rules.actions[rule.action] ?? rule.action) : text.common.off}
+                {rule.enabled ? text.dns.lists.rules.actions[rule.action] : text.common.off}
               </StateWord>
             </li>
           ))}

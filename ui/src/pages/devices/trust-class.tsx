@@ -53,7 +53,7 @@ function ClassForm({ stored }: { stored: Stored<TrustClass> | null }) {
       question={known ? words.questionOf(known.name) : text.devices.tabs.trustClasses}
       answer={words.answerOf(
         words.lanValues[value.lan_access] ?? value.lan_access,
-        words.internetValues[value.internet] ?? value.internet,
+        words.internetValues[value.internet],
       )}
       deletion={deletionOf(trustClasses, known?.builtin ? null : known, {
         title: words.removeTitle,

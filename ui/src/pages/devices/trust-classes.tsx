@@ -90,7 +90,7 @@ function useColumns(): Column<TrustClass>[] {
     },
     { head: words.level, sort: 'level', sorted: 'desc', numeric: true },
     { head: words.lan, sort: (each) => words.lanValues[each.lan_access] ?? each.lan_access },
-    { head: words.internet, sort: (each) => words.internetValues[each.internet] ?? each.internet },
+    { head: words.internet, sort: (each) => words.internetValues[each.internet] },
     { head: words.admin, sort: 'admin_access', cell: (row) => yes(row.admin_access) },
     { head: words.dnsLocal, sort: 'dns_local', wide: true, cell: (row) => yes(row.dns_local) },
     { head: text.devices.privacyClass, sort: (each) => each.privacy_class ?? '-', wide: true },

@@ -82,7 +82,7 @@ function State({ view }: { view: View }) {
   return (
     <Facts
       facts={[
-        [words.columns.role, words.roles[state.role] ?? state.role],
+        [words.columns.role, words.roles[state.role]],
         [
           words.columns.state,
           <StateWord key="state" state={state.up ? 'ok' : 'down'}>
@@ -142,7 +142,7 @@ function Client({ view }: { view: View }) {
             [
               words.stage,
               <StateWord key="stage" state={dhcp.stage === 'bound' ? 'ok' : 'down'}>
-                {words.stages[dhcp.stage] ?? dhcp.stage}
+                {words.stages[dhcp.stage]}
               </StateWord>,
             ],
             [words.columns.addresses, dhcp.address],

@@ -102,7 +102,7 @@ function List({ interfaces }: { interfaces: Interface[] }) {
         </TwoLines>
       ),
     },
-    { head: columns.role, sort: (each) => each.role, cell: (row) => words.roles[row.role] ?? row.role },
+    { head: columns.role, sort: (each) => each.role, cell: (row) => words.roles[row.role] },
     {
       head: columns.state,
       sort: (each) => each.up,

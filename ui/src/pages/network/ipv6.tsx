@@ -56,7 +56,7 @@ function Now() {
           id={(each) => each.name}
           columns={[
             { head: columns.name, bare: true, className: 'med', cell: (each) => each.name },
-            { head: columns.role, cell: (each) => roles[each.role] ?? each.role },
+            { head: columns.role, cell: (each) => roles[each.role] },
             {
               head: columns.addresses,
               cell: (each) => (

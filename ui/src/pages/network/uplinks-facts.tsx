@@ -186,9 +186,7 @@ function HealthState({ health }: { health: Health }) {
     return <StateWord state="idle">{words.notProbed}</StateWord>
   return (
     <TwoLines second={health.since ? words.stateSince(age) : null}>
-      <StateWord state={STATES[health.state] ?? 'unknown'}>
-        {words.states[health.state] ?? health.state}
-      </StateWord>
+      <StateWord state={STATES[health.state] ?? 'unknown'}>{words.states[health.state]}</StateWord>
     </TwoLines>
   )
 }

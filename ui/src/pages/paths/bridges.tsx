@@ -90,7 +90,7 @@ function List({ bridges, health }: { bridges: Bridge[]; health: BridgeHealth[] |
             head: columns.bridge,
             bare: true,
             cell: (bridge) => (
-              <TwoLines second={kinds[bridge.kind] ?? bridge.kind}>
+              <TwoLines second={kinds[bridge.kind]}>
                 <Link className="med" to={`/paths/bridges/${bridge.id}`}>
                   {bridge.name}
                 </Link>
@@ -143,7 +143,7 @@ export function Way({ bridge }: { bridge: Bridge }) {
   if (bridge.transport) {
     const { type, address, port } = bridge.transport
     return (
-      <TwoLines second={transports[type] ?? type}>
+      <TwoLines second={transports[type]}>
         {address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`}
       </TwoLines>
     )

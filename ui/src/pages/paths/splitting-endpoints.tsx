@@ -66,8 +66,7 @@ function List({ endpoints }: { endpoints: Endpoint[] }) {
         },
         {
           head: words.columns.state,
-          cell: (endpoint) =>
-            endpoint.state === undefined ? '-' : (words.states[endpoint.state] ?? endpoint.state),
+          cell: (endpoint) => (endpoint.state === undefined ? '-' : words.states[endpoint.state]),
         },
         {
           head: words.columns.flows,

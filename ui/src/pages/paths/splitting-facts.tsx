@@ -88,7 +88,7 @@ export function Cover() {
                   cell: (each) => (
                     <TwoLines second={each.note}>
                       <StateWord state={COVER[each.state] ?? 'unknown'}>
-                        {words.coverStates[each.state] ?? each.state}
+                        {words.coverStates[each.state]}
                       </StateWord>
                     </TwoLines>
                   ),

@@ -103,9 +103,7 @@ function Pool({ pool }: { pool: Schemas['Pool'] }) {
             head: columns.state,
             cell: (member) => (
               <span className="two">
-                <StateWord state={STATES[member.state] ?? 'unknown'}>
-                  {states[member.state] ?? member.state}
-                </StateWord>
+                <StateWord state={STATES[member.state] ?? 'unknown'}>{states[member.state]}</StateWord>
                 {member.reason ? <small lang="en">{member.reason}</small> : null}
               </span>
             ),

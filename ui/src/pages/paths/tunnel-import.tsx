@@ -23,7 +23,7 @@ export default function ImportTunnel() {
   useTitle(words.title)
   const { kind, error } = chosen
   const read = kind === null ? undefined : chosen.read?.data
-  const named = kind === null ? '' : (text.paths.types[kind] ?? kind)
+  const named = kind === null ? '' : text.paths.types[kind]
   return (
     <Page
       question={words.question}

@@ -214,7 +214,7 @@ function List({ tunnels, egress, history }: ListProps) {
       sort: (tunnel) => tunnel.name,
       bare: true,
       cell: (row) => (
-        <TwoLines second={[text.paths.types[row.type] ?? row.type, row.interface].filter(Boolean).join(', ')}>
+        <TwoLines second={[text.paths.types[row.type], row.interface].filter(Boolean).join(', ')}>
           <Link className="med" to={`/paths/tunnels/${row.id}`}>
             {row.name}
           </Link>

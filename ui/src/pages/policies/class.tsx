@@ -127,7 +127,7 @@ function ClassFields({ edit, builtin }: { edit: Edit<Draft>; builtin: boolean })
           fields={SWITCHES.map((name) => ({
             field: name,
             kind: 'check',
-            label: words.switches[name] ?? name,
+            label: words.switches[name],
           }))}
         />
       </div>

@@ -79,7 +79,7 @@ function useColumns(): Column<PrivacyClass>[] {
         row.fail_policy_floor === 'fail-open' ? (
           <span className="dim">{text.policies.failWords[row.fail_policy_floor]}</span>
         ) : (
-          (text.policies.failWords[row.fail_policy_floor] ?? row.fail_policy_floor)
+          text.policies.failWords[row.fail_policy_floor]
         ),
     },
     {
@@ -98,7 +98,7 @@ function useColumns(): Column<PrivacyClass>[] {
     {
       head: text.policies.queryLog,
       sort: 'query_log',
-      cell: (row) => text.policies.queryLogs[row.query_log] ?? row.query_log,
+      cell: (row) => text.policies.queryLogs[row.query_log],
     },
     {
       head: text.policies.exceptionsAllowed,

@@ -101,9 +101,7 @@ function Active({ exception }: { exception: Exception }) {
       <Ring from={exception.starts_at} until={exception.expires_at} />
       <span className="two">
         <span className="named">
-          <StateWord state={stateOf(exception)}>
-            {text.policies.exceptionTypes[exception.type] ?? exception.type}
-          </StateWord>{' '}
+          <StateWord state={stateOf(exception)}>{text.policies.exceptionTypes[exception.type]}</StateWord>{' '}
           <Link className="med" to={`/devices/${exception.device_id}`}>
             {name}
           </Link>
@@ -182,7 +180,7 @@ function Past({ list }: { list: Exception[] }) {
         {
           head: text.policies.exceptionType,
           bare: true,
-          cell: (each) => text.policies.exceptionTypes[each.type] ?? each.type,
+          cell: (each) => text.policies.exceptionTypes[each.type],
         },
         { head: text.policies.exceptionDevice, cell: (each) => names.device(each.device_id) },
         { head: text.policies.exceptionReason, cell: (each) => each.reason || '-' },

@@ -23,7 +23,7 @@ export function FailMatrix() {
       head: words.policy,
       bare: true,
       cell: (row) => (
-        <TwoLines second={text.policies.failWords[row.fail_policy] ?? row.fail_policy}>
+        <TwoLines second={text.policies.failWords[row.fail_policy]}>
           <Link className="med" to={`/policies/${row.policy_id}`}>
             {row.name}
           </Link>
@@ -77,7 +77,5 @@ const STATES: Record<Outcome, State> = { blocked: 'blocked', direct: 'direct', t
 
 function OutcomeWord({ outcome }: { outcome: Outcome }) {
   const text = useText()
-  return (
-    <StateWord state={STATES[outcome] ?? 'unknown'}>{text.policies.outcomes[outcome] ?? outcome}</StateWord>
-  )
+  return <StateWord state={STATES[outcome] ?? 'unknown'}>{text.policies.outcomes[outcome]}</StateWord>
 }

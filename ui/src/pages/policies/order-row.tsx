@@ -214,11 +214,9 @@ function FailWord({ policy, pending }: { policy: Policy; pending: Pending | unde
   const active = pending?.applied?.fail_policy
   return (
     <TwoLines
-      second={
-        active && active !== own ? text.policies.activeNow(text.policies.failWords[active] ?? active) : null
-      }
+      second={active && active !== own ? text.policies.activeNow(text.policies.failWords[active]) : null}
     >
-      <span title={text.policies.failMeans[own]}>{text.policies.failWords[own] ?? own}</span>
+      <span title={text.policies.failMeans[own]}>{text.policies.failWords[own]}</span>
     </TwoLines>
   )
 }

@@ -189,7 +189,7 @@ function Said({ draft }: { draft: Draft }) {
       ? fail === 'fail-open'
         ? text.policies.noHopsOpen
         : text.policies.noHopsClosed
-      : (text.policies.failSentence[fail] ?? fail)
+      : text.policies.failSentence[fail]
   return <>{text.policies.answerNow(draft.name, what)}</>
 }
 

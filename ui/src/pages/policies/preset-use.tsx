@@ -159,12 +159,10 @@ function Make({ preset, use, onClose, onMade }: MakeProps) {
           </>
         ) : null}
         <Fact label={text.policies.columns.hops}>
-          {use.hops.length > 0
-            ? use.hops.map((hop) => hop.target).join(', ')
-            : (text.policies.noHops[fail] ?? fail)}
+          {use.hops.length > 0 ? use.hops.map((hop) => hop.target).join(', ') : text.policies.noHops[fail]}
         </Fact>
         <Fact label={text.policies.failLabel}>
-          {text.policies.failWords[fail] ?? fail}: {text.policies.failSentences[fail]}
+          {text.policies.failWords[fail]}: {text.policies.failSentences[fail]}
         </Fact>
       </dl>
       <p className="mid">{words.confirmMeans[kind]}</p>

@@ -1,5 +1,6 @@
 // One preset: its use, and its template.
 
+import type { Schemas } from '@/api/client'
 import { useGo } from '@/session/link'
 import { EditForm } from '@/components/form'
 import { FieldList } from '@/components/form-fields'
@@ -67,7 +68,7 @@ function StoredPreset({ stored }: { stored: Stored<Preset> }) {
   )
 }
 
-const CATEGORIES = ['streaming', 'gaming', 'work', 'iot', 'privacy']
+const CATEGORIES: Schemas['PresetCategory'][] = ['streaming', 'gaming', 'work', 'iot', 'privacy']
 
 function Form({ stored }: { stored: Stored<Preset> | null }) {
   const text = useText()
@@ -96,7 +97,7 @@ function Form({ stored }: { stored: Stored<Preset> | null }) {
               field: 'category',
               kind: 'choice',
               label: words.category,
-              options: CATEGORIES.map((each) => [each, words.categories[each] ?? each]),
+              options: CATEGORIES.map((each) => [each, words.categories[each]]),
             },
             { field: 'description', label: text.common.description, wide: true },
             {

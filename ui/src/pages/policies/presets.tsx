@@ -16,7 +16,7 @@ import { bodyOf, draftOf, kindOf, startOf, type Preset } from './preset-model'
 export const usePresets = () => useGet('/presets')
 
 /** What happens to its traffic when its hops are down. */
-const failOf = (preset: Preset): string => draftOf(preset, startOf(preset)).fail_policy ?? ''
+const failOf = (preset: Preset) => draftOf(preset, startOf(preset)).fail_policy
 
 export default function Presets() {
   const text = useText()
@@ -84,14 +84,17 @@ function useColumns(): Column<Preset>[] {
       head: words.category,
       sort: 'category',
       wide: true,
-      cell: (row) => words.categories[row.category] ?? row.category,
+      cell: (row) => words.categories[row.category],
     },
     { head: words.makes, sort: kindOf, cell: (row) => words.kinds[kindOf(row)] },
     { head: text.policies.columns.hops, cell: (row) => <TemplateHops preset={row} /> },
     {
       head: text.policies.failLabel,
       sort: failOf,
-      cell: (row) => text.policies.failWords[failOf(row)] ?? failOf(row),
+      cell: (row) => {
+        const fail = failOf(row)
+        return fail && text.policies.failWords[fail]
+      },
     },
     {
       cell: (row) => (

@@ -121,7 +121,7 @@ function Hops({ edit }: { edit: Edit<Draft> }) {
         <>
           <HopEditor hops={value.hops} errorOf={edit.of} onChange={(hops) => set('hops', hops)} />
           {value.hops.length === 0 ? (
-            <p className="strong">{text.policies.noHops[value.fail_policy] ?? value.fail_policy}</p>
+            <p className="strong">{text.policies.noHops[value.fail_policy]}</p>
           ) : value.hops.length > 1 ? (
             <HopUseChoice way={value} onChange={(change) => replace({ ...value, ...change })} />
           ) : null}

@@ -95,15 +95,15 @@ function ProfileTable({ list }: { list: Profile[] }) {
         ) : row.hops.length > 0 ? (
           <Hops way={row} />
         ) : (
-          <span className="dim">{text.policies.noHops[row.fail_policy] ?? '-'}</span>
+          <span className="dim">{text.policies.noHops[row.fail_policy]}</span>
         ),
     },
     {
       head: text.policies.columns.fail,
       sort: 'fail_policy',
-      cell: (row) => text.policies.failWords[row.fail_policy] ?? row.fail_policy,
+      cell: (row) => text.policies.failWords[row.fail_policy],
     },
-    { head: text.policies.dns, cell: (row) => text.policies.dnsModes[row.dns.mode] ?? row.dns.mode },
+    { head: text.policies.dns, cell: (row) => text.policies.dnsModes[row.dns.mode] },
     {
       head: text.policies.privacyClass,
       cell: (row) => (row.privacy_class ? nameIn(classes, row.privacy_class) : '-'),
@@ -128,12 +128,10 @@ const STATES: Record<string, State> = {
   unknown: 'unknown',
 }
 
-export function ChainState({ status }: { status: string | undefined }) {
+export function ChainState({ status }: { status: Schemas['ChainStatus'] | undefined }) {
   const text = useText()
   if (status === undefined) return <>-</>
-  return (
-    <StateWord state={STATES[status] ?? 'unknown'}>{text.policies.chainStatus[status] ?? status}</StateWord>
-  )
+  return <StateWord state={STATES[status] ?? 'unknown'}>{text.policies.chainStatus[status]}</StateWord>
 }
 
 function ChainTable({ list }: { list: Chain[] }) {

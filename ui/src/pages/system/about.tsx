@@ -39,8 +39,7 @@ export default function About() {
               platform.data.data.hostname,
               formatAge(status.data.data.uptime_sec, text),
             )}{' '}
-            {state ? (t.health[state.status] ?? state.status) : null}{' '}
-            {state?.reason ? <English>{state.reason}</English> : null}
+            {state ? t.health[state.status] : null} {state?.reason ? <English>{state.reason}</English> : null}
           </>
         ) : (
           text.common.loading

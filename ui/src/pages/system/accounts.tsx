@@ -102,7 +102,7 @@ function Users({ users }: { users: Schemas['UserView'][] }) {
             </>
           ),
         },
-        { head: t.role, cell: (user) => text.common.roles[user.role] ?? user.role },
+        { head: t.role, cell: (user) => text.common.roles[user.role] },
         {
           head: t.state,
           cell: (user) =>

@@ -135,7 +135,7 @@ function History({ runs }: { runs: Schemas['BackupRun'][] }) {
             </TwoLines>
           ),
         },
-        { head: t.trigger, cell: (run) => t.triggers[run.trigger] ?? run.trigger },
+        { head: t.trigger, cell: (run) => t.triggers[run.trigger] },
         { head: t.size, numeric: true, cell: (run) => (run.size === null ? '-' : formatBytes(run.size)) },
         {
           head: t.result,

@@ -15,7 +15,7 @@ import { formatTime } from '@/text/format'
 type Status = Schemas['DeadmanStatus']
 type Form = { enabled: boolean; hours: string; level: Schemas['WipeLevelInput'] }
 
-const LEVELS = ['soft', 'medium', 'hard']
+const LEVELS: Schemas['WipeLevel'][] = ['soft', 'medium', 'hard']
 
 export function Deadman({ status }: { status: Status }) {
   const text = useText()
@@ -56,7 +56,7 @@ export function Deadman({ status }: { status: Status }) {
               field: 'level',
               kind: 'choice',
               label: t.level,
-              options: LEVELS.map((each) => [each, t.levels[each] ?? each]),
+              options: LEVELS.map((each) => [each, t.levels[each]]),
             },
             { field: 'enabled', kind: 'check', wide: true, label: t.enabled },
           ]}

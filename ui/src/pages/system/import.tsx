@@ -121,7 +121,7 @@ function HowToRead({ encrypted, passphrase, mode, onType, onChoose }: ReadProps)
       <Select<Mode>
         label={t.mode}
         value={mode}
-        options={(['merge', 'replace'] as const).map((each) => [each, t.modes[each] ?? each] as const)}
+        options={(['merge', 'replace'] as const).map((each) => [each, t.modes[each]] as const)}
         onChange={onChoose}
       />
     </>

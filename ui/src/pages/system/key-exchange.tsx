@@ -27,7 +27,7 @@ export function KeyExchange({ status }: { status: Schemas['PqCrypto'] }) {
           value={status.mode}
           disabled={set.busy || !mayDo(role, 'admin')}
           options={(['default', 'preferred', 'required'] as const).map(
-            (mode) => [mode, t.modes[mode] ?? mode] as const,
+            (mode) => [mode, t.modes[mode]] as const,
           )}
           onChange={(mode) => set.run(mode)}
         />

@@ -100,7 +100,7 @@ function KeyTable({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => voi
       id={(key) => key.id}
       columns={[
         { head: t.keyName, bare: true, className: 'med', cell: (key) => key.name },
-        { head: t.role, cell: (key) => text.common.roles[key.role] ?? key.role },
+        { head: t.role, cell: (key) => text.common.roles[key.role] },
         { head: t.begins, cell: (key) => <code>{key.prefix}</code> },
         { head: t.networks, cell: (key) => (key.cidrs.length > 0 ? key.cidrs.join(', ') : t.anyNetwork) },
         {
@@ -170,7 +170,7 @@ function NewKey({ onClose, onMade }: NewKeyProps) {
         hint={t.rights[role]}
         value={role}
         error={create.of('role')}
-        options={ROLES.map((each) => [each, text.common.roles[each] ?? each] as const)}
+        options={ROLES.map((each) => [each, text.common.roles[each]] as const)}
         onChange={setRole}
       />
       <TextField

@@ -72,7 +72,7 @@ function Facts({ status }: { status: Status }) {
         )}
       </dd>
       <dt>{t.source}</dt>
-      <dd>{t.sources[status.passphrase] ?? status.passphrase}</dd>
+      <dd>{t.sources[status.passphrase]}</dd>
     </dl>
   )
 }

@@ -147,7 +147,7 @@ function columns(text: Text): Column<Setting>[] {
       head: t.source,
       sort: 'source',
       cell: (row) => {
-        const name = t.sources[row.source] ?? row.source
+        const name = t.sources[row.source]
         return row.source === 'default' ? <span className="dim">{name}</span> : name
       },
     },
@@ -158,7 +158,7 @@ function columns(text: Text): Column<Setting>[] {
         row.pending_restart ? (
           <StateWord state="degraded">{t.waits}</StateWord>
         ) : (
-          <span className="mid">{t.applies[row.apply] ?? row.apply}</span>
+          <span className="mid">{t.applies[row.apply]}</span>
         ),
     },
   ]

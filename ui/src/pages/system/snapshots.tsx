@@ -126,7 +126,7 @@ function List({ snapshots, selected, onSelect }: ListProps) {
       columns={[
         { head: t.name, bare: true, className: 'med', cell: (snapshot) => snapshot.name },
         { head: t.when, className: 'nowrap', cell: (snapshot) => <Age time={snapshot.created_at} /> },
-        { head: t.reason, cell: (snapshot) => t.reasons[snapshot.reason] ?? snapshot.reason },
+        { head: t.reason, cell: (snapshot) => t.reasons[snapshot.reason] },
         { head: t.author, cell: (snapshot) => snapshot.author || '-' },
         {
           head: t.content,

@@ -13,7 +13,7 @@ import { useText } from '@/text'
 
 type User = Schemas['UserView']
 
-const ROLES = ['admin', 'operator', 'viewer']
+const ROLES: Schemas['Role'][] = ['admin', 'operator', 'viewer']
 
 const users = resource('/auth/users/{id}', {
   key: 'user',
@@ -67,7 +67,7 @@ function Editor({ stored }: { stored: Stored<User> | null }) {
                   kind: 'choice',
                   label: t.role,
                   hint: t.rights[edit.draft.value.role],
-                  options: ROLES.map((role) => [role, text.common.roles[role] ?? role]),
+                  options: ROLES.map((role) => [role, text.common.roles[role]]),
                 },
                 {
                   field: 'password',

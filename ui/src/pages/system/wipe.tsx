@@ -49,7 +49,7 @@ export function Wipe() {
         <Select<Level>
           label={t.level}
           value={level}
-          options={LEVELS.map((each) => [each, t.levels[each] ?? each])}
+          options={LEVELS.map((each) => [each, t.levels[each]])}
           onChange={setLevel}
         />
         <p>{t.consequences[level]}</p>

@@ -75,7 +75,7 @@ function Choices({ now, presets, subscribed, ...props }: ChoicesProps) {
   const summary = t.summary(
     chosen?.name ?? (resolver === 'own' ? typed.join(', ') : t.unchanged),
     list !== null,
-    text.hosts.stranger.options[strangers] ?? strangers,
+    text.hosts.stranger.options[strangers],
   )
   const save = useFormAction(
     () =>
@@ -145,7 +145,7 @@ function ListChoice({ now, subscribed, list, onChoose }: ListProps) {
             label={t.list}
             hint={<code>{LISTS[list]}</code>}
             value={list}
-            options={(Object.keys(LISTS) as ListKey[]).map((key) => [key, t.lists[key] ?? key] as const)}
+            options={(Object.keys(LISTS) as ListKey[]).map((key) => [key, t.lists[key]] as const)}
             onChange={onChoose}
           />
         ) : null}
@@ -194,7 +194,7 @@ function ResolverChoice({ now, presets, resolver, onChoose, own, onType }: Resol
   const t = text.hosts.first
   const first = firstOf(presets)
   const others = presets.filter((each) => !first.includes(each))
-  const filteringOf = (each: Preset) => t.filterings[each.filtering] ?? each.filtering
+  const filteringOf = (each: Preset) => t.filterings[each.filtering]
   const radio = { group: 'resolver', chosen: resolver, onChoose }
   return (
     <>
@@ -255,7 +255,7 @@ function Strangers({ chosen, onChoose }: { chosen: Choice; onChoose: (choice: Ch
           value={each}
           chosen={chosen}
           onChoose={(next) => onChoose(next as Choice)}
-          title={text.hosts.stranger.options[each] ?? each}
+          title={text.hosts.stranger.options[each]}
         >
           {text.hosts.stranger.means[each]} {each === 'policy' ? t.policyLater : ''}{' '}
           {each === 'direct' ? '' : t.alsoYou}

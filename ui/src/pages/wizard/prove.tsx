@@ -258,7 +258,7 @@ function Checks({ check }: { check: LeakCheck }) {
             className: 'med',
             cell: (result) => (
               <>
-                {t.names[result.check] ?? result.check} <span className="dim mono sm">{result.check}</span>
+                {t.names[result.check]} <span className="dim mono sm">{result.check}</span>
               </>
             ),
           },

@@ -115,7 +115,7 @@ function WireTable({ list, wan, lan, onChoose }: TableProps) {
             </span>
           ),
         },
-        { head: t.role, cell: (each) => t.roles[each.role] ?? each.role },
+        { head: t.role, cell: (each) => t.roles[each.role] },
         {
           head: t.addresses,
           className: 'mono sm',

@@ -46,11 +46,11 @@ export function Presets() {
           ),
         },
         { head: columns.provider, sort: 'provider' },
-        { head: columns.protocol, sort: 'mode', cell: (row) => presets.modes[row.mode] ?? row.mode },
+        { head: columns.protocol, sort: 'mode', cell: (row) => presets.modes[row.mode] },
         {
           head: columns.filtering,
           sort: 'filtering',
-          cell: (row) => presets.filterings[row.filtering] ?? row.filtering,
+          cell: (row) => presets.filterings[row.filtering],
         },
         {
           head: columns.upstreams,

@@ -106,7 +106,7 @@ function RulePattern({ rule }: { rule: Row }) {
   const types = rule.qtypes.length > 0 ? `, ${rule.qtypes.join(' ')}` : ''
   const comment = rule.comment ? `; ${rule.comment}` : ''
   return (
-    <TwoLines second={`${rules.matches[rule.match] ?? rule.match}${types}${comment}`}>
+    <TwoLines second={`${rules.matches[rule.match]}${types}${comment}`}>
       <span className="mono med breaks">{rule.pattern}</span>
     </TwoLines>
   )
@@ -114,7 +114,7 @@ function RulePattern({ rule }: { rule: Row }) {
 
 function RuleAction({ rule }: { rule: Row }) {
   const { rules } = useText().dns.lists
-  const word = rules.actions[rule.action] ?? rule.action
+  const word = rules.actions[rule.action]
   if (rule.action === 'block' || rule.action === 'nxdomain' || rule.action === 'refuse')
     return <StateWord state={rule.enabled ? 'blocked' : 'idle'}>{word}</StateWord>
   return (

@@ -89,7 +89,7 @@ function Facts({ entry }: { entry: Entry }) {
       {entry.dnssec === null ? null : (
         <Fact label={facts.dnssec} value={entry.dnssec ? log.validated : log.notValidated} />
       )}
-      <Fact label={facts.proto} value={log.protocols[entry.proto] ?? entry.proto} />
+      <Fact label={facts.proto} value={log.protocols[entry.proto]} />
       <Fact label={facts.took} value={tookOf(entry.elapsed_ms)} />
       <Fact label={facts.time} value={formatTime(entry.time, 'long')} />
       <Fact label={facts.id} value={String(entry.id)} mono />

@@ -74,7 +74,7 @@ export function LeakCheck() {
           {KINDS.map((kind) => (
             <Check
               key={kind}
-              label={check.names[kind] ?? kind}
+              label={check.names[kind]}
               checked={kinds.includes(kind)}
               onChange={(on) => setKinds(KINDS.filter((each) => (each === kind ? on : kinds.includes(each))))}
             />
@@ -153,14 +153,12 @@ function Result({ result }: { result: Schemas['LeakCheck'] }) {
             head: columns.check,
             bare: true,
             className: 'med',
-            cell: (each) => check.names[each.check] ?? each.check,
+            cell: (each) => check.names[each.check],
           },
           {
             head: columns.result,
             cell: (each) => (
-              <StateWord state={STATES[each.outcome] ?? 'unknown'}>
-                {check.verdicts[each.outcome] ?? each.outcome}
-              </StateWord>
+              <StateWord state={STATES[each.outcome] ?? 'unknown'}>{check.verdicts[each.outcome]}</StateWord>
             ),
           },
           { head: columns.expected, className: 'mid', cell: (each) => each.expected },

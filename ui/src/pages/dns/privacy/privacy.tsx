@@ -71,7 +71,7 @@ function Coverage() {
           <Fact label={coverage.exempt}>
             {coverage.ofAll(status.coverage.exempt, status.coverage.devices_total)}
           </Fact>
-          <Fact label={coverage.risk}>{coverage.risks[status.risk] ?? status.risk}</Fact>
+          <Fact label={coverage.risk}>{coverage.risks[status.risk]}</Fact>
           <Fact label={coverage.lists}>
             {coverage.listsValue(status.lists.doh_ips, status.lists.doh_domains)}
           </Fact>

@@ -194,7 +194,7 @@ function Facts() {
             ))}
           </Fact>
           <Fact label={facts.backend}>{facts.backends[status.backend] ?? status.backend}</Fact>
-          <Fact label={facts.mode}>{facts.modes[status.mode] ?? status.mode}</Fact>
+          <Fact label={facts.mode}>{facts.modes[status.mode]}</Fact>
           <Fact label={facts.dnssec}>{status.dnssec ? facts.validated : facts.notValidated}</Fact>
           <Fact label={facts.filter}>
             {status.blocking.paused_until

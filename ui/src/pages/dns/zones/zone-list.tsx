@@ -73,7 +73,7 @@ export function ZoneList() {
           sort: 'type',
           cell: (row) => (
             <span className="two">
-              <span>{zones.types[row.type] ?? row.type}</span>
+              <span>{zones.types[row.type]}</span>
               {row.upstreams.length > 0 ? <small className="mono">{row.upstreams.join(', ')}</small> : null}
             </span>
           ),
